@@ -6,6 +6,7 @@ use std::time::Duration;
 use plimsoll_context::Usage;
 
 use crate::doom_loop::Repetition;
+use crate::inbox::QueueMode;
 use crate::limits::ExecutionLimits;
 use crate::moment::HookPoint;
 use crate::notice::{next_does_not_fit, refusal};
@@ -177,6 +178,15 @@ impl fmt::Display for ThinkingLevel {
             Self::Low => "low",
             Self::Medium => "medium",
             Self::High => "high",
+        })
+    }
+}
+
+impl fmt::Display for QueueMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::All => "all",
+            Self::OneAtATime => "one_at_a_time",
         })
     }
 }

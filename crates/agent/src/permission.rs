@@ -118,6 +118,11 @@ impl PermissionRule {
     /// If the tool reports a [`CallTarget`], the pattern is compared with the target instead of the
     /// argument's text: with the path that an argument leads to, or with the commands that a shell
     /// would run.
+    ///
+    /// ```
+    /// use plimsoll_agent::{Permission, PermissionRule};
+    /// let rule = PermissionRule::new("bash", Permission::Deny).with_argument("command=rm *");
+    /// ```
     #[must_use]
     pub fn with_argument(mut self, pattern: &str) -> Self {
         let is_field = |field: &str| {
@@ -182,6 +187,11 @@ impl Permissions {
     }
 
     /// Sets the mode for calls that no rule matches. Default: [`PermissionMode::AutoEdit`].
+    ///
+    /// ```
+    /// use plimsoll_agent::{PermissionMode, Permissions};
+    /// let permissions = Permissions::new([]).with_mode(PermissionMode::ReadOnly);
+    /// ```
     #[must_use]
     pub fn with_mode(mut self, mode: PermissionMode) -> Self {
         self.mode = mode;

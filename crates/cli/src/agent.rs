@@ -8,22 +8,22 @@ use std::time::Duration;
 use plimsoll::archive::RECALL_LEAST_WINDOW;
 use plimsoll::config::{AgentConfig, AgentSettings, Instructions, MakeAgent};
 use plimsoll::store::SqliteStore;
-use plimsoll::tools::{SandboxMode, pin_tool};
+use plimsoll::tools::{SandboxMode, Skills, pin_tool};
 use plimsoll::{
     Agent, AgentBuilder, Gate, Observer, PermissionMode, Session, SessionId, SessionStore, Tokens,
     Window,
 };
 
 use crate::called::{CallerSettings, DeferredGate};
-use crate::choice::{self, Choice, ChoiceProgress, ChosenBy, Fit};
+use crate::choice::{self, Choice, ChosenBy, Fit};
 use crate::exit::Stop;
 use crate::known;
 use crate::mcp::Mcp;
 use crate::outcome::stop_of;
 use crate::paths;
-use crate::places;
 use crate::sandbox;
 use crate::settings::{ResolvedSettings, Sources};
+use crate::terminal::Verbosity;
 use crate::terminal::text::lines_of;
 
 /// The built-in system prompt.
@@ -96,12 +96,12 @@ pub(crate) async fn store() -> Result<Arc<SqliteStore>, Stop> {
 /// Resolves the arguments and finds the model. `mcp` are servers that are connected already.
 pub(crate) async fn prepare(
     sources: &Sources,
-    said: ChoiceProgress,
+    said: Verbosity,
     store: Arc<dyn SessionStore>,
     mcp: Option<Mcp>,
 ) -> Result<PreparedAgent, Stop> {
     let ResolvedSettings { mut agent, notes } = sources.resolve()?;
-    for note in notes.iter().filter(|_| said == ChoiceProgress::Everything) {
+    for note in notes.iter().filter(|_| said == Verbosity::Everything) {
         crate::say(note);
     }
     agent.check_tools().map_err(Stop::usage)?;
@@ -116,22 +116,21 @@ pub(crate) async fn prepare(
         Err(stop) if is_held => return Err(stop),
         Err(_) => {}
     }
-    let project = places::project(&agent.settings().root);
+    let project = paths::project(&agent.settings().root);
     project.add_skills(&mut agent);
     let skills = agent.skills();
     let mut tools = agent.tools_with(&skills).map_err(Stop::usage)?;
-    if is_held && said == ChoiceProgress::Everything && !plimsoll::tools::sandbox::denies_network()
-    {
+    if is_held && said == Verbosity::Everything && !plimsoll::tools::sandbox::denies_network() {
         crate::say(sandbox::NETWORK);
     }
     let instructions = Instructions::read(&agent, &project).map_err(Stop::usage)?;
-    if said == ChoiceProgress::Everything {
+    if said == Verbosity::Everything {
         let files = instructions.files().map(|path| path.display().to_string());
         let files: Vec<String> = files.collect();
         if !files.is_empty() {
-            crate::note(&format!("instructions from {}", files.join(", ")));
+            note!("instructions from {}", files.join(", "));
         }
-        for note in places::notes(&agent, &skills) {
+        for note in skill_notes(&agent, &skills) {
             crate::note(&note);
         }
     }
@@ -235,4 +234,15 @@ pub(crate) fn unreadable(error: &io::Error) -> String {
         io::ErrorKind::IsADirectory => "it is a directory; name a file".to_owned(),
         _ => error.to_string(),
     }
+}
+
+/// Returns lines about the available skills, the ignored skills, and the agents that the agent may
+/// call.
+fn skill_notes(agent: &AgentConfig, skills: &Skills) -> Vec<String> {
+    let names: Vec<&str> = skills.names().collect();
+    let agents = &agent.settings().sub_agents;
+    let found = (!names.is_empty()).then(|| format!("skills: {}", names.join(", ")));
+    let called = (!agents.is_empty()).then(|| format!("agents: {}", agents.join(", ")));
+    let left_out = skills.notes().to_vec();
+    found.into_iter().chain(called).chain(left_out).collect()
 }

@@ -5,7 +5,7 @@
 
 use std::error::Error;
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -103,12 +103,8 @@ impl AnswerSchema {
 }
 
 fn read(path: &Path) -> Result<String, Stop> {
-    let refused = |error| Stop::usage(format!("--json-schema {}: {error}", path.display()));
-    let mut text = String::new();
-    let file = File::open(path).map_err(refused)?;
-    let mut file = file.take(MAX_SCHEMA + 1);
-    file.read_to_string(&mut text).map_err(refused)?;
-    Ok(text)
+    let text = File::open(path).and_then(|file| io::read_to_string(file.take(MAX_SCHEMA + 1)));
+    text.map_err(|error| Stop::usage(format!("--json-schema {}: {error}", path.display())))
 }
 
 /// Returns the reason why a schema is rejected, in one line.

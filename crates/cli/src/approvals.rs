@@ -2,18 +2,20 @@
 //! in Plimsoll's data directory, and edits for one session. Protected files are always asked about.
 
 use std::collections::BTreeMap;
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use plimsoll::permissions::{CallTarget, Permission, PermissionRule, Permissions, Question};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::lock;
 use crate::preview::Previews;
 use crate::terminal::text::clean;
+use crate::write::replace_private;
 
 /// The file in the data directory. No tool may write there.
 const FILE: &str = "approvals.json";
@@ -73,9 +75,7 @@ impl Approvals {
             // An unreadable file allows nothing, and is not overwritten.
             Err(error) => {
                 let file = file.display();
-                crate::say(&format!(
-                    "{file} cannot be used, so nothing is remembered: {error}"
-                ));
+                say!("{file} cannot be used, so nothing is remembered: {error}");
                 (None, Vec::new())
             }
         };
@@ -96,7 +96,7 @@ impl Approvals {
         if is_edit(question) && self.edits.load(Ordering::SeqCst) {
             return true;
         }
-        self.lock()
+        lock(&self.approved)
             .iter()
             .any(|approval| self.fits(approval, question))
     }
@@ -145,15 +145,13 @@ impl Approvals {
             Always::Edits => return self.edits.store(true, Ordering::SeqCst),
             Always::Project(approval) => approval,
         };
-        let mut approved = self.lock();
+        let mut approved = lock(&self.approved);
         if !approved.contains(&approval) {
             approved.push(approval.clone());
         }
         drop(approved);
         if let Err(error) = self.remember(approval) {
-            crate::say(&format!(
-                "it is allowed until the end, but not remembered: {error}"
-            ));
+            say!("it is allowed until the end, but not remembered: {error}");
         }
     }
 
@@ -211,17 +209,7 @@ impl Approvals {
         }
         of_project.push(approval);
         let text = serde_json::to_string_pretty(&all).map_err(io::Error::other)? + "\n";
-        let new = file.with_extension(format!("json.{}", std::process::id()));
-        let mut options = OpenOptions::new();
-        options.write(true).create(true).truncate(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        options.open(&new)?.write_all(text.as_bytes())?;
-        fs::rename(&new, file)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<Approval>> {
-        self.approved.lock().unwrap_or_else(PoisonError::into_inner)
+        replace_private(file, &text)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::io::{self, IsTerminal};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use plimsoll::permissions::{AllowAll, Answer, DenyAll, Question};
@@ -10,6 +10,7 @@ use plimsoll::{Gate, PermissionMode};
 
 use crate::approvals::{Always, Approvals};
 use crate::exit::Stop;
+use crate::lock;
 use crate::preview::Previews;
 use crate::terminal::Terminal;
 use crate::terminal::style::colours;
@@ -80,7 +81,7 @@ impl Gate for Ask {
 
 impl Refuse {
     fn is_new(&self, tool: &str) -> bool {
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut told = lock(&self.told);
         told.insert(tool.to_owned())
     }
 }

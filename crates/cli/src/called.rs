@@ -12,7 +12,7 @@ use plimsoll::{AgentBuilder, Gate, PermissionMode};
 use crate::agent::{SYSTEM, adapt};
 use crate::choice::Fit;
 use crate::mcp::Mcp;
-use crate::places;
+use crate::paths;
 
 /// The gate of called agents. Until it is set, all questions are denied.
 #[derive(Clone, Default)]
@@ -66,7 +66,7 @@ impl CallerSettings {
         let own = settings.permission_mode.unwrap_or(self.mode);
         settings.permission_mode = Some(own.min(self.mode));
         settings.sandbox = settings.sandbox.min(self.sandbox);
-        places::project(&config.settings().root).add_skills(&mut config);
+        paths::project(&config.settings().root).add_skills(&mut config);
         let mut tools = config.tools()?;
         tools.extend(self.mcp.tools(&config, &tools));
         Ok(config.builder_with(model, tools)?.gate(self.asked.clone()))

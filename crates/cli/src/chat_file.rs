@@ -4,17 +4,15 @@
 use std::sync::Arc;
 
 use plimsoll::Tokens;
+use plimsoll::config::{COUNTERS, token_counter};
 use plimsoll::context::Transcript;
 use plimsoll::judge::body::Body;
 use plimsoll::judge::canonical::{self, Target};
-use plimsoll::tokens::{Bpe, Chars4, Estimate, Memo, TokenCounter};
+use plimsoll::tokens::TokenCounter;
 use plimsoll::wire::WireError;
 use serde_json::Value;
 
 use crate::exit::Stop;
-
-/// The counters by name; the first is the default.
-pub(crate) const COUNTERS: [&str; 4] = ["o200k", "cl100k", "estimate", "chars4"];
 
 /// The error for an empty input.
 pub(crate) const EMPTY: &str = "the input is empty; give a chat as JSON: {\"messages\": [...]}, {\"input\": [...]} or a bare array";
@@ -30,16 +28,12 @@ pub(crate) struct ChatFile<'a> {
 
 /// Returns the counter with this name.
 pub(crate) fn counter(name: &str) -> Result<Arc<dyn TokenCounter>, Stop> {
-    match name {
-        "o200k" => Ok(Arc::new(Memo::new(Bpe::o200k()))),
-        "cl100k" => Ok(Arc::new(Memo::new(Bpe::cl100k()))),
-        "estimate" => Ok(Arc::new(Estimate)),
-        "chars4" => Ok(Arc::new(Chars4)),
-        _ => Err(Stop::usage(format!(
+    token_counter(name).ok_or_else(|| {
+        Stop::usage(format!(
             "there is no counter `{name}`; there is: {}",
             COUNTERS.join(", ")
-        ))),
-    }
+        ))
+    })
 }
 
 /// Parses a chat as JSON.

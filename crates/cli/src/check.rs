@@ -7,7 +7,6 @@ use plimsoll::store::{CheckedSession, EntryFault, FILE, SqliteStore};
 use serde_json::json;
 
 use crate::exit::{DONE, FAILED, Stop};
-use crate::out::out;
 use crate::terminal::text::counted;
 
 /// Maximum number of faults of one session that are printed as text. JSON contains all.
@@ -16,12 +15,12 @@ const SHOWN: usize = 5;
 /// Runs the command. The exit code is 1 if anything is damaged.
 pub(crate) async fn run(folder: &Path, drop_checkpoints: bool, as_json: bool) -> Result<u8, Stop> {
     if drop_checkpoints {
-        let store = SqliteStore::open(folder).await.map_err(Stop::failed)?;
-        let dropped = store.drop_checkpoints().await.map_err(Stop::failed)?;
+        let store = SqliteStore::open(folder).await?;
+        let dropped = store.drop_checkpoints().await?;
         let dropped = counted(dropped, "checkpoint");
-        crate::say(&format!("{dropped} deleted; no message is lost"));
+        say!("{dropped} deleted; no message is lost");
     }
-    let found = SqliteStore::check(folder).await.map_err(Stop::failed)?;
+    let found = SqliteStore::check(folder).await?;
     for session in &found.sessions {
         match as_json {
             true => out!("{}", as_value(session)),
@@ -35,19 +34,19 @@ pub(crate) async fn run(folder: &Path, drop_checkpoints: bool, as_json: bool) ->
     }
     let is_whole = found.sessions.iter().all(CheckedSession::is_whole);
     if found.is_damaged || !is_whole {
-        crate::say(&format!(
+        say!(
             "{} is damaged; save what can be read with `plimsoll sessions salvage --to FOLDER`",
             folder.join(FILE).display()
-        ));
+        );
         return Ok(FAILED);
     }
     let wrong = |session: &&CheckedSession| session.has_wrong_checkpoint;
     if let Some(session) = found.sessions.iter().find(wrong) {
-        crate::say(&format!(
+        say!(
             "the checkpoint of session {} does not match its log, which is whole; delete the checkpoints with \
              `plimsoll sessions check --drop-checkpoints`",
             session.id
-        ));
+        );
         return Ok(FAILED);
     }
     Ok(DONE)

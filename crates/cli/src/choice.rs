@@ -11,6 +11,7 @@ use plimsoll::{Provider, Window};
 use crate::agent::SYSTEM;
 use crate::exit::Stop;
 use crate::local;
+use crate::terminal::Verbosity;
 
 /// A model that can be called.
 pub(crate) struct Choice {
@@ -67,13 +68,6 @@ impl Choice {
     }
 }
 
-/// Whether progress is printed while a model is chosen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ChoiceProgress {
-    Everything,
-    Nothing,
-}
-
 /// The origin of the choice of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ChosenBy {
@@ -88,7 +82,7 @@ pub(crate) enum ChosenBy {
 /// Finds or starts the model.
 pub(crate) async fn choose(
     agent: &AgentConfig,
-    said: ChoiceProgress,
+    said: Verbosity,
     by: ChosenBy,
 ) -> Result<Choice, Stop> {
     let settings = agent.settings();
@@ -173,17 +167,11 @@ async fn window(
 }
 
 /// Uses a server that runs on this machine, or else starts Plimsoll's own.
-async fn local_model(
-    agent: &AgentConfig,
-    said: ChoiceProgress,
-    by: ChosenBy,
-) -> Result<Choice, Stop> {
+async fn local_model(agent: &AgentConfig, said: Verbosity, by: ChosenBy) -> Result<Choice, Stop> {
     let here = providers::detect(&providers::environment).await;
     if let Some((server, model)) = here.preferred() {
         let (provider, base_url) = (server.provider, server.base_url.as_str());
-        crate::say(&format!(
-            "{provider} runs at {base_url}; using its model {model}"
-        ));
+        say!("{provider} runs at {base_url}; using its model {model}");
         return remote(agent, &format!("{provider}/{model}"), Some(base_url)).await;
     }
     local::start(agent, said, by).await

@@ -6,8 +6,8 @@ mod one;
 
 use std::io::BufRead;
 use std::path::PathBuf;
+use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Mutex, PoisonError};
 use std::thread::{self, available_parallelism};
 
 use clap::Args;
@@ -15,7 +15,7 @@ use clap::Args;
 use crate::exit::{DONE, FAILED, Stop};
 use crate::explain::PolicyEffect;
 use crate::input;
-use crate::out::out;
+use crate::lock;
 
 pub(crate) use filter::Filter;
 use filter::FilterOptions;
@@ -168,10 +168,7 @@ fn lines(
 /// Answers lines until there are no more.
 fn work(how: &CompactSettings<'_>, args: &CompactArgs, waiting: &Mutex<Receiver<Job>>) {
     loop {
-        let next = waiting
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .recv();
+        let next = lock(waiting).recv();
         let Ok(job) = next else {
             return;
         };

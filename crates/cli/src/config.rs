@@ -4,8 +4,6 @@
 mod preset;
 
 use std::fmt::Write;
-use std::fs::OpenOptions;
-use std::io::{ErrorKind, Write as _};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -21,9 +19,9 @@ use crate::args::{ConfigArgs, ConfigCommand};
 use crate::exit::{DONE, FAILED, Stop};
 use crate::input;
 use crate::mcp_command;
-use crate::out::out;
 use crate::settings::{Sources, notes_of, trust_store, users_file};
 use crate::terminal::text::counted;
+use crate::write;
 
 /// Runs `plimsoll config`.
 pub(crate) async fn run(args: &ConfigArgs) -> Result<u8, Stop> {
@@ -49,8 +47,7 @@ pub(crate) async fn run(args: &ConfigArgs) -> Result<u8, Stop> {
         ConfigCommand::Init { file } => init(file.as_deref()),
         ConfigCommand::Import { file, from, json } => import(file, *from, *json),
         ConfigCommand::Schema => {
-            let schema = serde_json::to_string_pretty(&config::schema()).map_err(Stop::failed)?;
-            out!("{schema}");
+            out!("{:#}", config::schema());
             Ok(DONE)
         }
     }
@@ -98,10 +95,10 @@ fn checked(file: Option<&Path>) -> Result<Config, Stop> {
         && Config::read_found(&path, &trust_store()).is_err()
     {
         let path = path.display();
-        crate::say(&format!(
+        say!(
             "{path} needs --config {path}, or `plimsoll config trust {path}`, because of {}",
             needs_trust.join(", ")
-        ));
+        );
     }
     Ok(config)
 }
@@ -204,8 +201,7 @@ fn show(sources: &Sources, origin: bool, json: bool) -> Result<u8, Stop> {
     let settings = resolved.agent.effective();
     if json {
         let settings: Vec<serde_json::Value> = settings.map(|setting| setting.json()).collect();
-        let text = serde_json::to_string_pretty(&settings).map_err(Stop::failed)?;
-        out!("{text}");
+        out!("{}", serde_json::to_string_pretty(&settings)?);
         return Ok(DONE);
     }
     for setting in settings {
@@ -219,19 +215,12 @@ fn show(sources: &Sources, origin: bool, json: bool) -> Result<u8, Stop> {
 
 fn init(file: Option<&Path>) -> Result<u8, Stop> {
     let path = file.unwrap_or_else(|| Path::new(CONFIG_FILE));
-    let shown = path.display();
-    let made = OpenOptions::new().write(true).create_new(true).open(path);
-    let mut file = made.map_err(|error| match error.kind() {
-        ErrorKind::AlreadyExists => Stop::usage(format!(
-            "{shown} is there already and stays as it is; name another file, or move it away"
-        )),
-        _ => Stop::failed(format!("{shown} cannot be written: {error}")),
-    })?;
-    file.write_all(config::template().as_bytes())
-        .map_err(|error| Stop::failed(format!("{shown} cannot be written: {error}")))?;
-    crate::say(&format!(
-        "{shown} is written; every key stands in it, as a comment"
-    ));
+    let advice = " and stays as it is; name another file, or move it away";
+    write::create(path, &config::template(), advice)?;
+    say!(
+        "{} is written; every key stands in it, as a comment",
+        path.display()
+    );
     Ok(DONE)
 }
 
@@ -270,9 +259,9 @@ fn import(file: &Path, from: Option<System>, json: bool) -> Result<u8, Stop> {
         let note = setting.note.as_deref().unwrap_or_default();
         let file = file.display();
         match setting.became.is_empty() {
-            true => crate::say(&format!("{file}:{line}: {name} is not translated: {note}")),
+            true => say!("{file}:{line}: {name} is not translated: {note}"),
             false if note.is_empty() => {}
-            false => crate::say(&format!("{file}:{line}: {name}: {note}")),
+            false => say!("{file}:{line}: {name}: {note}"),
         }
     }
     let lost = import
@@ -281,11 +270,11 @@ fn import(file: &Path, from: Option<System>, json: bool) -> Result<u8, Stop> {
         .filter(|setting| setting.became.is_empty());
     let lost = lost.count();
     let found = import.settings.len() - lost;
-    crate::say(&format!(
+    say!(
         "{} of {} translated, {lost} not; each other setting has Plimsoll's default",
         counted(found as u64, "setting"),
         import.system,
-    ));
+    );
     Ok(DONE)
 }
 

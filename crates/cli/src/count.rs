@@ -13,7 +13,6 @@ use crate::chat_file;
 use crate::exit::{DONE, Stop};
 use crate::input;
 use crate::known;
-use crate::out::out;
 use crate::repair;
 use crate::settings::Sources;
 
@@ -114,13 +113,11 @@ pub(crate) async fn exact(args: &CountArgs) -> Result<u8, Stop> {
 }
 
 fn role(message: &Message) -> &'static str {
-    match message {
+    match message.role() {
         // Tools that are added in the middle of a chat (`additional_tools` of Codex).
-        Message::System { parts } if parts.iter().any(is_tools) => "tools",
-        Message::System { .. } => "system",
-        Message::User { .. } | Message::Notice { .. } | Message::Summary { .. } => "user",
-        Message::Assistant { .. } => "assistant",
-        Message::ToolResult(_) => "tool",
+        "system" if message.parts().iter().any(is_tools) => "tools",
+        "notice" | "summary" => "user",
+        role => role,
     }
 }
 

@@ -14,7 +14,6 @@ use serde_json::json;
 
 use crate::args::DoctorArgs;
 use crate::exit::{DONE, Stop};
-use crate::out::out;
 use crate::{local, paths};
 
 /// Runs the command.
@@ -102,20 +101,26 @@ fn tools() -> Vec<McpServer> {
     config.map_or_else(|_| Vec::new(), |config| config.mcp().to_vec())
 }
 
-/// Returns the windows that were learned from refusals. Creates no store if there is none.
-async fn windows(data: &Path) -> Result<Vec<LearnedWindow>, Stop> {
+/// Opens the store, or returns `None` if there is none yet.
+async fn store(data: &Path) -> Result<Option<SqliteStore>, Stop> {
     if !data.join(FILE).exists() {
-        return Ok(Vec::new());
+        return Ok(None);
     }
-    let store = SqliteStore::open(data).await.map_err(Stop::failed)?;
-    store.windows().await.map_err(Stop::failed)
+    Ok(Some(SqliteStore::open(data).await?))
+}
+
+/// Returns the windows that were learned from refusals.
+async fn windows(data: &Path) -> Result<Vec<LearnedWindow>, Stop> {
+    match store(data).await? {
+        Some(store) => Ok(store.windows().await?),
+        None => Ok(Vec::new()),
+    }
 }
 
 /// Returns the window that was learned under a name.
 async fn learned(data: &Path, name: &str) -> Result<Option<Tokens>, Stop> {
-    if !data.join(FILE).exists() {
-        return Ok(None);
+    match store(data).await? {
+        Some(store) => Ok(store.learned_window(name).await?),
+        None => Ok(None),
     }
-    let store = SqliteStore::open(data).await.map_err(Stop::failed)?;
-    store.learned_window(name).await.map_err(Stop::failed)
 }

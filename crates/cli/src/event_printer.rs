@@ -2,18 +2,17 @@
 //! for each tool call, plan and limit, and the current activity.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use plimsoll::events::{MessagePhase, ToolPhase};
 use plimsoll::machine::{Outcome, Waiting};
 use plimsoll::model::CallId;
-use plimsoll::policy::{Edit, Plan, Price};
-use plimsoll::{Delta, Event, Message, Money, Observer, Part, SessionEvent};
+use plimsoll::{Delta, Event, Message, Observer, Part, SessionEvent};
 
 use crate::chat::prompt::Gauge;
 use crate::diff::{self, Diff};
-use crate::outcome::is_worth_telling;
+use crate::lock;
 use crate::preview::Previews;
 use crate::status::RunStatus;
 use crate::terminal::Terminal;
@@ -68,10 +67,6 @@ impl EventPrinter {
             previews,
             state: Mutex::default(),
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, PrinterState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn dim(&self, text: &str) {
@@ -235,7 +230,7 @@ impl EventPrinter {
 
 impl Observer for EventPrinter {
     fn see(&self, SessionEvent { event, .. }: &SessionEvent) {
-        let mut guard = self.lock();
+        let mut guard = lock(&self.state);
         let state = &mut *guard;
         match event {
             Event::TurnStart {
@@ -360,7 +355,7 @@ impl Observer for EventPrinter {
                     let gone = applied
                         .messages_before
                         .saturating_sub(applied.messages_after);
-                    compacted(&applied.plan, Some(gone))
+                    applied.plan.describe(Some(gone))
                 } else {
                     let results = counted(applied.plan.edits.len(), "result");
                     let freed = applied.tokens_before.minus(applied.tokens_after);
@@ -422,30 +417,6 @@ pub(crate) fn below(name: &str, event: &Event) -> Option<String> {
         } => below(&format!("{name} › {inner}"), &event.event),
         _ => None,
     }
-}
-
-/// Describes a plan in one line, for example "compacted (drop): 12 messages, 3400 tokens freed,
-/// about $0.01 saved".
-pub(crate) fn compacted(plan: &Plan, gone: Option<usize>) -> String {
-    let is_removal = |edit: &Edit| !matches!(edit, Edit::Shrink { .. });
-    let (what, messages) = match plan.edits.iter().any(is_removal) {
-        true => ("compacted", gone),
-        false => ("shortened", Some(plan.edits.len())),
-    };
-    let messages = messages.map_or_else(String::new, |count| {
-        format!(": {}", counted(count, "message"))
-    });
-    let saved = plan.price.as_ref().and_then(Price::net).and_then(|net| {
-        let money = Money(u64::try_from(net.unsigned_abs()).unwrap_or(u64::MAX));
-        let word = if net >= 0 { "saved" } else { "spent" };
-        is_worth_telling(money).then(|| format!(", about {money} {word}"))
-    });
-    format!(
-        "{what} ({}){messages}, {} freed{}",
-        plan.stages.join(", "),
-        counted(plan.frees.0, "token"),
-        saved.unwrap_or_default()
-    )
 }
 
 #[cfg(test)]

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use plimsoll::store::StoreError;
+
 /// Success.
 pub(crate) const DONE: u8 = 0;
 /// The command failed.
@@ -29,32 +31,37 @@ pub(crate) struct Stop {
 }
 
 impl Stop {
+    fn new(code: u8, text: impl fmt::Display) -> Self {
+        let text = text.to_string();
+        Self { code, text }
+    }
+
     pub(crate) fn failed(text: impl fmt::Display) -> Self {
-        Self {
-            code: FAILED,
-            text: text.to_string(),
-        }
+        Self::new(FAILED, text)
     }
 
     pub(crate) fn usage(text: impl fmt::Display) -> Self {
-        Self {
-            code: USAGE,
-            text: text.to_string(),
-        }
+        Self::new(USAGE, text)
     }
 
     pub(crate) fn cannot_fit(text: impl fmt::Display) -> Self {
-        Self {
-            code: CANNOT_FIT,
-            text: text.to_string(),
-        }
+        Self::new(CANNOT_FIT, text)
     }
 
     pub(crate) fn model(text: impl fmt::Display) -> Self {
-        Self {
-            code: MODEL,
-            text: text.to_string(),
-        }
+        Self::new(MODEL, text)
+    }
+}
+
+impl From<StoreError> for Stop {
+    fn from(error: StoreError) -> Self {
+        Self::failed(error)
+    }
+}
+
+impl From<serde_json::Error> for Stop {
+    fn from(error: serde_json::Error) -> Self {
+        Self::failed(error)
     }
 }
 

@@ -13,7 +13,6 @@ use serde_json::json;
 use crate::diff::{ASKED, Diff};
 use crate::exit::{DONE, Stop};
 use crate::ledger::when;
-use crate::out::out;
 use crate::terminal::style::Colours;
 use crate::terminal::text::clean;
 
@@ -58,7 +57,7 @@ impl FileState {
 impl ChangedFile {
     /// Returns the files that a session changed, sorted by path.
     pub(crate) async fn all(store: &SqliteStore, id: &SessionId) -> Result<Vec<Self>, Stop> {
-        let changes = store.changed_files(id).await.map_err(Stop::failed)?;
+        let changes = store.changed_files(id).await?;
         let mut files: BTreeMap<(PathBuf, PathBuf), Vec<RecordedChange>> = BTreeMap::new();
         for change in changes {
             let file = (change.root.clone(), change.path.clone());
@@ -145,7 +144,7 @@ async fn text_of(
     let Some(hash) = hash else {
         return Ok(Some(None));
     };
-    let content = store.kept_content(hash).await.map_err(Stop::failed)?;
+    let content = store.kept_content(hash).await?;
     let text = content.and_then(|bytes| String::from_utf8(bytes).ok());
     Ok(text.map(Some))
 }

@@ -6,7 +6,6 @@ use plimsoll::context::{Contents, Share, WindowUse};
 use plimsoll::machine::Entry;
 use plimsoll::policy::Plan;
 
-use crate::event_printer::compacted;
 use crate::terminal::style::{BLUE, CYAN, Colours, GREEN, MAGENTA, RED, Style, YELLOW};
 use crate::terminal::text::clean;
 
@@ -92,7 +91,7 @@ pub(crate) fn newest_plan(log: &[Entry]) -> Option<&Plan> {
 /// Describes the effect of the last plan.
 fn last_plan(plan: &Plan) -> String {
     // The number of removed messages depends on the view at that time.
-    format!("{MARGIN}last plan: {}", compacted(plan, None))
+    format!("{MARGIN}last plan: {plan}")
 }
 
 fn part(

@@ -7,7 +7,6 @@ use plimsoll::{Error, SessionId};
 use serde_json::json;
 
 use crate::exit::{DONE, Stop};
-use crate::out::out;
 use plimsoll::store::SessionReader;
 
 /// Runs the command. The new session's name goes to standard output, its description to standard
@@ -28,7 +27,7 @@ pub(crate) async fn run(
         Error::Store(StoreError::CannotFork { .. }) => Stop::usage(error),
         error => Stop::failed(error),
     })?;
-    let info = store.info(&to).await.map_err(Stop::failed)?;
+    let info = store.info(&to).await?;
     let fork = info.and_then(|info| info.fork);
     if json {
         out!("{}", json!({ "id": to, "fork": fork }));
@@ -36,8 +35,6 @@ pub(crate) async fn run(
     }
     out!("{to}");
     let entries = fork.map_or(0, |fork| fork.entries);
-    crate::note(&format!(
-        "a fork of {from} at entry {entries}; go on with: plimsoll run --session {to} \"...\""
-    ));
+    note!("a fork of {from} at entry {entries}; go on with: plimsoll run --session {to} \"...\"");
     Ok(DONE)
 }

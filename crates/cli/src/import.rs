@@ -15,7 +15,6 @@ use plimsoll::{Message, Part, SessionId, SessionStore};
 use serde_json::json;
 
 use crate::exit::{DONE, Stop};
-use crate::out::out;
 use crate::terminal::text::counted;
 use crate::{chat_file, input, repair, restore, resume, view};
 
@@ -78,7 +77,7 @@ pub(crate) async fn run(store: &SqliteStore, args: &ImportArgs) -> Result<u8, St
         message: Arc::new(message),
         queued: None,
     }));
-    store.append(&lease, &log).await.map_err(Stop::failed)?;
+    store.append(&lease, &log).await?;
     if args.json {
         out!(
             "{}",
@@ -87,13 +86,13 @@ pub(crate) async fn run(store: &SqliteStore, args: &ImportArgs) -> Result<u8, St
         return Ok(DONE);
     }
     for one in &history.repairs {
-        crate::say(&format!("repaired: {one}"));
+        say!("repaired: {one}");
     }
     out!("{id}");
-    crate::note(&format!(
+    note!(
         "{}; go on with: plimsoll run --session {id} --model PROVIDER/NAME \"...\"",
         counted(count, "message")
-    ));
+    );
     Ok(DONE)
 }
 
@@ -140,7 +139,7 @@ async fn exported(store: &SqliteStore, args: &ImportArgs, text: &str) -> Result<
         let Some(id) = session.id.clone() else {
             continue;
         };
-        if store.info(&id).await.map_err(Stop::failed)?.is_some() {
+        if store.info(&id).await?.is_some() {
             taken.push(id.clone());
         }
         let settings = session.settings.take();
@@ -168,7 +167,7 @@ fn note(imported: &[(SessionId, u64)]) {
         [(id, _)] => format!("go on with: plimsoll run --session {id} \"...\""),
         _ => counted(imported.len(), "session"),
     };
-    crate::note(&format!("{}; {text}", counted(entries, "entry")));
+    note!("{}; {text}", counted(entries, "entry"));
 }
 
 /// Gives the only session of an export the chosen name, or a new one if it has none.
@@ -214,8 +213,8 @@ async fn begin(store: &SqliteStore, args: &ImportArgs) -> Result<(SessionId, Lea
         Some(name) => SessionId::new(name).map_err(Stop::usage)?,
         None => new_session_id(),
     };
-    let lease = store.acquire(&id).await.map_err(Stop::failed)?;
-    if !store.load(&id).await.map_err(Stop::failed)?.is_empty() {
+    let lease = store.acquire(&id).await?;
+    if !store.load(&id).await?.is_empty() {
         return Err(Stop::usage(format!(
             "there is a session {id} already; give another name with --to"
         )));

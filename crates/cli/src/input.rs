@@ -68,7 +68,7 @@ pub(crate) fn session_log(path: &Path) -> Result<Option<SessionLog>, Stop> {
     }
     let log = SessionLog::read(path, None).map_err(Stop::failed)?;
     for damage in &log.damage {
-        crate::say(&format!("skipped line {}: {}", damage.line, damage.what));
+        say!("skipped line {}: {}", damage.line, damage.what);
     }
     Ok(Some(log))
 }

@@ -3,7 +3,7 @@
 //! `models.toml` and the configuration. Fetches nothing.
 
 use std::fs::File;
-use std::io::{ErrorKind, Read};
+use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Once;
 
@@ -45,9 +45,9 @@ pub(crate) fn without_user() -> Result<ModelBook, Stop> {
     let fetched = fetched(&path).unwrap_or_else(|what| {
         let path = path.display();
         WARNED.call_once(|| {
-            crate::say(&format!(
+            say!(
                 "{what}; going on without it: fetch it again with `plimsoll models update`, or remove {path}"
-            ));
+            );
         });
         ModelBook::default()
     });
@@ -111,11 +111,7 @@ fn read(path: &Path) -> Result<Option<String>, Stop> {
         Err(error) => return Err(at(&error)),
         Ok(file) => file,
     };
-    let mut text = String::new();
-    let mut bounded = file.take(MAX_FILE + 1);
-    bounded
-        .read_to_string(&mut text)
-        .map_err(|error| at(&error))?;
+    let text = io::read_to_string(file.take(MAX_FILE + 1)).map_err(|error| at(&error))?;
     match text.len() as u64 > MAX_FILE {
         true => Err(at(&format!(
             "larger than {MAX_FILE} bytes; keep only the models that you use"

@@ -20,9 +20,12 @@ use plimsoll::{Message, SessionId, Tokens};
 use serde::Serialize;
 
 use crate::exit::{DONE, Stop};
-use crate::out::out;
+use crate::sessions::entries::each_entry;
 use crate::terminal::text::counted;
 use plimsoll::store::SessionReader;
+
+/// The heading of the table, above columns of the same widths.
+const HEADING: &str = "when (UTC)            plan    item  what                           bytes             tokens  how         why                   archive";
 
 /// A message that a plan removed from the view or shortened.
 #[derive(Debug, Serialize)]
@@ -43,7 +46,7 @@ struct LedgerRow {
     after: Tokens,
     /// The length of the original's text, in bytes.
     bytes: u64,
-    why: String,
+    why: &'static str,
     stages: Vec<String>,
     archive: ArchiveStatus,
 }
@@ -82,17 +85,7 @@ pub(crate) async fn run(
     json: bool,
 ) -> Result<u8, Stop> {
     let mut reader = LedgerReader::new();
-    let mut after = 0;
-    loop {
-        let page = store.page(id, after).await.map_err(Stop::failed)?;
-        let Some(last) = page.last() else {
-            break;
-        };
-        after = last.n;
-        for line in &page {
-            reader.read(line)?;
-        }
-    }
+    each_entry(store, id, 0, |line| reader.read(line)).await?;
     let mut rows = reader.rows;
     let places = places(store, id).await;
     for row in &mut rows {
@@ -103,7 +96,7 @@ pub(crate) async fn run(
     }
     if json {
         for row in &rows {
-            out!("{}", serde_json::to_string(row).map_err(Stop::failed)?);
+            out!("{}", serde_json::to_string(row)?);
         }
         return Ok(DONE);
     }
@@ -114,15 +107,12 @@ pub(crate) async fn run(
 /// the log alone.
 async fn places(store: &impl SessionReader, id: &SessionId) -> BTreeMap<RecallId, ArchiveStatus> {
     let rows = store.archived(id).await.unwrap_or_else(|error| {
-        crate::say(&error.to_string());
+        say!("{error}");
         Vec::new()
     });
-    let place = |expired| {
-        if expired {
-            ArchiveStatus::Expired
-        } else {
-            ArchiveStatus::Held
-        }
+    let place = |expired| match expired {
+        true => ArchiveStatus::Expired,
+        false => ArchiveStatus::Held,
     };
     rows.iter()
         .map(|row| (row.id, place(row.expired)))
@@ -209,19 +199,12 @@ impl LedgerReader {
                     _ => Tokens::ZERO,
                 },
                 bytes: self.bytes.get(&was.seq).copied().unwrap_or(0),
-                why: trigger(plan),
+                why: plan.why.word(),
                 stages: plan.stages.clone(),
                 archive: ArchiveStatus::Absent,
             });
         }
     }
-}
-
-/// Returns the trigger by its name in the log.
-fn trigger(plan: &Plan) -> String {
-    let named = serde_json::to_value(plan.why).ok();
-    let name = named.as_ref().and_then(|why| why.get("why")?.as_str());
-    name.unwrap_or_default().to_owned()
 }
 
 fn table(id: &SessionId, rows: &[LedgerRow], plans: u64) -> Result<u8, Stop> {
@@ -238,17 +221,7 @@ fn table(id: &SessionId, rows: &[LedgerRow], plans: u64) -> Result<u8, Stop> {
         counted(plans, "plan"),
         counted(rows.len(), "message")
     );
-    out!(
-        "{:<20}  {:>4}  {:>6}  {:<24}  {:>10}  {:>17}  {:<10}  {:<20}  archive",
-        "when (UTC)",
-        "plan",
-        "item",
-        "what",
-        "bytes",
-        "tokens",
-        "how",
-        "why"
-    );
+    out!("{HEADING}");
     for row in rows {
         let what = match &row.tool {
             Some(tool) => format!("result of {tool}"),

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use plimsoll::config::{AgentConfig, WindowSetting};
@@ -19,12 +19,12 @@ use serde::Serialize;
 use crate::agent::LOCAL_SYSTEM;
 use crate::args::{ModelArgs, ModelCommand};
 use crate::ask;
-use crate::choice::{Choice, ChoiceProgress, ChosenBy};
+use crate::choice::{Choice, ChosenBy};
 use crate::exit::{DONE, INTERRUPTED, Stop};
-use crate::out::out;
+use crate::lock;
 use crate::paths;
 use crate::terminal::style::colours;
-use crate::terminal::{Terminal, text::clean};
+use crate::terminal::{Terminal, Verbosity, text::clean};
 
 /// The default window in tokens: enough for real tasks, in half a gigabyte of memory.
 pub(crate) const WINDOW: u64 = 8192;
@@ -96,8 +96,7 @@ pub(crate) async fn run(args: &ModelArgs) -> Result<u8, Stop> {
         ModelCommand::List { json } => {
             let states = state()?;
             if *json {
-                let text = serde_json::to_string(&states).map_err(Stop::failed)?;
-                out!("{text}");
+                out!("{}", serde_json::to_string(&states)?);
                 return Ok(DONE);
             }
             for state in states {
@@ -114,9 +113,9 @@ pub(crate) async fn run(args: &ModelArgs) -> Result<u8, Stop> {
         }
         ModelCommand::Rm { name } => {
             match models()?.remove(name).map_err(|error| stop_of(&error))? {
-                DownloadState::Nothing => crate::say(&format!("{name} is not fetched")),
+                DownloadState::Nothing => say!("{name} is not fetched"),
                 DownloadState::Whole | DownloadState::Part => {
-                    crate::say(&format!("{name} is removed"))
+                    say!("{name} is removed")
                 }
             }
             Ok(DONE)
@@ -137,7 +136,7 @@ async fn pull(name: Option<&str>, mirror: &str, shown: FetchProgress) -> Result<
     shown.close();
     let path = path?;
     if shown.terminal.is_some() {
-        crate::say(&format!("ready: {}", path.display()));
+        say!("ready: {}", path.display());
     }
     Ok(DONE)
 }
@@ -145,7 +144,7 @@ async fn pull(name: Option<&str>, mirror: &str, shown: FetchProgress) -> Result<
 /// Fetches missing files, starts the server and returns its model for the run.
 pub(crate) async fn start(
     agent: &AgentConfig,
-    said: ChoiceProgress,
+    said: Verbosity,
     by: ChosenBy,
 ) -> Result<Choice, Stop> {
     let models = models()?;
@@ -174,7 +173,7 @@ pub(crate) async fn start(
     {
         consent(&missing, by).await?;
     }
-    let shown = shown(said == ChoiceProgress::Nothing);
+    let shown = shown(said == Verbosity::Answers);
     let watch = |progress: Progress<'_>| shown.show(progress);
     let running = interruptible(models.start(name, serve, &watch)).await;
     shown.close();
@@ -222,15 +221,13 @@ async fn consent(missing: &MissingDownloads<'_>, by: ChosenBy) -> Result<(), Sto
         )));
     }
     crate::say(why);
-    crate::note(&format!(
+    note!(
         "The local model can be fetched to {}:",
         paths::cache()?.display()
-    ));
+    );
     for file in files {
         let (name, origin, licence) = (file.name_and_size(), file.origin, file.licence);
-        crate::note(&format!(
-            "  {name}\n    from {origin}\n    licence: {licence}"
-        ));
+        note!("  {name}\n    from {origin}\n    licence: {licence}");
     }
     let question = "Checksums are verified. Fetch it now?";
     match ask::confirm(question, "nothing was fetched").await? {
@@ -357,7 +354,7 @@ impl FetchProgress {
     }
 
     fn at(&self, terminal: &Terminal, label: &str, done: u64, total: u64) {
-        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut files = lock(&self.files);
         let file = files.entry(label.to_owned()).or_insert(FileProgress {
             began: Instant::now(),
             had: done,

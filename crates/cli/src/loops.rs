@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use plimsoll::machine::{Run, Setup, Step};
+use plimsoll::machine::{Entry, Run, Setup, Step};
 use plimsoll::policy::Policy;
 use plimsoll::session::{LoopReader, LoopRecord};
-use plimsoll::store::SessionReader;
-use plimsoll::store::SqliteStore;
+use plimsoll::store::{ExportedEntry, SessionReader, SqliteStore};
 use plimsoll::tokens::Chars4;
 use plimsoll::{SessionId, SessionStore};
 use serde_json::json;
@@ -14,7 +13,11 @@ use serde_json::json;
 use crate::count::preview;
 use crate::exit::{DONE, Stop};
 use crate::files;
-use crate::out::out;
+use crate::sessions::entries::each_entry;
+
+/// The heading of the table but for its first column, above columns of the same widths.
+const HEADING: &str =
+    "    entries  turns  tools      read     wrote       cost  outcome                 prompt";
 
 /// Lists the runs of a session.
 pub(crate) async fn list(
@@ -24,28 +27,18 @@ pub(crate) async fn list(
 ) -> Result<u8, Stop> {
     let records = records(store, id).await?;
     if records.is_empty() && !json {
-        crate::say(&format!("session {id} has no run yet"));
+        say!("session {id} has no run yet");
     }
     if json {
         for record in &records {
-            out!("{}", serde_json::to_string(record).map_err(Stop::failed)?);
+            out!("{}", serde_json::to_string(record)?);
         }
         return Ok(DONE);
     }
     let width = records.iter().map(|record| record.id.to_string().len());
     let width = width.max().unwrap_or(0).max(4);
     if !records.is_empty() {
-        out!(
-            "{:<width$}  {:>11}  {:>5}  {:>5}  {:>8}  {:>8}  {:>9}  {:<22}  prompt",
-            "loop",
-            "entries",
-            "turns",
-            "tools",
-            "read",
-            "wrote",
-            "cost",
-            "outcome"
-        );
+        out!("{:<width$}  {HEADING}", "loop");
     }
     for record in &records {
         let cost = record.cost.whole();
@@ -74,24 +67,15 @@ pub(crate) async fn undo(
     restore_files: bool,
     json: bool,
 ) -> Result<u8, Stop> {
-    let lease = store.acquire(id).await.map_err(Stop::failed)?;
-    let log = store.load(id).await.map_err(Stop::failed)?;
-    // The tokens do not matter here, so the fastest counter is used.
-    let setup = Setup::new("", Arc::new(Chars4), Policy::unlimited());
-    let mut run = Run::resume(&log, setup).map_err(Stop::failed)?;
+    let lease = store.acquire(id).await?;
+    let log = store.load(id).await?;
+    let mut run = idle_run(&log)?;
     let mut undone = Vec::new();
     for _ in 0..runs {
         undone.push(run.undo().map_err(Stop::usage)?);
     }
-    let mut entries = Vec::new();
-    loop {
-        match run.poll() {
-            Step::Record(entry) => entries.push(entry),
-            Step::Wait => break,
-            _ => {}
-        }
-    }
-    store.append(&lease, &entries).await.map_err(Stop::failed)?;
+    let entries = recorded(&mut run);
+    store.append(&lease, &entries).await?;
     if json {
         let restored = match restore_files {
             true => files::offer(store, id, &undone, true).await?,
@@ -110,27 +94,44 @@ pub(crate) async fn undo(
             format!("runs {} of session {id} are undone", several.join(", "))
         }
     };
-    crate::note(&format!(
+    note!(
         "{what}: the view is as it was before; the log keeps it, and what \
          its tools did is done"
-    ));
+    );
     files::offer(store, id, &undone, restore_files).await?;
     Ok(DONE)
 }
 
-async fn records(store: &impl SessionReader, id: &SessionId) -> Result<Vec<LoopRecord>, Stop> {
-    let mut reader = LoopReader::new(id.as_str());
-    let mut after = 0;
+/// Resumes the session's last run, to record what a command does to the session. No model is called,
+/// so the fastest counter is used.
+pub(crate) fn idle_run(log: &[Entry]) -> Result<Run, Stop> {
+    let setup = Setup::new("", Arc::new(Chars4), Policy::unlimited());
+    Run::resume(log, setup).map_err(Stop::failed)
+}
+
+/// Returns the entries that a run wants to record while it is idle.
+pub(crate) fn recorded(run: &mut Run) -> Vec<Entry> {
+    let mut entries = Vec::new();
     loop {
-        let page = store.page(id, after).await.map_err(Stop::failed)?;
-        let Some(last) = page.last() else {
-            return Ok(reader.records());
-        };
-        after = last.n;
-        for line in &page {
-            reader.read(&line.entry);
+        match run.poll() {
+            Step::Record(entry) => entries.push(entry),
+            Step::Wait => return entries,
+            _ => {}
         }
     }
+}
+
+pub(crate) async fn records(
+    store: &impl SessionReader,
+    id: &SessionId,
+) -> Result<Vec<LoopRecord>, Stop> {
+    let mut reader = LoopReader::new(id.as_str());
+    let each = |line: &ExportedEntry| {
+        reader.read(&line.entry);
+        Ok::<_, Stop>(())
+    };
+    each_entry(store, id, 0, each).await?;
+    Ok(reader.records())
 }
 
 /// Describes the end of a run in a few words.

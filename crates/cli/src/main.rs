@@ -1,9 +1,9 @@
 //! The binary `plimsoll`: parses the arguments, runs a command and returns its exit code.
 
+#[macro_use]
+mod out;
+
 #[cfg(feature = "acp")]
-mod acp;
-#[cfg(not(feature = "acp"))]
-#[path = "acp_without.rs"]
 mod acp;
 mod agent;
 mod answer_schema;
@@ -44,11 +44,9 @@ mod mcp;
 mod mcp_command;
 mod mock;
 mod models;
-mod out;
 mod outcome;
 mod paths;
 mod pins;
-mod places;
 mod preview;
 mod recall;
 mod repair;
@@ -62,21 +60,22 @@ mod sessions;
 mod settings;
 mod shell;
 mod status;
-mod telemetry;
 mod terminal;
 mod tool_line;
 mod usage;
 mod view;
 mod which_session;
+mod write;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use clap::Parser;
+use plimsoll::telemetry::{self, Guard};
 
 use crate::args::{Cli, Command};
 use crate::exit::Stop;
-use crate::out::out;
 use crate::terminal::{text::clean, wrapped};
 
 fn main() -> ExitCode {
@@ -91,7 +90,7 @@ fn main() -> ExitCode {
     if let Command::Sandbox(args) = &cli.command {
         return ended(sandbox::run(args));
     }
-    let telemetry = telemetry::begin();
+    let telemetry = begin_telemetry();
     let code = match &cli.command {
         Command::Compact(args) => compact::run(args),
         Command::Count(args) if args.exact => wait_for(count::exact(args)),
@@ -101,7 +100,12 @@ fn main() -> ExitCode {
         Command::Config(args) => wait_for(config::run(args)),
         Command::Run(args) => wait_for(run::run(args)),
         Command::Chat(args) => wait_for(chat::run(args)),
+        #[cfg(feature = "acp")]
         Command::Acp(args) => wait_for(acp::run(args)),
+        #[cfg(not(feature = "acp"))]
+        Command::Acp(_) => Err(Stop::usage(
+            "this build cannot be the agent of an editor; build it with the feature `acp`",
+        )),
         Command::Sessions(args) => wait_for(sessions::run(args)),
         Command::Usage(args) => wait_for(usage::run(args)),
         Command::Model(args) => wait_for(local::run(args)),
@@ -121,8 +125,26 @@ fn main() -> ExitCode {
     };
     let code = ended(code);
     // Done last, so that the output above does not wait for a collector.
-    telemetry::end(telemetry);
+    if let Some(warning) = telemetry.finish() {
+        say(&warning);
+    }
     code
+}
+
+/// Sets up the telemetry that the environment requests. A failure is reported and does not affect
+/// the command.
+fn begin_telemetry() -> Guard {
+    let settings = telemetry::Settings::from_environment("plimsoll");
+    let begun = telemetry::start(&settings).or_else(|error| {
+        say!("{error}");
+        // The log does not need a collector.
+        telemetry::start(&telemetry::Settings {
+            traces: None,
+            metrics: None,
+            ..settings
+        })
+    });
+    begun.unwrap_or_default()
 }
 
 /// Prints the error that ended a command, and returns the exit code.
@@ -162,6 +184,22 @@ fn wait_for(command: impl Future<Output = Result<u8, Stop>>) -> Result<u8, Stop>
     code
 }
 
+/// Waits for Ctrl-C or a termination signal.
+#[cfg(any(feature = "acp", feature = "restate"))]
+async fn asked_to_end() -> io::Result<()> {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        let mut terminate = signal(SignalKind::terminate())?;
+        tokio::select! {
+            interrupted = tokio::signal::ctrl_c() => interrupted,
+            _ = terminate.recv() => Ok(()),
+        }
+    }
+    #[cfg(not(unix))]
+    tokio::signal::ctrl_c().await
+}
+
 /// Writes a message to standard error, cleaned because it may contain a server's text. On a
 /// terminal, it is broken between words.
 fn say(text: &str) {
@@ -180,4 +218,9 @@ fn note(text: &str) {
 
 fn write_note(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{text}");
+}
+
+/// Locks a mutex. What a panicking thread left behind is used as it is.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

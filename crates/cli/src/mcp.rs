@@ -9,8 +9,8 @@ use plimsoll::config::{AgentConfig, McpServer};
 use plimsoll::process::InheritedVariables;
 use plimsoll::tools::mcp::{McpServers, McpState, McpStatus};
 
-use crate::choice::ChoiceProgress;
 use crate::exit::Stop;
+use crate::terminal::Verbosity;
 
 /// The servers of a command; `None` if none are configured.
 #[derive(Clone, Default)]
@@ -18,9 +18,9 @@ pub(crate) struct Mcp(Option<Arc<McpServers>>);
 
 impl Mcp {
     /// Connects to the servers of an agent and of its sub-agents.
-    pub(crate) async fn connect(agent: &AgentConfig, said: ChoiceProgress) -> Result<Self, Stop> {
+    pub(crate) async fn connect(agent: &AgentConfig, said: Verbosity) -> Result<Self, Stop> {
         let told = |status: &McpStatus| {
-            if said == ChoiceProgress::Everything {
+            if said == Verbosity::Everything {
                 for line in lines(status) {
                     crate::say(&line);
                 }

@@ -11,7 +11,6 @@ use serde_json::json;
 
 use crate::exit::{DONE, FAILED, Stop};
 use crate::mcp;
-use crate::out::out;
 use crate::settings::{Sources, users_file};
 
 const EXAMPLES: &str = "\
@@ -123,10 +122,11 @@ fn add(args: &AddArgs) -> Result<u8, Stop> {
         let _ = file.set_len(end);
         return Err(failed(error));
     }
-    crate::say(&format!(
+    say!(
         "added {} to {shown}; `plimsoll mcp test {}` tries it",
-        args.name, args.name
-    ));
+        args.name,
+        args.name
+    );
     Ok(DONE)
 }
 

@@ -7,8 +7,8 @@ use plimsoll::Tool;
 use plimsoll::config::{AgentConfig, McpServer};
 use plimsoll::process::InheritedVariables;
 
-use crate::choice::ChoiceProgress;
 use crate::exit::Stop;
+use crate::terminal::Verbosity;
 
 const WITHOUT: &str =
     "this build cannot connect to [[mcp]]; build it with the feature `mcp`, or take it out";
@@ -18,7 +18,7 @@ const WITHOUT: &str =
 pub(crate) struct Mcp;
 
 impl Mcp {
-    pub(crate) async fn connect(agent: &AgentConfig, _said: ChoiceProgress) -> Result<Self, Stop> {
+    pub(crate) async fn connect(agent: &AgentConfig, _said: Verbosity) -> Result<Self, Stop> {
         match agent.mcp().is_empty() {
             true => Ok(Self),
             false => Err(Stop::usage(WITHOUT)),

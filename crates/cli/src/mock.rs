@@ -12,7 +12,6 @@ use serde_json::json;
 
 use crate::exit::{DONE, Stop};
 use crate::input;
-use crate::out::out;
 use crate::terminal::text::counted;
 
 const EXAMPLES: &str = "\
@@ -102,12 +101,12 @@ pub(crate) async fn run(args: &MockArgs) -> Result<u8, Stop> {
         Protocol::Anthropic => out!("{}", server.address()),
         Protocol::Openai | Protocol::OpenaiResponses => out!("{}/v1", server.address()),
     }
-    crate::note(&format!(
+    note!(
         "{speaks} │ window {} │ {} │ Ctrl-C ends it",
         args.window
             .map_or("none".to_owned(), |window| window.to_string()),
         counted(server.turns_left(), "turn"),
-    ));
+    );
     tokio::signal::ctrl_c().await.map_err(Stop::failed)?;
     let asked = server.requests();
     if let Some(folder) = &args.record {
@@ -129,11 +128,11 @@ pub(crate) async fn run(args: &MockArgs) -> Result<u8, Stop> {
         );
     }
     let Tally { asked, refused } = server.tally();
-    crate::note(&format!(
+    note!(
         "{}, {refused} of them refused, {} left",
         counted(asked, "request"),
         counted(server.turns_left(), "turn")
-    ));
+    );
     Ok(DONE)
 }
 

@@ -2,7 +2,6 @@
 //! figures. For local models, see `plimsoll model`.
 
 use std::fs;
-use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
@@ -16,11 +15,13 @@ use serde_json::{Value, json};
 use crate::args::{ModelsArgs, ModelsCommand};
 use crate::exit::{DONE, FAILED, Stop};
 use crate::known;
-use crate::out::out;
 use crate::terminal::text::counted;
+use crate::write;
 
 /// Maximum number of listed changes; JSON contains all.
 const MAX_LISTED: usize = 40;
+/// The heading of the table but for its first column, above columns of the same widths.
+const HEADING: &str = "   window     output       $ in      $ out   $ cached  cache≥  can";
 
 /// Runs the command.
 pub(crate) async fn run(args: &ModelsArgs) -> Result<u8, Stop> {
@@ -66,16 +67,7 @@ fn list(args: &ModelsArgs) -> Result<u8, Stop> {
         .iter()
         .map(|(vendor, name)| vendor.len() + name.len() + 1);
     let width = longest.max().unwrap_or_default();
-    out!(
-        "{:width$}  {:>9}  {:>9}  {:>9}  {:>9}  {:>9}  {:>6}  can",
-        "model",
-        "window",
-        "output",
-        "$ in",
-        "$ out",
-        "$ cached",
-        "cache≥"
-    );
+    out!("{:width$}  {HEADING}", "model");
     for (vendor, name) in found {
         let facts = book.find(vendor, name);
         let model = format!("{vendor}/{name}");
@@ -222,7 +214,7 @@ async fn update(from: &str, check: bool, json: bool) -> Result<u8, Stop> {
     let path = known::published_path()?;
     let stale = !changes.is_empty();
     if !check {
-        write(&path, &table.text)?;
+        write::replace_with_folder(&path, &table.text)?;
     }
     if json {
         out!(
@@ -323,24 +315,4 @@ fn file(path: &Path) -> Result<Vec<u8>, Stop> {
         )));
     }
     fs::read(path).map_err(|error| at(&error))
-}
-
-/// Writes a file atomically, so that nobody reads half of it.
-fn write(path: &Path, text: &str) -> Result<(), Stop> {
-    let bad = |error: std::io::Error| {
-        Stop::failed(format!("{} cannot be written: {error}", path.display()))
-    };
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder).map_err(bad)?;
-    }
-    let beside = path.with_extension(format!("toml.{}", std::process::id()));
-    let written = fs::File::create(&beside).and_then(|mut file| {
-        file.write_all(text.as_bytes())?;
-        file.sync_all()
-    });
-    let placed = written.and_then(|()| fs::rename(&beside, path));
-    placed.map_err(|error| {
-        let _ = fs::remove_file(&beside);
-        bad(error)
-    })
 }

@@ -15,7 +15,20 @@ macro_rules! out {
         $crate::out::line(format_args!($($arg)*))?
     };
 }
-pub(crate) use out;
+
+/// Reports a problem or a decision on standard error, after the program's name.
+macro_rules! say {
+    ($($arg:tt)*) => {
+        $crate::say(&format!($($arg)*))
+    };
+}
+
+/// Writes a line to standard error.
+macro_rules! note {
+    ($($arg:tt)*) => {
+        $crate::note(&format!($($arg)*))
+    };
+}
 
 /// Writes one line to standard output.
 pub(crate) fn line(text: Arguments<'_>) -> Result<(), Stop> {

@@ -2,7 +2,9 @@
 //! directories. Nothing is created here.
 
 use std::env;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+use plimsoll::config::ProjectFiles;
 
 use crate::exit::Stop;
 
@@ -42,4 +44,16 @@ pub(crate) fn variable(name: &str) -> Option<PathBuf> {
     env::var_os(name)
         .filter(|value| !value.is_empty())
         .map(PathBuf::from)
+}
+
+/// Returns the files of a project and of the user.
+pub(crate) fn project(root: &Path) -> ProjectFiles {
+    // If `PLIMSOLL_HOME` is set, Plimsoll does not read the user's home.
+    let home = match variable("PLIMSOLL_HOME") {
+        Some(_) => None,
+        None => std::env::home_dir(),
+    };
+    ProjectFiles::new(root)
+        .user_folder(config().ok())
+        .home(home)
 }

@@ -7,7 +7,6 @@ use serde_json::json;
 
 use crate::count::preview;
 use crate::exit::{DONE, Stop};
-use crate::out::out;
 use crate::sessions::fold;
 
 /// Lists the pinned messages.
@@ -16,12 +15,12 @@ pub(crate) async fn list(
     id: &SessionId,
     json: bool,
 ) -> Result<u8, Stop> {
-    let log = store.load(id).await.map_err(Stop::failed)?;
+    let log = store.load(id).await?;
     let state = fold(&log)?;
     let items = state.transcript().items().iter();
     let pinned: Vec<_> = items.filter(|item| item.pin.is_some()).collect();
     if pinned.is_empty() && !json {
-        crate::say(&format!("nothing is pinned in session {id}"));
+        say!("nothing is pinned in session {id}");
     }
     for item in pinned {
         let (name, tokens) = (item.seq.recall_id(), item.tokens);
@@ -46,8 +45,8 @@ pub(crate) async fn unpin(
             "`{item}` names no item; give an id such as m3, as `plimsoll sessions pins {id}` lists them"
         ))
     })?;
-    let lease = store.acquire(id).await.map_err(Stop::failed)?;
-    let log = store.load(id).await.map_err(Stop::failed)?;
+    let lease = store.acquire(id).await?;
+    let log = store.load(id).await?;
     let state = fold(&log)?;
     if state
         .transcript()
@@ -59,7 +58,7 @@ pub(crate) async fn unpin(
         )));
     }
     let entry = Entry::Unpinned { seq };
-    store.append(&lease, &[entry]).await.map_err(Stop::failed)?;
-    crate::note(&format!("{item} is no longer pinned"));
+    store.append(&lease, &[entry]).await?;
+    note!("{item} is no longer pinned");
     Ok(DONE)
 }

@@ -2,13 +2,14 @@
 
 use std::collections::HashSet;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use plimsoll::model::CallId;
 use plimsoll::permissions::Question;
 use plimsoll::tools::{Root, Toolbox};
 
 use crate::diff::{self, Diff};
+use crate::lock;
 use crate::terminal::Terminal;
 use crate::terminal::text::clean;
 use crate::tool_line;
@@ -50,7 +51,7 @@ impl Previews {
         let Some(diff) = self.diff(&call.name, &call.arguments) else {
             return tool_line::in_full(&name, &call.arguments);
         };
-        let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut shown = lock(&self.shown);
         if shown.len() < MAX_SHOWN {
             shown.insert(call.id.clone());
         }
@@ -63,7 +64,7 @@ impl Previews {
 
     /// Returns `true` if the change of a call was shown, and forgets the call.
     pub(crate) fn was_shown(&self, call: &CallId) -> bool {
-        let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut shown = lock(&self.shown);
         shown.remove(call)
     }
 }

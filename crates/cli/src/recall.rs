@@ -9,11 +9,13 @@ use plimsoll::archive::{
     ArchivedKind, RecallError, RecallId, RecallKey, matches, page, recall_text, resolve,
 };
 use plimsoll::machine::State;
+use plimsoll::store::ExportedEntry;
 use plimsoll::tokens::{Bytes, Chars4, TokenCounter};
 use plimsoll::{Message, SessionId};
 
 use crate::exit::{DONE, Stop};
-use crate::out::{exactly, out};
+use crate::out::exactly;
+use crate::sessions::entries::each_entry;
 use plimsoll::store::SessionReader;
 
 /// The message and the part of it to print.
@@ -52,7 +54,7 @@ pub(crate) async fn run(
         }
     };
     if wanted.json {
-        out!("{}", serde_json::to_string(&message).map_err(Stop::failed)?);
+        out!("{}", serde_json::to_string(&message)?);
         return Ok(DONE);
     }
     let text = recall_text(&message);
@@ -64,7 +66,7 @@ pub(crate) async fn run(
     let piece = piece.map_err(Stop::usage)?;
     exactly(&piece.text)?;
     let kind = ArchivedKind::of(&message);
-    crate::say(&format!("{item}, {kind}: {}; {place}", piece.note));
+    say!("{item}, {kind}: {}; {place}", piece.note);
     Ok(DONE)
 }
 
@@ -79,30 +81,23 @@ async fn from_log(
     let mut state = State::new(counter);
     let mut found: BTreeMap<RecallId, Arc<Message>> = BTreeMap::new();
     let mut calls: BTreeMap<RecallId, bool> = BTreeMap::new();
-    let mut after = 0;
-    loop {
-        let lines = store.page(id, after).await.map_err(Stop::failed)?;
-        let Some(last) = lines.last() else {
-            break;
-        };
-        after = last.n;
-        for line in &lines {
-            let next = state.transcript().next_seq();
-            state.absorb(&line.entry).map_err(Stop::failed)?;
-            let items = state.transcript().items();
-            let new = items.partition_point(|item| item.seq < next);
-            let new = items.get(new..).unwrap_or_default().iter();
-            for item in new {
-                let (id, is_call) = (RecallId(item.seq), is_call(key, &item.message));
-                if is_call {
-                    calls.insert(id, true);
-                }
-                if is_call || key.seq() == Some(item.seq) {
-                    found.insert(id, Arc::clone(&item.message));
-                }
+    let each = |line: &ExportedEntry| {
+        let next = state.transcript().next_seq();
+        state.absorb(&line.entry).map_err(Stop::failed)?;
+        let items = state.transcript().items();
+        let new = items.partition_point(|item| item.seq < next);
+        for item in items.get(new..).unwrap_or_default() {
+            let (id, is_call) = (RecallId(item.seq), is_call(key, &item.message));
+            if is_call {
+                calls.insert(id, true);
+            }
+            if is_call || key.seq() == Some(item.seq) {
+                found.insert(id, Arc::clone(&item.message));
             }
         }
-    }
+        Ok::<_, Stop>(())
+    };
+    each_entry(store, id, 0, each).await?;
     let number = key.seq().map(RecallId).filter(|id| found.contains_key(id));
     let name = key.to_string();
     let none = || {

@@ -1,7 +1,7 @@
 //! `plimsoll repair`: repairs a chat so that its model's API accepts it. It needs no model and no
 //! network, and its output is deterministic. The `judge` crate validates and repairs.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use plimsoll::judge::canonical::{Reasoning, RepairedRequest, Target, mend};
@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use crate::chat_file;
 use crate::exit::{DONE, FAULTS_LEFT, Stop};
 use crate::input;
+use crate::write;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -71,13 +72,13 @@ pub(crate) fn run(args: &RepairArgs) -> Result<u8, Stop> {
         crate::note(&report(&mended, &target).to_string());
     } else if !args.quiet {
         for repair in &mended.repairs {
-            crate::say(&format!("repaired: {repair}"));
+            say!("repaired: {repair}");
             if let Some(words) = &repair.words {
-                crate::note(&format!("  it would have been refused: {words}"));
+                note!("  it would have been refused: {words}");
             }
         }
         for fault in &mended.faults {
-            crate::say(&format!("left: {fault}"));
+            say!("left: {fault}");
         }
     }
     // An unchanged chat is returned byte for byte, including white space around it.
@@ -86,7 +87,7 @@ pub(crate) fn run(args: &RepairArgs) -> Result<u8, Stop> {
         false => mended.request + "\n",
     };
     match &args.output {
-        Some(path) => write(path, &whole)?,
+        Some(path) => write::replace(path, &whole)?,
         None => crate::out::exactly(&whole)?,
     }
     Ok(match mended.faults.is_empty() {
@@ -134,15 +135,4 @@ fn report(mended: &RepairedRequest, target: &Target) -> Value {
     });
     let left: Vec<Value> = left.collect();
     json!({ "protocol": target.protocol(), "repairs": mended.repairs, "left": left })
-}
-
-/// Writes a file atomically, because it may be the only copy.
-fn write(path: &Path, text: &str) -> Result<(), Stop> {
-    let failed = |error: std::io::Error| {
-        Stop::failed(format!("{} cannot be written: {error}", path.display()))
-    };
-    let mut part = path.as_os_str().to_owned();
-    part.push(".part");
-    std::fs::write(&part, text).map_err(failed)?;
-    std::fs::rename(&part, path).map_err(failed)
 }

@@ -21,14 +21,14 @@ pub(crate) async fn run(store: &SqliteStore, export: Export) -> Result<(), Stop>
         let left = left(id, &export.log(session), session.shared())?;
         originals.push((id.clone(), left));
     }
-    store.import(export).await.map_err(Stop::failed)?;
+    store.import(export).await?;
     for (id, left) in originals.iter().filter(|(_, left)| !left.is_empty()) {
         let archived = match store.acquire(id).await {
             Ok(lease) => store.archive(&lease, left).await,
             Err(error) => Err(error),
         };
         if let Err(error) = archived {
-            crate::say(&error.to_string());
+            say!("{error}");
         }
     }
     Ok(())

@@ -85,15 +85,15 @@ pub(crate) async fn save(
         flags: sources.flags.entries().filter_map(lasting).collect(),
         cost: Some(cost),
     };
-    let mut text = serde_json::to_string(&settings).map_err(Stop::failed)?;
+    let mut text = serde_json::to_string(&settings)?;
     if text.len() > MAX_SETTINGS {
         settings.flags.clear();
-        text = serde_json::to_string(&settings).map_err(Stop::failed)?;
+        text = serde_json::to_string(&settings)?;
         crate::say(
             "the flags of this command are too long to be remembered; give them again to continue this session",
         );
     }
-    store.save_settings(id, &text).await.map_err(Stop::failed)
+    Ok(store.save_settings(id, &text).await?)
 }
 
 /// Fills in the settings of a session's last run, as far as `sources` leaves them open.
@@ -102,11 +102,11 @@ pub(crate) async fn restore(
     id: &SessionId,
     sources: &mut Sources,
 ) -> Result<(), Stop> {
-    let settings = match store.settings(id).await.map_err(Stop::failed)? {
-        Some(text) => serde_json::from_str(&text).map_err(Stop::failed)?,
+    let settings = match store.settings(id).await? {
+        Some(text) => serde_json::from_str(&text)?,
         // The log of an imported session may name the model.
         None => {
-            let log = store.load(id).await.map_err(Stop::failed)?;
+            let log = store.load(id).await?;
             match started(&log) {
                 (model, _) if !model.is_empty() => SessionSettings::of_model(model),
                 _ => return Ok(()),
@@ -165,7 +165,7 @@ pub(crate) struct LastRun {
 
 /// Returns the last run of a session; `None` if it is not known.
 pub(crate) async fn last_run(store: &SqliteStore, id: &SessionId) -> Result<Option<LastRun>, Stop> {
-    let text = store.settings(id).await.map_err(Stop::failed)?;
+    let text = store.settings(id).await?;
     Ok(text.map(|text| LastRun::of(&text)))
 }
 
@@ -194,9 +194,9 @@ impl SessionSettings {
     fn restore(self, id: &SessionId, sources: &mut Sources) -> Result<(), Stop> {
         if let Some(folder) = self.folder.as_ref().filter(|folder| !folder.is_dir()) {
             let folder = folder.display();
-            crate::say(&format!(
+            say!(
                 "session {id} was run in {folder}, which is no longer there; it goes on in this folder"
-            ));
+            );
         }
         let flags = &mut sources.flags;
         let mut earlier = self.flags;

@@ -12,10 +12,10 @@ pub(crate) async fn apply(store: &SqliteStore, retention: Retention, is_quiet: b
     }
     match store.prune(&retention).await {
         Ok(pruned) if pruned.deleted.is_empty() || is_quiet => {}
-        Ok(pruned) => crate::note(&format!(
+        Ok(pruned) => note!(
             "deleted {} that the configuration does not keep ([sessions])",
             counted(pruned.deleted.len(), "session")
-        )),
-        Err(error) => crate::say(&error.to_string()),
+        ),
+        Err(error) => say!("{error}"),
     }
 }

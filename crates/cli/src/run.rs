@@ -2,7 +2,7 @@
 //! in the library.
 
 use std::io::{self, Read};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use plimsoll::config::AgentSettings;
 use plimsoll::store::SessionReader;
@@ -14,10 +14,10 @@ use crate::approvals::Approvals;
 use crate::args::RunArgs;
 use crate::ask;
 use crate::attach::{Recipient, image};
-use crate::choice::ChoiceProgress;
 use crate::event_printer::EventPrinter;
 use crate::exit::{self, Stop};
-use crate::out::{self, out};
+use crate::lock;
+use crate::out;
 use crate::outcome::{code_of, reason_text, stop_of, summary};
 use crate::paths;
 use crate::preview::Previews;
@@ -38,15 +38,12 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, Stop> {
     let images = images?;
     let schema = args.json_schema.as_deref().map(AnswerSchema::read);
     let schema = schema.transpose()?;
-    let said = match args.json || args.quiet {
-        true => ChoiceProgress::Nothing,
-        false => ChoiceProgress::Everything,
-    };
+    let said = Verbosity::of(args.json || args.quiet);
     let store = agent::store().await?;
     let id = which_session::of_run(&store, &args.session).await?;
     let mut sources = args.sources.clone();
     sources.consent(args.yes);
-    if store.info(&id).await.map_err(Stop::failed)?.is_some() {
+    if store.info(&id).await?.is_some() {
         resume::restore(&store, &id, &mut sources).await?;
     } else if task.is_none() {
         return Err(Stop::usage(format!(
@@ -66,8 +63,8 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, Stop> {
     });
     let task = task.transpose()?;
     let terminal = Arc::new(match said {
-        ChoiceProgress::Everything => Terminal::direct(colours()),
-        ChoiceProgress::Nothing => Terminal::plain(Verbosity::Answers),
+        Verbosity::Everything => Terminal::direct(colours()),
+        Verbosity::Answers => Terminal::plain(said),
     });
     let previews = Arc::new(Previews::new(root));
     let approvals = Approvals::open(&paths::data()?, root, Arc::clone(&previews));
@@ -78,7 +75,7 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, Stop> {
         approvals,
     );
     let mut observers: Vec<Arc<dyn Observer>> = Vec::new();
-    if said == ChoiceProgress::Everything {
+    if said == Verbosity::Everything {
         let printer = EventPrinter::new(Arc::clone(&terminal), None, previews);
         observers.push(Arc::new(printer));
     }
@@ -109,13 +106,13 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, Stop> {
     interrupts.abort();
     // The run keeps its outcome even if this fails.
     if let Err(stop) = resume::save(&store, &id, &sources, &choice, session.cost()).await {
-        crate::say(&stop.to_string());
+        say!("{stop}");
     }
     let output = output.map_err(|error| stop_of(&error))?;
     if let Some(error) = lines.failed() {
         return Err(out::failed(&error));
     }
-    retention::apply(&store, config.retention(), said == ChoiceProgress::Nothing).await;
+    retention::apply(&store, config.retention(), said == Verbosity::Answers).await;
     let answer = match &schema {
         Some(schema) => schema.check(&output.text),
         None => Ok(output.text.as_str()),
@@ -147,9 +144,7 @@ fn close(
         Err(why) => {
             if code == exit::DONE {
                 code = exit::FAILED;
-                crate::say(&format!(
-                    "the answer is not what --json-schema asks for: {why}"
-                ));
+                say!("the answer is not what --json-schema asks for: {why}");
             }
             None
         }
@@ -210,12 +205,8 @@ async fn interrupt(remote: Remote) {
 pub(crate) fn task(args: &RunArgs) -> Result<Option<String>, Stop> {
     let task = match args.task.as_deref() {
         Some("-") => {
-            let mut text = String::new();
-            let read = io::stdin()
-                .lock()
-                .take(TEXT_LIMIT + 1)
-                .read_to_string(&mut text);
-            read.map_err(|error| {
+            let text = io::read_to_string(io::stdin().lock().take(TEXT_LIMIT + 1));
+            let text = text.map_err(|error| {
                 Stop::usage(format!(
                     "the task cannot be read from standard input: {}",
                     unreadable(&error)
@@ -252,16 +243,13 @@ pub(crate) struct JsonLines {
 
 impl JsonLines {
     pub(crate) fn failed(&self) -> Option<io::Error> {
-        self.failed
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take()
+        lock(&self.failed).take()
     }
 }
 
 impl Observer for JsonLines {
     fn see(&self, seen: &SessionEvent) {
-        let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut failed = lock(&self.failed);
         if failed.is_some() {
             return;
         }

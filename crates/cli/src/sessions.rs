@@ -2,6 +2,7 @@
 //! logs.
 
 mod args;
+pub(crate) mod entries;
 mod export;
 pub(crate) mod list;
 pub(crate) mod open_store;
@@ -11,12 +12,12 @@ pub(crate) mod search;
 
 use std::sync::Arc;
 
+use plimsoll::Tokens;
 use plimsoll::context::Contents;
 use plimsoll::machine::{Entry, State};
 use plimsoll::policy::Edit;
 use plimsoll::store::SqliteStore;
 use plimsoll::tokens::{Bpe, MESSAGE_OVERHEAD, Memo};
-use plimsoll::{Message, Tokens};
 
 use crate::check;
 use crate::count::preview;
@@ -27,7 +28,6 @@ use crate::fork;
 use crate::import;
 use crate::ledger;
 use crate::loops;
-use crate::out::out;
 use crate::paths;
 use crate::pins;
 use crate::recall::{self, RecallQuery};
@@ -91,7 +91,7 @@ async fn in_files(command: &SessionsCommand) -> Result<u8, Stop> {
         SessionsCommand::Salvage(args) => return salvage::run(&folder, args).await,
         _ => {}
     }
-    let store = SqliteStore::open(folder).await.map_err(Stop::failed)?;
+    let store = SqliteStore::open(folder).await?;
     match command {
         SessionsCommand::Undo {
             id,
@@ -185,7 +185,7 @@ async fn rename(store: &impl SessionReader, id: &str, title: &str) -> Result<u8,
             "a title is one line of 1 to {MAX_TITLE} characters"
         )));
     }
-    store.rename(&id, title).await.map_err(Stop::failed)?;
+    store.rename(&id, title).await?;
     Ok(DONE)
 }
 
@@ -204,7 +204,7 @@ pub(crate) fn fold(log: &[Entry]) -> Result<State, Stop> {
 
 async fn show(store: &impl SessionReader, id: &str, shown: ShownPart) -> Result<u8, Stop> {
     let id = known(store, id).await?;
-    let log = store.load(&id).await.map_err(Stop::failed)?;
+    let log = store.load(&id).await?;
     let state = fold(&log)?;
     let (model, system) = started(&log);
     let items = state.transcript().items();
@@ -220,7 +220,7 @@ async fn show(store: &impl SessionReader, id: &str, shown: ShownPart) -> Result<
         0 => out!("session {id}: no run yet"),
         runs => out!("session {id}: {}, model {model}", counted(runs, "run")),
     }
-    let info = store.info(&id).await.map_err(Stop::failed)?;
+    let info = store.info(&id).await?;
     if let Some(fork) = info.and_then(|info| info.fork) {
         out!(
             "{}, with which it shares what came before",
@@ -233,7 +233,7 @@ async fn show(store: &impl SessionReader, id: &str, shown: ShownPart) -> Result<
         counted(state.transcript().tokens().0, "token")
     );
     for item in items {
-        let role = role(&item.message);
+        let role = item.message.role();
         out!(
             "{:>7}  {role:<9}  {:>7}  {}",
             item.seq.to_string(),
@@ -291,15 +291,4 @@ fn context(system: &str, state: &State, log: &[Entry], json: bool) -> Result<u8,
     terminal.say_styled(&lines.join("\n"));
     terminal.flush();
     terminal.failed().map_or(Ok(DONE), Err)
-}
-
-fn role(message: &Message) -> &'static str {
-    match message {
-        Message::System { .. } => "system",
-        Message::User { .. } => "user",
-        Message::Notice { .. } => "notice",
-        Message::Summary { .. } => "summary",
-        Message::Assistant { .. } => "assistant",
-        Message::ToolResult(_) => "tool",
-    }
 }

@@ -12,7 +12,6 @@ use plimsoll::config::{
 use crate::exit::Stop;
 use crate::flags::SettingFlags;
 use crate::paths;
-use crate::places;
 use crate::resume::ResumeHint;
 
 /// Variables of Plimsoll that are not settings.
@@ -128,7 +127,7 @@ impl Sources {
             None => config,
         };
         match (self.no_config, path.parent()) {
-            (false, Some(root)) => Ok(places::project(root).add_agents(config)),
+            (false, Some(root)) => Ok(paths::project(root).add_agents(config)),
             _ => Ok(config),
         }
     }
@@ -187,9 +186,7 @@ fn announce(config: &Config) {
         false => "which was found here and is not trusted",
     };
     ANNOUNCED.call_once(|| {
-        crate::say(&format!(
-            "using the settings of {path}, {trust}; --no-config ignores them"
-        ));
+        say!("using the settings of {path}, {trust}; --no-config ignores them");
     });
 }
 

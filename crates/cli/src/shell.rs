@@ -50,6 +50,6 @@ pub(crate) fn man(args: &ManArgs) -> Result<u8, Stop> {
     let failed = |error| Stop::failed(format!("{}: {error}", args.folder.display()));
     fs::create_dir_all(&args.folder).map_err(failed)?;
     clap_mangen::generate_to(Cli::command(), &args.folder).map_err(failed)?;
-    crate::note(&format!("wrote man pages into {}", args.folder.display()));
+    note!("wrote man pages into {}", args.folder.display());
     Ok(DONE)
 }

@@ -16,12 +16,13 @@ pub(crate) mod text;
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rustyline::ExternalPrinter;
 
 use crate::exit::Stop;
+use crate::lock;
 use crate::out;
 use crate::terminal::queue::Op;
 use crate::terminal::screen::{Printer, Screen, Stream};
@@ -63,6 +64,16 @@ pub(crate) enum Verbosity {
     Everything,
     /// Only answers and requested output.
     Answers,
+}
+
+impl Verbosity {
+    /// Returns the verbosity with and without `--quiet`.
+    pub(crate) fn of(is_quiet: bool) -> Self {
+        match is_quiet {
+            true => Self::Answers,
+            false => Self::Everything,
+        }
+    }
 }
 
 impl Terminal {
@@ -279,10 +290,6 @@ fn can_redraw(terminal: &console::Term) -> bool {
         return terminal.features().colors_supported();
     }
     terminal.is_term() && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
-}
-
-fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
-    of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -7,15 +7,15 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::ValueEnum;
 use console::Term;
+use plimsoll::Usage;
 use plimsoll::machine::Entry;
 use plimsoll::pricing::{Cost, Spend};
-use plimsoll::store::StoreError;
-use plimsoll::{SessionId, Usage};
+use plimsoll::store::{ExportedEntry, StoreError};
 use serde_json::json;
 
 use crate::exit::{DONE, Stop};
 use crate::ledger::when;
-use crate::out::out;
+use crate::sessions::entries::each_entry;
 use crate::sessions::list::{self, ListedSession};
 use crate::sessions::open_store::{OpenStore, PlaceArgs};
 use crate::sessions::removal::age;
@@ -125,53 +125,39 @@ async fn show(store: &impl SessionReader, args: &UsageArgs) -> Result<u8, Stop> 
 
 /// Reads the log of a session as far as it can be read.
 async fn used(store: &impl SessionReader, session: ListedSession, since: u64) -> SessionUsage {
-    let mut used = SessionUsage {
-        session,
-        calls: Vec::new(),
-        branches: BTreeSet::new(),
-    };
-    if let Err(error) = read(store, &mut used, since).await {
-        crate::say(&error.to_string());
-    }
-    used
-}
-
-async fn read(
-    store: &impl SessionReader,
-    used: &mut SessionUsage,
-    since: u64,
-) -> Result<(), StoreError> {
-    let (info, last_run) = &used.session;
-    let id: SessionId = info.id.clone();
-    let mut after = info.fork.as_ref().map_or(0, |fork| fork.entries);
+    let (info, last_run) = &session;
+    // The calls that a fork shares are counted in its parent.
+    let after = info.fork.as_ref().map_or(0, |fork| fork.entries);
     let mut model = match last_run.model.as_str() {
         "" => UNKNOWN.to_owned(),
         model => model.to_owned(),
     };
-    loop {
-        let page = store.page(&id, after).await?;
-        let Some(last) = page.last() else {
-            return Ok(());
-        };
-        after = last.n;
-        for line in &page {
-            if let Entry::Started { model: of, .. } = &line.entry {
-                model.clone_from(of);
+    let (mut calls, mut branches) = (Vec::new(), BTreeSet::new());
+    let each = |line: &ExportedEntry| {
+        match &line.entry {
+            Entry::Started { model: of, .. } => model.clone_from(of),
+            Entry::Branched { branches: of, .. } => {
+                branches.extend(of.iter().map(|branch| branch.session.clone()));
             }
-            if let Entry::Branched { branches, .. } = &line.entry {
-                used.branches
-                    .extend(branches.iter().map(|branch| branch.session.clone()));
-            }
-            if line.at >= since {
-                let calls = spent(&line.entry, &model);
-                used.calls
-                    .extend(calls.into_iter().map(|(model, spent)| ModelUsage {
-                        at: line.at,
-                        model,
-                        spent,
-                    }));
-            }
+            _ => {}
         }
+        if line.at >= since {
+            let spent = spent(&line.entry, &model).into_iter();
+            calls.extend(spent.map(|(model, spent)| ModelUsage {
+                at: line.at,
+                model,
+                spent,
+            }));
+        }
+        Ok::<_, StoreError>(())
+    };
+    if let Err(error) = each_entry(store, &info.id, after, each).await {
+        say!("{error}");
+    }
+    SessionUsage {
+        session,
+        calls,
+        branches,
     }
 }
 
@@ -321,7 +307,7 @@ impl Rows {
                 "usage": spent.usage,
                 "cost": spent.cost,
             });
-            out!("{}", serde_json::to_string(&row).map_err(Stop::failed)?);
+            out!("{}", serde_json::to_string(&row)?);
         }
         Ok(())
     }

@@ -38,7 +38,7 @@ pub(crate) fn chat<'a>(
     };
     let rendered =
         openai_chat::render(&input, messages, &Dialect::openai()).map_err(Stop::failed)?;
-    let mut body: Value = serde_json::from_slice(&rendered.body).map_err(Stop::failed)?;
+    let mut body: Value = serde_json::from_slice(&rendered.body)?;
     let messages = body.get_mut("messages").map(Value::take);
     Ok(serde_json::json!({ "messages": messages }))
 }

@@ -33,7 +33,7 @@ const LISTED: usize = 5;
 /// If there is none, or more than one.
 pub(crate) async fn known(store: &impl SessionReader, text: &str) -> Result<SessionId, Stop> {
     let id = SessionId::new(text).map_err(Stop::usage)?;
-    if store.info(&id).await.map_err(Stop::failed)?.is_some() {
+    if store.info(&id).await?.is_some() {
         return Ok(id);
     }
     match shortened(store, text, |_| true).await? {
@@ -92,7 +92,7 @@ pub(crate) async fn of_run(store: &SqliteStore, choice: &SessionChoice) -> Resul
         return Ok(new_session_id());
     };
     let id = SessionId::new(text).map_err(Stop::usage)?;
-    if store.info(&id).await.map_err(Stop::failed)?.is_some() {
+    if store.info(&id).await?.is_some() {
         return Ok(id);
     }
     Ok(shortened(store, text, is_generated).await?.unwrap_or(id))
@@ -121,7 +121,7 @@ async fn pick(store: &SqliteStore) -> Result<SessionId, Stop> {
             let chosen = number.checked_sub(1).and_then(|index| listed.get(index));
             match chosen {
                 Some(choice) => return Ok(choice.id.clone()),
-                None => crate::note(&format!("there is no {number} in the list")),
+                None => note!("there is no {number} in the list"),
             }
             continue;
         }
@@ -213,7 +213,7 @@ fn show(sessions: &[OfferedSession]) {
 /// Returns the newest session whose last run was in this folder.
 async fn newest_here(store: &SqliteStore) -> Result<SessionId, Stop> {
     let here = env::current_dir().map_err(Stop::failed)?;
-    for SessionInfo { id, .. } in store.newest(NEWEST).await.map_err(Stop::failed)? {
+    for SessionInfo { id, .. } in store.newest(NEWEST).await? {
         let last = resume::last_run(store, &id).await?;
         if last.and_then(|last| last.folder).as_ref() == Some(&here) {
             return Ok(id);
@@ -234,7 +234,7 @@ async fn shortened(
     if text.len() < SHORTEST {
         return Ok(None);
     }
-    let sessions = store.list().await.map_err(Stop::failed)?;
+    let sessions = store.list().await?;
     let ids = sessions.into_iter().map(|info| info.id);
     let mut ids: Vec<SessionId> = ids
         .filter(|id| {

@@ -9,6 +9,7 @@ mod outlook;
 mod price;
 
 pub use outlook::{LEAST_TURNS, Outlook, Pace, RECENT_TURNS};
+pub(crate) use price::PRINTED;
 pub use price::{Price, Reason, price, price_with_head};
 use serde::{Deserialize, Serialize};
 

@@ -9,6 +9,7 @@ mod cache;
 mod calibration;
 mod compaction;
 mod counter;
+mod display;
 mod draft;
 mod economy;
 mod estimate;

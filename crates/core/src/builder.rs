@@ -158,30 +158,78 @@ impl Agent {
 
 impl AgentBuilder {
     /// Sets the system prompt. Default: none.
+    ///
+    /// ```
+    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+    /// # let model = ScriptedProvider::new([]);
+    /// let agent = Agent::builder(model).system("You watch a harbour.").build()?;
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     pub fn system(mut self, text: impl Into<String>) -> Self {
         self.system = text.into();
         self
     }
 
     /// Sets a text that is sent after the history of each request but is not part of the history.
+    ///
+    /// ```
+    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+    /// # let model = ScriptedProvider::new([]);
+    /// let agent = Agent::builder(model).dynamic_context("It is 9 o'clock.").build()?;
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     pub fn dynamic_context(mut self, text: impl Into<String>) -> Self {
         self.dynamic_context = Some(text.into());
         self
     }
 
     /// Replaces the provider that the builder was created with.
+    ///
+    /// ```
+    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+    /// use std::sync::Arc;
+    /// # let model = ScriptedProvider::new([]);
+    /// let agent = Agent::builder(model)
+    ///     .provider_override(Arc::new(ScriptedProvider::new([])))
+    ///     .build()?;
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     pub fn provider_override(mut self, provider: Arc<dyn Provider>) -> Self {
         self.provider = provider;
         self
     }
 
     /// Adds a tool.
+    ///
+    /// ```
+    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+    /// # let model = ScriptedProvider::new([]);
+    /// # #[derive(serde::Deserialize, schemars::JsonSchema)] struct Nothing {}
+    /// # let watch = plimsoll_core::tool("watch", "Lists the ships.", |_: Nothing| async {
+    /// #     Ok::<_, String>("Kestrel")
+    /// # });
+    /// let agent = Agent::builder(model).tool(watch).build()?;
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     pub fn tool(mut self, tool: impl Tool + 'static) -> Self {
         self.tools.push(Arc::new(tool));
         self
     }
 
     /// Adds several tools.
+    ///
+    /// ```
+    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+    /// use std::sync::Arc;
+    /// use plimsoll_core::Tool;
+    /// # let model = ScriptedProvider::new([]);
+    /// # #[derive(serde::Deserialize, schemars::JsonSchema)] struct Nothing {}
+    /// # let watch = plimsoll_core::tool("watch", "Lists the ships.", |_: Nothing| async {
+    /// #     Ok::<_, String>("Kestrel")
+    /// # });
+    /// let agent = Agent::builder(model).tools([Arc::new(watch) as Arc<dyn Tool>]).build()?;
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     pub fn tools(mut self, tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
         self.tools.extend(tools);
         self
@@ -192,6 +240,21 @@ impl AgentBuilder {
     ///
     /// Before that, such a tool is useless, yet small models call it anyway. The plan rewrites the
     /// prompt in any case, so declaring more tools at that moment costs little.
+    ///
+    /// ```
+    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+    /// use std::sync::Arc;
+    /// use plimsoll_core::Tool;
+    /// # let model = ScriptedProvider::new([]);
+    /// # #[derive(serde::Deserialize, schemars::JsonSchema)] struct Nothing {}
+    /// # let watch = plimsoll_core::tool("watch", "Lists the ships.", |_: Nothing| async {
+    /// #     Ok::<_, String>("Kestrel")
+    /// # });
+    /// let agent = Agent::builder(model)
+    ///     .tools_after_plan([Arc::new(watch) as Arc<dyn Tool>])
+    ///     .build()?;
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     pub fn tools_after_plan(mut self, tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
         for tool in tools {
             self.joining.insert(tool.spec().name.clone());
@@ -201,30 +264,70 @@ impl AgentBuilder {
     }
 
     /// Sets the token counter. Default: exact o200k.
+    ///
+    /// ```
+    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+    /// use std::sync::Arc;
+    /// use plimsoll_context::Chars4;
+    /// # let model = ScriptedProvider::new([]);
+    /// let agent = Agent::builder(model).counter(Arc::new(Chars4)).build()?;
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     pub fn counter(mut self, counter: Arc<dyn TokenCounter>) -> Self {
         self.counter = Some(counter);
         self
     }
 
     /// Sets the source of the model's context window. Default: the server.
+    ///
+    /// ```
+    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+    /// use plimsoll_context::Tokens;
+    /// use plimsoll_core::Window;
+    /// # let model = ScriptedProvider::new([]);
+    /// let agent = Agent::builder(model).window(Window::Known(Tokens(32_768))).build()?;
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     pub fn window(mut self, window: Window) -> Self {
         self.window = window;
         self
     }
 
     /// Sets the maximum number of tokens in one answer. Default: chosen by the provider.
+    ///
+    /// ```
+    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+    /// use plimsoll_context::Tokens;
+    /// # let model = ScriptedProvider::new([]);
+    /// let agent = Agent::builder(model).max_tokens(Tokens(2_000)).build()?;
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     pub fn max_tokens(mut self, tokens: Tokens) -> Self {
         self.max_tokens = Some(tokens);
         self
     }
 
     /// Sets the temperature. Default: chosen by the provider.
+    ///
+    /// ```
+    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+    /// # let model = ScriptedProvider::new([]);
+    /// let agent = Agent::builder(model).temperature(0.2).build()?;
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     pub fn temperature(mut self, temperature: f64) -> Self {
         self.sampling.temperature = Some(temperature);
         self
     }
 
     /// Sets the seed, for providers that support one.
+    ///
+    /// ```
+    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+    /// # let model = ScriptedProvider::new([]);
+    /// let agent = Agent::builder(model).seed(7).build()?;
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     pub fn seed(mut self, seed: u64) -> Self {
         self.sampling.seed = Some(seed);
         self
@@ -234,6 +337,14 @@ impl AgentBuilder {
     ///
     /// [`ThinkingLevel::Off`] turns thinking off. If the model does not support this, there is a
     /// warning.
+    ///
+    /// ```
+    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+    /// use plimsoll_agent::ThinkingLevel;
+    /// # let model = ScriptedProvider::new([]);
+    /// let agent = Agent::builder(model).thinking_level(ThinkingLevel::Low).build()?;
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     pub fn thinking_level(mut self, level: ThinkingLevel) -> Self {
         self.sampling.thinking = Some(level);
         self
@@ -241,12 +352,34 @@ impl AgentBuilder {
 
     /// Adds an input filter after the existing ones. Filters check prompts, steers and follow-ups
     /// before the model sees them.
+    ///
+    /// ```
+    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+    /// use plimsoll_agent::FilterResult;
+    /// # let model = ScriptedProvider::new([]);
+    /// let no_keys = |text: &str| match text.contains("sk-") {
+    ///     true => FilterResult::Reject("it contains a key".to_owned()),
+    ///     false => FilterResult::Pass,
+    /// };
+    /// let agent = Agent::builder(model).input_filter(no_keys).build()?;
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     pub fn input_filter(mut self, filter: impl InputFilter + 'static) -> Self {
         self.input_filters.push(Arc::new(filter));
         self
     }
 
     /// Adds several input filters, called in order.
+    ///
+    /// ```
+    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+    /// use std::sync::Arc;
+    /// use plimsoll_agent::{FilterResult, InputFilter};
+    /// # let model = ScriptedProvider::new([]);
+    /// let pass: Arc<dyn InputFilter> = Arc::new(|_: &str| FilterResult::Pass);
+    /// let agent = Agent::builder(model).input_filters([pass]).build()?;
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     pub fn input_filters(
         mut self,
         filters: impl IntoIterator<Item = Arc<dyn InputFilter>>,
@@ -258,12 +391,28 @@ impl AgentBuilder {
     }
 
     /// Sets how steers are delivered. Default: all waiting ones together.
+    ///
+    /// ```
+    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+    /// use plimsoll_agent::QueueMode;
+    /// # let model = ScriptedProvider::new([]);
+    /// let agent = Agent::builder(model).steering_mode(QueueMode::OneAtATime).build()?;
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     pub fn steering_mode(mut self, mode: QueueMode) -> Self {
         self.steering = mode;
         self
     }
 
     /// Sets how follow-ups are delivered. Default: all waiting ones together.
+    ///
+    /// ```
+    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+    /// use plimsoll_agent::QueueMode;
+    /// # let model = ScriptedProvider::new([]);
+    /// let agent = Agent::builder(model).follow_up_mode(QueueMode::OneAtATime).build()?;
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     pub fn follow_up_mode(mut self, mode: QueueMode) -> Self {
         self.follow_ups = mode;
         self
@@ -271,30 +420,71 @@ impl AgentBuilder {
 
     /// Sets the name of this configuration in loop ids, `{session}.{config}.{N}`. Default:
     /// [`DEFAULT_CONFIG`].
+    ///
+    /// ```
+    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+    /// # let model = ScriptedProvider::new([]);
+    /// let agent = Agent::builder(model).config_id("harbour").build()?;
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     pub fn config_id(mut self, id: impl Into<String>) -> Self {
         self.config_id = Some(id.into());
         self
     }
 
     /// Sets the trigger of the first turn of a run. Default: user input.
+    ///
+    /// ```
+    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+    /// use plimsoll_agent::TurnTrigger;
+    /// # let model = ScriptedProvider::new([]);
+    /// let agent = Agent::builder(model).first_turn_trigger(TurnTrigger::SubAgent).build()?;
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     pub fn first_turn_trigger(mut self, trigger: TurnTrigger) -> Self {
         self.first_turn_trigger = trigger;
         self
     }
 
     /// Sets the store for session logs. Default: in memory.
+    ///
+    /// ```
+    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+    /// use std::sync::Arc;
+    /// use plimsoll_core::MemoryStore;
+    /// # let model = ScriptedProvider::new([]);
+    /// let agent = Agent::builder(model).store(Arc::new(MemoryStore::default())).build()?;
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     pub fn store(mut self, store: Arc<dyn SessionStore>) -> Self {
         self.store = store;
         self
     }
 
     /// Sets the gate that approves tool calls. Without a gate, calls that need approval are denied.
+    ///
+    /// ```
+    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+    /// use plimsoll_core::AllowAll;
+    /// # let model = ScriptedProvider::new([]);
+    /// let agent = Agent::builder(model).gate(AllowAll).build()?;
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     pub fn gate(mut self, gate: impl Gate + 'static) -> Self {
         self.gate = Some(Arc::new(gate));
         self
     }
 
     /// Like [`Self::gate`], with a shared gate.
+    ///
+    /// ```
+    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+    /// use std::sync::Arc;
+    /// use plimsoll_core::DenyAll;
+    /// # let model = ScriptedProvider::new([]);
+    /// let agent = Agent::builder(model).shared_gate(Arc::new(DenyAll)).build()?;
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     pub fn shared_gate(mut self, gate: Arc<dyn Gate>) -> Self {
         self.gate = Some(gate);
         self
@@ -302,17 +492,46 @@ impl AgentBuilder {
 
     /// Sets how long to wait for an answer of the gate before denying the call. Default: no limit,
     /// since the user may be away.
+    ///
+    /// ```
+    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+    /// use std::time::Duration;
+    /// # let model = ScriptedProvider::new([]);
+    /// let agent = Agent::builder(model).gate_timeout(Duration::from_secs(60)).build()?;
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     pub fn gate_timeout(mut self, timeout: Duration) -> Self {
         self.gate_timeout = Some(timeout);
         self
     }
 
     /// Adds an observer.
+    ///
+    /// ```
+    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+    /// use plimsoll_agent::SessionEvent;
+    /// # let model = ScriptedProvider::new([]);
+    /// let agent = Agent::builder(model)
+    ///     .observer(|event: &SessionEvent| println!("{event:?}"))
+    ///     .build()?;
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     pub fn observer(self, observer: impl Observer + 'static) -> Self {
         self.shared_observer(Arc::new(observer))
     }
 
     /// Adds a shared observer.
+    ///
+    /// ```
+    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+    /// use std::sync::Arc;
+    /// use plimsoll_agent::SessionEvent;
+    /// # let model = ScriptedProvider::new([]);
+    /// let agent = Agent::builder(model)
+    ///     .shared_observer(Arc::new(|event: &SessionEvent| println!("{event:?}")))
+    ///     .build()?;
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     pub fn shared_observer(mut self, observer: Arc<dyn Observer>) -> Self {
         self.observers.push(observer);
         self
@@ -321,12 +540,30 @@ impl AgentBuilder {
     /// Sets the maximum size of one tool result in
     /// [`AgentOutput::steps`](crate::AgentOutput::steps), which the host keeps. Does not affect the
     /// results in the log or those that the model sees. Default 8,192 bytes.
+    ///
+    /// ```
+    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+    /// use plimsoll_context::Bytes;
+    /// # let model = ScriptedProvider::new([]);
+    /// let agent = Agent::builder(model).max_step_result_size(Bytes(1_024)).build()?;
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     pub fn max_step_result_size(mut self, bytes: Bytes) -> Self {
         self.max_step_result = bytes;
         self
     }
 
     /// Sets when failed model calls are retried.
+    ///
+    /// ```
+    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+    /// use plimsoll_core::RetryConfig;
+    /// # let model = ScriptedProvider::new([]);
+    /// let agent = Agent::builder(model)
+    ///     .retry_config(RetryConfig { max_attempts: 2, ..RetryConfig::default() })
+    ///     .build()?;
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     pub fn retry_config(mut self, retry: RetryConfig) -> Self {
         self.retry = retry;
         self
@@ -334,12 +571,27 @@ impl AgentBuilder {
 
     /// Sets whether spans contain message contents. Default: controlled by
     /// [`CAPTURE_VARIABLE`](crate::telemetry::CAPTURE_VARIABLE); off if it is unset.
+    ///
+    /// ```
+    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+    /// use plimsoll_core::telemetry::Contents;
+    /// # let model = ScriptedProvider::new([]);
+    /// let agent = Agent::builder(model).record_contents(Contents::Recorded).build()?;
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     pub fn record_contents(mut self, contents: Contents) -> Self {
         self.contents = contents;
         self
     }
 
     /// Validates the settings and builds the agent.
+    ///
+    /// ```
+    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+    /// # let model = ScriptedProvider::new([]);
+    /// let agent = Agent::builder(model).build()?;
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::Build`] with a list of all faults.

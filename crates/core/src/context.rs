@@ -50,6 +50,19 @@ pub(crate) struct RelatedSettings {
 impl AgentBuilder {
     /// Sets when and how the context is compacted, by its size. `None` means unlimited. Unless
     /// [`Economy`] is set, a plan is due exactly at its trigger.
+    ///
+    /// ```
+    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+    /// use plimsoll_context::{ContextConfig, Tokens};
+    /// # let model = ScriptedProvider::new([]);
+    /// let agent = Agent::builder(model)
+    ///     .context_config(ContextConfig {
+    ///         max_context_tokens: Tokens(50_000),
+    ///         ..ContextConfig::default()
+    ///     })
+    ///     .build()?;
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     pub fn context_config(mut self, config: impl Into<Option<ContextConfig>>) -> Self {
         self.context.config = match config.into() {
             Some(config) => ConfiguredContext::Config(config),
@@ -60,18 +73,49 @@ impl AgentBuilder {
 
     /// Sets when and how to compact, within the [`ContextConfig`]. Uses the default one if none is
     /// set.
+    ///
+    /// ```
+    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+    /// use plimsoll_context::{CompactionConfig, Ppm};
+    /// # let model = ScriptedProvider::new([]);
+    /// let agent = Agent::builder(model)
+    ///     .compaction_config(CompactionConfig {
+    ///         compact_at_pct: Ppm(800_000),
+    ///         ..CompactionConfig::default()
+    ///     })
+    ///     .build()?;
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     pub fn compaction_config(mut self, compaction: CompactionConfig) -> Self {
         self.context.compaction = Some(compaction);
         self
     }
 
     /// Replaces the stage that compacts the newest run under a [`ContextConfig`].
+    ///
+    /// ```
+    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+    /// use std::sync::Arc;
+    /// use plimsoll_context::Evict;
+    /// # let model = ScriptedProvider::new([]);
+    /// let agent = Agent::builder(model).in_memory_strategy(Arc::new(Evict::Oldest)).build()?;
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     pub fn in_memory_strategy(mut self, stage: Arc<dyn Stage>) -> Self {
         self.context.own.in_memory = Some(stage);
         self
     }
 
     /// Replaces the stage that compacts earlier runs under a [`ContextConfig`].
+    ///
+    /// ```
+    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+    /// use std::sync::Arc;
+    /// use plimsoll_context::Evict;
+    /// # let model = ScriptedProvider::new([]);
+    /// let agent = Agent::builder(model).block_strategy(Arc::new(Evict::Oldest)).build()?;
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     pub fn block_strategy(mut self, stage: Arc<dyn Stage>) -> Self {
         self.context.own.block = Some(stage);
         self
@@ -79,6 +123,16 @@ impl AgentBuilder {
 
     /// Replaces long texts in the arguments of old calls by digests when a plan is due. Default:
     /// they are kept.
+    ///
+    /// ```
+    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+    /// use plimsoll_context::ArgumentDigest;
+    /// # let model = ScriptedProvider::new([]);
+    /// let agent = Agent::builder(model)
+    ///     .argument_digest(ArgumentDigest { over_chars: 500 })
+    ///     .build()?;
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     pub fn argument_digest(mut self, digest: ArgumentDigest) -> Self {
         self.context.digest = Some(digest);
         self
@@ -86,6 +140,14 @@ impl AgentBuilder {
 
     /// Sets whether evicted messages are summarized if the strategy supports it. If off, the
     /// trigger for summaries is ignored. Default: on.
+    ///
+    /// ```
+    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+    /// use plimsoll_context::Summarization;
+    /// # let model = ScriptedProvider::new([]);
+    /// let agent = Agent::builder(model).summarization(Summarization::Off).build()?;
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     pub fn summarization(mut self, summarization: impl Into<Summarization>) -> Self {
         self.context.summarization = summarization.into();
         self
@@ -93,6 +155,13 @@ impl AgentBuilder {
 
     /// Sets the maximum number of messages in the view. Whole exchanges are evicted, but never the
     /// task, the newest exchange or pins. Default: no limit.
+    ///
+    /// ```
+    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+    /// # let model = ScriptedProvider::new([]);
+    /// let agent = Agent::builder(model).max_history_messages(40).build()?;
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     pub fn max_history_messages(mut self, messages: usize) -> Self {
         self.context.max_history = Some(messages);
         self

@@ -69,10 +69,6 @@ pub(crate) struct Group<'m> {
 
 /// Groups blocks by their entries, in order.
 pub(crate) fn groups<'m>(log: &SessionLog, blocks: &'m [MatchedBlock]) -> Vec<Group<'m>> {
-    let mut counts: HashMap<usize, usize> = HashMap::new();
-    for block in &log.blocks {
-        *counts.entry(block.source).or_default() += 1;
-    }
     let mut groups: Vec<Group<'_>> = Vec::new();
     for block in blocks {
         let origin = block.origin.and_then(|at| log.blocks.get(at));
@@ -89,11 +85,7 @@ pub(crate) fn groups<'m>(log: &SessionLog, blocks: &'m [MatchedBlock]) -> Vec<Gr
             }),
         }
     }
-    for group in &mut groups {
-        let whole = group.source.and_then(|source| counts.get(&source));
-        group.same =
-            whole == Some(&group.blocks.len()) && group.blocks.iter().all(|block| block.same);
-    }
+    mark_same(log, &mut groups);
     groups
 }
 
@@ -103,10 +95,6 @@ pub(crate) fn joined<'m>(
     log: &SessionLog,
     blocks: &'m [MatchedBlock],
 ) -> Result<Vec<Group<'m>>, LogError> {
-    let mut counts: HashMap<usize, usize> = HashMap::new();
-    for block in &log.blocks {
-        *counts.entry(block.source).or_default() += 1;
-    }
     let mut places: HashMap<usize, usize> = HashMap::new();
     let mut calls: HashMap<String, usize> = HashMap::new();
     let mut joined: Vec<Group<'_>> = Vec::new();
@@ -140,12 +128,21 @@ pub(crate) fn joined<'m>(
         }
         turn = Some(block.turn);
     }
-    for group in &mut joined {
-        let whole = group.source.and_then(|source| counts.get(&source));
-        let is_same = |block: &&MatchedBlock| block.same;
-        group.same = whole == Some(&group.blocks.len()) && group.blocks.iter().all(is_same);
-    }
+    mark_same(log, &mut joined);
     Ok(joined)
+}
+
+/// Marks the groups that consist of all blocks of their entry, unchanged.
+fn mark_same(log: &SessionLog, groups: &mut [Group<'_>]) {
+    let mut counts: HashMap<usize, usize> = HashMap::new();
+    for block in &log.blocks {
+        *counts.entry(block.source).or_default() += 1;
+    }
+    for group in groups {
+        let whole = group.source.and_then(|source| counts.get(&source));
+        group.same =
+            whole == Some(&group.blocks.len()) && group.blocks.iter().all(|block| block.same);
+    }
 }
 
 /// Reads the entries of the groups again.
@@ -177,9 +174,19 @@ pub(crate) fn set(value: &mut Value, key: &str, to: Value) {
 
 /// Parses a block that was matched.
 pub(crate) fn parsed(json: &str) -> Result<Value, LogError> {
-    serde_json::from_str(json).map_err(|error| LogError::Write {
-        why: error.to_string(),
-    })
+    serde_json::from_str(json).map_err(LogError::write)
+}
+
+/// Returns the text of a tool result.
+pub(crate) fn result_text(result: &Value) -> String {
+    match result.get("content") {
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Array(list)) => {
+            let texts = list.iter().filter_map(|part| part.get("text")?.as_str());
+            texts.collect::<Vec<_>>().join("\n")
+        }
+        _ => String::new(),
+    }
 }
 
 /// Returns the file name of a log without the extensions of its format and compression.

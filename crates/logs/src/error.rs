@@ -2,7 +2,7 @@
 //! log is reported as [`Damage`](crate::Damage).
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
@@ -77,4 +77,21 @@ pub enum LogError {
         /// The cause.
         why: String,
     },
+}
+
+impl LogError {
+    /// Returns the conversion of an error while this file is read.
+    pub(crate) fn read(path: &Path) -> impl Fn(io::Error) -> Self {
+        |source| Self::Read {
+            path: path.to_owned(),
+            source,
+        }
+    }
+
+    /// Converts an error while the history is written.
+    pub(crate) fn write(error: serde_json::Error) -> Self {
+        Self::Write {
+            why: error.to_string(),
+        }
+    }
 }

@@ -18,9 +18,14 @@ impl Ids {
         }
     }
 
-    fn next(&mut self) -> [u8; 32] {
+    fn next<const LEN: usize>(&mut self) -> [u8; LEN] {
         self.count += 1;
-        *blake3::keyed_hash(self.seed.as_bytes(), &self.count.to_le_bytes()).as_bytes()
+        let mut bytes = [0; LEN];
+        blake3::Hasher::new_keyed(self.seed.as_bytes())
+            .update(&self.count.to_le_bytes())
+            .finalize_xof()
+            .fill(&mut bytes);
+        bytes
     }
 
     /// Returns the next id as hexadecimal digits, at most 64.
@@ -31,21 +36,9 @@ impl Ids {
 
     /// Returns the next id in the form of a random UUID (version 4).
     pub fn uuid(&mut self) -> String {
-        let hex: Vec<char> = self.hex(32).chars().collect();
-        let mut text = String::with_capacity(36);
-        for (at, digit) in hex.into_iter().enumerate() {
-            if matches!(at, 8 | 12 | 16 | 20) {
-                text.push('-');
-            }
-            text.push(match at {
-                12 => '4',
-                // The variant of RFC 9562.
-                16 => char::from_digit(8 + digit.to_digit(16).unwrap_or_default() % 4, 16)
-                    .unwrap_or('8'),
-                _ => digit,
-            });
-        }
-        text
+        uuid::Builder::from_random_bytes(self.next())
+            .into_uuid()
+            .to_string()
     }
 }
 

@@ -29,16 +29,13 @@ pub fn open(path: &Path) -> Result<Box<dyn BufRead>, LogError> {
             path: path.to_owned(),
         });
     }
-    let failed = |source| LogError::Read {
-        path: path.to_owned(),
-        source,
-    };
-    let file = File::open(path).map_err(failed)?;
-    if file.metadata().map_err(failed)?.len() > MAX_LOG {
+    let failed = LogError::read(path);
+    let file = File::open(path).map_err(&failed)?;
+    if file.metadata().map_err(&failed)?.len() > MAX_LOG {
         return Err(too_large(path));
     }
     let mut plain = BufReader::new(file);
-    let head = plain.fill_buf().map_err(failed)?;
+    let head = plain.fill_buf().map_err(&failed)?;
     if head.starts_with(&GZIP) {
         return Ok(bounded(MultiGzDecoder::new(plain)));
     }
@@ -50,10 +47,20 @@ pub fn open(path: &Path) -> Result<Box<dyn BufRead>, LogError> {
 }
 
 /// Returns the error for a log over [`MAX_LOG`].
-pub(crate) fn too_large(path: &Path) -> LogError {
+fn too_large(path: &Path) -> LogError {
     LogError::TooLarge {
         path: path.to_owned(),
         max: MAX_LOG,
+    }
+}
+
+/// Appends the rest of a log that is one document, within the limit for a log.
+pub(crate) fn read_rest(path: &Path, input: impl Read, into: &mut Vec<u8>) -> Result<(), LogError> {
+    let read = input.take(MAX_LOG + 1).read_to_end(into);
+    read.map_err(LogError::read(path))?;
+    match into.len() as u64 > MAX_LOG {
+        true => Err(too_large(path)),
+        false => Ok(()),
     }
 }
 
@@ -95,21 +102,18 @@ pub(crate) fn for_each_line(
     path: &Path,
     mut each: impl FnMut(usize, LogLine<'_>),
 ) -> Result<(), LogError> {
-    let failed = |source| LogError::Read {
-        path: path.to_owned(),
-        source,
-    };
+    let failed = LogError::read(path);
     let mut input = open(path)?;
     let mut line = Vec::new();
     for number in 1.. {
         line.clear();
         let mut bounded = input.by_ref().take(MAX_LINE + 1);
-        if bounded.read_until(b'\n', &mut line).map_err(failed)? == 0 {
+        if bounded.read_until(b'\n', &mut line).map_err(&failed)? == 0 {
             break;
         }
         if line.len() as u64 > MAX_LINE && line.last() != Some(&b'\n') {
             each(number, LogLine::TooLong);
-            skip_line(&mut input).map_err(failed)?;
+            skip_line(&mut input).map_err(&failed)?;
             continue;
         }
         let text = line.trim_ascii();

@@ -77,10 +77,7 @@ pub(crate) fn match_up(log: &SessionLog, history: &str) -> Result<Vec<MatchedBlo
 
 /// Splits a history into its blocks.
 fn split(wire: Wire, history: &str) -> Result<Vec<MatchedBlock>, LogError> {
-    let failed = |error: serde_json::Error| LogError::Write {
-        why: error.to_string(),
-    };
-    let parsed: History<'_> = serde_json::from_str(history).map_err(failed)?;
+    let parsed: History<'_> = serde_json::from_str(history).map_err(LogError::write)?;
     let mut blocks = Vec::new();
     for (turn, raw) in parsed.input.iter().chain(&parsed.messages).enumerate() {
         let mut push = |role: Role, json: String| {
@@ -96,7 +93,7 @@ fn split(wire: Wire, history: &str) -> Result<Vec<MatchedBlock>, LogError> {
             push(Role::Other, raw.get().to_owned());
             continue;
         }
-        let message: HistoryTurn<'_> = serde_json::from_str(raw.get()).map_err(failed)?;
+        let message: HistoryTurn<'_> = serde_json::from_str(raw.get()).map_err(LogError::write)?;
         let role = match message.role.as_str() {
             "assistant" => Role::Assistant,
             _ => Role::User,
@@ -106,7 +103,7 @@ fn split(wire: Wire, history: &str) -> Result<Vec<MatchedBlock>, LogError> {
             continue;
         }
         let content: Vec<&RawValue> =
-            serde_json::from_str(message.content.get()).map_err(failed)?;
+            serde_json::from_str(message.content.get()).map_err(LogError::write)?;
         for block in content {
             push(role, block.get().to_owned());
         }

@@ -1,6 +1,6 @@
 //! [`SessionLog::read`]: reads logs of all formats. Each format has its own module.
 
-use std::io::BufRead;
+use std::io::Read;
 use std::path::Path;
 
 use crate::agent::Agent;
@@ -40,19 +40,8 @@ impl SessionLog {
 ///
 /// The errors of [`open`].
 pub fn agent_of(path: &Path) -> Result<Option<Agent>, LogError> {
-    let mut input = open(path)?;
     let mut head = Vec::new();
-    while head.len() < HEAD {
-        let buffer = input.fill_buf().map_err(|source| LogError::Read {
-            path: path.to_owned(),
-            source,
-        })?;
-        if buffer.is_empty() {
-            break;
-        }
-        let read = buffer.len();
-        head.extend_from_slice(buffer);
-        input.consume(read);
-    }
+    let read = open(path)?.take(HEAD as u64).read_to_end(&mut head);
+    read.map_err(LogError::read(path))?;
     Ok(detect(&head))
 }

@@ -48,6 +48,8 @@ pub struct SessionLog {
     /// The system prompt, if the log contains it.
     pub instructions: Option<String>,
     pub(crate) blocks: Vec<HistoryBlock>,
+    /// The provider's newest token count, and the number of blocks that it covers.
+    pub(crate) reported_at: Option<(u64, usize)>,
 }
 
 /// The protocol of a history.
@@ -119,6 +121,7 @@ impl SessionLog {
             wire,
             instructions: None,
             blocks: Vec::new(),
+            reported_at: None,
         }
     }
 
@@ -225,27 +228,13 @@ impl SessionLog {
         self.blocks.push(HistoryBlock { role, json, source });
     }
 
-    /// Records the provider's token count for the request that was answered by the last of `blocks`
-    /// blocks.
-    pub(crate) fn report(&mut self, tokens: u64, blocks: usize) {
-        let bytes = |blocks: &[HistoryBlock]| -> u64 {
-            let weights = blocks.iter().map(|block| {
-                match block.json.contains(";base64,") || block.json.contains("\"base64\"") {
-                    true => block.json.len().min(IMAGE_BYTES),
-                    false => block.json.len(),
-                }
-            });
-            weights.sum::<usize>() as u64
-        };
-        self.reported = Some(ReportedSize {
-            tokens,
-            covered: bytes(self.blocks.get(..blocks).unwrap_or_default()),
-            all: bytes(&self.blocks),
-        });
+    /// Records the provider's token count for the request whose answer was added last.
+    pub(crate) fn report(&mut self, tokens: u64) {
+        self.reported_at = Some((tokens, self.blocks.len()));
     }
 
     /// Returns the log if it contains any blocks, or an error with the likely cause.
-    pub(crate) fn checked(self, why: &str) -> Result<Self, LogError> {
+    pub(crate) fn checked(mut self, why: &str) -> Result<Self, LogError> {
         if self.blocks.is_empty() {
             let damaged = match self.damaged {
                 0 => why.to_owned(),
@@ -258,8 +247,24 @@ impl SessionLog {
                 why: damaged,
             });
         }
+        self.reported = self.reported_at.map(|(tokens, blocks)| ReportedSize {
+            tokens,
+            covered: size(self.blocks.get(..blocks).unwrap_or_default()),
+            all: size(&self.blocks),
+        });
         Ok(self)
     }
+}
+
+/// Returns the approximate size of blocks as a model counts them, in bytes.
+fn size(blocks: &[HistoryBlock]) -> u64 {
+    let weights = blocks.iter().map(|block| {
+        match block.json.contains(";base64,") || block.json.contains("\"base64\"") {
+            true => block.json.len().min(IMAGE_BYTES),
+            false => block.json.len(),
+        }
+    });
+    weights.sum::<usize>() as u64
 }
 
 /// Returns a text as a JSON string.

@@ -1,7 +1,6 @@
 //! Trajectories of OpenHands (event histories) and SWE-agent (`.traj`): read only, since neither
 //! can resume from a file.
 
-use std::io::Read;
 use std::path::Path;
 
 use serde_json::{Value, json};
@@ -9,23 +8,15 @@ use serde_json::{Value, json};
 use crate::agent::Agent;
 use crate::copy::set;
 use crate::error::LogError;
-use crate::input::{MAX_LOG, for_each_line, open, too_large};
+use crate::input::{for_each_line, open, read_rest};
 use crate::session::{Role, SessionLog, Wire};
 
 const NOTHING: &str = "its history is empty";
 
 /// Reads the history of a SWE-agent trajectory.
 pub(crate) fn read_swe_agent(path: &Path) -> Result<SessionLog, LogError> {
-    let failed = |source| LogError::Read {
-        path: path.to_owned(),
-        source,
-    };
     let mut text = Vec::new();
-    let mut input = open(path)?.take(MAX_LOG + 1);
-    input.read_to_end(&mut text).map_err(failed)?;
-    if text.len() as u64 > MAX_LOG {
-        return Err(too_large(path));
-    }
+    read_rest(path, open(path)?, &mut text)?;
     let mut log = SessionLog::new(Agent::SweAgent, path, Wire::Chat);
     let document: Value = match serde_json::from_slice(&text) {
         Ok(document) => document,

@@ -1,4 +1,20 @@
 //! The parts of an [`Event`](crate::Event), and the version and the schema of events as JSON.
+//!
+//! ```
+//! use plimsoll::events::ToolPhase;
+//! use plimsoll::{Agent, Event, SessionEvent};
+//! # use plimsoll::testing::{ScriptedProvider, Turn};
+//! # let model = ScriptedProvider::new([Turn::say("Land!")]);
+//!
+//! let agent = Agent::builder(model)
+//!     .observer(|seen: &SessionEvent| {
+//!         if let Event::ToolCall { phase: ToolPhase::Start, call, .. } = &seen.event {
+//!             println!("{} begins", call.0);
+//!         }
+//!     })
+//!     .build()?;
+//! # Ok::<(), plimsoll::Error>(())
+//! ```
 
 #[cfg(feature = "schema")]
 pub use plimsoll_agent::event_schema;

@@ -44,9 +44,6 @@ pub use plimsoll_core::telemetry::{
 };
 pub use settings::{EXPORT_TIMEOUT, LOG_VARIABLE, Settings};
 
-/// Whether this build can export spans and metrics. Requires the feature `otlp`.
-pub const EXPORTS: bool = cfg!(feature = "otlp");
-
 /// The reasons why telemetry cannot be set up. They do not end a run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

@@ -61,9 +61,9 @@ pub(crate) fn plan(scope: &Scope, input: &EditInput) -> Result<PlannedChange, To
             "`{shown}` is read-only; leave it, or change its permissions with bash"
         )));
     }
-    let (old, new) = match line_ends(&text) {
-        LineEnds::Crlf => (with_crlf(old), with_crlf(new)),
-        LineEnds::Other => (old.clone(), new.clone()),
+    let (old, new) = match has_crlf_only(&text) {
+        true => (with_crlf(old), with_crlf(new)),
+        false => (old.clone(), new.clone()),
     };
     let places = places(&text, &old);
     let replaced = match (places.as_slice(), input.replace_all) {
@@ -90,20 +90,11 @@ pub(crate) fn plan(scope: &Scope, input: &EditInput) -> Result<PlannedChange, To
     })
 }
 
-/// The line ends of a text.
-enum LineEnds {
-    /// Only `\r\n`. `read` shows them as line feeds, so a model writes line feeds.
-    Crlf,
-    /// Line feeds, a mixture, or none.
-    Other,
-}
-
-fn line_ends(text: &str) -> LineEnds {
+/// Returns `true` if all lines end in `\r\n`. `read` shows them as line feeds, so a model writes line
+/// feeds.
+fn has_crlf_only(text: &str) -> bool {
     let feeds = text.matches('\n').count();
-    match feeds > 0 && text.matches("\r\n").count() == feeds {
-        true => LineEnds::Crlf,
-        false => LineEnds::Other,
-    }
+    feeds > 0 && text.matches("\r\n").count() == feeds
 }
 
 fn with_crlf(text: &str) -> String {

@@ -29,13 +29,6 @@ pub(crate) struct Stop {
     deadline: Option<Instant>,
 }
 
-/// Whether the tool is idempotent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Repeat {
-    Harmless,
-    Harmful,
-}
-
 /// The work of a file tool.
 pub(crate) enum Work<I> {
     /// Changes nothing, and returns the tool result.
@@ -59,35 +52,33 @@ enum WorkResult {
 }
 
 /// A tool that works on files.
-pub(crate) struct FileTool<I> {
+struct FileTool<I> {
     spec: ToolSpec,
-    repeat: Repeat,
     access: Access,
     workspace: Arc<Workspace>,
     work: Work<I>,
 }
 
-impl<I: JsonSchema> FileTool<I> {
-    pub(crate) fn new(
-        workspace: &Arc<Workspace>,
-        description: &str,
-        repeat: Repeat,
-        access: Access,
-        work: Work<I>,
-    ) -> Self {
-        let spec = ToolSpec {
-            name: access.tool.to_owned(),
-            description: description.to_owned(),
-            schema: input::schema::<I>(),
-        };
-        Self {
-            spec,
-            repeat,
-            access,
-            workspace: Arc::clone(workspace),
-            work,
-        }
-    }
+/// Returns the tool that does this work.
+pub(crate) fn file_tool<I>(
+    workspace: &Arc<Workspace>,
+    access: Access,
+    work: Work<I>,
+) -> Arc<dyn Tool>
+where
+    I: JsonSchema + DeserializeOwned + Send + 'static,
+{
+    let spec = ToolSpec {
+        name: access.tool.to_owned(),
+        description: access.description.to_owned(),
+        schema: input::schema::<I>(),
+    };
+    Arc::new(FileTool {
+        spec,
+        access,
+        workspace: Arc::clone(workspace),
+        work,
+    })
 }
 
 impl<I> FileTool<I> {
@@ -126,7 +117,7 @@ impl<I: DeserializeOwned + Send + 'static> Tool for FileTool<I> {
     }
 
     fn idempotent(&self) -> bool {
-        self.repeat == Repeat::Harmless
+        self.access.is_idempotent
     }
 
     fn edits_files(&self) -> bool {

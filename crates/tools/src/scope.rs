@@ -29,6 +29,10 @@ pub(crate) struct Workspace {
 pub(crate) struct Access {
     /// The tool's name.
     pub(crate) tool: &'static str,
+    /// The tool's description.
+    pub(crate) description: &'static str,
+    /// `true` if the tool is idempotent.
+    pub(crate) is_idempotent: bool,
     /// The arguments that contain the path.
     pub(crate) fields: &'static [&'static str],
     /// Tools that do the same with a file.

@@ -8,7 +8,7 @@ use plimsoll_core::Tool;
 
 use crate::bash::Bash;
 use crate::error::ToolsError;
-use crate::file_tool::{FileTool, Repeat, Work};
+use crate::file_tool::{Work, file_tool};
 use crate::nearest::nearest;
 use crate::page::{PAGE, PAGE_MIN};
 use crate::root::Root;
@@ -49,6 +49,12 @@ impl Toolbox {
     /// For a small context, set it to the size that one result may have, at three bytes a token. A
     /// longer file is then returned in pages with a note on how to continue, instead of being shortened
     /// by the budget.
+    ///
+    /// ```
+    /// use plimsoll_tools::{Root, Toolbox};
+    /// let toolbox = Toolbox::new(Root::new(".")?).page(plimsoll_context::Bytes(8_192));
+    /// # Ok::<(), plimsoll_tools::ToolsError>(())
+    /// ```
     #[must_use]
     pub fn page(mut self, page: Bytes) -> Self {
         let page = page.max(PAGE_MIN).0;
@@ -61,6 +67,12 @@ impl Toolbox {
     /// Files that programs run or agents read without asking, such as `AGENTS.md`, `.envrc` or all of
     /// `.git`, are always protected. A permission rule that allows exactly such a path makes the
     /// approval unnecessary.
+    ///
+    /// ```
+    /// use plimsoll_tools::{Root, Toolbox};
+    /// let toolbox = Toolbox::new(Root::new(".")?).protect(["deploy.toml".into()]);
+    /// # Ok::<(), plimsoll_tools::ToolsError>(())
+    /// ```
     #[must_use]
     pub fn protect(mut self, paths: impl IntoIterator<Item = PathBuf>) -> Self {
         let paths = paths.into_iter();
@@ -74,6 +86,14 @@ impl Toolbox {
     }
 
     /// Sets the sandbox for commands of `bash`. Default: no restrictions.
+    ///
+    /// ```
+    /// use plimsoll_tools::sandbox::{Sandbox, SandboxMode};
+    /// use plimsoll_tools::{Root, Toolbox};
+    /// let sandbox = Sandbox::new(SandboxMode::Off, ["plimsoll", "sandbox"])?;
+    /// let toolbox = Toolbox::new(Root::new(".")?).sandbox(sandbox);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn sandbox(mut self, sandbox: Sandbox) -> Self {
         self.sandbox = Some(sandbox);
@@ -115,45 +135,21 @@ impl Toolbox {
         let all = Arc::new(self.workspace.clone());
         Some(match name {
             "bash" => Arc::new(Bash::new(all.root.path().to_owned(), self.sandbox.clone())),
-            "read" => file_tool(
-                &all,
-                read::DESCRIPTION,
-                Repeat::Harmless,
-                READ,
-                Work::Read(read::work),
-            ),
-            "write" => file_tool(
-                &all,
-                write::DESCRIPTION,
-                Repeat::Harmless,
-                WRITE,
-                Work::Change(write::plan),
-            ),
-            "edit" => file_tool(
-                &all,
-                edit::DESCRIPTION,
-                Repeat::Harmful,
-                EDIT,
-                Work::Change(edit::plan),
-            ),
+            "read" => file_tool(&all, READ, Work::Read(read::work)),
+            "write" => file_tool(&all, WRITE, Work::Change(write::plan)),
+            "edit" => file_tool(&all, EDIT, Work::Change(edit::plan)),
             "list" => file_tool(
                 &all,
-                list::DESCRIPTION,
-                Repeat::Harmless,
                 LIST,
                 Work::Read(|scope, input, stop| list::work(scope, input, stop).map(Into::into)),
             ),
             "glob" => file_tool(
                 &all,
-                glob::DESCRIPTION,
-                Repeat::Harmless,
                 GLOB,
                 Work::Read(|scope, input, stop| glob::work(scope, input, stop).map(Into::into)),
             ),
             "grep" => file_tool(
                 &all,
-                grep::DESCRIPTION,
-                Repeat::Harmless,
                 GREP,
                 Work::Read(|scope, input, stop| grep::work(scope, input, stop).map(Into::into)),
             ),
@@ -164,6 +160,8 @@ impl Toolbox {
 
 const READ: Access = Access {
     tool: "read",
+    description: read::DESCRIPTION,
+    is_idempotent: true,
     fields: &["path", "file", "file_path", "filename"],
     same_as: &[],
     is_optional: false,
@@ -171,45 +169,38 @@ const READ: Access = Access {
 };
 pub(crate) const WRITE: Access = Access {
     tool: "write",
+    description: write::DESCRIPTION,
     same_as: &["edit"],
     writes: true,
     ..READ
 };
 pub(crate) const EDIT: Access = Access {
     tool: "edit",
+    description: edit::DESCRIPTION,
+    is_idempotent: false,
     // If it finds nothing, it shows the most similar lines, so it also reads.
     same_as: &["read", "write"],
     ..WRITE
 };
 const LIST: Access = Access {
     tool: "list",
+    description: list::DESCRIPTION,
     fields: &["path", "dir", "directory", "folder"],
     is_optional: true,
     ..READ
 };
 const GLOB: Access = Access {
     tool: "glob",
+    description: glob::DESCRIPTION,
     ..LIST
 };
 const GREP: Access = Access {
     tool: "grep",
+    description: grep::DESCRIPTION,
     fields: &["path", "file", "dir", "directory"],
     same_as: &["read"],
     ..LIST
 };
-
-fn file_tool<I>(
-    workspace: &Arc<Workspace>,
-    description: &str,
-    repeat: Repeat,
-    access: Access,
-    work: Work<I>,
-) -> Arc<dyn Tool>
-where
-    I: schemars::JsonSchema + serde::de::DeserializeOwned + Send + 'static,
-{
-    Arc::new(FileTool::new(workspace, description, repeat, access, work))
-}
 
 fn unknown(name: &str) -> ToolsError {
     let near = nearest(name, NAMES.into_iter());

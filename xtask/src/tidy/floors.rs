@@ -16,13 +16,13 @@ const FLOORS: [(&str, u8); 17] = [
     ("plimsoll-providers", 4),
     ("plimsoll-tools", 4),
     ("plimsoll-store", 4),
-    ("plimsoll-replay", 4),
     ("plimsoll-logs", 4),
     ("plimsoll-mock", 4),
     ("plimsoll-restate", 4),
     ("plimsoll-gateway", 4),
     ("plimsoll", 5),
     ("plimsoll-cli", 6),
+    ("plimsoll-replay", 6),
     ("xtask", 7),
 ];
 

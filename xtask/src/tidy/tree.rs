@@ -133,8 +133,8 @@ impl Tree {
         self.ending(".md")
     }
 
-    /// Returns the manifests of the workspace's packages, except those below `bench/`, which no
-    /// package depends on.
+    /// Returns the manifests of the workspace's packages, except those below `bench/`: they measure,
+    /// and only `xtask` depends on them.
     pub(crate) fn manifests(&self) -> impl Iterator<Item = (&File, &str)> {
         self.ending("/Cargo.toml").filter(|(file, _)| {
             let parts: Vec<&str> = file.path.split('/').collect();

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use agent_client_protocol::v1::schema::{
     Content, ContentBlock, Diff, ToolCall, ToolCallContent, ToolCallId, ToolCallLocation,
@@ -15,6 +15,7 @@ use plimsoll::tokens::Bytes;
 use plimsoll::tools::FileChange;
 use serde_json::{Map, Value};
 
+use crate::lock;
 use crate::preview::Previews;
 use crate::terminal::text::{clean, fenced};
 use crate::tool_line;
@@ -90,7 +91,7 @@ impl Calls {
 
     /// Begins a new message of the model. Returns the calls of the last message that never ended.
     pub(super) fn next_message(&self) -> Vec<ToolCallId> {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         let left = state.take_open();
         state.message += 1;
         left
@@ -98,12 +99,12 @@ impl Calls {
 
     /// Ends all calls. Returns those that never ended.
     pub(super) fn end_all(&self) -> Vec<ToolCallId> {
-        self.lock().take_open()
+        lock(&self.state).take_open()
     }
 
     /// Creates an id for a call of a sub-agent, while the user is asked about it.
     pub(super) fn open_other(&self, call: &CallId) -> ToolCallId {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         state.asked += 1;
         let id = ToolCallId::new(format!("below-{}-{}", state.asked, call.0));
         state.others.push(id.clone());
@@ -112,12 +113,12 @@ impl Calls {
 
     /// Removes a call of a sub-agent after the user's answer.
     pub(super) fn close_other(&self, id: &ToolCallId) {
-        self.lock().others.retain(|other| other != id);
+        lock(&self.state).others.retain(|other| other != id);
     }
 
     /// Returns the client's id of a call, and whether the client knows it already.
     pub(super) fn open(&self, call: &CallId) -> (ToolCallId, bool) {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         let id = state.name(call);
         let is_known = state.open.contains_key(call);
         state.open.entry(call.clone()).or_default();
@@ -126,7 +127,7 @@ impl Calls {
 
     /// Removes a call that has ended. Returns the client's id, and whether its diff was shown.
     pub(super) fn close(&self, call: &CallId) -> (ToolCallId, bool) {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         let id = state.name(call);
         let open = state.open.remove(call);
         (id, open.is_some_and(|open| open.has_diff))
@@ -140,7 +141,7 @@ impl Calls {
         status: ToolCallStatus,
     ) -> CallUpdate {
         let (id, is_known) = self.open(call);
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         let open = state.open.entry(call.clone()).or_default();
         let was_described = std::mem::replace(&mut open.is_described, of.input.is_some());
         open.has_diff |= of.diff.is_some();
@@ -156,7 +157,7 @@ impl Calls {
     pub(super) fn below(&self, call: &CallId, line: String) -> (ToolCallId, String) {
         /// Maximum number of shown lines.
         const SHOWN: usize = 30;
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         let id = state.name(call);
         let open = state.open.entry(call.clone()).or_default();
         if open.below.len() == SHOWN {
@@ -228,10 +229,6 @@ impl Calls {
 
     fn path(&self, path: &str) -> PathBuf {
         self.root.join(Path::new(path))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, CallsState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -5,6 +5,7 @@ use agent_client_protocol::v1::schema::{
 };
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use percent_encoding::percent_decode_str;
 use plimsoll::Part;
 
 use crate::attach;
@@ -88,33 +89,13 @@ fn place(uri: &str) -> String {
         return uri.to_owned();
     };
     let (path, lines) = path.split_once('#').unwrap_or((path, ""));
-    let path = decoded(path);
+    let path = percent_decode_str(path)
+        .decode_utf8()
+        .map_or_else(|_| path.to_owned(), Into::into);
     match lines.strip_prefix('L') {
         Some(lines) => format!("{path}:{}", lines.replace(":L", "-").replace('L', "")),
         None => path,
     }
-}
-
-/// Decodes percent-encoding such as `%20`. Invalid sequences are kept.
-fn decoded(path: &str) -> String {
-    let mut bytes = Vec::with_capacity(path.len());
-    let mut rest = path;
-    while let Some((before, after)) = rest.split_once('%') {
-        bytes.extend_from_slice(before.as_bytes());
-        let digits = after.get(..2);
-        match digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = after.get(2..).unwrap_or_default();
-            }
-            None => {
-                bytes.push(b'%');
-                rest = after;
-            }
-        }
-    }
-    bytes.extend_from_slice(rest.as_bytes());
-    String::from_utf8(bytes).unwrap_or_else(|_| path.to_owned())
 }
 
 #[cfg(test)]

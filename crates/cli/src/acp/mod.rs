@@ -28,6 +28,7 @@ use self::server::AcpServer;
 use self::transport::{Outbox, incoming};
 use crate::agent;
 use crate::args::AcpArgs;
+use crate::asked_to_end;
 use crate::exit::{DONE, INTERRUPTED, Stop};
 
 /// Maximum time for closing the connection if the client does not read.
@@ -128,7 +129,7 @@ async fn serve(
     let served = connection.connect_with(transport, async |client| {
         let code = tokio::select! {
             () = client.incoming_closed() => DONE,
-            () = interrupted() => INTERRUPTED,
+            Ok(()) = asked_to_end() => INTERRUPTED,
         };
         server.close_all().await;
         Ok(code)
@@ -140,23 +141,5 @@ async fn serve(
     tokio::select! {
         served = served => served,
         () = late => Ok(DONE),
-    }
-}
-
-/// Waits for Ctrl-C or a termination signal.
-async fn interrupted() {
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        if let Ok(mut terminated) = signal(SignalKind::terminate()) {
-            tokio::select! {
-                _ = terminated.recv() => {}
-                _ = tokio::signal::ctrl_c() => {}
-            }
-            return;
-        }
-    }
-    if tokio::signal::ctrl_c().await.is_err() {
-        std::future::pending::<()>().await;
     }
 }

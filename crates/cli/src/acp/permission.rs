@@ -1,7 +1,7 @@
 //! [`Permission`]: the gate of a session. It asks the user at the client, unless the session's mode
 //! or an earlier approval answers the question.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use agent_client_protocol::Client;
 use agent_client_protocol::v1::ConnectionTo;
@@ -17,6 +17,7 @@ use super::calls::{self, CallDescription, Calls};
 use super::updates::Updates;
 use crate::approvals::{Always, Approvals, is_edit};
 use crate::ask::{self, PROTECTED, Reply};
+use crate::lock;
 use crate::tool_line;
 
 const ALLOW: &str = "allow";
@@ -28,7 +29,7 @@ pub(super) type Mode = Arc<Mutex<PermissionMode>>;
 
 /// Returns the current mode.
 pub(super) fn mode_of(mode: &Mode) -> PermissionMode {
-    *mode.lock().unwrap_or_else(PoisonError::into_inner)
+    *lock(mode)
 }
 
 /// Asks the user at the client.
@@ -105,10 +106,7 @@ impl Permission {
             }
             Ok(_) => Reply::Nobody,
             Err(error) => {
-                crate::say(&format!(
-                    "the client could not ask about `{}`: {error}",
-                    call.name
-                ));
+                say!("the client could not ask about `{}`: {error}", call.name);
                 Reply::Nobody
             }
         };

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use agent_client_protocol::schema::ProtocolVersion;
@@ -30,6 +30,7 @@ use super::session::{History, OpenSession, Surroundings};
 use super::transport::Outbox;
 use crate::exit::{self, Stop};
 use crate::ledger::when;
+use crate::lock;
 use crate::sessions::list;
 use crate::settings::Sources;
 use crate::usage::day;
@@ -341,10 +342,6 @@ impl AcpServer {
             session.close().await;
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Converts an error to one of the protocol.

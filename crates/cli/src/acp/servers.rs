@@ -2,7 +2,7 @@
 //! need approval.
 
 use agent_client_protocol::v1::schema::McpServer as Given;
-use plimsoll::config::{MCP_TIMEOUT, McpNeed, McpOffer, McpReach, McpServer, McpTrust};
+use plimsoll::config::{MCP_TIMEOUT, McpReach, McpServer};
 use plimsoll::providers::Secret;
 
 use crate::exit::Stop;
@@ -64,9 +64,9 @@ fn server(given: Given) -> Result<McpServer, Stop> {
         reach,
         timeout: MCP_TIMEOUT,
         bearer_env: None,
-        offer: McpOffer::Whole,
-        trust: McpTrust::Nothing,
-        need: McpNeed::Welcome,
+        lazy: false,
+        trusted: false,
+        required: false,
         line: 0,
     })
 }

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 use std::pin::pin;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use agent_client_protocol::Client;
@@ -29,16 +29,16 @@ use crate::agent::{self, PreparedAgent, ReadyAgent};
 use crate::approvals::Approvals;
 use crate::attach::Recipient;
 use crate::chat::act::{NO_FOCUS, cost_lines, has_summary, nothing_to_do};
-use crate::choice::ChoiceProgress;
-use crate::event_printer::compacted;
 use crate::exit::Stop;
 use crate::fill;
+use crate::lock;
 use crate::outcome::{reason_text, stop_of};
 use crate::paths;
 use crate::preview::Previews;
 use crate::resume;
 use crate::retention;
 use crate::settings::Sources;
+use crate::terminal::Verbosity;
 use crate::terminal::style::Colours;
 use crate::terminal::text::fenced;
 
@@ -105,8 +105,7 @@ impl OpenSession {
         if history != History::New {
             resume::restore(store, &id, &mut sources).await?;
         }
-        let prepared =
-            agent::prepare(&sources, ChoiceProgress::Everything, store.clone(), None).await?;
+        let prepared = agent::prepare(&sources, Verbosity::Everything, store.clone(), None).await?;
         let previews = Arc::new(Previews::new(folder));
         let approvals = Approvals::open(&paths::data()?, folder, Arc::clone(&previews));
         let calls = Arc::new(Calls::new(folder.to_owned(), previews));
@@ -130,7 +129,7 @@ impl OpenSession {
         let ready = built(prepared, &gate, &updates)?;
         let session = ready.session(id).await?;
         if history == History::Replayed {
-            let log = store.load(session.id()).await.map_err(Stop::failed)?;
+            let log = store.load(session.id()).await?;
             replay(&log, &name, outbox, &calls).await;
         }
         let work = Work {
@@ -170,7 +169,7 @@ impl OpenSession {
     /// Sets the permission mode. It applies to later questions at once, and otherwise from the next
     /// prompt.
     pub(super) fn set_mode(&self, mode: PermissionMode) {
-        *self.mode.lock().unwrap_or_else(PoisonError::into_inner) = mode;
+        *lock(&self.mode) = mode;
     }
 
     /// Sends the available commands to the client.
@@ -272,7 +271,7 @@ impl Work {
         }
         let mcp = Some(self.ready.mcp.clone());
         let store = self.store.clone();
-        let prepared = agent::prepare(&sources, ChoiceProgress::Nothing, store, mcp).await?;
+        let prepared = agent::prepare(&sources, Verbosity::Answers, store, mcp).await?;
         let ready = built(prepared, &self.gate, &self.updates)?;
         let switched = self.session.switch(&ready.agent).await;
         switched.map_err(|error| stop_of(&error))?;
@@ -314,7 +313,7 @@ impl Work {
             return Ok(nothing_to_do(&self.session.window_use()));
         };
         let gone = done.messages_before.saturating_sub(done.messages_after);
-        let said = compacted(&done.plan, Some(gone));
+        let said = done.plan.describe(Some(gone));
         Ok(match focus.is_some() && !has_summary(&done.plan) {
             true => format!("{said}\n\n{NO_FOCUS}"),
             false => said,
@@ -334,7 +333,7 @@ impl Work {
         self.show_usage();
         // The run keeps its outcome even if this fails.
         if let Err(stop) = self.remember().await {
-            crate::say(&stop.to_string());
+            say!("{stop}");
         }
     }
 

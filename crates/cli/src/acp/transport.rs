@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 use std::io::{self, BufReader, Write};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use agent_client_protocol::v1::schema::{
@@ -19,6 +19,7 @@ use tokio::time::timeout;
 
 use crate::exit::Stop;
 use crate::input;
+use crate::lock;
 
 /// Maximum size of the pending output, in bytes, for a client that does not read. Beyond it,
 /// updates are dropped, so the run continues; all other messages wait.
@@ -97,7 +98,7 @@ impl Outbox {
 
     /// Adds a piece of text.
     pub(super) fn text(&self, session: &SessionId, voice: Voice, text: &str) {
-        let mut waiting = self.lock();
+        let mut waiting = lock(&self.waiting);
         if !waiting.has_room() {
             waiting.leave_out();
             return;
@@ -124,7 +125,7 @@ impl Outbox {
         let Some(line) = line_of(session, update) else {
             return;
         };
-        let mut waiting = self.lock();
+        let mut waiting = lock(&self.waiting);
         match waiting.has_room() {
             true => waiting.push(line),
             false => waiting.leave_out(),
@@ -139,7 +140,7 @@ impl Outbox {
             // Registering before the check ensures that no notification is missed.
             let room = self.room.notified();
             {
-                let waiting = self.lock();
+                let waiting = lock(&self.waiting);
                 if waiting.has_room() || waiting.failed {
                     return;
                 }
@@ -160,11 +161,11 @@ impl Outbox {
 
     /// Returns `true` if the client does not read any more.
     pub(super) fn has_failed(&self) -> bool {
-        self.lock().failed
+        lock(&self.waiting).failed
     }
 
     fn put(&self, line: String) -> io::Result<()> {
-        let mut waiting = self.lock();
+        let mut waiting = lock(&self.waiting);
         if waiting.failed {
             return Err(io::ErrorKind::BrokenPipe.into());
         }
@@ -191,7 +192,7 @@ impl Outbox {
             line.push('\n');
             let written = out.write_all(line.as_bytes()).and_then(|()| out.flush());
             if written.is_err() {
-                let mut waiting = self.lock();
+                let mut waiting = lock(&self.waiting);
                 (waiting.failed, waiting.bytes) = (true, 0);
                 waiting.queue.clear();
             }
@@ -202,17 +203,17 @@ impl Outbox {
 
     /// Waits for the next output. Returns `None` at the end.
     fn next(&self) -> Option<OutboxItem> {
-        let mut waiting = self.lock();
+        let mut waiting = lock(&self.waiting);
         loop {
             if let Some(queued) = waiting.queue.pop_front() {
                 waiting.bytes = waiting.bytes.saturating_sub(queued.len());
                 return Some(queued);
             }
             if waiting.left_out > 0 {
-                crate::say(&format!(
+                say!(
                     "the client did not read, so {} updates were left out",
                     waiting.left_out
-                ));
+                );
                 waiting.left_out = 0;
             }
             if waiting.ended {
@@ -224,16 +225,12 @@ impl Outbox {
                 .unwrap_or_else(PoisonError::into_inner);
         }
     }
-
-    fn lock(&self) -> MutexGuard<'_, OutboxState> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl WriterThread {
     /// Waits until everything is written, at most for [`LAST_WORDS`].
     pub(super) async fn end(self) {
-        self.outbox.lock().ended = true;
+        lock(&self.outbox.waiting).ended = true;
         self.outbox.more.notify_one();
         let _ = timeout(LAST_WORDS, self.done).await;
     }

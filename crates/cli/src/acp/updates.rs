@@ -1,7 +1,7 @@
 //! [`Updates`]: sends the events of a run to a client: text and thinking as they stream, tool
 //! calls, and how full the window is.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use agent_client_protocol::v1::schema::{
     self, Notice, NoticeSeverity, SessionId, SessionUpdate, ToolCall, ToolCallId, ToolCallStatus,
@@ -15,7 +15,8 @@ use plimsoll::{Delta, Event, Money, Observer, SessionEvent, Tokens};
 
 use super::calls::{self, CallUpdate, Calls};
 use super::transport::{Outbox, Voice};
-use crate::event_printer::{below, compacted};
+use crate::event_printer::below;
+use crate::lock;
 use crate::terminal::text::{clean, one_line};
 
 /// Nanodollars in a dollar.
@@ -65,7 +66,7 @@ impl Updates {
 
     /// Begins a run, with the cost of the session so far.
     pub(super) fn begin(&self, cost: Cost) {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         *state = UpdatesState {
             before: cost.known,
             cost: (cost.unpriced == 0 && cost.known > Money(0)).then_some(cost.known),
@@ -75,7 +76,7 @@ impl Updates {
 
     /// Returns the model's last stop reason.
     pub(super) fn stop(&self) -> Option<StopReason> {
-        self.lock().stop
+        lock(&self.state).stop
     }
 
     /// Sends how full the window is, and the cost of the session.
@@ -105,10 +106,6 @@ impl Updates {
             CallUpdate::New(call) => SessionUpdate::ToolCall(call),
             CallUpdate::More(update) => SessionUpdate::ToolCallUpdate(update),
         });
-    }
-
-    fn lock(&self) -> MutexGuard<'_, UpdatesState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn void(&self, calls: Vec<ToolCallId>, why: &str) {
@@ -198,7 +195,7 @@ impl Updates {
 
 impl Observer for Updates {
     fn see(&self, SessionEvent { event, .. }: &SessionEvent) {
-        let mut guard = self.lock();
+        let mut guard = lock(&self.state);
         let state = &mut *guard;
         match event {
             Event::TurnStart { tokens, window, .. } => {
@@ -250,7 +247,7 @@ impl Observer for Updates {
                 let gone = applied
                     .messages_before
                     .saturating_sub(applied.messages_after);
-                self.notice(NoticeSeverity::Info, &compacted(&applied.plan, Some(gone)));
+                self.notice(NoticeSeverity::Info, &applied.plan.describe(Some(gone)));
             }
             Event::LimitNear { notice } | Event::LimitReached { notice } => {
                 self.notice(NoticeSeverity::Warning, notice);

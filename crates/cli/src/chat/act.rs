@@ -11,17 +11,17 @@ use plimsoll::store::StoreError;
 use plimsoll::{Error, Message, Observer, Session, SessionId, SessionStore};
 
 use super::order::{COMMANDS, Order};
-use super::{Chat, Next, Went, save};
+use super::talk::Next;
+use super::{Chat, save};
 use crate::agent::{self, ReadyAgent};
 use crate::ask::Reply;
-use crate::choice::ChoiceProgress;
-use crate::event_printer::compacted;
 use crate::exit::Stop;
 use crate::files::{self, RestoreSet};
 use crate::fill;
 use crate::outcome::stop_of;
 use crate::resume;
 use crate::settings::Sources;
+use crate::terminal::Verbosity;
 use crate::terminal::text::{clean, counted, one_line};
 use crate::which_session;
 
@@ -149,7 +149,7 @@ impl Chat {
                 // command.
                 if !self.terminal.is_live() {
                     let gone = done.messages_before.saturating_sub(done.messages_after);
-                    self.terminal.say(&compacted(&done.plan, Some(gone)));
+                    self.terminal.say(&done.plan.describe(Some(gone)));
                 }
                 if focus.is_some() && !has_summary(&done.plan) {
                     self.terminal.must(NO_FOCUS);
@@ -161,10 +161,7 @@ impl Chat {
             }
             Some(Err(error)) => return Err(stop_of(&error)),
         }
-        Ok(match went {
-            Went::On => Next::Line,
-            Went::Away => Next::Leave,
-        })
+        Ok(went)
     }
 
     async fn undo(&mut self) -> Result<Next, Stop> {
@@ -197,10 +194,7 @@ impl Chat {
         } else {
             self.terminal.must(&restoring.hint(&id));
         }
-        Ok(match next {
-            Went::On => Next::Line,
-            Went::Away => Next::Leave,
-        })
+        Ok(next)
     }
 
     async fn fork(&mut self, name: Option<String>) -> Result<(), Stop> {
@@ -276,8 +270,7 @@ impl Chat {
     /// Builds an agent with the current configuration.
     async fn made(&self, sources: &Sources) -> Result<ReadyAgent, Stop> {
         let mcp = Some(self.ready.mcp.clone());
-        let prepared =
-            agent::prepare(sources, ChoiceProgress::Nothing, self.store.clone(), mcp).await?;
+        let prepared = agent::prepare(sources, Verbosity::Answers, self.store.clone(), mcp).await?;
         let printer = Arc::clone(&self.printer) as Arc<dyn Observer>;
         prepared.build(Arc::clone(&self.gate), [printer])
     }

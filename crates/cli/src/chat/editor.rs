@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use rustyline::completion::{Completer, Pair};
@@ -24,6 +24,7 @@ use crate::chat::interrupts::{Press, Prompt};
 use crate::chat::order::Order;
 use crate::chat::prompt::Gauge;
 use crate::chat::words::Words;
+use crate::lock;
 use crate::terminal::Terminal;
 
 /// Maximum number of lines in the history.
@@ -190,9 +191,7 @@ impl LineEditor {
                 Ok(()) => {}
                 Err(TrySendError::Full(_)) => {
                     // Not written above a prompt: there is none at this moment.
-                    crate::say(&format!(
-                        "{WAITING} lines wait already; the last was not taken"
-                    ));
+                    say!("{WAITING} lines wait already; the last was not taken");
                 }
                 Err(TrySendError::Closed(_)) => return ChatExit::By(InputEvent::End),
             }
@@ -281,8 +280,4 @@ fn split((line, at): (String, usize)) -> (String, String) {
         Some((left, right)) => (left.to_owned(), right.to_owned()),
         None => (line, String::new()),
     }
-}
-
-fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
-    of.lock().unwrap_or_else(PoisonError::into_inner)
 }

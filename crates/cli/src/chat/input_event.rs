@@ -2,7 +2,7 @@
 //! and Ctrl-C.
 
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 
 use tokio::sync::mpsc::{Receiver, Sender, channel};
@@ -10,6 +10,7 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 use crate::chat::interrupts::{Interrupts, Press, Prompt};
 use crate::exit::Stop;
 use crate::input;
+use crate::lock;
 
 /// Maximum number of waiting lines. Beyond it, a pipe waits and a terminal rejects the line.
 pub(crate) const WAITING: usize = 64;
@@ -34,7 +35,7 @@ pub(crate) type SharedInterrupts = Arc<Mutex<Interrupts>>;
 
 /// Locks the state of Ctrl-C.
 pub(crate) fn keys(keys: &SharedInterrupts) -> MutexGuard<'_, Interrupts> {
-    keys.lock().unwrap_or_else(PoisonError::into_inner)
+    lock(keys)
 }
 
 /// Starts a thread that reads the lines of a pipe.

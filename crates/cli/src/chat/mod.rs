@@ -35,10 +35,9 @@ use crate::chat::input_event::{InputEvent, PRESSES, SharedInterrupts, keys};
 use crate::chat::interrupts::Press;
 use crate::chat::order::Order;
 use crate::chat::prompt::{ChatActivity, Gauge};
-use crate::chat::talk::{ChatEvent, InputChannels, Talk, Went};
+use crate::chat::talk::{ChatEvent, InputChannels, Next, Talk};
 use crate::chat::templates::Templates;
 use crate::chat::words::Words;
-use crate::choice::ChoiceProgress;
 use crate::event_printer::EventPrinter;
 use crate::exit::{self, Stop};
 use crate::outcome::{self, code_of, reason_text, stop_of};
@@ -75,25 +74,9 @@ struct Chat {
     pressed: bool,
 }
 
-/// The step after a line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Next {
-    Line,
-    Leave,
-}
-
-/// The start of a run.
-enum Work {
-    Say(String),
-    GoOn,
-}
-
 /// Runs the command.
 pub(crate) async fn run(args: &ChatArgs) -> Result<u8, Stop> {
-    let said = match args.quiet {
-        true => ChoiceProgress::Nothing,
-        false => ChoiceProgress::Everything,
-    };
+    let said = Verbosity::of(args.quiet);
     let store = agent::store().await?;
     let id = which_session::of_run(&store, &args.session).await?;
     let mut sources = args.sources.clone();
@@ -124,10 +107,7 @@ impl Chat {
         let root = &prepared.config.settings().root;
         let templates = Arc::new(Templates::new(settings.as_deref(), root));
         let words = Arc::new(Words::new(Arc::clone(&templates), root));
-        let verbosity = match args.quiet {
-            true => Verbosity::Answers,
-            false => Verbosity::Everything,
-        };
+        let verbosity = Verbosity::of(args.quiet);
         let gauge = Arc::new(Gauge::new(colours()));
         let has_terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
         let data = paths::data()?;
@@ -232,7 +212,7 @@ impl Chat {
             self.terminal.note(&format!("> {}", clean(first)));
         }
         if let Some(first) = first
-            && self.work(Work::Say(first)).await? == Next::Leave
+            && self.work(Some(first)).await? == Next::Leave
         {
             return Ok(self.left());
         }
@@ -272,9 +252,9 @@ impl Chat {
             Order::Nothing => Ok(Next::Line),
             // Without an active run, the message starts one.
             Order::Say(text) | Order::Steer(text) | Order::Later(text) => {
-                self.work(Work::Say(text)).await
+                self.work(Some(text)).await
             }
-            Order::GoOn => self.work(Work::GoOn).await,
+            Order::GoOn => self.work(None).await,
             Order::Quit => Ok(Next::Leave),
             order => {
                 let done = self.act(order).await;
@@ -292,18 +272,15 @@ impl Chat {
     }
 
     /// Drives one run, and handles the input in the meantime.
-    async fn work(&mut self, work: Work) -> Result<Next, Stop> {
+    async fn work(&mut self, text: Option<String>) -> Result<Next, Stop> {
         let recipient = Recipient::new(&self.ready.choice, &self.ready.config.settings().root);
-        let message = match work {
-            Work::GoOn => None,
-            Work::Say(text) => match recipient.message(text) {
-                Ok(message) => Some(message),
-                Err(stop) => {
-                    self.terminal.must(&format!("plimsoll: {stop}"));
-                    self.code = stop.code;
-                    return Ok(Next::Line);
-                }
-            },
+        let message = match text.map(|text| recipient.message(text)).transpose() {
+            Ok(message) => message,
+            Err(stop) => {
+                self.terminal.must(&format!("plimsoll: {stop}"));
+                self.code = stop.code;
+                return Ok(Next::Line);
+            }
         };
         self.read_tools().await;
         self.begin();
@@ -326,10 +303,7 @@ impl Chat {
             None => self.pressed = true,
         }
         self.list_sessions().await;
-        Ok(match went {
-            Went::On => Next::Line,
-            Went::Away => Next::Leave,
-        })
+        Ok(went)
     }
 
     /// Marks the beginning of work that Ctrl-C ends.
@@ -338,7 +312,7 @@ impl Chat {
         self.gauge.doing(ChatActivity::Working);
     }
 
-    fn end(&mut self) -> Went {
+    fn end(&mut self) -> Next {
         keys(&self.keys).end(Instant::now());
         self.gauge.doing(ChatActivity::Idle);
         self.measure();

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use CommandArgument::{May, Must, Nothing};
+
 /// A parsed line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Order {
@@ -52,97 +54,61 @@ pub(crate) enum CommandArgument {
 
 /// All commands, in the order of the help.
 pub(crate) const COMMANDS: [SlashCommand; 19] = [
-    command("help", CommandArgument::Nothing, "these lines"),
+    command("help", Nothing, "these lines"),
     command(
         "steer",
-        CommandArgument::Must("TEXT"),
+        Must("TEXT"),
         "say it to the run under way, as a plain line does",
     ),
     command(
         "later",
-        CommandArgument::Must("TEXT"),
+        Must("TEXT"),
         "say it once the run under way has its answer",
     ),
-    command(
-        "stop",
-        CommandArgument::Nothing,
-        "end the run under way, as Ctrl-C does",
-    ),
-    command(
-        "go",
-        CommandArgument::Nothing,
-        "go on where the last run ended",
-    ),
+    command("stop", Nothing, "end the run under way, as Ctrl-C does"),
+    command("go", Nothing, "go on where the last run ended"),
     command(
         "compact",
-        CommandArgument::May("FOCUS"),
+        May("FOCUS"),
         "make the view smaller; a summary keeps FOCUS",
     ),
-    command(
-        "context",
-        CommandArgument::Nothing,
-        "what fills the window now",
-    ),
-    command(
-        "diff",
-        CommandArgument::Nothing,
-        "what the session has changed in files",
-    ),
-    command(
-        "cost",
-        CommandArgument::Nothing,
-        "what the session has used",
-    ),
-    command(
-        "pins",
-        CommandArgument::Nothing,
-        "the rules that stay in view",
-    ),
-    command(
-        "pin",
-        CommandArgument::Must("RULE"),
-        "a rule that stays in view from now on",
-    ),
+    command("context", Nothing, "what fills the window now"),
+    command("diff", Nothing, "what the session has changed in files"),
+    command("cost", Nothing, "what the session has used"),
+    command("pins", Nothing, "the rules that stay in view"),
+    command("pin", Must("RULE"), "a rule that stays in view from now on"),
     command(
         "undo",
-        CommandArgument::Nothing,
+        Nothing,
         "the view before the last run; offers its files",
     ),
     command(
         "fork",
-        CommandArgument::May("NAME"),
+        May("NAME"),
         "go on in a new session; this one stays as it is",
     ),
     command(
         "model",
-        CommandArgument::May("PROVIDER/NAME"),
+        May("PROVIDER/NAME"),
         "go on with another model, or say which it is",
     ),
     command(
         "session",
-        CommandArgument::May("ID"),
+        May("ID"),
         "go on with another session, or say which it is",
     ),
-    command(
-        "new",
-        CommandArgument::Nothing,
-        "begin a new session; this one is kept",
-    ),
+    command("new", Nothing, "begin a new session; this one is kept"),
     command(
         "sessions",
-        CommandArgument::May("WORDS"),
+        May("WORDS"),
         "those of this folder, or where WORDS were said",
     ),
     command(
         "save",
-        CommandArgument::Must("FILE"),
+        Must("FILE"),
         "the chat as OpenAI's JSON, or as text to a .md FILE",
     ),
-    command(
-        "quit",
-        CommandArgument::Nothing,
-        "leave; Ctrl-D does the same",
-    ),
+    command("quit", Nothing, "leave; Ctrl-D does the same"),
 ];
 
 const fn command(name: &'static str, takes: CommandArgument, does: &'static str) -> SlashCommand {

@@ -1,9 +1,10 @@
 //! [`Gauge`]: the prompt, which shows the fill level of the window and the effect of Enter.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use plimsoll::Tokens;
 
+use crate::lock;
 use crate::terminal::style::Colours;
 
 /// Width of the prompt in columns. It is constant because the editor measures it only once per
@@ -46,12 +47,12 @@ impl Gauge {
 
     /// Sets the tokens of the next request, the trigger of a compaction, and the window.
     pub(crate) fn set(&self, used: Tokens, trigger: Option<Tokens>, window: Option<Tokens>) {
-        let mut shows = self.lock();
+        let mut shows = lock(&self.shows);
         (shows.used, shows.trigger, shows.window) = (used, trigger, window);
     }
 
     pub(crate) fn doing(&self, doing: ChatActivity) {
-        self.lock().doing = doing;
+        lock(&self.shows).doing = doing;
     }
 
     /// Returns blanks of the prompt's width.
@@ -61,7 +62,7 @@ impl Gauge {
 
     /// Returns the current prompt.
     pub(crate) fn prompt(&self) -> String {
-        let shows = *self.lock();
+        let shows = *lock(&self.shows);
         let mark = match shows.doing {
             ChatActivity::Idle => '>',
             ChatActivity::Working => '+',
@@ -74,10 +75,6 @@ impl Gauge {
             Colours::Ansi if is_full => format!("\u{1b}[33m{text}\u{1b}[0m"),
             Colours::Ansi => format!("\u{1b}[2m{text}\u{1b}[0m"),
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, PromptState> {
-        self.shows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -2,8 +2,6 @@
 //! the current view; removed messages are only in the log.
 
 use std::fmt::Write as _;
-use std::fs::OpenOptions;
-use std::io::{ErrorKind, Write as _};
 use std::path::Path;
 
 use plimsoll::context::Item;
@@ -12,6 +10,7 @@ use plimsoll::{Message, Session, SessionStore};
 use crate::exit::Stop;
 use crate::terminal::text::fenced;
 use crate::view::{openai, started};
+use crate::write;
 
 /// Writes a session's view to a new file. Returns the number of messages. An existing file is not
 /// overwritten.
@@ -20,26 +19,16 @@ pub(super) async fn save(
     session: &Session,
     file: &Path,
 ) -> Result<usize, Stop> {
-    let log = store.load(session.id()).await.map_err(Stop::failed)?;
+    let log = store.load(session.id()).await?;
     let (model, system) = started(&log);
     let text = match file.extension().is_some_and(|end| end == "md") {
         true => markdown(&model, session.view().transcript().items()),
         false => {
             let chat = openai(&model, &system, session.view())?;
-            serde_json::to_string_pretty(&chat).map_err(Stop::failed)? + "\n"
+            serde_json::to_string_pretty(&chat)? + "\n"
         }
     };
-    let opened = OpenOptions::new().write(true).create_new(true).open(file);
-    let mut opened = opened.map_err(|error| match error.kind() {
-        ErrorKind::AlreadyExists => Stop::usage(format!(
-            "{} is there already; choose another name",
-            file.display()
-        )),
-        _ => Stop::failed(format!("{} cannot be written: {error}", file.display())),
-    })?;
-    opened
-        .write_all(text.as_bytes())
-        .map_err(|error| Stop::failed(format!("{} cannot be written: {error}", file.display())))?;
+    write::create(file, &text, "; choose another name")?;
     Ok(session.view().transcript().items().len())
 }
 

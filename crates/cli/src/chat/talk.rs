@@ -48,11 +48,11 @@ pub(crate) struct InputChannels {
     pub(crate) questions: Receiver<PendingQuestion>,
 }
 
-/// Whether the chat continues.
+/// The step after a line or a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Went {
-    On,
-    Away,
+pub(crate) enum Next {
+    Line,
+    Leave,
 }
 
 /// An event during a run or between runs.
@@ -112,7 +112,7 @@ impl Talk {
     }
 
     /// Asks a question between runs. A line that is no answer is handled afterwards.
-    pub(crate) async fn ask_now(&mut self, question: &str) -> (Option<Reply>, Went) {
+    pub(crate) async fn ask_now(&mut self, question: &str) -> (Option<Reply>, Next) {
         self.terminal.must(question);
         match self.next().await {
             ChatEvent::Typed(InputEvent::Line(line)) => {
@@ -120,24 +120,24 @@ impl Talk {
                 if reply.is_none() && !line.trim().is_empty() {
                     self.held.push_front(InputEvent::Line(line));
                 }
-                (reply, Went::On)
+                (reply, Next::Line)
             }
             ChatEvent::Typed(InputEvent::End) => {
                 self.ended = true;
-                (None, Went::On)
+                (None, Next::Line)
             }
-            ChatEvent::Press(Press::Leave) => (None, Went::Away),
-            _ => (None, Went::On),
+            ChatEvent::Press(Press::Leave) => (None, Next::Leave),
+            _ => (None, Next::Line),
         }
     }
 
     /// Ends a run: pending questions are dropped. Returns whether the chat continues.
-    pub(crate) fn rest(&mut self) -> Went {
+    pub(crate) fn rest(&mut self) -> Next {
         self.asked.clear();
         while self.questions.try_recv().is_ok() {}
         match std::mem::take(&mut self.leaving) {
-            true => Went::Away,
-            false => Went::On,
+            true => Next::Leave,
+            false => Next::Line,
         }
     }
 

@@ -2,7 +2,7 @@
 //! text of `review.md`, with `src` as its argument.
 
 use std::fs::{self, File};
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use super::order::{COMMANDS, Order};
@@ -95,10 +95,8 @@ fn is_name(name: &str) -> bool {
 }
 
 fn read(path: &Path) -> Result<String, String> {
-    let mut text = String::new();
-    let file = File::open(path).map_err(|error| error.to_string())?;
-    let read = file.take(MAX_TEMPLATE + 1).read_to_string(&mut text);
-    read.map_err(|error| error.to_string())?;
+    let text = File::open(path).and_then(|file| io::read_to_string(file.take(MAX_TEMPLATE + 1)));
+    let text = text.map_err(|error| error.to_string())?;
     match text.len() as u64 > MAX_TEMPLATE {
         true => Err(format!("it is larger than {} KiB", MAX_TEMPLATE >> 10)),
         false => Ok(text),

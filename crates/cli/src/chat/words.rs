@@ -1,10 +1,11 @@
 //! [`Words`]: completes commands, the sessions and models behind some of them, and paths after `@`.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use crate::chat::order::COMMANDS;
 use crate::chat::templates::Templates;
+use crate::lock;
 
 /// Maximum number of candidates of one kind.
 pub(crate) const MAX_WORDS: usize = 1_000;
@@ -103,10 +104,6 @@ impl Words {
         found.truncate(MAX_WORDS);
         found
     }
-}
-
-fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
-    of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

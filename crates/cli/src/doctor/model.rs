@@ -1,6 +1,8 @@
 //! `plimsoll doctor --model X`: explains the requests to a model and why its API accepts them, with
 //! the origin of every figure. Without `--connect` it contacts no server. It never prints a key.
 
+use std::fmt::Display;
+
 use plimsoll::Tokens;
 use plimsoll::config::{AgentConfig, WindowSetting};
 use plimsoll::permissions::Permission;
@@ -14,7 +16,6 @@ use serde_json::{Value, json};
 
 use crate::args::DoctorArgs;
 use crate::exit::{DONE, FAILED, Stop};
-use crate::out::out;
 use crate::terminal::text::counted;
 use crate::{known, local, models, paths};
 
@@ -44,24 +45,22 @@ struct KnownModel {
 struct Begins {
     /// `None` if only a refusal would reveal it.
     tokens: Option<Tokens>,
-    #[serde(flatten)]
     source: WindowOrigin,
 }
 
 /// The source of a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(untagged)]
+#[serde(rename_all = "snake_case")]
 enum WindowOrigin {
-    Said { source: WindowSource },
-    Other { source: &'static str },
+    /// Learned from a refusal, which overrides other sources.
+    Learned,
+    /// The user configured it as unknown.
+    Unknown,
+    /// Set when Plimsoll starts its own server.
+    Started,
+    #[serde(untagged)]
+    Said(WindowSource),
 }
-
-/// In the report: learned from a refusal, which overrides other sources.
-const LEARNED: &str = "learned";
-/// In the report: the user configured it as unknown.
-const UNKNOWN: &str = "unknown";
-/// In the report: set when Plimsoll starts its own server.
-const STARTED: &str = "started";
 
 /// Runs the command.
 pub(crate) async fn run(args: &DoctorArgs) -> Result<u8, Stop> {
@@ -207,7 +206,7 @@ async fn begins(found: &KnownModel, reported: Option<Tokens>) -> Result<Begins, 
     if ours && found.setting == WindowSetting::Ask {
         return Ok(Begins {
             tokens: Some(Tokens(local::WINDOW)),
-            source: WindowOrigin::Other { source: STARTED },
+            source: WindowOrigin::Started,
         });
     }
     let said = match found.setting {
@@ -224,22 +223,14 @@ async fn begins(found: &KnownModel, reported: Option<Tokens>) -> Result<Begins, 
         }
     };
     let tokens = said.map(|said| said.tokens);
-    Ok(match (learned, said) {
-        (Some(learned), _) if tokens.is_none_or(|tokens| learned < tokens) => Begins {
-            tokens: Some(learned),
-            source: WindowOrigin::Other { source: LEARNED },
-        },
-        (_, Some(said)) => Begins {
-            tokens,
-            source: WindowOrigin::Said {
-                source: said.source,
-            },
-        },
-        (_, None) => Begins {
-            tokens,
-            source: WindowOrigin::Other { source: UNKNOWN },
-        },
-    })
+    let (tokens, source) = match (learned, said) {
+        (Some(learned), _) if tokens.is_none_or(|tokens| learned < tokens) => {
+            (Some(learned), WindowOrigin::Learned)
+        }
+        (_, Some(said)) => (tokens, WindowOrigin::Said(said.source)),
+        (_, None) => (tokens, WindowOrigin::Unknown),
+    };
+    Ok(Begins { tokens, source })
 }
 
 /// Returns the fault in a server's response, if any.
@@ -283,19 +274,16 @@ fn words(window: Begins) -> String {
         return "not known (as given); a refusal tells it".to_owned();
     };
     let source = match window.source {
-        WindowOrigin::Said { source } => source,
-        WindowOrigin::Other { source: STARTED } => return format!("{tokens} tokens (as started)"),
-        WindowOrigin::Other { .. } => {
-            return format!(
-                "{tokens} tokens (as a refusal has told; say it with --max-context if it has grown)"
-            );
+        WindowOrigin::Started => "as started".to_owned(),
+        WindowOrigin::Learned | WindowOrigin::Unknown => {
+            "as a refusal has told; say it with --max-context if it has grown".to_owned()
         }
-    };
-    let source = match source {
-        WindowSource::Explicit => "as given".to_owned(),
-        WindowSource::Reported => "as its server says".to_owned(),
-        WindowSource::Known(origin) => origin.to_string(),
-        WindowSource::Fallback => "nobody says; say it with --max-context".to_owned(),
+        WindowOrigin::Said(WindowSource::Explicit) => "as given".to_owned(),
+        WindowOrigin::Said(WindowSource::Reported) => "as its server says".to_owned(),
+        WindowOrigin::Said(WindowSource::Known(origin)) => origin.to_string(),
+        WindowOrigin::Said(WindowSource::Fallback) => {
+            "nobody says; say it with --max-context".to_owned()
+        }
     };
     format!("{tokens} tokens ({source})")
 }
@@ -331,43 +319,24 @@ fn tell(
 ) -> Result<(), Stop> {
     let (explained, facts) = (&found.explained, &found.facts);
     out!("{}", found.model);
-    let row = |name: &str, text: String| format!("  {name:<9} {text}");
-    out!(
-        "{}",
-        row(
-            "wire",
-            format!("{}, by the profile {}", explained.wire, explained.profile)
-        )
-    );
+    let (wire, profile) = (explained.wire, &explained.profile);
+    row("wire", format!("{wire}, by the profile {profile}"))?;
+    let from = &found.address_from;
     match found.model.vendor().place {
-        ServerLocation::Ours => out!("{}", row("address", found.address_from.clone())),
-        _ => out!(
-            "{}",
-            row(
-                "address",
-                format!("{} ({})", explained.address, found.address_from)
-            )
-        ),
+        ServerLocation::Ours => row("address", from)?,
+        _ => row("address", format!("{} ({from})", explained.address))?,
     }
-    out!("{}", row("key", key_of(found).1));
-    out!("{}", row("window", words(window)));
-    out!(
-        "{}",
-        row(
-            "",
-            format!("asked of its server: {}", explained.window_from)
-        )
-    );
+    row("key", key_of(found).1)?;
+    row("window", words(window))?;
+    row(
+        "",
+        format!("asked of its server: {}", explained.window_from),
+    )?;
     for learned in &found.learned {
-        out!(
-            "{}",
-            row("", format!("a refusal has told {learned} tokens"))
-        );
+        row("", format!("a refusal has told {learned} tokens"))?;
     }
-    let most = said(&facts.max_output, |tokens| {
-        format!("{tokens} tokens at most")
-    });
-    out!("{}", row("answer", most));
+    let most = |tokens: &Tokens| format!("{tokens} tokens at most");
+    row("answer", said(&facts.max_output, most))?;
     let price = said(&facts.prices, |prices| {
         let rates = prices.rates;
         let cached = rates
@@ -379,20 +348,18 @@ fn tell(
             rates.input, rates.output
         )
     });
-    out!("{}", row("price", price));
-    let least = said(&facts.min_cacheable, |tokens| {
-        format!("from {tokens} tokens on")
-    });
-    out!("{}", row("cache", least));
+    row("price", price)?;
+    let least = |tokens: &Tokens| format!("from {tokens} tokens on");
+    row("cache", said(&facts.min_cacheable, least))?;
     let can = models::can(facts, |from| format!(" ({from})"));
     if !can.is_empty() {
-        out!("{}", row("can", can.join(", ")));
+        row("can", can.join(", "))?;
     }
     let weighs = explained
         .weighs
         .unwrap_or("our own counter, calibrated by what is reported");
-    out!("{}", row("weighed", format!("by {weighs}")));
-    out!("{}", row("own tools", own_tools(found)));
+    row("weighed", format!("by {weighs}"))?;
+    row("own tools", own_tools(found))?;
     if !explained.thinking.is_empty() {
         out!("Thinking");
     }
@@ -401,7 +368,7 @@ fn tell(
             true => "nothing is said".to_owned(),
             false => Value::Object(level.sent.clone()).to_string(),
         };
-        out!("{}", row(level.level, sent));
+        row(level.level, sent)?;
     }
     list("Its requests", &explained.peculiarities)?;
     list("Prompt cache", &explained.caching)?;
@@ -431,6 +398,12 @@ fn tell(
     for fault in faults {
         out!("fault: {fault}");
     }
+    Ok(())
+}
+
+/// Prints one property of the model.
+fn row(name: &str, text: impl Display) -> Result<(), Stop> {
+    out!("  {name:<9} {text}");
     Ok(())
 }
 

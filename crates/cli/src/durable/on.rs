@@ -26,7 +26,7 @@ use crate::ask;
 use crate::attach::mentions_image;
 use crate::event_printer::EventPrinter;
 use crate::exit::{self, Stop};
-use crate::out::{self, out};
+use crate::out;
 use crate::outcome::{code_of, reason_text, summary};
 use crate::paths;
 use crate::preview::Previews;
@@ -201,10 +201,10 @@ impl Screen {
     ) -> Result<(), Stop> {
         let Some(gate) = &self.gate else {
             let OpenQuestion { tool, key, .. } = open;
-            crate::note(&format!(
+            note!(
                 "`{tool}` waits for a yes or no: plimsoll send --on {address} {id} --approve {key}, or \
                  --deny {key}"
-            ));
+            );
             return Ok(());
         };
         let question = Question {
@@ -244,7 +244,7 @@ async fn interrupt(server: Restate, id: SessionId) {
         _ = &mut again => std::process::exit(i32::from(exit::INTERRUPTED)),
     };
     if let Err(error) = told {
-        crate::say(&error.to_string());
+        say!("{error}");
     }
     if again.await.is_ok() {
         std::process::exit(i32::from(exit::INTERRUPTED));
@@ -307,9 +307,7 @@ fn close(
     terminal.flush();
     if output.reason.is_limit() || output.reason == EndReason::Interrupted {
         let id = &output.session_id;
-        crate::note(&format!(
-            "carry on with: plimsoll run --on {address} --session {id} \"Go on\""
-        ));
+        note!("carry on with: plimsoll run --on {address} --session {id} \"Go on\"");
     }
     Ok(code)
 }

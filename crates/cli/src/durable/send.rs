@@ -15,7 +15,6 @@ use tokio::time::Instant;
 
 use super::{server, stop_of};
 use crate::exit::{DONE, FAILED, Stop};
-use crate::out::out;
 use crate::terminal::text::{clean, counted, one_line};
 
 const EXAMPLES: &str = "\

@@ -14,10 +14,10 @@ use plimsoll::store::{
 use plimsoll::{Event, Gate, Observer, PermissionMode, SessionEvent};
 
 use crate::agent::{self, ReadyAgent};
-use crate::choice::ChoiceProgress;
+use crate::asked_to_end;
 use crate::exit::{DONE, Stop};
-use crate::out::out;
 use crate::settings::Sources;
+use crate::terminal::Verbosity;
 use crate::terminal::text::{counted, lines_of};
 
 const EXAMPLES: &str = "\
@@ -87,14 +87,14 @@ pub(crate) async fn run(args: &WorkerArgs) -> Result<u8, Stop> {
     let mut sources = args.sources.clone();
     sources.consent(args.yes);
     let kept = Arc::new(store.clone());
-    let prepared = agent::prepare(&sources, ChoiceProgress::Everything, kept, None).await?;
+    let prepared = agent::prepare(&sources, Verbosity::Everything, kept, None).await?;
     let gate: Arc<dyn Gate> = match prepared.config.settings().permission_mode() {
         PermissionMode::Yes => Arc::new(AllowAll),
         _ => Arc::new(PostgresGate::new(store.clone())),
     };
     let warnings = |seen: &SessionEvent| {
         if let Event::Warning { text } = &seen.event {
-            crate::note(&format!("note: {text}"));
+            note!("note: {text}");
         }
     };
     let ReadyAgent {
@@ -141,13 +141,13 @@ pub(crate) async fn run(args: &WorkerArgs) -> Result<u8, Stop> {
 /// Reports changes in the database's state in the log of the worker.
 fn tell(news: DatabaseNews) {
     match news {
-        DatabaseNews::Fails(error) => crate::say(&format!(
-            "the database fails, and runs wait until it works again: {error}"
-        )),
-        DatabaseNews::Works(after) => crate::note(&format!(
+        DatabaseNews::Fails(error) => {
+            say!("the database fails, and runs wait until it works again: {error}")
+        }
+        DatabaseNews::Works(after) => note!(
             "the database works again, after {}",
             counted(after.as_secs(), "second")
-        )),
+        ),
     }
 }
 
@@ -159,21 +159,4 @@ fn is_root() -> bool {
 #[cfg(not(unix))]
 fn is_root() -> bool {
     false
-}
-
-/// Waits for Ctrl-C or SIGTERM.
-#[cfg(unix)]
-async fn asked_to_end() -> std::io::Result<()> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let mut terminate = signal(SignalKind::terminate())?;
-    tokio::select! {
-        interrupted = tokio::signal::ctrl_c() => interrupted,
-        _ = terminate.recv() => Ok(()),
-    }
-}
-
-/// Waits for Ctrl-C.
-#[cfg(not(unix))]
-async fn asked_to_end() -> std::io::Result<()> {
-    tokio::signal::ctrl_c().await
 }

@@ -2,14 +2,9 @@
 //! current content is kept first, so that this can be undone.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use plimsoll::machine::{Entry, Run, Setup, Step};
-use plimsoll::policy::Policy;
-use plimsoll::session::LoopReader;
 use plimsoll::store::SessionReader;
 use plimsoll::store::{Lease, SqliteStore};
-use plimsoll::tokens::Chars4;
 use plimsoll::tools::{FileEdit, kept};
 use plimsoll::{SessionId, SessionStore};
 
@@ -17,6 +12,7 @@ use super::{ChangedFile, FileState, diff};
 use crate::ask::{can_ask, confirm};
 use crate::diff::ASKED;
 use crate::exit::{DONE, Stop};
+use crate::loops::{self, idle_run, recorded};
 use crate::terminal::Terminal;
 use crate::terminal::style::colours;
 use crate::terminal::text::{clean, counted};
@@ -41,25 +37,10 @@ pub(crate) struct RestoreArgs {
     force: bool,
 }
 
-/// The state to restore files to.
-#[derive(Debug, Clone, Copy)]
-enum Target {
-    /// The state before the session.
-    Beginning,
-    /// The state after this entry of the log.
-    Entry(u64),
-}
-
-/// Whether files that were changed by something else since may be replaced.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Since {
-    Refused,
-    Replaced,
-}
-
 /// A set of files to restore together.
 pub(crate) struct RestoreSet {
-    target: Target,
+    /// The entry after whose state the files are restored. `None` for the state before the session.
+    to: Option<u64>,
     restores: Vec<FileRestore>,
     /// The reasons why other files are not restored.
     refused: Vec<String>,
@@ -80,28 +61,19 @@ pub(crate) async fn restore(
     args: &RestoreArgs,
 ) -> Result<u8, Stop> {
     // The lease prevents other processes from running the session meanwhile.
-    let lease = store.acquire(id).await.map_err(Stop::failed)?;
-    let target = match args.to {
-        None => Target::Beginning,
-        Some(entry) => {
-            let info = store.info(id).await.map_err(Stop::failed)?;
-            let last = info.map_or(0, |info| info.entries);
-            if entry > last {
-                return Err(Stop::usage(format!(
-                    "session {id} has {}, so there is no entry {entry}; `plimsoll sessions files {id}` \
-                     names those at which files were changed",
-                    counted(last, "entry")
-                )));
-            }
-            Target::Entry(entry)
+    let lease = store.acquire(id).await?;
+    if let Some(entry) = args.to {
+        let last = store.info(id).await?.map_or(0, |info| info.entries);
+        if entry > last {
+            return Err(Stop::usage(format!(
+                "session {id} has {}, so there is no entry {entry}; `plimsoll sessions files {id}` \
+                 names those at which files were changed",
+                counted(last, "entry")
+            )));
         }
-    };
+    }
     let files = chosen(id, ChangedFile::all(store, id).await?, &args.paths)?;
-    let since = match args.force {
-        true => Since::Replaced,
-        false => Since::Refused,
-    };
-    let restoring = RestoreSet::plan(store, files, target, since).await?;
+    let restoring = RestoreSet::plan(store, files, args.to, args.force).await?;
     if !restoring.refused.is_empty() {
         return Err(Stop::failed(format!(
             "nothing was restored: {}",
@@ -133,7 +105,7 @@ pub(crate) async fn restore(
             entry.saturating_sub(1)
         )
     });
-    crate::note(&format!("restored {}{undo}", counted(count, "file")));
+    note!("restored {}{undo}", counted(count, "file"));
     Ok(DONE)
 }
 
@@ -190,9 +162,8 @@ fn normal(path: &Path) -> PathBuf {
 /// Tells the model that files were restored. Returns the number of the log entry, or `None` if tool
 /// calls wait for their results.
 async fn inform(store: &SqliteStore, lease: &Lease, names: &[String]) -> Result<Option<u64>, Stop> {
-    let log = store.load(lease.session()).await.map_err(Stop::failed)?;
-    let setup = Setup::new("", Arc::new(Chars4), Policy::unlimited());
-    let mut run = Run::resume(&log, setup).map_err(Stop::failed)?;
+    let log = store.load(lease.session()).await?;
+    let mut run = idle_run(&log)?;
     let mut named = names.iter().take(NAMED).cloned().collect::<Vec<_>>();
     if names.len() > NAMED {
         named.push(format!("and {} more", names.len() - NAMED));
@@ -206,20 +177,8 @@ async fn inform(store: &SqliteStore, lease: &Lease, names: &[String]) -> Result<
         return Ok(None);
     }
     let entries = recorded(&mut run);
-    store.append(lease, &entries).await.map_err(Stop::failed)?;
+    store.append(lease, &entries).await?;
     Ok(Some((log.len() + entries.len()) as u64))
-}
-
-/// Returns the entries that a run wants to record while it is idle.
-fn recorded(run: &mut Run) -> Vec<Entry> {
-    let mut entries = Vec::new();
-    loop {
-        match run.poll() {
-            Step::Record(entry) => entries.push(entry),
-            Step::Wait => return entries,
-            _ => {}
-        }
-    }
 }
 
 /// Returns the number of the entry before the first of these runs. `None` if there are no such
@@ -229,18 +188,7 @@ async fn before_runs(
     id: &SessionId,
     runs: &[u64],
 ) -> Result<Option<u64>, Stop> {
-    let mut reader = LoopReader::new(id.as_str());
-    let mut after = 0;
-    loop {
-        let page = store.page(id, after).await.map_err(Stop::failed)?;
-        let Some(last) = page.last() else {
-            break;
-        };
-        after = last.n;
-        page.iter().for_each(|line| reader.read(&line.entry));
-    }
-    let records = reader.records();
-    // In a fork, a shared run may have the same number as a later one.
+    let records = loops::records(store, id).await?;
     let newest = |run: &u64| records.iter().rev().find(|record| record.id.n == *run);
     let first = runs.iter().filter_map(newest).map(|it| it.first).min();
     Ok(first.map(|first| first.saturating_sub(1)))
@@ -276,7 +224,7 @@ pub(crate) async fn offer(
         }
     }
     restoring.make(store, id).await?;
-    crate::note(&format!("restored {}", names.join(", ")));
+    note!("restored {}", names.join(", "));
     Ok(names)
 }
 
@@ -285,20 +233,17 @@ impl RestoreSet {
     async fn plan(
         store: &SqliteStore,
         files: Vec<ChangedFile>,
-        target: Target,
-        since: Since,
+        to: Option<u64>,
+        force: bool,
     ) -> Result<Self, Stop> {
         let mut restoring = Self {
-            target,
+            to,
             restores: Vec::new(),
             refused: Vec::new(),
             as_wanted: 0,
         };
         for file in files {
-            let is_later = |entry: u64| match target {
-                Target::Beginning => true,
-                Target::Entry(to) => entry > to,
-            };
+            let is_later = |entry: u64| to.is_none_or(|to| entry > to);
             let Some(change) = file.changes.iter().find(|it| is_later(it.entry)) else {
                 continue;
             };
@@ -314,7 +259,7 @@ impl RestoreSet {
             let wanted = match change.before {
                 None => None,
                 Some(hash) => {
-                    let content = store.kept_content(hash).await.map_err(Stop::failed)?;
+                    let content = store.kept_content(hash).await?;
                     let Some(content) = content else {
                         let entry = change.entry;
                         restoring.refused.push(format!(
@@ -331,7 +276,7 @@ impl RestoreSet {
                 continue;
             }
             let is_ours = file.state(now.as_deref()) == FileState::Unchanged;
-            if !is_ours && since == Since::Refused {
+            if !is_ours && !force {
                 let how = if now.is_none() { "removed" } else { "changed" };
                 restoring.refused.push(format!(
                     "{shown} was {how} since by something else; --force restores it all the same"
@@ -351,22 +296,19 @@ impl RestoreSet {
         runs: &[u64],
     ) -> Result<Self, Stop> {
         let files = ChangedFile::all(store, id).await?;
-        let target = match files.is_empty() {
+        let to = match files.is_empty() {
             true => None,
             false => before_runs(store, id, runs).await?,
         };
-        match target {
-            Some(entry) => Self::plan(store, files, Target::Entry(entry), Since::Refused).await,
-            None => Self::plan(store, Vec::new(), Target::Beginning, Since::Refused).await,
-        }
+        let files = to.map_or_else(Vec::new, |_| files);
+        Self::plan(store, files, to, false).await
     }
 
     /// Returns a note with the command that restores the files.
     pub(crate) fn hint(&self, id: &SessionId) -> String {
-        let to = match self.target {
-            Target::Beginning => String::new(),
-            Target::Entry(entry) => format!(" --to {entry}"),
-        };
+        let to = self
+            .to
+            .map_or_else(String::new, |entry| format!(" --to {entry}"));
         let are = if self.restores.len() == 1 {
             "is"
         } else {
@@ -443,7 +385,7 @@ impl RestoreSet {
                 before: now,
                 after: wanted.clone(),
             };
-            store.keep_file(id, edit).await.map_err(Stop::failed)?;
+            store.keep_file(id, edit).await?;
             let restored = kept::restore(&file.root, &file.path, wanted.as_deref());
             restored
                 .map_err(|error| Stop::failed(format!("{shown} cannot be restored: {error}")))?;

@@ -13,7 +13,6 @@ use serde_json::json;
 
 use crate::compact::Filter;
 use crate::exit::{DONE, Stop};
-use crate::out::out;
 use crate::terminal::text::counted;
 use crate::{chat_file, paths};
 
@@ -192,7 +191,7 @@ fn list(args: &RescueArgs) -> Result<u8, Stop> {
     }
     if !args.json && total > LISTED {
         let more = counted(total - LISTED, "older session");
-        crate::note(&format!("and {more}"));
+        note!("and {more}");
     }
     Ok(DONE)
 }

@@ -25,7 +25,7 @@ pub(crate) struct ExportArgs {
 
 /// Runs the command.
 pub(crate) async fn run(store: &impl SessionReader, args: &ExportArgs) -> Result<u8, Stop> {
-    let sessions = store.list().await.map_err(Stop::failed)?;
+    let sessions = store.list().await?;
     let mut ids = BTreeSet::new();
     match args.all {
         true => ids.extend(sessions.iter().map(|info| info.id.clone())),
@@ -38,10 +38,10 @@ pub(crate) async fn run(store: &impl SessionReader, args: &ExportArgs) -> Result
     let chosen = sessions.iter().filter(|info| ids.contains(&info.id));
     if ids.len() > 1 && chosen.map(|info| info.bytes.0).sum::<u64>() > INPUT_LIMIT {
         let limit = INPUT_LIMIT / (1024 * 1024);
-        crate::note(&format!(
+        note!(
             "the export is larger than the {limit} MiB that `plimsoll sessions import` reads at once; \
              export fewer sessions into one file"
-        ));
+        );
     }
     // If the store is damaged, the sessions are exported without settings.
     let settings = store.all_settings().await.unwrap_or_default();

@@ -13,7 +13,6 @@ use serde_json::{Value, json};
 
 use crate::exit::{DONE, Stop};
 use crate::ledger::when;
-use crate::out::out;
 use crate::resume::LastRun;
 use crate::terminal::columns;
 use crate::terminal::text::{clip, widths};
@@ -29,10 +28,10 @@ pub(crate) type ListedSession = (SessionInfo, LastRun);
 pub(crate) async fn run(store: &impl SessionReader, here: bool, as_json: bool) -> Result<u8, Stop> {
     let sessions = sessions(store, here).await?;
     if let Some(path) = store.damaged_path() {
-        crate::say(&format!(
+        say!(
             "{} is damaged; `plimsoll sessions check` says which sessions are whole",
             path.display()
-        ));
+        );
     }
     if as_json {
         for (session, last) in &sessions {
@@ -69,7 +68,7 @@ pub(crate) async fn sessions(
     };
     // If the store is damaged, the sessions are listed without settings.
     let settings = store.all_settings().await.unwrap_or_default();
-    let sessions = store.list().await.map_err(Stop::failed)?;
+    let sessions = store.list().await?;
     let parents: BTreeMap<&SessionId, &SessionId> = sessions
         .iter()
         .filter_map(|session| Some((&session.id, &session.fork.as_ref()?.from)))
@@ -178,7 +177,7 @@ pub(crate) fn minute(at: u64) -> String {
 }
 
 fn as_value(session: &SessionInfo, last: &LastRun) -> Result<Value, Stop> {
-    let mut value = serde_json::to_value(session).map_err(Stop::failed)?;
+    let mut value = serde_json::to_value(session)?;
     if let Value::Object(fields) = &mut value {
         let model = (!last.model.is_empty()).then_some(&last.model);
         fields.insert("model".to_owned(), json!(model));

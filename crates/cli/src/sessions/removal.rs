@@ -12,7 +12,6 @@ use serde_json::json;
 use super::list::{self, ListedSession};
 use crate::ask::confirm;
 use crate::exit::{DONE, FAILED, Stop};
-use crate::out::out;
 use crate::terminal::text::counted;
 use crate::which_session::known;
 use plimsoll::store::SessionReader;
@@ -71,8 +70,7 @@ pub(crate) async fn prune(store: &impl SessionReader, args: &PruneArgs) -> Resul
             max_age: args.older_than,
             max_bytes: args.max_size,
         })
-        .await
-        .map_err(Stop::failed)?;
+        .await?;
     let outdated: BTreeSet<SessionId> = outdated.into_iter().map(|info| info.id).collect();
     let mut chosen = list::sessions(store, false).await?;
     chosen.retain(|(info, _)| outdated.contains(&info.id));
@@ -82,11 +80,11 @@ pub(crate) async fn prune(store: &impl SessionReader, args: &PruneArgs) -> Resul
     }
     if args.dry_run {
         print(&chosen, args.consent.json)?;
-        crate::note(&format!(
+        note!(
             "{} would be deleted: {}",
             counted(chosen.len(), "session"),
             total(&chosen)
-        ));
+        );
         return Ok(DONE);
     }
     remove(store, chosen, &args.consent).await
@@ -129,7 +127,7 @@ async fn remove(
             match store.delete_idle(&one.0.id).await {
                 Ok(_) => deleted.push(one),
                 Err(error) => {
-                    crate::say(&error.to_string());
+                    say!("{error}");
                     code = FAILED;
                 }
             }
@@ -138,12 +136,12 @@ async fn remove(
     }
     // The sessions are deleted; a file that keeps its size is not a failure.
     if let Err(error) = store.shrink().await {
-        crate::say(&error.to_string());
+        say!("{error}");
     }
     print(&deleted, consent.json)?;
     if !deleted.is_empty() {
         let count = counted(deleted.len(), "session");
-        crate::note(&format!("deleted {count}: {}", total(&deleted)));
+        note!("deleted {count}: {}", total(&deleted));
     }
     Ok(code)
 }

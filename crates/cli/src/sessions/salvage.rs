@@ -6,8 +6,10 @@ use plimsoll::store::{FILE, SalvagedSession, SqliteStore};
 use serde_json::json;
 
 use crate::exit::{DONE, FAILED, Stop};
-use crate::out::out;
 use crate::terminal::text::counted;
+
+/// The heading of the table, above columns of the same widths.
+const HEADING: &str = "session                   entries  recovered  behind   lost  state";
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct SalvageArgs {
@@ -25,14 +27,7 @@ pub(crate) async fn run(from: &Path, args: &SalvageArgs) -> Result<u8, Stop> {
         .await
         .map_err(Stop::failed)?;
     if !args.json {
-        out!(
-            "{}",
-            row(
-                "session",
-                &["entries", "recovered", "behind", "lost"],
-                "state"
-            )
-        );
+        out!("{HEADING}");
     }
     for one in &salvaged {
         match args.json {
@@ -50,11 +45,11 @@ pub(crate) async fn run(from: &Path, args: &SalvageArgs) -> Result<u8, Stop> {
             counted(damaged, "damaged session")
         ),
     };
-    crate::note(&format!(
+    note!(
         "{} recovered{rest}; use the new store with PLIMSOLL_HOME={folder}, or move its sessions.db to {}",
         counted(whole, "whole session"),
         from.join(FILE).display(),
-    ));
+    );
     Ok(if damaged == 0 { DONE } else { FAILED })
 }
 
@@ -64,13 +59,14 @@ fn as_line(one: &SalvagedSession) -> String {
         (Some(why), None) => why.clone(),
         (Some(why), Some(file)) => format!("{why}; behind it: {}", file.display()),
     };
-    let numbers = [one.entries, one.recovered, one.behind, one.lost()].map(|n| n.to_string());
-    let [entries, recovered, behind, lost] = &numbers;
-    row(one.id.as_str(), &[entries, recovered, behind, lost], &state)
-}
-
-fn row(id: &str, [entries, recovered, behind, lost]: &[&str; 4], state: &str) -> String {
-    format!("{id:<24}  {entries:>7}  {recovered:>9}  {behind:>6}  {lost:>5}  {state}")
+    format!(
+        "{:<24}  {:>7}  {:>9}  {:>6}  {:>5}  {state}",
+        one.id.as_str(),
+        one.entries,
+        one.recovered,
+        one.behind,
+        one.lost()
+    )
 }
 
 fn as_value(one: &SalvagedSession) -> serde_json::Value {

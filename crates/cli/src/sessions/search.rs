@@ -5,12 +5,12 @@ use console::Term;
 use plimsoll::Message;
 use plimsoll::archive::{ArchivedKind, SearchQuery, recall_text, snippet};
 use plimsoll::machine::Entry;
-use plimsoll::store::{SessionInfo, StoreError};
+use plimsoll::store::{ExportedEntry, SessionInfo, StoreError};
 use serde_json::json;
 
 use super::list::{self, minute};
 use crate::exit::{DONE, Stop};
-use crate::out::out;
+use crate::sessions::entries::each_entry;
 use crate::terminal::columns;
 use crate::terminal::text::{clip, counted};
 use crate::which_session::NOTHING;
@@ -97,42 +97,28 @@ pub(crate) async fn places(
     query: &SearchQuery,
 ) -> Vec<SearchHit> {
     let mut places = Vec::new();
-    if let Err(error) = search(store, session, query, &mut places).await {
-        crate::say(&error.to_string());
-    }
-    places
-}
-
-async fn search(
-    store: &impl SessionReader,
-    session: &SessionInfo,
-    query: &SearchQuery,
-    places: &mut Vec<SearchHit>,
-) -> Result<(), StoreError> {
     // The entries that a fork shares are found in its parent.
-    let mut after = session.fork.as_ref().map_or(0, |fork| fork.entries);
-    loop {
-        let page = store.page(&session.id, after).await?;
-        let Some(last) = page.last() else {
+    let after = session.fork.as_ref().map_or(0, |fork| fork.entries);
+    let each = |line: &ExportedEntry| {
+        let Some(message) = said(&line.entry) else {
             return Ok(());
         };
-        after = last.n;
-        for line in &page {
-            let Some(message) = said(&line.entry) else {
-                continue;
-            };
-            let text = recall_text(message);
-            if let Some(found) = query.find_all(&text) {
-                let (_, around) = snippet(&text, found.at);
-                places.push(SearchHit {
-                    entry: line.n,
-                    at: line.at,
-                    kind: ArchivedKind::of(message),
-                    text: around.split_whitespace().collect::<Vec<_>>().join(" "),
-                });
-            }
+        let text = recall_text(message);
+        if let Some(found) = query.find_all(&text) {
+            let (_, around) = snippet(&text, found.at);
+            places.push(SearchHit {
+                entry: line.n,
+                at: line.at,
+                kind: ArchivedKind::of(message),
+                text: around.split_whitespace().collect::<Vec<_>>().join(" "),
+            });
         }
+        Ok::<_, StoreError>(())
+    };
+    if let Err(error) = each_entry(store, &session.id, after, each).await {
+        say!("{error}");
     }
+    places
 }
 
 /// Returns the message that an entry adds to the session.

@@ -3,8 +3,10 @@
 
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, SyncSender};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
+
+use crate::lock;
 
 /// Maximum size of the pending output, in bytes. The editor accepts no output while it shows
 /// completions or searches the history, and a run must not wait for that.
@@ -60,7 +62,7 @@ impl Op {
 
 impl Drop for Sender {
     fn drop(&mut self) {
-        self.0.lock().closed = true;
+        lock(&self.0.waiting).closed = true;
         self.0.changed.notify_one();
     }
 }
@@ -74,7 +76,7 @@ impl Sender {
 
     /// Adds an operation. Returns `false` if it is dropped because the queue is full.
     pub(crate) fn push(&self, op: Op) -> bool {
-        let mut waiting = self.0.lock();
+        let mut waiting = lock(&self.0.waiting);
         let size = ENTRY + op.text().len();
         // Operations without text always fit: there are few of them.
         if waiting.bytes + size > MAX_WAITING && !op.text().is_empty() {
@@ -103,7 +105,7 @@ impl Queue {
     /// Waits, at most for the timeout if there is one, and takes all operations. Returns `None`
     /// once the queue is closed and empty.
     pub(crate) fn take(&self, timeout: Option<Duration>) -> Option<VecDeque<Op>> {
-        let mut waiting = self.lock();
+        let mut waiting = lock(&self.waiting);
         if let Some(timeout) = timeout {
             let is_empty = |waiting: &mut QueueState| waiting.ops.is_empty() && !waiting.closed;
             let waited = self.changed.wait_timeout_while(waiting, timeout, is_empty);
@@ -116,9 +118,5 @@ impl Queue {
         waiting.bytes = 0;
         let ops = std::mem::take(&mut waiting.ops);
         (!ops.is_empty() || !waiting.closed).then_some(ops)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, QueueState> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -193,7 +193,7 @@ impl fmt::Display for Price {
 }
 
 /// Smaller amounts would be printed as zero: half of a hundredth of a cent.
-const PRINTED: Money = Money(50_000);
+pub(crate) const PRINTED: Money = Money(50_000);
 
 /// Writes a number with separators, like `12,300`.
 fn grouped(f: &mut fmt::Formatter<'_>, number: u64) -> fmt::Result {

@@ -36,6 +36,15 @@ macro_rules! hook_settings {
     ($owner:ty) => {
         impl $owner {
             /// Adds a hook that is called before the first run of a session. `false` refuses the run.
+            ///
+            /// ```
+            /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+            /// # let model = ScriptedProvider::new([]);
+            /// let agent = Agent::builder(model)
+            ///     .before_task(|state| state.dynamic_context.is_some())
+            ///     .build()?;
+            /// # Ok::<(), plimsoll_core::Error>(())
+            /// ```
             pub fn before_task<F, R, M>(mut self, ask: F) -> Self
             where
                 F: Fn(&AgentState) -> R + Send + Sync + 'static,
@@ -47,6 +56,15 @@ macro_rules! hook_settings {
             }
 
             /// Adds a hook that is called after each run, once its log is durable.
+            ///
+            /// ```
+            /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+            /// # let model = ScriptedProvider::new([]);
+            /// let agent = Agent::builder(model)
+            ///     .after_task(|_, output| println!("{}", output.text))
+            ///     .build()?;
+            /// # Ok::<(), plimsoll_core::Error>(())
+            /// ```
             pub fn after_task<F, R, M>(mut self, tell: F) -> Self
             where
                 F: Fn(&AgentState, AgentOutput) -> R + Send + Sync + 'static,
@@ -60,11 +78,25 @@ macro_rules! hook_settings {
             hook_setting! {
                 /// Adds a hook that is called before each run, with the view and the number of the run in its
                 /// session, from 1. `false` refuses the run.
+                ///
+                /// ```
+                /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+                /// # let model = ScriptedProvider::new([]);
+                /// let agent = Agent::builder(model).before_loop(|messages, run| run < 100).build()?;
+                /// # Ok::<(), plimsoll_core::Error>(())
+                /// ```
                 before_loop: before_loop(messages: Messages, run: u64) -> bool
             }
 
             hook_setting! {
                 /// Adds a hook that is called after each run, with its messages and its usage.
+                ///
+                /// ```
+                /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+                /// # let model = ScriptedProvider::new([]);
+                /// let agent = Agent::builder(model).after_loop(|_, usage| println!("{usage}")).build()?;
+                /// # Ok::<(), plimsoll_core::Error>(())
+                /// ```
                 after_loop: after_loop(messages: Messages, usage: Usage) -> ()
             }
 
@@ -72,17 +104,38 @@ macro_rules! hook_settings {
                 /// Adds a hook that is called before each turn, with the view and the number of the turn in its
                 /// run, from
                 /// 1. `false` ends the run.
+                ///
+                /// ```
+                /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+                /// # let model = ScriptedProvider::new([]);
+                /// let agent = Agent::builder(model).before_turn(|_, turn| turn <= 20).build()?;
+                /// # Ok::<(), plimsoll_core::Error>(())
+                /// ```
                 before_turn: before_turn(messages: Messages, turn: u64) -> bool
             }
 
             hook_setting! {
                 /// Adds a hook that is called after each turn, with the view and the usage of its model call.
                 /// The usage is zero if the provider does not report it.
+                ///
+                /// ```
+                /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+                /// # let model = ScriptedProvider::new([]);
+                /// let agent = Agent::builder(model).after_turn(|_, usage| println!("{usage}")).build()?;
+                /// # Ok::<(), plimsoll_core::Error>(())
+                /// ```
                 after_turn: after_turn(messages: Messages, usage: Usage) -> ()
             }
 
             /// Adds a hook that is called after each failed model call, with the error text of the
             /// provider.
+            ///
+            /// ```
+            /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+            /// # let model = ScriptedProvider::new([]);
+            /// let agent = Agent::builder(model).on_error(|error| eprintln!("{error}")).build()?;
+            /// # Ok::<(), plimsoll_core::Error>(())
+            /// ```
             pub fn on_error<F, R, M>(mut self, tell: F) -> Self
             where
                 F: Fn(String) -> R + Send + Sync + 'static,
@@ -98,23 +151,59 @@ macro_rules! hook_settings {
                 ///
                 /// `false` skips the call, and its result says so. If the hook fails, the call is denied,
                 /// because the hook may guard it.
+                ///
+                /// ```
+                /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+                /// # let model = ScriptedProvider::new([]);
+                /// let agent = Agent::builder(model)
+                ///     .before_tool_execution(|tool, _, _| tool != "bash")
+                ///     .build()?;
+                /// # Ok::<(), plimsoll_core::Error>(())
+                /// ```
                 before_tool: before_tool_execution(tool: String, call: CallId, arguments: Value) -> bool
             }
 
             hook_setting! {
                 /// Adds a hook that is called after each executed tool call, with the tool, the call, and
                 /// whether it failed.
+                ///
+                /// ```
+                /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+                /// # let model = ScriptedProvider::new([]);
+                /// let agent = Agent::builder(model)
+                ///     .after_tool_execution(|tool, _, failed| println!("{tool}: {failed}"))
+                ///     .build()?;
+                /// # Ok::<(), plimsoll_core::Error>(())
+                /// ```
                 after_tool: after_tool_execution(tool: String, call: CallId, is_error: bool) -> ()
             }
 
             hook_setting! {
                 /// Adds a hook that is called before a progress update of a tool is published, with the tool,
                 /// the call and the text. `false` suppresses the update.
+                ///
+                /// ```
+                /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+                /// # let model = ScriptedProvider::new([]);
+                /// let agent = Agent::builder(model)
+                ///     .before_tool_execution_update(|_, _, text| !text.is_empty())
+                ///     .build()?;
+                /// # Ok::<(), plimsoll_core::Error>(())
+                /// ```
                 before_update: before_tool_execution_update(tool: String, call: CallId, text: String) -> bool
             }
 
             hook_setting! {
                 /// Adds a hook that is called after a progress update of a tool was published.
+                ///
+                /// ```
+                /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+                /// # let model = ScriptedProvider::new([]);
+                /// let agent = Agent::builder(model)
+                ///     .after_tool_execution_update(|tool, _, text| println!("{tool}: {text}"))
+                ///     .build()?;
+                /// # Ok::<(), plimsoll_core::Error>(())
+                /// ```
                 after_update: after_tool_execution_update(tool: String, call: CallId, text: String) -> ()
             }
 
@@ -124,17 +213,45 @@ macro_rules! hook_settings {
                 ///
                 /// `false` leaves the view unchanged for this request. If the view is over its limit, the run
                 /// then ends with `CannotFit`.
+                ///
+                /// ```
+                /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+                /// use plimsoll_context::Tokens;
+                /// # let model = ScriptedProvider::new([]);
+                /// let agent = Agent::builder(model)
+                ///     .before_compaction_start(|tokens: Tokens, _| tokens > Tokens(8_000))
+                ///     .build()?;
+                /// # Ok::<(), plimsoll_core::Error>(())
+                /// ```
                 before_compaction: before_compaction_start(tokens: Tokens, messages: usize) -> bool
             }
 
             hook_setting! {
                 /// Adds a hook that is called after a plan was applied: messages before and after, tokens
                 /// before and after.
+                ///
+                /// ```
+                /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+                /// # let model = ScriptedProvider::new([]);
+                /// let agent = Agent::builder(model)
+                ///     .after_compaction_end(|_, _, before, after| println!("{before} -> {after}"))
+                ///     .build()?;
+                /// # Ok::<(), plimsoll_core::Error>(())
+                /// ```
                 after_compaction: after_compaction_end(before: usize, after: usize, tokens_before: Tokens, tokens_after: Tokens) -> ()
             }
 
             /// Adds a hook that is called once for every plan that evicts messages, with the evicted
             /// messages. If it fails, nothing is lost.
+            ///
+            /// ```
+            /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+            /// # let model = ScriptedProvider::new([]);
+            /// let agent = Agent::builder(model)
+            ///     .on_evict(|_, evicted| println!("{} messages", evicted.items.len()))
+            ///     .build()?;
+            /// # Ok::<(), plimsoll_core::Error>(())
+            /// ```
             pub fn on_evict<F, R, M>(mut self, tell: F) -> Self
             where
                 F: Fn(&AgentState, Eviction) -> R + Send + Sync + 'static,
@@ -148,6 +265,13 @@ macro_rules! hook_settings {
             /// Adds a hook that is called between tool calls and before each answer of the model is
             /// processed. The returned messages steer the run, as [`Remote::steer`](crate::Remote::steer)
             /// does.
+            ///
+            /// ```
+            /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+            /// # let model = ScriptedProvider::new([]);
+            /// let agent = Agent::builder(model).get_steering_messages(|| vec!["Be brief."]).build()?;
+            /// # Ok::<(), plimsoll_core::Error>(())
+            /// ```
             pub fn get_steering_messages<F, R, S, M>(mut self, ask: F) -> Self
             where
                 F: Fn() -> R + Send + Sync + 'static,
@@ -161,6 +285,13 @@ macro_rules! hook_settings {
             /// Adds a hook that is called when the model has answered and no other message waits. The run
             /// continues with the returned messages, as with
             /// [`Remote::follow_up`](crate::Remote::follow_up).
+            ///
+            /// ```
+            /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+            /// # let model = ScriptedProvider::new([]);
+            /// let agent = Agent::builder(model).get_follow_up_messages(Vec::<String>::new).build()?;
+            /// # Ok::<(), plimsoll_core::Error>(())
+            /// ```
             pub fn get_follow_up_messages<F, R, S, M>(mut self, ask: F) -> Self
             where
                 F: Fn() -> R + Send + Sync + 'static,
@@ -208,6 +339,13 @@ macro_rules! hook_settings {
             /// have its result, the last message must be one that the model can answer, and the request
             /// must be within the context limit. Otherwise the request is sent without the rewrite, and a
             /// warning explains why.
+            ///
+            /// ```
+            /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+            /// # let model = ScriptedProvider::new([]);
+            /// let agent = Agent::builder(model).transform_context(|messages| messages).build()?;
+            /// # Ok::<(), plimsoll_core::Error>(())
+            /// ```
             pub fn transform_context<F, R, M>(mut self, rewrite: F) -> Self
             where
                 F: Fn(Messages) -> R + Send + Sync + 'static,
@@ -219,6 +357,13 @@ macro_rules! hook_settings {
 
             /// Adds a hook that runs after [`Self::transform_context`] and converts the host's own kinds of
             /// messages to messages for the model.
+            ///
+            /// ```
+            /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+            /// # let model = ScriptedProvider::new([]);
+            /// let agent = Agent::builder(model).convert_to_llm(|messages| messages).build()?;
+            /// # Ok::<(), plimsoll_core::Error>(())
+            /// ```
             pub fn convert_to_llm<F, R, M>(mut self, convert: F) -> Self
             where
                 F: Fn(Messages) -> R + Send + Sync + 'static,
@@ -229,12 +374,31 @@ macro_rules! hook_settings {
             }
 
             /// Adds a program as a hook. It is called after the closures of the same hook point.
+            ///
+            /// ```
+            /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+            /// use plimsoll_agent::HookPoint;
+            /// use plimsoll_core::CommandHook;
+            /// # let model = ScriptedProvider::new([]);
+            /// let agent = Agent::builder(model)
+            ///     .command_hook(CommandHook::new(HookPoint::BeforeToolExecution, ["./may-run.sh"]))
+            ///     .build()?;
+            /// # Ok::<(), plimsoll_core::Error>(())
+            /// ```
             pub fn command_hook(mut self, hook: CommandHook) -> Self {
                 self.hook_set().commands.hooks.push(hook);
                 self
             }
 
             /// Sets the timeout of a hook. Default [`HOOK_TIMEOUT`](crate::HOOK_TIMEOUT).
+            ///
+            /// ```
+            /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+            /// use std::time::Duration;
+            /// # let model = ScriptedProvider::new([]);
+            /// let agent = Agent::builder(model).hook_timeout(Duration::from_secs(2)).build()?;
+            /// # Ok::<(), plimsoll_core::Error>(())
+            /// ```
             pub fn hook_timeout(mut self, timeout: Duration) -> Self {
                 self.hook_set().timeout = Some(timeout);
                 self

@@ -27,6 +27,16 @@ impl AgentBuilder {
     }
 
     /// Adds several provider tools.
+    ///
+    /// ```
+    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+    /// use plimsoll_context::HostedTool;
+    /// # let model = ScriptedProvider::new([]);
+    /// let agent = Agent::builder(model)
+    ///     .hosted_tools([HostedTool(serde_json::json!({"type": "web_search"}))])
+    ///     .build()?;
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     pub fn hosted_tools(mut self, tools: impl IntoIterator<Item = HostedTool>) -> Self {
         self.hosted_tools.extend(tools);
         self

@@ -12,12 +12,27 @@ impl AgentBuilder {
     /// Sets all limits of a run at once. Limits that are set by their own methods take precedence,
     /// regardless of the order of the calls. Default: 50 turns and no other limit;
     /// [`ExecutionLimits::default`] also limits tokens and time.
+    ///
+    /// ```
+    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+    /// use plimsoll_agent::ExecutionLimits;
+    /// # let model = ScriptedProvider::new([]);
+    /// let agent = Agent::builder(model).execution_limits(ExecutionLimits::turns(10)).build()?;
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     pub fn execution_limits(mut self, limits: ExecutionLimits) -> Self {
         self.limits = limits;
         self
     }
 
     /// Sets the maximum number of model calls in a run. Default 50.
+    ///
+    /// ```
+    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+    /// # let model = ScriptedProvider::new([]);
+    /// let agent = Agent::builder(model).max_turns(10).build()?;
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     #[doc(alias = "max_steps")]
     #[doc(alias = "max_iterations")]
     pub fn max_turns(mut self, turns: u64) -> Self {
@@ -26,12 +41,28 @@ impl AgentBuilder {
     }
 
     /// Sets the maximum number of tokens in a run. Default: no limit.
+    ///
+    /// ```
+    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+    /// use plimsoll_context::Tokens;
+    /// # let model = ScriptedProvider::new([]);
+    /// let agent = Agent::builder(model).max_total_tokens(Tokens(200_000)).build()?;
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     pub fn max_total_tokens(mut self, tokens: impl Into<Option<Tokens>>) -> Self {
         self.limit_overrides.max_total_tokens = Some(tokens.into());
         self
     }
 
     /// Sets which tokens count towards [`Self::max_total_tokens`]. Default: all processed tokens.
+    ///
+    /// ```
+    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+    /// use plimsoll_agent::CountTokens;
+    /// # let model = ScriptedProvider::new([]);
+    /// let agent = Agent::builder(model).count_tokens(CountTokens::Growth).build()?;
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     pub fn count_tokens(mut self, count: CountTokens) -> Self {
         self.limit_overrides.count_tokens = Some(count);
         self
@@ -39,6 +70,14 @@ impl AgentBuilder {
 
     /// Sets the maximum duration of a run. Model calls, tools, hooks and pending approvals are cut
     /// off at the deadline. Default: no limit.
+    ///
+    /// ```
+    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+    /// use std::time::Duration;
+    /// # let model = ScriptedProvider::new([]);
+    /// let agent = Agent::builder(model).max_duration(Duration::from_secs(300)).build()?;
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     pub fn max_duration(mut self, duration: impl Into<Option<Duration>>) -> Self {
         self.limit_overrides.max_duration = Some(duration.into());
         self
@@ -47,18 +86,49 @@ impl AgentBuilder {
     /// Sets the maximum cost of a run, including summaries and sub-agents. Requires
     /// [`Self::prices`], and [`Self::summarizer_prices`] if another model writes summaries.
     /// Default: no limit.
+    ///
+    /// ```
+    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+    /// use plimsoll_context::{Money, PriceSheet, Rates};
+    /// # let model = ScriptedProvider::new([]);
+    /// let rates = Rates {
+    ///     input: Money(3_000_000_000),
+    ///     output: Money(15_000_000_000),
+    ///     cache_read: None,
+    ///     cache_write: None,
+    /// };
+    /// let agent = Agent::builder(model)
+    ///     .prices(PriceSheet::of(rates))
+    ///     .max_cost(Money(250_000_000))
+    ///     .build()?;
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     pub fn max_cost(mut self, cost: impl Into<Option<Money>>) -> Self {
         self.limit_overrides.max_cost = Some(cost.into());
         self
     }
 
     /// Sets the maximum number of executed tool calls in a run. Default: no limit.
+    ///
+    /// ```
+    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+    /// # let model = ScriptedProvider::new([]);
+    /// let agent = Agent::builder(model).max_tool_calls(40).build()?;
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     pub fn max_tool_calls(mut self, calls: u64) -> Self {
         self.limit_overrides.max_tool_calls = Some(Some(calls));
         self
     }
 
     /// Sets the maximum number of executed calls of one tool in a run. Default: no limit.
+    ///
+    /// ```
+    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+    /// # let model = ScriptedProvider::new([]);
+    /// let agent = Agent::builder(model).max_calls_per_tool("bash", 5).build()?;
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     pub fn max_calls_per_tool(mut self, tool: impl Into<String>, calls: u64) -> Self {
         let own = &mut self.limit_overrides.max_calls_per_tool;
         own.insert(tool.into(), calls);
@@ -67,6 +137,13 @@ impl AgentBuilder {
 
     /// Sets how often in a row the model may request the same batch of tool calls while the results
     /// do not change. Default: no limit, or 4 with [`Self::tool_call_history_size`]; 1 acts as 2.
+    ///
+    /// ```
+    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+    /// # let model = ScriptedProvider::new([]);
+    /// let agent = Agent::builder(model).max_identical_tool_calls(3).build()?;
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     pub fn max_identical_tool_calls(mut self, times: u64) -> Self {
         self.limit_overrides.max_identical_tool_calls = Some(Some(times));
         self
@@ -74,24 +151,54 @@ impl AgentBuilder {
 
     /// Enables loop detection and sets how many batches it remembers. Default 10, or one more than
     /// [`Self::max_identical_tool_calls`].
+    ///
+    /// ```
+    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+    /// # let model = ScriptedProvider::new([]);
+    /// let agent = Agent::builder(model).tool_call_history_size(12).build()?;
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     pub fn tool_call_history_size(mut self, batches: usize) -> Self {
         self.limit_overrides.tool_call_history_size = Some(Some(batches));
         self
     }
 
     /// Sets how much memory of this process the messages of a run may use. Default: no limit.
+    ///
+    /// ```
+    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+    /// use plimsoll_context::Bytes;
+    /// # let model = ScriptedProvider::new([]);
+    /// let agent = Agent::builder(model).max_memory(Bytes(64 * 1024 * 1024)).build()?;
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     pub fn max_memory(mut self, bytes: impl Into<Option<Bytes>>) -> Self {
         self.limit_overrides.max_memory = Some(bytes.into());
         self
     }
 
     /// Sets the action when a limit is reached. Default: the model is asked to finish.
+    ///
+    /// ```
+    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+    /// use plimsoll_agent::AtLimit;
+    /// # let model = ScriptedProvider::new([]);
+    /// let agent = Agent::builder(model).at_limit(AtLimit::Stop).build()?;
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     pub fn at_limit(mut self, at_limit: AtLimit) -> Self {
         self.limit_overrides.at_limit = Some(at_limit);
         self
     }
 
     /// Sets the maximum number of concurrent tool calls. Default 1.
+    ///
+    /// ```
+    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+    /// # let model = ScriptedProvider::new([]);
+    /// let agent = Agent::builder(model).max_parallel_tools(4).build()?;
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     pub fn max_parallel_tools(mut self, calls: usize) -> Self {
         self.max_parallel_tools = Some(calls);
         self
@@ -99,6 +206,16 @@ impl AgentBuilder {
 
     /// Sets the number of concurrent tool calls by name: sequential is 1, parallel is the maximum.
     /// If [`Self::max_parallel_tools`] is set too, both must agree.
+    ///
+    /// ```
+    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+    /// use plimsoll_agent::ToolExecutionStrategy;
+    /// # let model = ScriptedProvider::new([]);
+    /// let agent = Agent::builder(model)
+    ///     .tool_execution(ToolExecutionStrategy::Parallel)
+    ///     .build()?;
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     pub fn tool_execution(mut self, strategy: ToolExecutionStrategy) -> Self {
         self.tool_execution = Some(strategy);
         self
@@ -107,6 +224,15 @@ impl AgentBuilder {
     /// Sets which tool calls run, which are denied, and which need approval. The first rule that
     /// matches a call decides, otherwise the mode. Default: no rules and
     /// [`PermissionMode::AutoEdit`], so that the tool decides whether to ask.
+    ///
+    /// ```
+    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+    /// use plimsoll_agent::{PermissionMode, Permissions};
+    /// # let model = ScriptedProvider::new([]);
+    /// let read_only = Permissions::default().with_mode(PermissionMode::ReadOnly);
+    /// let agent = Agent::builder(model).permissions(read_only).build()?;
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     ///
     /// [`PermissionMode::AutoEdit`]: plimsoll_agent::PermissionMode::AutoEdit
     pub fn permissions(mut self, permissions: Permissions) -> Self {
@@ -117,6 +243,16 @@ impl AgentBuilder {
     /// Adds secrets that are removed from tool results before these are logged or sent. The secrets
     /// of the providers and of the variables withheld from child processes are included
     /// automatically.
+    ///
+    /// ```
+    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+    /// use plimsoll_core::Secret;
+    /// # let model = ScriptedProvider::new([]);
+    /// let agent = Agent::builder(model)
+    ///     .secrets([Secret::new("correct horse battery staple")])
+    ///     .build()?;
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     pub fn secrets(mut self, secrets: impl IntoIterator<Item = Secret>) -> Self {
         self.secrets.extend(secrets);
         self
@@ -124,6 +260,13 @@ impl AgentBuilder {
 
     /// Sets environment variables that commands get although their names look secret. Default:
     /// none. Their values are still removed from tool results.
+    ///
+    /// ```
+    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+    /// # let model = ScriptedProvider::new([]);
+    /// let agent = Agent::builder(model).pass_env(["NPM_TOKEN".to_owned()]).build()?;
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     pub fn pass_env(mut self, names: impl IntoIterator<Item = String>) -> Self {
         self.pass_env.extend(names);
         self
@@ -131,6 +274,13 @@ impl AgentBuilder {
 
     /// Sets how often a call of an idempotent tool is retried after a timeout. Other tools are
     /// never retried. Default 3.
+    ///
+    /// ```
+    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+    /// # let model = ScriptedProvider::new([]);
+    /// let agent = Agent::builder(model).tool_retries(1).build()?;
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     pub fn tool_retries(mut self, retries: u32) -> Self {
         self.tool_retries = retries;
         self

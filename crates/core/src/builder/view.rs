@@ -16,6 +16,16 @@ use crate::provider::Provider;
 impl AgentBuilder {
     /// Sets the preset policy. Default: `extract`, or `summarize` if a
     /// [`summarizer`](Self::summarizer) is set.
+    ///
+    /// ```
+    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+    /// use plimsoll_context::{ContextStrategy, Tokens};
+    /// # let model = ScriptedProvider::new([]);
+    /// let agent = Agent::builder(model)
+    ///     .context_strategy(ContextStrategy::Evict { max_tokens: Some(Tokens(9_000)) })
+    ///     .build()?;
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     pub fn context_strategy(mut self, strategy: ContextStrategy) -> Self {
         self.strategy = Some(strategy);
         self
@@ -28,12 +38,28 @@ impl AgentBuilder {
     }
 
     /// Sets your own stages instead of a preset policy.
+    ///
+    /// ```
+    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+    /// use plimsoll_context::Policy;
+    /// # let model = ScriptedProvider::new([]);
+    /// let agent = Agent::builder(model).policy(Policy::sliding_window()).build()?;
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     pub fn policy(mut self, policy: Policy) -> Self {
         self.policy = Some(policy);
         self
     }
 
     /// Sets when a plan is due, if the strategy has no trigger of its own.
+    ///
+    /// ```
+    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+    /// use plimsoll_context::{Threshold, Tokens};
+    /// # let model = ScriptedProvider::new([]);
+    /// let agent = Agent::builder(model).trigger(Threshold::Sent(Tokens(60_000))).build()?;
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     pub fn trigger(mut self, trigger: Threshold) -> Self {
         self.line.trigger = trigger;
         self
@@ -43,18 +69,41 @@ impl AgentBuilder {
     ///
     /// Without a target and a trigger, both are derived from the window and from the money they
     /// save; see [`plimsoll_context::WORKING_TARGET`].
+    ///
+    /// ```
+    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+    /// use plimsoll_context::{Threshold, Tokens};
+    /// # let model = ScriptedProvider::new([]);
+    /// let agent = Agent::builder(model).target(Threshold::Sent(Tokens(30_000))).build()?;
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     pub fn target(mut self, target: Threshold) -> Self {
         self.line.target = Some(target);
         self
     }
 
     /// Sets the maximum size of one tool result.
+    ///
+    /// ```
+    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+    /// use plimsoll_context::Tokens;
+    /// # let model = ScriptedProvider::new([]);
+    /// let agent = Agent::builder(model).max_result(Tokens(4_000)).build()?;
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     pub fn max_result(mut self, tokens: Tokens) -> Self {
         self.line.max_result = Some(tokens);
         self
     }
 
     /// Sets how many of the newest complete exchanges are kept. Default 1.
+    ///
+    /// ```
+    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+    /// # let model = ScriptedProvider::new([]);
+    /// let agent = Agent::builder(model).keep_recent(3).build()?;
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     pub fn keep_recent(mut self, exchanges: usize) -> Self {
         self.line.keep_recent = exchanges;
         self
@@ -63,12 +112,38 @@ impl AgentBuilder {
     /// Sets how old tool results are shortened, with any strategy. Default:
     /// [`SessionPruneConfig::default`] with `extract` and `evict`; other strategies do not shorten
     /// them.
+    ///
+    /// ```
+    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+    /// use plimsoll_context::SessionPruneConfig;
+    /// # let model = ScriptedProvider::new([]);
+    /// let agent = Agent::builder(model)
+    ///     .session_prune(SessionPruneConfig {
+    ///         keep_recent_n: 5,
+    ///         ..SessionPruneConfig::default()
+    ///     })
+    ///     .build()?;
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     pub fn session_prune(mut self, prune: SessionPruneConfig) -> Self {
         self.prune = Some(prune);
         self
     }
 
     /// Sets the size, timing and author of summaries.
+    ///
+    /// ```
+    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+    /// use plimsoll_context::{SummaryConfig, Tokens};
+    /// # let model = ScriptedProvider::new([]);
+    /// let agent = Agent::builder(model)
+    ///     .summary_config(SummaryConfig {
+    ///         max_summary_tokens: Tokens(800),
+    ///         ..SummaryConfig::default()
+    ///     })
+    ///     .build()?;
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     pub fn summary_config(mut self, summary: SummaryConfig) -> Self {
         self.summary = summary;
         self
@@ -76,6 +151,16 @@ impl AgentBuilder {
 
     /// Sets the model that writes summaries, for example a cheaper one. The default strategy is
     /// then `summarize`. Without it, `summarize` uses the agent's own model.
+    ///
+    /// ```
+    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+    /// use std::sync::Arc;
+    /// # let model = ScriptedProvider::new([]);
+    /// let agent = Agent::builder(model)
+    ///     .summarizer(Arc::new(ScriptedProvider::new([])))
+    ///     .build()?;
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     pub fn summarizer(mut self, provider: Arc<dyn Provider>) -> Self {
         self.summarizer = Some(provider);
         self
@@ -84,6 +169,15 @@ impl AgentBuilder {
     /// Sets the summarizer's prompt, instead of
     /// [`SummaryModel::PROMPT`](plimsoll_agent::SummaryModel::PROMPT). A summary must still contain
     /// at least four of the seven headings from that prompt.
+    ///
+    /// ```
+    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+    /// use plimsoll_agent::SummaryModel;
+    /// # let model = ScriptedProvider::new([]);
+    /// let prompt = format!("{}\nWrite in Danish.", SummaryModel::PROMPT);
+    /// let agent = Agent::builder(model).summary_prompt(prompt).build()?;
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     pub fn summary_prompt(mut self, prompt: impl Into<String>) -> Self {
         self.summary_prompt = Some(prompt.into());
         self
@@ -91,12 +185,28 @@ impl AgentBuilder {
 
     /// Sets the timeout of one summarizer call. Default
     /// [`SUMMARY_TIMEOUT`](crate::SUMMARY_TIMEOUT).
+    ///
+    /// ```
+    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+    /// use std::time::Duration;
+    /// # let model = ScriptedProvider::new([]);
+    /// let agent = Agent::builder(model).summary_timeout(Duration::from_secs(30)).build()?;
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     pub fn summary_timeout(mut self, timeout: Duration) -> Self {
         self.summary_timeout = timeout;
         self
     }
 
     /// Sets when plans are due. Default: when they pay, or at the trigger if one was set in tokens.
+    ///
+    /// ```
+    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+    /// use plimsoll_context::Economy;
+    /// # let model = ScriptedProvider::new([]);
+    /// let agent = Agent::builder(model).economy(Economy::Fixed).build()?;
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     pub fn economy(mut self, economy: Economy) -> Self {
         self.economy = Some(economy);
         self
@@ -104,6 +214,20 @@ impl AgentBuilder {
 
     /// Sets the prices of the model. Default: unknown, and typical price ratios decide when a plan
     /// pays.
+    ///
+    /// ```
+    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+    /// use plimsoll_context::{Money, PriceSheet, Rates};
+    /// # let model = ScriptedProvider::new([]);
+    /// let rates = Rates {
+    ///     input: Money(3_000_000_000),
+    ///     output: Money(15_000_000_000),
+    ///     cache_read: None,
+    ///     cache_write: None,
+    /// };
+    /// let agent = Agent::builder(model).prices(PriceSheet::of(rates)).build()?;
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     pub fn prices(mut self, sheet: PriceSheet) -> Self {
         self.sheet = Some(sheet);
         self
@@ -111,12 +235,36 @@ impl AgentBuilder {
 
     /// Sets the prices of the summarizer's model, if it is not the agent's own. Default: unknown,
     /// and then the cost of a run with summaries is unknown too.
+    ///
+    /// ```
+    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+    /// use plimsoll_context::{Money, PriceSheet, Rates};
+    /// # let model = ScriptedProvider::new([]);
+    /// let rates = Rates {
+    ///     input: Money(3_000_000_000),
+    ///     output: Money(15_000_000_000),
+    ///     cache_read: None,
+    ///     cache_write: None,
+    /// };
+    /// let agent = Agent::builder(model).summarizer_prices(PriceSheet::of(rates)).build()?;
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     pub fn summarizer_prices(mut self, sheet: PriceSheet) -> Self {
         self.summarizer_sheet = Some(sheet);
         self
     }
 
     /// Sets how the provider's prompt cache is used. Default: breakpoints at all useful places.
+    ///
+    /// ```
+    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+    /// use plimsoll_context::CacheConfig;
+    /// # let model = ScriptedProvider::new([]);
+    /// let agent = Agent::builder(model)
+    ///     .cache_config(CacheConfig { enabled: false, ..CacheConfig::default() })
+    ///     .build()?;
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     pub fn cache_config(mut self, cache: CacheConfig) -> Self {
         self.cache = cache;
         self
@@ -124,12 +272,28 @@ impl AgentBuilder {
 
     /// Requests a longer lifetime of cache entries, if the provider offers one. If not, there is a
     /// warning and entries live as usual. Default: as usual.
+    ///
+    /// ```
+    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+    /// use plimsoll_context::CacheRetention;
+    /// # let model = ScriptedProvider::new([]);
+    /// let agent = Agent::builder(model).cache_retention(CacheRetention::Head).build()?;
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     pub fn cache_retention(mut self, retention: CacheRetention) -> Self {
         self.retention = retention;
         self
     }
 
     /// Sets whether evicted messages are archived. Default: if the store supports it.
+    ///
+    /// ```
+    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+    /// use plimsoll_core::Archive;
+    /// # let model = ScriptedProvider::new([]);
+    /// let agent = Agent::builder(model).archive(Archive::Off).build()?;
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     pub fn archive(mut self, archive: Archive) -> Self {
         self.archive = archive;
         self
@@ -137,12 +301,26 @@ impl AgentBuilder {
 
     /// Also offers `recall` under the name `get_tool_response(execution_id)`, which some prompts
     /// and models use.
+    ///
+    /// ```
+    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+    /// # let model = ScriptedProvider::new([]);
+    /// let agent = Agent::builder(model).get_tool_response().build()?;
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     pub fn get_tool_response(mut self) -> Self {
         self.recall_names = RecallNames::Both;
         self
     }
 
     /// Adds a rule that is part of every session and is never evicted or shortened.
+    ///
+    /// ```
+    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+    /// # let model = ScriptedProvider::new([]);
+    /// let agent = Agent::builder(model).pin("Never call the coast guard.").build()?;
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
     pub fn pin(mut self, rule: impl Into<String>) -> Self {
         self.pins.push(rule.into());
         self

@@ -76,6 +76,15 @@ struct Usage {
     output_tokens: u64,
 }
 
+impl Usage {
+    fn total(self) -> u64 {
+        self.input_tokens
+            + self.cache_creation_input_tokens
+            + self.cache_read_input_tokens
+            + self.output_tokens
+    }
+}
+
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct BlockKeys<'a> {
@@ -133,7 +142,6 @@ pub(crate) fn read(path: &Path) -> Result<SessionLog, LogError> {
         tree.take(&mut log, number, entry);
     })?;
     let chain = tree.active(&mut log);
-    let mut reported = None;
     for at in chain {
         let Some(node) = tree.nodes.get_mut(at) else {
             continue;
@@ -151,18 +159,10 @@ pub(crate) fn read(path: &Path) -> Result<SessionLog, LogError> {
         if role == Role::Assistant {
             log.last_error = None;
             log.model = node.model.take().or(log.model.take());
-            reported = node
-                .usage
-                .map(|usage| (usage, log.blocks.len()))
-                .or(reported);
+            if let Some(usage) = node.usage {
+                log.report(usage.total());
+            }
         }
-    }
-    if let Some((usage, blocks)) = reported {
-        let tokens = usage.input_tokens
-            + usage.cache_creation_input_tokens
-            + usage.cache_read_input_tokens
-            + usage.output_tokens;
-        log.report(tokens, blocks);
     }
     let why = match log.side_messages {
         0 => "nobody has said anything in it; choose another session with --list",

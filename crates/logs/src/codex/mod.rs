@@ -89,28 +89,19 @@ struct TokenUsage {
 /// Reads a log and returns the history that Codex would send next.
 pub(crate) fn read(path: &Path) -> Result<SessionLog, LogError> {
     let mut log = SessionLog::new(Agent::Codex, path, Wire::Responses);
-    let mut reported = None;
     for_each_line(path, |number, line| {
         let Some(entry) = log.parse::<CodexEntry<'_>>(number, &line) else {
             return;
         };
-        if let Err(error) = take(&mut log, number, &entry, &mut reported) {
+        if let Err(error) = take(&mut log, number, &entry) {
             let kind = &entry.kind;
             log.damaged(number, format!("its {kind} cannot be read: {error}"));
         }
     })?;
-    if let Some((tokens, blocks)) = reported {
-        log.report(tokens, blocks);
-    }
     log.checked("nobody has said anything in it; choose another session with --list")
 }
 
-fn take(
-    log: &mut SessionLog,
-    number: usize,
-    entry: &CodexEntry<'_>,
-    reported: &mut Option<(u64, usize)>,
-) -> serde_json::Result<()> {
+fn take(log: &mut SessionLog, number: usize, entry: &CodexEntry<'_>) -> serde_json::Result<()> {
     let payload = entry.payload.get();
     match entry.kind.as_ref() {
         // A fork repeats the entries of its parent, including the first entry.
@@ -139,10 +130,10 @@ fn take(
         "compacted" => {
             let compacted: CodexCompaction<'_> = serde_json::from_str(payload)?;
             log.compactions += 1;
-            *reported = None;
+            log.reported_at = None;
             compact(log, number, &compacted)?;
         }
-        "event_msg" => event(log, serde_json::from_str(payload)?, reported),
+        "event_msg" => event(log, serde_json::from_str(payload)?),
         _ => {}
     }
     Ok(())
@@ -181,13 +172,13 @@ fn compact(
     Ok(())
 }
 
-fn event(log: &mut SessionLog, event: CodexEvent, reported: &mut Option<(u64, usize)>) {
+fn event(log: &mut SessionLog, event: CodexEvent) {
     match event.kind.as_str() {
         "token_count" => {
             let info = event.info.unwrap_or_default();
             log.window = info.model_context_window.or(log.window);
             if let Some(usage) = info.last_token_usage.filter(|usage| usage.total_tokens > 0) {
-                *reported = Some((usage.total_tokens, log.blocks.len()));
+                log.report(usage.total_tokens);
             }
         }
         "task_started" => log.window = event.model_context_window.or(log.window),

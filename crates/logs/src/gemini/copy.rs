@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::load;
-use crate::copy::{Copy, Group, JsonEntry, joined, parsed, set, stem};
+use crate::copy::{Copy, Group, JsonEntry, joined, parsed, result_text, set, stem};
 use crate::error::LogError;
 use crate::ids::Ids;
 use crate::match_up::MatchedBlock;
@@ -131,14 +131,7 @@ fn answer(calls: &mut [Value], block: &Value) {
     let Some(call) = calls.iter_mut().find(is_it) else {
         return;
     };
-    let texts = match block.get("content") {
-        Some(Value::String(text)) => text.clone(),
-        Some(Value::Array(list)) => {
-            let texts = list.iter().filter_map(|part| part.get("text")?.as_str());
-            texts.collect::<Vec<_>>().join("\n")
-        }
-        _ => String::new(),
-    };
+    let texts = result_text(block);
     let result = json!([{ "functionResponse": {
         "id": call.get("id"), "name": call.get("name"), "response": { "output": texts },
     } }]);

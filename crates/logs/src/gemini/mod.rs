@@ -4,7 +4,7 @@
 pub(crate) mod copy;
 
 use std::collections::HashMap;
-use std::io::{BufRead, Read};
+use std::io::BufRead;
 use std::path::Path;
 
 use serde::Deserialize;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::agent::Agent;
 use crate::error::LogError;
-use crate::input::{MAX_LOG, for_each_line, open, too_large};
+use crate::input::{for_each_line, open, read_rest};
 use crate::pi::wire_id;
 use crate::session::{Role, SessionLog, Wire};
 
@@ -40,17 +40,13 @@ pub(crate) fn read(path: &Path) -> Result<SessionLog, LogError> {
     let chat = load(path, &mut log)?;
     let text = |key: &str| chat.metadata.get(key).and_then(Value::as_str);
     log.id = text("sessionId").unwrap_or_default().to_owned();
-    let mut reported = None;
     for (source, message) in chat.messages.iter().enumerate() {
         take(&mut log, source, message);
         let tokens = message.get("tokens").cloned();
         let tokens: Option<Tokens> = tokens.and_then(|tokens| serde_json::from_value(tokens).ok());
         if let Some(tokens) = tokens.filter(|tokens| tokens.total > 0) {
-            reported = Some((tokens.total, log.blocks.len()));
+            log.report(tokens.total);
         }
-    }
-    if let Some((tokens, blocks)) = reported {
-        log.report(tokens, blocks);
     }
     log.checked("nobody has said anything in it; choose another session with --list")
 }
@@ -73,21 +69,14 @@ pub(super) fn load(path: &Path, log: &mut SessionLog) -> Result<Chat, LogError> 
 
 /// Returns the file as one JSON object over several lines, or `None` if it has another format.
 fn document(path: &Path) -> Result<Option<serde_json::Map<String, Value>>, LogError> {
-    let failed = |source| LogError::Read {
-        path: path.to_owned(),
-        source,
-    };
     let mut input = open(path)?;
     let mut first = Vec::new();
-    input.read_until(b'\n', &mut first).map_err(failed)?;
+    let read = input.read_until(b'\n', &mut first);
+    read.map_err(LogError::read(path))?;
     if serde_json::from_slice::<serde::de::IgnoredAny>(&first).is_ok() {
         return Ok(None);
     }
-    let mut rest = input.take(MAX_LOG);
-    rest.read_to_end(&mut first).map_err(failed)?;
-    if first.len() as u64 > MAX_LOG {
-        return Err(too_large(path));
-    }
+    read_rest(path, input, &mut first)?;
     Ok(serde_json::from_slice(&first).ok())
 }
 

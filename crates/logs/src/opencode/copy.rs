@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::{OpencodeMessage, load};
-use crate::copy::{Copy, Group, joined, parsed, set, shell_word};
+use crate::copy::{Copy, Group, joined, parsed, result_text, set, shell_word};
 use crate::error::LogError;
 use crate::ids::Ids;
 use crate::match_up::MatchedBlock;
@@ -205,14 +205,7 @@ fn answer(parts: &mut [Value], block: &Value) {
     let Some(part) = parts.iter_mut().find(|part| is_call(part, id)) else {
         return;
     };
-    let said = match block.get("content") {
-        Some(Value::String(text)) => text.clone(),
-        Some(Value::Array(list)) => {
-            let texts = list.iter().filter_map(|part| part.get("text")?.as_str());
-            texts.collect::<Vec<_>>().join("\n")
-        }
-        _ => String::new(),
-    };
+    let said = result_text(block);
     let old = part.get("state").cloned().unwrap_or_default();
     let time = old
         .get("time")

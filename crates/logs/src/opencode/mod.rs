@@ -16,7 +16,7 @@ use crate::copy::set;
 use crate::detect::SQLITE;
 use crate::error::LogError;
 use crate::find::MAX_CANDIDATES;
-use crate::input::{MAX_LOG, open, too_large};
+use crate::input::{open, read_rest};
 use crate::pi::wire_id;
 use crate::session::{Role, SessionLog, Wire};
 
@@ -73,7 +73,6 @@ pub(crate) fn read(path: &Path, session: Option<&str>) -> Result<SessionLog, Log
     log.directory = text("directory").map(str::to_owned);
     let from = active_from(&export);
     log.compactions = export.messages.iter().filter(|one| is_summary(one)).count();
-    let mut reported = None;
     for (source, message) in export.messages.iter().enumerate().skip(from) {
         if is_reverted(&export, message) {
             break;
@@ -95,23 +94,16 @@ pub(crate) fn read(path: &Path, session: Option<&str>) -> Result<SessionLog, Log
         };
         let tokens = total.unwrap_or_else(sum);
         if tokens > 0 {
-            reported = Some((tokens, log.blocks.len()));
+            log.report(tokens);
         }
-    }
-    if let Some((tokens, blocks)) = reported {
-        log.report(tokens, blocks);
     }
     log.checked("nobody has said anything in it; choose another session with --list")
 }
 
 /// Loads a session from a database or an export.
 pub(super) fn load(path: &Path, session: Option<&str>) -> Result<Export, LogError> {
-    let failed = |source| LogError::Read {
-        path: path.to_owned(),
-        source,
-    };
     let mut text = Vec::new();
-    let mut input = open(path)?.take(MAX_LOG + 1);
+    let mut input = open(path)?;
     let mut head = [0; SQLITE.len()];
     let is_database = input.read_exact(&mut head).is_ok() && head == *SQLITE;
     if is_database {
@@ -121,10 +113,7 @@ pub(super) fn load(path: &Path, session: Option<&str>) -> Result<Export, LogErro
         });
     }
     text.extend_from_slice(&head);
-    input.read_to_end(&mut text).map_err(failed)?;
-    if text.len() as u64 > MAX_LOG {
-        return Err(too_large(path));
-    }
+    read_rest(path, input, &mut text)?;
     serde_json::from_slice(&text).map_err(|error| LogError::Empty {
         path: path.to_owned(),
         agent: Agent::Opencode.title(),

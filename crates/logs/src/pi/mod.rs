@@ -156,7 +156,6 @@ fn emit(log: &mut SessionLog, nodes: &mut [Node], by_id: &HashMap<String, usize>
         order.extend(before.get(from.unwrap_or(at)..).unwrap_or_default());
         order.extend(path.get(at + 1..).unwrap_or_default());
     }
-    let mut reported = None;
     for (place, at) in order.iter().enumerate() {
         let Some(node) = nodes.get_mut(*at) else {
             continue;
@@ -172,12 +171,9 @@ fn emit(log: &mut SessionLog, nodes: &mut [Node], by_id: &HashMap<String, usize>
         if node.is_answer {
             log.last_error = node.error.take();
             if node.tokens > 0 {
-                reported = Some((node.tokens, log.blocks.len()));
+                log.report(node.tokens);
             }
         }
-    }
-    if let Some((tokens, blocks)) = reported {
-        log.report(tokens, blocks);
     }
 }
 

@@ -332,7 +332,7 @@ impl AgentConfig {
         let agents: Vec<&str> = agents.map(|part| part.name.as_str()).collect();
         for name in &settings.sub_agents {
             if !agents.contains(&name.as_str()) {
-                let line = self.found.get("sub_agents").and_then(FoundSetting::line);
+                let line = self.line_of("sub_agents");
                 let known = agents.join(", ");
                 faults.push(
                     line,
@@ -349,7 +349,7 @@ impl AgentConfig {
             .collect();
         for name in settings.mcp.iter().flatten() {
             if !servers.contains(&name.as_str()) {
-                let line = self.found.get("mcp").and_then(FoundSetting::line);
+                let line = self.line_of("mcp");
                 let known = match servers.is_empty() {
                     true => "there is no [[mcp]]".to_owned(),
                     false => format!("there is: {}", servers.join(", ")),
@@ -359,19 +359,19 @@ impl AgentConfig {
         }
         let rules = settings.permissions.len();
         if rules > MAX_RULES {
-            let line = self.found.get("permissions").and_then(FoundSetting::line);
+            let line = self.line_of("permissions");
             let text = format!("there are {rules} permissions; {MAX_RULES} are allowed");
             faults.push(line, text);
         }
         for fault in settings.hosted_tools.iter().filter_map(hosted::fault) {
-            let line = self.found.get("hosted_tools").and_then(FoundSetting::line);
+            let line = self.line_of("hosted_tools");
             faults.push(line, fault);
         }
         // The trial below has no rules, because rules for a program's tools would be faults there.
         let permissions = self.permissions();
         for tool in &settings.hosted_tools {
             if let Err(fault) = permissions.hosted(tool) {
-                let line = self.found.get("permissions").and_then(FoundSetting::line);
+                let line = self.line_of("permissions");
                 faults.push(line, fault);
             }
         }
@@ -391,7 +391,7 @@ impl AgentConfig {
     /// Checks whether the agents that it may call can be tools beside its other tools.
     fn check_called(&self, faults: &mut Faults) {
         let settings = &self.settings;
-        let line = self.found.get("sub_agents").and_then(FoundSetting::line);
+        let line = self.line_of("sub_agents");
         let all = settings.tools.iter().any(|name| name == "all");
         let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
         for (at, name) in settings.sub_agents.iter().enumerate() {
@@ -440,10 +440,7 @@ impl AgentConfig {
                 .iter()
                 .any(|tool| tool.is_called(name))
             {
-                let line = self
-                    .found
-                    .get("max_calls_per_tool")
-                    .and_then(FoundSetting::line);
+                let line = self.line_of("max_calls_per_tool");
                 let text = format!(
                     "max_calls_per_tool names `{name}`, which the provider runs by itself; limit it there, \
                      with its own `max_uses` say"
@@ -456,18 +453,12 @@ impl AgentConfig {
             }
             let near = nearest(name, known.iter().copied());
             let near = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
-            let line = self
-                .found
-                .get("max_calls_per_tool")
-                .and_then(FoundSetting::line);
+            let line = self.line_of("max_calls_per_tool");
             let text =
                 format!("max_calls_per_tool names `{name}`, and there is no such tool{near}");
             faults.push(line, text);
         }
-        match faults.0.is_empty() {
-            true => Ok(()),
-            false => Err(faults.error(self.path.as_deref())),
-        }
+        faults.check(self.path.as_deref())
     }
 
     /// Returns a model by its name. The agent's own model is called at the agent's own address.
@@ -487,6 +478,11 @@ impl AgentConfig {
         })
     }
 
+    /// Returns the line of a setting in the file.
+    fn line_of(&self, path: &str) -> Option<usize> {
+        self.found.get(path).and_then(FoundSetting::line)
+    }
+
     fn prompt(&self, path: &Path, what: &str) -> Result<String, ConfigError> {
         read_prompt(path, what).map_err(|fault| self.fault(fault))
     }
@@ -501,7 +497,7 @@ impl AgentConfig {
 
 /// Reads a file with a prompt.
 pub(super) fn read_prompt(path: &Path, what: &str) -> Result<String, String> {
-    use std::io::{ErrorKind, Read};
+    use std::io::{self, ErrorKind, Read};
     let shown = path.display();
     let bad = |error: &std::io::Error| match error.kind() {
         ErrorKind::NotFound => format!("{shown} does not exist; name a file with {what}"),
@@ -514,11 +510,7 @@ pub(super) fn read_prompt(path: &Path, what: &str) -> Result<String, String> {
         _ => format!("{shown} cannot be read: {error}"),
     };
     let file = std::fs::File::open(path).map_err(|error| bad(&error))?;
-    let mut text = String::new();
-    file.take(MAX_PROMPT)
-        .read_to_string(&mut text)
-        .map_err(|error| bad(&error))?;
-    Ok(text)
+    io::read_to_string(file.take(MAX_PROMPT)).map_err(|error| bad(&error))
 }
 
 /// A model that is never called.

@@ -41,6 +41,15 @@ impl Config {
     /// called agent may never do more than its caller.
     ///
     /// A faulty file adds nothing; [`Config::warnings`] reports the reason.
+    ///
+    /// ```
+    /// use plimsoll::config::{AgentFileForm, Config};
+    /// use std::path::Path;
+    /// let path = Path::new("no/such/agent.md");
+    /// let config = Config::parse("")?.agent_file(path, AgentFileForm::ClaudeCode, false);
+    /// assert_eq!(config.warnings().len(), 1);
+    /// # Ok::<(), plimsoll::config::ConfigError>(())
+    /// ```
     #[must_use]
     pub fn agent_file(mut self, path: &Path, form: AgentFileForm, is_users: bool) -> Self {
         let mut faults = Faults::default();

@@ -41,6 +41,14 @@ impl Faults {
         }
     }
 
+    /// Returns an error if there are faults.
+    pub(crate) fn check(self, path: Option<&Path>) -> Result<(), ConfigError> {
+        if self.0.is_empty() {
+            return Ok(());
+        }
+        Err(self.error(path))
+    }
+
     pub(crate) fn error(mut self, path: Option<&Path>) -> ConfigError {
         self.0.sort_by_key(|fault| fault.line);
         ConfigError {

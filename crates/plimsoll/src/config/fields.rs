@@ -21,6 +21,11 @@ pub struct Field {
     pub doc: &'static str,
 }
 
+/// Creates a field.
+pub(crate) const fn field(name: &'static str, kind: FieldKind, doc: &'static str) -> Field {
+    Field { name, kind, doc }
+}
+
 /// The type of a field's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FieldKind {

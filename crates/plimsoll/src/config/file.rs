@@ -152,10 +152,8 @@ impl Config {
         self.shared = Arc::new(shared);
         let (mut faults, mut warnings) = (Faults::default(), Faults::default());
         self.check(&mut faults, &mut warnings);
-        match faults.0.is_empty() {
-            true => Ok(self),
-            false => Err(faults.error(self.path.as_deref())),
-        }
+        faults.check(self.path.as_deref())?;
+        Ok(self)
     }
 
     /// Returns the names of its agents, in their order. Those that are [files](Config::file_agents)
@@ -255,10 +253,8 @@ impl Config {
         let mut agent = AgentConfig::new(resolved, Arc::clone(&self.shared), path, warnings.0);
         agent.guards = Guards::of(&over);
         agent.check(&mut faults);
-        match faults.0.is_empty() {
-            true => Ok(agent),
-            false => Err(faults.error(path)),
-        }
+        faults.check(path)?;
+        Ok(agent)
     }
 
     fn no_such(&self, name: &str) -> String {
@@ -310,10 +306,8 @@ impl Config {
         };
         config.check(&mut faults, &mut warnings);
         config.warnings = warnings.0;
-        match faults.0.is_empty() {
-            true => Ok(config),
-            false => Err(faults.error(path)),
-        }
+        faults.check(path)?;
+        Ok(config)
     }
 
     /// Adds an agent that is a file, unless its name is taken, there are too many already, or it is

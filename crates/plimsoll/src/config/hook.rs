@@ -4,7 +4,8 @@ use plimsoll_agent::HookPoint;
 use plimsoll_core::CommandHook;
 
 use super::fault::Faults;
-use super::fields::{Field, FieldKind, Fields};
+use super::fields::FieldKind::*;
+use super::fields::{Field, Fields, field};
 use super::kind::quoted;
 
 /// The events on which a command can be run.
@@ -26,26 +27,22 @@ pub const MOMENTS: [&str; 13] = [
 
 /// The fields of one of `hooks`.
 pub const HOOK_FIELDS: &[Field] = &[
-    Field {
-        name: "on",
-        kind: FieldKind::Choice(&MOMENTS),
-        doc: "The moment. Required.",
-    },
-    Field {
-        name: "command",
-        kind: FieldKind::Texts,
-        doc: "The program and its arguments, which no shell reads. Required.",
-    },
-    Field {
-        name: "timeout",
-        kind: FieldKind::Time,
-        doc: "How long it may take; `hook_timeout` unless set.",
-    },
-    Field {
-        name: "tools",
-        kind: FieldKind::Texts,
-        doc: "Only for these tools, `*` standing for anything; for all unless set.",
-    },
+    field("on", Choice(&MOMENTS), "The moment. Required."),
+    field(
+        "command",
+        Texts,
+        "The program and its arguments, which no shell reads. Required.",
+    ),
+    field(
+        "timeout",
+        Time,
+        "How long it may take; `hook_timeout` unless set.",
+    ),
+    field(
+        "tools",
+        Texts,
+        "Only for these tools, `*` standing for anything; for all unless set.",
+    ),
 ];
 
 /// Parses one hook. Reports a fault and returns `None` if it is invalid.

@@ -5,7 +5,6 @@ use plimsoll_context::HostedTool;
 use serde_json::{Map, Value};
 
 use super::document::{Node, WrittenValue};
-use super::kind::quoted;
 
 /// Keys of such tools that hold secrets, which must not be in a file, a process list or a report.
 const SECRETS: [&str; 2] = ["authorization", "headers"];
@@ -36,38 +35,6 @@ pub(crate) fn fault(tool: &HostedTool) -> Option<String> {
         "`{secret}` of `{name}` in hosted_tools is a secret, which a configuration would show; give the \
          tool in a program, with `hosted_tool`"
     ))
-}
-
-/// Formats a tool as TOML.
-pub(crate) fn written(tool: &HostedTool) -> String {
-    toml(&tool.0)
-}
-
-fn toml(value: &Value) -> String {
-    match value {
-        Value::Object(keys) => {
-            let keys = keys
-                .iter()
-                .map(|(key, value)| format!("{} = {}", bare(key), toml(value)));
-            format!("{{ {} }}", keys.collect::<Vec<_>>().join(", "))
-        }
-        Value::Array(list) => {
-            let list: Vec<String> = list.iter().map(toml).collect();
-            format!("[{}]", list.join(", "))
-        }
-        Value::String(text) => quoted(text),
-        // TOML has no such value.
-        Value::Null => "\"\"".to_owned(),
-        other => other.to_string(),
-    }
-}
-
-fn bare(key: &str) -> String {
-    let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-    match !key.is_empty() && key.chars().all(good) {
-        true => key.to_owned(),
-        false => quoted(key),
-    }
 }
 
 /// Converts a value to JSON.

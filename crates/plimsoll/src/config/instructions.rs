@@ -2,7 +2,7 @@
 //! sentence about the place and time of the work.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -158,10 +158,8 @@ fn branch(repository: &Path) -> Option<String> {
 }
 
 fn read_start(path: &Path) -> Option<String> {
-    let mut text = String::new();
     let file = File::open(path).ok()?;
-    file.take(HEAD_LIMIT).read_to_string(&mut text).ok()?;
-    Some(text)
+    io::read_to_string(file.take(HEAD_LIMIT)).ok()
 }
 
 #[cfg(test)]

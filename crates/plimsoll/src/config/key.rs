@@ -69,26 +69,30 @@ pub enum Trust {
     Named,
 }
 
+/// A table of settings below the agent's own: its name, and the method of the builder that takes all
+/// of its settings.
+#[derive(Clone, Copy)]
+pub(crate) struct SettingTable(pub(crate) &'static str, pub(crate) &'static str);
+
 /// All keys by name.
 pub(crate) static NAMES: LazyLock<BTreeMap<String, &'static SettingKey>> =
     LazyLock::new(|| keys::all().map(|key| (key.path(), key)).collect());
 
-/// Creates a row: a key of this table.
+/// Creates a row: a key of the agent's own table, with a method of the builder that has its name.
 pub(crate) const fn key(
-    table: &'static str,
     name: &'static str,
     kind: SettingKind,
     default: Preset,
     doc: &'static str,
 ) -> SettingKey {
     SettingKey {
-        table,
+        table: "",
         name,
         kind,
         default,
         doc,
         flag: None,
-        method: "",
+        method: name,
         scope: Scope::Everywhere,
         merge: Merge::Replaces,
         trust: Trust::Any,
@@ -98,6 +102,12 @@ pub(crate) const fn key(
 impl SettingKey {
     pub(crate) const fn flag(mut self, flag: &'static str) -> Self {
         self.flag = Some(flag);
+        self
+    }
+
+    pub(crate) const fn of(mut self, table: SettingTable) -> Self {
+        self.table = table.0;
+        self.method = table.1;
         self
     }
 

@@ -9,6 +9,7 @@ use std::time::Duration;
 use plimsoll_agent::ToolExecutionStrategy;
 use plimsoll_context::{CompactionScope, HostedTool, Money, Ppm, Threshold, Tokens};
 use plimsoll_core::CommandHook;
+use serde_json::Value;
 
 use super::document::{Node, WrittenValue, parse_value};
 use super::hook;
@@ -485,26 +486,6 @@ impl fmt::Display for SettingValue {
     /// Formats the value as TOML.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Flag(flag) => flag.fmt(f),
-            Self::Whole(whole) => whole.fmt(f),
-            Self::Share(share) => write!(f, "{:?}", share.0 as f64 / 1e6),
-            Self::Number(number) => write!(f, "{number:?}"),
-            Self::Dollars(money) => write!(f, "{:?}", money.0 as f64 / 1e9),
-            Self::Time(time) => match time.subsec_nanos() {
-                0 => time.as_secs().fmt(f),
-                _ => write!(f, "{:?}", time.as_secs_f64()),
-            },
-            Self::Text(text) => quoted(text).fmt(f),
-            Self::Path(path) => quoted(&path.display().to_string()).fmt(f),
-            Self::Choice(name) => quoted(name).fmt(f),
-            Self::Paths(paths) => {
-                let paths = paths.iter().map(|path| quoted(&path.display().to_string()));
-                write!(f, "[{}]", paths.collect::<Vec<_>>().join(", "))
-            }
-            Self::Texts(texts) => {
-                let texts: Vec<String> = texts.iter().map(|text| quoted(text)).collect();
-                write!(f, "[{}]", texts.join(", "))
-            }
             Self::Counts(counts) if counts.is_empty() => f.write_str("{}"),
             Self::Counts(counts) => {
                 let counts: Vec<String> = counts
@@ -512,17 +493,6 @@ impl fmt::Display for SettingValue {
                     .map(|(name, count)| format!("{} = {count}", quoted(name)))
                     .collect();
                 write!(f, "{{ {} }}", counts.join(", "))
-            }
-            Self::None => f.write_str("\"none\""),
-            Self::Unknown => f.write_str("\"unknown\""),
-            Self::Earlier(CompactionScope::FixedCount(count)) => {
-                write!(f, "{{ fixed_count = {count} }}")
-            }
-            Self::Earlier(CompactionScope::TokenBudget) => f.write_str("\"token_budget\""),
-            Self::Execution(ToolExecutionStrategy::Sequential) => f.write_str("\"sequential\""),
-            Self::Execution(ToolExecutionStrategy::Parallel) => f.write_str("\"parallel\""),
-            Self::Execution(ToolExecutionStrategy::Batched(calls)) => {
-                write!(f, "{{ batched = {calls} }}")
             }
             Self::Rules(rules) => {
                 let rules: Vec<String> = rules.iter().map(ToString::to_string).collect();
@@ -532,10 +502,7 @@ impl fmt::Display for SettingValue {
                 let hooks: Vec<String> = hooks.iter().map(hook::written).collect();
                 write!(f, "[{}]", hooks.join(", "))
             }
-            Self::Hosted(tools) => {
-                let tools: Vec<String> = tools.iter().map(hosted::written).collect();
-                write!(f, "[{}]", tools.join(", "))
-            }
+            value => f.write_str(&toml(&value.json())),
         }
     }
 }
@@ -543,6 +510,35 @@ impl fmt::Display for SettingValue {
 /// Returns a text as a TOML string.
 pub(crate) fn quoted(text: &str) -> String {
     toml::Value::String(text.to_owned()).to_string()
+}
+
+/// Formats a JSON value as TOML, in one line.
+fn toml(value: &Value) -> String {
+    match value {
+        Value::Object(keys) => {
+            let keys = keys
+                .iter()
+                .map(|(key, value)| format!("{} = {}", bare(key), toml(value)));
+            format!("{{ {} }}", keys.collect::<Vec<_>>().join(", "))
+        }
+        Value::Array(list) => {
+            let list: Vec<String> = list.iter().map(toml).collect();
+            format!("[{}]", list.join(", "))
+        }
+        Value::String(text) => quoted(text),
+        // TOML has no such value.
+        Value::Null => "\"\"".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+/// Returns a name as a TOML key, quoted if it needs to be.
+pub(crate) fn bare(key: &str) -> String {
+    let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    match !key.is_empty() && key.chars().all(good) {
+        true => key.to_owned(),
+        false => quoted(key),
+    }
 }
 
 /// Returns the text of a text value; any other value in its TOML form.

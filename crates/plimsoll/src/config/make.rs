@@ -335,14 +335,10 @@ impl AgentConfig {
         // A called agent must not do more than the command line allowed its caller.
         self.guards.hold(&mut resolved);
         let path = self.path.as_deref();
-        match faults.0.is_empty() {
-            true => {
-                let mut called = Self::new(resolved, Arc::clone(&self.shared), path, Vec::new());
-                called.guards = self.guards.clone();
-                Ok(called)
-            }
-            false => Err(faults.error(path)),
-        }
+        faults.check(path)?;
+        let mut called = Self::new(resolved, Arc::clone(&self.shared), path, Vec::new());
+        called.guards = self.guards.clone();
+        Ok(called)
     }
 }
 

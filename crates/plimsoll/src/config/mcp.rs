@@ -6,68 +6,53 @@ use std::time::Duration;
 use plimsoll_providers::Secret;
 
 use super::fault::Faults;
-use super::fields::{Field, FieldKind, Fields};
+use super::fields::FieldKind::*;
+use super::fields::{Field, Fields, field};
 
 /// The default timeout for a server's answers.
 pub const MCP_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The fields of `[[mcp]]`.
 pub const MCP_FIELDS: &[Field] = &[
-    Field {
-        name: "name",
-        kind: FieldKind::Text,
-        doc: "The server's name, before those of its tools. Required.",
-    },
-    Field {
-        name: "command",
-        kind: FieldKind::Text,
-        doc: "The program that is the server; this or `url`.",
-    },
-    Field {
-        name: "args",
-        kind: FieldKind::Texts,
-        doc: "Its arguments.",
-    },
-    Field {
-        name: "env",
-        kind: FieldKind::Map,
-        doc: "Variables of its environment; never printed.",
-    },
-    Field {
-        name: "url",
-        kind: FieldKind::Text,
-        doc: "The address of a server that runs elsewhere.",
-    },
-    Field {
-        name: "headers",
-        kind: FieldKind::Map,
-        doc: "Headers of requests to it; never printed.",
-    },
-    Field {
-        name: "timeout",
-        kind: FieldKind::Time,
-        doc: "How long one of its answers is waited for; 30 unless set.",
-    },
-    Field {
-        name: "bearer_env",
-        kind: FieldKind::Text,
-        doc: "The variable of the environment that holds the token that a server with a `url` is shown.",
-    },
-    Field {
-        name: "lazy",
-        kind: FieldKind::Flag,
-        doc: "Offer three tools that list, describe and call its tools, in place of them all; false unless set.",
-    },
-    Field {
-        name: "trust",
-        kind: FieldKind::Flag,
-        doc: "Believe what it says of its tools: those that only read run without asking; false unless set.",
-    },
-    Field {
-        name: "required",
-        kind: FieldKind::Flag,
-        doc: "End where it cannot be had, instead of going on without it; false unless set.",
-    },
+    field(
+        "name",
+        Text,
+        "The server's name, before those of its tools. Required.",
+    ),
+    field(
+        "command",
+        Text,
+        "The program that is the server; this or `url`.",
+    ),
+    field("args", Texts, "Its arguments."),
+    field("env", Map, "Variables of its environment; never printed."),
+    field("url", Text, "The address of a server that runs elsewhere."),
+    field("headers", Map, "Headers of requests to it; never printed."),
+    field(
+        "timeout",
+        Time,
+        "How long one of its answers is waited for; 30 unless set.",
+    ),
+    field(
+        "bearer_env",
+        Text,
+        "The variable of the environment that holds the token that a server with a `url` is shown.",
+    ),
+    field(
+        "lazy",
+        Flag,
+        "Offer three tools that list, describe and call its tools, in place of them all; false unless set.",
+    ),
+    field(
+        "trust",
+        Flag,
+        "Believe what it says of its tools: those that only read run without asking; false unless set.",
+    ),
+    field(
+        "required",
+        Flag,
+        "End where it cannot be had, instead of going on without it; false unless set.",
+    ),
 ];
 
 /// The configuration of a tool server.
@@ -81,12 +66,12 @@ pub struct McpServer {
     pub timeout: Duration,
     /// The environment variable with its bearer token.
     pub bearer_env: Option<String>,
-    /// How its tools are offered to the model.
-    pub offer: McpOffer,
-    /// Whether its hints about its tools are trusted.
-    pub trust: McpTrust,
-    /// Whether a run requires it.
-    pub need: McpNeed,
+    /// Offer three tools that list, describe and call its tools, instead of each of them.
+    pub lazy: bool,
+    /// Trust its hints about its tools. Without that, each call needs approval.
+    pub trusted: bool,
+    /// Let a run fail without it.
+    pub required: bool,
     /// The line in the file.
     pub line: usize,
 }
@@ -110,33 +95,6 @@ pub enum McpReach {
         /// Headers of every request.
         headers: Vec<(String, Secret)>,
     },
-}
-
-/// How a server's tools are offered to the model.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum McpOffer {
-    /// Each tool with its schema.
-    Whole,
-    /// Three tools to find and call all others.
-    Lazy,
-}
-
-/// Whether a server's hints about its tools are trusted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum McpTrust {
-    /// The hints are trusted.
-    Hints,
-    /// The hints are ignored, and each call needs approval.
-    Nothing,
-}
-
-/// Whether a run requires a server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum McpNeed {
-    /// The run fails without it.
-    Required,
-    /// The run continues without it.
-    Welcome,
 }
 
 impl McpServer {
@@ -208,13 +166,13 @@ impl McpServer {
             })?;
             client = client.bearer(token.trim());
         }
-        if self.offer == McpOffer::Lazy {
+        if self.lazy {
             client = client.lazy();
         }
-        if self.trust == McpTrust::Hints {
+        if self.trusted {
             client = client.trusted();
         }
-        if self.need == McpNeed::Required {
+        if self.required {
             client = client.required();
         }
         Ok(client.timeout(self.timeout))
@@ -302,18 +260,9 @@ impl McpServer {
             reach,
             timeout: fields.time("timeout").unwrap_or(MCP_TIMEOUT),
             bearer_env: fields.text("bearer_env"),
-            offer: match fields.flag("lazy") {
-                Some(true) => McpOffer::Lazy,
-                _ => McpOffer::Whole,
-            },
-            trust: match fields.flag("trust") {
-                Some(true) => McpTrust::Hints,
-                _ => McpTrust::Nothing,
-            },
-            need: match fields.flag("required") {
-                Some(true) => McpNeed::Required,
-                _ => McpNeed::Welcome,
-            },
+            lazy: fields.flag("lazy").unwrap_or_default(),
+            trusted: fields.flag("trust").unwrap_or_default(),
+            required: fields.flag("required").unwrap_or_default(),
             line,
         })
     }

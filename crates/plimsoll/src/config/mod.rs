@@ -60,7 +60,7 @@ pub use keys::{GROUPS, all as keys, named as key};
 pub use kind::{SettingKind, SettingValue, parse_tokens};
 pub use layer::Origin;
 pub use make::{AgentModel, MakeAgent};
-pub use mcp::{MCP_FIELDS, MCP_TIMEOUT, McpNeed, McpOffer, McpReach, McpServer, McpTrust};
+pub use mcp::{MCP_FIELDS, MCP_TIMEOUT, McpReach, McpServer};
 pub use overrides::Overrides;
 pub use pages::{markdown, template};
 pub use permission::{PERMISSION_FIELDS, Rule};
@@ -68,7 +68,7 @@ pub use project::ProjectFiles;
 pub use provider::{PROVIDER_FIELDS, ProviderSettings};
 pub use retention::SESSION_FIELDS;
 pub use schema::schema;
-pub use settings::{AgentSettings, WindowSetting};
+pub use settings::{AgentSettings, COUNTERS, WindowSetting, token_counter};
 pub use show::Effective;
 pub use trust::{MAX_TRUSTED, TRUST_FILE, TrustError, TrustStore};
 

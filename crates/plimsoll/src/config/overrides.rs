@@ -17,6 +17,14 @@ pub struct Overrides<'a> {
 impl<'a> Overrides<'a> {
     /// Adds a flag: as written (`--max-turns`), the key's full name (`max_turns`) and the text. If
     /// a key is given more than once, the last value applies; texts form a list.
+    ///
+    /// ```
+    /// use plimsoll::config::{Config, Overrides};
+    /// let over = Overrides::default().flag("--max-turns", "max_turns", "20");
+    /// let agent = Config::parse("")?.resolve(None, &over)?;
+    /// assert_eq!(agent.settings().limits.max_turns, 20);
+    /// # Ok::<(), plimsoll::config::ConfigError>(())
+    /// ```
     #[must_use]
     pub fn flag(
         mut self,
@@ -43,6 +51,11 @@ impl<'a> Overrides<'a> {
     }
 
     /// Adds the environment, which has a variable for each key, such as `PLIMSOLL_MAX_TURNS`.
+    ///
+    /// ```
+    /// use plimsoll::config::Overrides;
+    /// let over = Overrides::default().environment(&|name| std::env::var(name).ok());
+    /// ```
     #[must_use]
     pub fn environment(mut self, variables: &'a dyn Fn(&str) -> Option<String>) -> Self {
         self.variables = Some(variables);

@@ -6,28 +6,25 @@ use std::str::FromStr;
 use plimsoll_agent::{Permission, PermissionRule};
 
 use super::fault::Faults;
-use super::fields::{Field, FieldKind, Fields};
+use super::fields::FieldKind::*;
+use super::fields::{Field, Fields, field};
 use super::kind::quoted;
 
 const PERMISSIONS: [&str; 3] = ["allow", "deny", "ask"];
 
 /// The fields of one of `permissions`.
 pub const PERMISSION_FIELDS: &[Field] = &[
-    Field {
-        name: "tool",
-        kind: FieldKind::Text,
-        doc: "The tool; `*` stands for anything. Required.",
-    },
-    Field {
-        name: "arguments",
-        kind: FieldKind::Text,
-        doc: "Only calls with such arguments: a pattern of every text in them, or FIELD=PATTERN.",
-    },
-    Field {
-        name: "then",
-        kind: FieldKind::Choice(&PERMISSIONS),
-        doc: "What becomes of the call. Required.",
-    },
+    field("tool", Text, "The tool; `*` stands for anything. Required."),
+    field(
+        "arguments",
+        Text,
+        "Only calls with such arguments: a pattern of every text in them, or FIELD=PATTERN.",
+    ),
+    field(
+        "then",
+        Choice(&PERMISSIONS),
+        "What becomes of the call. Required.",
+    ),
 ];
 
 /// A permission rule. The first matching rule decides.

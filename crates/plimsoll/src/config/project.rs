@@ -66,6 +66,11 @@ impl ProjectFiles {
     }
 
     /// Adds the folder with the user's settings of Plimsoll.
+    ///
+    /// ```
+    /// use plimsoll::config::ProjectFiles;
+    /// let files = ProjectFiles::new(".").user_folder(Some("/home/mate/.config/plimsoll".into()));
+    /// ```
     #[must_use]
     pub fn user_folder(mut self, folder: Option<PathBuf>) -> Self {
         self.user = folder;
@@ -73,6 +78,11 @@ impl ProjectFiles {
     }
 
     /// Adds the user's home, which contains folders of other agents.
+    ///
+    /// ```
+    /// use plimsoll::config::ProjectFiles;
+    /// let files = ProjectFiles::new(".").home(std::env::home_dir());
+    /// ```
     #[must_use]
     pub fn home(mut self, folder: Option<PathBuf>) -> Self {
         self.home = folder;

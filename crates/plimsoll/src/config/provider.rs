@@ -4,33 +4,34 @@
 use plimsoll_providers::{BaseUrl, ModelClient, ModelClientBuilder, ModelRef, Secret, Vendor};
 
 use super::fault::Faults;
-use super::fields::{Field, FieldKind, Fields};
+use super::fields::FieldKind::*;
+use super::fields::{Field, Fields, field};
 
 /// The provider for servers with an OpenAI-compatible API.
 pub(super) const COMPATIBLE: &str = "openai-compatible";
 
 /// The fields of `[providers.NAME]`.
 pub const PROVIDER_FIELDS: &[Field] = &[
-    Field {
-        name: "base_url",
-        kind: FieldKind::Text,
-        doc: "The address of its API; required where NAME is a name of your own.",
-    },
-    Field {
-        name: "api_key_env",
-        kind: FieldKind::Text,
-        doc: "The variable of the environment that holds its key.",
-    },
-    Field {
-        name: "api_key",
-        kind: FieldKind::Text,
-        doc: "Its key itself: read, but better kept out of files; never printed.",
-    },
-    Field {
-        name: "headers",
-        kind: FieldKind::Map,
-        doc: "Further headers of every request; never printed.",
-    },
+    field(
+        "base_url",
+        Text,
+        "The address of its API; required where NAME is a name of your own.",
+    ),
+    field(
+        "api_key_env",
+        Text,
+        "The variable of the environment that holds its key.",
+    ),
+    field(
+        "api_key",
+        Text,
+        "Its key itself: read, but better kept out of files; never printed.",
+    ),
+    field(
+        "headers",
+        Map,
+        "Further headers of every request; never printed.",
+    ),
 ];
 
 /// The settings of the connection to a provider.

@@ -5,22 +5,23 @@ use std::time::Duration;
 use plimsoll_context::Bytes;
 use plimsoll_core::Retention;
 
-use super::fields::{Field, FieldKind, Fields};
+use super::fields::FieldKind::*;
+use super::fields::{Field, Fields, field};
 
 const DAY: u64 = 24 * 60 * 60;
 
 /// The fields of `[sessions]`. By default all sessions are kept.
 pub const SESSION_FIELDS: &[Field] = &[
-    Field {
-        name: "keep_days",
-        kind: FieldKind::Whole,
-        doc: "Delete sessions that were last written more than so many days ago.",
-    },
-    Field {
-        name: "keep_bytes",
-        kind: FieldKind::Whole,
-        doc: "Delete the oldest sessions until the logs of all have at most so many bytes.",
-    },
+    field(
+        "keep_days",
+        Whole,
+        "Delete sessions that were last written more than so many days ago.",
+    ),
+    field(
+        "keep_bytes",
+        Whole,
+        "Delete the oldest sessions until the logs of all have at most so many bytes.",
+    ),
 ];
 
 /// Returns how long sessions are kept.

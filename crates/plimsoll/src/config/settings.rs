@@ -23,6 +23,30 @@ use plimsoll_wire::openai_chat::ToolStyle;
 
 use super::permission::Rule;
 
+/// The names of the token counters.
+pub const COUNTERS: [&str; 4] = ["o200k", "cl100k", "estimate", "chars4"];
+
+/// Returns the token counter of this name, or `None` if it is not one of [`COUNTERS`].
+#[must_use]
+pub fn token_counter(name: &str) -> Option<Arc<dyn TokenCounter>> {
+    Some(match name {
+        "o200k" => Arc::new(Memo::new(Bpe::o200k())),
+        "cl100k" => Arc::new(Memo::new(Bpe::cl100k())),
+        "estimate" => Arc::new(Estimate),
+        "chars4" => Arc::new(Chars4),
+        _ => return None,
+    })
+}
+
+/// Calls a method of the builder for each of these settings that has a value.
+macro_rules! with_given {
+    ($builder:ident, $($method:ident($setting:expr)),* $(,)?) => {
+        $(if let Some(value) = $setting {
+            $builder = $builder.$method(value);
+        })*
+    };
+}
+
 /// The settings of one agent. Settings that are not configured have their defaults.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentSettings {
@@ -279,12 +303,7 @@ impl AgentSettings {
     /// Returns the token counter.
     #[must_use]
     pub fn counter(&self) -> Arc<dyn TokenCounter> {
-        match self.counter {
-            "cl100k" => Arc::new(Memo::new(Bpe::cl100k())),
-            "estimate" => Arc::new(Estimate),
-            "chars4" => Arc::new(Chars4),
-            _ => Arc::new(Memo::new(Bpe::o200k())),
-        }
+        token_counter(self.counter).unwrap_or_else(|| Arc::new(Memo::new(Bpe::o200k())))
     }
 
     /// Applies all of these settings to a builder, except those created elsewhere: the model, the
@@ -296,45 +315,32 @@ impl AgentSettings {
             WindowSetting::Unknown => builder.window(Window::Unknown),
             WindowSetting::Tokens(tokens) => builder.window(Window::Known(tokens)),
         };
-        if let Some(text) = &self.dynamic_context {
-            builder = builder.dynamic_context(text);
-        }
+        with_given!(
+            builder,
+            dynamic_context(&self.dynamic_context),
+            max_parallel_tools(self.max_parallel_tools),
+            max_tokens(self.max_tokens),
+            temperature(self.temperature),
+            seed(self.seed),
+            gate_timeout(self.gate_timeout),
+            tool_execution(self.tool_execution),
+            thinking_level(self.thinking),
+        );
         if self.get_tool_response {
             builder = builder.get_tool_response();
         }
         for pin in &self.pins {
             builder = builder.pin(pin);
         }
-        if let Some(calls) = self.max_parallel_tools {
-            builder = builder.max_parallel_tools(calls);
-        }
-        if let Some(tokens) = self.max_tokens {
-            builder = builder.max_tokens(tokens);
-        }
-        if let Some(temperature) = self.temperature {
-            builder = builder.temperature(temperature);
-        }
-        if let Some(seed) = self.seed {
-            builder = builder.seed(seed);
-        }
-        if let Some(timeout) = self.gate_timeout {
-            builder = builder.gate_timeout(timeout);
-        }
         // The name distinguishes its runs from those of another agent in the same session.
         let name = self.name.as_ref().filter(|name| !name.is_empty());
         if let Some(id) = self.config_id.as_ref().or(name) {
             builder = builder.config_id(id);
         }
-        if let Some(execution) = self.tool_execution {
-            builder = builder.tool_execution(execution);
-        }
         for hook in &self.hooks {
             let mut hook = hook.clone();
             hook.timeout = hook.timeout.or(Some(self.hook_timeout));
             builder = builder.command_hook(hook);
-        }
-        if let Some(level) = self.thinking {
-            builder = builder.thinking_level(level);
         }
         builder
             .pass_env(self.pass_env.iter().cloned())
@@ -354,40 +360,27 @@ impl AgentSettings {
     }
 
     fn apply_context(&self, mut builder: AgentBuilder) -> AgentBuilder {
-        if let Some(context) = self.context_config() {
-            builder = builder.context_config(context);
-        }
+        with_given!(builder, context_config(self.context_config()));
         if !self.has_context || self.strategy.is_some() {
             builder = builder.context_strategy(self.context_strategy());
         }
         if let Some(trigger @ Threshold::Share(_)) = self.trigger {
             builder = builder.trigger(trigger);
         }
-        if let Some(target) = self.target {
-            builder = builder.target(target);
-        }
-        if let Some(tokens) = self.max_result {
-            builder = builder.max_result(tokens);
-        }
-        if let Some(messages) = self.max_history {
-            builder = builder.max_history_messages(messages);
-        }
-        if let Some(digest) = self.argument_digest() {
-            builder = builder.argument_digest(digest);
-        }
-        if let Some(economy) = self.economy {
-            builder = builder.economy(economy);
-        }
-        if let Some(timeout) = self.summary_timeout {
-            builder = builder.summary_timeout(timeout);
-        }
+        with_given!(
+            builder,
+            target(self.target),
+            max_result(self.max_result),
+            max_history_messages(self.max_history),
+            argument_digest(self.argument_digest()),
+            economy(self.economy),
+            summary_timeout(self.summary_timeout),
+            session_prune(self.prune),
+        );
         let summary = SummaryConfig {
             soft_mark: self.soft_mark.or(self.summary.soft_mark),
             ..self.summary
         };
-        if let Some(prune) = self.prune {
-            builder = builder.session_prune(prune);
-        }
         builder
             .keep_recent(self.keep_recent)
             .summary_config(summary)

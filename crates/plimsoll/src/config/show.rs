@@ -132,7 +132,10 @@ impl SettingValue {
             Self::Text(text) => text.as_str().into(),
             Self::Path(path) => path.display().to_string().into(),
             Self::Choice(name) => (*name).into(),
-            Self::Paths(paths) => json!(paths),
+            Self::Paths(paths) => paths
+                .iter()
+                .map(|path| path.display().to_string())
+                .collect(),
             Self::Texts(texts) => texts.clone().into(),
             Self::Counts(counts) => json!(counts),
             Self::None => "none".into(),

@@ -207,8 +207,7 @@ fn hash(bytes: &[u8]) -> String {
 }
 
 fn read(path: &Path, max: u64) -> io::Result<String> {
-    let mut text = String::new();
-    File::open(path)?.take(max + 1).read_to_string(&mut text)?;
+    let text = io::read_to_string(File::open(path)?.take(max + 1))?;
     match text.len() as u64 > max {
         true => Err(io::Error::other(format!("it is larger than {max} bytes"))),
         false => Ok(text),

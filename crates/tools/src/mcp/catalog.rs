@@ -9,7 +9,6 @@ use serde_json::{Map, Value};
 
 use super::connection::ToolListing;
 use super::schema::{self, ConvertedSchema, MCP_SCHEMA_MAX, SchemaRemainder};
-use super::server::Trust;
 
 /// Maximum number of tools of one server; further ones are ignored.
 pub const MCP_TOOLS: usize = 1_000;
@@ -47,7 +46,7 @@ pub(super) struct Remote {
 }
 
 impl Catalog {
-    pub(super) fn of(listed: ToolListing, about: Option<String>, trust: Trust) -> Self {
+    pub(super) fn of(listed: ToolListing, about: Option<String>, trusted: bool) -> Self {
         let mut notes = Vec::new();
         if listed.cut {
             notes.push(format!(
@@ -107,7 +106,7 @@ impl Catalog {
                     let _ = write!(description, "\n(Its input schema is too large to be shown.)");
                 }
             }
-            let hints = tool.annotations.filter(|_| trust == Trust::Hints);
+            let hints = tool.annotations.filter(|_| trusted);
             tools.push(Remote {
                 name,
                 description,

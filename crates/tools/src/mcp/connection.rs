@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex as Lock, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex as Lock};
 use std::time::Duration;
 
 use plimsoll_context::Bytes;
@@ -37,6 +37,7 @@ use super::error::{McpError, chain, short};
 use super::farewell::Farewells;
 use super::http::{self, ENDED, begun_badly, unsent};
 use super::listed;
+use super::lock;
 use super::server::{McpServer, Reach};
 
 /// Maximum size of the newest standard error output of a server, which is shown if it fails.
@@ -118,12 +119,12 @@ impl Connection {
 
     /// Checks whether this tool is known to require a task.
     pub(super) fn wants_task(&self, tool: &str) -> bool {
-        self.lock().contains(tool)
+        lock(&self.tasks).contains(tool)
     }
 
     /// Records that this tool was run as a task.
     pub(super) fn has_task(&self, tool: &str) {
-        self.lock().insert(tool.to_owned());
+        lock(&self.tasks).insert(tool.to_owned());
     }
 
     /// Returns `true` if the connection remains usable after a failed request. This is the case for
@@ -323,11 +324,6 @@ impl Connection {
             (None, ServiceError::TransportClosed) => "it ended".to_owned(),
             (None, error) => chain(error),
         }
-    }
-
-    /// Locks the set. No code that panics runs under the lock, so poisoning is ignored.
-    fn lock(&self) -> MutexGuard<'_, HashSet<String>> {
-        self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -6,7 +6,7 @@
 use std::collections::{HashMap, HashSet};
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use plimsoll_core::ToolContext;
@@ -17,6 +17,8 @@ use rmcp::model::{
 };
 use rmcp::transport::Transport;
 use tokio::time::Instant;
+
+use super::lock;
 
 /// Maximum number of unrequested items from a server within [`MCP_NOTICES_IN`]: requests,
 /// notifications, answers without a request, and lines that are not messages. A server that sends more
@@ -95,16 +97,16 @@ impl ServerActivity {
     }
 
     pub(super) fn misused(&self, misuse: Misuse) {
-        self.lock().misuse.get_or_insert(misuse);
+        lock(&self.inner).misuse.get_or_insert(misuse);
     }
 
     pub(super) fn misuse(&self) -> Option<Misuse> {
-        self.lock().misuse
+        lock(&self.inner).misuse
     }
 
     /// Starts to wait for an answer.
     pub(super) fn waits(&self, limit: Duration) -> Wait {
-        let inner = self.lock();
+        let inner = lock(&self.inner);
         Wait {
             since: Instant::now(),
             limit,
@@ -119,7 +121,7 @@ impl ServerActivity {
         if wait.since.elapsed() < (wait.limit / 2).min(MCP_SILENCE) {
             return;
         }
-        let mut inner = self.lock();
+        let mut inner = lock(&self.inner);
         let before = match inner.messages == wait.messages {
             true => wait.silences,
             false => 0,
@@ -129,13 +131,13 @@ impl ServerActivity {
 
     /// Returns the number of unanswered waits since the last message.
     pub(super) fn silences(&self) -> u32 {
-        self.lock().silences
+        lock(&self.inner).silences
     }
 
     /// Counts lines read. Returns `false` if there were too many. Lines that become a message are
     /// subtracted later.
     pub(super) fn reads(&self, lines: usize) -> bool {
-        let mut inner = self.lock();
+        let mut inner = lock(&self.inner);
         inner.renew();
         inner.lines = inner.lines.saturating_add(lines);
         inner.is_in_bounds()
@@ -143,32 +145,35 @@ impl ServerActivity {
 
     /// Removes a call that no longer waits.
     pub(super) fn forget(&self, token: &ProgressToken) {
-        self.lock().calls.remove(token);
+        lock(&self.inner).calls.remove(token);
     }
 
     fn listen(&self, token: ProgressToken, cx: ToolContext) {
-        self.lock().calls.insert(token, cx);
+        lock(&self.inner).calls.insert(token, cx);
     }
 
     fn tell(&self, progress: &ProgressNotificationParam) {
-        let cx = self.lock().calls.get(&progress.progress_token).cloned();
+        let cx = lock(&self.inner)
+            .calls
+            .get(&progress.progress_token)
+            .cloned();
         if let Some(cx) = cx {
             cx.update(progress_text(progress));
         }
     }
 
     fn asks(&self, id: &RequestId) {
-        self.lock().asked.insert(id.to_string());
+        lock(&self.inner).asked.insert(id.to_string());
     }
 
     /// Removes a request that no longer waits for an answer, or was never sent.
     pub(super) fn gives_up(&self, id: &RequestId) {
-        self.lock().asked.remove(&id.to_string());
+        lock(&self.inner).asked.remove(&id.to_string());
     }
 
     /// Counts a message. Returns `false` if there were too many.
     fn hears(&self, message: &mut ServerJsonRpcMessage) -> bool {
-        let mut inner = self.lock();
+        let mut inner = lock(&self.inner);
         inner.messages = inner.messages.wrapping_add(1);
         inner.silences = 0;
         inner.renew();
@@ -193,11 +198,6 @@ impl ServerActivity {
             inner.count = inner.count.saturating_add(1);
         }
         inner.is_in_bounds()
-    }
-
-    /// Locks the state. No code that panics runs under the lock, so poisoning is ignored.
-    fn lock(&self) -> MutexGuard<'_, ActivityState> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

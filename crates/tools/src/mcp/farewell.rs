@@ -3,12 +3,14 @@
 //! They are sent in the background, within a time limit, and their answers are ignored.
 
 use std::future::Future;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
+
+use super::lock;
 
 /// Time for the notification about a cancelled call. The server may still have to report the id of its
 /// task.
@@ -25,7 +27,7 @@ impl Farewells {
         let Ok(runtime) = Handle::try_current() else {
             return;
         };
-        let mut saying = self.lock();
+        let mut saying = lock(&self.0);
         while saying.try_join_next().is_some() {}
         let what = async move {
             let _ = timeout(MCP_FAREWELL, what).await;
@@ -35,19 +37,14 @@ impl Farewells {
 
     /// Waits until all notifications are sent.
     pub(super) async fn are_said(&self) {
-        let mut saying = std::mem::take(&mut *self.lock());
+        let mut saying = std::mem::take(&mut *lock(&self.0));
         while saying.join_next().await.is_some() {}
-    }
-
-    /// Locks the set. No code that panics runs under the lock, so poisoning is ignored.
-    fn lock(&self) -> MutexGuard<'_, JoinSet<()>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for Farewells {
     fn drop(&mut self) {
         // Notifications in progress may finish.
-        self.lock().detach_all();
+        lock(&self.0).detach_all();
     }
 }

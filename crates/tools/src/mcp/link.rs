@@ -3,7 +3,7 @@
 //!
 //! Only idempotent calls are repeated.
 
-use std::sync::{Arc, Mutex as Lock, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex as Lock};
 use std::time::Duration;
 
 use plimsoll_context::nearest;
@@ -15,6 +15,7 @@ use tokio::time::Instant;
 use super::catalog::{Catalog, Remote};
 use super::connection::{Connection, Failure};
 use super::error::McpError;
+use super::lock;
 use super::output;
 use super::server::McpServer;
 
@@ -59,7 +60,7 @@ impl Link {
 
     /// Returns the tools as last read.
     pub(super) fn catalog(&self) -> Arc<Catalog> {
-        Arc::clone(&self.lock())
+        Arc::clone(&lock(&self.catalog))
     }
 
     /// Returns the tools. They are read if they were not read before, or if the server has reported a
@@ -206,8 +207,8 @@ impl Link {
         match connection.list(self.server.timeout).await {
             Ok(listed) => {
                 let about = connection.instructions();
-                let catalog = Arc::new(Catalog::of(listed, about, self.server.trust));
-                *self.lock() = Arc::clone(&catalog);
+                let catalog = Arc::new(Catalog::of(listed, about, self.server.trusted));
+                *lock(&self.catalog) = Arc::clone(&catalog);
                 Ok(catalog)
             }
             Err(failure) => {
@@ -275,11 +276,6 @@ impl Link {
             "the MCP server `{}` gave no answer: {why}{effect}",
             self.server.name
         ))
-    }
-
-    /// Locks the catalog. No code that panics runs under the lock, so poisoning is ignored.
-    fn lock(&self) -> MutexGuard<'_, Arc<Catalog>> {
-        self.catalog.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

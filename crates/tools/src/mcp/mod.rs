@@ -22,6 +22,8 @@
 //! # }
 //! ```
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 mod bounded;
 mod call;
 mod catalog;
@@ -61,3 +63,8 @@ pub use schema::MCP_SCHEMA_MAX;
 pub use server::{MCP_TIMEOUT, McpServer};
 pub use servers::{McpServers, McpState, McpStatus};
 pub use task::{MCP_TASK_FAILURES, MCP_TASK_POLL, MCP_TASK_POLL_MAX, MCP_TASK_POLL_MIN};
+
+/// Locks a mutex. No code that panics runs under the locks of this module, so poisoning is ignored.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

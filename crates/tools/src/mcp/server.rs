@@ -18,9 +18,9 @@ pub struct McpServer {
     pub(super) name: String,
     pub(super) reach: Reach,
     pub(super) timeout: Duration,
-    pub(super) trust: Trust,
-    pub(super) need: Need,
-    pub(super) offer: Offer,
+    pub(super) trusted: bool,
+    pub(super) required: bool,
+    pub(super) lazy: bool,
     /// The server's address, in the spellings that errors repeat. Some addresses contain a key in the
     /// path.
     addresses: Vec<String>,
@@ -36,27 +36,6 @@ pub(super) enum Reach {
         headers: Vec<(String, String)>,
         bearer: Option<Secret>,
     },
-}
-
-/// Whether a server's hints about its tools count.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Trust {
-    Hints,
-    Nothing,
-}
-
-/// Whether a run can do without the server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Need {
-    Required,
-    Welcome,
-}
-
-/// How the server's tools are offered to the model.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Offer {
-    Whole,
-    Lazy,
 }
 
 impl McpServer {
@@ -83,6 +62,11 @@ impl McpServer {
     }
 
     /// Adds a header to each request, if the server has an address. Its value is never shown.
+    ///
+    /// ```
+    /// use plimsoll_tools::mcp::McpServer;
+    /// let server = McpServer::url("charts", "https://charts.example/mcp").header("X-Team", "harbour");
+    /// ```
     #[must_use]
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         let value = value.into();
@@ -95,6 +79,11 @@ impl McpServer {
 
     /// Sets the token for the `Authorization: Bearer` header, if the server has an address. It is never
     /// shown.
+    ///
+    /// ```
+    /// use plimsoll_tools::mcp::McpServer;
+    /// let server = McpServer::url("charts", "https://charts.example/mcp").bearer("t0k3n");
+    /// ```
     #[must_use]
     pub fn bearer(mut self, token: impl Into<String>) -> Self {
         let token = Secret::new(&token.into());
@@ -107,6 +96,11 @@ impl McpServer {
 
     /// Adds a secret that is removed from the server's errors, for example the value of an environment
     /// variable of its command.
+    ///
+    /// ```
+    /// use plimsoll_tools::mcp::McpServer;
+    /// let server = McpServer::url("charts", "https://charts.example/mcp").secret("t0k3n");
+    /// ```
     #[must_use]
     pub fn secret(mut self, value: impl Into<String>) -> Self {
         self.secrets.push(Secret::new(&value.into()));
@@ -114,6 +108,11 @@ impl McpServer {
     }
 
     /// Sets the timeout. Default: [`MCP_TIMEOUT`].
+    ///
+    /// ```
+    /// use plimsoll_tools::mcp::McpServer;
+    /// let server = McpServer::url("charts", "https://charts.example/mcp").timeout(std::time::Duration::from_secs(20));
+    /// ```
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
@@ -122,25 +121,40 @@ impl McpServer {
 
     /// Trusts the server's hints about its tools: read-only tools run without approval, and are called
     /// again after a crash. Default: hints are ignored, and each call needs approval.
+    ///
+    /// ```
+    /// use plimsoll_tools::mcp::McpServer;
+    /// let server = McpServer::url("charts", "https://charts.example/mcp").trusted();
+    /// ```
     #[must_use]
     pub fn trusted(mut self) -> Self {
-        self.trust = Trust::Hints;
+        self.trusted = true;
         self
     }
 
     /// Makes the server mandatory for a run. Default: a warning, and the run continues without its
     /// tools.
+    ///
+    /// ```
+    /// use plimsoll_tools::mcp::McpServer;
+    /// let server = McpServer::url("charts", "https://charts.example/mcp").required();
+    /// ```
     #[must_use]
     pub fn required(mut self) -> Self {
-        self.need = Need::Required;
+        self.required = true;
         self
     }
 
     /// Offers three tools that list, describe and call the server's tools. Default: each tool is
     /// offered with its whole schema.
+    ///
+    /// ```
+    /// use plimsoll_tools::mcp::McpServer;
+    /// let server = McpServer::url("charts", "https://charts.example/mcp").lazy();
+    /// ```
     #[must_use]
     pub fn lazy(mut self) -> Self {
-        self.offer = Offer::Lazy;
+        self.lazy = true;
         self
     }
 
@@ -182,9 +196,9 @@ impl McpServer {
             name,
             reach,
             timeout: MCP_TIMEOUT,
-            trust: Trust::Nothing,
-            need: Need::Welcome,
-            offer: Offer::Whole,
+            trusted: false,
+            required: false,
+            lazy: false,
             addresses: Vec::new(),
             secrets: Vec::new(),
         }
@@ -222,9 +236,9 @@ impl fmt::Debug for McpServer {
         f.debug_struct("McpServer")
             .field("name", &self.name)
             .field("timeout", &self.timeout)
-            .field("trust", &self.trust)
-            .field("need", &self.need)
-            .field("offer", &self.offer)
+            .field("trusted", &self.trusted)
+            .field("required", &self.required)
+            .field("lazy", &self.lazy)
             .finish_non_exhaustive()
     }
 }

@@ -2,7 +2,7 @@
 //! tools may run.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use plimsoll_core::Tool;
 use tokio::task::JoinSet;
@@ -11,8 +11,9 @@ use super::catalog::{Catalog, MCP_TOOLS_SENT};
 use super::error::McpError;
 use super::lazy;
 use super::link::Link;
+use super::lock;
 use super::names;
-use super::server::{McpServer, Need, Offer};
+use super::server::McpServer;
 use super::tool::McpTool;
 
 /// A set of servers, including those that are currently unavailable. When the last of their tools is
@@ -97,31 +98,22 @@ impl McpServers {
         let names = others.iter().map(|tool| tool.spec().name.clone());
         let mut taken: HashSet<String> = names.collect();
         let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
-        for (link, seen) in self.links.iter().zip(self.lock().iter_mut()) {
+        for (link, seen) in self.links.iter().zip(lock(&self.seen).iter_mut()) {
             let is_missed = seen.absent.is_some() && seen.offered.is_none();
             if is_missed || !wants(&link.server.name) {
                 continue;
             }
             let catalog = link.catalog();
             let server = &link.server.name;
-            match link.server.offer {
-                Offer::Lazy => {
-                    let three = lazy::tools(link, |tool| names::name(server, tool, &mut taken));
-                    tools.extend(
-                        three
-                            .into_iter()
-                            .map(|tool| Arc::new(tool) as Arc<dyn Tool>),
-                    );
+            if link.server.lazy {
+                for tool in lazy::tools(link, |tool| names::name(server, tool, &mut taken)) {
+                    tools.push(Arc::new(tool));
                 }
-                Offer::Whole => {
-                    for remote in catalog.tools.iter().take(MCP_TOOLS_SENT) {
-                        let name = names::name(server, &remote.name, &mut taken);
-                        tools.push(Arc::new(McpTool::new(
-                            name,
-                            remote.clone(),
-                            Arc::clone(link),
-                        )));
-                    }
+            } else {
+                for remote in catalog.tools.iter().take(MCP_TOOLS_SENT) {
+                    let name = names::name(server, &remote.name, &mut taken);
+                    let tool = McpTool::new(name, remote.clone(), Arc::clone(link));
+                    tools.push(Arc::new(tool));
                 }
             }
             seen.offered = Some(catalog);
@@ -139,7 +131,7 @@ impl McpServers {
             reading.spawn(async move { link.reread().await });
         }
         reading.join_all().await;
-        let seen = self.lock();
+        let seen = lock(&self.seen);
         let mut pairs = self.links.iter().zip(seen.iter());
         pairs.any(|(link, seen)| {
             let offered = seen.offered.as_ref();
@@ -150,7 +142,7 @@ impl McpServers {
     /// Returns the status of each server, in order.
     #[must_use]
     pub fn status(&self) -> Vec<McpStatus> {
-        let seen = self.lock();
+        let seen = lock(&self.seen);
         let pairs = self.links.iter().zip(seen.iter());
         pairs
             .map(|(link, seen)| status(link, seen.absent.clone()))
@@ -183,20 +175,15 @@ impl McpServers {
                 continue;
             };
             // For a required server, the error is returned instead.
-            match (link.server.need, &absent) {
-                (Need::Required, Some(error)) => missed = missed.or_else(|| Some(error.clone())),
+            match (link.server.required, &absent) {
+                (true, Some(error)) => missed = missed.or_else(|| Some(error.clone())),
                 _ => told(&status(link, absent.clone())),
             }
-            if let Some(seen) = self.lock().get_mut(at) {
+            if let Some(seen) = lock(&self.seen).get_mut(at) {
                 seen.absent = absent;
             }
         }
         missed
-    }
-
-    /// Locks the list. No code that panics runs under the lock, so poisoning is ignored.
-    fn lock(&self) -> MutexGuard<'_, Vec<KnownServer>> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -204,10 +191,10 @@ fn status(link: &Link, absent: Option<McpError>) -> McpStatus {
     let catalog = link.catalog();
     let mut notes = catalog.notes.clone();
     let count = catalog.tools.len();
-    let state = match (absent, link.server.offer) {
+    let state = match (absent, link.server.lazy) {
         (Some(error), _) => McpState::Absent(error),
-        (None, Offer::Lazy) => McpState::Lazy(count),
-        (None, Offer::Whole) => {
+        (None, true) => McpState::Lazy(count),
+        (None, false) => {
             if count > MCP_TOOLS_SENT {
                 notes.push(format!(
                     "only {MCP_TOOLS_SENT} of its {count} tools are offered; set `lazy = true` to have all"
@@ -226,12 +213,10 @@ fn status(link: &Link, absent: Option<McpError>) -> McpStatus {
 /// Checks whether the model would be offered the same tools.
 fn is_same(link: &Link, offered: &Catalog) -> bool {
     let now = link.catalog();
-    match link.server.offer {
-        Offer::Whole => now.tools == offered.tools,
-        // The approval of calls depends on all tools; the rest is read on request.
-        Offer::Lazy => {
-            let asks = |catalog: &Catalog| catalog.tools.iter().any(|tool| tool.asks);
-            now.about == offered.about && asks(&now) == asks(offered)
-        }
+    if !link.server.lazy {
+        return now.tools == offered.tools;
     }
+    // The approval of calls depends on all tools; the rest is read on request.
+    let asks = |catalog: &Catalog| catalog.tools.iter().any(|tool| tool.asks);
+    now.about == offered.about && asks(&now) == asks(offered)
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::super::kind::quoted;
+use super::super::kind::{bare, quoted};
 use super::{ImportedSetting, System};
 
 /// The position of a line, in the order of the text.
@@ -290,14 +290,5 @@ impl Out {
             }
             None => self.line(&format!("{path} = {value}"), None),
         }
-    }
-}
-
-/// Returns a TOML key, quoted if necessary.
-fn bare(name: &str) -> String {
-    let is_bare = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
-    match !name.is_empty() && name.chars().all(is_bare) {
-        true => name.to_owned(),
-        false => quoted(name),
     }
 }

@@ -6,10 +6,9 @@ mod context;
 mod limits;
 mod model;
 
-use super::key::SettingKey;
+use serde::de::DeserializeOwned;
 
-/// The agent's own table.
-pub(crate) const AGENT: &str = "";
+use super::key::SettingKey;
 
 /// The keys by topic, in the order in which `--help` and the documentation list them.
 pub const GROUPS: [(&str, &[SettingKey]); 4] = [
@@ -22,6 +21,13 @@ pub const GROUPS: [(&str, &[SettingKey]); 4] = [
 /// Every key.
 pub fn all() -> impl Iterator<Item = &'static SettingKey> {
     GROUPS.into_iter().flat_map(|(_, rows)| rows)
+}
+
+/// Sets a field to the value whose name this is in a log too.
+fn choose<T: DeserializeOwned>(field: &mut T, name: &str) {
+    if let Ok(value) = serde_json::from_value(name.into()) {
+        *field = value;
+    }
 }
 
 /// Returns the key with this full name, or `None` if there is no such setting.

@@ -1,4 +1,4 @@
-//! Layer 4 of Plimsoll: the cost of recorded sessions under another context policy.
+//! The cost of recorded sessions under another context policy. Measurements use it, not the product.
 //!
 //! A [`Recording`] is replayed with a [`Way`] of compacting the context, request by request. The
 //! resulting [`Bill`] contains the charges of a provider with a prompt cache. Plimsoll's own

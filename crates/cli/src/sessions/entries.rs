@@ -1,0 +1,21 @@
+//! [`each_entry`]: reads a log page by page.
+
+use plimsoll::SessionId;
+use plimsoll::store::{ExportedEntry, SessionReader, StoreError};
+
+/// Calls `each` for the entries after `after`, in order, until one call fails.
+pub(crate) async fn each_entry<E: From<StoreError>>(
+    store: &impl SessionReader,
+    session: &SessionId,
+    mut after: u64,
+    mut each: impl FnMut(&ExportedEntry) -> Result<(), E>,
+) -> Result<(), E> {
+    loop {
+        let page = store.page(session, after).await?;
+        let Some(last) = page.last() else {
+            return Ok(());
+        };
+        after = last.n;
+        page.iter().try_for_each(&mut each)?;
+    }
+}

@@ -1,0 +1,122 @@
+//! One-line texts of messages and plans, as a host prints them.
+
+use std::fmt;
+
+use crate::economy::{PRINTED, Price};
+use crate::message::Message;
+use crate::plan::{Edit, Plan};
+use crate::price::Money;
+use crate::reply::StopReason;
+
+impl Message {
+    /// Returns the name of the message's kind: `system`, `user`, `assistant`, `tool`, `notice` or
+    /// `summary`.
+    #[must_use]
+    pub fn role(&self) -> &'static str {
+        match self {
+            Self::System { .. } => "system",
+            Self::User { .. } => "user",
+            Self::Assistant { .. } => "assistant",
+            Self::ToolResult(_) => "tool",
+            Self::Notice { .. } => "notice",
+            Self::Summary { .. } => "summary",
+        }
+    }
+}
+
+impl fmt::Display for Message {
+    /// Formats the role, the text and the names of the called tools, such as "assistant: I look it
+    /// up. \[read, ls\]".
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.role(), self.text())?;
+        let calls: Vec<&str> = self.calls().map(|call| call.name.as_str()).collect();
+        match calls.is_empty() {
+            true => Ok(()),
+            false => write!(f, " [{}]", calls.join(", ")),
+        }
+    }
+}
+
+impl Plan {
+    /// Describes the plan in one line, with the number of messages that it removed from a view if
+    /// that is known: "compacted (drop): 12 messages, 3400 tokens freed, about $0.01 saved".
+    #[must_use]
+    pub fn describe(&self, removed: Option<usize>) -> String {
+        let is_removal = |edit: &Edit| !matches!(edit, Edit::Shrink { .. });
+        let (what, messages) = match self.edits.iter().any(is_removal) {
+            true => ("compacted", removed),
+            false => ("shortened", Some(self.edits.len())),
+        };
+        let messages = messages.map_or_else(String::new, |count| {
+            format!(": {count} {}", plural(count == 1, "message"))
+        });
+        let saved = self.price.as_ref().and_then(Price::net).and_then(|net| {
+            let money = Money(u64::try_from(net.unsigned_abs()).unwrap_or(u64::MAX));
+            let word = if net >= 0 { "saved" } else { "spent" };
+            (money >= PRINTED).then(|| format!(", about {money} {word}"))
+        });
+        format!(
+            "{what} ({}){messages}, {} {} freed{}",
+            self.stages.join(", "),
+            self.frees,
+            plural(self.frees.0 == 1, "token"),
+            saved.unwrap_or_default()
+        )
+    }
+}
+
+fn plural(is_one: bool, noun: &str) -> String {
+    format!("{noun}{}", if is_one { "" } else { "s" })
+}
+
+impl fmt::Display for Plan {
+    /// Formats the effect, such as "compacted (drop), 3400 tokens freed".
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.describe(None))
+    }
+}
+
+impl fmt::Display for StopReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Stop => "the answer is complete",
+            Self::ToolCalls => "the model calls tools",
+            Self::Length => "the answer reached the output limit",
+            Self::Window => "the answer reached the end of the window",
+            Self::ContentFilter => "the provider withheld the rest of the answer",
+            Self::Paused => "the answer is paused",
+            Self::Other => "the model stopped for another reason",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Trigger;
+    use crate::plan_context::Recall;
+    use crate::tokens::Tokens;
+
+    #[test]
+    fn messages_and_plans_are_one_line() {
+        assert_eq!(
+            Message::user("Which ships?").to_string(),
+            "user: Which ships?"
+        );
+        let plan = Plan {
+            why: Trigger::Asked,
+            stages: vec!["prune".to_owned()],
+            edits: Vec::new(),
+            before: Tokens(9),
+            frees: Tokens(1),
+            rewrites_from: None,
+            recall: Recall::default(),
+            price: None,
+        };
+        assert_eq!(
+            plan.to_string(),
+            "shortened (prune): 0 messages, 1 token freed"
+        );
+        assert_eq!(StopReason::Paused.to_string(), "the answer is paused");
+    }
+}
