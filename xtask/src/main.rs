@@ -49,7 +49,7 @@ enum Chore {
     Ci,
     /// All tests, and the examples in the docs
     Test,
-    /// The rules of the house: file heads, sizes, words, walls, floors, links
+    /// The rules of the house: file heads, sizes, layers, links; and warnings of puzzling prose
     Tidy,
     /// The public API beside its checked-in listing, crates/plimsoll/api.txt; PLIMSOLL_BLESS=1 renews it
     Api,
