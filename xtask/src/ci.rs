@@ -42,6 +42,10 @@ pub(crate) fn run(root: &Path) -> Result<(), Error> {
             act: Box::new(|| deny::run(root)),
         },
         Step {
+            name: "unused",
+            act: Box::new(|| deny::unused(root)),
+        },
+        Step {
             name: "packages",
             act: Box::new(|| packages(root).map(quiet)),
         },
