@@ -110,6 +110,8 @@ fn packages(root: &Path) -> Result<(), Error> {
             "plimsoll-examples",
             "--exclude",
             "plimsoll-chaos",
+            "--exclude",
+            "plimsoll-research",
         ])
         .args(["--no-verify", "--allow-dirty"])
         .run()
