@@ -1,13 +1,5 @@
 //! Random scripts played to the machine: the invariants of `stage/audit.rs` hold for all behaviour
 //! of models, tools, users and crashes. Single cases are in `runs.rs` and `ladder.rs`.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stdout,
-    clippy::indexing_slicing,
-    clippy::string_slice
-)]
 
 mod stage;
 
@@ -71,7 +63,6 @@ impl Random {
 }
 
 /// The wall is around the product; a test may ask its environment.
-#[allow(clippy::disallowed_methods)]
 fn how_many() -> u64 {
     ["PLIMSOLL_HISTORIES", "PROPTEST_CASES"]
         .iter()

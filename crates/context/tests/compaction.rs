@@ -1,13 +1,6 @@
 //! The effects of `ContextConfig`'s stages on a view: the turns that stay, the runs that are
 //! summarized, and the messages that are evicted. Parsing of the configuration is tested next to
 //! its code.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::string_slice
-)]
 
 // Its `show` would name summaries by what they replace.
 #[allow(dead_code)]

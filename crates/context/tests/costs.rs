@@ -1,13 +1,5 @@
 //! The costs of the policies: the provider's prompt cache, and counting. Only checks growth,
 //! without a clock; times are benchmarks.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stdout,
-    clippy::indexing_slicing,
-    clippy::string_slice
-)]
 
 #[allow(dead_code)]
 mod notation;

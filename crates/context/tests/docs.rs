@@ -1,12 +1,5 @@
 //! The strips in `docs/context.md`: each shows the effect of its stage. Further tests of the stages
 //! are the tables in `stages.rs`.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::string_slice
-)]
 
 #[allow(dead_code)]
 mod notation;

@@ -1,10 +1,4 @@
 //! The contents of an extract: sections, rules, updates, forgery, repetition and bounds.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing
-)]
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

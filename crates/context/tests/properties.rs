@@ -1,13 +1,5 @@
 //! Invariants for every history, policy and budget, checked on each request that would be sent. The
 //! effects of a single stage are tables in `stages.rs`.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stdout,
-    clippy::indexing_slicing,
-    clippy::string_slice
-)]
 
 mod histories;
 

@@ -1,12 +1,5 @@
 //! The effect of each stage and preset policy on a view: one row per case, in the notation of
 //! `notation`. The invariants over random histories are in `properties.rs`.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::string_slice
-)]
 
 mod notation;
 

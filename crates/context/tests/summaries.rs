@@ -1,14 +1,7 @@
 //! The requests and insertions of the stages `summarize` and `extract`, on views in one line of
 //! text. The text of an extract is tested in `extract.rs`, and the call of the model with the
 //! machine.
-#![allow(
-    dead_code,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::string_slice
-)]
+#![allow(dead_code)]
 
 mod notation;
 

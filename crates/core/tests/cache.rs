@@ -1,6 +1,5 @@
 //! The prompt cache: the retention that requests ask for, the reported usage, and the warning of a
 //! run if the cache serves less than expected.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -1,6 +1,5 @@
 //! When a session's log is read and when a checkpoint is stored: a long session is opened without reading
 //! all of it, and a checkpoint that cannot be stored never fails a run.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};

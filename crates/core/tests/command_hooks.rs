@@ -1,7 +1,6 @@
 //! Hooks that are programs: their input, their valid answers, and errors. A broken hook does not
 //! affect anything else.
 #![cfg(unix)]
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};

@@ -1,6 +1,5 @@
 //! Compaction through the driver: hooks, summaries by another model, pins and the archive. The
 //! state machine and the archive's tools have their own tests.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,5 +1,4 @@
 //! A panic in a host's stage or token counter does not end the run.
-#![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};

@@ -1,5 +1,4 @@
 //! The driver: the provider's requests, the caller's results and the contents of the log.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};

@@ -1,6 +1,5 @@
 //! Edge cases of a run: late messages, empty replies, failures, and settings for a single run.
 //! Ordinary runs have their own tests.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::sync::{Arc, Mutex, OnceLock};
 

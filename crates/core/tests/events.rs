@@ -1,5 +1,4 @@
 //! Events of several sessions of one agent: each names its session and its run.
-#![allow(clippy::unwrap_used)]
 
 use std::sync::{Arc, Mutex};
 

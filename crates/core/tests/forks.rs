@@ -1,5 +1,4 @@
 //! Forks through an agent: the requests of each branch, recall in a branch, and refused forks.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::sync::{Arc, Mutex};
 

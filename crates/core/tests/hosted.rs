@@ -1,6 +1,5 @@
 //! Tools that the provider runs itself: valid and invalid agent configurations, and the permission
 //! rules for these tools.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::sync::{Arc, Mutex};
 

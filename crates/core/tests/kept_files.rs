@@ -1,5 +1,4 @@
 //! Files are backed up before tools change them, for the session that made the call.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::sync::{Arc, Mutex};
 

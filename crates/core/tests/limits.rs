@@ -1,6 +1,5 @@
 //! Limits of a run: the time limit interrupts any pending work, a cost limit requires known prices,
 //! and all faults of the settings are reported together.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

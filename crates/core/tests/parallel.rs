@@ -1,6 +1,5 @@
 //! Parallel evaluation: the requests of each branch, the answer that becomes the session's, the
 //! contents of the logs, and the cost.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};

@@ -1,6 +1,5 @@
 //! `transform_context` and `convert_to_llm`: requests contain their result, as far as the provider
 //! accepts it. The view does not change.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::sync::{Arc, Mutex};
 

@@ -1,5 +1,4 @@
 //! The stream of a run: its own events only, its end, its output, and readers that are slow or leave.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::sync::Arc;
 

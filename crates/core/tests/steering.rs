@@ -1,6 +1,5 @@
 //! Steers, follow-ups and interrupts: each message ends in exactly one way, and after any stop a
 //! strict server accepts the next request.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};

@@ -1,6 +1,5 @@
 //! Agents as tools of other agents: the result that the caller's model reads, the reservations, and
 //! the contents of the logs.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;

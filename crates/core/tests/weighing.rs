@@ -1,6 +1,5 @@
 //! Token counts by the provider: a count is used and logged. A missing or late count only causes a
 //! note.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::sync::{Arc, Mutex};
 

@@ -1,6 +1,5 @@
 //! Windows learned from a provider, for this session and others, and the handling of silently
 //! truncated requests.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::sync::{Arc, Mutex};
 

@@ -1,6 +1,5 @@
 //! Properties of every view on Anthropic Messages: each model accepts it, older requests are
 //! prefixes of newer ones, and everything that the protocol can represent is read back.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::sync::Arc;
 

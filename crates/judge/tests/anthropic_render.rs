@@ -1,5 +1,4 @@
 //! The exact requests on Anthropic Messages, and the reports about omitted parts.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::sync::Arc;
 

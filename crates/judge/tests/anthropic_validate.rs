@@ -1,6 +1,5 @@
 //! The validator of Anthropic Messages: a failing and a passing request for each rule, with the
 //! API's messages. No JSON makes it panic.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use plimsoll_context::{Bytes, Tokens};
 use plimsoll_judge::MAX_FAULTS;

@@ -1,6 +1,5 @@
 //! Bedrock's validator: a failing and a passing request for each rule, with the API's messages. No
 //! JSON makes it panic.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use plimsoll_judge::MAX_FAULTS;
 use plimsoll_judge::bedrock::{refusal, validate};

@@ -1,6 +1,5 @@
 //! Each named dialect of Chat Completions, and each family of templates, by its peculiarities: one
 //! history as each server gets it. Single settings are in `render.rs`.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::string_slice)]
 
 use plimsoll_context::{
     CachePlan, CallId, Image, Message, Part, Source, Thinking, Tokens, ToolCall, ToolResult,

@@ -1,7 +1,6 @@
 //! The exceptions that each protocol cannot represent, as listed in the crate's documentation: one
 //! row per exception, with the input, the result, and the report. Everything else is read back; the
 //! property tests of each protocol check that.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use plimsoll_context::{
     CallId, File, Image, Message, Opaque, Part, Source, Thinking, ToolCall, ToolResult, ToolSpec,

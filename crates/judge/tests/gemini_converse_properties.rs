@@ -1,6 +1,5 @@
 //! Properties of every view on Gemini and Converse: the server of each model accepts it, older
 //! requests are prefixes of newer ones, and signed parts of a reply are returned unchanged.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::sync::Arc;
 

@@ -1,6 +1,5 @@
 //! The validator of OpenAI Responses: a failing and a passing request for each rule, with the real
 //! API's messages. No JSON makes it panic.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use plimsoll_judge::MAX_FAULTS;
 use plimsoll_judge::openai_responses::{refusal, tied, untied, validate};

@@ -1,6 +1,5 @@
 //! Properties of every view: the server of each dialect accepts it, older requests are prefixes of
 //! newer ones, and everything that the protocol can represent is read back.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 mod every_dialect;
 mod unique_ids;

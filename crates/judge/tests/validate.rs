@@ -1,5 +1,4 @@
 //! The validator: a failing and a passing request for each rule. No JSON makes it panic.
-#![allow(clippy::unwrap_used)]
 
 use plimsoll_judge::MAX_FAULTS;
 use plimsoll_judge::canonical::{Reasoning, Target, mend};

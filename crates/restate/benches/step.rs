@@ -1,6 +1,6 @@
 //! What a step of a durable run costs beside a step of Restate in which nothing is done. Rows for the table of
 //! `cargo xtask bench`; none if PostgreSQL is not installed or no server of Restate is named.
-#![allow(missing_docs, clippy::unwrap_used, clippy::print_stderr)]
+#![allow(missing_docs)]
 
 #[path = "../../context/benches/figure/mod.rs"]
 mod figure;

@@ -1,12 +1,11 @@
 //! What sessions cost in the file and in PostgreSQL on the same disk, a commit waiting for the disk in both,
 //! and what of it checksums take. Rows for the table of `cargo xtask bench`; those of PostgreSQL are missing if
 //! it is not installed.
-#![allow(clippy::expect_used)]
 
 #[path = "../../context/benches/figure/mod.rs"]
 mod figure;
 #[path = "../tests/script/server.rs"]
-#[allow(dead_code, clippy::unwrap_used, clippy::print_stderr)]
+#[allow(dead_code)]
 mod server;
 
 use std::sync::Arc;

@@ -1,12 +1,11 @@
 //! What a search costs in a session of a million archived items, in the file and in memory. Rows for
 //! the table of `cargo xtask bench`.
-#![allow(clippy::expect_used)]
 
 #[path = "../../context/benches/figure/mod.rs"]
 mod figure;
 #[cfg(all(unix, feature = "postgres"))]
 #[path = "../tests/script/server.rs"]
-#[allow(dead_code, clippy::unwrap_used, clippy::print_stderr)]
+#[allow(dead_code)]
 mod server;
 
 use std::sync::Arc;

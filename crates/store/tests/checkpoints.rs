@@ -1,6 +1,5 @@
 //! The contract of checkpoints, for every store: a session is the same with and without one, and one that
 //! does not belong to the log is not used.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 mod script;
 

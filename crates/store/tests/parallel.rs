@@ -1,5 +1,4 @@
 //! Parallel evaluation and sub-agents over SQLite: the stored data matches the data in memory.
-#![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::sync::Arc;
 

@@ -1,7 +1,6 @@
 //! Sessions in PostgreSQL: its particularities. The contract of every store is tested in `forks`
 //! and `removal`. Skipped with a note if no server is installed.
 #![cfg(all(unix, feature = "postgres"))]
-#![allow(clippy::unwrap_used, clippy::print_stderr, clippy::indexing_slicing)]
 
 mod script;
 

@@ -1,6 +1,5 @@
 //! Replies of Anthropic Messages, whole and streamed: accepted and rejected ones, and the detection
 //! of cuts.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use plimsoll_context::{
     CallId, Delta, Opaque, Part, Reply, StopReason, Thinking, Tokens, ToolCall, Usage,

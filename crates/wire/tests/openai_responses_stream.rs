@@ -1,10 +1,4 @@
 //! Replies of OpenAI Responses, whole and streamed.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::string_slice
-)]
 
 use plimsoll_context::{
     CallId, Delta, Opaque, Part, Reply, StopReason, Thinking, Tokens, ToolCall, Usage,

@@ -1,5 +1,4 @@
 //! Chats as users have them, read and written back.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use plimsoll_context::{CallId, Image, Message, Part, Source, Thinking, ToolCall};
 use plimsoll_wire::Slot;

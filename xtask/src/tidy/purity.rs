@@ -72,9 +72,10 @@ pub(crate) fn check(tree: &Tree) -> Vec<Fault> {
         .collect();
     let mut faults = Vec::new();
     for (file, text) in tree.rust() {
-        let folder = file.crate_folder();
-        let is_pure = PURE.iter().any(|(name, _)| folder == Some(name));
-        if !is_pure || !file.path.contains("/src/") || file.is_test() {
+        if !file.crate_folder().is_some_and(is_pure)
+            || !file.path.contains("/src/")
+            || file.is_test()
+        {
             continue;
         }
         let code = without_comments(product(text));
@@ -88,6 +89,11 @@ pub(crate) fn check(tree: &Tree) -> Vec<Fault> {
     }
     faults.extend(uneven_settings(tree));
     faults
+}
+
+/// Checks whether the crate in this folder is pure.
+pub(crate) fn is_pure(folder: &str) -> bool {
+    PURE.iter().any(|(name, _)| *name == folder)
 }
 
 /// Empties the lines of comments, so that the other lines keep their numbers.

@@ -2,13 +2,6 @@
 //! Workers are killed, questions are answered from elsewhere, and a log that does not match the
 //! journal is refused. Skipped with a note if a server is not installed.
 #![cfg(unix)]
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::print_stderr
-)]
 
 #[path = "../../../store/tests/script/server.rs"]
 #[allow(dead_code)]

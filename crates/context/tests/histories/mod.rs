@@ -22,7 +22,6 @@ pub(crate) struct Beat {
 }
 
 /// How many histories to make. The wall is around the product; a test may ask its environment.
-#[allow(clippy::disallowed_methods)]
 pub(crate) fn how_many() -> u64 {
     ["PLIMSOLL_HISTORIES", "PROPTEST_CASES"]
         .iter()

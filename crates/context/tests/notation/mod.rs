@@ -20,13 +20,6 @@
 //!
 //! Tokens are easy to compute, because `Chars4` counts: 4 for a message and a quarter of its
 //! characters; 10 for a call.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::string_slice
-)]
 
 use std::sync::Arc;
 

@@ -1,11 +1,5 @@
 //! Clients of Gemini and Bedrock's Converse against strict fakes on loopback, in the same scenarios
 //! as the other protocols. Uses no other network and only waits for timeouts of a few milliseconds.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::expect_used
-)]
 
 mod converse;
 mod eventstream;
