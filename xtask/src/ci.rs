@@ -116,6 +116,8 @@ fn packages(root: &Path) -> Result<(), Error> {
             "plimsoll-chaos",
             "--exclude",
             "plimsoll-research",
+            "--exclude",
+            "plimsoll-testkit",
         ])
         .args(["--no-verify", "--allow-dirty"])
         .run()

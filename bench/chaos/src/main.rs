@@ -11,7 +11,6 @@ mod ledger;
 mod local;
 mod model;
 mod plan;
-mod postgres;
 mod random;
 mod report;
 mod servers;

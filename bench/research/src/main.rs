@@ -26,7 +26,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Measurement {
-    /// Measure what a summary without a model keeps of real sessions, beside its rivals
+    /// Measure how much of real sessions a summary without a model keeps, beside its rivals
     Judge {
         /// Folder of sessions (`.jsonl`, `.jsonl.gz`); without it ../shared/data/normalized
         #[arg(long)]

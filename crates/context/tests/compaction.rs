@@ -3,17 +3,14 @@
 //! its code.
 
 // Its `show` would name summaries by what they replace.
-#[allow(dead_code)]
-mod notation;
-
 use std::sync::Arc;
 
-use notation::{message, view};
 use plimsoll_context::{
     ArgumentDigest, Author, Budget, CallId, Chars4, CompactionConfig, CompactionScope,
     ContextConfig, Draft, HistoryLimit, Message, Opaque, OwnStages, Part, Policy, Stage,
     Summarization, SummaryConfig, Thinking, Tokens, ToolCall, Transcript, Trigger,
 };
+use plimsoll_testkit::notation::{message, view};
 
 fn budget(trigger: u64, target: u64) -> Budget {
     Budget {

@@ -4,9 +4,6 @@
 
 #[path = "../../context/benches/figure/mod.rs"]
 mod figure;
-#[path = "../tests/script/server.rs"]
-#[allow(dead_code)]
-mod server;
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -41,7 +38,7 @@ fn both() {
     let place = folder();
     let file = runtime.block_on(SqliteStore::open(place.path()));
     let file = file.expect("a store");
-    let server = server::TestServer::start_in(folder(), true);
+    let server = plimsoll_testkit::postgres::PostgresServer::start_in(folder(), true);
     let store = server.as_ref().map(|server| {
         let store = runtime.block_on(PostgresStore::connect(&server.url()));
         store.expect("a store")

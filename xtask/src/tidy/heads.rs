@@ -38,10 +38,8 @@ pub(crate) fn check(tree: &Tree) -> Vec<Fault> {
         let Some(folder) = file.crate_folder().filter(|folder| *folder != TEST_KIT) else {
             continue;
         };
-        if !["lib.rs", "main.rs"]
-            .iter()
-            .any(|root| file.path == format!("crates/{folder}/src/{root}"))
-        {
+        let roots = ["lib.rs", "main.rs"].map(|root| format!("crates/{folder}/src/{root}"));
+        if !roots.contains(&file.path) {
             continue;
         }
         let pure = purity::is_pure(folder).then_some(&PURE_LINT);

@@ -6,7 +6,7 @@ use super::manifests::{DependencyKind, Manifest};
 use super::tree::Tree;
 
 /// Every package and its layer. A package depends only on lower layers.
-const LAYERS: [(&str, u8); 17] = [
+const LAYERS: [(&str, u8); 18] = [
     ("plimsoll-handover", 0),
     ("plimsoll-context", 1),
     ("plimsoll-agent", 2),
@@ -23,6 +23,7 @@ const LAYERS: [(&str, u8); 17] = [
     ("plimsoll-gateway", 4),
     ("plimsoll", 5),
     ("plimsoll-cli", 6),
+    (TEST_KIT, 7),
     ("xtask", 7),
 ];
 
@@ -31,6 +32,10 @@ const NEIGHBORS: [(&str, &str); 2] = [
     ("plimsoll-judge", "plimsoll-wire"),
     ("plimsoll-restate", "plimsoll-store"),
 ];
+
+/// The kit that tests share. It depends on the crates that it is for, so tests of every layer may
+/// depend on it, and nothing else may.
+const TEST_KIT: &str = "plimsoll-testkit";
 
 /// The mock servers are on the same layer as the crates that test against them, so tests may depend
 /// on them sideways.
@@ -51,6 +56,9 @@ pub(crate) fn check(tree: &Tree) -> Vec<Fault> {
             continue;
         };
         for (kind, dependency) in manifest.dependencies() {
+            if dependency == TEST_KIT && kind == DependencyKind::Test {
+                continue;
+            }
             let Some(below) = self::layer(&dependency) else {
                 continue;
             };
@@ -138,6 +146,16 @@ mod tests {
             (
                 "plimsoll-wire",
                 "[dependencies]\nplimsoll-judge.workspace = true",
+                1,
+            ),
+            (
+                "plimsoll-context",
+                "[dev-dependencies]\nplimsoll-testkit.workspace = true",
+                0,
+            ),
+            (
+                "plimsoll-cli",
+                "[dependencies]\nplimsoll-testkit.workspace = true",
                 1,
             ),
             ("plimsoll-store", "[dependencies]\nserde = \"1\"", 0),

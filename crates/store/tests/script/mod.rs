@@ -4,8 +4,6 @@
 
 #[cfg(unix)]
 pub(crate) mod other;
-#[cfg(all(unix, feature = "postgres"))]
-pub(crate) mod server;
 
 use std::any::Any;
 use std::sync::Arc;
@@ -52,7 +50,7 @@ pub(crate) async fn stores(bounds: ArchiveBounds) -> Vec<Case> {
         },
     ];
     #[cfg(all(unix, feature = "postgres"))]
-    if let Some(server) = server::TestServer::start() {
+    if let Some(server) = plimsoll_testkit::postgres::PostgresServer::start() {
         let options = plimsoll_store::PostgresOptions {
             archive: bounds,
             ..Default::default()
