@@ -2,8 +2,6 @@
 //! milliseconds where unpacking and indexing them as the tokeniser does takes a tenth of a second. Also the
 //! classes of characters by which a text is split before it is merged into tokens.
 // It writes files, and a panic is how a build script fails.
-#![allow(clippy::disallowed_methods, clippy::disallowed_types)]
-#![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! Builds that the other steps of `ci` do not make: without any feature, and with the default
-//! features.
+//! Builds that the other steps of `ci` do not make: without any feature, with the default features,
+//! and with each feature alone.
 //!
 //! All other steps enable all features, so code under `cfg(not(feature = …))` is compiled and
 //! tested only here. Other tests are not run again.
@@ -17,6 +17,37 @@ const PACKAGES: [&str; 4] = ["-p", "plimsoll-cli", "-p", "plimsoll-providers"];
 const SETS: [&[&str]; 2] = [&["--no-default-features"], &[]];
 /// Part of the names of tests that exist only without a feature.
 const ONLY_HERE: &str = "not_in_this_build";
+
+/// The crates whose features are built one by one, by folder and package. They reach the features of
+/// the other crates, each of which has at most one.
+const ONE_BY_ONE: [(&str, &str); 2] = [("plimsoll", "plimsoll"), ("cli", "plimsoll-cli")];
+
+/// Builds the library and the program with each of their features alone.
+pub(crate) fn features(root: &Path) -> Outcome {
+    let mut built = 0;
+    for (folder, package) in ONE_BY_ONE {
+        let manifest = root.join("crates").join(folder).join("Cargo.toml");
+        let text = std::fs::read_to_string(&manifest).map_err(Error::file(&manifest))?;
+        for feature in features_in(&text) {
+            Job::cargo(root)
+                .args(["clippy", "--quiet", "--package", package])
+                .args(["--no-default-features", "--features", &feature])
+                .args(["--", "-D", "warnings"])
+                .run()?;
+            built += 1;
+        }
+    }
+    Ok(format!("{built} features"))
+}
+
+/// Returns the names in the table `[features]` of a manifest, except `default`.
+fn features_in(manifest: &str) -> Vec<String> {
+    let table = manifest.parse::<toml::Table>().ok();
+    let features = table.as_ref().and_then(|table| table.get("features"));
+    let names = features.and_then(toml::Value::as_table).into_iter();
+    let names = names.flat_map(toml::Table::keys);
+    names.filter(|name| *name != "default").cloned().collect()
+}
 
 /// Checks both builds, then runs the tests that exist only in the first one.
 pub(crate) fn run(root: &Path) -> Outcome {
@@ -39,5 +70,18 @@ pub(crate) fn run(root: &Path) -> Outcome {
             "no test is called {ONLY_HERE}, and what a build without features says is not tried"
         ))),
         passed => Ok(format!("{passed} passed")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_features_of_a_manifest_are_listed() {
+        let manifest =
+            "[package]\nname = \"a\"\n[features]\ndefault = [\"b\"]\nb = []\nc = [\"b\"]\n";
+        assert_eq!(features_in(manifest), ["b", "c"]);
+        assert!(features_in("[package]").is_empty());
     }
 }

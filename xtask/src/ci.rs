@@ -42,6 +42,10 @@ pub(crate) fn run(root: &Path) -> Result<(), Error> {
             act: Box::new(|| deny::run(root)),
         },
         Step {
+            name: "unused",
+            act: Box::new(|| deny::unused(root)),
+        },
+        Step {
             name: "packages",
             act: Box::new(|| packages(root).map(quiet)),
         },
@@ -52,6 +56,10 @@ pub(crate) fn run(root: &Path) -> Result<(), Error> {
         Step {
             name: "bare",
             act: Box::new(|| bare::run(root)),
+        },
+        Step {
+            name: "features",
+            act: Box::new(|| bare::features(root)),
         },
     ];
     steps.extend(test::steps(root, &counts));
@@ -106,6 +114,10 @@ fn packages(root: &Path) -> Result<(), Error> {
             "plimsoll-examples",
             "--exclude",
             "plimsoll-chaos",
+            "--exclude",
+            "plimsoll-research",
+            "--exclude",
+            "plimsoll-testkit",
         ])
         .args(["--no-verify", "--allow-dirty"])
         .run()

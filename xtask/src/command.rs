@@ -112,29 +112,12 @@ impl Job {
     /// Runs the job without printing and returns its standard output. Standard error is that of
     /// xtask.
     pub(crate) fn read(mut self) -> Result<String, Error> {
-        let (status, text) = self.output();
-        self.finish(status)?;
-        Ok(text)
-    }
-
-    /// Runs the job without printing and returns its standard output, even if its status reports a
-    /// failure.
-    pub(crate) fn read_anyway(mut self) -> Result<String, Error> {
-        let (status, text) = self.output();
-        match status {
-            Ok(_) => Ok(text),
-            status => self.finish(status).map(|()| text),
-        }
-    }
-
-    fn output(&mut self) -> (std::io::Result<std::process::ExitStatus>, String) {
-        let output = self.command.stderr(Stdio::inherit()).output();
-        match output {
+        match self.command.stderr(Stdio::inherit()).output() {
             Ok(output) => {
-                let text = String::from_utf8_lossy(&output.stdout).into_owned();
-                (Ok(output.status), text)
+                self.finish(Ok(output.status))?;
+                Ok(String::from_utf8_lossy(&output.stdout).into_owned())
             }
-            Err(source) => (Err(source), String::new()),
+            Err(source) => self.finish(Err(source)).map(|()| String::new()),
         }
     }
 

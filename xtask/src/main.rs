@@ -1,5 +1,7 @@
 //! All checks and chores of the workspace, as `cargo xtask NAME`. None of this is shipped to users.
-#![allow(clippy::print_stdout, clippy::print_stderr)]
+
+#![warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![warn(clippy::indexing_slicing, clippy::string_slice)]
 
 mod api;
 mod bare;
@@ -14,14 +16,11 @@ mod dist;
 mod error;
 mod fresh;
 mod fuzz;
-mod judge;
 mod light;
 mod mcp;
-mod money;
 mod postgres;
-mod recordings;
+mod research;
 mod restate;
-mod rivals;
 mod sdk;
 mod soak;
 mod steps;
@@ -29,6 +28,7 @@ mod test;
 mod tidy;
 mod tools;
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -49,7 +49,7 @@ enum Chore {
     Ci,
     /// All tests, and the examples in the docs
     Test,
-    /// The rules of the house: file heads, sizes, words, walls, floors, links
+    /// The rules of the house: file heads, sizes, layers, links; and warnings of puzzling prose
     Tidy,
     /// The public API beside its checked-in listing, crates/plimsoll/api.txt; PLIMSOLL_BLESS=1 renews it
     Api,
@@ -111,19 +111,11 @@ enum Chore {
         json: bool,
     },
     /// What a summary without a model keeps of real sessions, beside its rivals
+    #[command(disable_help_flag = true)]
     Judge {
-        /// Folder of sessions (`.jsonl`, `.jsonl.gz`); without it ../shared/data/normalized
-        #[arg(long)]
-        data: Option<PathBuf>,
-        /// Print the figures as one JSON value
-        #[arg(long)]
-        json: bool,
-        /// Write every text that was judged into this folder
-        #[arg(long)]
-        texts: Option<PathBuf>,
-        /// Decides the wordings of the short chats; another number gives chats that nobody has seen
-        #[arg(long, default_value_t = 1)]
-        seed: u64,
+        /// Handed to bench/research as they are; `--help` lists them
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<OsString>,
     },
     /// The official Python SDKs, in strict validation, against the mock servers
     Sdk {
@@ -136,10 +128,11 @@ enum Chore {
         part: Option<String>,
     },
     /// What recorded sessions would have cost under our ways, under others', and at best
+    #[command(disable_help_flag = true)]
     Money {
-        /// Folder of sessions (`.jsonl`, `.jsonl.gz`); without it ../shared/data/normalized
-        #[arg(long)]
-        data: Option<PathBuf>,
+        /// Handed to bench/research as they are; `--help` lists them
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<OsString>,
     },
     /// What yoagent's compaction costs and keeps beside ours, on the sessions of `money`; fetches yoagent
     Rivals {
@@ -231,21 +224,9 @@ fn act(chore: Chore, root: &Path) -> Result<(), Error> {
             };
             chaos::run(root, &options)
         }
-        Chore::Judge {
-            data,
-            json,
-            texts,
-            seed,
-        } => {
-            let form = if json {
-                judge::ReportFormat::Json
-            } else {
-                judge::ReportFormat::Tables
-            };
-            judge::run(root, data.as_deref(), texts.as_deref(), seed, form)
-        }
-        Chore::Money { data } => money::run(root, data.as_deref()),
-        Chore::Rivals { data } => rivals::run(root, data.as_deref()),
+        Chore::Judge { arguments } => research::run(root, "judge", &arguments),
+        Chore::Money { arguments } => research::run(root, "money", &arguments),
+        Chore::Rivals { data } => research::rivals(root, data.as_deref()),
         Chore::Dependencies => dependencies::run(root),
         Chore::Dist { formula: true, .. } => dist::formula(root),
         Chore::Dist {

@@ -1,22 +1,20 @@
 //! `cargo xtask tidy`: the rules of this repository that a program can check.
 //!
-//! Each rule is a pure function from a tree of files to faults. Only `tree` reads the disk, and
-//! only `walls` and this file run cargo.
+//! Each rule is a pure function from a tree of files to faults. Only `tree` reads the disk, only
+//! `prose` asks git for changes, and only this file runs cargo.
 
-mod allow;
 mod fault;
-mod floors;
 mod heads;
+mod layers;
 mod leftovers;
 mod links;
 mod manifests;
 mod markdown;
 mod paths;
+mod prose;
+mod purity;
 mod sizes;
-mod source;
 mod tree;
-mod walls;
-mod words;
 
 use std::path::Path;
 
@@ -29,12 +27,11 @@ use tree::Tree;
 type Rule = fn(&Tree) -> Vec<Fault>;
 
 /// All such rules, with the names shown beside their faults.
-const RULES: [(&str, Rule); 9] = [
+const RULES: [(&str, Rule); 8] = [
     ("heads", heads::check),
     ("sizes", sizes::check),
-    ("words", words::check),
-    ("walls", walls::check),
-    ("floors", floors::check),
+    ("purity", purity::check),
+    ("layers", layers::check),
     ("manifests", manifests::check),
     ("leftovers", leftovers::check),
     ("links", links::check),
@@ -54,12 +51,15 @@ pub(crate) fn run(root: &Path) -> Result<(), Error> {
     for (name, rule) in RULES {
         tell(name, rule(&tree));
     }
-    for name in walls::crates_in(&tree) {
+    for name in purity::crates_in(&tree) {
         let dependencies = Job::cargo(root)
             .args(["tree", "--package", name, "--edges", "normal"])
             .args(["--target", "all", "--prefix", "none"])
             .read()?;
-        tell("walls", walls::check_dependencies(name, &dependencies));
+        tell("purity", purity::check_dependencies(name, &dependencies));
+    }
+    for warning in prose::warnings(root) {
+        println!("warning: {warning}  [prose]");
     }
     println!("{} files, {count} fault(s)", tree.files().len());
     if count == 0 {

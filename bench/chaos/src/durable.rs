@@ -10,13 +10,13 @@ use plimsoll::durable::{
 use plimsoll::machine::Entry;
 use plimsoll::store::PostgresStore;
 use plimsoll::{SessionId, SessionStore, Tokens};
+use plimsoll_testkit::postgres::PostgresServer;
 use tempfile::TempDir;
 
 use crate::check::{self, Finding, Writers};
 use crate::ledger::Ledger;
 use crate::model::Model;
 use crate::plan::{Limit, NOTES, Plan};
-use crate::postgres::Postgres;
 use crate::random::Random;
 use crate::report::Report;
 use crate::servers::{Blow, Servers, Target};
@@ -67,7 +67,7 @@ pub(crate) async fn run(options: &Options, restate: Option<&Path>) -> Result<Rep
             .push("skipped: Restate is not installed; `cargo xtask chaos` installs it".to_owned());
         return Ok(report);
     };
-    let Some(postgres) = Postgres::create().await? else {
+    let Some(postgres) = PostgresServer::create(TempDir::with_prefix(crate::PREFIX)?)? else {
         report
             .notes
             .push("skipped: PostgreSQL is not installed (initdb was not found)".to_owned());
@@ -219,7 +219,7 @@ async fn settle(servers: &mut Servers) -> Result<(), Failure> {
 
 /// Reads the logs from the database.
 async fn logs(
-    postgres: &Postgres,
+    postgres: &PostgresServer,
     plans: &[Plan],
 ) -> Result<BTreeMap<String, Vec<Entry>>, Failure> {
     let store = PostgresStore::connect(&postgres.url()).await?;

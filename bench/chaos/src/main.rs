@@ -1,7 +1,9 @@
 //! Kills and pauses the processes that sessions depend on, at random, and checks that nothing is
 //! lost or done twice. `cargo xtask chaos` builds and runs it; it is not shipped to users.
+
+#![warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![warn(clippy::indexing_slicing, clippy::string_slice)]
 #![cfg(unix)]
-#![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod check;
 mod durable;
@@ -9,7 +11,6 @@ mod ledger;
 mod local;
 mod model;
 mod plan;
-mod postgres;
 mod random;
 mod report;
 mod servers;

@@ -6,15 +6,17 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use plimsoll_testkit::postgres::{PostgresServer, send};
 use rustix::process::Signal;
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
 
 use crate::Failure;
-use crate::postgres::{Postgres, send};
 
 /// Time until the next attempt to start a process.
 const AGAIN: Duration = Duration::from_millis(500);
+/// Commits wait for the disk; every worker and every check connects.
+const POSTGRES_SETTINGS: [&str; 2] = ["fsync=on", "max_connections=200"];
 
 /// The target of a blow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,7 +49,7 @@ enum State {
 /// All processes, with their states.
 pub(crate) struct Servers {
     folder: TempDir,
-    postgres: Postgres,
+    postgres: PostgresServer,
     program: PathBuf,
     restate_program: PathBuf,
     worker_args: Vec<String>,
@@ -66,7 +68,7 @@ pub(crate) struct Servers {
 impl Servers {
     /// Creates the servers without starting them.
     pub(crate) fn new(
-        postgres: Postgres,
+        postgres: PostgresServer,
         program: &Path,
         restate: &Path,
         workers: usize,
@@ -117,7 +119,7 @@ impl Servers {
     }
 
     /// Returns the database.
-    pub(crate) fn postgres(&self) -> &Postgres {
+    pub(crate) fn postgres(&self) -> &PostgresServer {
         &self.postgres
     }
 
@@ -238,7 +240,7 @@ impl Servers {
 
     async fn kill(&mut self, target: Target) -> Result<(), Failure> {
         match self.child(target) {
-            None => self.postgres.kill().await,
+            None => Ok(self.postgres.kill()?),
             Some(child) => {
                 if let Some(mut child) = child.take() {
                     child.kill().await?;
@@ -250,7 +252,7 @@ impl Servers {
 
     fn start(&mut self, target: Target) -> Result<(), Failure> {
         let started = match target {
-            Target::Postgres => return self.postgres.start(),
+            Target::Postgres => return Ok(self.postgres.spawn(&POSTGRES_SETTINGS)?),
             Target::Restate => self.restate_command()?.spawn(),
             Target::Worker(number) => self.worker_command(number)?.spawn(),
         };

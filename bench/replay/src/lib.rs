@@ -7,6 +7,10 @@
 //!
 //! No model is called: the recorded answers are used, regardless of the view.
 
+#![warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![warn(clippy::indexing_slicing, clippy::string_slice)]
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
 mod bill;
 mod compactor;
 mod error;

@@ -1,10 +1,5 @@
 //! Recordings from files, and the results of the policies on them: small sessions by table,
 //! recorded ones by invariants.
-#![allow(
-    clippy::unwrap_used,
-    clippy::disallowed_methods,
-    clippy::disallowed_types
-)]
 
 use std::fmt::Write as _;
 use std::io::Write as _;

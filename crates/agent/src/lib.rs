@@ -3,6 +3,11 @@
 //! The machine only decides. It uses no files, clocks, threads, sockets, random sources or async code.
 //! See [`Run`].
 
+#![warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![warn(clippy::indexing_slicing, clippy::string_slice)]
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+#![warn(clippy::disallowed_methods, clippy::disallowed_types)]
+
 mod applied_plan;
 mod arguments;
 mod batch;

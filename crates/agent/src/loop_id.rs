@@ -125,7 +125,6 @@ fn unescape(part: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
 
     use super::*;
     use proptest::prelude::*;

@@ -1,12 +1,5 @@
 //! Tool calls inside the machine: matching names and arguments, the calls of a message that run,
 //! and the results of the others. Played on the stage of `stage/`.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::string_slice
-)]
 
 mod stage;
 

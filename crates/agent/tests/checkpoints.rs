@@ -1,12 +1,5 @@
 //! What a checkpoint is refused for, and what it contains. That it leads to the same session as the log
 //! is a property in `properties.rs`.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::string_slice
-)]
 
 mod stage;
 
@@ -34,7 +27,6 @@ fn checkpoint(log: &[Entry]) -> Checkpoint {
 
 /// A fixed log always has the same checkpoint, or the format must be another.
 #[test]
-#[allow(clippy::disallowed_methods)]
 fn the_same_log_has_the_same_checkpoint_in_every_version() {
     let now = LOGS
         .map(|log| checkpoint(&read_log(log)).state + "\n")

@@ -1,13 +1,5 @@
 //! Requested plans between two runs: with and without a model's summary, vetoed, interrupted, and
 //! with nothing to do. Also the report of window usage by kind.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stdout,
-    clippy::indexing_slicing,
-    clippy::string_slice
-)]
 
 mod stage;
 

@@ -1,11 +1,4 @@
 //! The machine's predictions about a request, and its judgement of the cache after the reply.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::string_slice
-)]
 
 mod stage;
 

@@ -1,12 +1,5 @@
 //! Limits on tokens and money are hard: the usage of a run stays within them, and the last call
 //! gives the answer.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::string_slice
-)]
 
 mod stage;
 

@@ -1,13 +1,6 @@
 //! Logs of each format since 2, as they were when the format was introduced. They must be readable
 //! and fold, and newly written entries must be read back unchanged. Logs of format 1 are golden
 //! files of the store.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::string_slice
-)]
 
 mod stage;
 

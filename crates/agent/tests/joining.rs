@@ -1,6 +1,5 @@
 //! Tools that join with the first plan, if the model has called them before: a provider may refuse
 //! calls of tools that the request does not declare.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::sync::Arc;
 

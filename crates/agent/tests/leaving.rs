@@ -1,14 +1,6 @@
 //! Messages are offered to the host before they are evicted. Covers acceptance, vetoes and a
 //! failing archive, before a request and on the ladder, with interrupts and crashes at each step.
 //! The archive belongs to the store and has its own tests.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stdout,
-    clippy::indexing_slicing,
-    clippy::string_slice
-)]
 
 mod stage;
 

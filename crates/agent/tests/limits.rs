@@ -1,12 +1,5 @@
 //! Limits, played on the stage of `stage/`: the choice of the last call, the message to the model,
 //! and the end of the run. Loops are in `loops.rs`.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::string_slice
-)]
 
 mod stage;
 

@@ -1,10 +1,4 @@
 //! The records of runs in a log, and forks: a run can continue from any entry of a log.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing
-)]
 
 mod stage;
 

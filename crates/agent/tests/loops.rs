@@ -1,12 +1,5 @@
 //! Loop detection: detected loops, harmless repetition, and the message to the model. Tests the
 //! tracker by tables, and the machine on the stage of `stage/`.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::string_slice
-)]
 
 mod stage;
 

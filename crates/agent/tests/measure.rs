@@ -1,11 +1,4 @@
 //! Asks the provider to count a request before the first plan that relies on the local count.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::string_slice
-)]
 
 mod stage;
 

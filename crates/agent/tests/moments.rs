@@ -1,12 +1,5 @@
 //! Hooks, filters, waiting messages and undo, played on the stage of `stage/`: their order in a
 //! run, and the effects of a veto. The hooks themselves are in `core`.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::string_slice
-)]
 
 mod stage;
 

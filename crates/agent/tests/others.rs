@@ -1,6 +1,5 @@
 //! Usage by others for a run: counted at the interruption or from tool results, and kept separate
 //! from the run's own usage. Also messages of branches, which are adopted as a whole or not at all.
-#![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,11 +1,4 @@
 //! Permissions: the rule that applies, and the machine's decision.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::string_slice
-)]
 
 mod stage;
 

@@ -1,13 +1,5 @@
 //! Pinned messages stay in every request, byte for byte, under every policy and across crashes.
 //! Only the host and a tool's own code can pin or unpin. The random scripts are in `properties.rs`.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stdout,
-    clippy::indexing_slicing,
-    clippy::string_slice
-)]
 
 mod stage;
 

@@ -1,13 +1,5 @@
 //! Random scripts played to the machine: the invariants of `stage/audit.rs` hold for all behaviour
 //! of models, tools, users and crashes. Single cases are in `runs.rs` and `ladder.rs`.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stdout,
-    clippy::indexing_slicing,
-    clippy::string_slice
-)]
 
 mod stage;
 
@@ -25,66 +17,22 @@ use plimsoll_context::{
     PinnedPart, Policy, Recall, Reply, SOFT_MARK, Seq, StopReason, SummaryConfig, Thinking, Tokens,
     ToolResult, Usage,
 };
+use plimsoll_testkit::{ROUNDS, Random, rounds};
 use stage::audit::{calibration, carried_on, whole};
 use stage::checkpoints::resumed_anywhere;
 use stage::{Stage, good_summary, overflow, setup, strategy};
 
-/// Scripts in an everyday run; `PLIMSOLL_HISTORIES` (or `PROPTEST_CASES`, which
-/// `cargo xtask soak` sets) asks for another number.
-const SCRIPTS: u64 = 300;
 /// Things that happen in a script.
 const MOMENTS: usize = 80;
 /// Crashes that are tried afterwards, each at a random entry.
 const CRASHES: usize = 8;
-
-/// SplitMix64: one seed, one script, on every machine.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, n: u64) -> u64 {
-        self.next() % n.max(1)
-    }
-
-    fn chance(&mut self, percent: u64) -> bool {
-        self.below(100) < percent
-    }
-
-    /// Each order of magnitude up to 10^`digits` as likely as any other.
-    fn size(&mut self, digits: u32) -> usize {
-        let digits = 1 + self.below(u64::from(digits)) as u32;
-        1 + self.below(10_u64.pow(digits)) as usize
-    }
-
-    fn text(&mut self, digits: u32) -> String {
-        let word = ["word ", "汉字", "🦀", "e\u{301} ", "x\n"][self.below(5) as usize];
-        let size = self.size(digits);
-        word.repeat(size.div_ceil(word.len()))
-    }
-}
-
-/// The wall is around the product; a test may ask its environment.
-#[allow(clippy::disallowed_methods)]
-fn how_many() -> u64 {
-    ["PLIMSOLL_HISTORIES", "PROPTEST_CASES"]
-        .iter()
-        .find_map(|name| std::env::var(name).ok()?.parse().ok())
-        .unwrap_or(SCRIPTS)
-}
 
 #[test]
 fn whatever_happens_requests_are_whole_and_runs_end() {
     let (mut requests, mut runs, mut crashes) = (0, 0, 0);
     let (mut summaries, mut pins, mut plans) = (0, 0, 0);
     let mut ends = std::collections::BTreeMap::new();
-    for seed in 0..how_many() {
+    for seed in 0..rounds() {
         let script = Script::play(seed);
         requests += script.requests;
         crashes += script.crashes;
@@ -107,7 +55,7 @@ fn whatever_happens_requests_are_whole_and_runs_end() {
     println!(
         "{runs} runs, {requests} requests, {plans} plans, {summaries} answers of summarisers, {pins} pins, {crashes} crashes; {ends:?}"
     );
-    if how_many() < SCRIPTS {
+    if rounds() < ROUNDS {
         return;
     }
     assert!(summaries > 20 && pins > 200 && plans > 1_000);
@@ -134,7 +82,7 @@ fn whatever_happens_requests_are_whole_and_runs_end() {
 fn a_session_from_a_checkpoint_is_the_session_of_its_log() {
     let mut checkpoints = 0;
     // Each script has dozens of checkpoints.
-    for seed in 0..how_many().div_ceil(5) {
+    for seed in 0..rounds().div_ceil(5) {
         let script = Script::play(seed);
         let _told = Seed(seed);
         checkpoints += resumed_anywhere(&script.stage);
@@ -172,7 +120,7 @@ struct Script {
 impl Script {
     fn play(seed: u64) -> Self {
         let _told = Seed(seed);
-        let mut random = Random(seed);
+        let mut random = Random::new(seed);
         let setup = any_setup(&mut random);
         let stuck = if random.chance(30) { 90 } else { 10 };
         let mut script = Self {

@@ -1,12 +1,5 @@
 //! The machine, case by case, played on the stage of `stage/`: the requests to the model, the tools
 //! that run, and the end of the run. Requests that are refused as too long are in `ladder.rs`.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::string_slice
-)]
 
 mod stage;
 

@@ -1,14 +1,6 @@
 //! Summaries by a model, as the provider sees them: the time and the content of the request, the
 //! position of the summary, and the fallback if the model returns none. The random scripts are in
 //! `properties.rs`.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stdout,
-    clippy::indexing_slicing,
-    clippy::string_slice
-)]
 
 mod stage;
 

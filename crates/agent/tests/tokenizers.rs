@@ -1,12 +1,5 @@
 //! Servers that count differently: with any tokenizer and any hidden prompt, a session continues as
 //! long as the server has space, and its advice works.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::string_slice
-)]
 
 mod stage;
 

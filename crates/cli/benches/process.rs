@@ -1,7 +1,6 @@
 //! Whole processes: `plimsoll compact` over sessions made here, one a line and one a file, and how soon
 //! `plimsoll count` and `plimsoll compact` are done with a chat of two messages. Rows for the table of
 //! `cargo xtask bench`.
-#![allow(clippy::expect_used)]
 
 #[path = "../../context/benches/figure/mod.rs"]
 mod figure;

@@ -251,7 +251,6 @@ fn read(file: &Path) -> io::Result<BTreeMap<String, Vec<Approval>>> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
 
     use plimsoll::ToolCall;
     use plimsoll::limits::CallKey;

@@ -1,5 +1,9 @@
 //! The binary `plimsoll`: parses the arguments, runs a command and returns its exit code.
 
+#![warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![warn(clippy::indexing_slicing, clippy::string_slice)]
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
 #[macro_use]
 mod out;
 

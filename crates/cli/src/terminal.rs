@@ -294,7 +294,6 @@ fn can_redraw(terminal: &console::Term) -> bool {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
 
     use super::*;
     use crate::terminal::queue::MAX_WAITING;

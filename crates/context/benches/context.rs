@@ -1,7 +1,6 @@
 //! What the context costs a turn, whatever the length of the view: side by side a view of 10,000
 //! messages and one of 100, a clamp of 4,000 messages, and counting beside the raw library.
 //! Rows for the table of `cargo xtask bench`. Not a test of what the plans are.
-#![allow(clippy::expect_used)]
 
 #[path = "counting/corpus.rs"]
 mod corpus;

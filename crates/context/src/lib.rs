@@ -3,6 +3,11 @@
 //! Contains only values and pure functions: no files, clocks, threads, sockets, random sources or
 //! async code.
 
+#![warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![warn(clippy::indexing_slicing, clippy::string_slice)]
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+#![warn(clippy::disallowed_methods, clippy::disallowed_types)]
+
 mod bpe;
 mod budget;
 mod cache;

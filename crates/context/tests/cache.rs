@@ -1,11 +1,5 @@
 //! Breakpoints against a simulation of Anthropic's cache: an entry at each breakpoint of each
 //! request, found again from a later breakpoint at most 20 blocks after it.
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    clippy::print_stdout,
-    clippy::panic
-)]
 
 use std::collections::HashSet;
 use std::sync::Arc;

@@ -1,26 +1,16 @@
 //! The effects of `ContextConfig`'s stages on a view: the turns that stay, the runs that are
 //! summarized, and the messages that are evicted. Parsing of the configuration is tested next to
 //! its code.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::string_slice
-)]
 
 // Its `show` would name summaries by what they replace.
-#[allow(dead_code)]
-mod notation;
-
 use std::sync::Arc;
 
-use notation::{message, view};
 use plimsoll_context::{
     ArgumentDigest, Author, Budget, CallId, Chars4, CompactionConfig, CompactionScope,
     ContextConfig, Draft, HistoryLimit, Message, Opaque, OwnStages, Part, Policy, Stage,
     Summarization, SummaryConfig, Thinking, Tokens, ToolCall, Transcript, Trigger,
 };
+use plimsoll_testkit::notation::{message, view};
 
 fn budget(trigger: u64, target: u64) -> Budget {
     Budget {

@@ -1,25 +1,14 @@
 //! The costs of the policies: the provider's prompt cache, and counting. Only checks growth,
 //! without a clock; times are benchmarks.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stdout,
-    clippy::indexing_slicing,
-    clippy::string_slice
-)]
-
-#[allow(dead_code)]
-mod notation;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use notation::message;
 use plimsoll_context::{
-    Budget, Calibration, Chars4, ContextStrategy, Policy, SummaryConfig, TokenCounter, Tokens,
-    Transcript, Trigger, ViewLimits,
+    Budget, Calibration, ContextStrategy, Policy, SummaryConfig, TokenCounter, Tokens, Transcript,
+    Trigger, ViewLimits,
 };
+use plimsoll_testkit::ByteCounter;
+use plimsoll_testkit::notation::message;
 
 const REQUESTS: usize = 80;
 
@@ -58,7 +47,7 @@ fn common_prefix(one: &str, other: &str) -> usize {
 /// [`REQUESTS`] at saturation, each turn adding one percent of the budget.
 fn reused(policy: &Policy, budget: &Budget) -> f64 {
     let step = budget.trigger.0 / 100;
-    let mut view = Transcript::new(Arc::new(Chars4));
+    let mut view = Transcript::new(Arc::new(plimsoll_context::Chars4));
     view.push(message("s:rules*400"));
     view.push(message("u:task*400"));
     let mut n = 0;
@@ -106,29 +95,6 @@ fn the_prefix_holds_at_saturation() {
     }
 }
 
-/// Counts how many bytes it is asked to count.
-#[derive(Debug, Default)]
-struct ByteCounter(AtomicU64);
-
-impl TokenCounter for ByteCounter {
-    fn name(&self) -> &str {
-        "counted"
-    }
-
-    fn text(&self, text: &str) -> Tokens {
-        self.0.fetch_add(text.len() as u64, Ordering::Relaxed);
-        Chars4.text(text)
-    }
-}
-
-impl ByteCounter {
-    fn since(&self, work: impl FnOnce()) -> u64 {
-        let before = self.0.load(Ordering::Relaxed);
-        work();
-        self.0.load(Ordering::Relaxed) - before
-    }
-}
-
 /// A chat of `messages` messages, as a filter gets it.
 fn chat(counter: &Arc<ByteCounter>, messages: usize) -> Transcript {
     let counter: Arc<dyn TokenCounter> = Arc::clone(counter) as _;
@@ -148,7 +114,7 @@ fn clamping_a_long_chat_counts_what_stays() {
         let counter = Arc::new(ByteCounter::default());
         let mut view = chat(&counter, 4_000);
         let (policy, budget) = preset(name, Some(2_000), 200_000);
-        let counted = counter.since(|| {
+        let counted = counter.during(|| {
             let plan = policy.plan(&view, &budget, Trigger::Request).unwrap();
             view.apply(&plan.unwrap()).unwrap();
         });
@@ -167,7 +133,7 @@ fn a_turn_counts_only_what_is_new() {
         let mut view = chat(&counter, messages);
         let (policy, budget) = preset("evict", Some(100_000_000), 100_000_000);
         let mut said = 0;
-        let counted = counter.since(|| {
+        let counted = counter.during(|| {
             turn(&mut view, messages, 300);
             said = view.items().iter().rev().take(2).map(size).sum();
             assert_eq!(policy.plan(&view, &budget, Trigger::Request), Ok(None));

@@ -1,24 +1,14 @@
 //! The strips in `docs/context.md`: each shows the effect of its stage. Further tests of the stages
 //! are the tables in `stages.rs`.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::string_slice
-)]
-
-#[allow(dead_code)]
-mod notation;
 
 use std::sync::Arc;
 
-use notation::{show, view};
 use plimsoll_context::{
     ArgumentDigest, Author, Budget, Cap, CompactionScope, Evict, Fill, Fit, HistoryLimit, Lines,
     Policy, Ppm, Prune, Section, Sections, SessionPruneConfig, Stage, Summarize, SummaryConfig,
     Tokens, Trigger,
 };
+use plimsoll_testkit::notation::{show, view};
 
 const DOC: &str = include_str!("../../../docs/context.md");
 

@@ -1,6 +1,5 @@
 //! When a rewrite pays for itself: tables, the closed form against a search, and monotonicity. The
 //! choice of the evicted items is tested with the stages.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use std::sync::Arc;
 use std::time::Duration;

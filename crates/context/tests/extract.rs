@@ -1,17 +1,10 @@
 //! The contents of an extract: sections, rules, updates, forgery, repetition and bounds.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing
-)]
-
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use plimsoll_context::{
     Bpe, CallId, Chars4, Estimate, Image, Message, Part, Source, TokenCounter, Tokens, ToolCall,
     extract,
 };
+use plimsoll_testkit::ByteCounter;
 use proptest::prelude::*;
 
 fn call(id: usize, name: &str, arguments: &str) -> Message {
@@ -467,20 +460,6 @@ fn odd_content_is_told_or_left_out() {
 }
 
 /// Notes how many bytes it was asked to count.
-#[derive(Debug, Default)]
-struct ByteCounter(AtomicUsize);
-
-impl TokenCounter for ByteCounter {
-    fn name(&self) -> &str {
-        "asked"
-    }
-
-    fn text(&self, text: &str) -> Tokens {
-        self.0.fetch_add(text.len(), Ordering::Relaxed);
-        Chars4.text(text)
-    }
-}
-
 #[test]
 fn little_is_counted_of_much() {
     // Counting is what costs most: of five megabytes, only what may be told is counted.
@@ -503,10 +482,10 @@ fn little_is_counted_of_much() {
     assert!(bytes > 4_500_000, "{bytes}");
     let views: Vec<&Message> = messages.iter().collect();
     let counter = ByteCounter::default();
-    let text = extract(&views, Tokens(4_000), &counter).unwrap();
-    let asked = counter.0.load(Ordering::Relaxed);
+    let mut text = String::new();
+    let asked = counter.during(|| text = extract(&views, Tokens(4_000), &counter).unwrap());
     assert!(
-        asked < 40 * text.len(),
+        asked < 40 * text.len() as u64,
         "{asked} bytes counted for {}",
         text.len()
     );

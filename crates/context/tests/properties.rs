@@ -1,20 +1,12 @@
 //! Invariants for every history, policy and budget, checked on each request that would be sent. The
 //! effects of a single stage are tables in `stages.rs`.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stdout,
-    clippy::indexing_slicing,
-    clippy::string_slice
-)]
 
 mod histories;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use histories::{Random, history, how_many};
+use histories::history;
 use plimsoll_context::{
     ArgumentDigest, Bpe, Budget, Calibration, CannotFit, Chars4, CompactionConfig, CompactionScope,
     ContextConfig, ContextStrategy, Draft, Edit, ExchangeKind, Fingerprint, Gap, Memo, Message,
@@ -22,6 +14,7 @@ use plimsoll_context::{
     SessionPruneConfig, Summarizer, SummaryConfig, SummaryTiming, TokenCounter, Tokens, Transcript,
     Trigger, ViewLimits,
 };
+use plimsoll_testkit::{Random, rounds};
 
 /// The least that the last rung leaves of a result, in tokens.
 const LEAST_RESULT: u64 = 64;
@@ -105,7 +98,7 @@ fn configured_contexts_keep_every_request_whole_and_under_the_line() {
 
 fn hold(way: Way) {
     let mut figures = Figures::default();
-    for seed in 0..how_many() {
+    for seed in 0..rounds() {
         // Exact counting of a fifth is enough; it is the same code for the policy.
         let counter: Arc<dyn TokenCounter> = match seed % 5 {
             0 => Arc::new(Memo::new(Bpe::o200k())),

@@ -1,23 +1,14 @@
 //! The effect of each stage and preset policy on a view: one row per case, in the notation of
 //! `notation`. The invariants over random histories are in `properties.rs`.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::string_slice
-)]
-
-mod notation;
 
 use std::sync::Arc;
 
-use notation::{message, seqs, show, view};
 use plimsoll_context::{
     Budget, Bytes, Calibration, CannotFit, Cap, Chars4, ContextStrategy, Edit, Evict, Fit, Message,
     Plan, PlanError, Policy, Prune, SessionPruneConfig, Stage, SummaryConfig, Threshold,
     TokenCounter, Tokens, Transcript, Trigger, ViewLimits,
 };
+use plimsoll_testkit::notation::{message, seqs, show, view};
 
 /// What it says, the view before, what the model would see.
 type StageRow = (&'static str, &'static str, &'static str);

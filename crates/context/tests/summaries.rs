@@ -1,25 +1,15 @@
 //! The requests and insertions of the stages `summarize` and `extract`, on views in one line of
 //! text. The text of an extract is tested in `extract.rs`, and the call of the model with the
 //! machine.
-#![allow(
-    dead_code,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::string_slice
-)]
-
-mod notation;
 
 use std::sync::Arc;
 
-use notation::view;
 use plimsoll_context::{
     Author, Budget, Chars4, Edit, Fingerprint, Message, Plan, PlanContext, Policy, Ppm, Proposal,
     ReadySummary, Recall, Seq, Span, Summarize, Summarizer, SummaryConfig, SummaryTiming,
     TokenCounter, Tokens, Transcript, Trigger,
 };
+use plimsoll_testkit::notation::view;
 
 /// 1,000 tokens at the limit and the trigger, 500 at the target; a summary takes 150 at most.
 fn budget() -> Budget {

@@ -1,11 +1,5 @@
 //! The published examples of LangChain's `trim_messages` and Anthropic's
 //! `clear_tool_uses_20250919`, with the same sizes, options and remaining messages.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing
-)]
 
 use std::sync::Arc;
 

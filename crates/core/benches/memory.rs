@@ -1,7 +1,6 @@
 //! What a run holds: 1,000 turns whose tool returns 100 KB each, all different, and a store that
 //! keeps nothing. Peaks of live bytes as the allocator counts them; the same on every machine.
 //! Rows for the table of `cargo xtask bench`.
-#![allow(clippy::expect_used)]
 
 #[path = "../../context/benches/figure/mod.rs"]
 mod figure;

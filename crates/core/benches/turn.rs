@@ -1,6 +1,5 @@
 //! What machine and driver add to a turn: a model that answers at once, a tool that returns at once
 //! and a log in memory. Rows for the table of `cargo xtask bench`. Not a test of what a run does.
-#![allow(clippy::expect_used)]
 
 #[path = "../../context/benches/figure/mod.rs"]
 mod figure;

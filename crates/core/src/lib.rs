@@ -3,6 +3,10 @@
 //!
 //! This crate knows no concrete provider, file format or wire format.
 
+#![warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![warn(clippy::indexing_slicing, clippy::string_slice)]
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
 mod agent;
 mod allowance;
 pub mod archive;

@@ -1,6 +1,5 @@
 //! Requested plans between two runs, through the driver: the effects on the provider, the archive,
 //! the hooks and a reopened session. The state machine has its own tests.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

@@ -1,6 +1,5 @@
 //! The prompt cache: the retention that requests ask for, the reported usage, and the warning of a
 //! run if the cache serves less than expected.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -14,8 +13,7 @@ use plimsoll_context::{
 };
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{
-    Agent, AgentBuilder, Lease, MemoryStore, Provider, SessionId, SessionInfo, SessionStore,
-    StoreError, ToolError, Window, tool,
+    Agent, AgentBuilder, MemoryStore, Provider, SessionId, SessionStore, ToolError, Window, tool,
 };
 use serde_json::json;
 
@@ -210,18 +208,7 @@ struct AgedStore {
 
 #[async_trait]
 impl SessionStore for AgedStore {
-    async fn acquire(&self, session: &SessionId) -> Result<Lease, StoreError> {
-        self.inner.acquire(session).await
-    }
-    async fn load(&self, session: &SessionId) -> Result<Vec<Entry>, StoreError> {
-        self.inner.load(session).await
-    }
-    async fn append(&self, lease: &Lease, entries: &[Entry]) -> Result<(), StoreError> {
-        self.inner.append(lease, entries).await
-    }
-    async fn list(&self) -> Result<Vec<SessionInfo>, StoreError> {
-        self.inner.list().await
-    }
+    plimsoll_testkit::forward_store!(inner: acquire, load, append, list);
     async fn idle(&self, _: &SessionId) -> Option<Duration> {
         self.idle
     }

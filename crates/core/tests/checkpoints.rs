@@ -1,6 +1,5 @@
 //! When a session's log is read and when a checkpoint is stored: a long session is opened without reading
 //! all of it, and a checkpoint that cannot be stored never fails a run.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -10,9 +9,10 @@ use plimsoll_agent::{Checkpoint, Entry};
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{
     Agent, Branch, CHECKPOINT_EVERY, Fork, JournaledRun, Lease, LocalJournal, MemoryStore,
-    ParallelOptions, PickFirst, ResumePoint, SessionId, SessionInfo, SessionStore, StoreError,
+    ParallelOptions, PickFirst, ResumePoint, SessionId, SessionStore, StoreError,
     agent_loop_parallel,
 };
+use plimsoll_testkit::session_id as id;
 
 /// A store that counts what is asked of it.
 #[derive(Default)]
@@ -27,9 +27,7 @@ struct Counting {
 
 #[async_trait]
 impl SessionStore for Counting {
-    async fn acquire(&self, session: &SessionId) -> Result<Lease, StoreError> {
-        self.inner.acquire(session).await
-    }
+    plimsoll_testkit::forward_store!(inner: acquire, append, list);
     async fn load(&self, session: &SessionId) -> Result<Vec<Entry>, StoreError> {
         self.loads.fetch_add(1, Ordering::SeqCst);
         self.inner.load(session).await
@@ -50,14 +48,8 @@ impl SessionStore for Counting {
         self.saved.lock().unwrap().push(checkpoint.entries);
         self.inner.save_checkpoint(lease, checkpoint).await
     }
-    async fn append(&self, lease: &Lease, entries: &[Entry]) -> Result<(), StoreError> {
-        self.inner.append(lease, entries).await
-    }
     async fn fork(&self, lease: &Lease, of: &Fork, own: &[Entry]) -> Result<(), StoreError> {
         self.inner.fork(lease, of, own).await
-    }
-    async fn list(&self) -> Result<Vec<SessionInfo>, StoreError> {
-        self.inner.list().await
     }
 }
 
@@ -73,10 +65,6 @@ impl Counting {
     async fn entries(&self, session: &str) -> u64 {
         self.inner.load(&id(session)).await.unwrap().len() as u64
     }
-}
-
-fn id(name: &str) -> SessionId {
-    SessionId::new(name).unwrap()
 }
 
 fn agent(store: &Arc<Counting>, turns: usize) -> (Agent, ScriptedProvider) {

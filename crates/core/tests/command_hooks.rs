@@ -1,15 +1,14 @@
 //! Hooks that are programs: their input, their valid answers, and errors. A broken hook does not
 //! affect anything else.
 #![cfg(unix)]
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::path::Path;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use plimsoll_agent::{EndReason, Event, HookPoint, SessionEvent};
+use plimsoll_agent::{EndReason, HookPoint};
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{Agent, AgentBuilder, CommandHook, Error, ToolError, tool};
+use plimsoll_testkit::Warnings;
 use serde_json::{Value, json};
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
@@ -18,21 +17,14 @@ struct Anything {
     text: String,
 }
 
-type Warnings = Arc<Mutex<Vec<String>>>;
-
 fn agent(provider: &ScriptedProvider) -> (AgentBuilder, Warnings) {
     let look = |input: Anything| async move { Ok::<_, ToolError>(format!("saw {}", input.text)) };
     let rm = |_: Anything| async { Ok::<_, ToolError>("gone") };
     let warnings = Warnings::default();
-    let sink = Arc::clone(&warnings);
     let builder = Agent::builder(provider.clone())
         .tool(tool("look", "Looks.", look))
         .tool(tool("rm", "Removes.", rm))
-        .observer(move |SessionEvent { event, .. }: &SessionEvent| {
-            if let Event::Warning { text } = event {
-                sink.lock().unwrap().push(text.clone());
-            }
-        });
+        .observer(warnings.observer());
     (builder, warnings)
 }
 
@@ -80,7 +72,7 @@ async fn programs_read_what_is_known() {
     }
     let output = builder.build().unwrap().run("go").await.unwrap();
     assert_eq!(output.text, "Land!");
-    assert_eq!(*warnings.lock().unwrap(), Vec::<String>::new());
+    assert_eq!(warnings.all(), Vec::<String>::new());
     let text = std::fs::read_to_string(folder.path().join("read")).unwrap();
     let read: Vec<Value> = text
         .lines()
@@ -159,7 +151,7 @@ async fn programs_say_yes_or_no() {
             .unwrap();
         let said = results(&provider.requests()[1]);
         assert!(said[0].starts_with(result), "{says}: {said:?}");
-        assert_eq!(*warnings.lock().unwrap(), Vec::<String>::new(), "{says}");
+        assert_eq!(warnings.all(), Vec::<String>::new(), "{says}");
     }
 }
 
@@ -199,7 +191,7 @@ async fn a_broken_program_guards_all_the_same() {
             said[0].contains("was not allowed") && said[0].contains(says),
             "{script_of}: {said:?}"
         );
-        assert_eq!(warnings.lock().unwrap().len(), 1);
+        assert_eq!(warnings.all().len(), 1);
         // Elsewhere the run goes on and says so.
         let provider = script();
         let (builder, warnings) = agent(&provider);
@@ -213,7 +205,7 @@ async fn a_broken_program_guards_all_the_same() {
             .await
             .unwrap();
         assert_eq!((output.text.as_str(), output.tool_calls), ("Land!", 1));
-        let warnings = warnings.lock().unwrap();
+        let warnings = warnings.all();
         assert_eq!(warnings.len(), 2, "{warnings:?}");
         assert!(warnings[0].starts_with("after_turn: `sh` "), "{warnings:?}");
         assert!(warnings[0].contains(says), "{warnings:?}");
@@ -229,7 +221,7 @@ async fn a_broken_program_guards_all_the_same() {
         .await
         .unwrap();
     assert_eq!(output.text, "Land!");
-    assert!(warnings.lock().unwrap()[0].contains("cannot start `/no/such/program`"));
+    assert!(warnings.all()[0].contains("cannot start `/no/such/program`"));
 }
 
 /// Closures first, then programs in their order; the first no counts.

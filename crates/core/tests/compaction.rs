@@ -1,6 +1,5 @@
 //! Compaction through the driver: hooks, summaries by another model, pins and the archive. The
 //! state machine and the archive's tools have their own tests.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,8 +17,8 @@ use plimsoll_context::{
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{
     Agent, AgentBuilder, Archive, ArchiveBounds, ArchivedItem, Error, EvictedMessage, Eviction,
-    HOOK_TIMEOUT, Lease, MemoryStore, Provider, RecallKey, RetryConfig, SessionId, SessionInfo,
-    SessionStore, StoreError, ToolError, Window, pin_tool, tool,
+    HOOK_TIMEOUT, Lease, MemoryStore, Provider, RecallKey, RetryConfig, SessionId, SessionStore,
+    StoreError, ToolError, Window, pin_tool, tool,
 };
 use serde_json::{Value, json};
 
@@ -512,18 +511,7 @@ struct NoShelf {
 
 #[async_trait]
 impl SessionStore for NoShelf {
-    async fn acquire(&self, session: &SessionId) -> Result<Lease, StoreError> {
-        self.inner.acquire(session).await
-    }
-    async fn load(&self, session: &SessionId) -> Result<Vec<Entry>, StoreError> {
-        self.inner.load(session).await
-    }
-    async fn append(&self, lease: &Lease, entries: &[Entry]) -> Result<(), StoreError> {
-        self.inner.append(lease, entries).await
-    }
-    async fn list(&self) -> Result<Vec<SessionInfo>, StoreError> {
-        self.inner.list().await
-    }
+    plimsoll_testkit::forward_store!(inner: acquire, load, append, list);
     async fn archives(&self) -> Result<(), StoreError> {
         if self.opens {
             return Ok(());
@@ -899,12 +887,7 @@ struct Fails {
 
 #[async_trait]
 impl SessionStore for Fails {
-    async fn acquire(&self, session: &SessionId) -> Result<Lease, StoreError> {
-        self.inner.acquire(session).await
-    }
-    async fn load(&self, session: &SessionId) -> Result<Vec<Entry>, StoreError> {
-        self.inner.load(session).await
-    }
+    plimsoll_testkit::forward_store!(inner: acquire, load, list);
     async fn append(&self, lease: &Lease, entries: &[Entry]) -> Result<(), StoreError> {
         if self.after_archive.load(Ordering::SeqCst) == 1 {
             return Err(StoreError::Full {
@@ -912,9 +895,6 @@ impl SessionStore for Fails {
             });
         }
         self.inner.append(lease, entries).await
-    }
-    async fn list(&self) -> Result<Vec<SessionInfo>, StoreError> {
-        self.inner.list().await
     }
     async fn archives(&self) -> Result<(), StoreError> {
         Ok(())

@@ -1,33 +1,27 @@
 //! A panic in a host's stage or token counter does not end the run.
-#![allow(clippy::unwrap_used, clippy::panic)]
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 
-use plimsoll_agent::{Event, SessionEvent};
 use plimsoll_context::{Budget, Cap, Draft, Evict, Policy, Stage, TokenCounter, Tokens, Trigger};
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{Agent, AgentBuilder, ToolError, Window, tool};
+use plimsoll_testkit::Warnings;
 use serde_json::json;
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Nothing {}
 
 /// A model that reads eight pages, and all warnings.
-fn agent() -> (AgentBuilder, Arc<Mutex<Vec<String>>>) {
+fn agent() -> (AgentBuilder, Warnings) {
     let calls = (0..8).map(|_| Turn::call("read", json!({})));
     let provider = ScriptedProvider::new(calls.chain([Turn::say("All is read.")]));
     let read = |_: Nothing| async { Ok::<_, ToolError>("a line of a page\n".repeat(100)) };
-    let warnings: Arc<Mutex<Vec<String>>> = Arc::default();
-    let sink = Arc::clone(&warnings);
+    let warnings = Warnings::default();
     let builder = Agent::builder(provider)
         .tool(tool("read", "Reads a page.", read))
         .window(Window::Known(Tokens(4_000)))
-        .observer(move |SessionEvent { event, .. }: &SessionEvent| {
-            if let Event::Warning { text } = event {
-                sink.lock().unwrap().push(text.clone());
-            }
-        });
+        .observer(warnings.observer());
     (builder, warnings)
 }
 
@@ -65,7 +59,7 @@ async fn a_stage_that_panics_is_left_out() {
     assert!(output.plans > 0, "the other stages do their work");
     assert!(asked.load(Ordering::Relaxed) > 1);
     assert_eq!(
-        *warnings.lock().unwrap(),
+        warnings.all(),
         ["breaks broke down: out of rum; the plan is made without it"]
     );
 }
@@ -92,7 +86,7 @@ async fn what_a_counter_cannot_count_is_estimated() {
     assert_eq!(output.text, "All is read.");
     assert!(output.plans > 0, "what was estimated counts");
     assert_eq!(
-        *warnings.lock().unwrap(),
+        warnings.all(),
         ["miscounts broke down: not this one; what it cannot count is estimated"]
     );
 }
@@ -103,7 +97,7 @@ async fn a_history_limit_that_cannot_be_kept_is_reported_once() {
         let (builder, warnings) = agent();
         let agent = builder.max_history_messages(limit).build().unwrap();
         agent.run("Read all.").await.unwrap();
-        let warnings = warnings.lock().unwrap();
+        let warnings = warnings.all();
         let said = |text: &&String| text.contains("max_history_messages is 2, and the view has");
         assert_eq!(
             warnings.iter().filter(said).count(),

@@ -1,6 +1,5 @@
 //! Context configurations, checked by the requests that the provider receives: the start of a
 //! compaction, the remaining messages, the effects of related settings, and rejected settings.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::sync::{Arc, Mutex};
 

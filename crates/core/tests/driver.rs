@@ -1,5 +1,4 @@
 //! The driver: the provider's requests, the caller's results and the contents of the log.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -9,8 +8,8 @@ use plimsoll_agent::{EndReason, Entry, Event, Failure, Repetition, SessionEvent}
 use plimsoll_context::{ContextStrategy, Tokens};
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{
-    Agent, AgentBuilder, AllowAll, Error, Lease, MemoryStore, RetryConfig, SessionId, SessionInfo,
-    SessionStore, StoreError, ToolError, Window, tool,
+    Agent, AgentBuilder, AllowAll, Error, Lease, MemoryStore, RetryConfig, SessionId, SessionStore,
+    StoreError, ToolError, Window, tool,
 };
 use serde_json::{Value, json};
 
@@ -508,12 +507,7 @@ struct FullDisk {
 
 #[async_trait::async_trait]
 impl SessionStore for FullDisk {
-    async fn acquire(&self, session: &SessionId) -> Result<Lease, StoreError> {
-        self.inner.acquire(session).await
-    }
-    async fn load(&self, session: &SessionId) -> Result<Vec<Entry>, StoreError> {
-        self.inner.load(session).await
-    }
+    plimsoll_testkit::forward_store!(inner: acquire, load, list);
     async fn append(&self, lease: &Lease, entries: &[Entry]) -> Result<(), StoreError> {
         if self.writes_left.load(Ordering::SeqCst) == 0 {
             return Err(StoreError::Full {
@@ -522,9 +516,6 @@ impl SessionStore for FullDisk {
         }
         self.writes_left.fetch_sub(1, Ordering::SeqCst);
         self.inner.append(lease, entries).await
-    }
-    async fn list(&self) -> Result<Vec<SessionInfo>, StoreError> {
-        self.inner.list().await
     }
 }
 

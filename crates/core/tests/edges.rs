@@ -1,6 +1,5 @@
 //! Edge cases of a run: late messages, empty replies, failures, and settings for a single run.
 //! Ordinary runs have their own tests.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -14,9 +13,10 @@ use plimsoll_context::{
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{
     Agent, AgentBuilder, AgentLoopConfig, Branch, Error, MemoryStore, ParallelOptions, PickFirst,
-    Provider, Remote, Session, SessionId, SessionStore, ToolError, Window, agent_loop,
-    agent_loop_parallel, tool,
+    Provider, Remote, Session, SessionStore, ToolError, Window, agent_loop, agent_loop_parallel,
+    tool,
 };
+use plimsoll_testkit::{Warnings, session_id as id, view_items as items};
 use serde_json::{Value, json};
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
@@ -28,29 +28,6 @@ struct Number {
     n: usize,
 }
 
-fn id(name: &str) -> SessionId {
-    SessionId::new(name).unwrap()
-}
-
-/// The warnings that an observer sees.
-#[derive(Clone, Default)]
-struct Warnings(Arc<Mutex<Vec<String>>>);
-
-impl Warnings {
-    fn observer(&self) -> impl Fn(&SessionEvent) + Send + Sync + 'static {
-        let all = Arc::clone(&self.0);
-        move |SessionEvent { event, .. }: &SessionEvent| {
-            if let Event::Warning { text } = event {
-                all.lock().unwrap().push(text.clone());
-            }
-        }
-    }
-
-    fn all(&self) -> Vec<String> {
-        self.0.lock().unwrap().clone()
-    }
-}
-
 fn sheet() -> PriceSheet {
     PriceSheet::of(Rates {
         input: Money::from_dollars(1.0).unwrap(),
@@ -58,12 +35,6 @@ fn sheet() -> PriceSheet {
         cache_read: None,
         cache_write: None,
     })
-}
-
-/// The view, byte for byte.
-fn items(session: &Session) -> Vec<String> {
-    let items = session.view().transcript().items().iter();
-    items.map(|item| format!("{item:?}")).collect()
 }
 
 fn pinned(session: &Session) -> Vec<String> {

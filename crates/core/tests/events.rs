@@ -1,11 +1,11 @@
 //! Events of several sessions of one agent: each names its session and its run.
-#![allow(clippy::unwrap_used)]
 
 use std::sync::{Arc, Mutex};
 
 use plimsoll_agent::{Event, SessionEvent};
 use plimsoll_core::testing::{ScriptedProvider, Turn};
-use plimsoll_core::{Agent, MemoryStore, SessionId};
+use plimsoll_core::{Agent, MemoryStore};
+use plimsoll_testkit::session_id as id;
 use serde_json::json;
 
 /// Everything that an observer sees.
@@ -25,10 +25,6 @@ impl Seen {
         of.map(|seen| (seen.session.to_string(), seen.run))
             .collect()
     }
-}
-
-fn id(name: &str) -> SessionId {
-    SessionId::new(name).unwrap()
 }
 
 #[tokio::test]

@@ -1,25 +1,21 @@
 //! Forks through an agent: the requests of each branch, recall in a branch, and refused forks.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use plimsoll_agent::{Entry, Event, Failure, Request, SessionEvent, loop_records};
+use plimsoll_agent::{Entry, Failure, Request, loop_records};
 use plimsoll_context::{ContextStrategy, Delta, Economy, Part, Reply, Seq, StopReason, Tokens};
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{
     Agent, AgentBuilder, ArchivedItem, Error, ForkFault, Lease, MemoryStore, Provider, RecallError,
-    RecallKey, SessionId, SessionInfo, SessionStore, StoreError, ToolError, Window, tool,
+    RecallKey, SessionStore, StoreError, ToolError, Window, tool,
 };
+use plimsoll_testkit::{Warnings, session_id as id};
 use serde_json::{Value, json};
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Number {
     n: usize,
-}
-
-fn id(name: &str) -> SessionId {
-    SessionId::new(name).unwrap()
 }
 
 /// About 1,000 tokens, and which result it is.
@@ -266,18 +262,7 @@ struct Stuck(MemoryStore);
 
 #[async_trait]
 impl SessionStore for Stuck {
-    async fn acquire(&self, session: &SessionId) -> Result<Lease, StoreError> {
-        self.0.acquire(session).await
-    }
-    async fn load(&self, session: &SessionId) -> Result<Vec<Entry>, StoreError> {
-        self.0.load(session).await
-    }
-    async fn append(&self, lease: &Lease, entries: &[Entry]) -> Result<(), StoreError> {
-        self.0.append(lease, entries).await
-    }
-    async fn list(&self) -> Result<Vec<SessionInfo>, StoreError> {
-        self.0.list().await
-    }
+    plimsoll_testkit::forward_store!(0: acquire, load, append, list);
     async fn archives(&self) -> Result<(), StoreError> {
         Ok(())
     }
@@ -303,14 +288,9 @@ async fn where_the_archive_may_have_another_logs_items_nothing_of_it_is_offered(
     let stuck: Arc<dyn SessionStore> = Arc::new(Stuck(MemoryStore::default()));
     for (store, offered) in [(memory(), true), (stuck, false)] {
         let provider = fetches(0..12);
-        let warnings = Arc::new(Mutex::new(Vec::new()));
-        let seen = Arc::clone(&warnings);
+        let warnings = Warnings::default();
         let agent = agent(&provider, &store, "p")
-            .observer(move |SessionEvent { event, .. }: &SessionEvent| {
-                if let Event::Warning { text } = event {
-                    seen.lock().unwrap().push(text.clone());
-                }
-            })
+            .observer(warnings.observer())
             .build()
             .unwrap();
         let output = agent.run("go").await.unwrap();
@@ -322,7 +302,7 @@ async fn where_the_archive_may_have_another_logs_items_nothing_of_it_is_offered(
             let marker = request.to_string().contains("recall m");
             assert!(offered || !marker, "no marker promises what is not offered");
         }
-        let warnings = warnings.lock().unwrap();
+        let warnings = warnings.all();
         assert_eq!(warnings.len(), usize::from(!offered), "{warnings:?}");
         assert!(warnings.iter().all(|text| text.contains("it is locked")));
     }

@@ -1,6 +1,5 @@
 //! Hooks: their order among the events, the effect of each veto, and isolation. No hook can block
 //! or break a run.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};

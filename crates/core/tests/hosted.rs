@@ -1,19 +1,16 @@
 //! Tools that the provider runs itself: valid and invalid agent configurations, and the permission
 //! rules for these tools.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use plimsoll_agent::{
-    Event, Failure, Permission, PermissionRule, Permissions, Request, SessionEvent,
-};
+use plimsoll_agent::{Failure, Permission, PermissionRule, Permissions, Request};
 use plimsoll_context::{CacheRetention, Delta, HostedTool, MAX_HOSTED_TOOLS, Reply};
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{
-    Agent, AgentBuilder, AgentLoopConfig, Error, Observer, Provider, SessionId, ToolError,
-    agent_loop, tool,
+    Agent, AgentBuilder, AgentLoopConfig, Error, Provider, SessionId, ToolError, agent_loop, tool,
 };
+use plimsoll_testkit::Warnings;
 use serde_json::{Value, json};
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
@@ -59,17 +56,6 @@ impl Provider for Without {
 
     async fn call(&self, _: &Request, _: &(dyn Fn(Delta) + Send + Sync)) -> Result<Reply, Failure> {
         unreachable!("it is never built")
-    }
-}
-
-#[derive(Default)]
-struct WarningRecorder(Mutex<Vec<String>>);
-
-impl Observer for WarningRecorder {
-    fn see(&self, SessionEvent { event, .. }: &SessionEvent) {
-        if let Event::Warning { text } = event {
-            self.0.lock().unwrap().push(text.clone());
-        }
     }
 }
 
@@ -131,15 +117,15 @@ async fn what_is_denied_is_left_out_and_that_is_said() {
         (rules([("recall", Deny, "")]), true),
         (rules([]), true),
     ] {
-        let (provider, warned) = (own(), Arc::new(WarningRecorder::default()));
+        let (provider, warned) = (own(), Warnings::default());
         let agent = Agent::builder(provider.clone())
             .hosted_tool(search())
             .permissions(set.clone())
-            .shared_observer(Arc::clone(&warned) as Arc<dyn Observer>);
+            .observer(warned.observer());
         agent.build().unwrap().run("Hello.").await.unwrap();
         let asked = !provider.seen.lock().unwrap()[0].hosted_tools.is_empty();
         assert_eq!(asked, sent, "{set:?}");
-        let warned = warned.0.lock().unwrap();
+        let warned = warned.all();
         let said = warned.iter().any(|text| text.contains("`web_search`"));
         assert_eq!(said, !sent, "{set:?}: {warned:?}");
     }
@@ -245,10 +231,10 @@ async fn a_longer_life_that_there_is_not_is_told_and_not_asked_for() {
         (CacheRetention::Head, true),
         (CacheRetention::Long, true),
     ] {
-        let (provider, warned) = (own(), Arc::new(WarningRecorder::default()));
+        let (provider, warned) = (own(), Warnings::default());
         let agent = Agent::builder(provider.clone())
             .cache_retention(retention)
-            .shared_observer(Arc::clone(&warned) as Arc<dyn Observer>)
+            .observer(warned.observer())
             .build()
             .unwrap();
         let mut session = agent.session(SessionId::new("s").unwrap()).await.unwrap();
@@ -256,7 +242,7 @@ async fn a_longer_life_that_there_is_not_is_told_and_not_asked_for() {
         session.run("Hello again.").await.unwrap();
         let asked = provider.seen.lock().unwrap()[0].cache.retention;
         assert_eq!(asked, CacheRetention::Usual);
-        let warned = warned.0.lock().unwrap();
+        let warned = warned.all();
         assert_eq!(warned.len(), usize::from(told), "{warned:?}");
     }
 }

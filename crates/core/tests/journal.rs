@@ -1,6 +1,5 @@
 //! Journaled runs: after any crash of a worker another one continues, and nothing is sent, called
 //! or counted twice. A journal that does not belong to the log is refused.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -1,5 +1,4 @@
 //! Files are backed up before tools change them, for the session that made the call.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::sync::{Arc, Mutex};
 
@@ -8,8 +7,8 @@ use plimsoll_agent::Entry;
 use plimsoll_context::ToolSpec;
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{
-    Agent, FileEdit, Lease, MemoryStore, SessionId, SessionInfo, SessionStore, StoreError, Tool,
-    ToolContext, ToolError, ToolOutput,
+    Agent, FileEdit, MemoryStore, SessionId, SessionStore, StoreError, Tool, ToolContext,
+    ToolError, ToolOutput,
 };
 use serde_json::{Value, json};
 
@@ -23,18 +22,7 @@ struct FileKeepingStore {
 
 #[async_trait]
 impl SessionStore for FileKeepingStore {
-    async fn acquire(&self, session: &SessionId) -> Result<Lease, StoreError> {
-        self.inner.acquire(session).await
-    }
-    async fn load(&self, session: &SessionId) -> Result<Vec<Entry>, StoreError> {
-        self.inner.load(session).await
-    }
-    async fn append(&self, lease: &Lease, entries: &[Entry]) -> Result<(), StoreError> {
-        self.inner.append(lease, entries).await
-    }
-    async fn list(&self) -> Result<Vec<SessionInfo>, StoreError> {
-        self.inner.list().await
-    }
+    plimsoll_testkit::forward_store!(inner: acquire, load, append, list);
     async fn keep_file(&self, session: &SessionId, edit: FileEdit) -> Result<(), StoreError> {
         if self.is_full {
             return Err(StoreError::Files {

@@ -1,6 +1,5 @@
 //! Limits of a run: the time limit interrupts any pending work, a cost limit requires known prices,
 //! and all faults of the settings are reported together.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -17,6 +16,7 @@ use plimsoll_core::{
     Agent, AgentBuilder, AgentLoopConfig, AllowAll, Error, Gate, MemoryStore, SessionId,
     SessionStore, ToolError, Window, agent_loop, tool,
 };
+use plimsoll_testkit::Warnings;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -192,16 +192,11 @@ async fn hooks_behind_the_end_are_cut_off_too() {
         ),
         (hangs(), both, LIMIT + 2 * moment),
     ] {
-        let warnings = Arc::new(Mutex::new(Vec::new()));
-        let sink = Arc::clone(&warnings);
+        let warnings = Warnings::default();
         let builder = builder(agent(&provider))
             .hook_timeout(Duration::from_secs(86_400))
             .max_duration(LIMIT)
-            .observer(move |SessionEvent { event, .. }: &SessionEvent| {
-                if let Event::Warning { text } = event {
-                    sink.lock().unwrap().push(text.clone());
-                }
-            });
+            .observer(warnings.observer());
         let agent = builder.build().unwrap();
         let before = Instant::now();
         let output = agent.run("go").await.unwrap();
@@ -211,7 +206,7 @@ async fn hooks_behind_the_end_are_cut_off_too() {
             "{took:?}"
         );
         assert!(!output.text.is_empty());
-        let warnings = warnings.lock().unwrap();
+        let warnings = warnings.all();
         assert!(
             warnings
                 .iter()

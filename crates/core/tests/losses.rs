@@ -1,6 +1,5 @@
 //! Usage of attempts without a reply: it counts against limits, in the bill and in the log, whether
 //! the call is retried, given up or interrupted.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};

@@ -1,6 +1,5 @@
 //! The memory that a run reports, compared with a counting allocator. A single test, because the
 //! allocator counts for the whole process.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};

@@ -1,6 +1,5 @@
 //! Parallel evaluation: the requests of each branch, the answer that becomes the session's, the
 //! contents of the logs, and the cost.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
@@ -18,16 +17,13 @@ use plimsoll_core::{
     ParallelLoopResult, ParallelOptions, PickFirst, Provider, RetryConfig, Session, SessionId,
     SessionStore, TokenEfficient, ToolError, Window, agent_loop_parallel, tool,
 };
+use plimsoll_testkit::{session_id as id, view_items as items};
 use serde_json::json;
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Echo {
     /// What to say back.
     text: String,
-}
-
-fn id(name: &str) -> SessionId {
-    SessionId::new(name).unwrap()
 }
 
 fn says(text: &str) -> ScriptedProvider {
@@ -73,12 +69,6 @@ fn saying(texts: &[&str]) -> Vec<Branch> {
 async fn session(store: &MemoryStore, model: &ScriptedProvider) -> Session {
     let agent = agent(model).store(Arc::new(store.clone())).build().unwrap();
     agent.session(id("s")).await.unwrap()
-}
-
-/// The view, byte for byte.
-fn items(session: &Session) -> Vec<String> {
-    let items = session.view().transcript().items().iter();
-    items.map(|item| format!("{item:?}")).collect()
 }
 
 async fn run(

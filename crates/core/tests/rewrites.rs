@@ -1,31 +1,23 @@
 //! `transform_context` and `convert_to_llm`: requests contain their result, as far as the provider
 //! accepts it. The view does not change.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use plimsoll_agent::{Event, SessionEvent};
 use plimsoll_context::{Message, Tokens};
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{Agent, AgentBuilder, Messages, SessionId, ToolError, Window, tool};
+use plimsoll_testkit::Warnings;
 use serde_json::{Value, json};
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Nothing {}
 
-type Warnings = Arc<Mutex<Vec<String>>>;
-
 fn agent(provider: &ScriptedProvider) -> (AgentBuilder, Warnings) {
     let look = |_: Nothing| async { Ok::<_, ToolError>("a line") };
     let warnings = Warnings::default();
-    let sink = Arc::clone(&warnings);
     let builder = Agent::builder(provider.clone())
         .tool(tool("look", "Looks.", look))
-        .observer(move |SessionEvent { event, .. }: &SessionEvent| {
-            if let Event::Warning { text } = event {
-                sink.lock().unwrap().push(text.clone());
-            }
-        });
+        .observer(warnings.observer());
     (builder, warnings)
 }
 
@@ -88,7 +80,7 @@ async fn what_is_sent_is_rewritten_and_the_view_is_not() {
     let view = session.view().transcript().items().iter();
     let view: Vec<String> = view.map(|item| item.message.text()).collect();
     assert_eq!(view, ["first", "one", "second", "", "a line", "two"]);
-    assert_eq!(*warnings.lock().unwrap(), Vec::<String>::new());
+    assert_eq!(warnings.all(), Vec::<String>::new());
 }
 
 /// What cannot be sent is not: the request goes as it was, with a warning.
@@ -131,7 +123,7 @@ async fn what_a_provider_would_refuse_is_not_sent() {
         assert_eq!(output.text, "Land!", "{why}");
         let sent = texts(&provider.requests()[1]);
         assert_eq!(sent, ["user: go", "assistant: ", "tool: a line"], "{why}");
-        let warnings = warnings.lock().unwrap();
+        let warnings = warnings.all();
         assert_eq!(warnings.len(), 1, "{warnings:?}");
         assert!(warnings[0].contains(why), "{warnings:?}");
     }
@@ -158,7 +150,7 @@ async fn what_fits_is_sent_and_counted() {
         assert!(output.reason.is_answer(), "{:?}", output.reason);
         assert_eq!(output.plans, 0);
     }
-    assert_eq!(*warnings.lock().unwrap(), Vec::<String>::new());
+    assert_eq!(warnings.all(), Vec::<String>::new());
     for request in provider.requests() {
         assert!(texts(&request)[0].starts_with("user: lorem"));
         assert!(provider.weigh(&request) > Tokens(500));

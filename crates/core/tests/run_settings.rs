@@ -1,5 +1,4 @@
 //! Settings of a single run: its hooks, its context, its steering and its model, each for that run only.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

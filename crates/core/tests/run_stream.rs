@@ -1,5 +1,4 @@
 //! The stream of a run: its own events only, its end, its output, and readers that are slow or leave.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::sync::Arc;
 
@@ -9,18 +8,15 @@ use plimsoll_agent::{EndReason, Entry, Event, Failure, Request, ToolPhase};
 use plimsoll_context::{Delta, Part, Reply, StopReason};
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{
-    Agent, Error, Lease, MAX_WAITING_EVENTS, MemoryStore, Provider, RunStream, SessionId,
-    SessionInfo, SessionStore, StoreError, ToolError, tool,
+    Agent, Error, Lease, MAX_WAITING_EVENTS, MemoryStore, Provider, RunStream, SessionStore,
+    StoreError, ToolError, tool,
 };
+use plimsoll_testkit::session_id as id;
 use serde_json::json;
 use tokio::sync::Notify;
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Nothing {}
-
-fn id(name: &str) -> SessionId {
-    SessionId::new(name).unwrap()
-}
 
 /// The events up to the end of the run.
 async fn all(run: &mut RunStream<'_>) -> Vec<Event> {
@@ -150,18 +146,10 @@ struct Disk(MemoryStore);
 
 #[async_trait]
 impl SessionStore for Disk {
-    async fn acquire(&self, session: &SessionId) -> Result<Lease, StoreError> {
-        self.0.acquire(session).await
-    }
-    async fn load(&self, session: &SessionId) -> Result<Vec<Entry>, StoreError> {
-        self.0.load(session).await
-    }
+    plimsoll_testkit::forward_store!(0: acquire, load, list);
     async fn append(&self, lease: &Lease, entries: &[Entry]) -> Result<(), StoreError> {
         tokio::task::yield_now().await;
         self.0.append(lease, entries).await
-    }
-    async fn list(&self) -> Result<Vec<SessionInfo>, StoreError> {
-        self.0.list().await
     }
 }
 

@@ -2,13 +2,6 @@
 //! who steers, interrupts and undoes, limits of every kind, and a process that dies. A strict
 //! server accepts every request, the log folds to the view, and memory stays flat. A single test,
 //! because it measures the whole process.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::print_stdout,
-    clippy::indexing_slicing,
-    clippy::panic
-)]
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -294,7 +287,6 @@ fn agent(
 }
 
 /// The wall is around the product; a test may ask its environment.
-#[allow(clippy::disallowed_methods)]
 fn how_many() -> u64 {
     let asked = std::env::var("PLIMSOLL_TURNS").ok();
     asked.and_then(|turns| turns.parse().ok()).unwrap_or(TURNS)

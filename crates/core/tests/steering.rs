@@ -1,6 +1,5 @@
 //! Steers, follow-ups and interrupts: each message ends in exactly one way, and after any stop a
 //! strict server accepts the next request.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -17,6 +16,7 @@ use plimsoll_core::{
     Agent, AgentBuilder, AgentLoopConfig, Error, MemoryStore, SessionId, SessionStore, ToolError,
     agent_loop, agent_loop_continue, tool,
 };
+use plimsoll_testkit::Warnings;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
@@ -728,19 +728,14 @@ async fn a_model_that_never_gives_an_acceptable_answer_is_not_asked_for_ever() {
 #[tokio::test]
 async fn a_check_that_breaks_refuses_nothing() {
     let provider = ScriptedProvider::new([Turn::say("4")]);
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let sees = Arc::clone(&told);
+    let told = Warnings::default();
     let agent = Agent::builder(provider)
         .check_answer(|_: String| -> Result<(), String> { panic!("no such file") })
-        .observer(move |SessionEvent { event, .. }: &SessionEvent| {
-            if let Event::Warning { text } = event {
-                sees.lock().unwrap().push(text.clone());
-            }
-        })
+        .observer(told.observer())
         .build()
         .unwrap();
     assert_eq!(agent.run("Guess.").await.unwrap().text, "4");
-    let told = told.lock().unwrap();
+    let told = told.all();
     assert!(
         told[0].starts_with("check_answer") && told[0].contains("no such file"),
         "{told:?}"

@@ -1,6 +1,5 @@
 //! Agents as tools of other agents: the result that the caller's model reads, the reservations, and
 //! the contents of the logs.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
@@ -13,9 +12,10 @@ use plimsoll_context::{Delta, Money, PriceSheet, Rates, Reply, Tokens, ToolSpec,
 use plimsoll_core::telemetry::ServerAddress;
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{
-    Agent, AgentBuilder, AllowAll, DenyAll, MAX_DEPTH, MemoryStore, Provider, SessionId,
-    SessionStore, StoreError, Tool, ToolContext, ToolError, ToolOutput, sub_agent, tool,
+    Agent, AgentBuilder, AllowAll, DenyAll, MAX_DEPTH, MemoryStore, Provider, SessionStore,
+    StoreError, Tool, ToolContext, ToolError, ToolOutput, sub_agent, tool,
 };
+use plimsoll_testkit::session_id as id;
 use serde_json::{Value, json};
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
@@ -31,10 +31,6 @@ fn with_echo(provider: &ScriptedProvider) -> AgentBuilder {
 
 fn task(text: &str) -> Value {
     json!({ "task": text })
-}
-
-fn id(name: &str) -> SessionId {
-    SessionId::new(name).unwrap()
 }
 
 /// A provider that panics outside of its calls.

@@ -1,6 +1,5 @@
 //! Tool calls: concurrency, retries, progress reports, denials, and calls that are no longer
 //! needed.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};

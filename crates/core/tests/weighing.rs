@@ -1,14 +1,14 @@
 //! Token counts by the provider: a count is used and logged. A missing or late count only causes a
 //! note.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use plimsoll_agent::{EndReason, Entry, Event, Failure, Request, SessionEvent};
+use plimsoll_agent::{EndReason, Entry, Failure, Request};
 use plimsoll_context::{Delta, Reply, Tokens};
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{Agent, MemoryStore, Provider, SessionId, SessionStore, Window};
+use plimsoll_testkit::Warnings;
 
 /// What it says of weights.
 #[derive(Clone, Copy)]
@@ -64,17 +64,12 @@ async fn run(says: CountReply) -> (EndReason, usize, Vec<String>, Vec<Entry>) {
         says,
         asked: Arc::default(),
     };
-    let warned = Arc::new(Mutex::new(Vec::new()));
-    let heard = Arc::clone(&warned);
+    let warned = Warnings::default();
     let store = Arc::new(MemoryStore::default());
     let agent = Agent::builder(provider.clone())
         .window(Window::Known(Tokens(16_000)))
         .store(Arc::clone(&store) as Arc<dyn SessionStore>)
-        .observer(move |SessionEvent { event, .. }: &SessionEvent| {
-            if let Event::Warning { text } = event {
-                heard.lock().unwrap().push(text.clone());
-            }
-        })
+        .observer(warned.observer())
         .build()
         .unwrap();
     let id = SessionId::new("weighed").unwrap();
@@ -84,7 +79,7 @@ async fn run(says: CountReply) -> (EndReason, usize, Vec<String>, Vec<Entry>) {
     let measured = log.into_iter();
     let measured = measured.filter(|entry| matches!(entry, Entry::Measured { .. }));
     let asked = provider.asked.lock().unwrap().len();
-    let warned = warned.lock().unwrap().clone();
+    let warned = warned.all();
     (output.reason, asked, warned, measured.collect())
 }
 

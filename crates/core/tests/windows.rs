@@ -1,6 +1,5 @@
 //! Windows learned from a provider, for this session and others, and the handling of silently
 //! truncated requests.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::sync::{Arc, Mutex};
 
@@ -9,8 +8,7 @@ use plimsoll_agent::{EndReason, Entry, Event, Failure, Lesson, Request, SessionE
 use plimsoll_context::{Delta, Part, Reply, StopReason, Tokens, Usage};
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{
-    Agent, AgentBuilder, Lease, MemoryStore, Provider, SessionId, SessionInfo, SessionStore,
-    StoreError, ToolError, Window, tool,
+    Agent, AgentBuilder, MemoryStore, Provider, SessionId, SessionStore, ToolError, Window, tool,
 };
 use serde_json::json;
 
@@ -350,19 +348,5 @@ struct Forgetful(MemoryStore);
 
 #[async_trait]
 impl SessionStore for Forgetful {
-    async fn acquire(&self, session: &SessionId) -> Result<Lease, StoreError> {
-        self.0.acquire(session).await
-    }
-
-    async fn load(&self, session: &SessionId) -> Result<Vec<Entry>, StoreError> {
-        self.0.load(session).await
-    }
-
-    async fn append(&self, lease: &Lease, entries: &[Entry]) -> Result<(), StoreError> {
-        self.0.append(lease, entries).await
-    }
-
-    async fn list(&self) -> Result<Vec<SessionInfo>, StoreError> {
-        self.0.list().await
-    }
+    plimsoll_testkit::forward_store!(0: acquire, load, append, list);
 }

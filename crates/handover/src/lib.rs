@@ -5,6 +5,11 @@
 //! replaces them. All content was said or done in the transcript; nothing is paraphrased. The same
 //! input gives the same bytes. `docs/handover.md` explains the rules with one example.
 
+#![warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![warn(clippy::indexing_slicing, clippy::string_slice)]
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+#![warn(clippy::disallowed_methods, clippy::disallowed_types)]
+
 mod calls;
 mod cues;
 mod deeds;

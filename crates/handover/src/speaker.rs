@@ -1,8 +1,6 @@
 //! Determines the author of a message in the user's role. Hosts put reminders, bodies of skills,
 //! command outputs and their own summaries there; only typed text is the user's.
 
-// The words of others: tidy:allow-file(conversation)
-// The words of others: tidy:allow-file(observation)
 use std::borrow::Cow;
 
 use crate::sentences::is_one_of;

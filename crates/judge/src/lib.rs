@@ -16,6 +16,11 @@
 //! assert_eq!(faults[0].place, "messages");
 //! ```
 
+#![warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![warn(clippy::indexing_slicing, clippy::string_slice)]
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+#![warn(clippy::disallowed_methods, clippy::disallowed_types)]
+
 pub mod anthropic;
 pub mod bedrock;
 pub mod body;

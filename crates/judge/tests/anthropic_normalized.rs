@@ -1,7 +1,5 @@
 //! Every recorded session of the shared data is repaired and sent to an Anthropic model: each
 //! request is valid. Skipped with a note if the data does not exist.
-#![allow(clippy::disallowed_methods, clippy::disallowed_types)]
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use plimsoll_context::{Message, repair};
 use plimsoll_judge::anthropic::validate;

@@ -1,37 +1,19 @@
 //! The exact requests on Anthropic Messages, and the reports about omitted parts.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::sync::Arc;
 
 use plimsoll_context::{
-    Breakpoint, CacheConfig, CachePlan, CacheRetention, CacheRules, CacheTrail, CacheView, CallId,
-    Chars4, File, Image, Message, Opaque, Part, Source, Tokens, ToolCall, ToolResult, ToolSpec,
-    Transcript, breakpoints,
+    Breakpoint, CacheConfig, CachePlan, CacheRetention, CacheRules, CacheTrail, CacheView, Chars4,
+    File, Image, Message, Opaque, Part, Source, Tokens, ToolSpec, Transcript, breakpoints,
 };
 use plimsoll_judge::anthropic::{cautions, validate};
+use plimsoll_testkit::messages::{tool_call as call, tool_result as result};
 use plimsoll_wire::anthropic::{MessagesProfile, ORIGIN, read, render};
 use plimsoll_wire::{Delivery, Effort, LeftOut, RenderInput, ToolChoice};
 use serde_json::{Value, json};
 
 const BUDGET: &str = "claude-sonnet-4-5";
 const ADAPTIVE: &str = "claude-opus-4-6";
-
-fn call(id: &str, name: &str, arguments: &str) -> Part {
-    Part::ToolCall(ToolCall {
-        id: CallId(id.into()),
-        name: name.into(),
-        arguments: arguments.into(),
-        opaque: None,
-    })
-}
-
-fn result(id: &str, parts: Vec<Part>, is_error: bool) -> Message {
-    Message::ToolResult(ToolResult {
-        call: CallId(id.into()),
-        parts,
-        is_error,
-    })
-}
 
 fn image(source: Source) -> Part {
     Part::Image(Image {

@@ -1,6 +1,5 @@
 //! Thinking over many turns: it is returned byte for byte as long as allowed, for whole tool loops
 //! at a time, and a server that verifies its signatures accepts every request.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use plimsoll_context::{CallId, Message, Part, ToolSpec};
 use plimsoll_judge::anthropic::{sign, validate};

@@ -1,10 +1,10 @@
 //! The validator of Anthropic Messages: a failing and a passing request for each rule, with the
 //! API's messages. No JSON makes it panic.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use plimsoll_context::{Bytes, Tokens};
 use plimsoll_judge::MAX_FAULTS;
 use plimsoll_judge::anthropic::{cautions, refusal, sign, validate, validate_announced};
+use plimsoll_testkit::json_of;
 use plimsoll_wire::anthropic::MessagesProfile;
 use plimsoll_wire::overflow::{Verdict, classify};
 use proptest::prelude::*;
@@ -774,66 +774,12 @@ fn thinking_and_what_goes_with_it() {
 }
 
 fn json_value() -> impl Strategy<Value = Value> {
-    let key = prop_oneof![
-        Just("role"),
-        Just("content"),
-        Just("type"),
-        Just("text"),
-        Just("id"),
-        Just("name"),
-        Just("input"),
-        Just("tool_use_id"),
-        Just("cache_control"),
-        Just("ttl"),
-        Just("source"),
-        Just("thinking"),
-        Just("signature"),
-        Just("messages"),
-        Just("system"),
-        Just("tools"),
-        Just("max_tokens"),
-        Just("edits"),
-        Just("budget_tokens"),
-        Just("is_error"),
-        Just("x"),
-    ];
-    let leaf = prop_oneof![
-        Just(Value::Null),
-        any::<bool>().prop_map(Value::from),
-        any::<i64>().prop_map(Value::from),
-        prop_oneof![
-            Just("user"),
-            Just("assistant"),
-            Just("text"),
-            Just("tool_use"),
-            Just("tool_result"),
-            Just("thinking"),
-            Just("enabled"),
-            Just("adaptive"),
-            Just("a"),
-            Just(""),
-            Just("é"),
-            Just("1h"),
-            Just("5m"),
-            Just("web_search_tool_result"),
-            Just("server_tool_use"),
-            Just("simulated-a-b"),
-            Just("image"),
-            Just("base64"),
-        ]
-        .prop_map(Value::from),
-    ];
-    leaf.prop_recursive(6, 64, 6, move |inner| {
-        prop_oneof![
-            proptest::collection::vec(inner.clone(), 0..6).prop_map(Value::from),
-            proptest::collection::vec((key.clone(), inner), 0..6).prop_map(|pairs| {
-                let pairs = pairs
-                    .into_iter()
-                    .map(|(key, value)| (key.to_owned(), value));
-                Value::Object(pairs.collect())
-            }),
-        ]
-    })
+    json_of(
+        "role content type text id name input tool_use_id cache_control ttl source thinking \
+         signature messages system tools max_tokens edits budget_tokens is_error x",
+        "user assistant text tool_use tool_result thinking enabled adaptive a é 1h 5m \
+         web_search_tool_result server_tool_use simulated-a-b image base64",
+    )
 }
 
 proptest! {

@@ -1,9 +1,9 @@
 //! Bedrock's validator: a failing and a passing request for each rule, with the API's messages. No
 //! JSON makes it panic.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use plimsoll_judge::MAX_FAULTS;
 use plimsoll_judge::bedrock::{refusal, validate};
+use plimsoll_testkit::json_of;
 use plimsoll_wire::bedrock::ConverseProfile;
 use plimsoll_wire::overflow::{Verdict, classify};
 use proptest::prelude::*;
@@ -303,48 +303,11 @@ fn shapes() {
 
 /// JSON made of the keys and values that the validator looks for, in places they belong or not.
 fn arbitrary_json() -> impl Strategy<Value = Value> {
-    let leaf = prop_oneof![
-        Just(Value::Null),
-        any::<bool>().prop_map(Value::from),
-        any::<i64>().prop_map(Value::from),
-        prop_oneof![
-            Just("user"),
-            Just("assistant"),
-            Just("a"),
-            Just(""),
-            Just("🦀")
-        ]
-        .prop_map(Value::from),
-    ];
-    let key = prop_oneof![
-        Just("messages"),
-        Just("role"),
-        Just("content"),
-        Just("text"),
-        Just("toolUse"),
-        Just("toolResult"),
-        Just("toolUseId"),
-        Just("name"),
-        Just("input"),
-        Just("status"),
-        Just("toolConfig"),
-        Just("tools"),
-        Just("toolSpec"),
-        Just("toolChoice"),
-        Just("none"),
-        Just("cachePoint"),
-    ];
-    leaf.prop_recursive(6, 80, 6, move |inner| {
-        prop_oneof![
-            proptest::collection::vec(inner.clone(), 0..6).prop_map(Value::from),
-            proptest::collection::vec((key.clone(), inner), 0..6).prop_map(|entries| {
-                entries
-                    .into_iter()
-                    .map(|(key, value)| (key.to_owned(), value))
-                    .collect()
-            }),
-        ]
-    })
+    json_of(
+        "messages role content text toolUse toolResult toolUseId name input status toolConfig \
+         tools toolSpec toolChoice none cachePoint",
+        "user assistant a",
+    )
 }
 
 /// Messages that are nearly right.

@@ -1,6 +1,5 @@
 //! Tool results without text: each API gets them in a form that it accepts, and every call has a
 //! result.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 mod every_dialect;
 

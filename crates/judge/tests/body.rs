@@ -1,6 +1,5 @@
 //! A body that is edited in place: on each protocol, unedited parts keep their bytes, and the
 //! protocol's validator accepts the result.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::sync::Arc;
 

@@ -1,8 +1,6 @@
 //! Properties of every body that is cut, on each protocol, for every model and every budget: it is
 //! valid and within its budget, unedited messages keep their bytes, and another cut changes
 //! nothing. Tested on random transcripts, and on recorded sessions if they exist.
-#![allow(clippy::disallowed_methods, clippy::disallowed_types)]
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

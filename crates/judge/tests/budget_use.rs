@@ -1,6 +1,4 @@
 //! The unused part of the budget after a cut, over the recorded sessions, if they exist.
-#![allow(clippy::disallowed_methods, clippy::disallowed_types)]
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::sync::Arc;
 

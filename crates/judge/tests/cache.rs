@@ -1,5 +1,4 @@
 //! The cache requests of each dialect.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use plimsoll_context::{
     Breakpoint, CachePlan, CallId, Message, Part, ToolCall, ToolResult, ToolSpec,

@@ -3,8 +3,6 @@
 //!
 //! `cargo xtask soak the_advised_size` (or `PROPTEST_CASES=10000`) makes 10,000 chats of each
 //! protocol.
-#![allow(clippy::disallowed_methods, clippy::disallowed_types)]
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::sync::Arc;
 

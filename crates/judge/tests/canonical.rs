@@ -1,12 +1,6 @@
 //! Real damage, as reported by users of the providers, on each protocol: a refused request is
 //! accepted after the repair, each repair is reported with its rule, all other parts keep their
 //! bytes, and repairing is idempotent.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::string_slice
-)]
 
 use plimsoll_judge::Rule;
 use plimsoll_judge::canonical::{Reasoning, RepairedRequest, Target, mend};

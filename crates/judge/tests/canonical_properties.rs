@@ -1,6 +1,5 @@
 //! Properties of every damaged request, on each protocol: after the repair it is valid, repairing
 //! is idempotent, and every change is reported.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 mod every_dialect;
 mod targets;

@@ -1,8 +1,6 @@
 //! Every recorded session of the shared data, cut off as by a crash, in the dialect of one server
 //! after the other: after the repair it is valid, and repairing is idempotent. Skipped with a note
 //! if the data does not exist.
-#![allow(clippy::disallowed_methods, clippy::disallowed_types)]
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use plimsoll_judge::canonical::{Reasoning, Target, mend};
 use plimsoll_wire::openai_chat::Dialect;

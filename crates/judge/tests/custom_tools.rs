@@ -1,6 +1,5 @@
 //! Custom tools of OpenAI's Chat Completions, which take free text: their calls are read, validated
 //! and written back as such, or as calls of functions if a server supports only those.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use plimsoll_context::{CallId, Message, Part, ToolResult};
 use plimsoll_judge::canonical::{Reasoning, Target, mend};

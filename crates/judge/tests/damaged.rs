@@ -1,6 +1,5 @@
 //! Whole requests of each protocol, damaged anywhere: no validator panics or reports too much, and
 //! the readable parts are sent in a form that every server accepts.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 mod damage;
 mod every_dialect;

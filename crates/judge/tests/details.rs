@@ -1,6 +1,5 @@
 //! Parts of an assistant's message besides content and calls: OpenRouter's reasoning details, and
 //! audio stored by OpenAI.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use plimsoll_context::{CallId, Message, Part, Reply};
 use plimsoll_judge::canonical::{Reasoning, Target, mend};

@@ -1,11 +1,11 @@
 //! Each named dialect of Chat Completions, and each family of templates, by its peculiarities: one
 //! history as each server gets it. Single settings are in `render.rs`.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::string_slice)]
 
 use plimsoll_context::{
-    CachePlan, CallId, Image, Message, Part, Source, Thinking, Tokens, ToolCall, ToolResult,
+    CachePlan, CallId, Image, Message, Part, Source, Tokens, ToolCall, ToolResult,
 };
 use plimsoll_judge::openai_chat::{refusal, validate};
+use plimsoll_testkit::messages::thinking;
 use plimsoll_wire::frames;
 use plimsoll_wire::openai_chat::{
     CacheMarks, ChatStreamState, Dialect, Template, read_reply, render,
@@ -27,13 +27,6 @@ fn done(id: &str) -> Message {
         call: CallId(id.into()),
         parts: vec![Part::text("done")],
         is_error: false,
-    })
-}
-
-fn thinking(text: &str) -> Part {
-    Part::Thinking(Thinking {
-        text: text.into(),
-        opaque: None,
     })
 }
 

@@ -1,24 +1,13 @@
 //! The exceptions that each protocol cannot represent, as listed in the crate's documentation: one
 //! row per exception, with the input, the result, and the report. Everything else is read back; the
 //! property tests of each protocol check that.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
-use plimsoll_context::{
-    CallId, File, Image, Message, Opaque, Part, Source, Thinking, ToolCall, ToolResult, ToolSpec,
-};
+use plimsoll_context::{File, Image, Message, Opaque, Part, Source, Thinking, ToolSpec};
 use plimsoll_judge as judge;
+use plimsoll_testkit::messages::{tool_call as call, tool_result as result};
 use plimsoll_wire::{LeftOut, RenderInput, StreamDecoder};
 use plimsoll_wire::{anthropic, frames, openai_chat, openai_responses};
 use serde_json::{Value, json};
-
-fn call(id: &str, name: &str, arguments: &str) -> Part {
-    Part::ToolCall(ToolCall {
-        id: CallId(id.into()),
-        name: name.into(),
-        arguments: arguments.into(),
-        opaque: None,
-    })
-}
 
 fn asks(id: &str) -> Message {
     says([call(id, "read", "{}")])
@@ -34,14 +23,6 @@ fn user(parts: impl IntoIterator<Item = Part>) -> Message {
     Message::User {
         parts: parts.into_iter().collect(),
     }
-}
-
-fn result(id: &str, parts: Vec<Part>, is_error: bool) -> Message {
-    Message::ToolResult(ToolResult {
-        call: CallId(id.into()),
-        parts,
-        is_error,
-    })
 }
 
 fn image(media_type: &str, size: Option<(u32, u32)>, detail: Option<&str>) -> Part {

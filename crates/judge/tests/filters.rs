@@ -1,7 +1,5 @@
 //! `trim` and `clear-tool-uses` on each protocol: the result is valid, keeps every instruction, and
 //! does not change when it is filtered again.
-#![allow(clippy::disallowed_methods, clippy::disallowed_types)]
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::sync::Arc;
 

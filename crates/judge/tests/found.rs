@@ -1,5 +1,4 @@
 //! Findings of fuzzing, each with the smallest text that shows it. The targets are in `fuzz/`.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use plimsoll_context::{CallId, Message, Part, Reply, ToolCall, ToolSpec};
 use plimsoll_judge as judge;

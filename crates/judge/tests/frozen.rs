@@ -4,8 +4,6 @@
 //! If a digest differs, the test prints the current text; run it on the previous commit to compare.
 //! `PLIMSOLL_BLESS=1 cargo nextest run -p plimsoll-judge --test frozen` updates the files. A commit
 //! that does so explains the change.
-#![allow(clippy::disallowed_methods, clippy::disallowed_types)]
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 mod client_requests;
 mod cutting;

@@ -1,15 +1,14 @@
 //! Properties of every view on Gemini and Converse: the server of each model accepts it, older
 //! requests are prefixes of newer ones, and signed parts of a reply are returned unchanged.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::sync::Arc;
 
 use plimsoll_context::{
-    Breakpoint, CachePlan, CallId, File, Image, Message, MessageList, Opaque, Part, Source,
-    Thinking, ToolCall, ToolResult, ToolSpec,
+    Breakpoint, CachePlan, CallId, Message, MessageList, Opaque, Part, Thinking, ToolSpec,
 };
 use plimsoll_judge as judge;
 use plimsoll_judge::Fault;
+use plimsoll_testkit::messages::{BatchCall, batch, data, file, history, image, opaque, url};
 use plimsoll_wire::{
     Effort, EncodedRequest, RenderInput, StreamDecoder, ToolChoice, WrittenMessages, bedrock,
     gemini,
@@ -54,12 +53,8 @@ fn signature() -> impl Strategy<Value = Option<Opaque>> {
         Just("not JSON".to_owned()),
     ];
     let origin = prop_oneof![Just("gemini"), Just("bedrock"), Just("anthropic")];
-    proptest::option::of((origin, data)).prop_map(|kept| {
-        kept.map(|(origin, data)| Opaque {
-            origin: origin.into(),
-            data,
-        })
-    })
+    proptest::option::of((origin, data))
+        .prop_map(|kept| kept.map(|(origin, data)| opaque(origin, data)))
 }
 
 fn thinking() -> impl Strategy<Value = Part> {
@@ -67,33 +62,12 @@ fn thinking() -> impl Strategy<Value = Part> {
 }
 
 fn media() -> impl Strategy<Value = Part> {
-    let data = |kind: &str| Source::Data {
-        media_type: kind.into(),
-        base64: "AA==".into(),
-    };
-    let file = |source| {
-        Part::File(File {
-            name: Some("ä.b/c.pdf".into()),
-            source,
-        })
-    };
-    let image = |source| {
-        Part::Image(Image {
-            source,
-            size: None,
-            detail: None,
-        })
-    };
     prop_oneof![
-        Just(file(data("application/pdf"))),
+        Just(file(Some("ä.b/c.pdf"), data("application/pdf"))),
         Just(image(data("image/png"))),
         Just(image(data("image/tiff"))),
-        Just(image(Source::Url {
-            url: "https://x/y.png?z".into()
-        })),
-        Just(image(Source::Url {
-            url: "https://x".into()
-        })),
+        Just(image(url("https://x/y.png?z"))),
+        Just(image(url("https://x"))),
     ]
 }
 
@@ -120,39 +94,26 @@ fn exchange() -> impl Strategy<Value = Vec<Message>> {
     ];
     let call = (name, arguments, signature(), parts());
     let ids = prop_oneof![Just("call#f#"), Just("toolu_"), Just("a b/"), Just("")];
-    let batch =
-        (parts(), ids, proptest::collection::vec(call, 1..4)).prop_map(|(mut said, ids, calls)| {
-            let mut results = Vec::new();
-            for (at, (name, arguments, opaque, parts)) in calls.into_iter().enumerate() {
-                let id = CallId(format!("{ids}{at}"));
-                said.push(Part::ToolCall(ToolCall {
-                    id: id.clone(),
-                    name: name.into(),
-                    arguments: arguments.into(),
-                    opaque,
-                }));
-                results.push(Message::ToolResult(ToolResult {
-                    call: id,
-                    parts,
-                    is_error: at == 1,
-                }));
-            }
-            let mut messages = vec![Message::Assistant { parts: said }];
-            messages.append(&mut results);
-            messages
+    let calls =
+        (parts(), ids, proptest::collection::vec(call, 1..4)).prop_map(|(said, ids, calls)| {
+            let calls = calls.into_iter().enumerate();
+            let calls = calls.map(|(index, (name, arguments, opaque, result))| BatchCall {
+                name: name.into(),
+                arguments: arguments.into(),
+                opaque,
+                result,
+                is_error: index == 1,
+            });
+            batch(said, calls, |index| format!("{ids}{index}"))
         });
     prop_oneof![
         3 => parts().prop_map(|parts| vec![Message::User { parts }]),
         3 => parts().prop_map(|parts| vec![Message::Assistant { parts }]),
-        4 => batch,
+        4 => calls,
         1 => parts().prop_map(|parts| vec![Message::System { parts }]),
         1 => text().prop_map(|text| vec![Message::Summary { text }]),
         1 => text().prop_map(|text| vec![Message::Notice { text }]),
     ]
-}
-
-fn history() -> impl Strategy<Value = Vec<Message>> {
-    proptest::collection::vec(exchange(), 0..8).prop_map(|all| all.concat())
 }
 
 fn tools(name: &str) -> Vec<ToolSpec> {
@@ -197,7 +158,7 @@ fn listed(body: &[u8]) -> Vec<Value> {
 proptest! {
     #[test]
     fn every_server_accepts_every_view(
-        messages in history(),
+        messages in history(exchange()),
         system in proptest::option::of(text()),
         context in proptest::option::of(text()),
         name in prop_oneof![Just("read"), Just("7 z"), Just("f")],
@@ -240,9 +201,9 @@ proptest! {
     /// A request is sent when the model's turn comes, and the history only grows after it.
     #[test]
     fn older_requests_are_prefixes_of_newer_ones(
-        messages in history(),
+        messages in history(exchange()),
         question in "[a-z]{1,9}",
-        more in history(),
+        more in history(exchange()),
     ) {
         let mut messages = messages;
         messages.push(Message::user(question));
@@ -262,7 +223,7 @@ proptest! {
     /// At every length, whatever was asked before: the kept bytes are those of a new request.
     #[test]
     fn a_session_that_grows_is_rendered_as_a_whole_one(
-        messages in history(),
+        messages in history(exchange()),
         system in proptest::option::of(text()),
         context in proptest::option::of(text()),
         efforts in proptest::collection::vec(proptest::option::of(proptest::sample::select(Effort::ALL.to_vec())), 1..4),

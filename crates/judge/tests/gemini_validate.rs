@@ -1,10 +1,10 @@
 //! Gemini's validator: a failing and a passing request for each rule, with the API's messages. No
 //! JSON makes it panic.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use plimsoll_context::Tokens;
 use plimsoll_judge::MAX_FAULTS;
 use plimsoll_judge::gemini::{refusal, validate, validate_cache};
+use plimsoll_testkit::json_of;
 use plimsoll_wire::gemini::GeminiProfile;
 use plimsoll_wire::overflow::{Verdict, classify};
 use proptest::prelude::*;
@@ -404,44 +404,12 @@ fn shapes() {
 
 /// JSON made of the keys and values that the validator looks for, in places they belong or not.
 fn arbitrary_json() -> impl Strategy<Value = Value> {
-    let leaf = prop_oneof![
-        Just(Value::Null),
-        any::<bool>().prop_map(Value::from),
-        any::<i64>().prop_map(Value::from),
-        prop_oneof![Just("user"), Just("model"), Just("f"), Just(""), Just("🦀")]
-            .prop_map(Value::from),
-    ];
-    let key = prop_oneof![
-        Just("contents"),
-        Just("role"),
-        Just("parts"),
-        Just("text"),
-        Just("functionCall"),
-        Just("function_call"),
-        Just("functionResponse"),
-        Just("function_response"),
-        Just("name"),
-        Just("id"),
-        Just("args"),
-        Just("response"),
-        Just("thoughtSignature"),
-        Just("tools"),
-        Just("functionDeclarations"),
-        Just("systemInstruction"),
-        Just("cachedContent"),
-        Just("inlineData"),
-    ];
-    leaf.prop_recursive(6, 80, 6, move |inner| {
-        prop_oneof![
-            proptest::collection::vec(inner.clone(), 0..6).prop_map(Value::from),
-            proptest::collection::vec((key.clone(), inner), 0..6).prop_map(|entries| {
-                entries
-                    .into_iter()
-                    .map(|(key, value)| (key.to_owned(), value))
-                    .collect()
-            }),
-        ]
-    })
+    json_of(
+        "contents role parts text functionCall function_call functionResponse function_response \
+         name id args response thoughtSignature tools functionDeclarations systemInstruction \
+         cachedContent inlineData",
+        "user model f",
+    )
 }
 
 /// Contents that are nearly right.

@@ -1,6 +1,5 @@
 //! Hosted tools, on the protocols that have them: accepted definitions, their announcement, the
 //! events during a reply, and thinking around a pause.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use plimsoll_context::{
     Breakpoint, CachePlan, CacheRetention, Delta, HostedTool, Message, Opaque, ToolSpec,

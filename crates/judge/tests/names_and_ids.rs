@@ -1,6 +1,5 @@
 //! Names and ids of earlier tool calls in the form that the APIs accept: a model invents names,
 //! other providers' ids are longer, and some servers use the same ids in every turn.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 mod every_dialect;
 

@@ -1,7 +1,5 @@
 //! Every recorded session of the shared data is read, message for message, and written back
 //! unchanged. Skipped with a note if the data does not exist.
-#![allow(clippy::disallowed_methods, clippy::disallowed_types)]
-#![allow(clippy::unwrap_used, clippy::panic)]
 
 use plimsoll_judge::Rule;
 use plimsoll_judge::openai_chat::validate;

@@ -1,5 +1,4 @@
 //! Fields that OpenAI's own Chat Completions accepts besides messages, and that others ignore.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use plimsoll_judge::openai_chat::{refusal, validate};
 use plimsoll_wire::openai_chat::Dialect;

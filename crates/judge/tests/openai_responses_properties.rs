@@ -1,16 +1,18 @@
 //! Properties of every view on OpenAI Responses: each profile's server accepts it, older requests
 //! are prefixes of newer ones, and everything that the protocol can represent is read back.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 mod unique_ids;
 
 use std::sync::Arc;
 
 use plimsoll_context::{
-    CallId, File, Image, Message, MessageList, Opaque, Part, Source, Thinking, ToolCall,
-    ToolResult, ToolSpec,
+    CallId, Image, Message, MessageList, Opaque, Part, Thinking, ToolCall, ToolSpec,
 };
 use plimsoll_judge::openai_responses::validate;
+use plimsoll_testkit::messages::{
+    BatchCall, arguments, batch, between, data, file, history, image, opaque, some_text, text,
+    thinking, url,
+};
 use plimsoll_wire::openai_responses::{
     ReasoningItems, ResponsesProfile, read, read_reply, render, render_next,
 };
@@ -19,33 +21,13 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use unique_ids::with_unique_ids;
 
-fn text() -> impl Strategy<Value = String> {
-    prop_oneof![
-        "[ -~]{0,20}",
-        "[a-z日本語🦀é\n\"\\\\]{1,12}",
-        Just(String::new())
-    ]
-}
-
-fn some_text() -> impl Strategy<Value = String> {
-    text().prop_map(|text| format!("t{text}"))
-}
-
-fn own(data: String) -> Opaque {
-    Opaque {
-        origin: "openai-responses".into(),
-        data,
-    }
+fn own(data: impl Into<String>) -> Opaque {
+    opaque("openai-responses", data)
 }
 
 fn attachment() -> impl Strategy<Value = Part> {
-    let data = || Source::Data {
-        media_type: "image/png".into(),
-        base64: "AA==".into(),
-    };
-    let url = |url: &str| Source::Url { url: url.into() };
     let sources = prop_oneof![
-        Just(data()),
+        Just(data("image/png")),
         Just(url("https://x/y")),
         Just(url("file-123"))
     ];
@@ -55,16 +37,13 @@ fn attachment() -> impl Strategy<Value = Part> {
             size: None,
             detail: Some("low".into()),
         }),
-        false => Part::File(File {
-            name: Some("a.pdf".into()),
-            source,
-        }),
+        false => file(Some("a.pdf"), source),
     })
 }
 
 fn audio() -> Part {
     Part::Opaque(own(
-        r#"{"type":"input_audio", "input_audio":{"data":"AA==","n":1.50}}"#.into(),
+        r#"{"type":"input_audio", "input_audio":{"data":"AA==","n":1.50}}"#,
     ))
 }
 
@@ -74,7 +53,7 @@ fn user() -> impl Strategy<Value = Message> {
 }
 
 /// Reasoning of this wire, of another, and such that cannot be sent.
-fn thinking() -> impl Strategy<Value = Part> {
+fn reasoning() -> impl Strategy<Value = Part> {
     let raw = (text(), any::<bool>(), any::<u16>()).prop_map(|(summary, encrypted, number)| {
         let content = if encrypted {
             r#","encrypted_content":"gA\u002b=""#
@@ -87,27 +66,14 @@ fn thinking() -> impl Strategy<Value = Part> {
         );
         (summary, own(raw))
     });
-    let foreign = Opaque {
-        origin: "anthropic".into(),
-        data: r#"{"signature":"x"}"#.into(),
-    };
+    let foreign = opaque("anthropic", r#"{"signature":"x"}"#);
     prop_oneof![
         6 => raw.prop_map(|(text, opaque)| Part::Thinking(Thinking { text, opaque: Some(opaque) })),
-        1 => text().prop_map(|text| Part::Thinking(Thinking { text, opaque: None })),
+        1 => text().prop_map(|text| thinking(&text)),
         1 => text().prop_map(move |text| Part::Thinking(Thinking {
             text,
             opaque: Some(foreign.clone()),
         })),
-    ]
-}
-
-fn arguments() -> impl Strategy<Value = String> {
-    prop_oneof![
-        Just("{\"path\": \"a b\", \"n\": 1.50}".to_owned()),
-        text().prop_map(|text| json!({ "x": text }).to_string()),
-        // What models write when they go wrong.
-        Just("{\"x\":".to_owned()),
-        Just(String::new()),
     ]
 }
 
@@ -123,9 +89,9 @@ fn item_ids() -> impl Strategy<Value = Option<&'static str>> {
 
 /// What the model says besides calls: never nothing, as no reply is.
 fn said() -> impl Strategy<Value = Vec<Part>> {
-    let phase = Part::Opaque(own(r#"{"phase":"commentary"}"#.into()));
+    let phase = Part::Opaque(own(r#"{"phase":"commentary"}"#));
     let search = r#"{"type":"web_search_call", "id":"ws_1","status":"completed","n":1.50}"#;
-    let search = Part::Opaque(own(search.into()));
+    let search = Part::Opaque(own(search));
     prop_oneof![
         4 => some_text().prop_map(|text| vec![Part::text(text)]),
         1 => (some_text(), some_text()).prop_map(|(one, two)| vec![Part::text(one), Part::text(two)]),
@@ -143,12 +109,12 @@ fn exchange() -> impl Strategy<Value = Vec<Message>> {
         any::<bool>(),
     );
     let names = prop::sample::select(vec!["read_file", "fs.read", "läs"]);
-    let batch = (
-        prop::collection::vec(thinking(), 0..3),
+    let calls = (
+        prop::collection::vec(reasoning(), 0..3),
         prop::option::of(said()),
-        prop::option::of(thinking()),
+        prop::option::of(reasoning()),
         prop::collection::vec(call, 1..4),
-        prop::option::of(thinking()),
+        prop::option::of(reasoning()),
         (
             prop_oneof![any::<u32>(), Just(0)],
             names,
@@ -160,56 +126,35 @@ fn exchange() -> impl Strategy<Value = Vec<Message>> {
                 let mut parts = first;
                 parts.extend(said.into_iter().flatten());
                 parts.extend(second);
-                let mut results = Vec::new();
-                for (index, (arguments, item, texts, image)) in calls.into_iter().enumerate() {
-                    let id = CallId(format!("call_{number}_{index}{}", "x".repeat(padding)));
-                    parts.push(Part::ToolCall(ToolCall {
-                        id: id.clone(),
+                let calls = calls.into_iter().enumerate();
+                let calls = calls.map(|(index, (arguments, item, texts, with_image))| {
+                    let picture = with_image.then(|| image(url("https://x")));
+                    BatchCall {
                         name: name.into(),
                         arguments,
-                        opaque: item.map(|item| own(item.into())),
-                    }));
-                    let mut out: Vec<Part> = texts.into_iter().map(Part::text).collect();
-                    if image {
-                        out.push(Part::Image(Image {
-                            source: Source::Url {
-                                url: "https://x".into(),
-                            },
-                            size: None,
-                            detail: None,
-                        }));
-                    }
-                    results.push(Message::ToolResult(ToolResult {
-                        call: id,
-                        parts: out,
+                        opaque: item.map(own),
+                        result: texts.into_iter().map(Part::text).chain(picture).collect(),
                         is_error: index == 1,
-                    }));
-                }
+                    }
+                });
                 parts.extend(last);
-                let mut messages = vec![Message::Assistant { parts }];
-                messages.append(&mut results);
-                messages
+                let padding = "x".repeat(padding);
+                batch(parts, calls, |index| {
+                    format!("call_{number}_{index}{padding}")
+                })
             },
         );
-    let answer = (prop::option::of(thinking()), said()).prop_map(|(thinking, said)| {
+    let answer = (prop::option::of(reasoning()), said()).prop_map(|(thinking, said)| {
         let parts = thinking.into_iter().chain(said).collect();
         vec![Message::Assistant { parts }]
     });
     prop_oneof![
         3 => user().prop_map(|message| vec![message]),
         3 => answer,
-        4 => batch,
-        1 => some_text().prop_map(|text| vec![Message::system(text)]),
-        1 => some_text().prop_map(|text| vec![Message::Summary { text }]),
-        1 => some_text().prop_map(|text| vec![Message::Notice { text }]),
-        1 => Just(vec![Message::Assistant { parts: vec![] }]),
-        1 => thinking().prop_map(|part| vec![Message::Assistant { parts: vec![part] }]),
+        4 => calls,
+        4 => between(),
+        1 => reasoning().prop_map(|part| vec![Message::Assistant { parts: vec![part] }]),
     ]
-}
-
-fn history() -> impl Strategy<Value = Vec<Message>> {
-    prop::collection::vec(exchange(), 0..8)
-        .prop_map(|exchanges| exchanges.into_iter().flatten().collect())
 }
 
 fn profiles() -> Vec<ResponsesProfile> {
@@ -246,7 +191,7 @@ fn prefix(body: &[u8]) -> &[u8] {
 proptest! {
     #[test]
     fn every_server_accepts_every_view(
-        messages in history(),
+        messages in history(exchange()),
         schema in prop::sample::select(vec![json!(null), json!({"type": "object"}), json!({
             "type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"],
             "additionalProperties": false})]),
@@ -272,7 +217,7 @@ proptest! {
 
     /// A request is sent when the model's turn comes, and the history only grows after it.
     #[test]
-    fn older_requests_are_prefixes_of_newer_ones(messages in history()) {
+    fn older_requests_are_prefixes_of_newer_ones(messages in history(exchange())) {
         for profile in profiles() {
             let whole = bytes(&messages, &profile);
             for at in 1..=messages.len() {
@@ -292,7 +237,7 @@ proptest! {
     /// At every length, whatever was asked before: the kept bytes are those of a new request.
     #[test]
     fn a_session_that_grows_is_rendered_as_a_whole_one(
-        messages in history(),
+        messages in history(exchange()),
         context in prop::option::of(some_text()),
     ) {
         let messages: Vec<&Message> = messages.iter().collect();
@@ -313,7 +258,7 @@ proptest! {
     }
 
     #[test]
-    fn what_the_wire_holds_comes_back(messages in history()) {
+    fn what_the_wire_holds_comes_back(messages in history(exchange())) {
         let profile = ResponsesProfile { reasoning: ReasoningItems::Plain, ..ResponsesProfile::openai() };
         let held = held(messages);
         let body = String::from_utf8(bytes(&held, &profile)).unwrap();
@@ -333,7 +278,7 @@ proptest! {
 
     /// What a model said goes back as it came: its items are the items of the next request.
     #[test]
-    fn a_reply_goes_back_as_it_came(parts in said(), before in prop::option::of(thinking())) {
+    fn a_reply_goes_back_as_it_came(parts in said(), before in prop::option::of(reasoning())) {
         let profile = ResponsesProfile { reasoning: ReasoningItems::Plain, ..ResponsesProfile::openai() };
         let turn = Message::Assistant { parts: before.into_iter().chain(parts).collect() };
         let body: Value = serde_json::from_slice(&bytes(&[turn], &profile)).unwrap();
@@ -408,7 +353,7 @@ fn keep_of(call: &mut ToolCall) {
         .as_ref()
         .is_some_and(|opaque| opaque.data.contains("call_1"))
     {
-        call.opaque = Some(own(r#"{"namespace":"crm"}"#.into()));
+        call.opaque = Some(own(r#"{"namespace":"crm"}"#));
     }
     // The keys of a custom call come back in the wire's order.
 }

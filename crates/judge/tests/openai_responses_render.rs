@@ -1,5 +1,4 @@
 //! Requests of OpenAI Responses: rendering a view, and reading it back.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use plimsoll_context::{
     CachePlan, CallId, File, Image, Message, Opaque, Part, Source, Thinking, ToolCall, ToolResult,

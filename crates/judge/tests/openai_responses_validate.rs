@@ -1,9 +1,9 @@
 //! The validator of OpenAI Responses: a failing and a passing request for each rule, with the real
 //! API's messages. No JSON makes it panic.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use plimsoll_judge::MAX_FAULTS;
 use plimsoll_judge::openai_responses::{refusal, tied, untied, validate};
+use plimsoll_testkit::json_of;
 use plimsoll_wire::Effort;
 use plimsoll_wire::openai_responses::{ReasoningItems, ResponsesProfile};
 use plimsoll_wire::overflow::{Verdict, classify};
@@ -751,69 +751,13 @@ fn faults_are_bounded() {
 }
 
 fn any_json() -> impl Strategy<Value = Value> {
-    let names = prop::sample::select(vec![
-        "type",
-        "role",
-        "content",
-        "input",
-        "call_id",
-        "id",
-        "name",
-        "arguments",
-        "output",
-        "summary",
-        "encrypted_content",
-        "tools",
-        "parameters",
-        "properties",
-        "text",
-        "format",
-        "schema",
-        "reasoning",
-        "effort",
-        "items",
-        "strict",
-        "x",
-    ]);
-    let words = prop::sample::select(vec![
-        "message",
-        "user",
-        "assistant",
-        "reasoning",
-        "function_call",
-        "function_call_output",
-        "custom_tool_call",
-        "input_text",
-        "output_text",
-        "compaction",
-        "item_reference",
-        "object",
-        "function",
-        "json_schema",
-        "local_shell_call",
-        "fc_1",
-        "a",
-        "",
-    ]);
-    let leaf = prop_oneof![
-        Just(Value::Null),
-        any::<bool>().prop_map(Value::from),
-        any::<i64>().prop_map(Value::from),
-        words.prop_map(Value::from),
-        ".{0,5}".prop_map(Value::from),
-    ];
-    leaf.prop_recursive(5, 60, 6, move |inner| {
-        let entry = (names.clone(), inner.clone());
-        prop_oneof![
-            prop::collection::vec(inner, 0..6).prop_map(Value::from),
-            prop::collection::vec(entry, 0..6).prop_map(|entries| {
-                let entries = entries
-                    .into_iter()
-                    .map(|(key, value)| (key.to_owned(), value));
-                Value::Object(entries.collect())
-            }),
-        ]
-    })
+    json_of(
+        "type role content input call_id id name arguments output summary encrypted_content \
+         tools parameters properties text format schema reasoning effort items strict x",
+        "message user assistant reasoning function_call function_call_output custom_tool_call \
+         input_text output_text compaction item_reference object function json_schema \
+         local_shell_call fc_1 a",
+    )
 }
 
 proptest! {

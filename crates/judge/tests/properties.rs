@@ -1,6 +1,5 @@
 //! Properties of every view: the server of each dialect accepts it, older requests are prefixes of
 //! newer ones, and everything that the protocol can represent is read back.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 mod every_dialect;
 mod unique_ids;
@@ -8,126 +7,68 @@ mod unique_ids;
 use every_dialect::dialects;
 use std::sync::Arc;
 
-use plimsoll_context::{
-    Breakpoint, CachePlan, CallId, Image, Message, MessageList, Opaque, Part, Source, Thinking,
-    ToolCall, ToolResult,
-};
+use plimsoll_context::{Breakpoint, CachePlan, Image, Message, MessageList, Part};
 use plimsoll_judge::openai_chat::validate;
+use plimsoll_testkit::messages::{
+    BatchCall, arguments, batch, between, data, history, image, opaque, some_text, text, thinking,
+    url,
+};
 use plimsoll_wire::openai_chat::{Dialect, EchoReasoning, read, render, render_next};
 use plimsoll_wire::{RenderInput, WrittenMessages};
 use proptest::prelude::*;
 use serde_json::Value;
 use unique_ids::with_unique_ids;
 
-fn text() -> impl Strategy<Value = String> {
-    prop_oneof![
-        "[ -~]{0,20}",
-        "[a-z日本語🦀é\n\"\\\\]{1,12}",
-        Just(String::new())
-    ]
-}
-
-fn some_text() -> impl Strategy<Value = String> {
-    text().prop_map(|text| format!("t{text}"))
-}
-
-fn image() -> impl Strategy<Value = Part> {
-    prop_oneof![
-        Just(Source::Url {
-            url: "https://x/y.png".into()
-        }),
-        Just(Source::Data {
-            media_type: "image/png".into(),
-            base64: "AA==".into()
-        }),
-    ]
-    .prop_map(|source| {
+/// Parts that this protocol writes besides text.
+fn attachment() -> impl Strategy<Value = Part> {
+    let picture = prop_oneof![Just(url("https://x/y.png")), Just(data("image/png"))];
+    let picture = picture.prop_map(|source| {
         Part::Image(Image {
             source,
             size: None,
             detail: Some("low".into()),
         })
-    })
-}
-
-fn audio() -> impl Strategy<Value = Part> {
-    Just(Part::Opaque(Opaque {
-        origin: "openai-chat".into(),
-        data: r#"{"type":"input_audio","input_audio":{"data":"AA==","format":"wav"}}"#.into(),
-    }))
+    });
+    let audio = r#"{"type":"input_audio","input_audio":{"data":"AA==","format":"wav"}}"#;
+    prop_oneof![picture, Just(Part::Opaque(opaque("openai-chat", audio)))]
 }
 
 fn user() -> impl Strategy<Value = Message> {
-    let part = prop_oneof![4 => text().prop_map(Part::text), 1 => image(), 1 => audio()];
+    let part = prop_oneof![2 => text().prop_map(Part::text), 1 => attachment()];
     proptest::collection::vec(part, 1..4).prop_map(|parts| Message::User { parts })
-}
-
-fn arguments() -> impl Strategy<Value = String> {
-    prop_oneof![
-        Just("{\"path\": \"a b\", \"n\": 1.50}".to_owned()),
-        text().prop_map(|text| serde_json::json!({ "x": text }).to_string()),
-        // What models write when they go wrong.
-        Just("{\"x\":".to_owned()),
-        Just(String::new()),
-    ]
 }
 
 /// A piece of history that is whole in itself.
 fn exchange() -> impl Strategy<Value = Vec<Message>> {
-    let batch = (
+    let calls = (
         proptest::option::of(some_text()),
         proptest::option::of(some_text()),
         proptest::collection::vec((arguments(), text(), any::<bool>()), 1..4),
         // Some servers begin anew with each turn.
         prop_oneof![any::<u32>(), Just(0)],
     )
-        .prop_map(|(thinking, said, calls, number)| {
-            let mut parts = Vec::new();
-            parts.extend(thinking.map(|text| Part::Thinking(Thinking { text, opaque: None })));
-            parts.extend(said.map(Part::text));
-            let mut results = Vec::new();
-            for (index, (arguments, text, with_image)) in calls.into_iter().enumerate() {
-                let id = CallId(format!("call_{number}_{index}"));
-                parts.push(Part::ToolCall(ToolCall {
-                    id: id.clone(),
+        .prop_map(|(thought, said, calls, number)| {
+            let thought = thought.map(|text| thinking(&text));
+            let parts = thought.into_iter().chain(said.map(Part::text)).collect();
+            let calls = calls.into_iter().enumerate();
+            let calls = calls.map(|(index, (arguments, text, with_image))| {
+                let picture = with_image.then(|| image(url("https://x")));
+                BatchCall {
                     name: "f".into(),
                     arguments,
                     opaque: None,
-                }));
-                let mut out = vec![Part::text(text)];
-                if with_image {
-                    out.push(Part::Image(Image {
-                        source: Source::Url {
-                            url: "https://x".into(),
-                        },
-                        size: None,
-                        detail: None,
-                    }));
-                }
-                results.push(Message::ToolResult(ToolResult {
-                    call: id,
-                    parts: out,
+                    result: [Part::text(text)].into_iter().chain(picture).collect(),
                     is_error: index == 1,
-                }));
-            }
-            let mut messages = vec![Message::Assistant { parts }];
-            messages.append(&mut results);
-            messages
+                }
+            });
+            batch(parts, calls, |index| format!("call_{number}_{index}"))
         });
     prop_oneof![
         3 => user().prop_map(|message| vec![message]),
         3 => some_text().prop_map(|text| vec![Message::assistant(text)]),
-        4 => batch,
-        1 => some_text().prop_map(|text| vec![Message::system(text)]),
-        1 => some_text().prop_map(|text| vec![Message::Summary { text }]),
-        1 => some_text().prop_map(|text| vec![Message::Notice { text }]),
-        1 => Just(vec![Message::Assistant { parts: vec![] }]),
+        4 => calls,
+        4 => between(),
     ]
-}
-
-fn history() -> impl Strategy<Value = Vec<Message>> {
-    proptest::collection::vec(exchange(), 0..8)
-        .prop_map(|exchanges| exchanges.into_iter().flatten().collect())
 }
 
 fn bytes(messages: &[Message], system: Option<&str>, dialect: &Dialect) -> Vec<u8> {
@@ -151,7 +92,7 @@ fn prefix(body: &[u8]) -> &[u8] {
 proptest! {
     #[test]
     fn every_server_accepts_every_view(
-        messages in history(),
+        messages in history(exchange()),
         system in proptest::option::of(some_text()),
         context in proptest::option::of(some_text()),
         question in some_text(),
@@ -176,7 +117,7 @@ proptest! {
     /// A request is sent when the assistant's turn comes, and the history only grows after it.
     #[test]
     fn older_requests_are_prefixes_of_newer_ones(
-        messages in history(),
+        messages in history(exchange()),
         system in proptest::option::of(some_text()),
     ) {
         for dialect in dialects() {
@@ -211,7 +152,7 @@ proptest! {
     /// At every length, whatever was asked before: the kept bytes are those of a new request.
     #[test]
     fn a_chat_that_grows_is_rendered_as_a_whole_one(
-        messages in history(),
+        messages in history(exchange()),
         system in proptest::option::of(some_text()),
         context in proptest::option::of(some_text()),
     ) {
@@ -241,7 +182,7 @@ proptest! {
     }
 
     #[test]
-    fn what_the_wire_holds_comes_back(messages in history()) {
+    fn what_the_wire_holds_comes_back(messages in history(exchange())) {
         let dialect = Dialect { echo_reasoning: EchoReasoning::Always, ..Dialect::openai() };
         let mut held: Vec<Message> = messages.into_iter().filter_map(held).collect();
         with_unique_ids(&mut held);

@@ -1,10 +1,10 @@
 //! The messages that each dialect renders from a transcript.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use plimsoll_context::{
     CallId, File, Image, Message, Opaque, Part, Source, Thinking, ToolCall, ToolResult, ToolSpec,
 };
 use plimsoll_judge::openai_chat::validate;
+use plimsoll_testkit::messages::thinking;
 use plimsoll_wire::openai_chat::{Dialect, EchoReasoning, NoContent, Template, read, render};
 use plimsoll_wire::{Delivery, LeftOut, Note, RenderInput, ToolChoice};
 use serde_json::{Value, json};
@@ -38,13 +38,6 @@ fn calls(ids: &[&str]) -> Message {
 
 fn result(id: &str) -> Message {
     Message::result(CallId(id.into()), "done")
-}
-
-fn thinking(text: &str) -> Part {
-    Part::Thinking(Thinking {
-        text: text.into(),
-        opaque: None,
-    })
 }
 
 fn image() -> Part {

@@ -1,12 +1,6 @@
 //! Every rule of the providers, and the place that enforces it: a validator, with similar requests
 //! that break and follow it, or, if no single request can break it, a test that is named here. A
 //! rule without either is a fault of this file. The messages of refusals are tested per protocol.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::disallowed_methods
-)]
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,6 +1,5 @@
 //! Misspelled requests that no reader accepts: their content is kept, only meaningless parts are
 //! removed, and every change is reported with its place.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use plimsoll_judge::canonical::{Reasoning, RepairedRequest, Target, mend};
 use plimsoll_wire::openai_chat::Dialect;

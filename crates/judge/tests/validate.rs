@@ -1,9 +1,9 @@
 //! The validator: a failing and a passing request for each rule. No JSON makes it panic.
-#![allow(clippy::unwrap_used)]
 
 use plimsoll_judge::MAX_FAULTS;
 use plimsoll_judge::canonical::{Reasoning, Target, mend};
 use plimsoll_judge::openai_chat::{refusal, validate};
+use plimsoll_testkit::json_of;
 use plimsoll_wire::openai_chat::{Dialect, NoContent, Template};
 use plimsoll_wire::overflow::{Verdict, classify};
 use proptest::prelude::*;
@@ -492,48 +492,11 @@ fn faults_are_told_in_the_servers_words() {
 
 /// JSON made of the keys and values that the validator looks for, in places they belong or not.
 fn arbitrary_json() -> impl Strategy<Value = Value> {
-    let leaf = prop_oneof![
-        Just(Value::Null),
-        any::<bool>().prop_map(Value::from),
-        any::<i64>().prop_map(Value::from),
-        prop_oneof![
-            Just("user"),
-            Just("assistant"),
-            Just("tool"),
-            Just("system"),
-            Just("function"),
-            Just("a"),
-            Just("b"),
-            Just("{}"),
-            Just(""),
-            Just("🦀"),
-        ]
-        .prop_map(Value::from),
-    ];
-    let key = prop_oneof![
-        Just("messages"),
-        Just("role"),
-        Just("content"),
-        Just("tool_calls"),
-        Just("tool_call_id"),
-        Just("id"),
-        Just("function"),
-        Just("arguments"),
-        Just("name"),
-        Just("type"),
-        Just("reasoning_content"),
-    ];
-    leaf.prop_recursive(5, 80, 6, move |inner| {
-        prop_oneof![
-            proptest::collection::vec(inner.clone(), 0..6).prop_map(Value::from),
-            proptest::collection::vec((key.clone(), inner), 0..6).prop_map(|entries| {
-                entries
-                    .into_iter()
-                    .map(|(key, value)| (key.to_owned(), value))
-                    .collect()
-            }),
-        ]
-    })
+    json_of(
+        "messages role content tool_calls tool_call_id id function arguments name type \
+         reasoning_content",
+        "user assistant tool system function a b",
+    )
 }
 
 proptest! {

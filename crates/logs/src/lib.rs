@@ -8,6 +8,10 @@
 //!
 //! A log is never changed. Damaged lines are reported with their number and skipped.
 
+#![warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![warn(clippy::indexing_slicing, clippy::string_slice)]
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
 mod agent;
 mod claude_code;
 mod codex;

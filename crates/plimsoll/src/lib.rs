@@ -203,6 +203,10 @@
 //!
 //! The repository's `examples` has complete programs, and its `docs` explain each part.
 
+#![warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![warn(clippy::indexing_slicing, clippy::string_slice)]
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
 pub mod archive;
 pub mod cache;
 #[cfg(feature = "config")]

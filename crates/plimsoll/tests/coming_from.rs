@@ -2,12 +2,6 @@
 //! configuration is valid, with the warnings that the page shows. Their Rust code runs as examples
 //! of the documentation, their commands in the tests of the command line.
 #![cfg(feature = "config")]
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::print_stdout
-)]
 
 use std::path::Path;
 

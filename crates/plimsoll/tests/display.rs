@@ -1,5 +1,4 @@
 //! What a program prints has a text of one line.
-#![allow(clippy::unwrap_used)]
 
 use std::time::Duration;
 

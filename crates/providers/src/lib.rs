@@ -14,6 +14,10 @@
 //! # }
 //! ```
 
+#![warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![warn(clippy::indexing_slicing, clippy::string_slice)]
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
 mod base_url;
 mod builder;
 mod cache_lifetime;

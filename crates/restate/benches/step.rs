@@ -1,12 +1,9 @@
 //! What a step of a durable run costs beside a step of Restate in which nothing is done. Rows for the table of
 //! `cargo xtask bench`; none if PostgreSQL is not installed or no server of Restate is named.
-#![allow(missing_docs, clippy::unwrap_used, clippy::print_stderr)]
+#![allow(missing_docs)]
 
 #[path = "../../context/benches/figure/mod.rs"]
 mod figure;
-#[path = "../../store/tests/script/server.rs"]
-#[allow(dead_code)]
-mod postgres;
 #[path = "../../cli/tests/durable/restate.rs"]
 #[allow(dead_code)]
 mod restate;
@@ -17,6 +14,7 @@ use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{Agent, ToolError, tool};
 use plimsoll_restate::{Worker, WorkerOptions, register};
 use plimsoll_store::PostgresStore;
+use plimsoll_testkit::postgres::PostgresServer;
 use restate_sdk::prelude::*;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
@@ -57,7 +55,7 @@ fn steps() {
         return;
     };
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    let Some(postgres) = postgres::TestServer::start_in(folder, true) else {
+    let Some(postgres) = PostgresServer::start_in(folder, true) else {
         return;
     };
     let runtime = Runtime::new().unwrap();
@@ -89,7 +87,7 @@ fn steps() {
 }
 
 /// Starts both services, and tells Restate of them.
-async fn serve(restate: &restate::Restate, postgres: &postgres::TestServer) {
+async fn serve(restate: &restate::Restate, postgres: &PostgresServer) {
     let store = PostgresStore::connect(&postgres.url()).await.unwrap();
     let turns = (0..ROUNDS).flat_map(|_| {
         let calls = (0..TURNS).map(|number| Turn::call("look", json!({ "number": number })));

@@ -1,6 +1,5 @@
 //! Checks that a request to a worker was signed by Restate. The SDK parses the token and needs a
 //! cryptography provider, which is `ring`, as for TLS.
-//! tidy:allow-file(util)
 
 use jsonwebtoken::crypto::{CryptoProvider, JwkUtils, JwtSigner, JwtVerifier};
 use jsonwebtoken::errors::{ErrorKind, Result};

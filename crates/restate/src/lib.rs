@@ -2,6 +2,10 @@
 //! call of its run is a journaled step. The session's log in PostgreSQL is the only source of
 //! truth: Restate's journal contains positions in the log, but no text of a model or a tool.
 
+#![warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![warn(clippy::indexing_slicing, clippy::string_slice)]
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
 mod client;
 mod error;
 mod follow;

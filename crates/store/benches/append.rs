@@ -1,6 +1,5 @@
 //! What a store costs: appends of one entry and of a turn's few, with and without waiting for the
 //! disk, loading a log, and the list. Figures only; nothing is asserted.
-#![allow(clippy::unwrap_used)]
 
 use std::sync::Arc;
 

@@ -1,7 +1,6 @@
 //! What an archive costs: taking in a result of 100 KB with and without waiting for the disk, and,
 //! with a thousand of them held, opening, one item back, a page of a tool, and a search.
 //! Figures only; nothing is asserted.
-#![allow(clippy::unwrap_used)]
 
 use std::fmt::Write;
 use std::sync::Arc;

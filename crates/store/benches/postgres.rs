@@ -1,13 +1,9 @@
 //! What sessions cost in the file and in PostgreSQL on the same disk, a commit waiting for the disk in both,
 //! and what of it checksums take. Rows for the table of `cargo xtask bench`; those of PostgreSQL are missing if
 //! it is not installed.
-#![allow(clippy::expect_used)]
 
 #[path = "../../context/benches/figure/mod.rs"]
 mod figure;
-#[path = "../tests/script/server.rs"]
-#[allow(dead_code, clippy::unwrap_used, clippy::print_stderr)]
-mod server;
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -42,7 +38,7 @@ fn both() {
     let place = folder();
     let file = runtime.block_on(SqliteStore::open(place.path()));
     let file = file.expect("a store");
-    let server = server::TestServer::start_in(folder(), true);
+    let server = plimsoll_testkit::postgres::PostgresServer::start_in(folder(), true);
     let store = server.as_ref().map(|server| {
         let store = runtime.block_on(PostgresStore::connect(&server.url()));
         store.expect("a store")

@@ -1,13 +1,8 @@
 //! What a search costs in a session of a million archived items, in the file and in memory. Rows for
 //! the table of `cargo xtask bench`.
-#![allow(clippy::expect_used)]
 
 #[path = "../../context/benches/figure/mod.rs"]
 mod figure;
-#[cfg(all(unix, feature = "postgres"))]
-#[path = "../tests/script/server.rs"]
-#[allow(dead_code, clippy::unwrap_used, clippy::print_stderr)]
-mod server;
 
 use std::sync::Arc;
 
@@ -68,7 +63,7 @@ fn search_a_million() {
 #[cfg(all(unix, feature = "postgres"))]
 fn in_postgres(runtime: &Runtime) {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
-    let Some(server) = server::TestServer::start_in(folder, true) else {
+    let Some(server) = plimsoll_testkit::postgres::PostgresServer::start_in(folder, true) else {
         return;
     };
     let store = runtime.block_on(plimsoll_store::PostgresStore::connect(&server.url()));

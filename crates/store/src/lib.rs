@@ -3,6 +3,10 @@
 //! adds `PostgresStore`, for several machines. The meaning of a log is defined by the crate
 //! `agent`.
 
+#![warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![warn(clippy::indexing_slicing, clippy::string_slice)]
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
 mod archive;
 mod check;
 mod checkpoint;

@@ -1,11 +1,4 @@
 //! The contract of archives: the same test checks every store that has one.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::string_slice
-)]
 
 mod script;
 

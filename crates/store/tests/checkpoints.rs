@@ -1,6 +1,5 @@
 //! The contract of checkpoints, for every store: a session is the same with and without one, and one that
 //! does not belong to the log is not used.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 mod script;
 
@@ -199,7 +198,7 @@ async fn an_altered_checkpoint_is_not_used() {
 async fn an_altered_checkpoint_is_not_used_in_postgres() {
     use plimsoll_store::PostgresStore;
     use sqlx::Connection;
-    let Some(server) = script::server::TestServer::start() else {
+    let Some(server) = plimsoll_testkit::postgres::PostgresServer::start() else {
         return;
     };
     let store = PostgresStore::connect(&server.url()).await.unwrap();

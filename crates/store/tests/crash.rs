@@ -1,7 +1,6 @@
 //! The state after a killed process: every acknowledged append exists, the log folds, and the next
 //! process may write to the session. The processes are this test program, started again.
 #![cfg(unix)]
-#![allow(clippy::unwrap_used)]
 
 mod script;
 

@@ -1,6 +1,5 @@
 //! A store with one damaged page: every session without data on that page is read completely, and
 //! for the others the unreadable entry is reported.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 mod script;
 

@@ -1,6 +1,5 @@
 //! The contract of forks, for every store that supports them: a log consists of its parent's first
 //! entries and its own, and a fork has only the shared part of its parent's archive.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 mod script;
 

@@ -1,6 +1,5 @@
 //! Files of every format so far: they can always be parsed, folded and opened. The files under
 //! `golden/` are never rewritten; a new kind of entry gets a new file.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 mod script;
 

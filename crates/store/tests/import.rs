@@ -1,6 +1,5 @@
 //! Sessions that are exported from one store and imported into another: the logs and forks are the
 //! same, and a file with a fault is rejected completely.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 mod script;
 

@@ -1,7 +1,6 @@
 //! The right to write to a session: one process at a time, and never one that was stopped and
 //! replaced. The processes are this test program, started again.
 #![cfg(unix)]
-#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr)]
 
 mod script;
 

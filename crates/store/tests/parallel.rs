@@ -1,14 +1,13 @@
 //! Parallel evaluation and sub-agents over SQLite: the stored data matches the data in memory.
-#![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::sync::Arc;
 
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{
-    Agent, Branch, ParallelOptions, Session, SessionId, SessionStore, TokenEfficient,
-    agent_loop_parallel,
+    Agent, Branch, ParallelOptions, SessionId, SessionStore, TokenEfficient, agent_loop_parallel,
 };
 use plimsoll_store::{Durability, Options, SqliteStore};
+use plimsoll_testkit::view_items as items;
 use serde_json::json;
 
 async fn open(folder: &tempfile::TempDir) -> Arc<SqliteStore> {
@@ -21,11 +20,6 @@ async fn open(folder: &tempfile::TempDir) -> Arc<SqliteStore> {
             .await
             .unwrap(),
     )
-}
-
-fn items(session: &Session) -> Vec<String> {
-    let items = session.view().transcript().items().iter();
-    items.map(|item| format!("{item:?}")).collect()
 }
 
 #[tokio::test]

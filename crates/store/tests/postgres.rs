@@ -1,7 +1,6 @@
 //! Sessions in PostgreSQL: its particularities. The contract of every store is tested in `forks`
 //! and `removal`. Skipped with a note if no server is installed.
 #![cfg(all(unix, feature = "postgres"))]
-#![allow(clippy::unwrap_used, clippy::print_stderr, clippy::indexing_slicing)]
 
 mod script;
 
@@ -14,9 +13,9 @@ use plimsoll_context::{CallId, Message, Seq, Tokens};
 use plimsoll_core::{ArchivedItem, Fork, RecallKey, SessionStore, StoreError};
 use plimsoll_store::SessionReader;
 use plimsoll_store::{MAX_RUN_MESSAGE, PostgresOptions, PostgresStore, RunMessage, RunMessageKind};
+use plimsoll_testkit::postgres::PostgresServer;
 use rustix::process::Signal;
 use script::other::{LOST, Other, PLACE};
-use script::server::TestServer;
 use script::{entry, id, log};
 use sqlx::{Connection, PgConnection};
 
@@ -32,7 +31,7 @@ async fn open(url: &str) -> PostgresStore {
     PostgresStore::connect_with(url, options).await.unwrap()
 }
 
-async fn raw(server: &TestServer, sql: &'static str) {
+async fn raw(server: &PostgresServer, sql: &'static str) {
     let mut raw = PgConnection::connect(&server.url()).await.unwrap();
     sqlx::raw_sql(sql).execute(&mut raw).await.unwrap();
 }
@@ -77,7 +76,7 @@ async fn a_process_that_was_stopped_and_replaced_writes_nothing_when_it_wakes_up
     if let Ok(url) = std::env::var(PLACE) {
         return obey(&url).await;
     }
-    let Some(server) = TestServer::start() else {
+    let Some(server) = PostgresServer::start() else {
         return;
     };
     let store = open(&server.url()).await;
@@ -125,7 +124,7 @@ async fn a_killed_process_is_replaced_and_what_it_wrote_is_there() {
     if let Ok(url) = std::env::var(PLACE) {
         return obey(&url).await;
     }
-    let Some(server) = TestServer::start() else {
+    let Some(server) = PostgresServer::start() else {
         return;
     };
     let mut other = Other::start(
@@ -150,7 +149,7 @@ async fn a_killed_process_is_replaced_and_what_it_wrote_is_there() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_write_at_once_and_one_holds_a_session() {
-    let Some(server) = TestServer::start() else {
+    let Some(server) = PostgresServer::start() else {
         return;
     };
     let mut writers = tokio::task::JoinSet::new();
@@ -182,7 +181,7 @@ async fn many_write_at_once_and_one_holds_a_session() {
 
 #[tokio::test]
 async fn a_long_log_and_what_providers_said_come_back() {
-    let Some(server) = TestServer::start() else {
+    let Some(server) = PostgresServer::start() else {
         return;
     };
     let store = open(&server.url()).await;
@@ -204,7 +203,7 @@ async fn a_long_log_and_what_providers_said_come_back() {
 /// The database cannot hold the character 0 in a text; a log may have it anywhere.
 #[tokio::test]
 async fn a_character_that_the_database_cannot_hold_loses_nothing() {
-    let Some(server) = TestServer::start() else {
+    let Some(server) = PostgresServer::start() else {
         return;
     };
     let store = open(&server.url()).await;
@@ -240,7 +239,7 @@ async fn a_character_that_the_database_cannot_hold_loses_nothing() {
 
 #[tokio::test]
 async fn an_altered_item_is_not_recalled() {
-    let Some(server) = TestServer::start() else {
+    let Some(server) = PostgresServer::start() else {
         return;
     };
     let store = open(&server.url()).await;
@@ -273,7 +272,7 @@ async fn an_altered_item_is_not_recalled() {
 
 #[tokio::test]
 async fn what_is_wrong_with_a_database_is_one_clear_sentence() {
-    let Some(server) = TestServer::start() else {
+    let Some(server) = PostgresServer::start() else {
         return;
     };
     let store = open(&server.url()).await;
@@ -347,7 +346,7 @@ async fn what_is_wrong_with_a_database_is_one_clear_sentence() {
 
 #[tokio::test]
 async fn a_message_is_kept_once_for_its_run_and_a_question_has_one_answer() {
-    let Some(server) = TestServer::start() else {
+    let Some(server) = PostgresServer::start() else {
         return;
     };
     let store = open(&server.url()).await;
@@ -417,7 +416,7 @@ async fn a_message_is_kept_once_for_its_run_and_a_question_has_one_answer() {
 
 #[tokio::test]
 async fn who_watches_a_session_hears_of_it_and_of_nothing_else() {
-    let Some(server) = TestServer::start() else {
+    let Some(server) = PostgresServer::start() else {
         return;
     };
     let (store, other) = (open(&server.url()).await, open(&server.url()).await);
@@ -466,7 +465,7 @@ async fn who_watches_a_session_hears_of_it_and_of_nothing_else() {
 
 #[tokio::test]
 async fn sessions_are_exported_and_only_those_that_nobody_writes_to_are_deleted() {
-    let Some(server) = TestServer::start() else {
+    let Some(server) = PostgresServer::start() else {
         return;
     };
     let store = open(&server.url()).await;

@@ -1,6 +1,5 @@
 //! Deleting and renaming, for every store: a session is removed completely or not at all, and
 //! nothing of it can be found under its old name.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 mod script;
 

@@ -1,5 +1,4 @@
 //! Random archives and queries: every store returns the same hits as a search of every item.
-#![allow(clippy::unwrap_used)]
 
 mod script;
 

@@ -1,5 +1,4 @@
 //! Settings of sessions, across processes that open the same file.
-#![allow(clippy::unwrap_used)]
 
 mod script;
 

@@ -1,6 +1,5 @@
 //! The store as seen by a host: logs are read back unchanged, the list, pages and exports, and one
 //! clear sentence for each way in which a file can fail.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::print_stdout)]
 
 mod script;
 

@@ -1,5 +1,4 @@
 //! Learned windows, across processes that open the same file.
-#![allow(clippy::unwrap_used)]
 
 use plimsoll_context::Tokens;
 use plimsoll_core::SessionStore;

@@ -15,6 +15,10 @@
 //! # }
 //! ```
 
+#![warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![warn(clippy::indexing_slicing, clippy::string_slice)]
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
 mod bash;
 mod beneath;
 mod change;

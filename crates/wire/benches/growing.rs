@@ -1,6 +1,5 @@
 //! The body of a turn of a session that grows beside one that is rendered whole. Rows for the table of
 //! `cargo xtask bench`.
-#![allow(clippy::expect_used, clippy::indexing_slicing)]
 
 #[path = "../../context/benches/figure/mod.rs"]
 mod figure;

@@ -111,7 +111,6 @@ pub(crate) fn is_thinking(part: &Part) -> bool {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use plimsoll_context::{CallId, Thinking, ToolCall};
 

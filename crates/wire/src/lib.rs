@@ -128,6 +128,11 @@
 //!   receives reasoning signed by the same model, from Claude only while it thinks.
 //! - **Blocks of another provider** are left out. Gemini receives its executed code.
 
+#![warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![warn(clippy::indexing_slicing, clippy::string_slice)]
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+#![warn(clippy::disallowed_methods, clippy::disallowed_types)]
+
 mod aligned;
 pub mod anthropic;
 mod arguments;

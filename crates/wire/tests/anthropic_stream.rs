@@ -1,10 +1,8 @@
 //! Replies of Anthropic Messages, whole and streamed: accepted and rejected ones, and the detection
 //! of cuts.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
-use plimsoll_context::{
-    CallId, Delta, Opaque, Part, Reply, StopReason, Thinking, Tokens, ToolCall, Usage,
-};
+use plimsoll_context::{Delta, Opaque, Part, Reply, StopReason, Thinking, Tokens, Usage};
+use plimsoll_testkit::messages::tool_call as call;
 use plimsoll_wire::anthropic::{MAX_REPLY, MessagesStreamState, read_reply};
 use plimsoll_wire::overflow::silent::{ReplyContext, Silent, detect};
 use plimsoll_wire::overflow::{Verdict, classify};
@@ -54,15 +52,6 @@ fn opaque(data: &str) -> Opaque {
         origin: "anthropic".into(),
         data: data.into(),
     }
-}
-
-fn call(id: &str, name: &str, arguments: &str) -> Part {
-    Part::ToolCall(ToolCall {
-        id: CallId(id.into()),
-        name: name.into(),
-        arguments: arguments.into(),
-        opaque: None,
-    })
 }
 
 /// Thinking, redacted thinking, a text and two calls.

@@ -1,6 +1,5 @@
 //! Growing sessions: each body equals a complete rendering, and shares the chunks of the previous
 //! one.
-#![allow(clippy::indexing_slicing)]
 
 use plimsoll_context::{
     Breakpoint, CachePlan, CallId, Message, MessageList, Part, ToolCall, ToolResult,

@@ -1,14 +1,9 @@
 //! Replies of OpenAI Responses, whole and streamed.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::string_slice
-)]
 
 use plimsoll_context::{
     CallId, Delta, Opaque, Part, Reply, StopReason, Thinking, Tokens, ToolCall, Usage,
 };
+use plimsoll_testkit::messages::tool_call;
 use plimsoll_wire::openai_responses::{ResponsesStreamState, read_reply};
 use plimsoll_wire::overflow::{Verdict, classify};
 use plimsoll_wire::{StreamDecoder, WireError};
@@ -81,15 +76,6 @@ fn completed(output: Vec<Value>) -> Value {
 fn ended(status: &str, reason: &str) -> Value {
     json!({"type": format!("response.{status}"), "response": {"id": "resp_1", "status": status,
         "error": null, "incomplete_details": {"reason": reason}, "output": []}})
-}
-
-fn tool_call(id: &str, name: &str, arguments: &str) -> Part {
-    Part::ToolCall(ToolCall {
-        id: CallId(id.into()),
-        name: name.into(),
-        arguments: arguments.into(),
-        opaque: None,
-    })
 }
 
 fn opaque(data: &str) -> Opaque {

@@ -1,6 +1,5 @@
 //! Every known refusal in its provider's words, with its meaning: one row per text. Silent
 //! overflows are tested beside `silent.rs`.
-#![allow(clippy::unwrap_used, clippy::panic)]
 
 mod verdicts;
 

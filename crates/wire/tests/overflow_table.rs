@@ -2,7 +2,6 @@
 //! body: the provider's own, bare, with codes as numbers and as strings, wrapped by OpenRouter, by
 //! LiteLLM and by both, and in the middle of a stream of each protocol. Other refusals are in
 //! `overflow.rs`.
-#![allow(clippy::unwrap_used, clippy::panic)]
 
 mod verdicts;
 

@@ -1,19 +1,10 @@
 //! Chats as users have them, read and written back.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
-use plimsoll_context::{CallId, Image, Message, Part, Source, Thinking, ToolCall};
+use plimsoll_context::{CallId, Image, Message, Part, Source, Thinking};
+use plimsoll_testkit::messages::tool_call as call;
 use plimsoll_wire::Slot;
 use plimsoll_wire::openai_chat::{patch_content, read};
 use serde_json::json;
-
-fn call(id: &str, name: &str, arguments: &str) -> Part {
-    Part::ToolCall(ToolCall {
-        id: CallId(id.into()),
-        name: name.into(),
-        arguments: arguments.into(),
-        opaque: None,
-    })
-}
 
 #[test]
 fn every_form_of_a_message() {

@@ -1,6 +1,5 @@
 //! Streams as servers send them, and the assembled reply. The input is the text of each `data:`
 //! field of the server-sent events.
-#![allow(clippy::unwrap_used, clippy::panic)]
 
 use plimsoll_context::{CallId, Delta, Part, Reply, StopReason, Thinking, Tokens, ToolCall, Usage};
 use plimsoll_wire::openai_chat::{ChatStreamState, MAX_PARTS, MAX_REPLY, read_reply};

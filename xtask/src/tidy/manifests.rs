@@ -141,7 +141,8 @@ fn versions(text: &str) -> Vec<String> {
     let ours = dependencies
         .into_iter()
         .flatten()
-        .filter(|(_, asked)| asked.get("path").is_some());
+        // Without a version, cargo refuses to package a crate that needs it for more than tests.
+        .filter(|(_, asked)| asked.get("path").is_some() && asked.get("version").is_some());
     let others = ours.filter(|(_, asked)| asked.get("version") != own);
     let told = others.map(|(name, _)| {
         format!("`{name}` is asked for in another version than `[workspace.package]` has")

@@ -148,6 +148,12 @@ impl Tree {
     }
 }
 
+/// Returns the text of a Rust file before its test module, which is the last item by convention.
+pub(crate) fn product(text: &str) -> &str {
+    let tests = text.find("\n#[cfg(test)]\nmod ");
+    tests.and_then(|at| text.get(..=at)).unwrap_or(text)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,13 +1,6 @@
 //! A stage for the machine: plays the provider, the tools, the gate and the store without async,
 //! and records and checks the steps. Unlike a driver, it persists nothing and has no clock.
-#![allow(
-    dead_code,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::string_slice
-)]
+#![allow(dead_code)]
 
 pub(crate) mod audit;
 pub(crate) mod checkpoints;

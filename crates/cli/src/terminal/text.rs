@@ -326,7 +326,6 @@ pub(crate) fn widths<const N: usize>(table: &[[String; N]]) -> [usize; N] {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
 
     use super::*;
 

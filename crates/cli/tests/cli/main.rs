@@ -2,15 +2,6 @@
 //! stderr and an exit code as output. Every test has its own `PLIMSOLL_HOME` and no keys; only
 //! loopback is used.
 #![cfg(unix)]
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::string_slice,
-    clippy::print_stdout,
-    clippy::print_stderr
-)]
 
 #[cfg(feature = "acp")]
 mod acp;

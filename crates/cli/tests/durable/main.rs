@@ -2,17 +2,7 @@
 //! Workers are killed, questions are answered from elsewhere, and a log that does not match the
 //! journal is refused. Skipped with a note if a server is not installed.
 #![cfg(unix)]
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::print_stderr
-)]
 
-#[path = "../../../store/tests/script/server.rs"]
-#[allow(dead_code)]
-mod postgres;
 mod restate;
 mod watched;
 
@@ -24,6 +14,7 @@ use std::time::{Duration, Instant};
 use plimsoll::SessionStore;
 use plimsoll::mock::{Mock, Script, Server, Turn};
 use plimsoll::store::{PostgresOptions, PostgresStore};
+use plimsoll_testkit::postgres::PostgresServer;
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -37,7 +28,7 @@ const PATIENCE: &str = "2";
 /// Everything that a run needs.
 struct Stage {
     restate: Restate,
-    postgres: postgres::TestServer,
+    postgres: PostgresServer,
     model: Server,
     folder: TempDir,
     port: u16,
@@ -52,7 +43,7 @@ impl Stage {
     }
 
     async fn set_on(restate: Restate, turns: impl IntoIterator<Item = Turn>) -> Option<Self> {
-        let postgres = postgres::TestServer::start()?;
+        let postgres = PostgresServer::start()?;
         let mock = Mock::chat("compatible").unwrap();
         let mock = mock.page("/v1/models", 404, json!({}));
         let model = Server::start(mock.script(Script::new(turns)))

@@ -1,7 +1,6 @@
 //! Rows of the table that `cargo xtask bench` prints: what was measured, the figure, what it has to
 //! be. Shared by the benchmarks of several crates, each of which uses a part. Not a benchmark.
-#![allow(dead_code, clippy::print_stdout)]
-#![allow(clippy::disallowed_methods, clippy::disallowed_types)]
+#![allow(dead_code)]
 
 use std::fmt;
 use std::time::{Duration, Instant};

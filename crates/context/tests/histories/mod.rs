@@ -7,57 +7,12 @@
 use plimsoll_context::{
     CallId, Image, Message, Opaque, Part, Source, Thinking, ToolCall, ToolResult,
 };
-
-/// Histories in an everyday run; `PLIMSOLL_HISTORIES` (or `PROPTEST_CASES`, which
-/// `cargo xtask soak` sets) asks for another number.
-const HISTORIES: u64 = 300;
-
-/// SplitMix64: one seed, one history, on every machine.
-pub(crate) struct Random(u64);
+use plimsoll_testkit::Random;
 
 /// What arrives before a request, and what the model answers to it.
 pub(crate) struct Beat {
     pub(crate) arrives: Vec<Message>,
     pub(crate) reply: Message,
-}
-
-/// How many histories to make. The wall is around the product; a test may ask its environment.
-#[allow(clippy::disallowed_methods)]
-pub(crate) fn how_many() -> u64 {
-    ["PLIMSOLL_HISTORIES", "PROPTEST_CASES"]
-        .iter()
-        .find_map(|name| std::env::var(name).ok()?.parse().ok())
-        .unwrap_or(HISTORIES)
-}
-
-impl Random {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15))
-    }
-
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-
-    /// From 0 to `n` − 1.
-    pub(crate) fn below(&mut self, n: u64) -> u64 {
-        self.next() % n.max(1)
-    }
-
-    pub(crate) fn chance(&mut self, percent: u64) -> bool {
-        self.below(100) < percent
-    }
-
-    /// Between two sizes, each order of magnitude as likely as any other.
-    pub(crate) fn log_uniform(&mut self, low: u64, high: u64) -> u64 {
-        let unit = self.next() as f64 / u64::MAX as f64;
-        let (low, high) = (low as f64, high as f64);
-        (low * (high / low).powf(unit)) as u64
-    }
 }
 
 /// A history of 2 to 40 requests.

@@ -1,6 +1,5 @@
 //! Grants, meters and books: the sums are right however they end.
 
-#![allow(clippy::panic)]
 use super::*;
 use plimsoll_agent::Cost;
 use plimsoll_context::Usage;

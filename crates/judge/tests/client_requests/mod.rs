@@ -32,7 +32,6 @@ pub(crate) fn folder() -> PathBuf {
 }
 
 /// Returns all clients, or `None` with a message if none was recorded.
-#[allow(clippy::print_stdout)]
 pub(crate) fn clients() -> Option<Vec<Client>> {
     if !folder().is_dir() {
         println!("skipped: no recorded requests; `cargo xtask clients` records them");

@@ -1,13 +1,5 @@
 //! Logs of every agent: read up to the active branch, repaired and compacted by `judge`, and
 //! written as copies that the same reader accepts.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::string_slice,
-    clippy::print_stderr
-)]
 
 mod damage;
 mod originals;

@@ -1,10 +1,4 @@
 //! Mock servers as a client meets them, each protocol on its own.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic
-)]
 
 mod chat;
 mod docs;

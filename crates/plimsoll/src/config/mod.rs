@@ -73,13 +73,10 @@ pub use show::Effective;
 pub use trust::{MAX_TRUSTED, TRUST_FILE, TrustError, TrustStore};
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 mod guard_tests;
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 mod tests;
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 mod whole_tests;

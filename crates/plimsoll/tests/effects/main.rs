@@ -1,11 +1,5 @@
 //! Every key of a configuration has an effect: on the provider's requests, or on other observable
 //! behaviour of the agent. A key in the table without a row here fails.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::print_stdout
-)]
 
 mod of_context;
 mod of_limits;

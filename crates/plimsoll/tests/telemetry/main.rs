@@ -1,6 +1,5 @@
 //! The telemetry that a collector receives from runs: spans with their parents, attributes and
 //! events, and metrics; and the data that is only sent on request. Each test has its own collector.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 mod collector;
 mod runs;

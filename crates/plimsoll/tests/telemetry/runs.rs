@@ -9,9 +9,9 @@ use plimsoll::policy::Economy;
 use plimsoll::telemetry::Contents;
 use plimsoll::testing::{ScriptedProvider, Turn};
 use plimsoll::{
-    Agent, AgentBuilder, ContextStrategy, Delta, Error, Provider, SessionId, Tokens, ToolError,
-    Window, tool,
+    Agent, AgentBuilder, ContextStrategy, Delta, Error, Provider, Tokens, ToolError, Window, tool,
 };
+use plimsoll_testkit::session_id as id;
 use serde_json::{Value, json};
 
 use crate::collector::{Collector, SentSpan};
@@ -24,10 +24,6 @@ struct Look {
 
 const DOCS: &str = include_str!("../../../../docs/telemetry.md");
 const SECRET: &str = "SENTINEL-4711";
-
-fn id(name: &str) -> SessionId {
-    SessionId::new(name).unwrap()
-}
 
 /// It looks; and where it is told to look away, it fails.
 fn looking(provider: ScriptedProvider) -> AgentBuilder {

@@ -137,7 +137,6 @@ impl Package {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     fn is_plain(name: &str) -> bool {

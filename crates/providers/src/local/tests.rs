@@ -1,12 +1,5 @@
 //! Downloads and starts, against an HTTP server in this process and scripts in place of pip and
 //! `llama-server`. Uses no network.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::print_stderr
-)]
 
 use std::fs;
 use std::io::Write;

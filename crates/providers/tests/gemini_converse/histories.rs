@@ -2,13 +2,14 @@
 //! request follows the rules of the API.
 
 use plimsoll_agent::{ThinkingLevel, ToolChoice};
-use plimsoll_context::{CallId, Image, Message, Opaque, Part, Source, Thinking, ToolResult};
+use plimsoll_context::{Message, Opaque, Part, Thinking};
+use plimsoll_testkit::messages::{BatchCall, batch, data, image, opaque, url};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::eventstream;
 use super::fake::{Fake, FakeAnswer};
-use super::{call, judge, provider, request_of, tool_call};
+use super::{call, judge, provider, request_of};
 
 const MODELS: [&str; 5] = [
     "gemini/gemini-3.6-flash",
@@ -28,7 +29,7 @@ fn text() -> impl Strategy<Value = String> {
 }
 
 /// What is kept with thinking or a call, of several providers, also broken.
-fn opaque() -> impl Strategy<Value = Option<Opaque>> {
+fn signature() -> impl Strategy<Value = Option<Opaque>> {
     let origin = prop_oneof![Just("gemini"), Just("bedrock"), Just("anthropic")];
     let data = prop_oneof![
         Just(r#"{"thoughtSignature":"c2ln","from":0,"to":2}"#),
@@ -39,37 +40,26 @@ fn opaque() -> impl Strategy<Value = Option<Opaque>> {
     ];
     proptest::option::of((origin, data)).prop_map(|kept| {
         let (origin, data) = kept?;
-        Some(Opaque {
-            origin: origin.into(),
-            data: data.into(),
-        })
+        Some(opaque(origin, data))
     })
 }
 
 fn part() -> impl Strategy<Value = Part> {
-    let image = prop_oneof![
+    let kind = prop_oneof![
         Just("image/png"),
         Just("image/tiff"),
         Just("application/pdf")
     ];
     prop_oneof![
         4 => text().prop_map(Part::text),
-        2 => (text(), opaque()).prop_map(|(text, opaque)| Part::Thinking(Thinking { text, opaque })),
-        1 => image.prop_map(|kind| Part::Image(Image {
-            source: Source::Data { media_type: kind.into(), base64: "aGk=".into() },
-            size: None,
-            detail: None,
-        })),
-        1 => Just(Part::Image(Image {
-            source: Source::Url { url: "https://h/a.png".into() },
-            size: None,
-            detail: None,
-        })),
+        2 => (text(), signature()).prop_map(|(text, opaque)| Part::Thinking(Thinking { text, opaque })),
+        1 => kind.prop_map(|kind| image(data(kind))),
+        1 => Just(image(url("https://h/a.png"))),
     ]
 }
 
 /// Calls and their results, in order.
-fn batch() -> impl Strategy<Value = Vec<Message>> {
+fn calls() -> impl Strategy<Value = Vec<Message>> {
     let name = prop_oneof![
         Just("read"),
         Just("mcp.a/b c"),
@@ -81,36 +71,28 @@ fn batch() -> impl Strategy<Value = Vec<Message>> {
     let one = (
         name,
         arguments,
-        opaque(),
+        signature(),
         proptest::collection::vec(part(), 0..3),
     );
     let ids = prop_oneof![Just("call#x#"), Just("toolu_"), Just("a b/"), Just("")];
     let said = proptest::collection::vec(part(), 0..3);
-    (ids, said, proptest::collection::vec(one, 1..4)).prop_map(|(ids, mut said, ones)| {
-        let mut results = Vec::new();
-        for (at, (name, arguments, opaque, parts)) in ones.into_iter().enumerate() {
-            let id = format!("{ids}{at}");
-            let Part::ToolCall(mut call) = tool_call(&id, name, arguments) else {
-                unreachable!()
-            };
-            call.opaque = opaque;
-            said.push(Part::ToolCall(call));
-            results.push(Message::ToolResult(ToolResult {
-                call: CallId(id),
-                parts,
-                is_error: at % 2 == 1,
-            }));
-        }
-        let mut messages = vec![Message::Assistant { parts: said }];
-        messages.append(&mut results);
-        messages
+    (ids, said, proptest::collection::vec(one, 1..4)).prop_map(|(ids, said, ones)| {
+        let calls = ones.into_iter().enumerate();
+        let calls = calls.map(|(at, (name, arguments, opaque, result))| BatchCall {
+            name: name.into(),
+            arguments: arguments.into(),
+            opaque,
+            result,
+            is_error: at % 2 == 1,
+        });
+        batch(said, calls, |at| format!("{ids}{at}"))
     })
 }
 
 fn history() -> impl Strategy<Value = Vec<Message>> {
     let parts = || proptest::collection::vec(part(), 0..4);
     let some = prop_oneof![
-        3 => batch(),
+        3 => calls(),
         2 => parts().prop_map(|parts| vec![Message::User { parts }]),
         2 => parts().prop_map(|parts| vec![Message::Assistant { parts }]),
         1 => text().prop_map(|text| vec![Message::Notice { text }]),

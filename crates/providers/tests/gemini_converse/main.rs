@@ -1,11 +1,5 @@
 //! Clients of Gemini and Bedrock's Converse against strict fakes on loopback, in the same scenarios
 //! as the other protocols. Uses no other network and only waits for timeouts of a few milliseconds.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::expect_used
-)]
 
 mod converse;
 mod eventstream;
@@ -21,10 +15,11 @@ use std::time::Duration;
 use fake::{Fake, FakeAnswer, Judge};
 use plimsoll_agent::{Expects, Failure, Request, Sampling, ToolChoice};
 use plimsoll_context::{
-    CachePlan, CallId, Delta, Message, Part, Reply, Thinking, Tokens, ToolCall, ToolSpec,
+    CachePlan, CallId, Delta, Message, Part, Reply, Thinking, Tokens, ToolSpec,
 };
 use plimsoll_core::Provider;
 use plimsoll_providers::{ModelBook, ModelClient, ModelClientBuilder, Origin, Secret, Timeouts};
+use plimsoll_testkit::messages::tool_call;
 use serde_json::Value;
 
 const KEY: &str = "sk-0123456789-hush";
@@ -85,15 +80,6 @@ async fn call(provider: &ModelClient, request: &Request) -> (Result<Reply, Failu
     };
     let reply = provider.call(request, &sink).await;
     (reply, deltas.into_inner().unwrap())
-}
-
-fn tool_call(id: &str, name: &str, arguments: &str) -> Part {
-    Part::ToolCall(ToolCall {
-        id: CallId(id.into()),
-        name: name.into(),
-        arguments: arguments.into(),
-        opaque: None,
-    })
 }
 
 fn thought(text: &str) -> Part {

@@ -1,11 +1,12 @@
 //! Successful calls: requests, replies and their timing.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
-use plimsoll_agent::{Event, SessionEvent, ThinkingLevel};
+use plimsoll_agent::ThinkingLevel;
 use plimsoll_context::{CallId, Delta, Message, Part, StopReason, Tokens, ToolCall, Usage};
-use plimsoll_core::{Agent, Observer, Provider};
+use plimsoll_core::{Agent, Provider};
 use plimsoll_providers::{ModelRef, Secret, VENDORS};
+use plimsoll_testkit::Warnings;
 use serde_json::json;
 
 use super::mocked::{Fake, Turn};
@@ -134,16 +135,6 @@ async fn what_a_model_of_openais_refuses_is_not_sent_to_it() {
     assert!(failure.to_string().contains(cure), "{failure}");
 }
 
-struct WarningRecorder(Arc<Mutex<Vec<String>>>);
-
-impl Observer for WarningRecorder {
-    fn see(&self, SessionEvent { event, .. }: &SessionEvent) {
-        if let Event::Warning { text } = event {
-            self.0.lock().unwrap().push(text.clone());
-        }
-    }
-}
-
 #[tokio::test]
 async fn thinking_is_turned_off_in_the_words_of_each_server() {
     let disabled = json!({"type": "disabled"});
@@ -174,15 +165,14 @@ async fn thinking_is_turned_off_in_the_words_of_each_server() {
         let turn = || Turn::events([HI, STOP, "[DONE]"]);
         let fake = Fake::new(dialect, [turn(), turn()]).await;
         for level in [Some(ThinkingLevel::Off), None] {
-            let warnings = Arc::new(Mutex::new(Vec::new()));
-            let heard = Arc::clone(&warnings);
-            let agent = Agent::builder(chat(model, &fake)).observer(WarningRecorder(heard));
+            let warnings = Warnings::default();
+            let agent = Agent::builder(chat(model, &fake)).observer(warnings.observer());
             let agent = match level {
                 Some(level) => agent.thinking_level(level),
                 None => agent,
             };
             agent.build().unwrap().run("go").await.unwrap();
-            let warnings = warnings.lock().unwrap();
+            let warnings = warnings.all();
             let said = warnings.iter().any(|text| text.contains("thinking"));
             assert_eq!(said, warned && level.is_some(), "{model}: {warnings:?}");
         }

@@ -1,11 +1,5 @@
 //! Providers against a strict server on loopback. Uses no other network and only waits for timeouts
 //! of a few milliseconds.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::expect_used
-)]
 
 mod calls;
 mod detection;

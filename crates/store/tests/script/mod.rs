@@ -1,11 +1,9 @@
 //! An endless deterministic log: entry k is always the same, and every prefix folds. It does not
 //! resemble the log of a model.
-#![allow(dead_code, clippy::unwrap_used, clippy::print_stderr)]
+#![allow(dead_code)]
 
 #[cfg(unix)]
 pub(crate) mod other;
-#[cfg(all(unix, feature = "postgres"))]
-pub(crate) mod server;
 
 use std::any::Any;
 use std::sync::Arc;
@@ -52,7 +50,7 @@ pub(crate) async fn stores(bounds: ArchiveBounds) -> Vec<Case> {
         },
     ];
     #[cfg(all(unix, feature = "postgres"))]
-    if let Some(server) = server::TestServer::start() {
+    if let Some(server) = plimsoll_testkit::postgres::PostgresServer::start() {
         let options = plimsoll_store::PostgresOptions {
             archive: bounds,
             ..Default::default()

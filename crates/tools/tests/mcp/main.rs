@@ -2,14 +2,6 @@
 //! block, flood or outlive a run. The servers are this test binary itself, connected over pipes,
 //! and one on loopback.
 #![cfg(unix)]
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::print_stdout,
-    clippy::print_stderr
-)]
 
 mod agents;
 mod calls;

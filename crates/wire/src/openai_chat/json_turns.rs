@@ -497,7 +497,6 @@ fn result_message(result: &ToolResult, call: Option<&ToolCall>) -> Message {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
     use super::*;
 
     fn tools() -> Vec<ToolSpec> {

@@ -8,7 +8,6 @@ mod code;
 mod rows;
 mod servers;
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 mod tests;
 mod text;
 mod translate;

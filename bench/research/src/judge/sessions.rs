@@ -145,7 +145,6 @@ enum Actions {
     AsSent,
 }
 
-// Texts of other programs: tidy:allow-file(conversation)
 /// Returns a former summary with the text that its agent adds around it.
 fn sent_summary(text: &str) -> String {
     if text.starts_with("This session is being continued") {

@@ -3,14 +3,13 @@
 
 use std::io::Write;
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 use plimsoll_context::{Bpe, Message, Part, TokenCounter};
 use serde_json::{Value, json};
 
 use super::sessions::sent;
-use crate::command::Job;
 use crate::error::Error;
-use crate::tools;
 
 /// The policy that is judged.
 const POLICY: &str = "extract";
@@ -20,10 +19,15 @@ pub(super) fn compact<'m>(
     root: &Path,
     chats: impl Iterator<Item = (&'m [Message], u64)>,
 ) -> Result<Vec<Option<Vec<Message>>>, Error> {
-    Job::cargo(root)
+    let built = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()))
         .args(["build", "--quiet", "--package", "plimsoll-cli"])
-        .read()?;
-    let target = tools::target(root);
+        .current_dir(root)
+        .status();
+    if !built.is_ok_and(|status| status.success()) {
+        return Err(Error::Failed("cargo build --package plimsoll-cli"));
+    }
+    let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or("target".into());
+    let target = root.join(target);
     let input = target.join("judge-chats.jsonl");
     let mut file = std::fs::File::create(&input).map_err(Error::file(&input))?;
     for (messages, budget) in chats {
@@ -32,10 +36,14 @@ pub(super) fn compact<'m>(
         writeln!(file, "{chat}").map_err(Error::file(&input))?;
     }
     let plimsoll = target.join(format!("debug/plimsoll{}", std::env::consts::EXE_SUFFIX));
-    let printed = Job::new(plimsoll, root)
+    // A chat that is refused is a result, so the exit status does not matter.
+    let printed = Command::new(&plimsoll)
         .args(["compact", "--lines", "--quiet", "--policy", POLICY])
-        .args([&input])
-        .read_anyway()?;
+        .arg(&input)
+        .stderr(Stdio::inherit())
+        .output()
+        .map_err(Error::file(&plimsoll))?;
+    let printed = String::from_utf8_lossy(&printed.stdout);
     let read = |line: &str| {
         let chat: Value = serde_json::from_str(line).map_err(|error| Error::Unreadable {
             what: "a chat that was compacted".to_owned(),

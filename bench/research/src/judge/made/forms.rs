@@ -191,7 +191,6 @@ pub(super) fn failed_edit(id: CallId, form: usize, path: &str) -> Vec<Message> {
     vec![calls(&id, name, &arguments), result]
 }
 
-// Texts of other programs: tidy:allow-file(conversation)
 /// Creates messages of a program in the user's role, with a sentence that reads like a user's rule.
 pub(super) fn host(form: usize, rule: &str) -> Vec<Message> {
     let texts: Vec<String> = match form % 14 {

@@ -12,7 +12,6 @@ const TASK_ONLY: [&str; 4] = [
     "swe-smith",
     "openhands",
 ];
-// Texts of other programs: tidy:allow-file(conversation)
 /// The beginnings of messages that no person wrote.
 const OPENINGS: [&str; 20] = [
     "This session is being continued from a previous conversation",

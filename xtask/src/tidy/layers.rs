@@ -1,12 +1,12 @@
-//! Checks the floors (layers) of the packages: dependencies only point to lower floors. A package
+//! Checks the layers of the packages: dependencies only point to lower layers. A package
 //! that is missing from the table is a fault; add it here and to the map.
 
 use super::fault::Fault;
 use super::manifests::{DependencyKind, Manifest};
 use super::tree::Tree;
 
-/// Every package and its floor. A package depends only on lower floors.
-const FLOORS: [(&str, u8); 17] = [
+/// Every package and its layer. A package depends only on lower layers.
+const LAYERS: [(&str, u8); 18] = [
     ("plimsoll-handover", 0),
     ("plimsoll-context", 1),
     ("plimsoll-agent", 2),
@@ -23,20 +23,25 @@ const FLOORS: [(&str, u8); 17] = [
     ("plimsoll", 5),
     ("plimsoll-cli", 6),
     ("plimsoll-replay", 6),
+    (TEST_KIT, 7),
     ("xtask", 7),
 ];
 
-/// Crates of the same floor of which the first depends on the second, never the other way round.
+/// Crates of the same layer of which the first depends on the second, never the other way round.
 const NEIGHBORS: [(&str, &str); 2] = [
     ("plimsoll-judge", "plimsoll-wire"),
     ("plimsoll-restate", "plimsoll-store"),
 ];
 
-/// The mock servers are on the same floor as the crates that test against them, so tests may depend
+/// The kit that tests share. It depends on the crates that it is for, so tests of every layer may
+/// depend on it, and nothing else may.
+const TEST_KIT: &str = "plimsoll-testkit";
+
+/// The mock servers are on the same layer as the crates that test against them, so tests may depend
 /// on them sideways.
 const TEST_PEERS: [&str; 1] = ["plimsoll-mock"];
 
-/// Returns packages without a floor, and dependencies that point up or sideways.
+/// Returns packages without a layer, and dependencies that point up or sideways.
 pub(crate) fn check(tree: &Tree) -> Vec<Fault> {
     let mut faults = Vec::new();
     for (file, text) in tree.manifests() {
@@ -45,22 +50,25 @@ pub(crate) fn check(tree: &Tree) -> Vec<Fault> {
             continue;
         };
         let name = manifest.name();
-        let Some(floor) = floor(name) else {
-            let text = format!("{name} has no floor: give it one in xtask/src/tidy/floors.rs");
+        let Some(layer) = layer(name) else {
+            let text = format!("{name} has no layer: give it one in xtask/src/tidy/layers.rs");
             faults.push(Fault::of(&file.path, text));
             continue;
         };
         for (kind, dependency) in manifest.dependencies() {
-            let Some(below) = self::floor(&dependency) else {
+            if dependency == TEST_KIT && kind == DependencyKind::Test {
+                continue;
+            }
+            let Some(below) = self::layer(&dependency) else {
                 continue;
             };
             let peer = kind == DependencyKind::Test && TEST_PEERS.contains(&dependency.as_str());
             let beside = peer || NEIGHBORS.contains(&(name, dependency.as_str()));
-            if below < floor || (below == floor && beside) {
+            if below < layer || (below == layer && beside) {
                 continue;
             }
             let text = format!(
-                "{name} (floor {floor}) may not depend on {dependency} (floor {below}): arrows point down"
+                "{name} (layer {layer}) may not depend on {dependency} (layer {below}): dependencies point down"
             );
             faults.push(Fault::of(&file.path, text));
         }
@@ -68,9 +76,9 @@ pub(crate) fn check(tree: &Tree) -> Vec<Fault> {
     faults
 }
 
-fn floor(name: &str) -> Option<u8> {
-    let found = FLOORS.iter().find(|(known, _)| *known == name);
-    found.map(|(_, floor)| *floor)
+fn layer(name: &str) -> Option<u8> {
+    let found = LAYERS.iter().find(|(known, _)| *known == name);
+    found.map(|(_, layer)| *layer)
 }
 
 #[cfg(test)]
@@ -138,6 +146,16 @@ mod tests {
             (
                 "plimsoll-wire",
                 "[dependencies]\nplimsoll-judge.workspace = true",
+                1,
+            ),
+            (
+                "plimsoll-context",
+                "[dev-dependencies]\nplimsoll-testkit.workspace = true",
+                0,
+            ),
+            (
+                "plimsoll-cli",
+                "[dependencies]\nplimsoll-testkit.workspace = true",
                 1,
             ),
             ("plimsoll-store", "[dependencies]\nserde = \"1\"", 0),

@@ -1,14 +1,14 @@
-//! A PostgreSQL server in a folder of its own, reached by a socket there, that can be killed with
-//! all its processes. Commits wait for the disk.
+//! A PostgreSQL server of its own for a test, in a temporary folder, reached by a socket there. It is
+//! not the server of the machine.
 
+use std::io;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
-use tokio::process::{Child, Command};
-
-use crate::Failure;
 
 /// Folders in which Debian and other systems install the programs, the newest version last.
 const FOLDERS: [&str; 3] = [
@@ -20,9 +20,16 @@ const FOLDERS: [&str; 3] = [
 const VARIABLE: &str = "PLIMSOLL_TEST_POSTGRES";
 /// The user that the server runs as if this program runs as root, which PostgreSQL refuses.
 const USER: &str = "nobody";
+/// Maximum time until a server accepts connections, on a busy machine.
+const START: Duration = Duration::from_secs(60);
+/// Maximum time in which a server ends before it is killed.
+const END: Duration = Duration::from_secs(5);
+/// The time between two looks at a server that starts or ends.
+const POLL: Duration = Duration::from_millis(20);
 
-/// A server, running or not.
-pub(crate) struct Postgres {
+/// A server, running or not. It ends with the value.
+#[derive(Debug)]
+pub struct PostgresServer {
     programs: PathBuf,
     folder: TempDir,
     /// The user and group that the server runs as, if they differ from those of this process.
@@ -30,15 +37,47 @@ pub(crate) struct Postgres {
     child: Option<Child>,
 }
 
-impl Postgres {
-    /// Creates a database. Returns `None` if PostgreSQL is not installed.
-    pub(crate) async fn create() -> Result<Option<Self>, Failure> {
+impl PostgresServer {
+    /// Starts a server that does not wait for the disk. Prints a note and returns `None` if
+    /// PostgreSQL is not installed.
+    ///
+    /// # Panics
+    /// If it does not start.
+    pub fn start() -> Option<Self> {
+        let folder = tempfile::tempdir();
+        Self::start_in(folder.unwrap_or_else(failed), false)
+    }
+
+    /// Starts a server in a folder. If `is_durable`, a commit waits for the disk. Prints a note and
+    /// returns `None` if PostgreSQL is not installed.
+    ///
+    /// # Panics
+    /// If it does not start.
+    pub fn start_in(folder: TempDir, is_durable: bool) -> Option<Self> {
+        let Some(mut server) = Self::create(folder).unwrap_or_else(failed) else {
+            eprintln!("not tested with PostgreSQL: it is not installed (initdb was not found)");
+            return None;
+        };
+        let sync = if is_durable { "fsync=on" } else { "fsync=off" };
+        server.spawn(&[sync]).unwrap_or_else(failed);
+        let since = Instant::now();
+        while !server.is_ready() {
+            assert!(since.elapsed() < START, "the server does not start");
+            std::thread::sleep(POLL);
+        }
+        Some(server)
+    }
+
+    /// Creates a database in a folder. Returns `None` if PostgreSQL is not installed.
+    ///
+    /// # Errors
+    /// If `initdb` fails.
+    pub fn create(folder: TempDir) -> io::Result<Option<Self>> {
         let Some(programs) = programs() else {
             return Ok(None);
         };
-        let folder = TempDir::with_prefix(crate::PREFIX)?;
         let user = if rustix::process::geteuid().is_root() {
-            Some((id("-u").await?, id("-g").await?))
+            Some((id("-u")?, id("-g")?))
         } else {
             None
         };
@@ -56,25 +95,29 @@ impl Postgres {
             .args(["--auth", "trust", "--username", "postgres", "--no-sync"])
             .arg("-D")
             .arg(server.data())
-            .output()
-            .await?;
+            .output()?;
         if made.status.success() {
             return Ok(Some(server));
         }
-        let why = String::from_utf8_lossy(&made.stderr).into_owned();
-        Err(Failure(format!("initdb failed: {why}")))
+        let why = String::from_utf8_lossy(&made.stderr);
+        Err(io::Error::other(format!("initdb failed: {why}")))
     }
 
-    /// Starts the server. It accepts connections once [`Self::is_ready`] returns `true`.
-    pub(crate) fn start(&mut self) -> Result<(), Failure> {
+    /// Starts the server with settings such as `fsync=on`. It accepts connections once
+    /// [`Self::is_ready`] returns `true`.
+    ///
+    /// # Errors
+    /// If the program cannot be started.
+    pub fn spawn(&mut self, settings: &[&str]) -> io::Result<()> {
         let log = std::fs::OpenOptions::new()
             .create(true)
             .append(true)
             .open(self.folder.path().join("log"))?;
-        let child = self
-            .command("postgres")
-            .args(["-c", "listen_addresses=", "-c", "fsync=on"])
-            .args(["-c", "max_connections=200"])
+        let mut command = self.command("postgres");
+        for setting in ["listen_addresses="].iter().chain(settings) {
+            command.args(["-c", setting]);
+        }
+        let child = command
             .arg("-D")
             .arg(self.data())
             .arg("-k")
@@ -82,26 +125,25 @@ impl Postgres {
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(log)
-            .kill_on_drop(true)
             .spawn()?;
         self.child = Some(child);
         Ok(())
     }
 
     /// Returns `true` if the server accepts connections.
-    pub(crate) fn is_ready(&self) -> bool {
-        let Some(pid) = self.child.as_ref().and_then(Child::id) else {
+    pub fn is_ready(&self) -> bool {
+        let Some(child) = &self.child else {
             return false;
         };
         // The first line is the process id, the last one the state. A killed server leaves the file
         // behind.
         let text = std::fs::read_to_string(self.data().join("postmaster.pid")).unwrap_or_default();
         let first = text.lines().next().unwrap_or_default();
-        first == pid.to_string() && text.contains("ready")
+        first == child.id().to_string() && text.contains("ready")
     }
 
     /// Returns `true` if the server has ended by itself.
-    pub(crate) fn has_ended(&mut self) -> bool {
+    pub fn has_ended(&mut self) -> bool {
         match &mut self.child {
             None => true,
             Some(child) => !matches!(child.try_wait(), Ok(None)),
@@ -109,33 +151,35 @@ impl Postgres {
     }
 
     /// Kills all processes of the server.
-    pub(crate) async fn kill(&mut self) -> Result<(), Failure> {
+    ///
+    /// # Errors
+    /// If the server cannot be waited for.
+    pub fn kill(&mut self) -> io::Result<()> {
         self.signal(Signal::KILL);
         if let Some(mut child) = self.child.take() {
-            child.wait().await?;
+            child.wait()?;
         }
         Ok(())
     }
 
     /// Sends a signal to the server and to the processes that it has started.
-    pub(crate) fn signal(&self, signal: Signal) {
-        let Some(pid) = self.child.as_ref().and_then(Child::id) else {
+    pub fn signal(&self, signal: Signal) {
+        let Some(pid) = self.child.as_ref().map(Child::id) else {
             return;
         };
-        let own = children(pid);
-        for pid in std::iter::once(pid).chain(own) {
+        for pid in std::iter::once(pid).chain(children(pid)) {
             send(pid, signal);
         }
     }
 
     /// Returns the server's address.
-    pub(crate) fn url(&self) -> String {
+    pub fn url(&self) -> String {
         let folder = self.folder.path().display();
         format!("postgres:///postgres?host={folder}&user=postgres")
     }
 
     /// Returns the folder, which appears in the command lines of its processes.
-    pub(crate) fn folder(&self) -> &Path {
+    pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
@@ -153,17 +197,33 @@ impl Postgres {
     }
 }
 
-impl Drop for Postgres {
+impl Drop for PostgresServer {
+    /// Ends the server at once, without a word to its clients. It removes its shared memory itself;
+    /// if it takes too long, all its processes are killed.
     fn drop(&mut self) {
-        self.signal(Signal::KILL);
+        self.signal(Signal::CONT);
+        if let Some(child) = &self.child {
+            send(child.id(), Signal::QUIT);
+        }
+        let since = Instant::now();
+        while !self.has_ended() && since.elapsed() < END {
+            std::thread::sleep(POLL);
+        }
+        if !self.has_ended() {
+            let _ = self.kill();
+        }
     }
 }
 
 /// Sends a signal to a process, if it still exists.
-pub(crate) fn send(pid: u32, signal: Signal) {
+pub fn send(pid: u32, signal: Signal) {
     if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
         let _ = kill_process(pid, signal);
     }
+}
+
+fn failed<T>(error: io::Error) -> T {
+    panic!("PostgreSQL: {error}")
 }
 
 fn programs() -> Option<PathBuf> {
@@ -186,10 +246,11 @@ fn programs() -> Option<PathBuf> {
     found.pop()
 }
 
-async fn id(flag: &str) -> Result<u32, Failure> {
-    let output = Command::new("id").args([flag, USER]).output().await?;
+/// Returns the id of the user or its group.
+fn id(flag: &str) -> io::Result<u32> {
+    let output = Command::new("id").args([flag, USER]).output()?;
     let text = String::from_utf8_lossy(&output.stdout);
-    Ok(text.trim().parse()?)
+    text.trim().parse().map_err(io::Error::other)
 }
 
 /// Returns the child processes of a process, from `/proc`, or from `pgrep` on systems without it.

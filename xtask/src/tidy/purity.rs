@@ -1,14 +1,16 @@
-//! Checks the walls: `context`, `agent`, `wire` and `judge` decide and never act, so they must not
-//! use a clock, file, socket, thread, process, environment or random source, nor an async runtime.
+//! Checks that the crates of layers 0 to 2 are pure: they decide and never act, so they must not use
+//! a clock, file, socket, thread, process, environment or random source, nor an async runtime.
 //!
-//! Names and dependencies are checked here. Clippy checks methods with the crates' `clippy.toml`.
+//! Modules and dependencies are checked here. Clippy checks types and functions with the crates'
+//! `clippy.toml`.
+
+use regex::Regex;
 
 use super::fault::Fault;
-use super::source::{CodePart, SourceTokenKind, SourceTokens, Token};
-use super::tree::Tree;
+use super::tree::{Tree, product};
 
-/// The walled crates: folder and package.
-const WALLED: [(&str, &str); 5] = [
+/// The pure crates: folder and package.
+const PURE: [(&str, &str); 5] = [
     ("handover", "plimsoll-handover"),
     ("context", "plimsoll-context"),
     ("agent", "plimsoll-agent"),
@@ -16,21 +18,11 @@ const WALLED: [(&str, &str); 5] = [
     ("judge", "plimsoll-judge"),
 ];
 
-/// Modules of `std` with access to the outside.
-const MODULES: [&str; 6] = ["env", "fs", "net", "os", "process", "thread"];
-
-/// Names with access to the outside, from any source.
-const NAMES: [&str; 10] = [
-    "Instant",
-    "RandomState",
-    "SystemTime",
-    "async",
-    "await",
-    "fastrand",
-    "getrandom",
-    "rand",
-    "reqwest",
-    "tokio",
+/// Code with access to the outside: modules of `std`, alone or in a group, and async functions.
+/// Clippy checks the other names (`Instant`, `RandomState`), and [`PACKAGES`] the packages.
+const OUTSIDE: [&str; 2] = [
+    r"\bstd::(?:\{(?:[^;]*[\s{,])?)?(env|fs|net|os|process|thread)\b",
+    r"(\basync (?:fn|move|\|)|\.await\b)",
 ];
 
 /// Packages that provide a runtime, a clock, files, sockets or randomness.
@@ -72,17 +64,26 @@ const PACKAGES: [&str; 35] = [
     "web-time",
 ];
 
-/// Returns forbidden names in the sources of the walled crates. Their tests may read files.
+/// Returns forbidden names in the sources of the pure crates. Their tests may read files.
 pub(crate) fn check(tree: &Tree) -> Vec<Fault> {
+    let patterns: Vec<Regex> = OUTSIDE
+        .iter()
+        .filter_map(|pattern| Regex::new(pattern).ok())
+        .collect();
     let mut faults = Vec::new();
     for (file, text) in tree.rust() {
-        let folder = file.crate_folder();
-        let walled = WALLED.iter().any(|(name, _)| folder == Some(name));
-        if !walled || !file.path.contains("/src/") {
+        if !file.crate_folder().is_some_and(is_pure)
+            || !file.path.contains("/src/")
+            || file.is_test()
+        {
             continue;
         }
-        for (line, name) in reaching_out(&SourceTokens::of(file, text).code()) {
-            let text = format!("`{name}` reaches out of the wall: pass the value in instead");
+        let code = without_comments(product(text));
+        for found in patterns.iter().flat_map(|rule| rule.captures_iter(&code)) {
+            let Some(name) = found.get(1) else { continue };
+            let before = code.get(..name.start()).unwrap_or_default();
+            let line = 1 + before.matches('\n').count();
+            let text = format!("`{}` reaches outside: pass the value in", name.as_str());
             faults.push(Fault::at(&file.path, line, text));
         }
     }
@@ -90,10 +91,24 @@ pub(crate) fn check(tree: &Tree) -> Vec<Fault> {
     faults
 }
 
-/// Returns differences between the `clippy.toml` files of the walled crates. Clippy reads only the
+/// Checks whether the crate in this folder is pure.
+pub(crate) fn is_pure(folder: &str) -> bool {
+    PURE.iter().any(|(name, _)| *name == folder)
+}
+
+/// Empties the lines of comments, so that the other lines keep their numbers.
+fn without_comments(text: &str) -> String {
+    let is_comment = |line: &str| line.trim_start().starts_with("//");
+    let lines = text
+        .lines()
+        .map(|line| if is_comment(line) { "" } else { line });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// Returns differences between the `clippy.toml` files of the pure crates. Clippy reads only the
 /// nearest file, so each crate needs the whole list.
 fn uneven_settings(tree: &Tree) -> Vec<Fault> {
-    let existing = WALLED.iter().filter(|(folder, _)| exists(tree, folder));
+    let existing = PURE.iter().filter(|(folder, _)| exists(tree, folder));
     let settings: Vec<(String, Option<&str>)> = existing
         .map(|(folder, _)| {
             let path = format!("crates/{folder}/clippy.toml");
@@ -106,14 +121,14 @@ fn uneven_settings(tree: &Tree) -> Vec<Fault> {
         .iter()
         .filter(|(_, text)| text.is_none() || *text != first);
     uneven
-        .map(|(path, _)| Fault::of(path, "each walled crate has the same clippy.toml"))
+        .map(|(path, _)| Fault::of(path, "each pure crate has the same clippy.toml"))
         .collect()
 }
 
-/// Returns the walled packages that exist.
+/// Returns the pure packages that exist.
 pub(crate) fn crates_in(tree: &Tree) -> impl Iterator<Item = &'static str> {
-    let walled = WALLED.iter().filter(|(folder, _)| exists(tree, folder));
-    walled.map(|(_, package)| *package)
+    let pure = PURE.iter().filter(|(folder, _)| exists(tree, folder));
+    pure.map(|(_, package)| *package)
 }
 
 fn exists(tree: &Tree, folder: &str) -> bool {
@@ -121,7 +136,7 @@ fn exists(tree: &Tree, folder: &str) -> bool {
     tree.file(&manifest).is_some()
 }
 
-/// Returns forbidden packages in the output of `cargo tree --prefix none` for a walled package.
+/// Returns forbidden packages in the output of `cargo tree --prefix none` for a pure package.
 pub(crate) fn check_dependencies(package: &str, listed: &str) -> Vec<Fault> {
     let mut names: Vec<&str> = listed
         .lines()
@@ -133,51 +148,10 @@ pub(crate) fn check_dependencies(package: &str, listed: &str) -> Vec<Fault> {
     let fault = |name: &str| {
         Fault::of(
             package,
-            format!("depends on {name}, which is outside its wall"),
+            format!("depends on {name}, which acts on the outside"),
         )
     };
     names.into_iter().map(fault).collect()
-}
-
-fn reaching_out<'a>(code: &[Token<'a>]) -> Vec<(usize, &'a str)> {
-    let text = |at: usize| code.get(at).map(|token| token.text);
-    let mut found = Vec::new();
-    for (at, token) in code.iter().enumerate() {
-        if token.kind != SourceTokenKind::Word || token.part == CodePart::Test {
-            continue;
-        }
-        if NAMES.contains(&token.text) {
-            found.push((token.line, token.text));
-        }
-        if token.text == "std" && text(at + 1) == Some(":") && text(at + 2) == Some(":") {
-            let heads = heads_of(code, at + 3);
-            found.extend(heads.filter(|(_, name)| MODULES.contains(name)));
-        }
-    }
-    found
-}
-
-/// Returns the first names of the paths at a position: one, or those of a `{group}`.
-fn heads_of<'a>(code: &[Token<'a>], at: usize) -> impl Iterator<Item = (usize, &'a str)> {
-    let mut heads = Vec::new();
-    let mut depth = 0_usize;
-    let mut expects_head = true;
-    for token in code.iter().skip(at) {
-        match token.text {
-            "{" => depth += 1,
-            "}" => depth = depth.saturating_sub(1),
-            "," => expects_head = depth == 1,
-            _ if expects_head => {
-                heads.push((token.line, token.text));
-                expects_head = false;
-            }
-            _ => {}
-        }
-        if depth == 0 {
-            break;
-        }
-    }
-    heads.into_iter()
 }
 
 #[cfg(test)]
@@ -186,15 +160,14 @@ mod tests {
     use crate::tidy::fault::places;
 
     #[test]
-    fn names_that_reach_out_are_found_behind_the_wall_only() {
+    fn names_that_reach_outside_are_found_in_pure_crates_only() {
         let text = "\
 //! `std::fs` in prose is fine.
 use std::fs;
 use std::{collections::BTreeMap, fmt::{self, Write}, net, time::Duration};
 fn a() { std::thread::sleep(x); }
-use std::time::{Duration, Instant};
 async fn b() {}
-fn c() { let fs = net; std::mem::take(fs); let strand = \"tokio\"; }
+fn c() { a().await; let fs = net; std::mem::take(fs); }
 #[cfg(test)]
 mod tests { use std::fs; }
 ";
@@ -216,7 +189,7 @@ mod tests { use std::fs; }
             .collect();
         assert_eq!(
             said,
-            ["plimsoll-wire: depends on tokio, which is outside its wall"]
+            ["plimsoll-wire: depends on tokio, which acts on the outside"]
         );
     }
 
@@ -230,7 +203,7 @@ mod tests { use std::fs; }
     }
 
     #[test]
-    fn the_settings_of_the_walls_are_one() {
+    fn the_settings_of_the_pure_crates_are_one() {
         let crates = [
             ("crates/context/Cargo.toml", ""),
             ("crates/context/clippy.toml", "a = 1"),

@@ -1,5 +1,4 @@
-//! A view as one line of text, and back: the notation of the tables in `stages.rs`. Used only by
-//! these tests.
+//! A view as one line of text, and back: the notation of tables of views.
 //!
 //! | written | is |
 //! |---|---|
@@ -20,13 +19,6 @@
 //!
 //! Tokens are easy to compute, because `Chars4` counts: 4 for a message and a quarter of its
 //! characters; 10 for a call.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::string_slice
-)]
 
 use std::sync::Arc;
 
@@ -34,8 +26,8 @@ use plimsoll_context::{
     CallId, Chars4, Gap, Image, Item, Message, Part, Seq, Source, ToolCall, ToolResult, Transcript,
 };
 
-/// The view that a line describes.
-pub(crate) fn view(line: &str) -> Transcript {
+/// Returns the view that a line describes.
+pub fn view(line: &str) -> Transcript {
     let mut view = Transcript::new(Arc::new(Chars4));
     let mut sent = false;
     for word in line.split_whitespace() {
@@ -56,8 +48,8 @@ pub(crate) fn view(line: &str) -> Transcript {
     view
 }
 
-/// The message that a word describes.
-pub(crate) fn message(word: &str) -> Message {
+/// Returns the message that a word describes.
+pub fn message(word: &str) -> Message {
     let (role, rest) = word.split_once(':').expect(word);
     match role {
         "s" => Message::system(text(rest)),
@@ -76,8 +68,8 @@ pub(crate) fn message(word: &str) -> Message {
     }
 }
 
-/// What the model would see, in the same words; `before` is the view as it was written.
-pub(crate) fn show(view: &Transcript, before: &Transcript) -> String {
+/// Returns the view in the same words. `before` is the view as it was written.
+pub fn show(view: &Transcript, before: &Transcript) -> String {
     let words: Vec<String> = view
         .items()
         .iter()
@@ -245,7 +237,7 @@ fn assert_head_and_tail(now: &str, was: &str) {
     assert_eq!(count.parse(), Ok(missing), "{now}");
 }
 
-/// The numbers of the items of a view.
-pub(crate) fn seqs(view: &Transcript) -> Vec<Seq> {
+/// Returns the numbers of the items of a view.
+pub fn seqs(view: &Transcript) -> Vec<Seq> {
     view.items().iter().map(|item| item.seq).collect()
 }

@@ -225,11 +225,11 @@ mod tests {
     /// Minimum share of reported failures among the real ones, in percent.
     const RECALL: f64 = 80.0;
 
-    /// `cargo nextest run -p xtask outcomes --no-capture` prints the figures.
+    /// `cargo nextest run -p plimsoll-research outcomes --no-capture` prints the figures.
     #[test]
     fn failures_are_told_from_successes() {
         let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("..")
+            .join("../..")
             .join(DATA);
         let Some(sessions) = super::super::sessions::load(&folder).unwrap() else {
             println!("skipped: no ../shared/data/normalized");

@@ -1,0 +1,31 @@
+//! Parts that the tests of several crates share: messages and random histories, random JSON, and
+//! with features recorders for agents and a PostgreSQL server. Only `dev-dependencies` name it.
+//!
+//! Unit tests cannot use the parts that contain types of their own crate: to them, these are types
+//! of another build of the crate. Tests in a folder `tests` can.
+
+#[cfg(feature = "core")]
+mod agents;
+mod counter;
+mod json;
+pub mod messages;
+pub mod notation;
+#[cfg(all(unix, feature = "postgres"))]
+pub mod postgres;
+mod random;
+#[cfg(feature = "core")]
+mod store;
+
+#[cfg(feature = "core")]
+pub use agents::{Warnings, session_id, view_items};
+pub use counter::ByteCounter;
+pub use json::json_of;
+pub use random::{ROUNDS, Random, rounds};
+
+/// Names for the macro.
+#[doc(hidden)]
+#[cfg(feature = "core")]
+pub mod reexports {
+    pub use plimsoll_agent::Entry;
+    pub use plimsoll_core::{Lease, SessionId, SessionInfo, SessionStore, StoreError};
+}
