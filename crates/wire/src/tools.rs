@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use plimsoll_context::ToolSpec;
 use serde_json::{Map, Value};
 
-use crate::object::Object;
-use crate::request::{LeftOut, Note};
+use crate::object::{Object, Settings};
+use crate::request::{LeftOut, Note, RenderInput, ToolChoice};
 
 /// Returns the tools with their names on the wire, sorted by name and each name once. Notes once that a
 /// tool is renamed, and once that one is left out because another has its name.
@@ -34,6 +34,25 @@ pub(crate) fn named<'t>(
     });
     notes.append(&mut left_out);
     named
+}
+
+/// Sets the choice of tools as OpenAI's protocols have it. `named` returns the choice of one tool.
+pub(crate) fn choose(
+    settings: &mut Settings,
+    input: &RenderInput<'_>,
+    parallel_calls: bool,
+    named: impl Fn(&str) -> Value,
+) {
+    let choice = match &input.tool_choice {
+        ToolChoice::Auto => None,
+        ToolChoice::None => Some("none".into()),
+        ToolChoice::Required => Some("required".into()),
+        ToolChoice::Tool(name) => Some(named(name)),
+    };
+    settings.set("tool_choice", choice);
+    if !parallel_calls {
+        settings.set("parallel_tool_calls", Value::Bool(false));
+    }
 }
 
 /// Begins the JSON of a tool with its name, and its description if it has one.

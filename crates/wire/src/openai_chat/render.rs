@@ -15,7 +15,7 @@ use crate::chunks::BodyChunks;
 use crate::compose::{Composer, History, WrittenMessages, cache_control};
 use crate::object::{Object, Settings, array};
 use crate::renderer::RequestRenderer;
-use crate::request::{Delivery, EncodedRequest, LeftOut, Note, RenderInput, ToolChoice};
+use crate::request::{Delivery, EncodedRequest, LeftOut, Note, RenderInput};
 use crate::tools;
 use crate::turns::Turn;
 
@@ -111,19 +111,11 @@ fn settings(
 ) -> Settings {
     let mut settings = Settings::new(&ORDER);
     if has_tools {
-        let choice: Option<Value> = match &input.tool_choice {
-            ToolChoice::Auto => None,
-            ToolChoice::None => Some("none".into()),
-            ToolChoice::Required => Some("required".into()),
-            ToolChoice::Tool(name) => {
-                let name = call_name(name, dialect);
-                Some(json!({"type": "function", "function": {"name": name}}))
-            }
+        let named = |name: &str| {
+            let name = call_name(name, dialect);
+            json!({"type": "function", "function": {"name": name}})
         };
-        settings.set("tool_choice", choice);
-        if !dialect.parallel_calls {
-            settings.set("parallel_tool_calls", Value::Bool(false));
-        }
+        tools::choose(&mut settings, input, dialect.parallel_calls, named);
     }
     let output = match dialect.completion_tokens_key {
         false => "max_tokens",

@@ -12,7 +12,7 @@ use crate::chunks::BodyChunks;
 use crate::compose::{History, WrittenMessages};
 use crate::object::{Object, Settings, array, some_members};
 use crate::renderer::RequestRenderer;
-use crate::request::{Delivery, Effort, EncodedRequest, LeftOut, Note, RenderInput, ToolChoice};
+use crate::request::{Delivery, Effort, EncodedRequest, LeftOut, Note, RenderInput};
 use crate::tools;
 use crate::turns::Turn;
 
@@ -80,16 +80,8 @@ fn settings(
 ) -> Settings {
     let mut settings = Settings::new(&ORDER);
     if has_tools {
-        let choice: Option<Value> = match &input.tool_choice {
-            ToolChoice::Auto => None,
-            ToolChoice::None => Some("none".into()),
-            ToolChoice::Required => Some("required".into()),
-            ToolChoice::Tool(name) => Some(json!({"type": "function", "name": ids::name(name)})),
-        };
-        settings.set("tool_choice", choice);
-        if !profile.parallel_calls {
-            settings.set("parallel_tool_calls", Value::Bool(false));
-        }
+        let named = |name: &str| json!({"type": "function", "name": ids::name(name)});
+        tools::choose(&mut settings, input, profile.parallel_calls, named);
     }
     let limit = input.max_output.map(|limit| limit.max(MIN_OUTPUT));
     settings.set("max_output_tokens", limit.map(Value::from));
