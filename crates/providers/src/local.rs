@@ -11,7 +11,8 @@ mod pull;
 mod registry;
 mod serve;
 mod sum;
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests;
 mod wheel;
 

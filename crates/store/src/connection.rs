@@ -234,6 +234,18 @@ fn set_up(connection: &Connection, options: &Options, max_bytes: Bytes) -> rusql
     connection.pragma_update_and_check(None, "journal_size_limit", WAL_BYTES, |_| Ok(()))
 }
 
+/// Creates a folder that only its owner may access, like the file itself.
+pub(crate) fn make_folder(folder: &Path) -> Result<(), StoreError> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::DirBuilderExt;
+        builder.mode(0o700);
+    }
+    builder.create(folder).map_err(fault::io(folder))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -277,16 +289,4 @@ mod tests {
         let text = fault::sqlite(&path)(error).to_string();
         assert!(text.contains("it is read-only; make it"), "{text}");
     }
-}
-
-/// Creates a folder that only its owner may access, like the file itself.
-pub(crate) fn make_folder(folder: &Path) -> Result<(), StoreError> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::DirBuilderExt;
-        builder.mode(0o700);
-    }
-    builder.create(folder).map_err(fault::io(folder))
 }
