@@ -4,11 +4,11 @@
 
 use std::sync::Arc;
 
-use plimsoll_context::tagged::{FirstTag, WithTag};
 use plimsoll_context::{
     CallId, Fingerprint, Message, Money, Part, Pin, Plan, Seq, StopReason, Tokens, Usage,
+    tagged_enum,
 };
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
 use crate::branches::BranchRecord;
 use crate::loop_record::LoopConfigSnapshot;
@@ -54,200 +54,191 @@ pub enum Waiting {
     FollowUp,
 }
 
-/// One line of a session's log.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(remote = "Self", rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum Entry {
-    /// The first entry of a log.
-    Opened {
-        /// See [`LOG_FORMAT`].
-        format: u32,
-    },
-    /// A run began, or continued after a crash. Contains the parts of every request other than the
-    /// view.
-    Started {
-        /// The run's number in its session, from 1; unchanged if the run continues.
-        run: u64,
-        /// The model, as `provider/name`.
-        model: String,
-        /// The system prompt.
-        system: Arc<str>,
-        /// The names of the declared tools, in the order in which they are sent.
-        tools: Vec<String>,
-        /// The names of the tools that are declared in addition once a plan has been applied.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        later: Vec<String>,
-        /// The rest of the configuration. Boxed, since it is large.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        config: Option<Box<LoopConfigSnapshot>>,
-    },
-    /// A message of the user or the host entered the view.
-    Said {
-        /// The message.
-        message: Arc<Message>,
-        /// The number of the queued message that was delivered, if it had waited.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        queued: Option<u64>,
-    },
-    /// A request with a key was accepted. Its message is the next entry, unless a filter rejects it.
-    ///
-    /// A later request with the same key is a repetition and is not accepted again.
-    Accepted {
-        /// The key, chosen by the sender.
-        key: String,
-    },
-    /// A message was queued for the current run.
-    Queued {
-        /// The message's number in the session, from 1.
-        id: u64,
-        /// When to deliver it.
-        kind: Waiting,
-        /// The content of the message.
-        parts: Vec<Part>,
-    },
-    /// Queued messages were dropped without having been delivered.
-    Undelivered {
-        /// The numbers of the messages.
-        ids: Vec<u64>,
-    },
-    /// The model was warned that a limit is near.
-    Warned {
-        /// The limit.
-        limit: LimitKind,
-        /// How near it is.
-        near: Nearness,
-    },
-    /// The model answered; its message enters the view unless it is empty.
-    Replied {
-        /// The assistant's message.
-        message: Arc<Message>,
-        /// Why the model stopped.
-        stop: StopReason,
-        /// The usage of the call, if the provider reported it.
-        usage: Option<Usage>,
-        /// The request's size by our counter, for calibration.
-        counted: Tokens,
-        /// The cost of the call, if known.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        cost: Option<Money>,
-    },
-    /// A tool call is about to run. If its result is missing after a crash, the tool may have run.
-    Began {
-        /// The call.
-        call: CallId,
-    },
-    /// A tool call has a result. Results enter the view in the order of the calls.
-    Returned {
-        /// The result, as a `Message::ToolResult`.
-        message: Arc<Message>,
-        /// Texts that the tool wants pinned. They are added and pinned once all calls of the batch have
-        /// results.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        pins: Vec<String>,
-        /// Usage of the tool itself, for example of a sub-agent.
-        #[serde(default, skip_serializing_if = "Spend::is_nothing")]
-        spent: Spend,
-    },
-    /// A plan was applied to the view.
-    Planned {
-        /// The plan.
-        plan: Plan,
-    },
-    /// A model was asked for a summary. Its text is part of the plan that used it.
-    Summarized {
-        /// The fingerprint of the summarized messages.
-        of: Fingerprint,
-        /// Number of model calls.
-        calls: u64,
-        /// The usage of these calls.
-        usage: Usage,
-        /// The cost of these calls, if known.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        cost: Option<Money>,
-        /// The reason why there is no summary, if the model failed.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        failure: Option<String>,
-    },
-    /// An item of the view, or a part of it, was pinned.
-    Pinned {
-        /// The item.
-        seq: Seq,
-        /// The pinned part, with a proof of its content.
-        pin: Pin,
-    },
-    /// An item was unpinned.
-    Unpinned {
-        /// The item.
-        seq: Seq,
-    },
-    /// The provider refused a request as too long, and Plimsoll learned the window from it.
-    Learned {
-        /// The window from now on.
-        window: Tokens,
-        /// The size of the refused request by our counter and by the provider's, if reported.
-        used: Option<(Tokens, Tokens)>,
-        /// The source of the window.
-        #[serde(default, skip_serializing_if = "Lesson::is_told")]
-        lesson: Lesson,
-    },
-    /// The provider counted the tokens of a request without running it. Used for calibration.
-    Measured {
-        /// The size by our counter.
-        counted: Tokens,
-        /// The size by the provider's counter.
-        reported: Tokens,
-    },
-    /// A model call was billed, but its answer was discarded.
-    Wasted {
-        /// The usage of the call.
-        usage: Usage,
-        /// The cost of the call, if known.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        cost: Option<Money>,
-    },
-    /// The view was restored to its state before a run; this run and later ones are undone.
-    RolledBack {
-        /// The first undone run.
-        run: u64,
-    },
-    /// The entries from here on belong to another session, which began as a copy of the entries above.
-    ///
-    /// A run that was in progress has ended; everything else is unchanged.
-    Forked {
-        /// The original session, by the host's name for it.
-        from: String,
-        /// The number of entries that both sessions share.
-        entries: u64,
-    },
-    /// Several agents have run the same prompt, each in a fork of this session. The messages of the
-    /// chosen one follow as entries of this log.
-    Branched {
-        /// The strategy that chose the winner.
-        strategy: String,
-        /// The branches, in the order in which they were started.
-        branches: Vec<BranchRecord>,
-        /// The chosen branch; `None` if no branch answered, or if the answer combines several.
-        winner: Option<usize>,
-        /// The usage of the choice itself.
-        #[serde(default, skip_serializing_if = "Spend::is_nothing")]
-        judged: Spend,
-    },
-    /// The run ended.
-    Ended {
-        /// The outcome.
-        outcome: Outcome,
-    },
-}
+tagged_enum! {
+    tag = "entry", reader = EntryReader, name = "Entry";
 
-impl Serialize for Entry {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        Self::serialize(self, WithTag::new(serializer, "entry"))
-    }
-}
-
-impl<'de> Deserialize<'de> for Entry {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Self::deserialize(FirstTag::new(deserializer, "entry"))
+    /// One line of a session's log.
+    #[derive(Debug, Clone, PartialEq)]
+    #[non_exhaustive]
+    pub enum Entry {
+        /// The first entry of a log.
+        Opened {
+            /// See [`LOG_FORMAT`].
+            format: u32,
+        },
+        /// A run began, or continued after a crash. Contains the parts of every request other than the
+        /// view.
+        Started {
+            /// The run's number in its session, from 1; unchanged if the run continues.
+            run: u64,
+            /// The model, as `provider/name`.
+            model: String,
+            /// The system prompt.
+            system: Arc<str>,
+            /// The names of the declared tools, in the order in which they are sent.
+            tools: Vec<String>,
+            /// The names of the tools that are declared in addition once a plan has been applied.
+            #[serde(default, skip_serializing_if = "Vec::is_empty")]
+            later: Vec<String>,
+            /// The rest of the configuration. Boxed, since it is large.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            config: Option<Box<LoopConfigSnapshot>>,
+        },
+        /// A message of the user or the host entered the view.
+        Said {
+            /// The message.
+            message: Arc<Message>,
+            /// The number of the queued message that was delivered, if it had waited.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            queued: Option<u64>,
+        },
+        /// A request with a key was accepted. Its message is the next entry, unless a filter rejects it.
+        ///
+        /// A later request with the same key is a repetition and is not accepted again.
+        Accepted {
+            /// The key, chosen by the sender.
+            key: String,
+        },
+        /// A message was queued for the current run.
+        Queued {
+            /// The message's number in the session, from 1.
+            id: u64,
+            /// When to deliver it.
+            kind: Waiting,
+            /// The content of the message.
+            parts: Vec<Part>,
+        },
+        /// Queued messages were dropped without having been delivered.
+        Undelivered {
+            /// The numbers of the messages.
+            ids: Vec<u64>,
+        },
+        /// The model was warned that a limit is near.
+        Warned {
+            /// The limit.
+            limit: LimitKind,
+            /// How near it is.
+            near: Nearness,
+        },
+        /// The model answered; its message enters the view unless it is empty.
+        Replied {
+            /// The assistant's message.
+            message: Arc<Message>,
+            /// Why the model stopped.
+            stop: StopReason,
+            /// The usage of the call, if the provider reported it.
+            usage: Option<Usage>,
+            /// The request's size by our counter, for calibration.
+            counted: Tokens,
+            /// The cost of the call, if known.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            cost: Option<Money>,
+        },
+        /// A tool call is about to run. If its result is missing after a crash, the tool may have run.
+        Began {
+            /// The call.
+            call: CallId,
+        },
+        /// A tool call has a result. Results enter the view in the order of the calls.
+        Returned {
+            /// The result, as a `Message::ToolResult`.
+            message: Arc<Message>,
+            /// Texts that the tool wants pinned. They are added and pinned once all calls of the batch have
+            /// results.
+            #[serde(default, skip_serializing_if = "Vec::is_empty")]
+            pins: Vec<String>,
+            /// Usage of the tool itself, for example of a sub-agent.
+            #[serde(default, skip_serializing_if = "Spend::is_nothing")]
+            spent: Spend,
+        },
+        /// A plan was applied to the view.
+        Planned {
+            /// The plan.
+            plan: Plan,
+        },
+        /// A model was asked for a summary. Its text is part of the plan that used it.
+        Summarized {
+            /// The fingerprint of the summarized messages.
+            of: Fingerprint,
+            /// Number of model calls.
+            calls: u64,
+            /// The usage of these calls.
+            usage: Usage,
+            /// The cost of these calls, if known.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            cost: Option<Money>,
+            /// The reason why there is no summary, if the model failed.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            failure: Option<String>,
+        },
+        /// An item of the view, or a part of it, was pinned.
+        Pinned {
+            /// The item.
+            seq: Seq,
+            /// The pinned part, with a proof of its content.
+            pin: Pin,
+        },
+        /// An item was unpinned.
+        Unpinned {
+            /// The item.
+            seq: Seq,
+        },
+        /// The provider refused a request as too long, and Plimsoll learned the window from it.
+        Learned {
+            /// The window from now on.
+            window: Tokens,
+            /// The size of the refused request by our counter and by the provider's, if reported.
+            used: Option<(Tokens, Tokens)>,
+            /// The source of the window.
+            #[serde(default, skip_serializing_if = "Lesson::is_told")]
+            lesson: Lesson,
+        },
+        /// The provider counted the tokens of a request without running it. Used for calibration.
+        Measured {
+            /// The size by our counter.
+            counted: Tokens,
+            /// The size by the provider's counter.
+            reported: Tokens,
+        },
+        /// A model call was billed, but its answer was discarded.
+        Wasted {
+            /// The usage of the call.
+            usage: Usage,
+            /// The cost of the call, if known.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            cost: Option<Money>,
+        },
+        /// The view was restored to its state before a run; this run and later ones are undone.
+        RolledBack {
+            /// The first undone run.
+            run: u64,
+        },
+        /// The entries from here on belong to another session, which began as a copy of the entries above.
+        ///
+        /// A run that was in progress has ended; everything else is unchanged.
+        Forked {
+            /// The original session, by the host's name for it.
+            from: String,
+            /// The number of entries that both sessions share.
+            entries: u64,
+        },
+        /// Several agents have run the same prompt, each in a fork of this session. The messages of the
+        /// chosen one follow as entries of this log.
+        Branched {
+            /// The strategy that chose the winner.
+            strategy: String,
+            /// The branches, in the order in which they were started.
+            branches: Vec<BranchRecord>,
+            /// The chosen branch; `None` if no branch answered, or if the answer combines several.
+            winner: Option<usize>,
+            /// The usage of the choice itself.
+            #[serde(default, skip_serializing_if = "Spend::is_nothing")]
+            judged: Spend,
+        },
+        /// The run ended.
+        Ended {
+            /// The outcome.
+            outcome: Outcome,
+        },
     }
 }

@@ -1,73 +1,71 @@
 //! [`Message`] and [`Part`]: the content of a session, independent of any provider's format. `wire`
 //! converts messages to the formats of providers.
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
-use crate::tagged::{FirstTag, WithTag};
+use crate::tagged_enum;
 
-/// One message of a transcript.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(
-    feature = "schema",
-    derive(schemars::JsonSchema),
-    schemars(tag = "role")
-)]
-#[serde(remote = "Self", rename_all = "snake_case")]
-pub enum Message {
-    /// Instructions of the host, with a higher priority than the user's.
-    System {
-        /// The content.
-        parts: Vec<Part>,
-    },
-    /// A message from the user.
-    User {
-        /// The content.
-        parts: Vec<Part>,
-    },
-    /// A message from the model: text, thinking and tool calls in the order in which they arrived.
-    Assistant {
-        /// The content.
-        parts: Vec<Part>,
-    },
-    /// The result of one tool call.
-    ToolResult(ToolResult),
-    /// A note from the host in the user's role: a limit was reached, or a call was refused, for
-    /// example. It is never taken for a task, and not protected once the model has read it.
-    Notice {
-        /// The text, sent in the user's role.
-        text: String,
-    },
-    /// A summary that replaces messages removed from the view.
-    Summary {
-        /// The text, sent in the user's role as a reference for the model.
-        text: String,
-    },
+tagged_enum! {
+    tag = "role", reader = MessageReader, name = "Message";
+
+    /// One message of a transcript.
+    #[derive(Debug, Clone, PartialEq)]
+    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+    pub enum Message {
+        /// Instructions of the host, with a higher priority than the user's.
+        System {
+            /// The content.
+            parts: Vec<Part>,
+        },
+        /// A message from the user.
+        User {
+            /// The content.
+            parts: Vec<Part>,
+        },
+        /// A message from the model: text, thinking and tool calls in the order in which they arrived.
+        Assistant {
+            /// The content.
+            parts: Vec<Part>,
+        },
+        /// The result of one tool call.
+        ToolResult(ToolResult),
+        /// A note from the host in the user's role: a limit was reached, or a call was refused, for
+        /// example. It is never taken for a task, and not protected once the model has read it.
+        Notice {
+            /// The text, sent in the user's role.
+            text: String,
+        },
+        /// A summary that replaces messages removed from the view.
+        Summary {
+            /// The text, sent in the user's role as a reference for the model.
+            text: String,
+        },
+    }
 }
 
-/// One piece of a message.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(
-    feature = "schema",
-    derive(schemars::JsonSchema),
-    schemars(tag = "type")
-)]
-#[serde(remote = "Self", rename_all = "snake_case")]
-pub enum Part {
-    /// Plain text.
-    Text {
-        /// The text.
-        text: String,
-    },
-    /// An image.
-    Image(Image),
-    /// A file that the provider reads directly, such as a PDF.
-    File(File),
-    /// The model's reasoning.
-    Thinking(Thinking),
-    /// The model's request to run a tool. Only in an assistant's message.
-    ToolCall(ToolCall),
-    /// A provider-specific block that is passed through unchanged.
-    Opaque(Opaque),
+tagged_enum! {
+    tag = "type", reader = PartReader, name = "Part";
+
+    /// One piece of a message.
+    #[derive(Debug, Clone, PartialEq)]
+    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+    pub enum Part {
+        /// Plain text.
+        Text {
+            /// The text.
+            text: String,
+        },
+        /// An image.
+        Image(Image),
+        /// A file that the provider reads directly, such as a PDF.
+        File(File),
+        /// The model's reasoning.
+        Thinking(Thinking),
+        /// The model's request to run a tool. Only in an assistant's message.
+        ToolCall(ToolCall),
+        /// A provider-specific block that is passed through unchanged.
+        Opaque(Opaque),
+    }
 }
 
 /// An image, by URL or as data.
@@ -168,30 +166,6 @@ pub struct ToolResult {
     /// Whether the tool failed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_error: bool,
-}
-
-impl Serialize for Message {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        Self::serialize(self, WithTag::new(serializer, "role"))
-    }
-}
-
-impl<'de> Deserialize<'de> for Message {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Self::deserialize(FirstTag::new(deserializer, "role"))
-    }
-}
-
-impl Serialize for Part {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        Self::serialize(self, WithTag::new(serializer, "type"))
-    }
-}
-
-impl<'de> Deserialize<'de> for Part {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Self::deserialize(FirstTag::new(deserializer, "type"))
-    }
 }
 
 impl Message {

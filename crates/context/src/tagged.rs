@@ -1,5 +1,5 @@
-//! Enums whose variant is a field of their object, such as `"role"` of a message. Such an enum is derived
-//! for serde with `remote = "Self"`; [`WithTag`] writes it and [`FirstTag`] reads it.
+//! Enums whose variant is a field of their object, such as `"role"` of a message: defined by
+//! [`tagged_enum!`](crate::tagged_enum), and read by [`FirstTag`].
 //!
 //! The reader that serde derives for such an enum takes twice as long: it first reads the whole object into
 //! memory, since the field may be anywhere. We write it first, so it is read in one pass. An object that has
@@ -13,8 +13,34 @@ use serde::de::{
     VariantAccess, Visitor,
 };
 use serde::forward_to_deserialize_any;
-use serde::ser::{Impossible, Serialize, SerializeStruct, SerializeStructVariant, Serializer};
 use serde_json::{Map, Value};
+
+/// Defines an enum whose variant is a field of its object, and derives how it is written and read. The
+/// variants are stated once; those that [`FirstTag`] reads are a private copy without a tag.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! tagged_enum {
+    (
+        tag = $tag:tt, reader = $reader:ident, name = $quoted:tt;
+        $(#[$attribute:meta])*
+        pub enum $name:ident { $($variants:tt)* }
+    ) => {
+        $(#[$attribute])*
+        #[derive(serde::Serialize)]
+        #[serde(tag = $tag, rename_all = "snake_case")]
+        pub enum $name { $($variants)* }
+
+        #[derive(serde::Deserialize)]
+        #[serde(remote = $quoted, rename_all = "snake_case")]
+        enum $reader { $($variants)* }
+
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                $reader::deserialize($crate::tagged::FirstTag::new(deserializer, $tag))
+            }
+        }
+    };
+}
 
 /// A deserializer of an enum that is derived without a tag. It reads one with a tag.
 pub struct FirstTag<D> {
@@ -150,146 +176,6 @@ impl<'de, A: MapAccess<'de>> VariantAccess<'de> for Fields<A> {
         visitor: V,
     ) -> Result<V::Value, A::Error> {
         visitor.visit_map(self.0)
-    }
-}
-
-/// A serializer of an enum of objects that is derived without a tag. The variant becomes the first field.
-pub struct WithTag<S> {
-    inner: S,
-    tag: &'static str,
-    /// The variant, once it is known.
-    variant: Option<&'static str>,
-}
-
-impl<S: Serializer> WithTag<S> {
-    /// Writes the variant to the field `tag`.
-    pub fn new(inner: S, tag: &'static str) -> Self {
-        Self {
-            inner,
-            tag,
-            variant: None,
-        }
-    }
-}
-
-/// The error of everything that is not an enum of objects.
-fn has_no_tag<E: serde::ser::Error>() -> E {
-    E::custom("only an enum of objects is written with a tag")
-}
-
-macro_rules! has_no_tag {
-    ($($method:ident($($argument:ty),*) -> $output:ident;)*) => {$(
-        fn $method(self, $(_: $argument),*) -> Result<Self::$output, S::Error> {
-            Err(has_no_tag())
-        }
-    )*};
-}
-
-impl<S: Serializer> Serializer for WithTag<S> {
-    type Ok = S::Ok;
-    type Error = S::Error;
-    type SerializeSeq = Impossible<S::Ok, S::Error>;
-    type SerializeTuple = Impossible<S::Ok, S::Error>;
-    type SerializeTupleStruct = Impossible<S::Ok, S::Error>;
-    type SerializeTupleVariant = Impossible<S::Ok, S::Error>;
-    type SerializeMap = Impossible<S::Ok, S::Error>;
-    type SerializeStruct = S::SerializeStruct;
-    type SerializeStructVariant = TaggedFields<S::SerializeStruct>;
-
-    fn serialize_struct(
-        self,
-        name: &'static str,
-        len: usize,
-    ) -> Result<Self::SerializeStruct, S::Error> {
-        let variant = self.variant.ok_or_else(has_no_tag)?;
-        let mut fields = self.inner.serialize_struct(name, len.saturating_add(1))?;
-        fields.serialize_field(self.tag, variant)?;
-        Ok(fields)
-    }
-
-    fn serialize_struct_variant(
-        self,
-        name: &'static str,
-        _: u32,
-        variant: &'static str,
-        len: usize,
-    ) -> Result<Self::SerializeStructVariant, S::Error> {
-        let variant = Some(variant);
-        let tagged = Self { variant, ..self };
-        tagged.serialize_struct(name, len).map(TaggedFields)
-    }
-
-    fn serialize_newtype_variant<T: Serialize + ?Sized>(
-        self,
-        _: &'static str,
-        _: u32,
-        variant: &'static str,
-        value: &T,
-    ) -> Result<S::Ok, S::Error> {
-        let variant = Some(variant);
-        value.serialize(Self { variant, ..self })
-    }
-
-    fn serialize_some<T: Serialize + ?Sized>(self, _: &T) -> Result<S::Ok, S::Error> {
-        Err(has_no_tag())
-    }
-
-    fn serialize_newtype_struct<T: Serialize + ?Sized>(
-        self,
-        _: &'static str,
-        _: &T,
-    ) -> Result<S::Ok, S::Error> {
-        Err(has_no_tag())
-    }
-
-    has_no_tag! {
-        serialize_bool(bool) -> Ok;
-        serialize_i8(i8) -> Ok;
-        serialize_i16(i16) -> Ok;
-        serialize_i32(i32) -> Ok;
-        serialize_i64(i64) -> Ok;
-        serialize_u8(u8) -> Ok;
-        serialize_u16(u16) -> Ok;
-        serialize_u32(u32) -> Ok;
-        serialize_u64(u64) -> Ok;
-        serialize_f32(f32) -> Ok;
-        serialize_f64(f64) -> Ok;
-        serialize_char(char) -> Ok;
-        serialize_str(&str) -> Ok;
-        serialize_bytes(&[u8]) -> Ok;
-        serialize_none() -> Ok;
-        serialize_unit() -> Ok;
-        serialize_unit_struct(&'static str) -> Ok;
-        serialize_unit_variant(&'static str, u32, &'static str) -> Ok;
-        serialize_seq(Option<usize>) -> SerializeSeq;
-        serialize_tuple(usize) -> SerializeTuple;
-        serialize_tuple_struct(&'static str, usize) -> SerializeTupleStruct;
-        serialize_tuple_variant(&'static str, u32, &'static str, usize) -> SerializeTupleVariant;
-        serialize_map(Option<usize>) -> SerializeMap;
-    }
-}
-
-/// The fields of a variant, after its tag.
-pub struct TaggedFields<F>(F);
-
-impl<F: SerializeStruct> SerializeStructVariant for TaggedFields<F> {
-    type Ok = F::Ok;
-    type Error = F::Error;
-
-    fn serialize_field<T: Serialize + ?Sized>(
-        &mut self,
-        key: &'static str,
-        value: &T,
-    ) -> Result<(), F::Error> {
-        self.0.serialize_field(key, value)
-    }
-
-    fn skip_field(&mut self, key: &'static str) -> Result<(), F::Error> {
-        self.0.skip_field(key)
-    }
-
-    fn end(self) -> Result<F::Ok, F::Error> {
-        self.0.end()
     }
 }
 

@@ -247,7 +247,7 @@ fn a_checkpoint_that_was_altered_is_named_and_dropped() {
     home.run(["sessions", "check"]).done();
     let path = home.data().join("sessions.db");
     let mut bytes = std::fs::read(&path).unwrap();
-    let state = b"{\"version\":1,\"counter\":{\"name\":\"";
+    let state = b"{\"version\":2,\"counter\":{\"name\":\"";
     let at = bytes
         .windows(state.len())
         .position(|window| window == state);
