@@ -35,7 +35,7 @@ const NEIGHBORS: [(&str, &str); 2] = [
 
 /// The kit that tests share. It depends on the crates that it is for, so tests of every layer may
 /// depend on it, and nothing else may.
-const TEST_KIT: &str = "plimsoll-testkit";
+pub(crate) const TEST_KIT: &str = "plimsoll-testkit";
 
 /// The mock servers are on the same layer as the crates that test against them, so tests may depend
 /// on them sideways.
