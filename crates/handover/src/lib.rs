@@ -25,6 +25,7 @@ mod speaker;
 mod state;
 mod story;
 mod tokens;
+mod told_calls;
 mod user_words;
 
 pub use format::without_frames;

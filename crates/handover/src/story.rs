@@ -1,8 +1,6 @@
 //! Collects the possible content of a handover in one pass over the texts. `select.rs` chooses from
 //! it.
 
-use std::collections::BTreeMap;
-
 use foldhash::{HashMap, HashSet};
 
 use crate::calls::{Act, CallKind, TranscriptCall};
@@ -14,6 +12,7 @@ use crate::names::{self, Name, Names, TextAuthor};
 use crate::outcome::{Outcome, outcome};
 use crate::sentences::{one_line, sentences};
 use crate::state::{Failure, WorkState};
+use crate::told_calls::{ToldCall, ToldCalls};
 use crate::user_words::{SaidText, UserWords};
 
 /// The maximum length of a line from the agent's text or a former summary, in bytes.
@@ -28,12 +27,6 @@ const SENTENCES_MAX: usize = 400;
 const READER: f64 = 0.15;
 /// The factor for the worth of a summary that was followed by another one.
 const SUPERSEDED: f64 = 0.3;
-/// The separator between a call and its outcome.
-const ARROW: &str = " → ";
-/// The separator between a command and its time limit, which `)` ends.
-const TIME_LIMIT: &str = " (timeout ";
-/// The prefix of the outcome of a failed call.
-const FAILED: &str = "failed: ";
 /// The prefix of a line of changed files.
 const CHANGED: &str = "changed ";
 /// The prefix of a notice of the host.
@@ -82,9 +75,7 @@ impl<'t> Story<'t> {
             last_agent: last(texts, |text| matches!(text, Text::Agent(_))),
             last_foreign: last(texts, |text| matches!(text, Text::Foreign(_))),
             said: Vec::new(),
-            calls: Vec::new(),
-            call_of: HashMap::default(),
-            succeeded: HashMap::default(),
+            calls: ToldCalls::default(),
             notices: HashSet::default(),
             changed: Vec::new(),
             story: Self {
@@ -121,29 +112,11 @@ struct StoryReader<'t, 'm> {
     last_agent: Option<usize>,
     last_foreign: Option<usize>,
     said: Vec<SaidText>,
-    calls: Vec<ToldCall>,
-    /// The index in `calls`, by signature.
-    call_of: HashMap<String, usize>,
-    /// The last entry in which a call succeeded, by key.
-    succeeded: HashMap<String, usize>,
+    calls: ToldCalls,
     notices: HashSet<String>,
     /// Files that were changed since the user's last message.
     changed: Vec<String>,
     story: Story<'t>,
-}
-
-/// A call with a line of its own.
-struct ToldCall {
-    signature: String,
-    time_limit: Option<String>,
-    key: String,
-    outcome: Option<Outcome>,
-    worth: f64,
-    /// The entry of the last occurrence.
-    at: usize,
-    order: usize,
-    times: u32,
-    is_former: bool,
 }
 
 impl<'t> StoryReader<'t, '_> {
@@ -339,7 +312,7 @@ impl<'t> StoryReader<'t, '_> {
                 }
             }
             self.story.state.succeeded(&key, call.is_test());
-            self.succeeded.insert(key.clone(), at);
+            self.calls.succeeded(key.clone(), at);
         }
         let is_failed = matches!(outcome, Outcome::Failed(_));
         if let Outcome::Failed(line) = &outcome {
@@ -372,32 +345,17 @@ impl<'t> StoryReader<'t, '_> {
             CallKind::Command(command) if command.is_test => 1.0,
             CallKind::Command(_) | CallKind::Other | CallKind::File => 0.6,
         };
-        self.tell(ToldCall {
+        self.noted += 1;
+        self.calls.tell(ToldCall {
             signature: call.signature.clone(),
             time_limit: call.time_limit.clone(),
             key,
-            outcome: Some(outcome),
+            outcome,
             worth,
             at,
-            order: 0,
+            order: self.noted,
             times: 1,
-            is_former: false,
         });
-    }
-
-    /// Records a call with a line of its own. A repeated call has one line, at its last occurrence.
-    fn tell(&mut self, mut call: ToldCall) {
-        self.noted += 1;
-        call.order = self.noted;
-        let next = self.calls.len();
-        let n = *self.call_of.entry(call.signature.clone()).or_insert(next);
-        match self.calls.get_mut(n) {
-            Some(told) => {
-                call.times = call.times.saturating_add(told.times);
-                *told = call;
-            }
-            None => self.calls.push(call),
-        }
     }
 
     /// Adds a line with the files that were changed since the user's last message.
@@ -432,26 +390,12 @@ impl<'t> StoryReader<'t, '_> {
             }
             Section::Transcript => {
                 let (line, times) = counted(text);
-                match line.rsplit_once(ARROW) {
-                    Some((signature, outcome)) => {
+                match ToldCall::parse(line, times, at) {
+                    Some(mut call) => {
                         self.story.names.read(text, TextAuthor::Call, age, None);
-                        let (signature, time_limit) = without_time_limit(signature);
-                        let key = TranscriptCall::command("bash", signature).key();
-                        let outcome = match outcome.strip_prefix(FAILED) {
-                            Some(line) => Outcome::Failed(line.to_owned()),
-                            None => Outcome::Done(outcome.to_owned()),
-                        };
-                        self.tell(ToldCall {
-                            signature: signature.to_owned(),
-                            time_limit: time_limit.map(str::to_owned),
-                            key,
-                            outcome: Some(outcome),
-                            worth: 0.6,
-                            at,
-                            order: 0,
-                            times,
-                            is_former: true,
-                        });
+                        self.noted += 1;
+                        call.order = self.noted;
+                        self.calls.tell(call);
                     }
                     None => {
                         self.story.names.read(text, TextAuthor::Agent, age, None);
@@ -494,49 +438,8 @@ impl<'t> StoryReader<'t, '_> {
     fn finish(mut self) -> (Story<'t>, UserWords) {
         self.flush_changed(self.end);
         let said = UserWords::of(std::mem::take(&mut self.said));
-        // By time limit: the densest line of a call with it, and where in the line it is shown.
-        let mut limited: BTreeMap<String, (usize, usize)> = BTreeMap::new();
-        for call in std::mem::take(&mut self.calls) {
-            let text = match &call.outcome {
-                // A failure that was settled later is irrelevant.
-                Some(Outcome::Failed(_))
-                    if self
-                        .succeeded
-                        .get(&call.key)
-                        .is_some_and(|at| *at > call.at) =>
-                {
-                    continue;
-                }
-                Some(Outcome::Failed(line)) => format!("{}{ARROW}{FAILED}{line}", call.signature),
-                Some(Outcome::Done(said)) if !said.is_empty() => {
-                    format!("{}{ARROW}{said}", call.signature)
-                }
-                Some(Outcome::Done(_)) | None => call.signature.clone(),
-            };
-            let is_failed = matches!(call.outcome, Some(Outcome::Failed(_)));
-            let worth = call.worth
-                * if call.is_former { 0.7 } else { 1.0 }
-                * if is_failed { 1.5 } else { 1.0 };
-            self.line(call.at, LineKind::Call, text, worth);
-            if let Some(line) = self.story.lines.last_mut() {
-                (line.order, line.times) = (call.order, call.times);
-            }
-            if let Some(limit) = call.time_limit {
-                let lines = &self.story.lines;
-                let density = |n: usize| lines.get(n).map_or(0.0, StoryLine::density);
-                let this = (lines.len().saturating_sub(1), call.signature.len());
-                let shown = limited.entry(limit).or_insert(this);
-                if density(this.0) > density(shown.0) {
-                    *shown = this;
-                }
-            }
-        }
-        // A time limit is shown once, at the line that is most likely chosen.
-        for (limit, (n, at)) in limited {
-            if let Some(line) = self.story.lines.get_mut(n) {
-                line.text.insert_str(at, &format!("{TIME_LIMIT}{limit})"));
-            }
-        }
+        let calls = std::mem::take(&mut self.calls);
+        self.story.lines.extend(calls.lines(|at| self.recency(at)));
         self.story.names.unite(&mut self.story.files);
         self.story.returns = names::returns(self.story.files.values());
         (self.story, said)
@@ -570,16 +473,6 @@ fn is_bookkeeping(tool: &str) -> bool {
 /// Removes Markdown emphasis from a sentence.
 fn without_emphasis(text: &str) -> String {
     text.replace("**", "")
-}
-
-/// Splits the time limit from a call that an earlier handover shows.
-fn without_time_limit(signature: &str) -> (&str, Option<&str>) {
-    let split = signature
-        .strip_suffix(')')
-        .and_then(|signature| signature.rsplit_once(TIME_LIMIT));
-    split.map_or((signature, None), |(signature, limit)| {
-        (signature, Some(limit))
-    })
 }
 
 impl StoryLine {

@@ -208,7 +208,7 @@ mod tests {
         for said in [
             "messages.1.content.0: Invalid `signature` in `thinking` block",
             "messages.3.content.0: Invalid `signature` in `thinking` block. The block is bound to a \
-             different conversation", // tidy:allow(conversation)
+             different conversation",
             "messages.1.content.1: Invalid `data` in `redacted_thinking` block",
             "messages.9.content.4: `thinking` or `redacted_thinking` blocks in the latest assistant \
              message cannot be modified. These blocks must remain as they were in the original response.",

@@ -1,6 +1,5 @@
 //! The line editor: history, completion, and the prompt, which shows how full the window is. It
-//! only reads; [`Terminal`] writes the rows above it. The library has
-//! a trait of this name: tidy:allow-file(helper)
+//! only reads; [`Terminal`] writes the rows above it.
 
 use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -100,7 +100,7 @@ pub(crate) fn trace_call<'a>(
         otel.status_code = Empty,
         gen_ai.operation.name = "chat",
         gen_ai.provider.name = vendor,
-        gen_ai.conversation.id = scene.session.as_ref().map(|session| session.as_str()), // tidy:allow(conversation)
+        gen_ai.conversation.id = scene.session.as_ref().map(|session| session.as_str()),
         gen_ai.request.model = name,
         gen_ai.request.stream = true,
         gen_ai.request.max_tokens = request.max_output.map(|most| most.0),

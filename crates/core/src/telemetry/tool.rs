@@ -52,7 +52,7 @@ impl ToolSpan {
             gen_ai.tool.name = call.name.as_str(),
             gen_ai.tool.call.id = call.id.0.as_str(),
             "gen_ai.tool.type" = "function",
-            gen_ai.conversation.id = scene.session.as_ref().map(|session| session.as_str()), // tidy:allow(conversation)
+            gen_ai.conversation.id = scene.session.as_ref().map(|session| session.as_str()),
             gen_ai.tool.call.arguments = Empty,
             gen_ai.tool.call.result = Empty,
             "error.type" = Empty,

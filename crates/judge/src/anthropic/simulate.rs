@@ -97,7 +97,6 @@ fn verify(check: &mut MessagesCheck<'_>, place: String, block: &Value, begun: &[
         let words = format!("{place}: Invalid `signature` in `thinking` block");
         check.fault(Rule::Am10, place, words);
     } else if check.profile.binds_prefix && expected.iter().all(|expected| given != expected) {
-        // tidy:allow(conversation)
         let bound = "The block is bound to a different conversation";
         let words = format!("{place}: Invalid `signature` in `thinking` block. {bound}");
         check.fault(Rule::Am10, place, words);

@@ -171,7 +171,6 @@ impl MessagesCheck<'_> {
             return;
         }
         if !self.profile.prefill {
-            // tidy:allow(conversation)
             let words = "This model does not support assistant message prefill. The conversation \
                          must end with a user message.";
             self.fault(Rule::Am8, place, words);

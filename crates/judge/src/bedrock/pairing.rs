@@ -1,7 +1,6 @@
 //! Checks whether tool calls and results answer each other: BR2 to BR4, V3 and V4. Part of the
 //! validator.
 //!
-//! The API's words are its own: tidy:allow-file(conversation)
 
 use std::collections::BTreeSet;
 

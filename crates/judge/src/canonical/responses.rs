@@ -116,8 +116,8 @@ impl WireForm for ResponsesProfile {
     fn pairs(&self, entry: &RawObject<'_>) -> Vec<(IdOwner, Option<String>)> {
         let kind = lenient::text(entry.get("type")).unwrap_or_default();
         let what = match kind.as_str() {
-            "function_call" | "custom_tool_call" => IdOwner::Call, // tidy:allow(function call)
-            "function_call_output" | "custom_tool_call_output" => IdOwner::Result, // tidy:allow(function call)
+            "function_call" | "custom_tool_call" => IdOwner::Call,
+            "function_call_output" | "custom_tool_call_output" => IdOwner::Result,
             _ => return Vec::new(),
         };
         vec![(what, lenient::text(entry.get("call_id")))]

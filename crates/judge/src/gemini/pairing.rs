@@ -1,7 +1,6 @@
 //! Checks whether tool calls and responses answer each other and have their signatures: GM1 to GM4, V3
 //! and V4. Part of the validator.
 //!
-//! The API's words are its own: tidy:allow-file(function call)
 
 use serde_json::Value;
 

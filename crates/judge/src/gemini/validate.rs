@@ -5,7 +5,6 @@
 //! Judged here: GM1 to GM5, V3 and V4 of the rules. The API accepts keys in two spellings
 //! (`functionCall`, `function_call`), so both are read.
 //!
-//! The API's words are its own: tidy:allow-file(function call)
 
 use std::sync::LazyLock;
 

@@ -103,7 +103,6 @@ impl<'m> Batch<'m> {
             open.join(", ")
         );
         if check.profile.voice == Voice::Mistral {
-            // tidy:allow(function call)
             let words = "Not the same number of function calls and responses";
             check.fault(Rule::Oc7, place.clone(), words);
         } else {

@@ -1,7 +1,6 @@
 //! Judges the settings of a request to OpenAI: known keys, limits, tools, formats. Part of the
 //! validator. Servers that copy the API are not judged, because they ignore unknown settings.
 //!
-//! The server's words are its own: tidy:allow-file(function call)
 
 use plimsoll_wire::__internals::openai_chat::CUSTOM;
 use plimsoll_wire::openai_chat::{Reach, reach, takes_temperature};

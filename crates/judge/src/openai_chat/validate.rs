@@ -7,7 +7,6 @@
 //! V11 need more than one request to judge. So does V4's rule for thinking, because this protocol does
 //! not sign reasoning and a step may lack it from the start.
 //!
-//! The servers' words are theirs: tidy:allow-file(conversation)
 
 use std::sync::LazyLock;
 

@@ -2,7 +2,6 @@
 //! its items: OR1 to OR4, V3 and V4. Part of the validator. Rules that depend on the server's own
 //! records are not included.
 //!
-//! The server's words are its own: tidy:allow-file(function call)
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -7,7 +7,6 @@
 //! for a server. V1, V2 and V5 to V11 need more than one request to judge. So does V4's rule for
 //! thinking, because a step may lack reasoning from the start.
 //!
-//! The server's words are its own: tidy:allow-file(conversation)
 
 use std::sync::LazyLock;
 

@@ -64,7 +64,7 @@ impl Stream {
                 "message" => &[("content", json!([]))],
                 "reasoning" => &[("summary", json!([]))],
                 "custom_tool_call" => &[("input", json!(""))],
-                "function_call" => &[("arguments", json!(""))], // tidy:allow(function call)
+                "function_call" => &[("arguments", json!(""))],
                 _ => &[],
             };
             for (key, value) in empty {

@@ -106,7 +106,7 @@ impl Ids {
 /// stored.
 pub(super) fn goes_on(request: &Value) -> Option<HttpAnswer> {
     let previous = request.get("previous_response_id").and_then(Value::as_str);
-    let kept = request.get("conversation"); // tidy:allow(conversation)
+    let kept = request.get("conversation");
     let kept = kept.and_then(|kept| kept.as_str().or_else(|| kept.get("id")?.as_str()));
     let (status, param, code, words) = if let Some(id) = previous {
         (
@@ -116,7 +116,7 @@ pub(super) fn goes_on(request: &Value) -> Option<HttpAnswer> {
             format!("Previous response with id '{id}' not found."),
         )
     } else {
-        let words = format!("Conversation with id '{}' not found.", kept?); // tidy:allow(conversation)
+        let words = format!("Conversation with id '{}' not found.", kept?);
         (404, None, None, words)
     };
     let error = json!({

@@ -39,7 +39,7 @@ fn weight(item: &Value, counter: &dyn TokenCounter) -> Tokens {
     let of = |key: &str| weigh(item.get(key).unwrap_or(&Value::Null), counter);
     match text(item, "type") {
         "" | "message" => of("content"),
-        "function_call" => of("name") + of("arguments"), // tidy:allow(function call)
+        "function_call" => of("name") + of("arguments"),
         "custom_tool_call" => of("name") + of("input"),
         "function_call_output" | "custom_tool_call_output" => of("output"),
         "reasoning" => {

@@ -48,7 +48,7 @@ pub(crate) const REJECTIONS: RejectionTexts = RejectionTexts {
         "invalid `signature` in `thinking` block",
         "invalid signature in thinking block",
         "invalid `data` in `redacted_thinking` block",
-        "bound to a different conversation", // tidy:allow(conversation)
+        "bound to a different conversation",
         "blocks in the latest assistant message cannot be modified",
     ],
 };

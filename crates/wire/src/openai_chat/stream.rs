@@ -151,7 +151,7 @@ impl ChatEvents {
             _ => {}
         }
         reply.write(TEXT, &text(said, "refusal").unwrap_or_default())?;
-        let legacy = object(said, "function_call").map(CallPiece::of_legacy); // tidy:allow(function call)
+        let legacy = object(said, "function_call").map(CallPiece::of_legacy);
         for piece in calls.into_iter().chain(legacy) {
             self.call(piece, reply)?;
         }

@@ -58,7 +58,7 @@ const INSTRUCTIONS: [&str; 2] = ["additional_tools", "configuration_update"];
 
 /// Calls that need an output of the client, with their names in errors, and the types of their outputs.
 pub const PAIRS: [(&str, &str, &str); 7] = [
-    ("function_call", "function call", "function_call_output"), // tidy:allow(function call)
+    ("function_call", "function call", "function_call_output"),
     (
         "custom_tool_call",
         "custom tool call",

@@ -14,7 +14,7 @@ pub(in crate::canonical) fn item(raw: &str, place: &str, notes: &mut Notes) -> O
         let call = item.get("tool_call_id").or(item.get("call_id"));
         let output = item.get("content").or(item.get("output"));
         let new = super::RawObject::default().with(&[
-            ("type", Some(quoted("function_call_output"))), // tidy:allow(function call)
+            ("type", Some(quoted("function_call_output"))),
             ("call_id", call.map(str::to_owned)),
             ("output", Some(output.unwrap_or("null").to_owned())),
         ]);
@@ -28,10 +28,9 @@ pub(in crate::canonical) fn item(raw: &str, place: &str, notes: &mut Notes) -> O
                 said(raw, voice, place, notes)
             });
         }
-        Some("function_call") => called(&mut converted, "arguments"), // tidy:allow(function call)
+        Some("function_call") => called(&mut converted, "arguments"),
         Some("custom_tool_call") => called(&mut converted, "input"),
         Some("function_call_output" | "custom_tool_call_output") => {
-            // tidy:allow(function call)
             converted.value("output", |raw, place, notes| {
                 said(raw, Voice::Tool, place, notes)
             });
