@@ -1,6 +1,5 @@
 //! Checks whether tool calls and results answer each other: BR2 to BR4, V3 and V4. Part of the
 //! validator.
-//!
 
 use std::collections::BTreeSet;
 

@@ -4,7 +4,6 @@
 //!
 //! Judged here: BR1 to BR6, V3 and V4 of the rules. The rules of a model's maker behind Bedrock are in
 //! the maker's own module.
-//!
 
 use std::sync::LazyLock;
 

@@ -1,6 +1,5 @@
 //! Checks whether tool calls and responses answer each other and have their signatures: GM1 to GM4, V3
 //! and V4. Part of the validator.
-//!
 
 use serde_json::Value;
 

@@ -4,7 +4,6 @@
 //!
 //! Judged here: GM1 to GM5, V3 and V4 of the rules. The API accepts keys in two spellings
 //! (`functionCall`, `function_call`), so both are read.
-//!
 
 use std::sync::LazyLock;
 

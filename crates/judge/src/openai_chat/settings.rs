@@ -1,6 +1,5 @@
 //! Judges the settings of a request to OpenAI: known keys, limits, tools, formats. Part of the
 //! validator. Servers that copy the API are not judged, because they ignore unknown settings.
-//!
 
 use plimsoll_wire::__internals::openai_chat::CUSTOM;
 use plimsoll_wire::openai_chat::{Reach, reach, takes_temperature};

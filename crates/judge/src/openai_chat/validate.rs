@@ -6,7 +6,6 @@
 //! settings. OC9 (prices) and T6 (ignored fields) are no reason to refuse a request. V1, V2 and V5 to
 //! V11 need more than one request to judge. So does V4's rule for thinking, because this protocol does
 //! not sign reasoning and a step may lack it from the start.
-//!
 
 use std::sync::LazyLock;
 

@@ -1,7 +1,6 @@
 //! Checks whether tool calls and their outputs answer each other, and whether reasoning is followed by
 //! its items: OR1 to OR4, V3 and V4. Part of the validator. Rules that depend on the server's own
 //! records are not included.
-//!
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -6,7 +6,6 @@
 //! server knows which items belong to which reasoning (OR4), so [`untied`](super::untied) judges that
 //! for a server. V1, V2 and V5 to V11 need more than one request to judge. So does V4's rule for
 //! thinking, because a step may lack reasoning from the start.
-//!
 
 use std::sync::LazyLock;
 
