@@ -72,6 +72,10 @@ pub trait SessionStore: Send + Sync {
 
     /// Appends all entries or none. They are durable when the method returns.
     ///
+    /// If a run is dropped during a write, the session polls this future again only at its next
+    /// operation. A store that holds a lock or a connection during a write should therefore write in a
+    /// task of its own.
+    ///
     /// # Errors
     /// If the entries cannot be written. The log is then unchanged.
     async fn append(&self, lease: &Lease, entries: &[Entry]) -> Result<(), StoreError>;

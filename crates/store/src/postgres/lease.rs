@@ -102,18 +102,23 @@ impl Leases {
         }
     }
 
-    /// Returns an error if another process has become the writer since. The writer cannot change
-    /// before the transaction ends. Returns `true` if the session is watched.
+    /// Returns the number of the lease that this store has on a session.
+    pub(super) fn token(&self, session: &SessionId) -> Result<i64, StoreError> {
+        let held = self.0.lock().held.get(session).copied();
+        held.ok_or_else(|| StoreError::Io {
+            path: self.0.place.to_string(),
+            why: format!("the lease on session {session} is another store's; acquire it here"),
+        })
+    }
+
+    /// Returns an error if another lease than that with this number is the newest one. No newer one can
+    /// be acquired before the transaction ends. Returns `true` if the session is watched.
     pub(super) async fn check(
         &self,
         connection: &mut PgConnection,
         session: &SessionId,
+        held: i64,
     ) -> Result<bool, StoreError> {
-        let held = self.0.lock().held.get(session).copied();
-        let held = held.ok_or_else(|| StoreError::Io {
-            path: self.0.place.to_string(),
-            why: format!("the lease on session {session} is another store's; acquire it here"),
-        })?;
         let found: Option<(i64, bool)> = sqlx::query_as(
             "SELECT token, EXISTS (
                SELECT 1 FROM watchers WHERE watchers.session = $1 AND until > now())
