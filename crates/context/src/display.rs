@@ -26,9 +26,12 @@ impl Message {
 
 impl fmt::Display for Message {
     /// Formats the role, the text and the names of the called tools, such as "assistant: I look it
-    /// up. \[read, ls\]".
+    /// up. \[read, ls\]". White space becomes single spaces.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.role(), self.text())?;
+        write!(f, "{}:", self.role())?;
+        let text = self.text();
+        text.split_whitespace()
+            .try_for_each(|word| write!(f, " {word}"))?;
         let calls: Vec<&str> = self.calls().map(|call| call.name.as_str()).collect();
         match calls.is_empty() {
             true => Ok(()),
@@ -102,6 +105,11 @@ mod tests {
         assert_eq!(
             Message::user("Which ships?").to_string(),
             "user: Which ships?"
+        );
+        let lines = Message::user("Which ships?\n\n- the  Kestrel\n\tand hers");
+        assert_eq!(
+            lines.to_string(),
+            "user: Which ships? - the Kestrel and hers"
         );
         let plan = Plan {
             why: Trigger::Asked,
