@@ -90,7 +90,7 @@ pub(crate) fn read(path: &Path, session: Option<&str>) -> Result<SessionLog, Log
                 "/tokens/cache/read",
                 "/tokens/cache/write",
             ];
-            keys.into_iter().filter_map(of).sum()
+            keys.into_iter().filter_map(of).fold(0, u64::saturating_add)
         };
         let tokens = total.unwrap_or_else(sum);
         if tokens > 0 {

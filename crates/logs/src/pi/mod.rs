@@ -216,7 +216,8 @@ impl Node {
                 self.error = message.error_message.filter(|_| is_failed);
                 self.model = message.model;
                 let usage = message.usage.unwrap_or_default();
-                let sum = usage.input + usage.output + usage.cache_read + usage.cache_write;
+                let parts = [usage.output, usage.cache_read, usage.cache_write];
+                let sum = parts.into_iter().fold(usage.input, u64::saturating_add);
                 self.tokens = usage.total_tokens.max(sum);
             }
             "toolResult" => {

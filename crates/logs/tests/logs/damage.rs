@@ -92,6 +92,22 @@ fn junk_between_lines_is_reported_and_skipped() {
 }
 
 #[test]
+fn token_counts_beyond_all_bounds_are_read() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, key) in [
+        ("claude-code.jsonl", "\"output_tokens\":50"),
+        ("pi.jsonl", "\"output\":50"),
+    ] {
+        let text = fs::read_to_string(data(name)).unwrap();
+        assert!(text.contains(key), "{name}");
+        let text = text.replace(key, &key.replace("50", "18446744073709551550"));
+        let path = written(&folder, name, text);
+        let log = SessionLog::read(&path, None).unwrap();
+        assert_eq!(log.reported.unwrap().tokens, u64::MAX, "{name}");
+    }
+}
+
+#[test]
 fn a_missing_entry_does_not_lose_what_came_before_it() {
     let folder = tempfile::tempdir().unwrap();
     let text = fs::read_to_string(data("claude-code.jsonl")).unwrap();
