@@ -1,5 +1,5 @@
 //! Checks the manifests of the packages: each describes itself, inherits the shared keys and is
-//! named after its folder. `floors` checks the dependencies.
+//! named after its folder. `layers.rs` checks the dependencies.
 
 use toml::{Table, Value};
 
