@@ -1,7 +1,6 @@
-//! [`BranchRecord`]: the result of one branch of a parallel evaluation, for the log; and how a session
-//! takes over the messages of the chosen branch.
+//! [`BranchRecord`]: the result of one branch of a parallel evaluation, for the log.
 //!
-//! The choice itself is made elsewhere.
+//! The choice is made elsewhere. `host.rs` takes over the messages of the chosen branch.
 
 use serde::{Deserialize, Serialize};
 
