@@ -494,8 +494,8 @@ async fn finish_write(session: &mut Session) -> Result<(), Error> {
         return Ok(());
     };
     let result = writing.finish().await;
-    // After a failed write, the session is ahead of its log.
-    session.stale = result.is_err();
+    // After a failed write, the session is ahead of its log, whatever is written later.
+    session.stale |= result.is_err();
     let Some(written) = session.writing.take() else {
         return Ok(());
     };
