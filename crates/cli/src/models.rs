@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
+use console::Term;
 use plimsoll::Tokens;
 use plimsoll::providers::{
     Change, Fact, MAX_TABLE, ModelBook, ModelFacts, Origin, PublishedTable, TABLE_URL, fetch_table,
@@ -15,13 +16,16 @@ use serde_json::{Value, json};
 use crate::args::{ModelsArgs, ModelsCommand};
 use crate::exit::{DONE, FAILED, Stop};
 use crate::known;
-use crate::terminal::text::counted;
+use crate::terminal::columns;
+use crate::terminal::text::{counted, lines_of};
 use crate::write;
 
 /// Maximum number of listed changes; JSON contains all.
 const MAX_LISTED: usize = 40;
 /// The heading of the table but for its first column, above columns of the same widths.
 const HEADING: &str = "   window     output       $ in      $ out   $ cached  cache≥  can";
+/// The width of the table but for its first column.
+const TABLE: usize = 90;
 
 /// Runs the command.
 pub(crate) async fn run(args: &ModelsArgs) -> Result<u8, Stop> {
@@ -67,11 +71,23 @@ fn list(args: &ModelsArgs) -> Result<u8, Stop> {
         .iter()
         .map(|(vendor, name)| vendor.len() + name.len() + 1);
     let width = longest.max().unwrap_or_default();
-    out!("{:width$}  {HEADING}", "model");
+    let terminal = Term::stdout();
+    let is_wide = !terminal.is_term() || width + TABLE <= columns(&terminal);
+    if is_wide {
+        out!("{:width$}  {HEADING}", "model");
+    }
     for (vendor, name) in found {
         let facts = book.find(vendor, name);
         let model = format!("{vendor}/{name}");
-        out!("{}", line(&model, &facts, width).trim_end());
+        match is_wide {
+            true => out!("{}", line(&model, &facts, width).trim_end()),
+            false => {
+                out!("{model}");
+                for row in lines_of(&parts(&facts)).lines() {
+                    out!("  {row}");
+                }
+            }
+        }
     }
     out!("");
     for text in legend(&book)? {
@@ -80,34 +96,55 @@ fn list(args: &ModelsArgs) -> Result<u8, Stop> {
     Ok(DONE)
 }
 
-/// Formats one model. A figure that is not built in has a mark: see [`mark`].
+/// Formats one model as a row of the table.
 fn line(model: &str, facts: &ModelFacts, width: usize) -> String {
-    let size = |fact: &Option<Fact<Tokens>>| match fact {
-        Some(fact) => format!("{}{}", fact.value, mark(fact.from)),
-        None => "-".to_owned(),
+    let [window, output, paid_in, paid_out, cached, cacheable] =
+        figures(facts).map(|figure| figure.unwrap_or_else(|| "-".to_owned()));
+    let can = can(facts, |from| mark(from).to_owned()).join(", ");
+    format!(
+        "{model:width$}  {window:>9}  {output:>9}  {paid_in:>9}  {paid_out:>9}  {cached:>9}  {cacheable:>6}  {can}"
+    )
+}
+
+/// Formats what is known of one model as labelled parts, for a terminal that the table does not fit.
+fn parts(facts: &ModelFacts) -> Vec<String> {
+    let [window, output, paid_in, paid_out, cached, cacheable] = figures(facts);
+    let labelled = [
+        window.map(|figure| format!("window {figure}")),
+        output.map(|figure| format!("output {figure}")),
+        paid_in.map(|figure| format!("${figure} in")),
+        paid_out.map(|figure| format!("${figure} out")),
+        cached.map(|figure| format!("${figure} cached")),
+        cacheable.map(|figure| format!("cache from {figure}")),
+    ];
+    let can = can(facts, |from| mark(from).to_owned());
+    labelled.into_iter().flatten().chain(can).collect()
+}
+
+/// Returns the window, the longest output, the prices of input, output and cached input, and the
+/// shortest prefix that is cached. A figure that is not built in has a mark: see [`mark`].
+fn figures(facts: &ModelFacts) -> [Option<String>; 6] {
+    let size = |fact: &Option<Fact<Tokens>>| {
+        let fact = fact.as_ref()?;
+        Some(format!("{}{}", fact.value, mark(fact.from)))
     };
     let price = |of: fn(&plimsoll::pricing::Rates) -> Option<plimsoll::Money>| {
-        let fact = facts.prices.as_ref();
-        let said = fact.and_then(|fact| Some((of(&fact.value.rates)?, fact.from)));
-        said.map_or("-".to_owned(), |(money, from)| {
-            format!(
-                "{}{}",
-                money.to_string().trim_start_matches('$'),
-                mark(from)
-            )
-        })
+        let fact = facts.prices.as_ref()?;
+        let dollars = of(&fact.value.rates)?.to_string();
+        Some(format!(
+            "{}{}",
+            dollars.trim_start_matches('$'),
+            mark(fact.from)
+        ))
     };
-    let can = can(facts, |from| mark(from).to_owned());
-    format!(
-        "{model:width$}  {:>9}  {:>9}  {:>9}  {:>9}  {:>9}  {:>6}  {}",
+    [
         size(&facts.window),
         size(&facts.max_output),
         price(|rates| Some(rates.input)),
         price(|rates| Some(rates.output)),
         price(|rates| rates.cache_read),
         size(&facts.min_cacheable),
-        can.join(", ")
-    )
+    ]
 }
 
 /// Lists the known capabilities of a model, present or missing, each with its mark.

@@ -266,6 +266,8 @@ fn every_method_of_the_builder_is_reached_by_a_key() {
     };
     let methods: BTreeSet<&str> = methods
         .map(|rest| rest.split(['(', '<']).next().unwrap())
+        // The hooks, by a macro.
+        .filter(|name| *name != "$name")
         .collect();
     let mut reached: BTreeSet<&str> = keys().map(|key| key.method).collect();
     // By the tables beside the keys: prices, and all limits at once.
