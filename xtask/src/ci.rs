@@ -57,10 +57,6 @@ pub(crate) fn run(root: &Path) -> Result<(), Error> {
             name: "bare",
             act: Box::new(|| bare::run(root)),
         },
-        Step {
-            name: "features",
-            act: Box::new(|| bare::features(root)),
-        },
     ];
     steps.extend(test::steps(root, &counts));
     // The tests have built the processes that are killed here.

@@ -85,6 +85,8 @@ enum Chore {
     },
     /// The tools of the MCP project's own server, over both transports; needs npm
     Mcp,
+    /// Builds the library and the program with each feature alone, in minutes
+    Features,
     /// The store in PostgreSQL, with the server that is installed and with a newer one; needs pip
     Postgres,
     /// Durable runs on a server of Restate, with workers that are killed; needs npm and PostgreSQL
@@ -204,6 +206,7 @@ fn act(chore: Chore, root: &Path) -> Result<(), Error> {
         Chore::Clients { part } => clients::run(root, part.as_deref()),
         Chore::Light { seeds } => light::run(root, seeds),
         Chore::Mcp => mcp::run(root),
+        Chore::Features => bare::features(root),
         Chore::Postgres => postgres::run(root),
         Chore::Restate => restate::run(root),
         Chore::Chaos {
