@@ -175,7 +175,7 @@ fn mark(from: Origin) -> &'static str {
 
 fn legend(book: &ModelBook) -> Result<Vec<String>, Stop> {
     let mut lines = vec![format!(
-        "{} models; sizes in tokens, prices in dollars for a million of them, - is not known",
+        "{} models; sizes in tokens, prices in dollars for a million; - is not known",
         book.len()
     )];
     if let Some(text) = known::published_text()? {
