@@ -18,8 +18,8 @@ const SETS: [&[&str]; 2] = [&["--no-default-features"], &[]];
 /// Part of the names of tests that exist only without a feature.
 const ONLY_HERE: &str = "not_in_this_build";
 
-/// The crates whose features are built one by one, by folder and package. They reach the features of
-/// the other crates, each of which has at most one.
+/// The crates whose features are built one by one, by folder and package. Their features switch on
+/// those of all other crates.
 const ONE_BY_ONE: [(&str, &str); 2] = [("plimsoll", "plimsoll"), ("cli", "plimsoll-cli")];
 
 /// Builds the library and the program with each of their features alone.

@@ -79,14 +79,13 @@ fn list(args: &ModelsArgs) -> Result<u8, Stop> {
     for (vendor, name) in found {
         let facts = book.find(vendor, name);
         let model = format!("{vendor}/{name}");
-        match is_wide {
-            true => out!("{}", line(&model, &facts, width).trim_end()),
-            false => {
-                out!("{model}");
-                for row in lines_of(&parts(&facts)).lines() {
-                    out!("  {row}");
-                }
-            }
+        if is_wide {
+            out!("{}", line(&model, &facts, width).trim_end());
+            continue;
+        }
+        out!("{model}");
+        for row in lines_of(&parts(&facts)).lines() {
+            out!("  {row}");
         }
     }
     out!("");

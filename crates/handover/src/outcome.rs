@@ -253,6 +253,9 @@ fn error_line(text: &str) -> String {
 /// other lines after it.
 fn test_summary(text: &str) -> Option<String> {
     let text = bare(text);
+    if text.len() <= OUTCOME_MAX {
+        return None;
+    }
     let counts = |line: &&str| {
         let low = line.to_lowercase();
         let mut words = low.split(|c: char| !c.is_ascii_alphanumeric());
@@ -260,9 +263,8 @@ fn test_summary(text: &str) -> Option<String> {
             && line.bytes().any(|byte| byte.is_ascii_digit())
             && words.any(|word| PASS_WORDS.contains(&word))
     };
-    let lines = text.lines().rev().take(SUMMARY_LINES).map(str::trim);
-    let found = (text.len() > OUTCOME_MAX).then(|| lines.into_iter().find(counts))??;
-    Some(one_line(found, OUTCOME_MAX))
+    let mut lines = text.lines().rev().take(SUMMARY_LINES).map(str::trim);
+    lines.find(counts).map(|line| one_line(line, OUTCOME_MAX))
 }
 
 /// Returns a short form of a successful call's output.

@@ -1,6 +1,7 @@
 //! Selects the content of a handover within the available tokens. Each kind of content has a share;
 //! unused tokens go to the next kind.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use foldhash::{HashMap, HashSet};
@@ -399,10 +400,7 @@ impl<'n> Map<'n> {
             let deeds = deeds.filter(|deeds| deeds.written + deeds.edited > 0);
             changed.extend(deeds.map(|deeds| (deeds.written > 0, deeds.last, *candidate)));
         }
-        changed.sort_by(|(a_new, a, a_file), (b_new, b, b_file)| {
-            let order = a_new.cmp(b_new).then(b.cmp(a));
-            order.then(a_file.word.cmp(b_file.word))
-        });
+        changed.sort_by_key(|(is_new, last, file)| (*is_new, Reverse(*last), file.word));
         for (_, _, candidate) in changed {
             if budget.is_spent() {
                 return;

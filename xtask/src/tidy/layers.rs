@@ -27,7 +27,7 @@ const LAYERS: [(&str, u8); 18] = [
     ("xtask", 7),
 ];
 
-/// Crates of the same layer of which the first depends on the second, never the other way round.
+/// Pairs of crates of the same layer. The first may depend on the second.
 const NEIGHBORS: [(&str, &str); 2] = [
     ("plimsoll-judge", "plimsoll-wire"),
     ("plimsoll-restate", "plimsoll-store"),
