@@ -9,10 +9,8 @@ use plimsoll_judge::body::{BodyCut, CutError};
 use plimsoll_judge::canonical::{Reasoning, Target, mend};
 use serde_json::Value;
 
-mod client_requests;
-mod cutting;
-
-use cutting::{cut, fixed, policies, weighs};
+use crate::client_requests;
+use crate::cutting::{cut, fixed, policies, weighs};
 
 /// Budgets, in percent of the tokens that are neither instructions nor tools. Those fit into each.
 const SHARES: [u64; 10] = [0, 5, 10, 25, 40, 60, 75, 90, 99, 100];

@@ -1,8 +1,6 @@
 //! Properties of every view on OpenAI Responses: each profile's server accepts it, older requests
 //! are prefixes of newer ones, and everything that the protocol can represent is read back.
 
-mod unique_ids;
-
 use std::sync::Arc;
 
 use plimsoll_context::{
@@ -19,7 +17,8 @@ use plimsoll_wire::openai_responses::{
 use plimsoll_wire::{Effort, RenderInput, Slot, WrittenMessages};
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use unique_ids::with_unique_ids;
+
+use crate::unique_ids::with_unique_ids;
 
 fn own(data: impl Into<String>) -> Opaque {
     opaque("openai-responses", data)

@@ -2,25 +2,13 @@
 //! assembled from streams, and the same for recorded sessions and requests of real clients.
 //!
 //! If a digest differs, the test prints the current text; run it on the previous commit to compare.
-//! `PLIMSOLL_BLESS=1 cargo nextest run -p plimsoll-judge --test frozen` updates the files. A commit
+//! `PLIMSOLL_BLESS=1 cargo nextest run -p plimsoll-judge frozen::` updates the files. A commit
 //! that does so explains the change.
-
-mod client_requests;
-mod cutting;
-mod damage;
-mod every_dialect;
-mod frozen_files;
-mod random_chats;
-mod recorded_sessions;
-mod targets;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use cutting::{cut, fixed, policies, weighs};
-use damage::damage;
-use frozen_files::Frozen;
 use plimsoll_context::{Estimate, Message, TokenCounter, ToolSpec};
 use plimsoll_judge::canonical::{Reasoning, Target, canonical, import, mend};
 use plimsoll_wire::{
@@ -29,8 +17,15 @@ use plimsoll_wire::{
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
-use random_chats::{Step, chat, claude, history, step};
 use serde_json::{Value, json};
+
+use crate::client_requests;
+use crate::cutting::{cut, fixed, policies, weighs};
+use crate::damage::damage;
+use crate::frozen_files::{self, Frozen};
+use crate::random_chats::{Step, chat, claude, history, step};
+use crate::recorded_sessions;
+use crate::targets;
 
 /// Random sessions.
 const SESSIONS: usize = 24;

@@ -1,13 +1,13 @@
 //! Tool results without text: each API gets them in a form that it accepts, and every call has a
 //! result.
 
-mod every_dialect;
-
 use plimsoll_context::{CallId, Message, Part, ToolCall, ToolResult};
 use plimsoll_judge as judge;
 use plimsoll_wire::RenderInput;
 use plimsoll_wire::{anthropic, openai_chat, openai_responses};
 use serde_json::{Value, json};
+
+use crate::every_dialect;
 
 /// A question, a call, and its result without text, in every form of that.
 fn histories() -> Vec<Vec<Message>> {

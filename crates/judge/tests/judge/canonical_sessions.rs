@@ -6,7 +6,7 @@ use plimsoll_judge::canonical::{Reasoning, Target, mend};
 use plimsoll_wire::openai_chat::Dialect;
 use serde_json::{Value, json};
 
-mod recorded_sessions;
+use crate::recorded_sessions;
 
 #[test]
 fn every_session_can_be_gone_on_with() {

@@ -8,11 +8,8 @@ use plimsoll_judge::canonical::{Reasoning, Target, mend};
 use plimsoll_wire::openai_chat::Dialect;
 use serde_json::{Value, json};
 
-#[allow(dead_code)]
-mod cutting;
-mod recorded_sessions;
-
-use cutting::{fixed, policies};
+use crate::cutting::{fixed, policies};
+use crate::recorded_sessions;
 
 /// Sessions of fewer tokens leave too little to fill 5 % of them.
 const LEAST: Tokens = Tokens(20_000);

@@ -1,9 +1,6 @@
 //! Whole requests of each protocol, damaged anywhere: no validator panics or reports too much, and
 //! the readable parts are sent in a form that every server accepts.
 
-mod damage;
-mod every_dialect;
-
 use plimsoll_context::{Breakpoint, CachePlan, CacheRetention, Message, ToolSpec};
 use plimsoll_judge as judge;
 use plimsoll_judge::Fault;
@@ -14,6 +11,9 @@ use plimsoll_wire::{Effort, RenderInput, ToolChoice};
 use plimsoll_wire::{anthropic, openai_chat, openai_responses};
 use proptest::prelude::*;
 use serde_json::{Value, json};
+
+use crate::damage;
+use crate::every_dialect;
 
 /// Models of every family, with and without thinking, budgets, prefills and bound signatures.
 const MODELS: [&str; 16] = [

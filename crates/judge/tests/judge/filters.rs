@@ -12,15 +12,9 @@ use plimsoll_judge::canonical::{Reasoning, Target, mend};
 use proptest::prelude::*;
 use serde_json::Value;
 
-#[allow(dead_code)]
-mod cutting;
-mod every_dialect;
-mod random_chats;
-mod targets;
-
-use cutting::weighs;
-use random_chats::{chat, claude, history, step};
-use targets::{chats, claudes, responses};
+use crate::cutting::weighs;
+use crate::random_chats::{chat, claude, history, step};
+use crate::targets::{chats, claudes, responses};
 
 type FilterOutcome = Result<Option<BodyCut>, CutError>;
 

@@ -34,27 +34,27 @@ const HELD_BY_TESTS: [(&str, &str, &str); 34] = [
     ),
     (
         "V1",
-        "judge/tests/properties.rs",
+        "judge/tests/judge/properties.rs",
         "every_server_accepts_every_view",
     ),
     (
         "V2",
-        "judge/tests/properties.rs",
+        "judge/tests/judge/properties.rs",
         "older_requests_are_prefixes_of_newer_ones",
     ),
     (
         "V2",
-        "judge/tests/openai_responses_properties.rs",
+        "judge/tests/judge/openai_responses_properties.rs",
         "older_requests_are_prefixes_of_newer_ones",
     ),
     (
         "V2",
-        "judge/tests/anthropic_properties.rs",
+        "judge/tests/judge/anthropic_properties.rs",
         "older_requests_are_prefixes_of_newer_ones",
     ),
     (
         "V4",
-        "judge/tests/anthropic_thinking.rs",
+        "judge/tests/judge/anthropic_thinking.rs",
         "what_changes_before_bound_thinking_takes_it_away_in_the_whole_loop",
     ),
     (
@@ -92,7 +92,11 @@ const HELD_BY_TESTS: [(&str, &str, &str); 34] = [
         "context/tests/properties.rs",
         "summaries_that_fail_lie_and_overflow_keep_every_request_whole_and_under_the_line",
     ),
-    ("V7", "context/tests/stages.rs", "prune_never_grows_a_text"),
+    (
+        "V7",
+        "context/tests/stages.rs",
+        "prune_never_grows_a_text",
+    ),
     (
         "V8",
         "agent/tests/ladder.rs",
@@ -140,37 +144,37 @@ const HELD_BY_TESTS: [(&str, &str, &str); 34] = [
     ),
     (
         "OC9",
-        "judge/tests/cache.rs",
+        "judge/tests/judge/cache.rs",
         "a_dialect_without_words_for_it_says_nothing",
     ),
     (
         "OC9",
-        "judge/tests/cache.rs",
+        "judge/tests/judge/cache.rs",
         "what_was_cached_stays_as_it_was_sent",
     ),
     (
         "OC9",
-        "judge/tests/cache.rs",
+        "judge/tests/judge/cache.rs",
         "a_setting_of_the_user_stands_above_the_key",
     ),
     (
         "OR4",
-        "judge/tests/openai_responses_render.rs",
+        "judge/tests/judge/openai_responses_render.rs",
         "reasoning_is_sent_with_what_came_of_it_or_not_at_all",
     ),
     (
         "AM10",
-        "judge/tests/anthropic_thinking.rs",
+        "judge/tests/judge/anthropic_thinking.rs",
         "thinking_goes_back_through_many_loops",
     ),
     (
         "AM12",
-        "judge/tests/anthropic_validate.rs",
+        "judge/tests/judge/anthropic_validate.rs",
         "am12_breakpoints_that_do_nothing_are_told_and_not_refused",
     ),
     (
         "AM12",
-        "judge/tests/anthropic_render.rs",
+        "judge/tests/judge/anthropic_render.rs",
         "a_long_turn_has_a_breakpoint_where_the_request_before_it_ended",
     ),
     (
@@ -180,7 +184,7 @@ const HELD_BY_TESTS: [(&str, &str, &str); 34] = [
     ),
     (
         "GM5",
-        "judge/tests/gemini_validate.rs",
+        "judge/tests/judge/gemini_validate.rs",
         "gm5_an_explicit_cache_has_a_least_size",
     ),
     ("T6", "wire/tests/overflow_table.rs", "ollama"),

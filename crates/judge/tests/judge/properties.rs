@@ -1,10 +1,6 @@
 //! Properties of every view: the server of each dialect accepts it, older requests are prefixes of
 //! newer ones, and everything that the protocol can represent is read back.
 
-mod every_dialect;
-mod unique_ids;
-
-use every_dialect::dialects;
 use std::sync::Arc;
 
 use plimsoll_context::{Breakpoint, CachePlan, Image, Message, MessageList, Part};
@@ -17,7 +13,9 @@ use plimsoll_wire::openai_chat::{Dialect, EchoReasoning, read, render, render_ne
 use plimsoll_wire::{RenderInput, WrittenMessages};
 use proptest::prelude::*;
 use serde_json::Value;
-use unique_ids::with_unique_ids;
+
+use crate::every_dialect::dialects;
+use crate::unique_ids::with_unique_ids;
 
 /// Parts that this protocol writes besides text.
 fn attachment() -> impl Strategy<Value = Part> {

@@ -15,17 +15,11 @@ use proptest::prelude::*;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-mod cutting;
-mod damage;
-mod every_dialect;
-mod random_chats;
-mod recorded_sessions;
-mod targets;
-
-use cutting::{fixed, policies, weighs};
-use damage::damage;
-use random_chats::{Step, chat, claude, history, step};
-use targets::{chats, claudes, responses};
+use crate::cutting::{self, fixed, policies, weighs};
+use crate::damage::damage;
+use crate::random_chats::{Step, chat, claude, history, step};
+use crate::recorded_sessions;
+use crate::targets::{chats, claudes, responses};
 
 /// Mends and cuts, as the filter does.
 fn cut(

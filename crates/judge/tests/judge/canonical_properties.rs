@@ -1,9 +1,6 @@
 //! Properties of every damaged request, on each protocol: after the repair it is valid, repairing
 //! is idempotent, and every change is reported.
 
-mod every_dialect;
-mod targets;
-
 use plimsoll_context::{CallId, Message, Opaque, Part, Thinking, ToolCall, ToolResult};
 use plimsoll_judge::canonical::{Reasoning, Target, canonical, mend};
 use plimsoll_wire::RenderInput;
@@ -11,7 +8,8 @@ use plimsoll_wire::openai_chat;
 use plimsoll_wire::{anthropic, openai_responses};
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use targets::{chats, claudes, responses};
+
+use crate::targets::{chats, claudes, responses};
 
 fn text() -> impl Strategy<Value = String> {
     prop_oneof![

@@ -13,14 +13,9 @@ use plimsoll_wire::openai_chat::Dialect;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-mod cutting;
-mod every_dialect;
-mod random_chats;
-mod targets;
-
-use cutting::{cut, fixed, policies, weighs};
-use random_chats::{chat, claude, history, step};
-use targets::{chats, claudes, responses};
+use crate::cutting::{cut, fixed, policies, weighs};
+use crate::random_chats::{chat, claude, history, step};
+use crate::targets::{chats, claudes, responses};
 
 /// Cuts to the size that the error advises for `budget`, if there is one.
 fn judge(

@@ -1,7 +1,6 @@
 //! Damage to JSON: nodes dropped, duplicated, swapped and replaced, so that a valid request becomes
 //! an almost valid one. Deterministic: the random numbers come from outside. The fuzz targets use
 //! it too.
-#![allow(dead_code)]
 
 use serde_json::{Map, Value, json};
 

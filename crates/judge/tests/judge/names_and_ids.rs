@@ -1,11 +1,8 @@
 //! Names and ids of earlier tool calls in the form that the APIs accept: a model invents names,
 //! other providers' ids are longer, and some servers use the same ids in every turn.
 
-mod every_dialect;
-
 use std::collections::BTreeMap;
 
-use every_dialect::dialects;
 use plimsoll_context::{CallId, Message, Part, ToolCall, ToolSpec};
 use plimsoll_judge as judge;
 use plimsoll_judge::canonical::{Reasoning, Target, mend};
@@ -16,6 +13,8 @@ use plimsoll_wire::{LeftOut, RenderInput, ToolChoice};
 use plimsoll_wire::{anthropic, openai_responses};
 use proptest::prelude::*;
 use serde_json::{Value, json};
+
+use crate::every_dialect::dialects;
 
 fn called(name: &str, id: &str) -> Vec<Message> {
     let call = ToolCall {
