@@ -179,7 +179,7 @@ const HELD_BY_TESTS: [(&str, &str, &str); 34] = [
     ),
     (
         "AM13",
-        "wire/tests/overflow_table.rs",
+        "wire/tests/wire/overflow_table.rs",
         "anthropic_body_too_large",
     ),
     (
@@ -187,7 +187,7 @@ const HELD_BY_TESTS: [(&str, &str, &str); 34] = [
         "judge/tests/judge/gemini_validate.rs",
         "gm5_an_explicit_cache_has_a_least_size",
     ),
-    ("T6", "wire/tests/overflow_table.rs", "ollama"),
+    ("T6", "wire/tests/wire/overflow_table.rs", "ollama"),
     (
         "T6",
         "core/tests/windows.rs",

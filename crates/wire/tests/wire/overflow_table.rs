@@ -3,14 +3,13 @@
 //! LiteLLM and by both, and in the middle of a stream of each protocol. Other refusals are in
 //! `overflow.rs`.
 
-mod verdicts;
-
 use plimsoll_context::{StopReason, Tokens};
 use plimsoll_wire::overflow::silent::{ReplyContext, Silent, detect};
 use plimsoll_wire::overflow::{Overflow, Verdict, classify};
 use plimsoll_wire::{StreamDecoder, WireError, anthropic, openai_chat, openai_responses};
 use serde_json::{Value, json};
-use verdicts::{cap, clamp, over, over_by, over_with_output, soft};
+
+use crate::verdicts::{cap, clamp, over, over_by, over_with_output, soft};
 
 /// One text of a provider.
 struct ErrorText {

@@ -1,13 +1,12 @@
 //! Every known refusal in its provider's words, with its meaning: one row per text. Silent
 //! overflows are tested beside `silent.rs`.
 
-mod verdicts;
-
 use plimsoll_context::Tokens;
 use plimsoll_wire::overflow::{Verdict, classify};
 use proptest::prelude::*;
 use serde_json::json;
-use verdicts::{cap, clamp, over, over_by, over_with_output, soft};
+
+use crate::verdicts::{cap, clamp, over, over_by, over_with_output, soft};
 
 fn openai(message: &str, code: serde_json::Value) -> String {
     json!({"error": {"message": message, "type": "invalid_request_error",
