@@ -29,7 +29,7 @@ const RULES: [(&str, usize); 7] = [
 const HELD_BY_TESTS: [(&str, &str, &str); 34] = [
     (
         "V1",
-        "context/tests/stages.rs",
+        "context/tests/context/stages.rs",
         "the_same_history_twice_gives_the_same_bytes",
     ),
     (
@@ -59,12 +59,12 @@ const HELD_BY_TESTS: [(&str, &str, &str); 34] = [
     ),
     (
         "V5",
-        "context/tests/stages.rs",
+        "context/tests/context/stages.rs",
         "evict_never_touches_pending_calls",
     ),
     (
         "V5",
-        "context/tests/properties.rs",
+        "context/tests/context/properties.rs",
         "evict_keeps_every_request_whole_and_under_the_line",
     ),
     (
@@ -74,27 +74,27 @@ const HELD_BY_TESTS: [(&str, &str, &str); 34] = [
     ),
     (
         "V6",
-        "context/tests/compaction.rs",
+        "context/tests/context/compaction.rs",
         "five_compactions_leave_one_summary_and_the_task_once",
     ),
     (
         "V6",
-        "context/tests/stages.rs",
+        "context/tests/context/stages.rs",
         "prune_may_take_the_task_but_never_the_newest_question",
     ),
     (
         "V7",
-        "context/tests/properties.rs",
+        "context/tests/context/properties.rs",
         "recovery_makes_every_refused_request_whole_and_smaller",
     ),
     (
         "V7",
-        "context/tests/properties.rs",
+        "context/tests/context/properties.rs",
         "summaries_that_fail_lie_and_overflow_keep_every_request_whole_and_under_the_line",
     ),
     (
         "V7",
-        "context/tests/stages.rs",
+        "context/tests/context/stages.rs",
         "prune_never_grows_a_text",
     ),
     (
@@ -104,7 +104,7 @@ const HELD_BY_TESTS: [(&str, &str, &str); 34] = [
     ),
     (
         "V8",
-        "context/tests/stages.rs",
+        "context/tests/context/stages.rs",
         "what_cannot_fit_is_a_typed_error",
     ),
     (

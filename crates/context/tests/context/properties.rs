@@ -1,12 +1,9 @@
 //! Invariants for every history, policy and budget, checked on each request that would be sent. The
 //! effects of a single stage are tables in `stages.rs`.
 
-mod histories;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use histories::history;
 use plimsoll_context::{
     ArgumentDigest, Bpe, Budget, Calibration, CannotFit, Chars4, CompactionConfig, CompactionScope,
     ContextConfig, ContextStrategy, Draft, Edit, ExchangeKind, Fingerprint, Gap, Memo, Message,
@@ -15,6 +12,8 @@ use plimsoll_context::{
     Trigger, ViewLimits,
 };
 use plimsoll_testkit::{Random, rounds};
+
+use crate::histories::history;
 
 /// The least that the last rung leaves of a result, in tokens.
 const LEAST_RESULT: u64 = 64;

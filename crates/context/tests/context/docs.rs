@@ -10,7 +10,7 @@ use plimsoll_context::{
 };
 use plimsoll_testkit::notation::{show, view};
 
-const DOC: &str = include_str!("../../../docs/context.md");
+const DOC: &str = include_str!("../../../../docs/context.md");
 
 fn stages(name: &str) -> Vec<Arc<dyn Stage>> {
     match name {
