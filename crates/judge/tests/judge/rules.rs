@@ -69,7 +69,7 @@ const HELD_BY_TESTS: [(&str, &str, &str); 34] = [
     ),
     (
         "V6",
-        "agent/tests/pins.rs",
+        "agent/tests/agent/pins.rs",
         "pins_survive_every_policy_byte_for_byte",
     ),
     (
@@ -99,7 +99,7 @@ const HELD_BY_TESTS: [(&str, &str, &str); 34] = [
     ),
     (
         "V8",
-        "agent/tests/ladder.rs",
+        "agent/tests/agent/ladder.rs",
         "the_ladder_steps_down_and_ends_with_the_providers_error",
     ),
     (
@@ -109,12 +109,12 @@ const HELD_BY_TESTS: [(&str, &str, &str); 34] = [
     ),
     (
         "V9",
-        "agent/tests/moments.rs",
+        "agent/tests/agent/moments.rs",
         "undo_puts_the_view_back_run_by_run",
     ),
     (
         "V9",
-        "agent/tests/compacting.rs",
+        "agent/tests/agent/compacting.rs",
         "a_run_can_be_undone_over_a_plan",
     ),
     (

@@ -1,14 +1,13 @@
 //! Limits on tokens and money are hard: the usage of a run stays within them, and the last call
 //! gives the answer.
 
-mod stage;
-
 use std::sync::Arc;
 
 use plimsoll_agent::{AtLimit, CountTokens, EndReason, ExecutionLimits, Setup, ToolChoice};
 use plimsoll_context::{Money, Part, PriceSheet, Rates, StopReason, Tokens, Usage, ViewLimits};
-use stage::audit::audit;
-use stage::{Stage, setup};
+
+use crate::stage::audit::audit;
+use crate::stage::{self, Stage, setup};
 
 /// A provider that counts a fifth more than we do, has a cache and bills what it reports.
 struct Honest {

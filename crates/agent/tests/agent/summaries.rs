@@ -2,8 +2,6 @@
 //! position of the summary, and the fallback if the model returns none. The random scripts are in
 //! `properties.rs`.
 
-mod stage;
-
 use plimsoll_agent::{
     EndReason, Entry, Event, Failure, Input, Leave, MAX_SUMMARY_CALLS, MAX_SUMMARY_FAILURES, Setup,
     SummaryModel,
@@ -12,8 +10,9 @@ use plimsoll_context::{
     CallId, ContextStrategy, Message, MessageList, Part, PinnedPart, Policy, Reply, Seq,
     StopReason, SummaryConfig, Tokens, ToolCall, Usage, ViewLimits,
 };
-use stage::audit::{audit, whole};
-use stage::{Stage, good_summary, limits, overflow, summarizing};
+
+use crate::stage::audit::{audit, whole};
+use crate::stage::{self, Stage, good_summary, limits, overflow, summarizing};
 
 /// The same without the soft mark: every summary is asked for when it is due.
 fn when_due(setup: Setup) -> Setup {

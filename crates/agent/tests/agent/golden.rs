@@ -2,8 +2,6 @@
 //! and fold, and newly written entries must be read back unchanged. Logs of format 1 are golden
 //! files of the store.
 
-mod stage;
-
 use std::sync::Arc;
 
 use plimsoll_agent::{
@@ -13,12 +11,13 @@ use plimsoll_context::{
     CallId, Chars4, Edit, Message, Money, Part, PinnedPart, PriceSheet, Rates, Recall, Seq, Tokens,
     ToolResult, Usage,
 };
-use stage::{Stage, good_summary, overflow, read_log, setup, summarizing, words};
 
-const FORMAT_2: &str = include_str!("golden/v2.jsonl");
-const FORMAT_3: &str = include_str!("golden/v3.jsonl");
-const FORMAT_4: &str = include_str!("golden/v4.jsonl");
-const FORMAT_5: &str = include_str!("golden/v5.jsonl");
+use crate::stage::{self, Stage, good_summary, overflow, read_log, setup, summarizing, words};
+
+const FORMAT_2: &str = include_str!("../golden/v2.jsonl");
+const FORMAT_3: &str = include_str!("../golden/v3.jsonl");
+const FORMAT_4: &str = include_str!("../golden/v4.jsonl");
+const FORMAT_5: &str = include_str!("../golden/v5.jsonl");
 
 /// A session with a pin, a summary by a model, one without, recall, and a refusal.
 fn scene() -> Vec<Entry> {

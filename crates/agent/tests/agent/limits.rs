@@ -1,8 +1,6 @@
 //! Limits, played on the stage of `stage/`: the choice of the last call, the message to the model,
 //! and the end of the run. Loops are in `loops.rs`.
 
-mod stage;
-
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,8 +11,9 @@ use plimsoll_agent::{
 use plimsoll_context::{
     Bytes, CallId, Message, Money, Part, PriceSheet, Rates, Tokens, ToolResult, Usage,
 };
-use stage::audit::audit;
-use stage::{Stage, limits, setup, summarizing};
+
+use crate::stage::audit::audit;
+use crate::stage::{self, Stage, limits, setup, summarizing};
 
 fn limited(limits: ExecutionLimits) -> Setup {
     Setup {

@@ -1,8 +1,6 @@
 //! Random scripts played to the machine: the invariants of `stage/audit.rs` hold for all behaviour
 //! of models, tools, users and crashes. Single cases are in `runs.rs` and `ladder.rs`.
 
-mod stage;
-
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,9 +16,10 @@ use plimsoll_context::{
     ToolResult, Usage,
 };
 use plimsoll_testkit::{ROUNDS, Random, rounds};
-use stage::audit::{calibration, carried_on, whole};
-use stage::checkpoints::resumed_anywhere;
-use stage::{Stage, good_summary, overflow, setup, strategy};
+
+use crate::stage::audit::{calibration, carried_on, whole};
+use crate::stage::checkpoints::resumed_anywhere;
+use crate::stage::{self, Stage, good_summary, overflow, setup, strategy};
 
 /// Things that happen in a script.
 const MOMENTS: usize = 80;

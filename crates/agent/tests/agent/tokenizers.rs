@@ -1,13 +1,12 @@
 //! Servers that count differently: with any tokenizer and any hidden prompt, a session continues as
 //! long as the server has space, and its advice works.
 
-mod stage;
-
 use plimsoll_agent::{EndReason, Event, Failure, Request, Setup};
 use plimsoll_context::{Ppm, Tokens, Usage, ViewLimits};
 use proptest::prelude::*;
-use stage::words::call;
-use stage::{Stage, setup};
+
+use crate::stage::words::call;
+use crate::stage::{Stage, setup};
 
 /// A server that counts so many tokens for each of ours, beside a prompt that we do not see.
 #[derive(Debug, Clone, Copy)]

@@ -1,15 +1,14 @@
 //! The machine's predictions about a request, and its judgement of the cache after the reply.
 
-mod stage;
-
 use std::time::Duration;
 
 use plimsoll_agent::{EndReason, Entry, Event, Expects, Failure, Setup};
 use plimsoll_context::{
     CacheBreak, Money, Part, PriceSheet, Rates, Source, Thinking, Tokens, Usage,
 };
-use stage::audit::audit;
-use stage::{Stage, setup, words};
+
+use crate::stage::audit::audit;
+use crate::stage::{Stage, setup, words};
 
 fn wide() -> Setup {
     let mut setup = setup();

@@ -1,11 +1,10 @@
 //! The steps after a provider refuses a request as too long.
 
-mod stage;
-
 use plimsoll_agent::{EndReason, Entry, Event, Failure, Lesson, Setup};
 use plimsoll_context::{ContextStrategy, Message, Ppm, Tokens};
-use stage::audit::audit;
-use stage::{Stage, overflow, setup, strategy};
+
+use crate::stage::audit::audit;
+use crate::stage::{self, Stage, overflow, setup, strategy};
 
 /// More attempts than any turn has.
 const ATTEMPTS: usize = 8;

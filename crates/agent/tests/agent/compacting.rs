@@ -1,8 +1,6 @@
 //! Requested plans between two runs: with and without a model's summary, vetoed, interrupted, and
 //! with nothing to do. Also the report of window usage by kind.
 
-mod stage;
-
 use std::sync::Arc;
 
 use plimsoll_agent::{
@@ -10,8 +8,9 @@ use plimsoll_agent::{
     Verdict,
 };
 use plimsoll_context::{Chars4, ContextStrategy, Policy, Reason, SummaryConfig, Tokens, Trigger};
-use stage::audit::{audit, whole};
-use stage::{Stage, good_summary, strategy, summarizing};
+
+use crate::stage::audit::{audit, whole};
+use crate::stage::{self, Stage, good_summary, strategy, summarizing};
 
 /// A session of one run that read `files`, under its trigger of 40,000 and over its target.
 fn session(setup: Setup, files: usize) -> Stage {

@@ -1,21 +1,20 @@
 //! What a checkpoint is refused for, and what it contains. That it leads to the same session as the log
 //! is a property in `properties.rs`.
 
-mod stage;
-
 use std::sync::Arc;
 
 use plimsoll_agent::{CHECKPOINT_FORMAT, Checkpoint, Entry, MAX_CHECKPOINT, Setup, State};
 use plimsoll_context::{Chars4, Estimate};
-use stage::{Stage, read_log, setup};
+
+use crate::stage::{Stage, read_log, setup};
 
 const LOGS: [&str; 4] = [
-    include_str!("golden/v2.jsonl"),
-    include_str!("golden/v3.jsonl"),
-    include_str!("golden/v4.jsonl"),
-    include_str!("golden/v5.jsonl"),
+    include_str!("../golden/v2.jsonl"),
+    include_str!("../golden/v3.jsonl"),
+    include_str!("../golden/v4.jsonl"),
+    include_str!("../golden/v5.jsonl"),
 ];
-const CHECKPOINTS: &str = include_str!("golden/checkpoints.jsonl");
+const CHECKPOINTS: &str = include_str!("../golden/checkpoints.jsonl");
 
 fn fold(log: &[Entry]) -> State {
     State::fold(Arc::new(Chars4), log).unwrap()

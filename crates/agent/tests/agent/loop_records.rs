@@ -1,14 +1,13 @@
 //! The records of runs in a log, and forks: a run can continue from any entry of a log.
 
-mod stage;
-
 use std::sync::Arc;
 
 use plimsoll_agent::{AtLimit, EndReason, Entry, LoopRecord, Outcome, Setup, State, loop_records};
 use plimsoll_context::{Chars4, Message, Part, PriceSheet, Rates, Tokens, Usage};
-use stage::audit::audit;
-use stage::words::call;
-use stage::{Stage, limits, setup};
+
+use crate::stage::audit::audit;
+use crate::stage::words::call;
+use crate::stage::{Stage, limits, setup};
 
 fn usage(input: u64) -> Option<Usage> {
     Some(Usage {

@@ -1,8 +1,6 @@
 //! Tool calls inside the machine: matching names and arguments, the calls of a message that run,
 //! and the results of the others. Played on the stage of `stage/`.
 
-mod stage;
-
 use std::sync::Arc;
 
 use plimsoll_agent::{
@@ -11,8 +9,9 @@ use plimsoll_agent::{
 };
 use plimsoll_context::Message;
 use serde_json::{Value, json};
-use stage::audit::audit;
-use stage::{Stage, limits, setup, tool};
+
+use crate::stage::audit::audit;
+use crate::stage::{Stage, limits, setup, tool};
 
 fn with_schema(name: &str, schema: Value) -> KnownTool {
     let mut tool = tool(name, false, false);

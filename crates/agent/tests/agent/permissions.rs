@@ -1,7 +1,5 @@
 //! Permissions: the rule that applies, and the machine's decision.
 
-mod stage;
-
 use plimsoll_agent::{
     Answer, Approver, CallTarget, CommandTarget, Event, HookPoint, PathTarget, Permission,
     PermissionMode, PermissionRule, Permissions, Setup, ShellText, SimpleCommand, ToolTarget,
@@ -9,8 +7,9 @@ use plimsoll_agent::{
 use plimsoll_context::HostedTool;
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use stage::audit::audit;
-use stage::{Stage, setup};
+
+use crate::stage::audit::audit;
+use crate::stage::{Stage, setup};
 
 /// Rules as `allow tool` or `deny tool pattern`.
 fn rules(written: &[&str]) -> Permissions {

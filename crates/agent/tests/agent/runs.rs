@@ -1,14 +1,13 @@
 //! The machine, case by case, played on the stage of `stage/`: the requests to the model, the tools
 //! that run, and the end of the run. Requests that are refused as too long are in `ladder.rs`.
 
-mod stage;
-
 use plimsoll_agent::{
     Answer, AtLimit, EndReason, Entry, Event, Failure, Repetition, Setup, ToolChoice, ToolPhase,
 };
 use plimsoll_context::{Message, Part, Ppm, Tokens, Usage};
-use stage::audit::audit;
-use stage::{Stage, limits, setup};
+
+use crate::stage::audit::audit;
+use crate::stage::{self, Stage, limits, setup};
 
 fn phases(stage: &Stage) -> Vec<(&str, ToolPhase)> {
     let phase = |event: &Event| match event {

@@ -1,8 +1,6 @@
 //! Hooks, filters, waiting messages and undo, played on the stage of `stage/`: their order in a
 //! run, and the effects of a veto. The hooks themselves are in `core`.
 
-mod stage;
-
 use std::sync::Arc;
 
 use plimsoll_agent::{
@@ -10,8 +8,9 @@ use plimsoll_agent::{
     InputFilter, InputFilters, QueueMode, Setup, TurnTrigger, UndoError,
 };
 use plimsoll_context::{Part, Tokens};
-use stage::audit::audit;
-use stage::{Stage, limits, setup};
+
+use crate::stage::audit::audit;
+use crate::stage::{self, Stage, limits, setup};
 
 const ALL: [HookPoint; 10] = [
     HookPoint::BeforeTask,

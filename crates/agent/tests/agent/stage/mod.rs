@@ -1,6 +1,5 @@
 //! A stage for the machine: plays the provider, the tools, the gate and the store without async,
 //! and records and checks the steps. Unlike a driver, it persists nothing and has no clock.
-#![allow(dead_code)]
 
 pub(crate) mod audit;
 pub(crate) mod checkpoints;

@@ -1,8 +1,6 @@
 //! Loop detection: detected loops, harmless repetition, and the message to the model. Tests the
 //! tracker by tables, and the machine on the stage of `stage/`.
 
-mod stage;
-
 use std::sync::Arc;
 
 use plimsoll_agent::{
@@ -11,8 +9,9 @@ use plimsoll_agent::{
 };
 use plimsoll_context::{CallId, Message, Part, ToolCall, ToolResult};
 use proptest::prelude::*;
-use stage::audit::audit;
-use stage::{Stage, setup};
+
+use crate::stage::audit::audit;
+use crate::stage::{self, Stage, setup};
 
 /// A batch in short: `a` a call, `a+b` two, `a:7` with an argument, `a=1` with a result, `a!1` with an
 /// error, `hm|a` with a text before it.

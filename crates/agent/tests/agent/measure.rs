@@ -1,11 +1,10 @@
 //! Asks the provider to count a request before the first plan that relies on the local count.
 
-mod stage;
-
 use plimsoll_agent::{Entry, Input, MEASURE_FROM, Measure, Setup};
 use plimsoll_context::{ContextStrategy, Tokens};
-use stage::audit::audit;
-use stage::{Stage, setup, strategy};
+
+use crate::stage::audit::audit;
+use crate::stage::{self, Stage, setup, strategy};
 
 /// A window of 10,000 tokens: with a quarter of it set aside and 80 % of the rest, a plan is due at
 /// about 6,000.
