@@ -1,8 +1,5 @@
 //! Sessions in PostgreSQL: its particularities. The contract of every store is tested in `forks`
 //! and `removal`. Skipped with a note if no server is installed.
-#![cfg(all(unix, feature = "postgres"))]
-
-mod script;
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -16,10 +13,11 @@ use plimsoll_store::SessionReader;
 use plimsoll_store::{MAX_RUN_MESSAGE, PostgresOptions, PostgresStore, RunMessage, RunMessageKind};
 use plimsoll_testkit::postgres::PostgresServer;
 use rustix::process::Signal;
-use script::other::{LOST, Other, PLACE};
-use script::{entry, id, log};
 use sqlx::{Connection, PgConnection};
 use tokio::time::timeout;
+
+use crate::script::other::{LOST, Other, PLACE};
+use crate::script::{entry, id, log};
 
 /// Long enough that a process on a busy machine is not thought dead, short enough for a test.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -85,7 +83,7 @@ async fn a_process_that_was_stopped_and_replaced_writes_nothing_when_it_wakes_up
     let parent = store.acquire(&id("parent")).await.unwrap();
     store.append(&parent, &log(5)).await.unwrap();
     let mut other = Other::start(
-        "a_process_that_was_stopped_and_replaced_writes_nothing_when_it_wakes_up",
+        "postgres::a_process_that_was_stopped_and_replaced_writes_nothing_when_it_wakes_up",
         server.url(),
     );
     for _ in 0..3 {
@@ -166,7 +164,7 @@ async fn a_killed_process_is_replaced_and_what_it_wrote_is_there() {
         return;
     };
     let mut other = Other::start(
-        "a_killed_process_is_replaced_and_what_it_wrote_is_there",
+        "postgres::a_killed_process_is_replaced_and_what_it_wrote_is_there",
         server.url(),
     );
     for _ in 0..5 {

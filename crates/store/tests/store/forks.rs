@@ -1,8 +1,6 @@
 //! The contract of forks, for every store that supports them: a log consists of its parent's first
 //! entries and its own, and a fork has only the shared part of its parent's archive.
 
-mod script;
-
 use std::fs;
 use std::sync::Arc;
 
@@ -15,8 +13,9 @@ use plimsoll_core::{
 use plimsoll_store::{ARCHIVE, ExportedEntry, FILE, SessionReader, SqliteStore};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
-use script::{Case, entry, id, log, options, stores};
 use tempfile::TempDir;
+
+use crate::script::{Case, entry, id, log, options, stores};
 
 async fn sqlite(folder: &TempDir) -> SqliteStore {
     let options = options(ArchiveBounds::default());

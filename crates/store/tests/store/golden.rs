@@ -1,8 +1,6 @@
 //! Files of every format so far: they can always be parsed, folded and opened. The files under
 //! `golden/` are never rewritten; a new kind of entry gets a new file.
 
-mod script;
-
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -13,11 +11,13 @@ use plimsoll_store::SessionReader;
 use plimsoll_store::{ExportedEntry, FILE, SqliteStore};
 use rusqlite::Connection;
 
+use crate::script;
+
 /// An export of format 1: every kind of entry, message, part, edit and end that it had.
-const LOG_1: &str = include_str!("golden/v1.jsonl");
+const LOG_1: &str = include_str!("../golden/v1.jsonl");
 
 /// A store of format 1 as SQL: two sessions, and the schema as it was then.
-const STORE_1: &str = include_str!("golden/v1.sql");
+const STORE_1: &str = include_str!("../golden/v1.sql");
 
 /// The counter of the golden log, by which its plans were weighed. It never changes, whatever
 /// becomes of the counters in use.

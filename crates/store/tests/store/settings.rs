@@ -1,12 +1,11 @@
 //! Settings of sessions, across processes that open the same file.
 
-mod script;
-
 use plimsoll_context::Seq;
 use plimsoll_core::{Fork, SessionStore};
 use plimsoll_store::SessionReader;
 use plimsoll_store::{MAX_SETTINGS, SqliteStore};
-use script::{id, log};
+
+use crate::script::{id, log};
 
 #[tokio::test]
 async fn settings_are_kept_beside_the_log_and_a_fork_has_its_parents() {

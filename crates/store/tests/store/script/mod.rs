@@ -1,6 +1,5 @@
 //! An endless deterministic log: entry k is always the same, and every prefix folds. It does not
 //! resemble the log of a model.
-#![allow(dead_code)]
 
 #[cfg(unix)]
 pub(crate) mod other;

@@ -1,8 +1,5 @@
 //! The state after a killed process: every acknowledged append exists, the log folds, and the next
 //! process may write to the session. The processes are this test program, started again.
-#![cfg(unix)]
-
-mod script;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
@@ -13,7 +10,8 @@ use plimsoll_context::{Message, Seq};
 use plimsoll_core::{ArchivedItem, Fork, RecallId, SessionStore, StoreError};
 use plimsoll_store::SessionReader;
 use plimsoll_store::SqliteStore;
-use script::id;
+
+use crate::script::{self, id};
 
 /// Says to a started program that it is the child, and which folder to use.
 const FOLDER: &str = "PLIMSOLL_STORE_TEST_FOLDER";
@@ -25,7 +23,8 @@ impl KilledChild {
     /// Starts this program again with that test alone.
     fn start(test: &str, folder: &Path) -> Self {
         let child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", test, "--nocapture", "--test-threads", "1"])
+            .args(["--exact", &format!("crash::{test}")])
+            .args(["--nocapture", "--test-threads", "1"])
             .env(FOLDER, folder)
             .stdin(Stdio::piped())
             .stdout(Stdio::null())

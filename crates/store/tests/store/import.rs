@@ -1,16 +1,15 @@
 //! Sessions that are exported from one store and imported into another: the logs and forks are the
 //! same, and a file with a fault is rejected completely.
 
-mod script;
-
 use std::collections::BTreeMap;
 
 use plimsoll_context::Seq;
 use plimsoll_core::{ArchiveBounds, Fork, SessionInfo, SessionStore, StoreError};
 use plimsoll_store::SessionReader;
 use plimsoll_store::{BadExport, Export, SqliteStore};
-use script::{entry, id, log, options};
 use tempfile::TempDir;
+
+use crate::script::{entry, id, log, options};
 
 async fn open() -> (TempDir, SqliteStore) {
     let folder = tempfile::tempdir().unwrap();

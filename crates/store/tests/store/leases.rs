@@ -1,8 +1,5 @@
 //! The right to write to a session: one process at a time, and never one that was stopped and
 //! replaced. The processes are this test program, started again.
-#![cfg(unix)]
-
-mod script;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,8 +11,9 @@ use plimsoll_core::{ArchivedItem, Fork, Lease, SessionStore, StoreError};
 use plimsoll_store::{Durability, FILE, Options, SessionReader, SqliteStore};
 use rusqlite::Connection;
 use rustix::process::Signal;
-use script::other::{LOST, Other, PLACE};
-use script::{entry, id, log};
+
+use crate::script::other::{LOST, Other, PLACE};
+use crate::script::{entry, id, log};
 
 /// Long enough that a process on a busy machine is not thought dead, short enough for a test.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -78,7 +76,7 @@ async fn a_process_that_was_stopped_and_replaced_writes_nothing_when_it_wakes_up
     let parent = store.acquire(&id("parent")).await.unwrap();
     store.append(&parent, &log(5)).await.unwrap();
     let mut other = Other::start(
-        "a_process_that_was_stopped_and_replaced_writes_nothing_when_it_wakes_up",
+        "leases::a_process_that_was_stopped_and_replaced_writes_nothing_when_it_wakes_up",
         folder.path(),
     );
     for _ in 0..3 {
@@ -124,7 +122,7 @@ async fn a_process_that_was_stopped_and_not_replaced_goes_on() {
     }
     let folder = tempfile::tempdir().unwrap();
     let mut other = Other::start(
-        "a_process_that_was_stopped_and_not_replaced_goes_on",
+        "leases::a_process_that_was_stopped_and_not_replaced_goes_on",
         folder.path(),
     );
     other.signal(Signal::STOP);
@@ -149,7 +147,7 @@ async fn clocks_that_differ_decide_nothing() {
     }
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path()).await;
-    let mut other = Other::start("clocks_that_differ_decide_nothing", folder.path());
+    let mut other = Other::start("leases::clocks_that_differ_decide_nothing", folder.path());
     let set_times = |by: i64| {
         let raw = Connection::open(folder.path().join(FILE)).unwrap();
         let sql = "UPDATE sessions SET updated = updated + ?1";
@@ -193,7 +191,7 @@ async fn of_many_that_wait_for_a_stopped_process_one_gets_the_session() {
     }
     let folder = tempfile::tempdir().unwrap();
     let other = Other::start(
-        "of_many_that_wait_for_a_stopped_process_one_gets_the_session",
+        "leases::of_many_that_wait_for_a_stopped_process_one_gets_the_session",
         folder.path(),
     );
     other.signal(Signal::STOP);

@@ -1,8 +1,6 @@
 //! The store as seen by a host: logs are read back unchanged, the list, pages and exports, and one
 //! clear sentence for each way in which a file can fail.
 
-mod script;
-
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +13,8 @@ use plimsoll_store::{
     SqliteStore,
 };
 use rusqlite::Connection;
-use script::{id, log};
+
+use crate::script::{self, id, log};
 
 /// Most tests ask nothing of the disk.
 fn quick() -> Options {

@@ -1,8 +1,6 @@
 //! The contract of checkpoints, for every store: a session is the same with and without one, and one that
 //! does not belong to the log is not used.
 
-mod script;
-
 use std::fs;
 use std::sync::Arc;
 
@@ -11,8 +9,9 @@ use plimsoll_context::{Chars4, Message, Policy, Seq};
 use plimsoll_core::{ArchiveBounds, Fork, Lease, SessionStore};
 use plimsoll_store::{FILE, SqliteStore};
 use rusqlite::Connection;
-use script::{Case, RUN, fold, id, log, options, stores};
 use tempfile::TempDir;
+
+use crate::script::{Case, RUN, fold, id, log, options, stores};
 
 /// Number of entries after so many runs.
 fn after(runs: u64) -> u64 {

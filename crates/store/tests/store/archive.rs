@@ -1,7 +1,5 @@
 //! The contract of archives: the same test checks every store that has one.
 
-mod script;
-
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -13,9 +11,10 @@ use plimsoll_core::{
     RecallKey, SessionId, SessionStore, StoreError, Tool, ToolContext, recall_tools,
 };
 use plimsoll_store::{ARCHIVE, SqliteStore};
-use script::{id, options, stores};
 use serde_json::{Value, json};
 use tempfile::TempDir;
+
+use crate::script::{id, options, stores};
 
 fn m(seq: u64) -> RecallId {
     RecallId(Seq(seq))

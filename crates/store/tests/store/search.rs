@@ -1,7 +1,5 @@
 //! Random archives and queries: every store returns the same hits as a search of every item.
 
-mod script;
-
 use std::sync::Arc;
 
 use plimsoll_context::{CallId, Message, Seq};
@@ -9,7 +7,8 @@ use plimsoll_core::archive::SearchQuery;
 use plimsoll_core::{ArchiveBounds, ArchivedItem, Hit, SessionId};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
-use script::{Case, stores};
+
+use crate::script::{Case, stores};
 
 const LIMIT: usize = 40;
 /// Words of every form: some begin others, one has parts, one is written without spaces.

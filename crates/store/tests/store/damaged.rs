@@ -1,8 +1,6 @@
 //! A store with one damaged page: every session without data on that page is read completely, and
 //! for the others the unreadable entry is reported.
 
-mod script;
-
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -15,8 +13,9 @@ use plimsoll_store::{
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use rusqlite::Connection;
-use script::{id, log};
 use tempfile::TempDir;
+
+use crate::script::{id, log};
 
 const PAGE: usize = 4096;
 

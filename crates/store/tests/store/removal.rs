@@ -1,8 +1,6 @@
 //! Deleting and renaming, for every store: a session is removed completely or not at all, and
 //! nothing of it can be found under its old name.
 
-mod script;
-
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -13,8 +11,9 @@ use plimsoll_core::{
 };
 use plimsoll_store::{ARCHIVE, FILE, FILES, PATIENCE, PruneReport, SessionReader, SqliteStore};
 use rusqlite::Connection;
-use script::{Case, id, log, options, stores};
 use tempfile::TempDir;
+
+use crate::script::{Case, id, log, options, stores};
 
 fn item(seq: u64, text: &str) -> ArchivedItem {
     ArchivedItem {
