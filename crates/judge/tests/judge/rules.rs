@@ -129,7 +129,7 @@ const HELD_BY_TESTS: [(&str, &str, &str); 34] = [
     ),
     (
         "V11",
-        "core/tests/compaction.rs",
+        "core/tests/core/compaction.rs",
         "a_model_that_follows_a_marker_gets_the_exact_bytes",
     ),
     (
@@ -190,7 +190,7 @@ const HELD_BY_TESTS: [(&str, &str, &str); 34] = [
     ("T6", "wire/tests/wire/overflow_table.rs", "ollama"),
     (
         "T6",
-        "core/tests/windows.rs",
+        "core/tests/core/windows.rs",
         "a_request_that_was_cut_is_made_again_and_smaller",
     ),
 ];

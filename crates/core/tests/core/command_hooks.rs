@@ -1,6 +1,5 @@
 //! Hooks that are programs: their input, their valid answers, and errors. A broken hook does not
 //! affect anything else.
-#![cfg(unix)]
 
 use std::path::Path;
 use std::time::Duration;

@@ -1,5 +1,4 @@
 //! Runs that are dropped in the middle of a write to the log.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use std::future::{Future as _, poll_fn};
 use std::pin::pin;
