@@ -8,7 +8,7 @@ use plimsoll::Agent;
 use plimsoll::telemetry::{self, Settings, TelemetryError};
 use plimsoll::testing::{ScriptedProvider, Turn};
 
-use crate::told;
+use super::told;
 
 fn settings(address: &str, timeout: Duration) -> Settings {
     let settings = Settings::from_variables("test", |name| {

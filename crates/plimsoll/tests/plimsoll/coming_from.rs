@@ -1,17 +1,16 @@
 //! The pages of docs/coming-from: every row has a section with a runnable example, and every
 //! configuration is valid, with the warnings that the page shows. Their Rust code runs as examples
 //! of the documentation, their commands in the tests of the command line.
-#![cfg(feature = "config")]
 
 use std::path::Path;
 
 use plimsoll::ExecutionLimits;
 use plimsoll::config::{self, Config, Import, System};
 
-const ENTRANCE: &str = include_str!("../../../docs/coming-from.md");
-const HOOKS: &str = include_str!("../../../docs/hooks.md");
-const LIMITS: &str = include_str!("../../../docs/limits.md");
-const LOOPS: &str = include_str!("../../../docs/loops.md");
+const ENTRANCE: &str = include_str!("../../../../docs/coming-from.md");
+const HOOKS: &str = include_str!("../../../../docs/hooks.md");
+const LIMITS: &str = include_str!("../../../../docs/limits.md");
+const LOOPS: &str = include_str!("../../../../docs/loops.md");
 
 struct DocPage {
     name: &'static str,
@@ -23,29 +22,29 @@ struct DocPage {
 const PAGES: [DocPage; 5] = [
     DocPage {
         name: "heartbit",
-        text: include_str!("../../../docs/coming-from/heartbit.md"),
+        text: include_str!("../../../../docs/coming-from/heartbit.md"),
         rows: &["H1", "H2", "H3", "H4", "H5", "H6", "H7", "H8", "H9", "H10"],
     },
     DocPage {
         name: "phi-core",
-        text: include_str!("../../../docs/coming-from/phi-core.md"),
+        text: include_str!("../../../../docs/coming-from/phi-core.md"),
         rows: &[
             "P1", "P2", "P3", "P4", "P5", "P6", "P7", "P8", "P9", "P10", "P11", "P12", "P13", "P14",
         ],
     },
     DocPage {
         name: "cognipeer",
-        text: include_str!("../../../docs/coming-from/cognipeer.md"),
+        text: include_str!("../../../../docs/coming-from/cognipeer.md"),
         rows: &["C1", "C2", "C3", "C4", "C5", "C6", "C7", "C8", "C9"],
     },
     DocPage {
         name: "ambi",
-        text: include_str!("../../../docs/coming-from/ambi.md"),
+        text: include_str!("../../../../docs/coming-from/ambi.md"),
         rows: &["A1", "A2", "A3", "A4", "A5", "A6"],
     },
     DocPage {
         name: "gaia",
-        text: include_str!("../../../docs/coming-from/gaia.md"),
+        text: include_str!("../../../../docs/coming-from/gaia.md"),
         rows: &["G1", "G2", "G3", "G4", "G5"],
     },
 ];
@@ -194,7 +193,7 @@ fn the_pages_show_what_the_import_prints() {
 
 #[test]
 fn every_hook_is_on_its_page() {
-    let source = include_str!("../../core/src/builder/hooks.rs");
+    let source = include_str!("../../../core/src/builder/hooks.rs");
     let methods = source.split("    pub fn ").skip(1);
     let methods = methods.map(|rest| rest.split(['<', '(']).next().unwrap());
     // `list: name(arguments) -> reply`, in a macro.

@@ -14,15 +14,15 @@ use plimsoll::{
 use plimsoll_testkit::session_id as id;
 use serde_json::{Value, json};
 
-use crate::collector::{Collector, SentSpan};
-use crate::{named, names, only, points, told};
+use super::collector::{Collector, SentSpan};
+use super::{named, names, only, points, told};
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Look {
     at: String,
 }
 
-const DOCS: &str = include_str!("../../../../docs/telemetry.md");
+const DOCS: &str = include_str!("../../../../../docs/telemetry.md");
 const SECRET: &str = "SENTINEL-4711";
 
 /// It looks; and where it is told to look away, it fails.

@@ -5,7 +5,7 @@ const MAX_NAMES: usize = 60;
 
 #[test]
 fn the_root_has_few_names_and_each_is_chosen() {
-    let text = include_str!("../src/lib.rs");
+    let text = include_str!("../../src/lib.rs");
     let lines = text.lines().map(str::trim);
     let code: String = lines.filter(|line| !line.starts_with("//")).collect();
     let items = code.split(';').filter_map(|item| {
