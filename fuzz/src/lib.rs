@@ -1,7 +1,8 @@
 //! What the fuzz targets share: how an input is read, how it is changed, and what has to hold of
 //! whatever was read. Not a test by itself.
 
-#[path = "../../crates/judge/tests/damage/mod.rs"]
+#[path = "../../crates/judge/tests/judge/damage.rs"]
+#[allow(dead_code)]
 mod damage;
 mod input;
 mod mutate;

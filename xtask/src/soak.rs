@@ -11,9 +11,9 @@ use crate::tools;
 /// Number of cases per property. Other runs use the number in `.cargo/config.toml`.
 const CASES: &str = "10000";
 
-/// A filter for the property tests: those of `tests/properties.rs` in any crate, and those with
-/// `histories` or `properties` in their names.
-const PROPERTIES: &str = "binary(properties) + test(histories) + test(properties)";
+/// A filter for the property tests: those with `histories` or `properties` in their names or in the
+/// names of their modules.
+const PROPERTIES: &str = "test(histories) + test(properties)";
 
 /// Runs the property tests, or every test whose name contains `filter`.
 pub(crate) fn run(root: &Path, filter: Option<&str>) -> Result<(), Error> {

@@ -1,0 +1,249 @@
+//! The machine's predictions about a request, and its judgement of the cache after the reply.
+
+use std::time::Duration;
+
+use plimsoll_agent::{EndReason, Entry, Event, Expects, Failure, Setup};
+use plimsoll_context::{
+    CacheBreak, Money, Part, PriceSheet, Rates, Source, Thinking, Tokens, Usage,
+};
+
+use crate::stage::audit::audit;
+use crate::stage::{Stage, setup, words};
+
+fn wide() -> Setup {
+    let mut setup = setup();
+    setup.line.window = Some(Tokens(100_000));
+    setup
+}
+
+fn usage(input: u64, read: u64) -> Option<Usage> {
+    Some(Usage {
+        input: Tokens(input),
+        cache_read: Tokens(read),
+        output: Tokens(10),
+        ..Usage::default()
+    })
+}
+
+fn counted(stage: &Stage) -> u64 {
+    stage.requests.last().unwrap().request.counted.0
+}
+
+fn expects(stage: &Stage) -> Expects {
+    stage.requests.last().unwrap().request.expects
+}
+
+/// A session with one request answered, as `percent` of what we count, and a result of 8,000 bytes
+/// behind it; `parts` stand before the call.
+fn answered(percent: u64, mut parts: Vec<Part>) -> (Stage, u64) {
+    let mut stage = Stage::new(wide());
+    stage.say(&"the task ".repeat(200));
+    let reported = counted(&stage) * percent / 100;
+    parts.push(words::call("c:read"));
+    stage.reply(parts, usage(reported, 0));
+    stage.done("c", &"word ".repeat(1_600));
+    (stage, reported)
+}
+
+#[test]
+fn what_has_come_since_is_expected_to_be_read() {
+    let mut stage = Stage::new(wide());
+    stage.say("the task");
+    let first = expects(&stage);
+    assert_eq!((first.input, first.previous), (None, None));
+    assert_eq!(first.window, Some(Tokens(100_000)));
+    assert_eq!(first.output, Some(Tokens(4_096)), "what is set aside");
+
+    for (percent, least, most) in [
+        (100, 100, 100),
+        // Theirs is dearer: what has come weighs at least what we count.
+        (130, 100, 100),
+        // Theirs is cheaper, or drops what we count: so is what has come.
+        (60, 59, 60),
+    ] {
+        let (stage, reported) = answered(percent, Vec::new());
+        let grown = counted(&stage) - counted_first(&stage);
+        let said = expects(&stage);
+        assert_eq!(said.previous, Some(Tokens(reported)));
+        let input = said.input.unwrap().0 - reported;
+        assert!(
+            (grown * least / 100..=grown * most / 100 + 1).contains(&input),
+            "{percent}: {input} of {grown}"
+        );
+    }
+}
+
+fn counted_first(stage: &Stage) -> u64 {
+    stage.requests[0].request.counted.0
+}
+
+#[test]
+fn nothing_is_expected_where_counts_may_be_far_apart() {
+    let thinking = Part::Thinking(Thinking {
+        text: "hm ".repeat(3_000),
+        opaque: None,
+    });
+    let (stage, reported) = answered(100, vec![thinking]);
+    assert_eq!(expects(&stage).input, None, "many servers drop it");
+    assert_eq!(expects(&stage).previous, Some(Tokens(reported)));
+
+    let (mut stage, _) = answered(100, Vec::new());
+    stage.reply(vec![Part::text("Done.")], usage(9_000, 0));
+    let image = Part::Image(plimsoll_context::Image {
+        source: Source::Url {
+            url: "https://example.org/a.png".into(),
+        },
+        size: None,
+        detail: None,
+    });
+    let parts = vec![Part::text("and this?"), image];
+    stage.tell(plimsoll_agent::Input::User(parts.into()));
+    assert_eq!(expects(&stage).input, None, "an image weighs what it likes");
+
+    // Another model has reported nothing yet.
+    let (stage, _) = answered(100, Vec::new());
+    let other = Setup {
+        model: "test/other".into(),
+        ..wide()
+    };
+    let mut stage = Stage::resume(stage.log.clone(), other);
+    stage.say("go on");
+    assert_eq!(expects(&stage).previous, None);
+
+    // The last request offers no tools, and some templates leave them out then.
+    let mut setup = wide();
+    std::sync::Arc::make_mut(&mut setup.limits).max_turns = 2;
+    let mut stage = Stage::new(setup);
+    stage.say("the task");
+    let reported = counted(&stage);
+    stage.reply(vec![words::call("c:read")], usage(reported, 0));
+    stage.done("c", &"word ".repeat(1_600));
+    assert_eq!(expects(&stage).input, None);
+}
+
+#[test]
+fn a_request_that_was_cut_is_an_overflow_and_paid() {
+    let (mut stage, reported) = answered(100, Vec::new());
+    let large = counted(&stage);
+    stage.refuse(Failure::Cut {
+        used: Some(Tokens(large)),
+        window: None,
+        usage: usage(reported, 0),
+        message: "it read too little".into(),
+    });
+    assert!(counted(&stage) < large);
+    assert!(
+        stage
+            .log
+            .iter()
+            .any(|entry| matches!(entry, Entry::Wasted { .. }))
+    );
+    stage.text("done");
+    assert_eq!(stage.outcome().usage.input, Tokens(2 * reported));
+    assert_eq!(stage.outcome().turns, 2, "it was no turn");
+    audit(&stage);
+}
+
+#[test]
+fn a_server_that_cuts_whatever_it_is_sent_ends_the_run() {
+    let (mut stage, _) = answered(100, Vec::new());
+    let mut calls = 0;
+    while stage.run.is_running() {
+        calls += 1;
+        assert!(calls < 8, "the ladder ends");
+        let used = Some(Tokens(counted(&stage)));
+        let message = "cut".to_owned();
+        stage.refuse(Failure::Cut {
+            used,
+            window: None,
+            usage: None,
+            message,
+        });
+    }
+    let EndReason::Failed { failure } = &stage.outcome().reason else {
+        panic!("{:?}", stage.outcome());
+    };
+    assert!(matches!(failure, Failure::Overflow { .. }), "{failure:?}");
+    audit(&stage);
+}
+
+fn missed(stage: &Stage) -> Vec<CacheBreak> {
+    let misses = stage.events.iter().filter_map(|event| match event {
+        Event::CacheMissed(miss) => Some(miss.why.clone()),
+        _ => None,
+    });
+    misses.flatten().collect()
+}
+
+/// A run with a cache that works, about to make its third call.
+fn cached(setup: Setup) -> Stage {
+    let mut stage = Stage::new(setup);
+    stage.say(&"the task ".repeat(2_000));
+    stage.reply(vec![words::call("a:read")], usage(5_000, 0));
+    stage.done("a", "ok");
+    stage.reply(vec![words::call("b:read")], usage(50, 5_000));
+    assert_eq!(missed(&stage), []);
+    stage
+}
+
+#[test]
+fn what_no_log_tells_of_is_named_too() {
+    let answer = |stage: &mut Stage| {
+        stage.done("b", "ok");
+        stage.reply(vec![Part::text("done")], usage(5_100, 0));
+    };
+    let mut stage = cached(wide());
+    answer(&mut stage);
+    assert_eq!(missed(&stage), [CacheBreak::Provider]);
+    assert_eq!(stage.outcome().cache.misses, 1);
+
+    let mut stage = cached(wide());
+    stage.run.set_dynamic_context(Some("It is late.".into()));
+    stage.done("b", "ok");
+    stage.reply(vec![Part::text("done")], usage(5_100, 0));
+    assert_eq!(missed(&stage), [CacheBreak::DynamicContext]);
+
+    let mut last = wide();
+    std::sync::Arc::make_mut(&mut last.limits).max_turns = 3;
+    let mut stage = cached(last);
+    answer(&mut stage);
+    assert_eq!(missed(&stage), [CacheBreak::ToolChoice]);
+
+    let mut sheet = PriceSheet::of(Rates {
+        input: Money(1),
+        ..Rates::FREE
+    });
+    sheet.cache_lives = Some(Duration::from_secs(300));
+    let priced = Setup {
+        sheet: Some(sheet),
+        ..wide()
+    };
+    let mut stage = cached(priced.clone());
+    stage.now.since_call = Some(Duration::from_secs(301));
+    answer(&mut stage);
+    assert_eq!(missed(&stage), [CacheBreak::Expired]);
+
+    // A prefix that the model does not cache is missed by nobody.
+    sheet.min_cacheable = Some(Tokens(8_192));
+    let mut stage = cached(Setup {
+        sheet: Some(sheet),
+        ..priced
+    });
+    answer(&mut stage);
+    assert_eq!(missed(&stage), []);
+}
+
+#[test]
+fn what_an_old_log_says_of_the_cache_is_known_after_a_crash() {
+    let mut stage = cached(wide());
+    stage.done("b", "ok");
+    let mut next = Stage::resume(stage.log.clone(), wide());
+    next.go_on();
+    assert_eq!(expects(&next).previous, Some(Tokens(5_050)));
+    assert_eq!(
+        next.requests[0].request.cache, stage.requests[2].request.cache,
+        "the same breakpoints"
+    );
+    next.reply(vec![Part::text("done")], usage(5_100, 0));
+    assert_eq!(missed(&next), [CacheBreak::Provider]);
+}

@@ -1,0 +1,25 @@
+//! The machine of a run, played on the stage of `stage/`: case by case in files named for the
+//! behaviour, and random scripts in `properties.rs`.
+
+mod calls;
+mod checkpoints;
+mod compacting;
+mod expects;
+mod forecast;
+mod golden;
+mod joining;
+mod ladder;
+mod leaving;
+mod limits;
+mod loop_records;
+mod loops;
+mod measure;
+mod moments;
+mod others;
+mod permissions;
+mod pins;
+mod properties;
+mod runs;
+mod stage;
+mod summaries;
+mod tokenizers;

@@ -1,0 +1,14 @@
+//! Views, plans and stages as a caller sees them: tables in the notation of the test kit, and
+//! properties over random histories.
+
+mod cache;
+mod compaction;
+mod costs;
+mod docs;
+mod economy;
+mod extract;
+mod histories;
+mod properties;
+mod stages;
+mod summaries;
+mod trim;

@@ -1,0 +1,93 @@
+//! Runs that are dropped in the middle of a write to the log.
+
+use std::future::{Future as _, poll_fn};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+use plimsoll_agent::Entry;
+use plimsoll_core::testing::{ScriptedProvider, Turn};
+use plimsoll_core::{
+    Agent, Lease, MemoryStore, SessionId, SessionInfo, SessionStore, StoreError, ToolError, tool,
+};
+use serde_json::{Value, json};
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Nothing {}
+
+/// A store that pauses before and after each write.
+#[derive(Default)]
+struct SlowDisk(MemoryStore);
+
+#[async_trait::async_trait]
+impl SessionStore for SlowDisk {
+    async fn acquire(&self, session: &SessionId) -> Result<Lease, StoreError> {
+        self.0.acquire(session).await
+    }
+    async fn load(&self, session: &SessionId) -> Result<Vec<Entry>, StoreError> {
+        self.0.load(session).await
+    }
+    async fn append(&self, lease: &Lease, entries: &[Entry]) -> Result<(), StoreError> {
+        tokio::task::yield_now().await;
+        self.0.append(lease, entries).await?;
+        tokio::task::yield_now().await;
+        Ok(())
+    }
+    async fn list(&self) -> Result<Vec<SessionInfo>, StoreError> {
+        self.0.list().await
+    }
+}
+
+fn texts_of_user(request: &Value) -> Vec<&str> {
+    let messages = request["messages"].as_array().unwrap().iter();
+    messages
+        .filter(|message| message["role"] == "user")
+        .map(|message| message["content"].as_str().unwrap())
+        .collect()
+}
+
+#[tokio::test]
+async fn the_session_goes_on_wherever_its_run_was_dropped() {
+    let id = SessionId::new("s").unwrap();
+    let mut drops = 0;
+    loop {
+        let provider = ScriptedProvider::new([]).then_always(Turn::say("done"));
+        let ping = |_: Nothing| async move { Ok::<_, ToolError>("pong") };
+        let store: Arc<dyn SessionStore> = Arc::new(SlowDisk::default());
+        let calls =
+            ScriptedProvider::new([Turn::call("ping", json!({}))]).then_always(Turn::say("done"));
+        let agent = |provider: &ScriptedProvider| {
+            let builder = Agent::builder(provider.clone()).store(Arc::clone(&store));
+            builder.tool(tool("ping", "", ping)).build().unwrap()
+        };
+        let mut session = agent(&calls).session(id.clone()).await.unwrap();
+        drops += 1;
+        let has_ended = {
+            let mut run = pin!(session.run("go"));
+            let mut has_ended = false;
+            for _ in 0..drops {
+                has_ended = poll_fn(|cx| Poll::Ready(run.as_mut().poll(cx).is_ready())).await;
+                if has_ended {
+                    break;
+                }
+                tokio::task::yield_now().await;
+            }
+            has_ended
+        };
+        session.switch(&agent(&provider)).await.unwrap();
+        session.run("go on").await.unwrap();
+        drop(session);
+        // Opened again, the session is what it was in memory: nothing is lost, nothing doubled.
+        let mut session = agent(&provider).session(id.clone()).await.unwrap();
+        session.run("and again").await.unwrap();
+        let [before, after] = <[Value; 2]>::try_from(provider.requests()).unwrap();
+        let kept = before["messages"].as_array().unwrap();
+        assert_eq!(&after["messages"].as_array().unwrap()[..kept.len()], kept);
+        assert_eq!(texts_of_user(&before), ["go", "go on"], "{drops} polls");
+        assert_eq!(texts_of_user(&after), ["go", "go on", "and again"]);
+        if has_ended {
+            break;
+        }
+    }
+    assert!(drops >= 8, "{drops} places");
+}

@@ -1,0 +1,31 @@
+//! Agents as a program runs them: what the provider receives, what the caller is told, and what the
+//! log contains. The tests of memory are programs of their own, since they count every allocation.
+
+mod asked;
+mod cache;
+mod checkpoints;
+#[cfg(unix)]
+mod command_hooks;
+mod compaction;
+mod contained;
+mod context;
+mod driver;
+mod dropped_writes;
+mod edges;
+mod events;
+mod forks;
+mod hooks;
+mod hosted;
+mod journal;
+mod kept_files;
+mod limits;
+mod losses;
+mod parallel;
+mod rewrites;
+mod run_settings;
+mod run_stream;
+mod steering;
+mod sub_agents;
+mod tools;
+mod weighing;
+mod windows;

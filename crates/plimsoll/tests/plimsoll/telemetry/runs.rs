@@ -1,0 +1,564 @@
+//! Runs as seen by a collector.
+
+use std::sync::{Arc, Mutex};
+
+use plimsoll::archive::Archive;
+use plimsoll::model::{Failure, Reply, Request};
+use plimsoll::parallel::{Branch, ParallelOptions, PickFirst, agent_loop_parallel};
+use plimsoll::policy::Economy;
+use plimsoll::telemetry::Contents;
+use plimsoll::testing::{ScriptedProvider, Turn};
+use plimsoll::{
+    Agent, AgentBuilder, ContextStrategy, Delta, Error, Provider, Tokens, ToolError, Window, tool,
+};
+use plimsoll_testkit::session_id as id;
+use serde_json::{Value, json};
+
+use super::collector::{Collector, SentSpan};
+use super::{named, names, only, points, told};
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Look {
+    at: String,
+}
+
+const DOCS: &str = include_str!("../../../../../docs/telemetry.md");
+const SECRET: &str = "SENTINEL-4711";
+
+/// It looks; and where it is told to look away, it fails.
+fn looking(provider: ScriptedProvider) -> AgentBuilder {
+    let look = tool("look", "Looks.", |input: Look| async move {
+        match input.at.as_str() {
+            "away" => Err(ToolError(format!("nothing there, {SECRET}"))),
+            at => Ok(format!("{at}: {SECRET}")),
+        }
+    });
+    Agent::builder(provider)
+        .system(format!("You look. {SECRET}"))
+        .tool(look)
+        .max_parallel_tools(4)
+        .window(Window::Known(Tokens(32_000)))
+}
+
+fn calls() -> ScriptedProvider {
+    ScriptedProvider::new([
+        Turn::Fail(Failure::RateLimited {
+            retry_after_ms: Some(1_500),
+            message: format!("slow down, {SECRET}"),
+        }),
+        Turn::calls([
+            ("look", json!({"at": SECRET})),
+            ("look", json!({"at": "away"})),
+        ]),
+        Turn::say(format!("I saw {SECRET}.")),
+    ])
+}
+
+async fn run(agent: AgentBuilder, name: &str) {
+    let agent = agent.build().unwrap();
+    let mut session = agent.session(id(name)).await.unwrap();
+    let ran = session.run(&format!("Look around. {SECRET}")).await;
+    ran.or_else(Error::into_output).unwrap();
+}
+
+#[test]
+fn a_run_has_a_span_for_each_call_and_nothing_of_what_was_said() {
+    let collector = Collector::start();
+    let warning = told(&collector.settings(), || run(looking(calls()), "s1"));
+    assert_eq!(warning, None);
+    let spans = collector.spans();
+    assert_eq!(spans.len(), 6, "{:?}", names(&spans));
+    let run = only(&spans, "invoke_agent");
+    assert!(run.parent.is_empty());
+    assert_eq!((run.kind, run.status), (1, 0));
+    assert!(spans.iter().all(|span| span.trace == run.trace));
+    assert!(
+        spans
+            .iter()
+            .all(|span| span.name == "invoke_agent" || span.parent == run.id)
+    );
+    for (key, value) in [
+        ("gen_ai.operation.name", "invoke_agent"),
+        ("gen_ai.conversation.id", "s1"),
+        ("gen_ai.provider.name", "scripted"),
+        ("gen_ai.request.model", "model"),
+        ("plimsoll.outcome", "answered"),
+        ("plimsoll.run", "1"),
+        ("plimsoll.turns", "2"),
+        ("plimsoll.tool_calls", "2"),
+    ] {
+        assert_eq!(run.attributes[key], value, "{key}");
+    }
+
+    let chats = named(&spans, "chat model");
+    let [limited, asking, answering] = &chats[..] else {
+        panic!("{:?}", names(&spans));
+    };
+    assert!(chats.iter().all(|chat| chat.kind == 3));
+    assert_eq!(
+        (limited.status, &*limited.attributes["error.type"]),
+        (2, "rate_limited")
+    );
+    assert_eq!(limited.attributes["plimsoll.attempt"], "1");
+    assert_eq!(
+        (asking.status, &*asking.attributes["plimsoll.attempt"]),
+        (0, "2")
+    );
+    assert!(!asking.attributes.contains_key("error.type"));
+    assert_eq!(
+        asking.attributes["gen_ai.response.finish_reasons"],
+        "[tool_call]"
+    );
+    assert_eq!(
+        answering.attributes["gen_ai.response.finish_reasons"],
+        "[stop]"
+    );
+    let sum = |key: &str| -> u64 {
+        let of = [asking, answering].map(|chat| chat.attributes[key].parse::<u64>().unwrap());
+        of.iter().sum()
+    };
+    for key in ["gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens"] {
+        assert!(sum(key) > 0);
+        assert_eq!(sum(key).to_string(), run.attributes[key], "{key}");
+    }
+    let first = &answering.attributes["gen_ai.response.time_to_first_chunk"];
+    assert!(first.parse::<f64>().unwrap() >= 0.0);
+    let [(event, retry)] = &run.events[..] else {
+        panic!("{:?}", run.events);
+    };
+    assert_eq!((&**event, &*retry["error.type"]), ("retry", "rate_limited"));
+    // As long as was asked, and a little more.
+    let wait: f64 = retry["plimsoll.wait"].parse().unwrap();
+    assert!((1.5..=1.8).contains(&wait), "{wait}");
+
+    let looks = named(&spans, "execute_tool look");
+    assert_eq!(looks.len(), 2);
+    let failed = |failed| {
+        let found = looks.iter().find(|look| (look.status == 2) == failed);
+        found.unwrap().attributes.clone()
+    };
+    assert_eq!(failed(true)["error.type"], "tool_error");
+    assert_eq!(failed(true)["gen_ai.tool.call.id"], "call_2_1");
+    assert_eq!(failed(false)["gen_ai.tool.call.id"], "call_2_0");
+    assert_eq!(failed(false)["gen_ai.tool.name"], "look");
+    assert_eq!(failed(false)["gen_ai.tool.type"], "function");
+
+    assert_eq!(collector.resource()["service.name"], "harbour");
+    assert!(!collector.has_read(SECRET));
+    assert!(
+        collector.has_read("execute_tool look"),
+        "it reads what is there"
+    );
+}
+
+#[test]
+fn contents_are_sent_to_whoever_asks_for_them() {
+    let collector = Collector::start();
+    let agent = looking(calls()).record_contents(Contents::Recorded);
+    assert_eq!(told(&collector.settings(), || run(agent, "s")), None);
+    let spans = collector.spans();
+    let parse = |text: &str| serde_json::from_str::<Value>(text).unwrap();
+    let chats = named(&spans, "chat model");
+    let last = &chats.last().unwrap().attributes;
+    let system = parse(&last["gen_ai.system_instructions"]);
+    assert_eq!(system[0]["content"], format!("You look. {SECRET}"));
+    let input = parse(&last["gen_ai.input.messages"]);
+    let roles: Vec<&str> = input
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|m| m["role"].as_str().unwrap())
+        .collect();
+    assert_eq!(roles, ["user", "assistant", "tool", "tool"]);
+    assert_eq!(input[1]["parts"][0]["type"], "tool_call");
+    assert_eq!(
+        input[2]["parts"][0]["response"],
+        format!("{SECRET}: {SECRET}")
+    );
+    let output = parse(&last["gen_ai.output.messages"]);
+    assert_eq!(output[0]["finish_reason"], "stop");
+    assert_eq!(output[0]["parts"][0]["content"], format!("I saw {SECRET}."));
+    let looks = named(&spans, "execute_tool look");
+    let results: Vec<&String> = looks
+        .iter()
+        .map(|look| &look.attributes["gen_ai.tool.call.result"])
+        .collect();
+    assert!(
+        results.iter().all(|result| result.contains(SECRET)),
+        "{results:?}"
+    );
+    // What a provider says is no content, and may quote it.
+    assert!(!collector.has_read("slow down"));
+}
+
+#[test]
+fn numbers_come_with_units_buckets_and_few_labels() {
+    let collector = Collector::start();
+    assert_eq!(
+        told(&collector.settings(), || run(looking(calls()), "s")),
+        None
+    );
+    let all = collector.points();
+    let one = |name: &str, labels: &[(&str, &str)]| {
+        let found = points(&all, name, labels);
+        assert_eq!(found.len(), 1, "{name} {labels:?}: {found:?}");
+        found[0].clone()
+    };
+    let model = ("gen_ai.request.model", "model");
+    let spans = collector.spans();
+    let run = only(&spans, "invoke_agent");
+    for (kind, key) in [
+        ("input", "gen_ai.usage.input_tokens"),
+        ("output", "gen_ai.usage.output_tokens"),
+    ] {
+        let tokens = one(
+            "gen_ai.client.token.usage",
+            &[model, ("gen_ai.token.type", kind)],
+        );
+        assert_eq!((tokens.count, &*tokens.unit), (2, "{token}"));
+        assert_eq!(tokens.value.to_string(), run.attributes[key]);
+        assert_eq!(tokens.bounds.last(), Some(&67_108_864.0));
+    }
+    let failed = one(
+        "gen_ai.client.operation.duration",
+        &[model, ("error.type", "rate_limited")],
+    );
+    assert_eq!(
+        (failed.count, &*failed.unit, failed.bounds[0]),
+        (1, "s", 0.01)
+    );
+    let all_calls = points(&all, "gen_ai.client.operation.duration", &[model]);
+    assert_eq!(all_calls.iter().map(|point| point.count).sum::<u64>(), 3);
+    assert_eq!(
+        one("gen_ai.client.operation.time_to_first_chunk", &[model]).count,
+        2
+    );
+    let tool = ("gen_ai.tool.name", "look");
+    let tools = points(&all, "gen_ai.execute_tool.duration", &[tool]);
+    assert_eq!(tools.iter().map(|point| point.count).sum::<u64>(), 2);
+    one(
+        "gen_ai.execute_tool.duration",
+        &[tool, ("error.type", "tool_error")],
+    );
+    assert_eq!(one("gen_ai.invoke_agent.duration", &[model]).count, 1);
+    let retries = one("plimsoll.retries", &[model, ("error.type", "rate_limited")]);
+    assert_eq!((retries.value, &*retries.unit), (1.0, "{retry}"));
+    assert!(
+        all.iter()
+            .all(|point| DOCS.contains(&format!("`{}`", point.name)))
+    );
+    let labels = all.iter().flat_map(|point| point.attributes.keys());
+    assert!(
+        labels
+            .into_iter()
+            .all(|label| !label.contains("conversation") && !label.contains("call.id"))
+    );
+    assert!(!collector.has_read(SECRET));
+}
+
+#[test]
+fn a_sub_agent_is_below_the_tool_call_that_started_it() {
+    let collector = Collector::start();
+    assert_eq!(
+        told(&collector.settings(), || async {
+            let scout = |name: &str| {
+                let model = ScriptedProvider::new([
+                    Turn::call("look", json!({"at": "sea"})),
+                    Turn::say("Fuel."),
+                ]);
+                looking(model).build().unwrap().as_tool(name, "Scouts.")
+            };
+            let captain = ScriptedProvider::new([
+                Turn::calls([
+                    ("port", json!({"task": "go"})),
+                    ("starboard", json!({"task": "go"})),
+                ]),
+                Turn::say("Done."),
+            ]);
+            let captain = looking(captain)
+                .config_id("captain")
+                .tool(scout("port"))
+                .tool(scout("starboard"));
+            run(captain, "fleet").await;
+        }),
+        None
+    );
+    let spans = collector.spans();
+    let captain = only(&spans, "invoke_agent captain");
+    for name in ["port", "starboard"] {
+        let call = only(&spans, &format!("execute_tool {name}"));
+        let agent = only(&spans, &format!("invoke_agent {name}"));
+        assert_eq!((&call.parent, &agent.parent), (&captain.id, &call.id));
+        assert!(agent.attributes["gen_ai.conversation.id"].starts_with(&format!("fleet.{name}.")));
+        let below: Vec<&str> = children(&spans, agent)
+            .iter()
+            .map(|span| span.name.as_str())
+            .collect();
+        assert_eq!(below, ["chat model", "execute_tool look", "chat model"]);
+    }
+    assert!(spans.iter().all(|span| span.trace == captain.trace));
+}
+
+fn children<'a>(spans: &'a [SentSpan], of: &SentSpan) -> Vec<&'a SentSpan> {
+    spans.iter().filter(|span| span.parent == of.id).collect()
+}
+
+#[test]
+fn branches_are_below_their_evaluation() {
+    let collector = Collector::start();
+    assert_eq!(
+        told(&collector.settings(), || async {
+            let agent = |says: &str| {
+                looking(ScriptedProvider::new([Turn::say(says)]))
+                    .build()
+                    .unwrap()
+            };
+            let mut session = agent("").session(id("trunk")).await.unwrap();
+            let branches = vec![
+                Branch::new(agent("One.")).config_id("one"),
+                Branch::new(agent("Two.")).config_id("two"),
+            ];
+            let options = ParallelOptions::default();
+            agent_loop_parallel(
+                &mut session,
+                "Which?",
+                branches,
+                &PickFirst::Configured,
+                options,
+            )
+            .await
+            .unwrap();
+        }),
+        None
+    );
+    let spans = collector.spans();
+    let all = spans
+        .iter()
+        .find(|span| span.name.starts_with("invoke_workflow "))
+        .unwrap();
+    assert_eq!(all.attributes["plimsoll.branches"], "2");
+    for name in ["one", "two"] {
+        assert_eq!(only(&spans, &format!("invoke_agent {name}")).parent, all.id);
+    }
+    assert_eq!(
+        points(&collector.points(), "gen_ai.workflow.duration", &[]).len(),
+        1
+    );
+}
+
+/// An agent that fetches long things until a plan is due; its summaries have one call each.
+fn fetching(strategy: &str) -> AgentBuilder {
+    let calls = (0..12).map(|n| Turn::call("fetch", json!({"at": format!("row {n}")})));
+    let model = ScriptedProvider::new(calls).then_always(Turn::say("done"));
+    let summary = "## Goal\n- fetch\n## Constraints\n- none\n## Decisions\n- none\n## Files\n- none\n\
+                   ## Errors\n- none\n## Open work\n- the rest\n## Next step\n- fetch the next";
+    let fetch = tool("fetch", "Fetches.", |input: Look| async move {
+        Ok::<_, ToolError>(format!("{} of {SECRET}\n", input.at).repeat(120))
+    });
+    Agent::builder(model)
+        .tool(fetch.idempotent())
+        .context_strategy(ContextStrategy::named(strategy, Some(Tokens(6_000))).unwrap())
+        .economy(Economy::Fixed)
+        .summarizer(Arc::new(
+            ScriptedProvider::new([]).then_always(Turn::say(summary)),
+        ))
+        .window(Window::Known(Tokens(32_000)))
+        // Tools that join with the first plan would add to what it leaves.
+        .archive(Archive::Off)
+}
+
+#[test]
+fn plans_and_their_summaries_are_told_with_what_they_came_to() {
+    let collector = Collector::start();
+    assert_eq!(
+        told(&collector.settings(), || run(fetching("summarize"), "s")),
+        None
+    );
+    let spans = collector.spans();
+    let run = only(&spans, "invoke_agent");
+    let plans = named(&spans, "compact");
+    assert!(!plans.is_empty());
+    let number = |span: &SentSpan, key: &str| span.attributes[key].parse::<f64>().unwrap();
+    let mut freed = 0.0;
+    for plan in &plans {
+        assert_eq!((&plan.parent, plan.kind), (&run.id, 1));
+        let (before, after) = (
+            number(plan, "plimsoll.plan.tokens_before"),
+            number(plan, "plimsoll.plan.tokens_after"),
+        );
+        assert_eq!(before - after, number(plan, "plimsoll.plan.tokens_freed"));
+        assert_eq!(plan.attributes["plimsoll.plan.applied"], "true");
+        assert_eq!(plan.attributes["plimsoll.plan.why"], "request");
+        freed += before - after;
+    }
+    let told: Vec<_> = run
+        .events
+        .iter()
+        .filter(|(name, _)| name == "plan applied")
+        .collect();
+    assert_eq!(told.len(), plans.len());
+    assert_eq!(
+        told[0].1["plimsoll.plan.tokens_before"],
+        plans[0].attributes["plimsoll.plan.tokens_before"]
+    );
+    let summary = named(&spans, "summarize model")[0];
+    assert_eq!((&summary.parent, summary.status), (&run.id, 0));
+    let call = children(&spans, summary);
+    assert_eq!(
+        names(&call.into_iter().cloned().collect::<Vec<_>>()),
+        ["chat model"]
+    );
+    let chats = named(&spans, "chat model");
+    let of_summary = chats
+        .iter()
+        .filter(|chat| chat.attributes["plimsoll.purpose"] == "summary");
+    assert!(of_summary.count() >= 1);
+    let all = collector.points();
+    let why = ("plimsoll.plan.why", "request");
+    assert_eq!(
+        points(&all, "plimsoll.plans", &[why])[0].value,
+        plans.len() as f64
+    );
+    assert_eq!(
+        points(&all, "plimsoll.plan.tokens_freed", &[why])[0].value,
+        freed
+    );
+    assert!(!collector.has_read(SECRET));
+}
+
+#[test]
+fn a_refusal_as_too_long_is_told_and_so_is_the_limit_that_ends_a_run() {
+    let collector = Collector::start();
+    assert_eq!(
+        told(&collector.settings(), || async {
+            let watch = tool("watch", "", |_: Look| async move {
+                Ok::<_, ToolError>("all hands on deck ".repeat(200))
+            });
+            let model = ScriptedProvider::new([])
+                .then_always(Turn::call("watch", json!({"at": "sea"})))
+                .with_window(Tokens(3_000));
+            // It is told of a window that there is not.
+            let agent = Agent::builder(model)
+                .tool(watch.idempotent())
+                .window(Window::Known(Tokens(30_000)))
+                .max_turns(12);
+            run(agent, "s").await;
+        }),
+        None
+    );
+    let spans = collector.spans();
+    let run = only(&spans, "invoke_agent");
+    let refused = named(&spans, "chat model");
+    let refused = refused
+        .iter()
+        .filter(|chat| chat.status == 2)
+        .collect::<Vec<_>>();
+    assert!(!refused.is_empty());
+    assert!(
+        refused
+            .iter()
+            .all(|chat| chat.attributes["error.type"] == "overflow")
+    );
+    let told = run
+        .events
+        .iter()
+        .find(|(name, _)| name == "overflow")
+        .unwrap();
+    assert_eq!(told.1["plimsoll.window"], "3000");
+    assert_eq!(
+        (run.status, &*run.attributes["plimsoll.outcome"]),
+        (0, "max_turns")
+    );
+    let all = collector.points();
+    assert_eq!(
+        points(&all, "plimsoll.overflows", &[])[0].value,
+        refused.len() as f64
+    );
+    let hits = points(
+        &all,
+        "plimsoll.limit_hits",
+        &[("plimsoll.outcome", "max_turns")],
+    );
+    assert_eq!(hits[0].value, 1.0);
+}
+
+/// It is refused each time, with the status of the try.
+struct RefusingCollector(Mutex<Vec<u16>>);
+
+#[async_trait::async_trait]
+impl Provider for RefusingCollector {
+    fn model(&self) -> &'static str {
+        "scripted/model"
+    }
+
+    async fn call(
+        &self,
+        _: &Request,
+        deltas: &(dyn Fn(Delta) + Send + Sync),
+    ) -> Result<Reply, Failure> {
+        let status = self.0.lock().unwrap().pop().unwrap();
+        deltas(Delta::Refused { status });
+        let message = "no".to_owned();
+        Err(match status {
+            429 => Failure::RateLimited {
+                retry_after_ms: Some(1),
+                message,
+            },
+            _ => Failure::Auth { message },
+        })
+    }
+}
+
+#[test]
+fn a_refused_call_has_the_status_that_it_was_refused_with() {
+    let collector = Collector::start();
+    let refusing = RefusingCollector(Mutex::new(vec![401, 429]));
+    let agent = Agent::builder(refusing).window(Window::Known(Tokens(32_000)));
+    told(&collector.settings(), || run(agent, "s"));
+    let spans = collector.spans();
+    let chats = named(&spans, "chat model");
+    let statuses = chats.iter().map(|chat| {
+        let of = |key: &str| chat.attributes[key].as_str();
+        (of("error.type"), of("http.response.status_code"))
+    });
+    assert_eq!(
+        statuses.collect::<Vec<_>>(),
+        [("rate_limited", "429"), ("auth", "401")]
+    );
+}
+
+#[test]
+fn a_run_that_fails_is_an_error_and_one_that_is_dropped_says_so() {
+    let collector = Collector::start();
+    assert_eq!(
+        told(&collector.settings(), || async {
+            let refused = Turn::Fail(Failure::Auth {
+                message: format!("key {SECRET} is not known"),
+            });
+            run(looking(ScriptedProvider::new([refused])), "refused").await;
+            let hangs = looking(ScriptedProvider::new([Turn::Hang]))
+                .build()
+                .unwrap();
+            let mut session = hangs.session(id("dropped")).await.unwrap();
+            let run = session.run("wait");
+            let late = tokio::time::timeout(std::time::Duration::from_secs(5), run).await;
+            assert!(late.is_err());
+        }),
+        None
+    );
+    let spans = collector.spans();
+    for (session, error) in [("refused", "auth"), ("dropped", "cancelled")] {
+        for name in ["invoke_agent", "chat model"] {
+            let of = |span: &&SentSpan| {
+                span.name == name && span.attributes["gen_ai.conversation.id"] == session
+            };
+            let span = spans.iter().find(of).unwrap();
+            assert_eq!(
+                (span.status, &*span.attributes["error.type"]),
+                (2, error),
+                "{session} {name}"
+            );
+        }
+    }
+    assert!(!collector.has_read(SECRET));
+}

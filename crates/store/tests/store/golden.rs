@@ -1,0 +1,248 @@
+//! Files of every format so far: they can always be parsed, folded and opened. The files under
+//! `golden/` are never rewritten; a new kind of entry gets a new file.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use plimsoll_agent::{Entry, State};
+use plimsoll_context::{Bytes, Message, Part, Seq, TokenCounter, Tokens, Usage};
+use plimsoll_core::{SessionInfo, SessionStore};
+use plimsoll_store::SessionReader;
+use plimsoll_store::{ExportedEntry, FILE, SqliteStore};
+use rusqlite::Connection;
+
+use crate::script;
+
+/// An export of format 1: every kind of entry, message, part, edit and end that it had.
+const LOG_1: &str = include_str!("../golden/v1.jsonl");
+
+/// A store of format 1 as SQL: two sessions, and the schema as it was then.
+const STORE_1: &str = include_str!("../golden/v1.sql");
+
+/// The counter of the golden log, by which its plans were weighed. It never changes, whatever
+/// becomes of the counters in use.
+#[derive(Debug)]
+struct FourBytes;
+
+impl TokenCounter for FourBytes {
+    fn name(&self) -> &'static str {
+        "four-bytes"
+    }
+
+    fn text(&self, text: &str) -> Tokens {
+        Tokens(text.len().div_ceil(4) as u64)
+    }
+
+    fn message(&self, message: &Message) -> Tokens {
+        Tokens(1) + self.text(&message.text())
+    }
+}
+
+fn golden() -> Vec<ExportedEntry> {
+    let lines = LOG_1.lines().map(serde_json::from_str);
+    lines.collect::<Result<_, _>>().unwrap()
+}
+
+fn entries() -> Vec<Entry> {
+    golden().into_iter().map(|line| line.entry).collect()
+}
+
+/// The statements that made everything in a file.
+fn schema(file: &Connection) -> Vec<String> {
+    let sql = "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid";
+    let mut statement = file.prepare(sql).unwrap();
+    let rows = statement.query_map([], |row| row.get(0)).unwrap();
+    rows.map(Result::unwrap).collect()
+}
+
+/// The value of `key` wherever it stands below.
+fn tags(value: &serde_json::Value, key: &str, found: &mut BTreeSet<String>) {
+    match value {
+        serde_json::Value::Object(map) => {
+            let here = map.get(key).and_then(|tag| tag.as_str());
+            found.extend(here.map(str::to_owned));
+            map.values().for_each(|value| tags(value, key, found));
+        }
+        serde_json::Value::Array(list) => list.iter().for_each(|value| tags(value, key, found)),
+        _ => {}
+    }
+}
+
+#[test]
+fn the_golden_log_has_one_of_everything() {
+    let value: serde_json::Value =
+        serde_json::from_str(&format!("[{}]", LOG_1.trim_end().replace('\n', ","))).unwrap();
+    let table: [(&str, &[&str]); 9] = [
+        (
+            "entry",
+            &[
+                "began", "ended", "learned", "opened", "planned", "replied", "returned", "said",
+                "started",
+            ],
+        ),
+        (
+            "role",
+            &[
+                "assistant",
+                "notice",
+                "summary",
+                "system",
+                "tool_result",
+                "user",
+            ],
+        ),
+        (
+            "type",
+            &["file", "image", "opaque", "text", "thinking", "tool_call"],
+        ),
+        ("kind", &["data", "url"]),
+        ("edit", &["drop", "shrink"]),
+        ("why", &["asked", "overflow", "request"]),
+        (
+            "stop",
+            &["content_filter", "length", "other", "stop", "tool_calls"],
+        ),
+        (
+            "reason",
+            &[
+                "answered",
+                "cannot_fit",
+                "failed",
+                "interrupted",
+                "max_turns",
+                "tool_limit",
+            ],
+        ),
+        (
+            "failure",
+            &[
+                "auth",
+                "garbled",
+                "output_too_large",
+                "overflow",
+                "rate_limited",
+                "refused",
+                "transient",
+            ],
+        ),
+    ];
+    for (key, expected) in table {
+        let mut found = BTreeSet::new();
+        tags(&value, key, &mut found);
+        assert_eq!(Vec::from_iter(found), expected, "{key}");
+    }
+}
+
+#[test]
+fn the_golden_log_is_read_whole() {
+    for (k, line) in golden().into_iter().enumerate() {
+        assert_eq!(line.n, k as u64 + 1);
+        let text = serde_json::to_string(&line).unwrap();
+        assert_eq!(serde_json::from_str::<ExportedEntry>(&text).unwrap(), line);
+    }
+}
+
+#[test]
+fn the_golden_log_folds_to_the_same_state() {
+    let entries = entries();
+    let state = State::fold(Arc::new(FourBytes), &entries).unwrap();
+    let view: Vec<(Seq, &Message)> = state
+        .transcript()
+        .items()
+        .iter()
+        .map(|item| (item.seq, item.message.as_ref()))
+        .collect();
+    let seqs: Vec<u64> = view.iter().map(|(seq, _)| seq.0).collect();
+    assert_eq!(seqs, [0, 4, 6, 7, 8, 9, 10, 11]);
+    let texts: Vec<String> = view.iter().map(|(_, message)| message.text()).collect();
+    assert_eq!(
+        texts,
+        [
+            "What is in notes.txt?\nAnd what does the picture show?",
+            "A list.",
+            "How many eggs?",
+            "The user asked about notes.txt; it is a shopping list.",
+            "Twel",
+            "The last turn is used; answer now.",
+            "Go on.",
+            "Twelve.",
+        ]
+    );
+    assert_eq!(state.transcript().tokens(), Tokens(56));
+    assert_eq!(state.runs(), 12);
+    assert_eq!(state.learned_window(), Some(Tokens(4_096)));
+    assert_eq!(
+        state.usage(),
+        Usage {
+            input: Tokens(40),
+            output: Tokens(30),
+            reasoning: Tokens(20),
+            cache_read: Tokens(800),
+            cache_write: Tokens(60),
+            ..Usage::default()
+        }
+    );
+    assert_eq!(SessionInfo::title_of(&entries), "What is in notes.txt?");
+
+    // What a provider needs to have back is there to the byte.
+    let opaque = entries.iter().find_map(|entry| match entry {
+        Entry::Replied { message, .. } => message.parts().iter().find_map(|part| match part {
+            Part::Thinking(thinking) => thinking.opaque.clone(),
+            _ => None,
+        }),
+        _ => None,
+    });
+    assert_eq!(
+        opaque.unwrap().data,
+        "{\"signature\":  \"c2ln\", \"n\": 1.50}"
+    );
+}
+
+#[tokio::test]
+async fn a_store_of_format_1_opens_and_is_written_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = Connection::open(folder.path().join(FILE)).unwrap();
+    file.execute_batch(STORE_1).unwrap();
+
+    let store = SqliteStore::open(folder.path()).await.unwrap();
+    // An old file and a new one differ in nothing but what is in them.
+    let fresh = tempfile::tempdir().unwrap();
+    drop(SqliteStore::open(fresh.path()).await.unwrap());
+    let fresh = Connection::open(fresh.path().join(FILE)).unwrap();
+    assert_eq!(schema(&file), schema(&fresh));
+
+    let list = store.list().await.unwrap();
+    let list: Vec<_> = list
+        .iter()
+        .map(|info| {
+            let (id, title) = (info.id.as_str(), info.title.as_str());
+            (id, info.created, info.updated, info.entries, title)
+        })
+        .collect();
+    assert_eq!(
+        list,
+        [
+            ("b", 1_767_225_600, 1_767_225_603, 3, "task 1"),
+            ("a", 1_767_225_601, 1_767_225_602, 2, ""),
+        ]
+    );
+    // The older entries count as well.
+    let bytes = |n: usize| -> u64 {
+        let entries = script::log(9);
+        let json = entries[..n]
+            .iter()
+            .map(|entry| serde_json::to_string(entry).unwrap());
+        json.map(|json| json.len() as u64).sum()
+    };
+    let session = script::id("b");
+    let size = || async { store.info(&session).await.unwrap().unwrap().bytes };
+    assert_eq!(size().await, Bytes(bytes(3)));
+    let lease = store.acquire(&session).await.unwrap();
+    store
+        .append(&lease, &script::log(9).split_off(3))
+        .await
+        .unwrap();
+    assert_eq!(size().await, Bytes(bytes(9)));
+    assert_eq!(store.load(&session).await.unwrap(), script::log(9));
+    assert_eq!(store.load(&script::id("a")).await.unwrap(), script::log(2));
+}

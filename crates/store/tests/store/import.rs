@@ -1,0 +1,306 @@
+//! Sessions that are exported from one store and imported into another: the logs and forks are the
+//! same, and a file with a fault is rejected completely.
+
+use std::collections::BTreeMap;
+
+use plimsoll_context::Seq;
+use plimsoll_core::{ArchiveBounds, Fork, SessionInfo, SessionStore, StoreError};
+use plimsoll_store::SessionReader;
+use plimsoll_store::{BadExport, Export, SqliteStore};
+use tempfile::TempDir;
+
+use crate::script::{entry, id, log, options};
+
+async fn open() -> (TempDir, SqliteStore) {
+    let folder = tempfile::tempdir().unwrap();
+    let options = options(ArchiveBounds::default());
+    let store = SqliteStore::open_with(folder.path(), options).await;
+    (folder, store.unwrap())
+}
+
+async fn write(store: &SqliteStore, session: &str, entries: &[plimsoll_agent::Entry]) {
+    let lease = store.acquire(&id(session)).await.unwrap();
+    store.append(&lease, entries).await.unwrap();
+}
+
+async fn fork(store: &SqliteStore, from: &str, entries: u64, to: &str) {
+    let of = Fork {
+        from: id(from),
+        entries,
+        items: Seq(2),
+    };
+    let lease = store.acquire(&id(to)).await.unwrap();
+    let own = [entry(entries)];
+    store.fork(&lease, &of, &own).await.unwrap();
+}
+
+/// A session `p` with the forks `f` and, of that, `g`; and another, `q`. `p` was written last.
+async fn family() -> (TempDir, SqliteStore) {
+    let (folder, store) = open().await;
+    write(&store, "p", &log(10)).await;
+    fork(&store, "p", 6, "f").await;
+    fork(&store, "f", 3, "g").await;
+    write(&store, "q", &log(4)).await;
+    write(&store, "p", &log(12)[10..]).await;
+    store
+        .rename(&id("f"), "The \"other\" way\u{2028}")
+        .await
+        .unwrap();
+    store
+        .save_settings(&id("p"), "{\"model\": \"a/b\"}")
+        .await
+        .unwrap();
+    store.save_settings(&id("q"), "no\njson").await.unwrap();
+    (folder, store)
+}
+
+async fn export(store: &SqliteStore, sessions: &[&str]) -> String {
+    let mut wanted = BTreeMap::new();
+    let settings = store.all_settings().await.unwrap();
+    for session in sessions.iter().map(|name| id(name)) {
+        wanted.insert(session.clone(), settings.get(&session).cloned());
+    }
+    String::from_utf8(store.export(&wanted, Vec::new()).await.unwrap()).unwrap()
+}
+
+async fn import(text: &str) -> (TempDir, SqliteStore) {
+    let (folder, store) = open().await;
+    store.import(Export::parse(text).unwrap()).await.unwrap();
+    (folder, store)
+}
+
+const ALL: [&str; 4] = ["p", "f", "g", "q"];
+
+#[tokio::test]
+async fn what_is_exported_together_is_the_same_elsewhere() {
+    let (_one, store) = family().await;
+    let text = export(&store, &ALL).await;
+    let (_other, elsewhere) = import(&text).await;
+    let list = store.list().await.unwrap();
+    let names: Vec<&str> = list.iter().map(|info| info.id.as_str()).collect();
+    assert_eq!(names, ["p", "q", "g", "f"]);
+    assert_eq!(elsewhere.list().await.unwrap(), list);
+    for name in ALL {
+        let session = id(name);
+        let log = store.load(&session).await.unwrap();
+        assert_eq!(elsewhere.load(&session).await.unwrap(), log, "{name}");
+        let settings = store.settings(&session).await.unwrap();
+        assert_eq!(
+            elsewhere.settings(&session).await.unwrap(),
+            settings,
+            "{name}"
+        );
+    }
+    assert_eq!(export(&elsewhere, &ALL).await, text);
+    // The entries that are shared stand in it once.
+    assert_eq!(text.lines().count(), 4 + 12 + 1 + 1 + 4);
+    let export = Export::parse(&text).unwrap();
+    for session in export.sessions() {
+        let log = store.load(session.id.as_ref().unwrap()).await.unwrap();
+        assert_eq!(export.log(session), log);
+    }
+}
+
+#[tokio::test]
+async fn a_fork_that_is_exported_alone_is_a_session_of_its_own() {
+    let (_one, store) = family().await;
+    let text = export(&store, &["g"]).await;
+    let (_other, elsewhere) = import(&text).await;
+    let [info] = &elsewhere.list().await.unwrap()[..] else {
+        unreachable!("one session was exported")
+    };
+    let was = store.info(&id("g")).await.unwrap().unwrap();
+    let now = SessionInfo {
+        fork: None,
+        bytes: info.bytes,
+        ..was
+    };
+    assert_eq!(*info, now);
+    let log = store.load(&id("g")).await.unwrap();
+    assert_eq!(elsewhere.load(&id("g")).await.unwrap(), log);
+    // With only one of its ancestors, what both share.
+    let text = export(&store, &["g", "f"]).await;
+    let (_other, elsewhere) = import(&text).await;
+    let fork = elsewhere
+        .info(&id("g"))
+        .await
+        .unwrap()
+        .unwrap()
+        .fork
+        .unwrap();
+    assert_eq!((fork.from, fork.entries), (id("f"), 3));
+    assert_eq!(elsewhere.info(&id("f")).await.unwrap().unwrap().fork, None);
+    assert_eq!(elsewhere.load(&id("g")).await.unwrap(), log);
+}
+
+#[tokio::test]
+async fn an_export_without_first_lines_is_one_session_without_a_name() {
+    let (_one, store) = family().await;
+    let text = export(&store, &["q"]).await;
+    // As the first version wrote it.
+    let old: String = text
+        .lines()
+        .skip(1)
+        .map(|line| format!("{}}}\n", line.split(",\"sum\"").next().unwrap()))
+        .collect();
+    assert!(Export::is_one(&old) && Export::is_one(&text));
+    let mut parsed = Export::parse(&old).unwrap();
+    assert_eq!(parsed.sessions()[0].id, None);
+    let (_other, elsewhere) = open().await;
+    let nameless = elsewhere
+        .import(Export::parse(&old).unwrap())
+        .await
+        .unwrap_err();
+    assert!(nameless.to_string().contains("has no name"), "{nameless}");
+    parsed.sessions_mut()[0].id = Some(id("q"));
+    elsewhere.import(parsed).await.unwrap();
+    let was = store.info(&id("q")).await.unwrap();
+    assert_eq!(elsewhere.info(&id("q")).await.unwrap(), was);
+    assert_eq!(elsewhere.load(&id("q")).await.unwrap(), log(4));
+}
+
+#[tokio::test]
+async fn a_fault_is_told_with_its_line_and_the_cure() {
+    let (_one, store) = family().await;
+    let text = export(&store, &ALL).await;
+    let lines: Vec<&str> = text.lines().collect();
+    let one = export(&store, &["q"]).await;
+    let one: Vec<&str> = one.lines().collect();
+    let at = |name: &str| {
+        let begins = format!("{{\"session\":\"{name}\"");
+        lines
+            .iter()
+            .position(|line| line.starts_with(&begins))
+            .unwrap()
+    };
+    let with = |k: usize, was: &str, is: &str| {
+        let mut lines: Vec<String> = lines.iter().map(|line| (*line).to_owned()).collect();
+        assert!(lines[k].contains(was), "{}", lines[k]);
+        lines[k] = lines[k].replacen(was, is, 1);
+        lines.join("\n")
+    };
+    let without = |from: usize, to: usize| [&lines[..from], &lines[to..]].concat().join("\n");
+    let f = at("f");
+    let mut swapped = lines.clone();
+    swapped.swap(2, 3);
+    let table: [(String, u64, &str); 17] = [
+        (one[..3].join("\n"), 3, "they end with entry 2"),
+        (
+            one[..3].join("\n"),
+            3,
+            "take out the first line of the file",
+        ),
+        (
+            one.join("\n").trim_end_matches("\"}").to_owned(),
+            5,
+            "the file is damaged or was cut",
+        ),
+        (
+            lines[..f].join("\n"),
+            f as u64,
+            "of 4: the others are missing; export them again",
+        ),
+        (
+            without(2, 3),
+            3,
+            "it is entry 3, and entry 2 is due: lines are missing or out of order",
+        ),
+        (swapped.join("\n"), 3, "entry 2 is due"),
+        (
+            without(f - 1, f),
+            f as u64,
+            "has 12 entries, and they end with entry 11",
+        ),
+        (
+            without(f, f + 2),
+            f as u64 + 1,
+            "are missing or out of order; export them again",
+        ),
+        (
+            with(1, "\"opened\"", "\"dreamt\""),
+            2,
+            "it was altered; export the session again",
+        ),
+        (
+            with(2, "\"at\":1", "\"at\":2"),
+            3,
+            "take its \"sum\" out if you changed the line",
+        ),
+        (with(f, "The", "Tee"), f as u64 + 1, "it was altered"),
+        (
+            with(0, "\"version\":2", "\"version\":3"),
+            1,
+            "version 3, and this Plimsoll reads versions up to 2; update",
+        ),
+        (with(0, "\"order\"", "\"odor\""), 1, "unknown field `odor`"),
+        (
+            [&one[..], &one[..]].concat().join("\n"),
+            6,
+            "session q is in the file twice, first on line 1",
+        ),
+        (
+            [&one[1..], &one[..]].concat().join("\n"),
+            5,
+            "the entries before it belong to none",
+        ),
+        (
+            [&one[..], &one[4..]].concat().join("\n"),
+            6,
+            "entry 5 is due",
+        ),
+        (format!("{}\n\n", one.join("\n")), 6, "it cannot be read"),
+    ];
+    for (text, line, words) in table {
+        let BadExport { line: found, why } = Export::parse(&text).unwrap_err();
+        assert!(why.contains(words), "no `{words}` in {why}");
+        assert_eq!(found, line, "{why}");
+    }
+    // A fork of what does not stand before it, and what is changed on purpose.
+    let fork = export(&store, &["p", "f"]).await;
+    let own = fork
+        .lines()
+        .skip_while(|line| !line.starts_with("{\"session\":\"f\""));
+    let bare = |line: &str| format!("{}}}\n", line.split(",\"sum\"").next().unwrap());
+    let alone: String = own.map(bare).collect();
+    let alone = alone.replace("\"number\":2,\"of\":2", "\"number\":1,\"of\":1");
+    let why = Export::parse(&alone).unwrap_err().why;
+    assert!(
+        why.contains("a fork of session p, which does not stand before it"),
+        "{why}"
+    );
+    let other: String = one
+        .iter()
+        .map(|line| bare(line).replace("task 1", "task 9"))
+        .collect();
+    let (_other, elsewhere) = import(&other).await;
+    assert_eq!(elsewhere.list().await.unwrap()[0].title, "task 9");
+}
+
+#[tokio::test]
+async fn all_sessions_of_a_file_are_imported_or_none() {
+    let (_one, store) = family().await;
+    let text = export(&store, &ALL).await;
+    let (_other, elsewhere) = open().await;
+    let import = || elsewhere.import(Export::parse(&text).unwrap());
+    // Somebody begins a session of the name of the last.
+    let lease = elsewhere.acquire(&id("q")).await.unwrap();
+    let busy = import().await.unwrap_err();
+    assert_eq!(busy, StoreError::Busy { session: id("q") });
+    assert_eq!(elsewhere.list().await.unwrap(), []);
+    elsewhere.append(&lease, &log(1)).await.unwrap();
+    drop(lease);
+    let taken = import().await.unwrap_err().to_string();
+    assert!(taken.contains("there is a session q already"), "{taken}");
+    assert_eq!(elsewhere.list().await.unwrap().len(), 1);
+    assert_eq!(elsewhere.load(&id("p")).await.unwrap(), []);
+    assert_eq!(elsewhere.settings(&id("p")).await.unwrap(), None);
+    let lease = elsewhere.acquire(&id("q")).await.unwrap();
+    elsewhere.delete(&lease).await.unwrap();
+    drop(lease);
+    import().await.unwrap();
+    assert!(import().await.is_err(), "twice");
+    // What was imported goes on.
+    write(&elsewhere, "q", &log(5)[4..]).await;
+    assert_eq!(elsewhere.load(&id("q")).await.unwrap(), log(5));
+    assert_eq!(elsewhere.list().await.unwrap()[0].id, id("q"));
+}

@@ -1,0 +1,22 @@
+//! The stores, by their promises: what every store keeps, what the file of SQLite survives, and what
+//! PostgreSQL adds. `script/` writes the logs.
+
+mod archive;
+mod checkpoints;
+#[cfg(unix)]
+mod crash;
+mod damaged;
+mod forks;
+mod golden;
+mod import;
+#[cfg(unix)]
+mod leases;
+mod parallel;
+#[cfg(all(unix, feature = "postgres"))]
+mod postgres;
+mod removal;
+mod script;
+mod search;
+mod settings;
+mod store;
+mod windows;

@@ -1,0 +1,284 @@
+//! Deleting and renaming, for every store: a session is removed completely or not at all, and
+//! nothing of it can be found under its old name.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use plimsoll_context::{Bytes, CallId, Message, Seq};
+use plimsoll_core::{
+    ArchiveBounds, ArchivedItem, FileEdit, Fork, RecallError, RecallKey, Retention, SessionStore,
+    StoreError,
+};
+use plimsoll_store::{ARCHIVE, FILE, FILES, PATIENCE, PruneReport, SessionReader, SqliteStore};
+use rusqlite::Connection;
+use tempfile::TempDir;
+
+use crate::script::{Case, id, log, options, stores};
+
+fn item(seq: u64, text: &str) -> ArchivedItem {
+    ArchivedItem {
+        seq: Seq(seq),
+        message: Arc::new(Message::result(CallId(format!("call-{seq}")), text)),
+        tool: None,
+        why: "test".to_owned(),
+    }
+}
+
+async fn write(store: &dyn SessionStore, session: &str, entries: u64) {
+    let lease = store.acquire(&id(session)).await.unwrap();
+    store.append(&lease, &log(entries)).await.unwrap();
+}
+
+async fn names(store: &dyn SessionStore) -> Vec<String> {
+    let list = store.list().await.unwrap();
+    list.into_iter().map(|info| info.id.into()).collect()
+}
+
+#[tokio::test]
+async fn a_deleted_session_leaves_nothing_behind() {
+    for Case { name, store, .. } in stores(ArchiveBounds::default()).await {
+        let store = store.as_ref();
+        write(store, "other", 9).await;
+        let lease = store.acquire(&id("s")).await.unwrap();
+        assert!(
+            !store.delete(&lease).await.unwrap(),
+            "{name}: not there yet"
+        );
+        store.append(&lease, &log(20)).await.unwrap();
+        store.archive(&lease, &[item(3, "quince")]).await.unwrap();
+        assert!(store.delete(&lease).await.unwrap(), "{name}");
+        assert_eq!(store.load(&id("s")).await.unwrap(), [], "{name}");
+        assert_eq!(names(store).await, ["other"], "{name}");
+        assert_eq!(store.idle(&id("s")).await, None, "{name}");
+        assert!(!store.delete(&lease).await.unwrap(), "{name}: gone already");
+
+        // The lease is still good, and the log begins anew.
+        store.append(&lease, &log(3)).await.unwrap();
+        assert_eq!(store.load(&id("s")).await.unwrap(), log(3), "{name}");
+        assert_eq!(store.archived(&id("s")).await.unwrap(), [], "{name}");
+        let found = store.search(&id("s"), "quince", 9).await.unwrap();
+        assert!(found.is_empty(), "{name}");
+        let key = RecallKey::from("call-3");
+        let found = store.recall(&id("s"), &key).await.unwrap_err();
+        assert!(matches!(found, RecallError::Unknown(_)), "{name}: {found}");
+        assert_eq!(store.load(&id("other")).await.unwrap(), log(9), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_session_whose_entries_a_fork_needs_is_not_deleted() {
+    for Case { name, store, .. } in stores(ArchiveBounds::default()).await {
+        let store = store.as_ref();
+        let parent = store.acquire(&id("p")).await.unwrap();
+        store.append(&parent, &log(20)).await.unwrap();
+        store.archive(&parent, &[item(1, "quince")]).await.unwrap();
+        let fork = store.acquire(&id("f")).await.unwrap();
+        let of = Fork {
+            from: id("p"),
+            entries: 6,
+            items: Seq(3),
+        };
+        store.fork(&fork, &of, &[]).await.unwrap();
+        let error = store.delete(&parent).await.unwrap_err();
+        let forks = StoreError::HasForks {
+            session: id("p"),
+            forks: vec![id("f")],
+        };
+        assert_eq!(error, forks, "{name}");
+        assert_eq!(store.load(&id("p")).await.unwrap(), log(20), "{name}");
+        assert_eq!(store.load(&id("f")).await.unwrap(), log(6), "{name}");
+        let found = store.search(&id("f"), "quince", 9).await.unwrap();
+        assert_eq!(found.len(), 1, "{name}: nor is its archive");
+
+        assert!(store.delete(&fork).await.unwrap(), "{name}");
+        assert_eq!(store.load(&id("p")).await.unwrap(), log(20), "{name}");
+        let found = store.search(&id("p"), "quince", 9).await.unwrap();
+        assert_eq!(found.len(), 1, "{name}: what was shared is the parent's");
+        assert!(store.delete(&parent).await.unwrap(), "{name}");
+        assert!(names(store).await.is_empty(), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_session_that_is_being_written_is_nobody_elses_to_delete() {
+    for Case { name, store, .. } in stores(ArchiveBounds::default()).await {
+        let lease = store.acquire(&id("s")).await.unwrap();
+        store.append(&lease, &log(2)).await.unwrap();
+        let busy = store.acquire(&id("s")).await.unwrap_err();
+        assert!(matches!(busy, StoreError::Busy { .. }), "{name}: {busy}");
+    }
+}
+
+#[tokio::test]
+async fn a_title_that_was_given_stays_the_sessions_own() {
+    for Case { name, store, .. } in stores(ArchiveBounds::default()).await {
+        let store = store.as_ref();
+        let nobody = store.rename(&id("s"), "Port it").await.unwrap();
+        assert!(!nobody && names(store).await.is_empty(), "{name}");
+        write(store, "s", 20).await;
+        let fork = store.acquire(&id("f")).await.unwrap();
+        let of = Fork {
+            from: id("s"),
+            entries: 6,
+            items: Seq(3),
+        };
+        store.fork(&fork, &of, &[]).await.unwrap();
+        // Somebody may be writing to it.
+        let lease = store.acquire(&id("s")).await.unwrap();
+        assert!(store.rename(&id("s"), "Port it").await.unwrap(), "{name}");
+        store.append(&lease, &log(30)[20..]).await.unwrap();
+        let titles = async || -> Vec<(String, String)> {
+            let list = store.list().await.unwrap().into_iter();
+            let mut titles: Vec<_> = list.map(|info| (info.id.into(), info.title)).collect();
+            titles.sort();
+            titles
+        };
+        let named = |f: &str, s: &str| [("f", f), ("s", s)].map(|(id, t)| (id.into(), t.into()));
+        assert_eq!(titles().await, named("task 1", "Port it"), "{name}");
+        assert!(store.rename(&id("s"), "").await.unwrap(), "{name}");
+        assert_eq!(titles().await, named("task 1", ""), "{name}");
+        assert_eq!(store.load(&id("s")).await.unwrap(), log(30), "{name}");
+    }
+}
+
+const DAY: u64 = 24 * 60 * 60;
+
+/// A folder with sessions of one day each, the last the newest, all of the same size.
+async fn aged(names: &[&str]) -> (TempDir, SqliteStore) {
+    let folder = tempfile::tempdir().unwrap();
+    let store = SqliteStore::open_with(folder.path(), options(ArchiveBounds::default()))
+        .await
+        .unwrap();
+    for name in names {
+        write(&store, name, 20).await;
+    }
+    let raw = Connection::open(folder.path().join(FILE)).unwrap();
+    for (name, days) in names.iter().rev().zip(0_u64..) {
+        let sql = "UPDATE sessions SET updated = updated - ?2 WHERE id = ?1";
+        let ago = i64::try_from(days * DAY + 60).unwrap();
+        raw.execute(sql, rusqlite::params![name, ago]).unwrap();
+    }
+    (folder, store)
+}
+
+fn older_than(days: u64) -> Retention {
+    Retention {
+        max_age: Some(Duration::from_secs(days * DAY)),
+        ..Retention::default()
+    }
+}
+
+fn deleted(pruned: &PruneReport) -> Vec<&str> {
+    pruned.deleted.iter().map(|info| info.id.as_str()).collect()
+}
+
+#[tokio::test]
+async fn sessions_are_pruned_by_age_and_by_size() {
+    let (_folder, store) = aged(&["d", "c", "b", "a"]).await;
+    let nothing = store.prune(&Retention::default()).await.unwrap();
+    assert_eq!(nothing, PruneReport::default(), "off by default");
+    let pruned = store.prune(&older_than(3)).await.unwrap();
+    assert_eq!(deleted(&pruned), ["d"]);
+    let size = store.info(&id("a")).await.unwrap().unwrap().bytes.0;
+    let by_size = |bytes| Retention {
+        max_bytes: Some(Bytes(bytes)),
+        ..Retention::default()
+    };
+    let outdated = store.outdated(&by_size(2 * size)).await.unwrap();
+    assert_eq!(outdated.len(), 1);
+    assert_eq!(names(&store).await, ["a", "b", "c"], "only asked");
+    let pruned = store.prune(&by_size(2 * size)).await.unwrap();
+    assert_eq!(deleted(&pruned), ["c"], "the newest stay");
+    let pruned = store.prune(&by_size(2 * size - 1)).await.unwrap();
+    assert_eq!(deleted(&pruned), ["b"]);
+    assert_eq!(store.load(&id("a")).await.unwrap(), log(20));
+    assert!(store.delete_idle(&id("a")).await.unwrap());
+    assert!(!store.delete_idle(&id("a")).await.unwrap());
+}
+
+#[tokio::test]
+async fn what_a_kept_fork_needs_is_kept_and_old_forks_go_first() {
+    let (folder, store) = aged(&["p", "q"]).await;
+    for (from, to) in [("p", "p1"), ("p1", "p2"), ("q", "q1"), ("q1", "q2")] {
+        let lease = store.acquire(&id(to)).await.unwrap();
+        let of = Fork {
+            from: id(from),
+            entries: 20,
+            items: Seq(0),
+        };
+        // The newest is written today.
+        store.fork(&lease, &of, &log(21)[20..]).await.unwrap();
+    }
+    let raw = Connection::open(folder.path().join(FILE)).unwrap();
+    let sql = "UPDATE sessions SET updated = 0 WHERE id <> 'p2'";
+    raw.execute(sql, []).unwrap();
+    let pruned = store.prune(&older_than(3)).await.unwrap();
+    assert_eq!(deleted(&pruned), ["q2", "q1", "q"]);
+    assert_eq!(pruned.kept, []);
+    assert_eq!(names(&store).await, ["p2", "p1", "p"]);
+}
+
+#[tokio::test]
+async fn a_session_that_is_being_written_is_not_pruned() {
+    let (folder, store) = aged(&["old", "busy", "parent", "child"]).await;
+    let other = SqliteStore::open_with(folder.path(), options(ArchiveBounds::default()))
+        .await
+        .unwrap();
+    let lease = other.acquire(&id("busy")).await.unwrap();
+    let child = other.acquire(&id("fork")).await.unwrap();
+    let of = Fork {
+        from: id("parent"),
+        entries: 20,
+        items: Seq(0),
+    };
+    other.fork(&child, &of, &[]).await.unwrap();
+    let raw = Connection::open(folder.path().join(FILE)).unwrap();
+    raw.execute("UPDATE sessions SET updated = 0", []).unwrap();
+    let since = Instant::now();
+    let pruned = store.prune(&older_than(1)).await.unwrap();
+    assert!(since.elapsed() < PATIENCE, "nobody is waited for");
+    assert_eq!(deleted(&pruned), ["child", "old"]);
+    let kept = pruned.kept.into_iter();
+    let mut kept: Vec<_> = kept.map(|(info, why)| (info.id, why)).collect();
+    kept.sort_by(|one, other| one.0.cmp(&other.0));
+    let busy = |name| (id(name), StoreError::Busy { session: id(name) });
+    let forks = StoreError::HasForks {
+        session: id("parent"),
+        forks: vec![id("fork")],
+    };
+    assert_eq!(kept, [busy("busy"), busy("fork"), (id("parent"), forks)]);
+    other.append(&lease, &log(21)[20..]).await.unwrap();
+    assert_eq!(other.load(&id("busy")).await.unwrap(), log(21));
+}
+
+#[tokio::test]
+async fn the_space_of_pruned_sessions_is_given_back_in_all_files() {
+    let (folder, store) = aged(&["old", "new"]).await;
+    let lease = store.acquire(&id("old")).await.unwrap();
+    let items: Vec<_> = (0..50)
+        .map(|seq| item(seq, &"quince ".repeat(2_000)))
+        .collect();
+    store.archive(&lease, &items).await.unwrap();
+    for k in 0_u8..9 {
+        let edit = FileEdit {
+            root: folder.path().to_path_buf(),
+            path: "f".into(),
+            call: None,
+            before: None,
+            after: Some(vec![k; 100_000]),
+        };
+        store.keep_file(&id("old"), edit).await.unwrap();
+    }
+    drop(lease);
+    let size = |name: &str| std::fs::metadata(folder.path().join(name)).unwrap().len();
+    let raw = Connection::open(folder.path().join(FILE)).unwrap();
+    raw.execute("UPDATE sessions SET updated = 0 WHERE id = 'old'", [])
+        .unwrap();
+    drop(raw);
+    let pruned = store.prune(&older_than(1)).await.unwrap();
+    assert_eq!(deleted(&pruned), ["old"]);
+    assert_eq!(store.changed_files(&id("old")).await.unwrap(), []);
+    drop(store);
+    assert!(size(ARCHIVE) < 200_000, "{}", size(ARCHIVE));
+    assert!(size(FILES) < 200_000, "{}", size(FILES));
+}

@@ -1,0 +1,10 @@
+//! Replies, streams and refusals of each protocol, as the servers send them.
+
+mod anthropic_stream;
+mod growing;
+mod openai_responses_stream;
+mod overflow;
+mod overflow_table;
+mod read;
+mod stream;
+mod verdicts;
