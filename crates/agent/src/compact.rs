@@ -14,10 +14,10 @@ pub const MAX_FOCUS: usize = 2_000;
 #[non_exhaustive]
 pub enum CompactError {
     /// A run is in progress.
-    #[error("a run is under way and keeps its view small itself; interrupt it first")]
+    #[error("a run is in progress and compacts by itself; interrupt it first")]
     Running,
     /// The focus is too long.
-    #[error("the focus has {bytes} bytes; say it in {MAX_FOCUS}")]
+    #[error("the focus has {bytes} bytes; the limit is {MAX_FOCUS}")]
     Focus {
         /// The length of the focus in bytes.
         bytes: usize,

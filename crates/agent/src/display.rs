@@ -67,7 +67,7 @@ impl fmt::Display for EndReason {
                     }
                     Repetition::Text => write!(
                         f,
-                        "The same was said {times} times in a row and nothing came of it"
+                        "The model repeated the same message {times} times in a row without effect"
                     ),
                 }?;
                 f.write_str("; the work is not done")
@@ -75,7 +75,7 @@ impl fmt::Display for EndReason {
             Self::Interrupted => f.write_str("Interrupted"),
             Self::Failed { failure } => failure.fmt(f),
             Self::CannotFit { cannot_fit } => cannot_fit.fmt(f),
-            Self::NothingToDo => f.write_str("Nobody has said anything yet"),
+            Self::NothingToDo => f.write_str("No messages yet"),
         }
     }
 }

@@ -104,7 +104,8 @@ impl Run {
             {
                 self.server.refuses_tool_choice = true;
                 self.warn(format!(
-                    "the last answer is asked for again, with tools, whose calls are skipped: {failure}"
+                    "the final answer is requested again with tools, and their calls are skipped: \
+                     {failure}"
                 ));
                 return self.call(rung, None);
             }

@@ -306,9 +306,9 @@ impl Permissions {
             return match self.held(tool, server, None) {
                 None => Ok(()),
                 Some(number) => Err(format!(
-                    "permission rule {number} may be for tools of `{server}`, which the provider runs \
-                     without asking; which of them run cannot be kept from here: say `allowed_tools`, \
-                     without those, or connect to it with [[mcp]]"
+                    "permission rule {number} may be for tools of `{server}`, which the provider \
+                     runs without asking; list only permitted tools in its `allowed_tools`, or \
+                     connect to it with [[mcp]]"
                 )),
             };
         };

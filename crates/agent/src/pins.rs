@@ -14,19 +14,21 @@ pub const MAX_PINS: usize = 64;
 pub enum PinError {
     /// The item is not in the view in its original form, or has no such part.
     #[error(
-        "{0} cannot be pinned: it is not in the view as it was said; pin it earlier, or recall it and pin that"
+        "{0} cannot be pinned: it is no longer in the view in its original form; recall it and \
+         pin the result"
     )]
     NotInView(Seq),
     /// A run is in progress, or tool calls of the last answer have no results.
     #[error(
-        "nothing can be pinned while a run is under way or a tool call is open; wait for its end, or carry the session on first"
+        "nothing can be pinned during a run or while a tool call is open; wait for its end, or \
+         continue the session first"
     )]
     Pending,
     /// The session already has [`MAX_PINS`] pins.
     #[error("{MAX_PINS} things are pinned already; unpin one first")]
     TooMany,
     /// The text is empty.
-    #[error("an empty text cannot be pinned; say what must stay")]
+    #[error("an empty text cannot be pinned; give the text to pin")]
     Empty,
     /// The pins would leave too few tokens for anything else.
     #[error(

@@ -347,7 +347,8 @@ impl Run {
         self.current.recall = Recall::None;
         if !std::mem::replace(&mut self.current.archive_failed, true) {
             self.warn(format!(
-                "what leaves the view cannot be archived, so it is not offered for recall from now on; the log has it all the same: {why}"
+                "evicted messages cannot be archived, so the model cannot recall them from now \
+                 on; the log still contains them: {why}"
             ));
         }
     }

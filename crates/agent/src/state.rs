@@ -104,7 +104,7 @@ pub enum FoldError {
     #[error("the session's log is damaged at a plan: {0}")]
     Plan(#[from] PlanError),
     /// A pinned item is not in the view, or has another content.
-    #[error("the session's log is damaged: what was pinned at {0} is not there")]
+    #[error("the session's log is damaged: the pinned message {0} is missing")]
     Pin(Seq),
     /// The log rolls back an unknown run.
     #[error("the session's log is damaged: run {run} cannot be undone there")]
@@ -113,7 +113,10 @@ pub enum FoldError {
         run: u64,
     },
     /// The log starts or answers a tool call that is not open.
-    #[error("the session's log is damaged: no call `{0}` waits where it begins or returns")]
+    #[error(
+        "the session's log is damaged: a tool call `{0}` starts or returns, but no message \
+             contains it"
+    )]
     Result(CallId),
 }
 

@@ -67,7 +67,7 @@ impl Run {
             return;
         }
         if let Some(seq) = self.state.transcript.broken_pin() {
-            let message = format!("what was pinned at {seq} does not stand there any more");
+            let message = format!("the pinned message {seq} is not there any more");
             return self.finish(EndReason::Failed {
                 failure: Failure::Garbled { message },
             });

@@ -19,11 +19,12 @@ pub const MAX_UNDO: usize = 8;
 #[non_exhaustive]
 pub enum UndoError {
     /// A run is in progress.
-    #[error("a run is under way; interrupt it first")]
+    #[error("a run is in progress; interrupt it first")]
     Running,
     /// There is no such run, or it is too old.
     #[error(
-        "there is no run to undo: the last {MAX_UNDO} can be undone, and what is undone stays so; fork the session at an earlier entry instead"
+        "there is no run to undo: only the last {MAX_UNDO} runs can be undone, and each once; \
+         fork the session at an earlier entry instead"
     )]
     Nothing,
 }

@@ -195,7 +195,7 @@ pub(crate) fn adapt(settings: &mut AgentSettings, fit: Fit) {
     }
 }
 
-/// Formats the headline: `m in DIR │ window 8192 tokens, as the server says │ session …`.
+/// Formats the headline: `m in DIR │ window 8192 tokens, from the server │ session …`.
 pub(crate) fn headline(settings: &AgentSettings, choice: &Choice, session: &Session) -> String {
     let known = match choice.window {
         Window::Known(tokens) | Window::Assumed(tokens) => Some(tokens),
@@ -203,7 +203,7 @@ pub(crate) fn headline(settings: &AgentSettings, choice: &Choice, session: &Sess
     };
     let window = match session.window() {
         Some(window) if session.view().learned_window() == Some(window) => {
-            format!("{window} tokens, as a refusal told")
+            format!("{window} tokens, from an error of the provider")
         }
         // The note above gives the reason.
         Some(window) if known != Some(window) => format!("{window} tokens"),

@@ -87,7 +87,7 @@ impl AnswerSchema {
     pub(crate) fn check<'a>(&self, answer: &'a str) -> Result<&'a str, String> {
         let json = unfenced(answer);
         let value: Value = serde_json::from_str(json)
-            .map_err(|error| format!("it is not one JSON value and nothing else ({error})"))?;
+            .map_err(|error| format!("it is not exactly one JSON value ({error})"))?;
         match self.schemas.validate(&value, self.index) {
             Ok(()) => Ok(json),
             Err(error) => {

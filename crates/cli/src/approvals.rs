@@ -75,7 +75,7 @@ impl Approvals {
             // An unreadable file allows nothing, and is not overwritten.
             Err(error) => {
                 let file = file.display();
-                say!("{file} cannot be used, so nothing is remembered: {error}");
+                say!("{file} cannot be used, so approvals are not remembered: {error}");
                 (None, Vec::new())
             }
         };

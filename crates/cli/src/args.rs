@@ -44,7 +44,7 @@ Exit codes:
   141  the reader of the output closed it
 
 Sessions and models are stored in $PLIMSOLL_HOME, or in the XDG directories if that is not set. \
-models.toml there overrides what is known of models.";
+models.toml in that directory overrides the built-in table of models.";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -52,7 +52,7 @@ pub(crate) enum Command {
     Run(Box<RunArgs>),
     /// Chat with an agent; type while it works to steer it
     Chat(Box<ChatArgs>),
-    /// Be the agent of an editor (Agent Client Protocol, over standard input and output)
+    /// Serve as the agent of an editor (Agent Client Protocol, over standard input and output)
     Acp(Box<AcpArgs>),
     /// Repair and compact a dead session of Claude Code, Codex, opencode, pi or Gemini CLI
     Rescue(crate::rescue::RescueArgs),
@@ -154,9 +154,9 @@ Examples:
   plimsoll chat --session 18f2c-a1           # continue that session
   plimsoll chat --quiet < questions.txt      # a line, an answer; the exit code is the last run's
 
-A line starts a run. A line typed during a run steers it; /later TEXT is sent after the answer.
-Ctrl-C stops the run, Ctrl-C twice or Ctrl-D exits. /help lists all commands. From a pipe, each line
-waits for the answer to the one before; /steer TEXT does not wait.";
+A line starts a run. A line typed during a run steers it; /later TEXT is sent after the answer. \
+Ctrl-C stops the run, Ctrl-C twice or Ctrl-D exits. /help lists all commands. From a pipe, each \
+line waits for the answer to the one before; /steer TEXT does not wait.";
 
 #[derive(Debug, Args)]
 #[command(after_help = CHAT_EXAMPLES)]
@@ -225,8 +225,9 @@ A configuration, in short:
   trigger = 100_000
   max_identical_tool_calls = 3
 
-Flags override environment variables (PLIMSOLL_MAX_TURNS), which override the agent's settings, which
-override those for all agents. An unknown setting is an error that suggests the nearest name.";
+Flags override environment variables (PLIMSOLL_MAX_TURNS), which override the agent's settings, \
+which override those for all agents. An unknown setting is an error that suggests the nearest \
+name.";
 
 #[derive(Debug, Args)]
 #[command(after_help = CONFIG_EXAMPLES)]
@@ -280,7 +281,8 @@ pub(crate) enum ConfigCommand {
     Import {
         /// The file (TOML, JSON, YAML, or a piece of code with the settings); `-` reads standard input
         file: PathBuf,
-        /// Whose it is: cognipeer, phi-core, heartbit, ambi or gaia [default: its content says it]
+        /// The system it belongs to: cognipeer, phi-core, heartbit, ambi or gaia [default:
+        /// detected]
         #[arg(long, value_name = "SYSTEM")]
         from: Option<plimsoll::config::System>,
         /// Print JSON
@@ -383,8 +385,8 @@ Your own values go into models.toml, in the folder of plimsoll's data:
   output = 8.0
   cache_read = 0.2
 
-They override published values, which override built-in ones. [models] in plimsoll.toml overrides all
-three. A window that the server reports overrides everything.";
+They override published values, which override built-in ones. [models] in plimsoll.toml overrides \
+all three. A window that the server reports overrides everything.";
 
 #[derive(Debug, Args)]
 #[command(after_help = MODELS_EXAMPLES, args_conflicts_with_subcommands = true)]
@@ -425,9 +427,9 @@ Examples:
   plimsoll doctor --model ollama/qwen3 --connect
   plimsoll doctor --model openai-compatible/m --base-url http://127.0.0.1:9000/v1 --json
 
-With --model, the exit code is 1 if something is wrong: a missing key, a request that the server would
-refuse, or, with --connect, a server that does not answer or does not have the model. --connect
-generates nothing and is free of charge. Keys are never printed.";
+With --model, the exit code is 1 if something is wrong: a missing key, a request that the server \
+would refuse, or, with --connect, a server that does not answer or does not have the model. \
+--connect generates nothing and is free of charge. Keys are never printed.";
 
 #[derive(Debug, Args)]
 #[command(after_help = DOCTOR_EXAMPLES)]

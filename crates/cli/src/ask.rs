@@ -93,10 +93,13 @@ impl Gate for Refuse {
         if self.is_new(name) {
             let name = clean(name);
             self.terminal.note(&match question.is_protected {
-                true => "note: nobody can be asked here, so a protected file was not changed; --yes allows it".to_owned(),
+                true => "note: there is no terminal to ask at, so a protected file was not \
+                         changed; --yes allows it"
+                    .to_owned(),
                 false => format!(
-                    "note: nobody can be asked here, so `{name}` did not run; --allow {name} allows it, \
-                     --permission-mode auto-edit allows changes of files, --yes everything"
+                    "note: there is no terminal to ask at, so `{name}` did not run; --allow \
+                     {name} allows it, --permission-mode auto-edit allows changes of files, --yes \
+                     everything"
                 ),
             });
         }
@@ -177,7 +180,7 @@ pub(crate) fn answer(name: &str, reply: Reply) -> Answer {
 pub(crate) async fn confirm(question: &str, refusal: &str) -> Result<bool, Stop> {
     if !can_ask() {
         return Err(Stop::usage(format!(
-            "nobody can be asked here, so {refusal}"
+            "there is no terminal to ask at, so {refusal}"
         )));
     }
     let said = line(&format!("{question} [y]es, [N]o: ")).await;

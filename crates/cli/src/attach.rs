@@ -61,7 +61,8 @@ impl Recipient {
             return Ok(());
         }
         Err(Stop::usage(format!(
-            "{} takes no images; choose another model, or say `images = true` of it in models.toml",
+            "{} accepts no images; choose another model, or set `images = true` for it in \
+             models.toml",
             self.model
         )))
     }

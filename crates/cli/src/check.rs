@@ -35,7 +35,8 @@ pub(crate) async fn run(folder: &Path, drop_checkpoints: bool, as_json: bool) ->
     let is_whole = found.sessions.iter().all(CheckedSession::is_whole);
     if found.is_damaged || !is_whole {
         say!(
-            "{} is damaged; save what can be read with `plimsoll sessions salvage --to FOLDER`",
+            "{} is damaged; save the readable sessions with `plimsoll sessions salvage --to \
+             FOLDER`",
             folder.join(FILE).display()
         );
         return Ok(FAILED);

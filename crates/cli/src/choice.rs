@@ -101,7 +101,8 @@ pub(crate) async fn choose(
                 .find(|key| key.state == providers::KeyState::Set);
             if let Some(key) = set {
                 return Err(Stop::usage(format!(
-                    "{} is set, but no model is named: give --model {}/NAME, or --model local, which costs nothing",
+                    "{} is set, but no model is named: use --model {}/NAME, or --model local, \
+                     which is free of charge",
                     key.variable, key.provider
                 )));
             }
@@ -152,11 +153,11 @@ async fn window(
     let found = resolve_window(explicit, reported, facts);
     let from = match found.source {
         WindowSource::Explicit => "as given",
-        WindowSource::Reported => "as the server says",
+        WindowSource::Reported => "from the server",
         WindowSource::Known(Origin::BuiltIn | Origin::Published) => "as published",
-        WindowSource::Known(Origin::User) => "as your models.toml says",
-        WindowSource::Known(Origin::Configuration) => "as the configuration says",
-        WindowSource::Fallback => "assumed; say better with --max-context",
+        WindowSource::Known(Origin::User) => "from your models.toml",
+        WindowSource::Known(Origin::Configuration) => "from the configuration",
+        WindowSource::Fallback => "assumed; set it with --max-context",
     };
     let window = match found.source {
         WindowSource::Explicit => Window::Known(found.tokens),

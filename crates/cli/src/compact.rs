@@ -31,13 +31,15 @@ Examples:
   plimsoll compact --policy clear-tool-uses --trigger 30000 --keep 5 < chat.json > smaller.json
   plimsoll compact --policy trim --max-tokens 8000 --start-on user < chat.json > smaller.json
 
-The input is a request to a model, or its messages alone: {\"messages\": [...]}, {\"input\": [...]} or
-a bare array, as OpenAI Chat, OpenAI Responses or Anthropic Messages have it. It comes back in the
-same shape; other keys, and every message that is not edited, byte for byte. `tools`, and a system
-prompt beside the messages, count. What comes out is what that API accepts: a damaged chat is repaired
-first, and each repair is said on stderr (see `plimsoll repair`). A session log of another agent
-(see `plimsoll rescue`) comes out as a history in the protocol of its agent. A history that does not name its
-model is judged by what all models take; name it with --model.";
+The input is a request to a model, or its messages alone: {\"messages\": [...]}, {\"input\": \
+[...]} or a bare array, in the format of OpenAI Chat, OpenAI Responses or Anthropic Messages. The \
+output has the same shape; all other keys, and messages that are not edited, keep their bytes. \
+`tools` and a system prompt beside the messages count too.
+
+The output is valid for that API: a damaged chat is repaired first, and each repair is printed to \
+stderr (see `plimsoll repair`). For a session log of another agent (see `plimsoll rescue`), the \
+output is a history in the protocol of its agent. A history without a model is checked against the \
+rules that all models have in common; name its model with --model.";
 
 /// Maximum number of threads that compact lines.
 const MAX_WORKERS: usize = 64;
@@ -50,41 +52,42 @@ const LINES_PER_WORKER: usize = 4;
 pub(crate) struct CompactArgs {
     /// The chat; `-` is standard input [default: standard input]
     pub(crate) file: Option<PathBuf>,
-    /// The most tokens that the chat may have, such as 8000 or 100k; `budget_tokens` beside the messages
-    /// goes before it
+    /// Maximum size of the chat in tokens, such as 8000 or 100k; `budget_tokens` beside the
+    /// messages overrides it
     #[arg(long, visible_alias = "max-tokens", value_name = "TOKENS", value_parser = crate::args::tokens, allow_hyphen_values = true)]
     pub(crate) budget: Option<u64>,
-    /// What gives way: extract (what leaves is summed up, word for word, most important first; no
-    /// model is asked), evict, sliding_window, unlimited (only repairs), clear-tool-uses (by Anthropic's
-    /// rules) or trim (by LangChain's)
+    /// How to compact: extract (evicts, and quotes the most important of it in a summary; no model
+    /// is asked), evict, sliding_window, unlimited (only repairs), clear-tool-uses (Anthropic's
+    /// rules) or trim (LangChain's rules)
     #[arg(long, default_value = "extract", value_name = "NAME")]
     pub(crate) policy: String,
     /// The options of clear-tool-uses and trim.
     #[command(flatten)]
     pub(crate) options: FilterOptions,
-    /// Compact as a configuration says (see `plimsoll config`): only a chat above its threshold, down
-    /// to its target; --budget is then a context that is smaller than the configuration's
+    /// Use the context settings of a configuration (see `plimsoll config`): compact only a chat
+    /// above the trigger, to the target; --budget then replaces max_context if it is smaller
     #[arg(long, value_name = "FILE", conflicts_with = "policy")]
     pub(crate) config: Option<PathBuf>,
-    /// Whose rules: openai, openai-responses or anthropic [default: what the chat looks like]
+    /// The protocol: openai, openai-responses or anthropic [default: detected]
     #[arg(long, value_name = "NAME", conflicts_with = "model")]
     pub(crate) protocol: Option<String>,
-    /// The rules of this model's API, as PROVIDER/NAME
+    /// Apply the rules of this model's API, as PROVIDER/NAME
     #[arg(long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
-    /// Say on stderr where the thresholds are and what each stage did
+    /// Print the thresholds and the effect of each stage to stderr
     #[arg(long)]
     pub(crate) explain: bool,
-    /// With --explain: say it as JSON
+    /// With --explain: print JSON
     #[arg(long, requires = "explain")]
     pub(crate) json: bool,
-    /// What counts: o200k, cl100k, estimate or chars4
+    /// Token counter: o200k, cl100k, estimate or chars4
     #[arg(long, default_value = "o200k", value_name = "NAME")]
     pub(crate) counter: String,
-    /// One chat a line in, one a line out; a failing line answers {"error": …} and the rest goes on
+    /// Read one chat per line and print one per line; for a line that fails, print {"error": …} and
+    /// continue
     #[arg(long)]
     pub(crate) lines: bool,
-    /// Say nothing on stderr
+    /// Print nothing to stderr
     #[arg(long, short, conflicts_with = "explain")]
     pub(crate) quiet: bool,
 }

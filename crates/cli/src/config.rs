@@ -297,8 +297,8 @@ pub(crate) fn filter(
         let max = context.max_context_tokens.min(size.unwrap_or(Tokens::MAX));
         let aside = context.system_prompt_tokens.max(system);
         return Err(Stop::cannot_fit(format!(
-            "compaction would fire above nothing: of {max} tokens of context the system prompt \
-             takes {aside}; allow more"
+            "every request would be compacted: the system prompt takes {aside} of the {max} \
+             tokens of context; raise the limit"
         )));
     }
     let line = ViewLimits {
@@ -367,7 +367,7 @@ fn as_text(agent: &AgentConfig) -> String {
     };
     line(
         match summarizes && settings.summarization == Summarization::On {
-            false => "summary: none, what leaves is in the archive only".into(),
+            false => "summary: none, evicted messages are in the archive only".into(),
             true if author == Author::Extract && settings.summary.is_sized_by_need() => format!(
                 "summary: written without a model, as large as the user's words need and at most {} of \
                  the target",
@@ -490,8 +490,8 @@ fn fires(context: &ContextConfig) -> String {
             "compaction fires above {above} tokens of everything that is sent, and ends at {ends}"
         ),
         Counts::AllButSystem => format!(
-            "compaction fires above {above} tokens of all but the system prompt: {} · ({} − {}) − {}, \
-             less where the system prompt or the answer takes more; it ends at {ends}",
+            "compaction starts above {above} tokens without the system prompt: {} · ({} − {}) − \
+             {}, or earlier if the system prompt or the answer takes more; it ends at {ends}",
             grouped(context.max_context_tokens),
             fraction(compaction.compact_at_pct.0),
             fraction(compaction.compact_budget_threshold_pct.0),

@@ -99,7 +99,7 @@ pub(crate) async fn exact(args: &CountArgs) -> Result<u8, Stop> {
     let counted = provider.count(&request).await.map_err(Stop::model)?;
     let Some(total) = counted else {
         return Err(Stop::model(format!(
-            "the server of {model} does not say what a request weighs; leave out --exact to count here"
+            "the server of {model} does not count requests; leave out --exact to count here"
         )));
     };
     match args.json {

@@ -79,7 +79,7 @@ pub(crate) async fn run(args: &DoctorArgs) -> Result<u8, Stop> {
         out!("  {:<24} {}", model.name, model.state());
     }
     if !windows.is_empty() {
-        out!("Windows that refusals have told");
+        out!("Windows learned from errors of providers");
         for window in &windows {
             out!("  {:<8} {}", window.tokens, window.endpoint);
         }

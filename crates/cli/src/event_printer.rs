@@ -278,7 +278,7 @@ impl Observer for EventPrinter {
             } => {
                 let void = match state.text.is_empty() {
                     true => "",
-                    false => ", what it had said is void",
+                    false => ", its partial answer is discarded",
                 };
                 state.text.clear();
                 let seconds = *wait_ms as f64 / 1_000.0;

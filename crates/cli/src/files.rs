@@ -177,7 +177,7 @@ pub(crate) async fn changed_lines(
 
 fn unchanged(id: &SessionId) -> String {
     format!(
-        "session {id} changed no file with `write` or `edit`; what commands changed is not known"
+        "session {id} changed no file with `write` or `edit`; changes by commands are not recorded"
     )
 }
 

@@ -35,6 +35,9 @@ pub(crate) async fn run(
     }
     out!("{to}");
     let entries = fork.map_or(0, |fork| fork.entries);
-    note!("a fork of {from} at entry {entries}; go on with: plimsoll run --session {to} \"...\"");
+    note!(
+        "a fork of {from} at entry {entries}; continue with: plimsoll run --session {to} \
+           \"...\""
+    );
     Ok(DONE)
 }

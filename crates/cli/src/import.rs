@@ -24,20 +24,20 @@ const LISTED: usize = 5;
 /// The arguments of `plimsoll sessions import`.
 #[derive(Debug, Args)]
 pub(crate) struct ImportArgs {
-    /// What `plimsoll sessions export` or `salvage` has written, a session log of another agent, or a chat as
-    /// `plimsoll repair` reads it; `-` is standard input
+    /// Output of `plimsoll sessions export` or `salvage`, a session log of another agent, or a chat
+    /// as `plimsoll repair` reads it; `-` is standard input
     #[arg(required_unless_present = "from")]
     file: Option<PathBuf>,
     /// Import the newest session of this agent: claude-code, codex, opencode, pi or gemini
     #[arg(long, value_name = "AGENT", value_parser = crate::rescue::agent, conflicts_with = "file")]
     from: Option<Agent>,
-    /// The new session's name [default: the one that an export says, else a new one]
+    /// Name of the new session [default: the name in an export, else generated]
     #[arg(long, value_name = "NEW")]
     to: Option<String>,
-    /// What it is written in: openai, openai-responses or anthropic [default: what it looks like]
+    /// The protocol: openai, openai-responses or anthropic [default: detected]
     #[arg(long, value_name = "NAME")]
     protocol: Option<String>,
-    /// Take out all thinking, for when the provider refuses a signature
+    /// Remove all thinking, for when the provider refuses a signature
     #[arg(long)]
     drop_thinking: bool,
     /// Print JSON
@@ -90,7 +90,7 @@ pub(crate) async fn run(store: &SqliteStore, args: &ImportArgs) -> Result<u8, St
     }
     out!("{id}");
     note!(
-        "{}; go on with: plimsoll run --session {id} --model PROVIDER/NAME \"...\"",
+        "{}; continue with: plimsoll run --session {id} --model PROVIDER/NAME \"...\"",
         counted(count, "message")
     );
     Ok(DONE)
@@ -128,7 +128,7 @@ fn as_chat(entries: &[Entry]) -> Result<String, Stop> {
 async fn exported(store: &SqliteStore, args: &ImportArgs, text: &str) -> Result<u8, Stop> {
     if args.protocol.is_some() || args.drop_thinking {
         return Err(Stop::usage(
-            "an export is taken in as it is; leave out --protocol and --drop-thinking",
+            "an export is imported unchanged; leave out --protocol and --drop-thinking",
         ));
     }
     let mut export = Export::parse(text).map_err(Stop::failed)?;
@@ -164,7 +164,7 @@ async fn exported(store: &SqliteStore, args: &ImportArgs, text: &str) -> Result<
 fn note(imported: &[(SessionId, u64)]) {
     let entries: u64 = imported.iter().map(|(_, entries)| *entries).sum();
     let text = match imported {
-        [(id, _)] => format!("go on with: plimsoll run --session {id} \"...\""),
+        [(id, _)] => format!("continue with: plimsoll run --session {id} \"...\""),
         _ => counted(imported.len(), "session"),
     };
     note!("{}; {text}", counted(entries, "entry"));
@@ -198,8 +198,8 @@ fn refuse_taken(taken: &[SessionId], all: usize) -> Result<(), Stop> {
         _ => {
             let more = if taken.len() > LISTED { ", …" } else { "" };
             Err(Stop::usage(format!(
-                "{} of the {all} sessions are there already ({}{more}), so nothing was imported; delete \
-                 those, or export the others alone",
+                "{} of the {all} sessions exist already ({}{more}), so nothing was imported; \
+                 delete them, or export only the others",
                 taken.len(),
                 listed.join(", ")
             )))

@@ -105,7 +105,8 @@ fn text(bytes: Vec<u8>) -> Result<String, Stop> {
     if bytes.len() as u64 > INPUT_LIMIT {
         let limit = INPUT_LIMIT / (1024 * 1024);
         return Err(Stop::failed(format!(
-            "the input is larger than {limit} MiB, which is the limit; split it, or leave out what is no chat"
+            "the input is larger than the limit of {limit} MiB; split it, or remove what does not \
+             belong to the chat"
         )));
     }
     let text = String::from_utf8(bytes).map_err(|error| {

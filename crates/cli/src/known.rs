@@ -46,7 +46,8 @@ pub(crate) fn without_user() -> Result<ModelBook, Stop> {
         let path = path.display();
         WARNED.call_once(|| {
             say!(
-                "{what}; going on without it: fetch it again with `plimsoll models update`, or remove {path}"
+                "{what}; it is ignored: download it again with `plimsoll models update`, or \
+                 remove {path}"
             );
         });
         ModelBook::default()

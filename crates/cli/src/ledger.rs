@@ -209,7 +209,7 @@ impl LedgerReader {
 
 fn table(id: &SessionId, rows: &[LedgerRow], plans: u64) -> Result<u8, Stop> {
     if rows.is_empty() {
-        out!("session {id}: nothing has left the view");
+        out!("session {id}: nothing was evicted");
         return Ok(DONE);
     }
     let held = rows

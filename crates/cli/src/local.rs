@@ -59,7 +59,7 @@ impl LocalState {
     pub(crate) fn state(&self) -> &'static str {
         match (self.kept, self.default) {
             (DownloadState::Whole, _) => "fetched",
-            (DownloadState::Part, _) => "fetched in part; `plimsoll model pull` goes on",
+            (DownloadState::Part, _) => "partly downloaded; `plimsoll model pull` resumes",
             (DownloadState::Nothing, true) => "not fetched; `plimsoll model pull` fetches it",
             (DownloadState::Nothing, false) => "not fetched",
         }
@@ -233,7 +233,7 @@ async fn consent(missing: &MissingDownloads<'_>, by: ChosenBy) -> Result<(), Sto
     match ask::confirm(question, "nothing was fetched").await? {
         true => Ok(()),
         false => Err(Stop::usage(
-            "nothing was fetched; name a model with --model, as in --model openai/gpt-5-mini",
+            "nothing was downloaded; name a model with --model, as in --model openai/gpt-5-mini",
         )),
     }
 }
@@ -303,7 +303,7 @@ async fn interruptible<T>(work: impl Future<Output = Result<T, LocalError>>) -> 
         done = work => done.map_err(|error| stop_of(&error)),
         Ok(()) = tokio::signal::ctrl_c() => Err(Stop {
             code: INTERRUPTED,
-            text: "interrupted; what is fetched so far is kept, run it again to go on".to_owned(),
+            text: "interrupted; run it again to resume the download".to_owned(),
         }),
     }
 }

@@ -95,8 +95,7 @@ pub(crate) async fn undo(
         }
     };
     note!(
-        "{what}: the view is as it was before; the log keeps it, and what \
-         its tools did is done"
+        "{what}: the model no longer sees it; the log keeps it, and the effects of its tools remain"
     );
     files::offer(store, id, &undone, restore_files).await?;
     Ok(DONE)

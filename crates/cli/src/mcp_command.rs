@@ -20,8 +20,9 @@ Examples:
   plimsoll mcp list
   plimsoll mcp test files
 
-A server is added to your own configuration, for all directories, or with --project to the plimsoll.toml
-of this directory, which `plimsoll config trust` has to be told again then.";
+A server is added to your own configuration, for all directories. With --project it is added to \
+the plimsoll.toml of this directory, which must then be trusted again with `plimsoll config \
+trust`.";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]

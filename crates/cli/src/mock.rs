@@ -29,8 +29,8 @@ The script has one turn a line:
   {\"say\": \"It breaks off\", \"cut\": true}
   {\"say\": \"And so on\", \"slow_ms\": 20, \"repeat\": true}
 
-The server refuses what the real API refuses, with the same words, and reports what a prompt cache
-would have held. The first line on standard output is its address; at the end it prints a summary of
+The server refuses what the real API refuses, with the same words, and reports the usage of a \
+prompt cache. The first line on standard output is its address; at the end it prints a summary of \
 the requests. docs/mock.md describes all keys.";
 
 /// The arguments of `plimsoll mock`.

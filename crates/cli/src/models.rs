@@ -239,7 +239,8 @@ async fn update(from: &str, check: bool, json: bool) -> Result<u8, Stop> {
     let size = table.text.len() as u64;
     if size > known::MAX_FILE {
         return Err(Stop::failed(format!(
-            "what {from} says of {} models takes {size} bytes, and {} are read at most; nothing was written: name a table of fewer models",
+            "the table of {} models from {from} has {size} bytes, more than the limit of {}; \
+             nothing was written: name a table of fewer models",
             table.book.len(),
             known::MAX_FILE
         )));
@@ -285,7 +286,7 @@ async fn update(from: &str, check: bool, json: bool) -> Result<u8, Stop> {
         }
         let own = known::own_path()?;
         if own.exists() {
-            out!("what stands in {} goes before that", own.display());
+            out!("{} overrides these values", own.display());
         }
     }
     Ok(if check && stale { FAILED } else { DONE })

@@ -54,7 +54,7 @@ pub(crate) async fn unpin(
         .is_none_or(|item| item.pin.is_none())
     {
         return Err(Stop::usage(format!(
-            "{item} is not pinned in session {id}; `plimsoll sessions pins {id}` lists what is"
+            "{item} is not pinned in session {id}; `plimsoll sessions pins {id}` lists the pins"
         )));
     }
     let entry = Entry::Unpinned { seq };

@@ -102,7 +102,8 @@ async fn from_log(
     let name = key.to_string();
     let none = || {
         Stop::usage(format!(
-            "session {id} has no item `{name}`; `plimsoll sessions ledger {id}` lists what left"
+            "session {id} has no item `{name}`; `plimsoll sessions ledger {id}` lists the evicted \
+             items"
         ))
     };
     match resolve(&name, number, &calls) {

@@ -15,18 +15,19 @@ use crate::write;
 
 const EXAMPLES: &str = "\
 Examples:
-  plimsoll repair session.json > mended.json
+  plimsoll repair session.json > repaired.json
   plimsoll repair session.json --model anthropic/claude-opus-4-6 --output session.json
   plimsoll repair request.json --model mistral/devstral-medium-latest --json
   plimsoll repair - --drop-thinking < session.json | plimsoll compact --budget 100000
 
-The input is a request to a model, or its messages alone: {\"messages\": [...]}, {\"input\": [...]} or
-a bare array. A session log of another agent (see `plimsoll rescue`) comes out as a history in the
-protocol of its agent. What is valid keeps its bytes; each repair is said on stderr. A request, which names
-its `model`, is given its last word by the user where the model wants that; a history is not.
+The input is a request to a model, or its messages alone: {\"messages\": [...]}, {\"input\": \
+[...]} or a bare array. For a session log of another agent (see `plimsoll rescue`), the output is \
+a history in the protocol of its agent. Valid messages keep their bytes; each repair is printed to \
+stderr. A request that names its `model` ends with a message of the user if the model requires \
+that; a history may end otherwise.
 
-Exit code 0: it is valid now. 6: something is left, which is said; the messages are mended all the
-same.";
+Exit code 0: the chat is valid now. Exit code 6: the remaining faults are printed, and the \
+repaired messages are written all the same.";
 
 /// The arguments of `plimsoll repair`.
 #[derive(Debug, Args)]
@@ -34,22 +35,22 @@ same.";
 pub(crate) struct RepairArgs {
     /// The chat; `-` is standard input [default: standard input]
     file: Option<PathBuf>,
-    /// Whose rules: openai, openai-responses or anthropic [default: what the chat looks like]
+    /// The protocol: openai, openai-responses or anthropic [default: detected]
     #[arg(long, value_name = "NAME", conflicts_with = "model")]
     protocol: Option<String>,
-    /// The rules of this model's API, as PROVIDER/NAME
+    /// Apply the rules of this model's API, as PROVIDER/NAME
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
-    /// Take out all reasoning, for when the provider refuses a signature
+    /// Remove all reasoning, for when the provider refuses a signature
     #[arg(long)]
     drop_thinking: bool,
-    /// Say the repairs as JSON, in one line
+    /// Print the repairs to stderr as one line of JSON
     #[arg(long)]
     json: bool,
-    /// Write the chat to this file, which may be the one that was read
+    /// Write the chat to this file; it may be the input file
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Say nothing on stderr
+    /// Print nothing to stderr
     #[arg(long, short, conflicts_with = "json")]
     quiet: bool,
 }

@@ -195,7 +195,8 @@ impl SessionSettings {
         if let Some(folder) = self.folder.as_ref().filter(|folder| !folder.is_dir()) {
             let folder = folder.display();
             say!(
-                "session {id} was run in {folder}, which is no longer there; it goes on in this folder"
+                "session {id} was run in {folder}, which no longer exists; it continues in this \
+                 folder"
             );
         }
         let flags = &mut sources.flags;

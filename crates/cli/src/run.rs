@@ -47,7 +47,7 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, Stop> {
         resume::restore(&store, &id, &mut sources).await?;
     } else if task.is_none() {
         return Err(Stop::usage(format!(
-            "there is no session {id} to go on with; `plimsoll sessions list` lists them"
+            "there is no session {id}; `plimsoll sessions list` lists all"
         )));
     }
     let mut prepared = agent::prepare(&sources, said, store.clone(), None).await?;
@@ -144,7 +144,7 @@ fn close(
         Err(why) => {
             if code == exit::DONE {
                 code = exit::FAILED;
-                say!("the answer is not what --json-schema asks for: {why}");
+                say!("the answer does not match --json-schema: {why}");
             }
             None
         }
@@ -180,8 +180,8 @@ fn close(
 fn hint(output: &AgentOutput) -> Option<String> {
     let again = format!("plimsoll run --session {}", output.session_id);
     match &output.reason {
-        EndReason::Interrupted => Some(format!("carry on with: {again}")),
-        reason if reason.is_limit() => Some(format!("carry on with: {again}")),
+        EndReason::Interrupted => Some(format!("continue with: {again}")),
+        reason if reason.is_limit() => Some(format!("continue with: {again}")),
         EndReason::Failed { .. } if code_of(&output.reason) == exit::MODEL => Some(format!(
             "try again with: {again}\nor on another model: add --model PROVIDER/NAME"
         )),
@@ -223,13 +223,13 @@ pub(crate) fn task(args: &RunArgs) -> Result<Option<String>, Stop> {
         None if args.session.is_made() => return Ok(None),
         None => {
             return Err(Stop::usage(
-                "no task: say what the agent is to do, as in plimsoll run \"Read README.md and sum it up\"",
+                "no task: give one, as in plimsoll run \"Read README.md and sum it up\"",
             ));
         }
     };
     if task.trim().is_empty() {
         return Err(Stop::usage(
-            "the task is empty; say what the agent is to do",
+            "the task is empty; describe what the agent should do",
         ));
     }
     Ok(Some(task))

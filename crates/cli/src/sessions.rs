@@ -222,10 +222,7 @@ async fn show(store: &impl SessionReader, id: &str, shown: ShownPart) -> Result<
     }
     let info = store.info(&id).await?;
     if let Some(fork) = info.and_then(|info| info.fork) {
-        out!(
-            "{}, with which it shares what came before",
-            described(&fork)
-        );
+        out!("{}, which shares its first entries", described(&fork));
     }
     out!(
         "the model would see {}, {}:",

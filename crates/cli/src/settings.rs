@@ -33,7 +33,7 @@ pub(crate) struct Sources {
     /// The configuration file [default: plimsoll.toml in the root, if there is one]
     #[arg(long, env = "PLIMSOLL_CONFIG", value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// Ignore plimsoll.toml, the one in the root and your own
+    /// Ignore every plimsoll.toml: the one in the root and your own
     #[arg(long, conflicts_with = "config")]
     pub(crate) no_config: bool,
     /// Flags of settings.

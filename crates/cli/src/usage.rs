@@ -30,8 +30,8 @@ Examples:
   plimsoll usage --by session --here  # the sessions of this folder, the newest first
   plimsoll usage --by month --json
 
-Days are UTC. `read` is everything that models read, `cached` the part of it that came from a prompt
-cache. A cost with a + is more than is shown: the price of some calls is not known.";
+Days are UTC. `read` counts all tokens that models read, `cached` those of them that came from a \
+prompt cache. A cost with a + is a lower bound: the prices of some calls are unknown.";
 
 /// The table's model for summaries, because the log does not name their model.
 const SUMMARIES: &str = "(summaries)";
@@ -43,10 +43,10 @@ const UNKNOWN: &str = "(unknown)";
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct UsageArgs {
-    /// What each line is about
+    /// Grouping of the lines
     #[arg(long, value_enum, default_value_t = By::Day)]
     by: By,
-    /// Count only what was used in the last days or weeks (7d, 4w)
+    /// Count only the last days or weeks (7d, 4w)
     #[arg(long, value_name = "AGE", value_parser = age)]
     since: Option<Duration>,
     /// Count only sessions that were last run in this folder
@@ -60,7 +60,7 @@ pub(crate) struct UsageArgs {
     place: PlaceArgs,
 }
 
-/// What each line is about.
+/// Grouping of the lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum By {
     Day,
@@ -264,7 +264,7 @@ impl Rows {
     fn print(&self) -> Result<(), Stop> {
         let rows = self.sorted();
         if rows.is_empty() {
-            crate::say("nothing was used; `plimsoll run` begins a session");
+            crate::say("nothing was used yet; `plimsoll run` starts a session");
             return Ok(());
         }
         let name = self.by.name();

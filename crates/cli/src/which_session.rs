@@ -22,7 +22,7 @@ const NEWEST: u32 = 1_000;
 const PICKED: usize = 15;
 const NONE: &str = "there are no sessions yet; `plimsoll run` makes one";
 pub(crate) const NOTHING: &str =
-    "nothing was found; an entry is found if all of the words are in it";
+    "nothing was found; an entry is found if it contains all of the words";
 const QUESTION: &str = "Number, or words to search for (Enter cancels): ";
 /// Maximum number of sessions that are listed for an ambiguous name.
 const LISTED: usize = 5;
@@ -47,13 +47,13 @@ pub(crate) async fn known(store: &impl SessionReader, text: &str) -> Result<Sess
 /// Which session `run` and `chat` continue.
 #[derive(Debug, clap::Args)]
 pub(crate) struct SessionChoice {
-    /// Continue this session; a name that Plimsoll gave may be shortened
+    /// Continue this session; a generated name may be shortened
     #[arg(long = "session", value_name = "ID")]
     id: Option<String>,
     /// Continue the newest session of this folder
     #[arg(long = "continue", short = 'c', conflicts_with = "id")]
     newest: bool,
-    /// Choose the session from a list, or search in all that was said
+    /// Choose the session from a list, or search the sessions
     #[arg(long = "resume", short = 'r', conflicts_with_all = ["id", "newest"])]
     pick: bool,
 }
@@ -103,7 +103,8 @@ pub(crate) async fn of_run(store: &SqliteStore, choice: &SessionChoice) -> Resul
 async fn pick(store: &SqliteStore) -> Result<SessionId, Stop> {
     if !ask::can_ask() {
         return Err(Stop::usage(
-            "nobody can choose a session here; name it with --session ID, or use -c for the newest",
+            "a session can be chosen only at a terminal; name it with --session ID, or use -c for \
+             the newest",
         ));
     }
     let mut listed = newest(store).await?;

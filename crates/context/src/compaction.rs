@@ -312,7 +312,7 @@ impl ContextConfig {
             let (at, below) = (fraction(at), fraction(below));
             format!(
                 "compact_at_pct ({at}) is not above compact_budget_threshold_pct ({below}), so \
-                 compaction would fire above nothing; raise the one or lower the other"
+                 every request would be compacted; raise the first or lower the second"
             )
         });
         let full = max.share(Ppm(at.0.saturating_sub(below.0)));
@@ -321,9 +321,9 @@ impl ContextConfig {
             trigger.is_none() && full > Tokens::ZERO && full <= aside && shares_are_good,
             &|| {
                 format!(
-                    "compaction would fire above nothing: {full} of max_context_tokens ({max}) may \
-                     fill, and system_prompt_tokens ({aside}) takes it all; raise max_context_tokens \
-                     or lower system_prompt_tokens"
+                    "every request would be compacted: {full} of max_context_tokens ({max}) may \
+                     be used, and system_prompt_tokens ({aside}) takes it all; raise \
+                     max_context_tokens or lower system_prompt_tokens"
                 )
             },
         );
@@ -338,7 +338,7 @@ impl ContextConfig {
             fault(fires > Tokens::ZERO && target >= fires, &|| {
                 format!(
                     "the trigger ({fires}) is not above the target ({target}); a compaction must \
-                     end below where it fires"
+                     end below its trigger"
                 )
             });
         }

@@ -119,7 +119,7 @@ impl Trigger {
 #[non_exhaustive]
 pub enum PlanError {
     /// The plan was made for a view of another size.
-    #[error("the plan is for a view of {said} tokens, and this one has {is}; plan again on it")]
+    #[error("the plan was made for a view of {said} tokens, but this view has {is}; plan again")]
     OtherView {
         /// The size that the plan was made for.
         said: Tokens,
@@ -136,13 +136,13 @@ pub enum PlanError {
     #[error("the plan does not make item {0} lighter; plan again on this view")]
     NotLighter(Seq),
     /// The plan would change or remove pinned content.
-    #[error("the plan takes what is pinned at {0} out of the view; unpin it, or leave it")]
+    #[error("the plan evicts the pinned message {0}; unpin it first, or keep it")]
     Pinned(Seq),
     /// The plan would remove only a part of an exchange.
-    #[error("the plan parts the exchange that begins at {0}; drop it whole or not at all")]
+    #[error("the plan splits the exchange that starts at {0}; evict it completely or not at all")]
     PartsExchange(Seq),
     /// The plan does not free the number of tokens that it states.
-    #[error("the plan says that it frees {said} tokens but frees {is}; plan again on this view")]
+    #[error("the plan claims to free {said} tokens but frees {is}; plan again on this view")]
     WrongGain {
         /// The number that the plan states.
         said: Tokens,
@@ -150,7 +150,7 @@ pub enum PlanError {
         is: Tokens,
     },
     /// The plan frees nothing.
-    #[error("the plan frees nothing; there is no need to apply it")]
+    #[error("the plan frees no tokens, so it is not applied")]
     FreesNothing,
 }
 

@@ -158,7 +158,7 @@ impl PriceSheet {
     ///     cache_write_longer: Tokens(400_000),
     ///     ..Usage::default()
     /// };
-    /// assert_eq!(sheet.cost(usage), None, "what longer costs is not known");
+    /// assert_eq!(sheet.cost(usage), None, "the price of a longer cache is unknown");
     /// sheet.longer = Some(LongerCache {
     ///     lives: Duration::from_secs(3_600),
     ///     cache_write: dollars(6.0),

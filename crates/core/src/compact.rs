@@ -12,7 +12,8 @@ impl Session {
     /// The policy plans down to its target, and the plan is recorded, archived and reported like
     /// any other. `focus` tells a model that writes a summary which information matters most.
     /// Returns `None` if the view is already below its target, if no message can be evicted, or if
-    /// a hook refuses the plan. No model is called if there is nothing to do. Dropping the future
+    /// a hook refuses the plan. No model is called if there is nothing to compact. Dropping the
+    /// future
     /// cancels the plan.
     ///
     /// ```
@@ -24,7 +25,7 @@ impl Session {
     /// let agent = Agent::builder(ScriptedProvider::new([Turn::say("Hello.")])).build()?;
     /// let mut session = agent.session(SessionId::new("one")?).await?;
     /// session.run("Hi.").await?;
-    /// assert!(session.compact(None).await?.is_none(), "there is nothing to do");
+    /// assert!(session.compact(None).await?.is_none(), "there is nothing to compact");
     /// # Ok(())
     /// # }
     /// ```

@@ -113,7 +113,7 @@ impl Stage for Contained<dyn Stage> {
 
 impl Contained<dyn TokenCounter> {
     fn count(&self, count: impl Fn(&dyn TokenCounter) -> Tokens) -> Tokens {
-        let counted = self.call("what it cannot count is estimated", |counter| {
+        let counted = self.call("texts that it cannot count are estimated", |counter| {
             count(counter)
         });
         counted.unwrap_or_else(|| count(&Estimate))

@@ -320,8 +320,8 @@ impl Contexts {
         };
         if edits_nothing && (self.digest.is_some() || self.max_history.is_some()) {
             faults.push(
-                "argument_digest and max_history_messages edit the context, and unlimited edits \
-                 nothing; choose another strategy or leave them out"
+                "argument_digest and max_history_messages change the context, but unlimited never \
+                 does; choose another strategy or remove them"
                     .to_owned(),
             );
         }
@@ -391,8 +391,8 @@ fn no_room(config: &ContextConfig, system: Tokens, window: Tokens) -> Option<Str
     let max = config.max_context_tokens.min(window);
     (is_good && fires == Tokens::ZERO).then(|| {
         format!(
-            "compaction would fire above nothing: of {max} tokens of context the system prompt \
-             takes {aside}; allow more with max_context_tokens, or lower system_prompt_tokens or \
+            "every request would be compacted: the system prompt takes {aside} of the {max} \
+             tokens of context; raise max_context_tokens, or lower system_prompt_tokens or \
              the system prompt"
         )
     })

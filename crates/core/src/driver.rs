@@ -425,11 +425,11 @@ impl Parts {
             answer = asked.catch_unwind() => match answer {
                 Ok(answer) => return answer,
                 Err(panic) => format!(
-                    "`{name}` was not allowed: who should be asked is out of order: {}",
+                    "`{name}` was not allowed: the gate that should decide failed: {}",
                     said_by(&*panic)
                 ),
             },
-            Some(()) = silence => format!("`{name}` was not allowed: nobody has answered in time"),
+            Some(()) = silence => format!("`{name}` was not allowed: there was no answer in time"),
         };
         Answer::Deny { why }
     }

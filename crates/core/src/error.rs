@@ -12,7 +12,7 @@ use crate::store::StoreError;
 #[non_exhaustive]
 pub enum Error {
     /// The task is empty.
-    #[error("the task is empty; say what the agent is to do")]
+    #[error("the task is empty; describe what the agent should do")]
     EmptyTask,
     /// The agent's settings are invalid; contains all faults.
     #[error("{}", list(.0))]
@@ -37,7 +37,8 @@ pub enum Error {
     Journal(#[from] JournalFault),
     /// An earlier write failed, so the session in memory is ahead of its log.
     #[error(
-        "an earlier write to this session failed; open it again to carry on from what was written"
+        "an earlier write to this session failed; open it again to continue from the last written \
+         entry"
     )]
     Stale,
     /// The model could not be called: it was unreachable, rejected the request, or the request does

@@ -29,7 +29,8 @@ impl Gate for AllowAll {
 impl Gate for DenyAll {
     async fn decide(&self, question: &Question) -> Answer {
         let why = format!(
-            "`{}` was not allowed: it must be approved and nobody can be asked here; go on without it",
+            "`{}` was not allowed: it requires approval and nobody can be asked here; continue \
+             without it",
             question.call.name
         );
         Answer::Deny { why }

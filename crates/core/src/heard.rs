@@ -25,7 +25,9 @@ pub(crate) fn heard(reply: Reply, request: &Request) -> Result<Reply, Failure> {
     Err(match silent::detect(&reply, &known) {
         Some(Silent::NoRoom(overflow)) => cut(
             overflow,
-            "the request fills the window and leaves no room for an answer".to_owned(),
+            "the request fills the context window, so there are no tokens left for an \
+             answer"
+                .to_owned(),
         ),
         Some(Silent::WindowEnded(overflow)) => {
             let window = overflow.window.or_else(|| ended_at(&reply));
@@ -40,7 +42,8 @@ pub(crate) fn heard(reply: Reply, request: &Request) -> Result<Reply, Failure> {
                 ..Overflow::default()
             },
             format!(
-                "it read {read} tokens of about {sent}, so it dropped a part of what was sent without a word"
+                "it read {read} tokens of about {sent}, so it silently dropped a part of the \
+                 request"
             ),
         ),
         // The server read more than our window estimate, and all of it. That is harmless: the next

@@ -328,7 +328,7 @@ impl Hooks {
     ) -> HookAnswer<Decision> {
         let name = "before_tool_execution_update";
         let mut asked = ask(name, &self.before_update, update, self.timeout()).await;
-        asked.go_on("the update was told all the same");
+        asked.go_on("the update was sent unchanged");
         asked
     }
 

@@ -99,7 +99,9 @@ pub enum JournalFault {
     },
     /// The journal belongs to another log.
     #[error(
-        "the journal of session {session} names entry {entry}, which the log does not have: {why}; nothing was run. Give the worker the database that the run began with, or cancel the run and begin another"
+        "the journal of session {session} names entry {entry}, which the log does not contain: \
+         {why}; nothing was run. Give the worker the database that the run started with, or \
+         cancel the run and begin another"
     )]
     Mismatch {
         /// The session.

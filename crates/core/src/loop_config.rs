@@ -306,11 +306,12 @@ impl AgentLoopConfig {
                 .provider_override
                 .as_ref()
                 .map_or(&*setup.model, |p| p.model());
-            faults.push(format!("max_cost needs to know what `{model}` costs"));
+            faults.push(format!("max_cost requires the prices of `{model}`"));
         }
         if let (Some(_), Some(model)) = (limits.max_cost, parts.unpriced_summarizer(setup)) {
             faults.push(format!(
-                "max_cost needs to know what `{model}`, which writes the summaries, costs; say so with summarizer_prices"
+                "max_cost requires the prices of `{model}`, which writes the summaries; set \
+                 summarizer_prices"
             ));
         }
         if let Some(provider) = &self.provider_override

@@ -121,7 +121,7 @@ impl Observers {
                 // Terminates, because each observer is disabled at most once.
                 self.tell(Event::Warning {
                     text: format!(
-                        "an observer broke down and sees nothing more: {}",
+                        "an observer panicked and receives no more events: {}",
                         said_by(&*panic)
                     ),
                 });

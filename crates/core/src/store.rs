@@ -321,14 +321,18 @@ pub enum StoreError {
     },
     /// Another writer has taken over the session.
     #[error(
-        "session {session} was taken over by another process while this one stood still: nothing of this step was written; open the session again to carry on"
+        "session {session} was taken over by another process while this one was paused: nothing \
+         of this step was written; open the session again to continue"
     )]
     LeaseLost {
         /// The session.
         session: SessionId,
     },
     /// The file is damaged or not a store.
-    #[error("{path} cannot be read as a session store: {why}; move it away to begin a new one")]
+    #[error(
+        "{path} cannot be read as a session store: {why}; move it away, and a new one is \
+             created"
+    )]
     Corrupt {
         /// The file.
         path: String,
@@ -337,7 +341,8 @@ pub enum StoreError {
     },
     /// One entry of a session cannot be read.
     #[error(
-        "entry {entry} of session {session} in {path} cannot be read: {why}; other sessions still open, so begin a new one to carry on"
+        "entry {entry} of session {session} in {path} cannot be read: {why}; other sessions still \
+         open, so start a new one to continue"
     )]
     BadEntry {
         /// The file.
@@ -359,7 +364,7 @@ pub enum StoreError {
     },
     /// The session cannot be deleted because forks share its log.
     #[error(
-        "session {session} cannot be deleted: {} begins with its log; delete that first",
+        "session {session} cannot be deleted: its fork {} shares its log; delete the fork first",
         forks.iter().map(SessionId::as_str).collect::<Vec<_>>().join(", ")
     )]
     HasForks {
@@ -370,7 +375,8 @@ pub enum StoreError {
     },
     /// No space is left.
     #[error(
-        "no space is left at {path}: nothing of this step was written, and the session still opens; free some space and carry on"
+        "no space is left at {path}: nothing of this step was written, and the session still \
+         opens; free some space, then continue it"
     )]
     Full {
         /// The file.
@@ -383,11 +389,12 @@ pub enum StoreError {
         operation: &'static str,
     },
     /// The store has no archive.
-    #[error("this store keeps no archive; the log has what left the view")]
+    #[error("this store has no archive; the log contains the evicted messages")]
     NoArchive,
     /// The archive fails; logs are not affected.
     #[error(
-        "the archive {place} cannot be used: {why}; runs go on without recall, and the log keeps what leaves the view"
+        "the archive {place} cannot be used: {why}; runs continue without recall, and the log \
+         keeps the evicted messages"
     )]
     Archive {
         /// Location of the archive.
@@ -396,7 +403,7 @@ pub enum StoreError {
         why: String,
     },
     /// File contents cannot be stored before a change.
-    #[error("what files contain cannot be kept in {place}: {why}")]
+    #[error("contents of files cannot be stored in {place}: {why}")]
     Files {
         /// The location.
         place: String,
@@ -436,7 +443,7 @@ pub enum ForkFault {
     },
     /// There would be too many forks up to the oldest ancestor.
     #[error(
-        "it is the fork of a fork, {MAX_FORK_DEPTH} times over; carry it on, or begin a new session"
+        "it is a fork of a fork, {MAX_FORK_DEPTH} levels deep; continue it, or start a new session"
     )]
     TooDeep,
     /// The store does not support forks.

@@ -256,7 +256,8 @@ impl SubAgentTool {
         }
         if grant.limit().money.is_some() && agent.setup.sheet.is_none() {
             return Err(ToolError(format!(
-                "`{name}` was not started: this run may cost only so much, and what its model costs is not known; do without it"
+                "`{name}` was not started: this run may cost only so much, and the prices of its \
+                 model are unknown; do without it"
             )));
         }
         if grant.limit().money.is_some()

@@ -53,7 +53,7 @@ impl Window {
     #[must_use]
     pub fn remembered_as(endpoint: String, said: Option<Tokens>) -> String {
         match said {
-            Some(said) => format!("{endpoint} (said to be {})", said.0),
+            Some(said) => format!("{endpoint} (reported as {})", said.0),
             None => endpoint,
         }
     }
@@ -85,8 +85,8 @@ impl Window {
             Ok(Some(learned)) if known.is_none_or(|known| learned < known) => {
                 found.window = Some(learned);
                 found.note = Some(format!(
-                    "the window is taken to be {learned} tokens, as the provider said when it \
-                     refused a request in an earlier session; say it yourself if it has grown"
+                    "the window is assumed to be {learned} tokens, from an error of the provider \
+                     in an earlier session; set it yourself if it has grown"
                 ));
             }
             Ok(_) => {}

@@ -50,7 +50,7 @@ pub use settings::{EXPORT_TIMEOUT, LOG_VARIABLE, Settings};
 pub enum TelemetryError {
     /// An address is invalid.
     #[error(
-        "where {what} are to be sent is no address: write OTEL_EXPORTER_OTLP_ENDPOINT as http://host:4318"
+        "the address for {what} is not valid: write OTEL_EXPORTER_OTLP_ENDPOINT as http://host:4318"
     )]
     Address {
         /// Spans or metrics.

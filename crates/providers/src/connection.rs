@@ -152,7 +152,9 @@ impl Connection {
                 used: overflow.used,
                 window: overflow.window,
                 usage: reply.usage,
-                message: "the request fills the window and leaves no room for an answer".to_owned(),
+                message: "the request fills the context window, so there are no tokens left for \
+                          an answer"
+                    .to_owned(),
             }),
             // LM Studio reports an overflow with an empty reply.
             Some(Silent::Nothing) if self.tells == WindowReport::LmStudio => {

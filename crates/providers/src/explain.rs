@@ -297,7 +297,7 @@ fn window_from(tells: WindowReport) -> &'static str {
         WindowReport::LmStudio => "/api/v0/models, once the model is loaded",
         WindowReport::LikeAnthropic => "the model's own entry, or /props",
         WindowReport::Anthropic | WindowReport::Google => "the model's own entry",
-        WindowReport::Perhaps => "its list of models or /props, where it has them",
+        WindowReport::Perhaps => "its list of models or /props, if it has them",
     }
 }
 

@@ -132,11 +132,11 @@ impl CallContext<'_> {
         match broken {
             BrokenResponse::Refused(body) => self.failure(None, &HeaderMap::new(), &body),
             BrokenResponse::Idle(wait) => passing(format!(
-                "{base} sent nothing for {} s in the middle of the reply",
+                "{base} sent nothing for {} s in the middle of the response",
                 wait.as_secs_f64()
             )),
             BrokenResponse::Wordless(wait) => passing(format!(
-                "{base} kept the connection open for {} s and said nothing",
+                "{base} kept the connection open for {} s and sent nothing",
                 wait.as_secs_f64()
             )),
             BrokenResponse::Cut(why) => {
@@ -194,12 +194,12 @@ impl CallContext<'_> {
         }
         let message = match (connection_refused(error), base.is_loopback()) {
             (true, true) => format!(
-                "nothing listens at {base} (connection refused); is the server running? start it \
-                 or give another address with --base-url"
+                "no server listens at {base} (connection refused); start it or give another \
+                 address with --base-url"
             ),
             (true, false) => format!(
-                "nothing listens at {base}, or at the proxy before it (connection refused); check \
-                 the server, the proxy or --base-url"
+                "no server listens at {base}, or at the proxy before it (connection refused); \
+                 check the server, the proxy or --base-url"
             ),
             (false, _) => {
                 format!(
@@ -299,7 +299,7 @@ impl CallContext<'_> {
         let base = self.base;
         let message = match to {
             Some(to) => format!("{base} sends us on to {to}; give that address with --base-url"),
-            None => format!("{base} sends us elsewhere without saying where; check --base-url"),
+            None => format!("{base} answers with a redirect without an address; check --base-url"),
         };
         Failure::Refused {
             status: Some(status),

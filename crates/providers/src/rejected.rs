@@ -15,9 +15,9 @@ use plimsoll_context::{Delta, Message, MessageList, Part};
 /// the newest request are kept.
 const MAX_REJECTED: usize = 10_000;
 /// The warning for the user.
-const TOLD: &str = "the server does not read thinking that this session holds, so it is left out from \
-                    here on, which costs the model what it had thought; a history that is imported \
-                    with --drop-thinking holds none";
+const TOLD: &str = "the server refuses thinking in this session, so thinking is removed from now \
+                    on and the model loses it; `sessions import --drop-thinking` imports a \
+                    history without any";
 
 /// Reasoning that a server has refused to read.
 #[derive(Debug)]

@@ -105,8 +105,9 @@ impl Restate {
         if reply.status() == StatusCode::NOT_FOUND {
             return Err(RestateError::Refused {
                 status: reply.status().as_u16(),
-                why: "Restate does not know this run any longer: its state was lost, restored or removed; \
-                      the session keeps what was done, and another run with --session carries it on"
+                why: "Restate no longer knows this run: its state was lost, restored or removed; \
+                      the session keeps all that was done, and another run with --session \
+                      continues it"
                     .to_owned(),
             });
         }

@@ -69,7 +69,7 @@ impl LogFollower {
                 let is_again = self.is_taken;
                 self.started = Some((*run, model.clone()));
                 if is_again {
-                    let text = "another worker goes on with the run".to_owned();
+                    let text = "another worker continues the run".to_owned();
                     events.push(Event::Warning { text });
                 }
             }

@@ -273,15 +273,12 @@ impl Sessions {
         let Some(run) = ctx.get::<String>(RUN).await? else {
             return Err(refused(
                 409,
-                format!("session {id} has no run under way; begin one with `plimsoll run`"),
+                format!("session {id} has no current run; start one with `plimsoll run`"),
             ));
         };
         let MessageRequest { id: name, text } = message;
         if kind != RunMessageKind::Interrupt && text.trim().is_empty() {
-            return Err(refused(
-                400,
-                "the message is empty; say something".to_owned(),
-            ));
+            return Err(refused(400, "the message is empty; give a text".to_owned()));
         }
         let message = RunMessage {
             id: name,

@@ -237,7 +237,7 @@ fn as_archive(error: StoreError) -> StoreError {
     match error {
         StoreError::Corrupt { path, why } => StoreError::Archive {
             place: path,
-            why: format!("{why}; move it away to begin a new one"),
+            why: format!("{why}; move it away, and a new one is created"),
         },
         StoreError::Full { path } => StoreError::Archive {
             place: path,

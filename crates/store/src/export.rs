@@ -39,7 +39,7 @@ pub enum ExportError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The writer returned an error.
-    #[error("the export cannot be written: {0}; check where it goes, then export again")]
+    #[error("the export cannot be written: {0}; check its destination, then export again")]
     Write(#[from] io::Error),
 }
 

@@ -426,7 +426,7 @@ fn as_files(error: StoreError) -> StoreError {
     match error {
         StoreError::Corrupt { path, why } => StoreError::Files {
             place: path,
-            why: format!("{why}; move it away to begin a new one"),
+            why: format!("{why}; move it away, and a new one is created"),
         },
         StoreError::Full { path } => StoreError::Files {
             place: path,

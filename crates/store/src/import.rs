@@ -277,8 +277,8 @@ impl ExportReader {
         }
         if self.sessions.last().is_some_and(|last| last.id.is_none()) {
             return Err(
-                "a session begins here, and the entries before it belong to none; export the sessions \
-                 again"
+                "a session starts here, but the entries before it belong to no session; export \
+                 the sessions again"
                     .to_owned(),
             );
         }
@@ -290,8 +290,8 @@ impl ExportReader {
         };
         if (header.number, header.of) != due {
             return Err(format!(
-                "it begins session {} of {}, and session {} of {} is due: sessions are missing or out of \
-                 order; export them again",
+                "it starts session {} of {}, but session {} of {} is expected: sessions are \
+                 missing or out of order; export them again",
                 header.number, header.of, due.0, due.1
             ));
         }

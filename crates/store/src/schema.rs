@@ -231,7 +231,7 @@ mod tests {
         assert_eq!(
             said(&foreign),
             "s.db cannot be read as a session store: it is another program's database; move it \
-             away to begin a new one"
+             away, and a new one is created"
         );
         assert_eq!(header(&foreign, "application_id").unwrap(), 0);
     }

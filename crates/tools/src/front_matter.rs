@@ -14,11 +14,11 @@ const MAX_DEPTH: usize = 16;
 pub fn front_matter(text: &str) -> Result<(Map<String, Value>, &str), String> {
     let (front, body) = parts(text)?;
     let yaml = YamlLoader::load_from_str(front)
-        .map_err(|error| format!("what stands between the lines --- is not valid YAML: {error}"))?;
+        .map_err(|error| format!("the text between the lines --- is not valid YAML: {error}"))?;
     match yaml.into_iter().next().map(|yaml| json(yaml, MAX_DEPTH)) {
         Some(Value::Object(fields)) => Ok((fields, body)),
         None | Some(Value::Null) => Ok((Map::new(), body)),
-        Some(_) => Err("what stands between the lines --- has no fields `name: value`".to_owned()),
+        Some(_) => Err("the text between the lines --- has no fields `name: value`".to_owned()),
     }
 }
 
@@ -26,7 +26,7 @@ fn parts(text: &str) -> Result<(&str, &str), String> {
     let rest = text.trim_start_matches('\u{feff}').strip_prefix("---");
     let rest = rest.map(|rest| rest.trim_start_matches([' ', '\t', '\r']));
     let rest = rest.and_then(|rest| rest.strip_prefix('\n'));
-    let rest = rest.ok_or("it does not begin with a line ---")?;
+    let rest = rest.ok_or("it does not start with a line ---")?;
     let mut at = 0;
     for line in rest.split_inclusive('\n') {
         if line.trim_end() == "---" {
@@ -35,7 +35,7 @@ fn parts(text: &str) -> Result<(&str, &str), String> {
         }
         at += line.len();
     }
-    Err("no second line --- ends what is said of it at its top".to_owned())
+    Err("a second line --- after its fields is missing".to_owned())
 }
 
 fn json(yaml: Yaml, depth: usize) -> Value {

@@ -45,7 +45,7 @@ pub(crate) fn summary(parts: &[Part], prompt: &str) -> Result<String, String> {
         return Err("it was empty".to_owned());
     }
     if is_echo(&text, prompt) {
-        return Err("it was what it had been given".to_owned());
+        return Err("it repeated its input".to_owned());
     }
     if is_loop(&text) {
         return Err("it repeated itself".to_owned());
@@ -67,7 +67,7 @@ pub(crate) fn summary(parts: &[Part], prompt: &str) -> Result<String, String> {
         .map(|text| text.chars().count())
         .sum();
     if said < LEAST_TEXT {
-        return Err("it said next to nothing".to_owned());
+        return Err("it is nearly empty".to_owned());
     }
     let mut summary = String::new();
     for (heading, text) in HEADINGS.iter().zip(sections) {

@@ -99,7 +99,11 @@ fn a_checkpoint_of_another_version_counter_or_log_format_is_not_used() {
 fn there_is_no_checkpoint_during_a_run_and_none_that_is_too_large() {
     let mut stage = Stage::new(setup());
     stage.say("the task");
-    assert_eq!(stage.run.state().checkpoint(2), None, "a run is under way");
+    assert_eq!(
+        stage.run.state().checkpoint(2),
+        None,
+        "a run is in progress"
+    );
     stage.text("done");
     assert!(stage.run.state().checkpoint(4).is_some());
     let mut stage = Stage::new(setup());

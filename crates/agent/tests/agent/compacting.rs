@@ -93,7 +93,7 @@ fn a_view_under_its_trigger_is_brought_to_its_target() {
         .map(|item| item.seq)
         .collect();
     assert_eq!(folded(&stage), seqs);
-    // Asked again, there is nothing to do, and nothing is recorded.
+    // Asked again, there is nothing to compact, and nothing is recorded.
     let entries = stage.log.len();
     stage.run.compact(Now::default(), None).unwrap();
     stage.rest();

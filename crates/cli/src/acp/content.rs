@@ -78,7 +78,7 @@ fn image_part(name: &str, base64: &str) -> Result<Part, Stop> {
 
 fn unknown(what: &str) -> Stop {
     Stop::usage(format!(
-        "{what} is of a kind that Plimsoll does not know; send text, links, files or images"
+        "{what} is of an unknown kind; send text, links, files or images"
     ))
 }
 

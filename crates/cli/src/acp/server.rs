@@ -377,7 +377,7 @@ fn modes(current: PermissionMode) -> SessionModeState {
         mode(
             PermissionMode::ReadOnly,
             "Read-only",
-            "Nothing that changes anything runs",
+            "No command or file change runs",
         ),
     ];
     SessionModeState::new(current.name(), all)

@@ -198,7 +198,7 @@ impl OpenSession {
     ) -> Result<schema::StopReason, Stop> {
         let Ok(mut work) = self.work.try_lock() else {
             return Err(Stop::usage(
-                "a prompt is under way in this session; wait for its end, or cancel it",
+                "a prompt is in progress in this session; wait for its end, or cancel it",
             ));
         };
         let Some(work) = work.as_mut() else {

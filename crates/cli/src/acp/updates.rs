@@ -128,7 +128,7 @@ impl Updates {
     fn again(&self, state: &mut UpdatesState, why: &str) {
         self.void(self.calls.next_message(), VOID);
         if !state.text.is_empty() {
-            self.say(&format!("\n\n*[{why}; the answer begins anew]*\n\n"));
+            self.say(&format!("\n\n*[{why}; the answer starts again]*\n\n"));
             state.text.clear();
         }
     }

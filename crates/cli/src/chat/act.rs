@@ -59,7 +59,7 @@ impl Chat {
             Order::Sessions(words) => self.sessions(words.as_deref()).await?,
             Order::New => self.new_session().await?,
             Order::Save(file) => self.save(&file).await?,
-            Order::Stop => self.terminal.must("no run is under way"),
+            Order::Stop => self.terminal.must("there is no current run"),
             Order::Unknown(text) => return Err(Stop::usage(text)),
             // Not commands: handled by the reader of the lines.
             Order::Nothing
@@ -83,8 +83,8 @@ impl Chat {
                 .say(&format!("Your prompts: {}", names.join(", ")));
         }
         self.terminal.say(
-            "A line begins a run; while one is under way it steers it. Ctrl-C ends the run, and leaves \
-             where there is none. A \\ at the end of a line carries it on.",
+            "A line starts a run, or steers the current one. Ctrl-C stops the run, or exits if \
+             there is none. A \\ at the end of a line continues it on the next one.",
         );
     }
 
@@ -127,8 +127,10 @@ impl Chat {
                 .say(&format!("{}  {}", seq.recall_id(), text.join(" ")));
         }
         if none {
-            self.terminal
-                .say("nothing is pinned; /pin RULE pins a rule, and it stays in view, whole");
+            self.terminal.say(
+                "nothing is pinned; /pin RULE pins a rule, which is then never evicted or \
+                      shortened",
+            );
         }
     }
 
@@ -172,7 +174,7 @@ impl Chat {
         };
         let last = last_said(self.session.view());
         self.terminal.say(&format!(
-            "run {run} is undone: the view is what it was before{last}"
+            "run {run} is undone: the model sees what it saw before{last}"
         ));
         let id = self.session.id().clone();
         let restoring = RestoreSet::of_runs(&self.store, &id, &[run]).await?;
@@ -316,8 +318,8 @@ impl Chat {
         // Its permissions and servers would differ from those of this chat.
         if !sources.is_configured_as(&self.sources) {
             return Err(Stop::usage(format!(
-                "session {id} was run with another configuration; leave, and go on with: plimsoll \
-                 chat --session {id}"
+                "session {id} was run with another configuration; exit, then continue it with: \
+                 plimsoll chat --session {id}"
             )));
         }
         let ready = self.made(&sources).await?;
@@ -378,14 +380,15 @@ pub(crate) fn cost_lines(session: &Session) -> Vec<String> {
 pub(crate) fn nothing_to_do(now: &WindowUse) -> String {
     match now.target {
         None => {
-            "nothing to do: the window is not known, so nothing says what is too much".to_owned()
+            "nothing to do: the context window is unknown; set it with --max-context".to_owned()
         }
         Some(target) if now.used > target => format!(
-            "nothing was done: what is left of the {} tokens must stay, or the plan was refused",
+            "nothing was compacted: the remaining messages of {} tokens are protected, or a hook \
+             refused the plan",
             now.used
         ),
         Some(target) => format!(
-            "nothing to do: {} tokens would be sent, and a plan ends at {target}",
+            "nothing to do: the request has {} tokens, and a compaction reduces it to {target}",
             now.used
         ),
     }
@@ -401,7 +404,7 @@ pub(super) fn last_said(state: &State) -> String {
     let mut items = state.transcript().items().iter().rev();
     let last = items.find(|item| matches!(*item.message, Message::User { .. }));
     match last {
-        Some(item) => format!("; last said: {}", one_line(&clean(&item.message.text()))),
+        Some(item) => format!("; last message: {}", one_line(&clean(&item.message.text()))),
         None => String::new(),
     }
 }

@@ -179,9 +179,11 @@ impl LineEditor {
                     }
                     continue;
                 }
-                Err(ReadlineError::Eof) if keys(of).is_working() => {
-                    InputEvent::Hint("a run is under way: Ctrl-C ends it, /quit leaves".to_owned())
-                }
+                Err(ReadlineError::Eof) if keys(of).is_working() => InputEvent::Hint(
+                    "a run is in progress: Ctrl-C stops it, /quit \
+                                      exits"
+                        .to_owned(),
+                ),
                 Err(ReadlineError::Eof) => return ChatExit::By(InputEvent::End),
                 // The terminal was closed.
                 Err(_) => return ChatExit::By(InputEvent::End),

@@ -225,7 +225,7 @@ impl Chat {
                 }
                 ChatEvent::Press(Press::Warn) => {
                     self.terminal
-                        .must("Ctrl-C once more leaves, and so does Ctrl-D; what is typed is kept");
+                        .must("Ctrl-C again or Ctrl-D exits; what you typed is kept");
                     Next::Line
                 }
                 // The run or question that they were meant for has ended.
@@ -325,7 +325,7 @@ impl Chat {
             Ok(output) => output,
             Err(Error::EmptyTask) => {
                 self.terminal
-                    .must("plimsoll: nothing was said yet, so there is nothing to go on with");
+                    .must("plimsoll: there is no run to continue yet; type a task");
                 self.code = exit::USAGE;
                 return Ok(());
             }
@@ -340,9 +340,9 @@ impl Chat {
         self.code = code_of(&output.reason);
         match &output.reason {
             EndReason::Answered => {}
-            EndReason::Interrupted => self.terminal.must("interrupted; /go goes on"),
+            EndReason::Interrupted => self.terminal.must("interrupted; /go continues"),
             reason if reason.is_limit() => self.terminal.must(&format!(
-                "ended by a limit ({}): the work may not be done; /go goes on",
+                "stopped by a limit ({}): the task may be unfinished; /go continues",
                 reason.word()
             )),
             reason => {
@@ -408,7 +408,7 @@ impl Chat {
         if self.session.view().runs() > 0 {
             let id = self.session.id();
             self.terminal
-                .note(&format!("carry on with: plimsoll chat --session {id}"));
+                .note(&format!("continue with: plimsoll chat --session {id}"));
         }
         self.terminal.flush();
     }

@@ -54,61 +54,65 @@ pub(crate) enum CommandArgument {
 
 /// All commands, in the order of the help.
 pub(crate) const COMMANDS: [SlashCommand; 19] = [
-    command("help", Nothing, "these lines"),
+    command("help", Nothing, "show this help"),
     command(
         "steer",
         Must("TEXT"),
-        "say it to the run under way, as a plain line does",
+        "send TEXT to the current run, as a plain line does",
     ),
     command(
         "later",
         Must("TEXT"),
-        "say it once the run under way has its answer",
+        "send TEXT after the answer of the current run",
     ),
-    command("stop", Nothing, "end the run under way, as Ctrl-C does"),
-    command("go", Nothing, "go on where the last run ended"),
+    command("stop", Nothing, "stop the current run, as Ctrl-C does"),
+    command("go", Nothing, "continue the last run"),
     command(
         "compact",
         May("FOCUS"),
-        "make the view smaller; a summary keeps FOCUS",
+        "compact the context; a summary keeps FOCUS",
     ),
-    command("context", Nothing, "what fills the window now"),
-    command("diff", Nothing, "what the session has changed in files"),
-    command("cost", Nothing, "what the session has used"),
-    command("pins", Nothing, "the rules that stay in view"),
-    command("pin", Must("RULE"), "a rule that stays in view from now on"),
+    command("context", Nothing, "show what fills the context window"),
+    command("diff", Nothing, "show the files that the session changed"),
+    command(
+        "cost",
+        Nothing,
+        "show the tokens and the cost of the session",
+    ),
+    command("pins", Nothing, "list the pinned rules"),
+    command(
+        "pin",
+        Must("RULE"),
+        "pin RULE: it is never evicted or shortened",
+    ),
     command(
         "undo",
         Nothing,
-        "the view before the last run; offers its files",
+        "undo the last run; offers to restore its files",
     ),
-    command(
-        "fork",
-        May("NAME"),
-        "go on in a new session; this one stays as it is",
-    ),
+    command("fork", May("NAME"), "continue in a copy of this session"),
     command(
         "model",
         May("PROVIDER/NAME"),
-        "go on with another model, or say which it is",
+        "switch to another model, or show the current one",
     ),
     command(
         "session",
         May("ID"),
-        "go on with another session, or say which it is",
+        "switch to another session, or show the current one",
     ),
-    command("new", Nothing, "begin a new session; this one is kept"),
+    command("new", Nothing, "start a new session; this one is kept"),
     command(
         "sessions",
         May("WORDS"),
-        "those of this folder, or where WORDS were said",
+        "list the sessions of this folder, or search for WORDS",
     ),
     command(
         "save",
         Must("FILE"),
-        "the chat as OpenAI's JSON, or as text to a .md FILE",
+        "save the chat as JSON (OpenAI), or as text if FILE ends in .md",
     ),
-    command("quit", Nothing, "leave; Ctrl-D does the same"),
+    command("quit", Nothing, "exit, as Ctrl-D does"),
 ];
 
 const fn command(name: &'static str, takes: CommandArgument, does: &'static str) -> SlashCommand {
@@ -165,7 +169,7 @@ impl Order {
             }
             (CommandArgument::Nothing, Some(_)) => {
                 return Self::Unknown(format!(
-                    "nothing follows /{name}; to say it to the model, write //{rest}"
+                    "/{name} takes no argument; to send this line to the model, write //{rest}"
                 ));
             }
             _ => {}
@@ -210,7 +214,8 @@ fn unknown(name: &str) -> String {
         None => String::new(),
     };
     format!(
-        "there is no command /{name}; {hint}/help lists them, and //{name} says it to the model"
+        "there is no command /{name}; {hint}/help lists all commands, and //{name} sends the line \
+         to the model"
     )
 }
 

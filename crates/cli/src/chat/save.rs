@@ -40,7 +40,7 @@ fn markdown(model: &str, items: &[Item]) -> String {
             Message::System { .. } => "System",
             Message::User { .. } => "You",
             Message::Notice { .. } => "Notice of the run",
-            Message::Summary { .. } => "Summary of what was said before",
+            Message::Summary { .. } => "Summary of the conversation before",
             Message::Assistant { .. } => "Model",
             Message::ToolResult(_) => "Result",
         };

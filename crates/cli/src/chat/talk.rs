@@ -197,7 +197,9 @@ impl Talk {
             return self.answer(line, remote).await;
         }
         if waited && Reply::of(&line).is_some() {
-            return self.terminal.must("nobody waits for that answer any more");
+            return self
+                .terminal
+                .must("that question has been answered or cancelled already");
         }
         let order = self.templates.order(&line);
         match order {
@@ -220,7 +222,8 @@ impl Talk {
             }
             Order::Unknown(text) => self.terminal.must(&text),
             _ => self.terminal.must(
-                "that can be done between runs; a line steers this one, /later waits for its answer, Ctrl-C ends it",
+                "this command works only between runs; a plain line steers this run, /later TEXT \
+                 is sent after its answer, Ctrl-C stops it",
             ),
         }
     }

@@ -18,13 +18,13 @@ pub(crate) struct FilterOptions {
     /// clear-tool-uses: clear above this, in tokens or as tool_uses=N [default: 100k]
     #[arg(long, value_name = "TOKENS", value_parser = trigger)]
     trigger: Option<ClearTrigger>,
-    /// clear-tool-uses: how many of the newest results stay [default: 3]
+    /// clear-tool-uses: number of newest results to keep [default: 3]
     #[arg(long, value_name = "COUNT")]
     keep: Option<usize>,
-    /// clear-tool-uses: clear nothing unless it frees so many tokens [default: 0]
+    /// clear-tool-uses: minimum number of tokens to free; less is not cleared [default: 0]
     #[arg(long, value_name = "TOKENS", value_parser = crate::args::tokens)]
     clear_at_least: Option<u64>,
-    /// clear-tool-uses: tools whose results and arguments stay, separated by commas
+    /// clear-tool-uses: tools whose results and arguments are kept, separated by commas
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     exclude_tools: Option<Vec<String>>,
     /// clear-tool-uses: clear the arguments of cleared calls too
@@ -178,7 +178,8 @@ impl FilterOptions {
         }
         if trim.strategy == TrimStrategy::First && !trim.start_on.is_empty() {
             return Err(Stop::usage(
-                "--start-on needs --strategy last: with first, the chat begins as it did",
+                "--start-on requires --strategy last: with first, the beginning of the chat does \
+                 not change",
             ));
         }
         if trim.start_on.contains(&TrimRole::Tool) {

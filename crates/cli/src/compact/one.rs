@@ -218,12 +218,13 @@ fn done(file: &ChatFile<'_>, cut: &BodyCut) -> Vec<String> {
     if !cut.unthinking.is_empty() {
         let count = cut.unthinking.len();
         notes.push(format!(
-            "left out the thinking of {}: it is bound to what is not there any more as it was (AM10)",
+            "removed the thinking of {}: it is bound to messages that were removed or changed \
+             (AM10)",
             counted(count, "message")
         ));
     }
     let repairs = cut.repairs.iter();
-    notes.extend(repairs.map(|repair| format!("mended after the cut: {repair}")));
+    notes.extend(repairs.map(|repair| format!("repaired after compaction: {repair}")));
     notes
 }
 
@@ -261,7 +262,7 @@ fn budget(body: &Body<'_>, args: &CompactArgs) -> Result<Option<Tokens>, Stop> {
     let budget = beside.transpose()?.or(args.budget);
     if budget == Some(0) {
         return Err(Stop::usage(
-            "the budget is 0 tokens; give what the chat may weigh",
+            "the budget is 0 tokens; give the maximum number of tokens",
         ));
     }
     Ok(budget.map(Tokens))

@@ -240,7 +240,8 @@ fn trouble(said: &ConnectionReport, found: &KnownModel) -> Option<String> {
         let names = model.vendor().key_variables.join(" or ");
         return Some(match &found.explained.key_from {
             Some(from) => format!(
-                "its server refuses the key (status {status}); check what {from} is set to, and that the key may use this model"
+                "its server refuses the key (status {status}); check the value of {from}, and \
+                 that the key may use this model"
             ),
             None => format!("its server wants a key (status {status}); set {names}"),
         });
@@ -276,13 +277,13 @@ fn words(window: Begins) -> String {
     let source = match window.source {
         WindowOrigin::Started => "as started".to_owned(),
         WindowOrigin::Learned | WindowOrigin::Unknown => {
-            "as a refusal has told; say it with --max-context if it has grown".to_owned()
+            "from an error of the provider; set it with --max-context if it has grown".to_owned()
         }
         WindowOrigin::Said(WindowSource::Explicit) => "as given".to_owned(),
-        WindowOrigin::Said(WindowSource::Reported) => "as its server says".to_owned(),
+        WindowOrigin::Said(WindowSource::Reported) => "from its server".to_owned(),
         WindowOrigin::Said(WindowSource::Known(origin)) => origin.to_string(),
         WindowOrigin::Said(WindowSource::Fallback) => {
-            "nobody says; say it with --max-context".to_owned()
+            "unknown; set it with --max-context".to_owned()
         }
     };
     format!("{tokens} tokens ({source})")
@@ -333,7 +334,10 @@ fn tell(
         format!("asked of its server: {}", explained.window_from),
     )?;
     for learned in &found.learned {
-        row("", format!("a refusal has told {learned} tokens"))?;
+        row(
+            "",
+            format!("{learned} tokens, from an error of the provider"),
+        )?;
     }
     let most = |tokens: &Tokens| format!("{tokens} tokens at most");
     row("answer", said(&facts.max_output, most))?;
@@ -357,7 +361,7 @@ fn tell(
     }
     let weighs = explained
         .weighs
-        .unwrap_or("our own counter, calibrated by what is reported");
+        .unwrap_or("our own counter, calibrated by the reported usage");
     row("weighed", format!("by {weighs}"))?;
     row("own tools", own_tools(found))?;
     if !explained.thinking.is_empty() {
@@ -410,7 +414,7 @@ fn row(name: &str, text: impl Display) -> Result<(), Stop> {
 fn tell_connected(said: &ConnectionReport) -> Result<(), Stop> {
     out!("Its server");
     if said.answers.is_none() {
-        out!("  was not asked: nothing there tells without generating");
+        out!("  was not asked: this API counts only by generating");
         return Ok(());
     }
     let models = match (said.models, said.has_model) {
@@ -434,8 +438,8 @@ fn tell_connected(said: &ConnectionReport) -> Result<(), Stop> {
     }
     match &said.counted {
         CountAnswer::Tokens(tokens) => out!("  weighs the example's question at {tokens} tokens"),
-        CountAnswer::Unsaid => out!("  does not say what a request weighs"),
-        CountAnswer::Refused(_) => out!("  refuses to say what a request weighs"),
+        CountAnswer::Unsaid => out!("  does not count requests"),
+        CountAnswer::Refused(_) => out!("  refuses to count requests"),
     }
     Ok(())
 }

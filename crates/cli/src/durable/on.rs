@@ -60,12 +60,13 @@ struct Screen {
 pub(crate) async fn run(args: &RunArgs, address: &str) -> Result<u8, Stop> {
     let Some(prompt) = task(args)? else {
         return Err(Stop::usage(
-            "no task: say what the session is to do; a run that was begun on a server goes on by itself",
+            "no task: give one; a run that was started on a server continues by itself",
         ));
     };
     if !args.images.is_empty() || mentions_image(&prompt) {
         return Err(Stop::usage(
-            "--on takes no images; put them where the workers can read them, and name them without an @",
+            "--on accepts no images; put them into a place that the workers can read, and name \
+             them without an @",
         ));
     }
     if args.json_schema.is_some() {
@@ -140,8 +141,8 @@ async fn follow(
         }
         if has_ended && is_quiet {
             return Err(Stop::failed(format!(
-                "the run of session {id} has ended, and its log does not say how: a hook of the worker may \
-                 have refused it"
+                "the run of session {id} has ended, but its log contains no outcome: a hook of \
+                 the worker may have refused it"
             )));
         }
         if is_quiet {
@@ -259,7 +260,8 @@ fn limits_only(sources: &Sources) -> Result<AgentConfig, Stop> {
         .find(|flag| !LIMITS.contains(&flag.key.as_str()));
     if let Some(flag) = other {
         return Err(Stop::usage(format!(
-            "{} is for the worker to say: give it to `plimsoll worker`; with --on, `run` takes limits only",
+            "{} is a setting of the worker: give it to `plimsoll worker`; with --on, `run` \
+             accepts only limits",
             flag.flag
         )));
     }
@@ -307,7 +309,7 @@ fn close(
     terminal.flush();
     if output.reason.is_limit() || output.reason == EndReason::Interrupted {
         let id = &output.session_id;
-        note!("carry on with: plimsoll run --on {address} --session {id} \"Go on\"");
+        note!("continue with: plimsoll run --on {address} --session {id} \"Go on\"");
     }
     Ok(code)
 }

@@ -111,8 +111,8 @@ fn approval(args: &SendArgs) -> Option<Approval> {
 
 fn show(id: &SessionId, status: &SessionStatus) -> Result<u8, Stop> {
     let run = match status.run {
-        Some(_) => "a run is under way",
-        None => "no run is under way",
+        Some(_) => "a run is in progress",
+        None => "there is no current run",
     };
     out!("session {id}: {run}, {}", counted(status.entries, "entry"));
     for question in &status.questions {

@@ -26,8 +26,8 @@ Examples:
   plimsoll worker --register http://127.0.0.1:9070
   plimsoll run --on restate://127.0.0.1:8080 \"Make the tests pass\"
 
-Several workers may listen at one address of a machine, or behind one address that a load balancer has.
-A session's run is finished by whichever of them lives. docs/durable.md says what is guaranteed.";
+Several workers may share an address, on one machine or behind a load balancer. If a worker ends, \
+another one finishes its runs. docs/durable.md describes the guarantees.";
 
 /// The arguments of `plimsoll worker`.
 #[derive(Debug, Args)]

@@ -26,13 +26,13 @@ pub(crate) struct RestoreArgs {
     pub(crate) id: String,
     /// Files to restore, as `files` lists them [default: all that the session changed]
     paths: Vec<PathBuf>,
-    /// Restore what they contained after this entry [default: before the session]
+    /// Restore their contents after this entry [default: before the session]
     #[arg(long, value_name = "ENTRY")]
     to: Option<u64>,
     /// Restore without asking
     #[arg(long, short)]
     yes: bool,
-    /// Replace files that were changed since by something else
+    /// Also replace files that something else changed since
     #[arg(long)]
     force: bool,
 }
@@ -263,8 +263,8 @@ impl RestoreSet {
                     let Some(content) = content else {
                         let entry = change.entry;
                         restoring.refused.push(format!(
-                            "what {shown} contained before entry {entry} is not kept any longer, since the \
-                             oldest contents give way"
+                            "the content of {shown} before entry {entry} is no longer stored: the \
+                             oldest contents are deleted first"
                         ));
                         continue;
                     };

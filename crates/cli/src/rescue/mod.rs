@@ -26,8 +26,8 @@ Examples:
   plimsoll rescue ~/.codex/sessions/2026/11/25/rollout-….jsonl --dry-run
   plimsoll rescue 93db84f8-1b8c-499a-9692-1865cb6f9160 --budget 60000
 
-The copy is written beside the original, under a new session id, and the command that resumes it
-is printed. Nothing is asked and nothing is sent anywhere. A session of opencode is written as a
+The copy is written beside the original, under a new session id, and the command that resumes it \
+is printed. Nothing is asked and nothing is sent anywhere. A session of opencode is written as a \
 file for `opencode import`.
 
 Without --budget, a session that is too long for its model is compacted to half of the window.";
@@ -50,8 +50,8 @@ pub(crate) struct RescueArgs {
     /// Compact the session to this many tokens, as its provider counts them, such as 60000 or 60k
     #[arg(long, value_name = "TOKENS", value_parser = crate::args::some_tokens)]
     budget: Option<u64>,
-    /// How it is compacted: extract (quotes what matters, no model is asked), evict,
-    /// sliding_window, clear-tool-uses, or unlimited (repairs only)
+    /// How to compact: extract (evicts, and quotes the most important of it in a summary; no model
+    /// is asked), evict, sliding_window, clear-tool-uses, or unlimited (only repairs)
     #[arg(long, default_value = "extract", value_name = "NAME")]
     policy: String,
     /// Remove all thinking, for when the provider refuses a signature
@@ -60,7 +60,7 @@ pub(crate) struct RescueArgs {
     /// Write the copy to this file instead of beside the original
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Say what is wrong and what would be done, but write nothing
+    /// Print what is wrong and what would be done, but write nothing
     #[arg(long)]
     dry_run: bool,
     /// Print JSON
@@ -260,7 +260,7 @@ fn none_found(from: Option<Agent>) -> Stop {
         Agent::title,
     );
     Stop::failed(format!(
-        "no session of {whose} was found (looked in {}); name a log file: plimsoll rescue FILE",
+        "no session of {whose} was found (searched {}); name a log file: plimsoll rescue FILE",
         folders.join(", ")
     ))
 }

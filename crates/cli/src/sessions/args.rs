@@ -24,9 +24,9 @@ Examples:
   plimsoll sessions import chat.json --to rescued
   plimsoll sessions import --from claude-code
 
-Evicted messages are archived (archive.db), where the model can search and recall them. The archive
-holds at most 1 GiB, per session 256 MiB and 100,000 items, for 30 days; then the oldest items
-expire. The log (sessions.db) keeps everything, so `sessions recall` always finds an item.";
+Evicted messages are archived (archive.db), where the model can search and recall them. The \
+archive holds at most 1 GiB, per session 256 MiB and 100,000 items, for 30 days; then the oldest \
+items expire. The log (sessions.db) keeps everything, so `sessions recall` always finds an item.";
 
 #[derive(Debug, Args)]
 #[command(after_help = SESSIONS_EXAMPLES)]
@@ -50,9 +50,9 @@ pub(crate) enum SessionsCommand {
         #[arg(long)]
         json: bool,
     },
-    /// List the sessions in which all of some words were said, and where
+    /// List the sessions with an entry that contains all given words, and these entries
     Search(super::search::SearchArgs),
-    /// Give a session another title; its name stays
+    /// Change the title of a session; its name stays
     Rename {
         /// The session
         id: String,
@@ -83,7 +83,7 @@ pub(crate) enum SessionsCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Make a new store of what can be read of a damaged one
+    /// Copy the readable sessions of a damaged store into a new one
     Salvage(super::salvage::SalvageArgs),
     /// Print sessions as JSON lines, for `import`: title, settings, forks and whole logs
     Export(super::export::ExportArgs),

@@ -15,7 +15,7 @@ use plimsoll::store::SessionReader;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ExportArgs {
-    /// The sessions; a fork stays one if what it is a fork of is among them
+    /// The sessions; a fork stays a fork if its parent is exported too
     #[arg(value_name = "ID", required_unless_present = "all")]
     ids: Vec<String>,
     /// Export all sessions

@@ -29,7 +29,7 @@ pub(crate) async fn run(store: &impl SessionReader, here: bool, as_json: bool) -
     let sessions = sessions(store, here).await?;
     if let Some(path) = store.damaged_path() {
         say!(
-            "{} is damaged; `plimsoll sessions check` says which sessions are whole",
+            "{} is damaged; `plimsoll sessions check` reports which sessions are intact",
             path.display()
         );
     }

@@ -58,7 +58,7 @@ impl PlaceArgs {
     pub(crate) fn only_files(&self, what: &str) -> Result<(), Stop> {
         match self.is_database() {
             true => Err(Stop::usage(format!(
-                "{what} is for the files of this machine, not for a database; --store local means the files"
+                "{what} works with local files, not with a database; --store local selects them"
             ))),
             false => Ok(()),
         }

@@ -75,7 +75,7 @@ pub(crate) async fn prune(store: &impl SessionReader, args: &PruneArgs) -> Resul
     let mut chosen = list::sessions(store, false).await?;
     chosen.retain(|(info, _)| outdated.contains(&info.id));
     if chosen.is_empty() {
-        crate::note("no session is that old, or the logs are small enough: nothing to delete");
+        crate::note("nothing to delete: no session is that old, or the logs are small enough");
         return Ok(DONE);
     }
     if args.dry_run {

@@ -13,7 +13,7 @@ const HEADING: &str = "session                   entries  recovered  behind   lo
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct SalvageArgs {
-    /// The folder of the new store; it is made if it is missing
+    /// The folder of the new store; it is created if missing
     #[arg(long, value_name = "FOLDER")]
     to: PathBuf,
     /// Print JSON lines

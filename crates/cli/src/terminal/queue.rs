@@ -85,7 +85,10 @@ impl Sender {
         }
         let lost = std::mem::take(&mut waiting.lost);
         if lost > 0 {
-            let text = format!("(there was no room for {lost} pieces of what was said here)");
+            let text = format!(
+                "({lost} pieces of output were dropped here: the terminal is too \
+                                slow)"
+            );
             waiting.ops.push_back(Op::Lines(text));
         }
         waiting.bytes += size;

@@ -363,7 +363,7 @@ fn every_agent_is_checked() {
         .run(["config", "check"]);
     said.refused(1, &["2 settings are faulty"]);
     for part in [
-        "plimsoll.toml:4: compaction would fire above nothing",
+        "plimsoll.toml:4: every request would be compacted",
         "plimsoll.toml:7: the target (10)",
     ] {
         assert!(said.err.contains(part), "no {part} in {}", said.err);

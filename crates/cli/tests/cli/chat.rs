@@ -62,7 +62,7 @@ fn a_line_is_a_message_and_the_end_of_the_lines_is_the_end() {
         "openai-compatible/m in .",
         "· read notes.txt · 1 line\n",
         "2 turns, 1 tool call │ read 200 (40 % cached), wrote 20\n",
-        "carry on with: plimsoll chat --session ",
+        "continue with: plimsoll chat --session ",
     ] {
         assert!(said.err.contains(part), "no {part}: {}", said.err);
     }
@@ -154,7 +154,7 @@ fn a_first_interrupt_ends_the_run_and_the_chat_goes_on() {
     chat.say("Take your time.");
     fake.wait();
     chat.interrupt();
-    chat.err_until("interrupted; /go goes on");
+    chat.err_until("interrupted; /go continues");
     chat.say("Are you there?");
     assert_eq!(chat.out(), "Here again.");
     let ended = chat.end();
@@ -177,7 +177,7 @@ fn two_interrupts_leave_and_the_session_can_be_carried_on() {
     chat.say("Take your time.");
     fake.wait();
     chat.interrupt();
-    chat.err_until("interrupted; /go goes on");
+    chat.err_until("interrupted; /go continues");
     chat.interrupt();
     let left = chat.wait();
     assert_eq!(left.code, Some(130), "{}", left.err);
@@ -210,7 +210,7 @@ fn an_interrupt_gets_through_however_many_lines_wait() {
     }
     fake.wait();
     chat.interrupt();
-    chat.err_until("interrupted; /go goes on");
+    chat.err_until("interrupted; /go continues");
     let ended = chat.end();
     assert_eq!(ended.code, Some(0), "{}", ended.err);
     assert_eq!(ended.out, "ok\n".repeat(199));
@@ -225,11 +225,11 @@ fn stop_does_what_an_interrupt_does() {
     ]);
     let mut chat = Chat::start(&home, &fake, &[]);
     chat.say("/stop");
-    chat.err_until("no run is under way");
+    chat.err_until("there is no current run");
     chat.say("Take your time.");
     fake.wait();
     chat.say("/stop");
-    chat.err_until("interrupted; /go goes on");
+    chat.err_until("interrupted; /go continues");
     chat.say("Are you there?");
     assert_eq!(chat.out(), "Here again.");
 }

@@ -82,7 +82,7 @@ fn a_fork_goes_its_own_way_and_the_session_stays_as_it_was() {
     assert_eq!(lines[2..], ["two", "this is session side"]);
     assert!(
         said.err
-            .contains("carry on with: plimsoll chat --session side")
+            .contains("continue with: plimsoll chat --session side")
     );
     let again = Chat::start(&home, &fake, &["--session", before]).lines("Third.\n");
     assert_eq!(again.out, "three\n");

@@ -47,7 +47,7 @@ fn an_answer_streams_above_the_prompt_in_rows_of_the_terminal() {
     chat.keys(END);
     assert_eq!(chat.end(), Some(0));
     assert!(
-        chat.screen().contains("carry on with: plimsoll chat"),
+        chat.screen().contains("continue with: plimsoll chat"),
         "{}",
         chat.screen()
     );
@@ -99,7 +99,7 @@ fn an_interrupt_keeps_what_is_typed_and_two_leave() {
     chat.until_prompt("+ Are you");
     chat.keys(END);
     chat.keys(INTERRUPT);
-    chat.until("interrupted; /go goes on");
+    chat.until("interrupted; /go continues");
     chat.until_prompt("> Are you");
     chat.keys(" there?\r");
     fake.wait();
@@ -154,7 +154,7 @@ fn ctrl_d_leaves_no_run_behind() {
     fake.wait();
     chat.until_prompt("+");
     chat.keys(END);
-    chat.until("a run is under way: Ctrl-C ends it, /quit leaves");
+    chat.until("a run is in progress: Ctrl-C stops it, /quit exits");
     chat.keys("/quit\r");
     assert_eq!(chat.end(), Some(0), "{}", chat.screen());
     assert!(chat.screen().contains("interrupted"), "{}", chat.screen());

@@ -204,7 +204,7 @@ fn a_server_is_asked_and_generates_nothing() {
     for words in [
         "lists 2 models, this one among them",
         "tells a window of 7777 tokens",
-        "7777 tokens (as its server says)",
+        "7777 tokens (from its server)",
         "(--base-url)",
     ] {
         assert!(said.out.contains(words), "{words}\n{}", said.out);

@@ -224,7 +224,7 @@ fn a_run_has_the_window_that_is_known_where_its_server_tells_none() {
     let said = home(mine).agent(&fake(), &["Say it."]).done();
     assert!(
         said.err
-            .contains("window 12345 tokens, as your models.toml says"),
+            .contains("window 12345 tokens, from your models.toml"),
         "{}",
         said.err
     );
@@ -237,7 +237,7 @@ fn a_run_has_the_window_that_is_known_where_its_server_tells_none() {
         .agent(&fake(), &["--config", "plimsoll.toml", "Say it."])
         .done();
     assert!(
-        said.err.contains("23456 tokens, as the configuration says"),
+        said.err.contains("23456 tokens, from the configuration"),
         "{}",
         said.err
     );

@@ -128,7 +128,7 @@ fn a_chat_prints_how_to_carry_on_and_takes_a_new_name() {
     assert_eq!(said.out, "one\n", "{}", said.err);
     assert!(said.err.contains("this session is new"), "{}", said.err);
     let line = said.err.lines().last().unwrap();
-    let command = line.strip_prefix("carry on with: plimsoll ").unwrap();
+    let command = line.strip_prefix("continue with: plimsoll ").unwrap();
     let said = feed(home.command(command.split(' ')), b"Second.\n").done();
     assert_eq!(said.out, "two\n", "{}", said.err);
     assert!(!said.err.contains("this session is new"), "{}", said.err);

@@ -233,7 +233,7 @@ fn limits_end_a_run_with_what_there_is() {
     assert_eq!(fake.asked().len(), 3);
     assert!(
         said.err.contains("max_turns")
-            && said.err.contains("carry on with: plimsoll run --session")
+            && said.err.contains("continue with: plimsoll run --session")
     );
 
     let fake = Fake::new([read(), FakeAnswer::say("One look was enough.")]);

@@ -56,7 +56,7 @@ fn a_window_that_is_asked_for_is_never_exceeded() {
     assert_eq!(overflows.load(Ordering::SeqCst), 0, "{}", said.err);
     assert_eq!(said.out, "All parts are read.\n");
     assert!(
-        said.err.contains("window 4096 tokens, as the server says"),
+        said.err.contains("window 4096 tokens, from the server"),
         "{}",
         said.err
     );

@@ -205,7 +205,7 @@ async fn a_worker_that_is_killed_in_a_call_is_replaced_and_the_call_is_not_made_
         (Some(0), "It may have run.\n"),
         "{err}"
     );
-    assert!(err.contains("another worker goes on with the run"), "{err}");
+    assert!(err.contains("another worker continues the run"), "{err}");
     let ran = |file| std::fs::read_to_string(stage.work(file)).unwrap();
     assert_eq!(
         (ran("ran").as_str(), ran("quick").as_str()),

@@ -59,8 +59,8 @@ impl ArchiveBounds {
         Err(StoreError::Archive {
             place: place.to_owned(),
             why: format!(
-                "what leaves at once is {bytes} bytes in {items} items, and it holds {most} bytes \
-                 and {most_items} items of a session; raise its bounds"
+                "the plan evicts {bytes} bytes in {items} items, but the archive holds at most \
+                 {most} bytes and {most_items} items of a session; raise its bounds"
             ),
         })
     }

@@ -56,7 +56,7 @@ impl AgentBuilder {
         fault(
             has_cost && self.sheet.is_none(),
             format!(
-                "max_cost needs to know what `{}` costs; say so with prices",
+                "max_cost requires the prices of `{}`; set prices",
                 self.provider.model()
             ),
         );
@@ -66,7 +66,8 @@ impl AgentBuilder {
             fault(
                 has_cost && other && writes && self.summarizer_sheet.is_none(),
                 format!(
-                    "max_cost needs to know what `{}`, which writes the summaries, costs; say so with summarizer_prices",
+                    "max_cost requires the prices of `{}`, which writes the summaries; set \
+                     summarizer_prices",
                     summarizer.model()
                 ),
             );

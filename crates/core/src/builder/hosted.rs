@@ -60,8 +60,8 @@ impl AgentBuilder {
         });
         if !tools.is_empty() && self.limits.max_cost.is_some() {
             notes.push(
-                "max_cost counts tokens: what the provider asks beside them for the use of its own tools \
-                 is not known here"
+                "max_cost counts tokens only: the provider's fees for the use of its own tools \
+                 are unknown"
                     .to_owned(),
             );
         }

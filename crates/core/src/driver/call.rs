@@ -69,12 +69,10 @@ pub(super) async fn count(parts: Arc<Parts>, request: Box<Request>) -> Option<To
         Ok(Ok(Ok(reported))) => return reported,
         Ok(Ok(Err(failure))) => failure.to_string(),
         Ok(Err(panic)) => format!("its client broke down: {}", said_by(&*panic)),
-        Err(_) => format!("nothing came within {} s", COUNT_TIMEOUT.as_secs()),
+        Err(_) => format!("no answer within {} s", COUNT_TIMEOUT.as_secs()),
     };
     parts.tell(Event::Warning {
-        text: format!(
-            "the provider did not say what the request weighs, so our count holds: {why}"
-        ),
+        text: format!("the provider did not count the request, so our own count is used: {why}"),
     });
     None
 }

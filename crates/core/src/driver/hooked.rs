@@ -245,7 +245,10 @@ pub(super) async fn decide(
             return (call, Answer::Skip { why });
         }
         if let Some(fault) = faults.first() {
-            let why = format!("`{name}` was not allowed, since what guards it is broken: {fault}");
+            let why = format!(
+                "`{name}` was not allowed, because the hook that guards it failed: \
+                               {fault}"
+            );
             return (call, Answer::Deny { why });
         }
     }

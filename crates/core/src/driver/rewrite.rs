@@ -106,7 +106,7 @@ fn check(messages: &Messages) -> Result<(), String> {
             other => !other.parts().iter().any(says),
         };
         if says_nothing {
-            return Err(format!("left a message at {at} that says nothing"));
+            return Err(format!("left an empty message at {at}"));
         }
     }
     all_answered(&open, &answered)?;

@@ -304,7 +304,7 @@ impl CommandHook {
     fn no(&self, why: &str) -> String {
         match why {
             "" => format!("{} said no", self.on.name()),
-            why => format!("{} said no: {why}", self.on.name()),
+            why => format!("{} refused: {why}", self.on.name()),
         }
     }
 }

@@ -111,7 +111,10 @@ async fn archive(session: &Session, fork: &SessionId) {
     }
     if let Err(why) = copy(session, fork).await {
         session.parts.tell(Event::Warning {
-            text: format!("what left the branch's view cannot be recalled here: {why}; the log of {fork} has it"),
+            text: format!(
+                "evicted messages of the branch cannot be recalled here: {why}; the log \
+                           of {fork} contains them"
+            ),
         });
     }
 }

@@ -106,7 +106,8 @@ impl Branch {
             .map_err(|nothing| format!("{nothing} for it"))?;
         if grant.limit().money.is_some() && self.agent.setup.sheet.is_none() {
             return Err(
-                "what its model costs is not known, and all may cost only so much; give its agent prices"
+                "the prices of its model are unknown, but the branches share a cost limit; give \
+                 its agent prices"
                     .to_owned(),
             );
         }
@@ -114,7 +115,8 @@ impl Branch {
             && let Some(model) = self.agent.parts.unpriced_summarizer(&self.agent.setup)
         {
             return Err(format!(
-                "what `{model}`, which writes its summaries, costs is not known, and all may cost only so much; say so with summarizer_prices"
+                "the prices of `{model}`, which writes its summaries, are unknown, but the \
+                 branches share a cost limit; set summarizer_prices"
             ));
         }
         Ok((grant, limits))

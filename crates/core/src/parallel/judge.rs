@@ -254,7 +254,7 @@ impl JudgeModel {
             };
             let cost = self.sheet.and_then(|sheet| sheet.cost(usage));
             match cost {
-                None => return Err("what its model costs is not known".to_owned()),
+                None => return Err("the prices of its model are unknown".to_owned()),
                 Some(cost) if limit.money.is_some_and(|left| left < cost.0) => {
                     return Err(format!("it may cost {cost}, and less is left"));
                 }

@@ -92,7 +92,7 @@ async fn what_leaves_is_archived_told_and_gone_from_the_next_request() {
     assert_eq!(
         session.compact(None).await.unwrap(),
         None,
-        "there is nothing to do any more"
+        "there is nothing to compact any more"
     );
     assert_eq!(
         provider.requests().len(),

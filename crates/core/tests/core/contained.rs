@@ -87,7 +87,7 @@ async fn what_a_counter_cannot_count_is_estimated() {
     assert!(output.plans > 0, "what was estimated counts");
     assert_eq!(
         warnings.all(),
-        ["miscounts broke down: not this one; what it cannot count is estimated"]
+        ["miscounts broke down: not this one; texts that it cannot count are estimated"]
     );
 }
 

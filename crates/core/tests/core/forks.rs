@@ -126,7 +126,7 @@ async fn a_session_is_forked_at_any_entry_and_each_fork_goes_on() {
             };
             match output {
                 Ok(output) => assert!(output.reason.is_answer(), "{name}: {:?}", output.reason),
-                // Nobody has said anything yet.
+                // No messages yet.
                 Err(error) => assert!(says != "say" && error == Error::EmptyTask, "{error}"),
             }
             drop(fork);

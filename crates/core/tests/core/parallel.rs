@@ -621,7 +621,7 @@ async fn who_cannot_be_paid_for_does_not_begin() {
     let asked = agent_loop_parallel(&mut session, "?", branches, &judge, options(money));
     let outcome = asked.await.unwrap();
     assert_eq!(outcome.text, "East.");
-    assert!(outcome.warnings[0].contains("what its model costs is not known"));
+    assert!(outcome.warnings[0].contains("the prices of its model are unknown"));
     // A judge for whom too little is left.
     let tokens = ExecutionLimits {
         max_total_tokens: Some(Tokens(2_000)),

@@ -573,7 +573,10 @@ async fn under_a_limit_of_money_its_price_must_be_known() {
         (last(&model), output)
     };
     let (told, _) = run(None).await;
-    assert!(told.contains("what its model costs is not known"), "{told}");
+    assert!(
+        told.contains("the prices of its model are unknown"),
+        "{told}"
+    );
     let (told, output) = run(Some(sheet)).await;
     assert_eq!(told, "fine");
     let cost = output.tokens_used.estimated_cost(&sheet.rates);

@@ -165,7 +165,7 @@ pub(crate) fn read(path: &Path) -> Result<SessionLog, LogError> {
         }
     }
     let why = match log.side_messages {
-        0 => "nobody has said anything in it; choose another session with --list",
+        0 => "it contains no messages; choose another session with --list",
         _ => "it is the log of a sub-agent; name the session that started it",
     };
     log.checked(why)

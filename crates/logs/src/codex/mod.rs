@@ -98,7 +98,7 @@ pub(crate) fn read(path: &Path) -> Result<SessionLog, LogError> {
             log.damaged(number, format!("its {kind} cannot be read: {error}"));
         }
     })?;
-    log.checked("nobody has said anything in it; choose another session with --list")
+    log.checked("it contains no messages; choose another session with --list")
 }
 
 fn take(log: &mut SessionLog, number: usize, entry: &CodexEntry<'_>) -> serde_json::Result<()> {

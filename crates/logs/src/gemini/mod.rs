@@ -48,7 +48,7 @@ pub(crate) fn read(path: &Path) -> Result<SessionLog, LogError> {
             log.report(tokens.total);
         }
     }
-    log.checked("nobody has said anything in it; choose another session with --list")
+    log.checked("it contains no messages; choose another session with --list")
 }
 
 /// Loads the messages in the same way as Gemini CLI.

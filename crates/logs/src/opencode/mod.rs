@@ -97,7 +97,7 @@ pub(crate) fn read(path: &Path, session: Option<&str>) -> Result<SessionLog, Log
             log.report(tokens);
         }
     }
-    log.checked("nobody has said anything in it; choose another session with --list")
+    log.checked("it contains no messages; choose another session with --list")
 }
 
 /// Loads a session from a database or an export.

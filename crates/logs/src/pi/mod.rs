@@ -109,7 +109,7 @@ pub(crate) fn read(path: &Path) -> Result<SessionLog, LogError> {
     })?;
     let path = branch(&nodes, &by_id, &mut log);
     emit(&mut log, &mut nodes, &by_id, &path);
-    log.checked("nobody has said anything in it; choose another session with --list")
+    log.checked("it contains no messages; choose another session with --list")
 }
 
 /// Returns the active branch, from its beginning to its end.

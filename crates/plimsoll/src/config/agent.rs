@@ -323,8 +323,8 @@ impl AgentConfig {
             Some(Threshold::Sent(_) | Threshold::Share(_))
         );
         if settings.strategy == Some("unlimited") && (sets_trigger || settings.target.is_some()) {
-            let fault = "the strategy is unlimited, which edits nothing, so `trigger` and `target` \
-                         have no effect; leave them out or choose another context_strategy";
+            let fault = "context_strategy \"unlimited\" never compacts, so `trigger` and `target` \
+                         have no effect; remove them or choose another context_strategy";
             let (line, text) = self.resolved().placed(fault);
             faults.push(line, text);
         }
@@ -442,8 +442,8 @@ impl AgentConfig {
             {
                 let line = self.line_of("max_calls_per_tool");
                 let text = format!(
-                    "max_calls_per_tool names `{name}`, which the provider runs by itself; limit it there, \
-                     with its own `max_uses` say"
+                    "max_calls_per_tool names `{name}`, which the provider runs itself; limit it \
+                     with that tool's own setting, for example `max_uses`"
                 );
                 faults.push(line, text);
                 continue;

@@ -319,7 +319,7 @@ mod tests {
         for (text, why) in [
             (
                 "# No front matter",
-                "a.md: it does not begin with a line --- (the agent is left out)",
+                "a.md: it does not start with a line --- (the agent is left out)",
             ),
             ("---\ndescription: x\n---\n", "a.md: it needs a `name`"),
             (

@@ -36,7 +36,7 @@ pub const MCP_FIELDS: &[Field] = &[
     field(
         "bearer_env",
         Text,
-        "The variable of the environment that holds the token that a server with a `url` is shown.",
+        "The environment variable that contains the token for a server with a `url`.",
     ),
     field(
         "lazy",
@@ -46,12 +46,13 @@ pub const MCP_FIELDS: &[Field] = &[
     field(
         "trust",
         Flag,
-        "Believe what it says of its tools: those that only read run without asking; false unless set.",
+        "Trust its annotations of tools: tools that only read run without asking. Default: false.",
     ),
     field(
         "required",
         Flag,
-        "End where it cannot be had, instead of going on without it; false unless set.",
+        "Fail if the server cannot be started or reached, instead of continuing without it. \
+         Default: false.",
     ),
 ];
 
@@ -219,7 +220,7 @@ impl McpServer {
             },
             (None, Some(url)) => {
                 if !(url.starts_with("http://") || url.starts_with("https://")) {
-                    let text = format!("`url` is {url:?}; begin it with http:// or https://");
+                    let text = format!("`url` is {url:?}; it must start with http:// or https://");
                     faults.at(fields.line_of("url"), text);
                 }
                 McpReach::Url {

@@ -43,7 +43,7 @@ impl<'a> Overrides<'a> {
     pub fn set(self, text: &str) -> Result<Self, String> {
         let Some((path, value)) = text.split_once('=') else {
             return Err(format!(
-                "`{text}` sets nothing; write KEY=VALUE, as in max_turns=20"
+                "`{text}` is not a setting; write KEY=VALUE, as in max_turns=20"
             ));
         };
         let path = path.trim();

@@ -23,7 +23,7 @@ pub const PERMISSION_FIELDS: &[Field] = &[
     field(
         "then",
         Choice(&PERMISSIONS),
-        "What becomes of the call. Required.",
+        "What happens to the call. Required.",
     ),
 ];
 

@@ -15,12 +15,12 @@ pub const PROVIDER_FIELDS: &[Field] = &[
     field(
         "base_url",
         Text,
-        "The address of its API; required where NAME is a name of your own.",
+        "The address of its API. Required if NAME is not a built-in provider.",
     ),
     field(
         "api_key_env",
         Text,
-        "The variable of the environment that holds its key.",
+        "The environment variable that contains its key.",
     ),
     field(
         "api_key",
@@ -89,8 +89,8 @@ impl ProviderSettings {
             let good = |c: char| c.is_ascii_alphanumeric() || c == '_';
             if !variable.chars().all(good) {
                 // It may be the key itself, so it is not printed.
-                let text =
-                    "`api_key_env` is no name of a variable; name the variable that holds the key";
+                let text = "`api_key_env` is not the name of an environment variable; name the variable \
+                     that contains the key";
                 faults.at(fields.line_of("api_key_env"), text);
             }
         }

@@ -29,8 +29,8 @@ pub fn schema() -> Value {
     let mut agent = table(agent);
     put_word(&mut agent, "required", json!(["name"]));
     let models = json!({
-        "description": "What you know of models: a table for a provider, in it one for a model; or \
-                        one for \"provider/model\".",
+        "description": "Properties of models: a table per provider with one table per model in \
+         it, or one table per \"provider/model\".",
         "type": "object",
         "additionalProperties": { "anyOf": [
             model(), { "type": "object", "additionalProperties": model() },

@@ -281,7 +281,7 @@ fn contradictions_name_both_sides_and_their_lines() {
         ),
         (
             "[context]\nmax_context_tokens = 4000",
-            "line 2: compaction would fire above nothing",
+            "line 2: every request would be compacted",
         ),
         (
             "context_strategy = \"unlimited\"\ntrigger = 3000",

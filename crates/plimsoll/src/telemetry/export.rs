@@ -168,11 +168,11 @@ impl Exporters {
         drop(aside);
         let why = match (fault, late) {
             (Some(why), _) => why,
-            (None, true) => format!("nothing answered within {} s", FINISH_TIMEOUT.as_secs()),
+            (None, true) => format!("no answer within {} s", FINISH_TIMEOUT.as_secs()),
             (None, false) => return None,
         };
         Some(format!(
-            "not all spans and metrics were sent ({why}); the run is as it is"
+            "not all spans and metrics were sent ({why}); the run is not affected"
         ))
     }
 }

@@ -9,7 +9,8 @@ pub const FINISH_TIMEOUT: Duration = Duration::from_secs(3);
 /// Keeps telemetry running while it exists. Dropping it sends the remaining data and blocks, like
 /// [`finish`](Self::finish).
 #[derive(Debug, Default)]
-#[must_use = "what is told is sent when this ends; dropped at once, it sends nothing"]
+#[must_use = "spans and metrics are sent when this guard is dropped; keep it until the program \
+              ends"]
 pub struct Guard {
     #[cfg(feature = "otlp")]
     pub(super) sending: Option<super::export::Exporters>,

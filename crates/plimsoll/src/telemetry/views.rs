@@ -63,7 +63,7 @@ fn shape(name: &str) -> Option<Shape> {
         "plimsoll.overflows" => Shape("{overflow}", "Requests refused as too long.", &[]),
         "plimsoll.retries" => Shape("{retry}", "Model calls that were made again.", &[]),
         "plimsoll.limit_hits" => Shape("{run}", "Runs that a limit has ended.", &[]),
-        "plimsoll.cost" => Shape("{USD}", "What model calls cost, where known.", &[]),
+        "plimsoll.cost" => Shape("{USD}", "Cost of model calls, if it is known.", &[]),
         "plimsoll.cache.tokens" => Shape(
             "{token}",
             "Input read from or written to a prompt cache.",

@@ -22,7 +22,8 @@ pub enum LocalError {
         given: String,
     },
     /// The disk is full.
-    #[error("the disk is full at {}; free some space and run it again, it goes on where it stopped", .path.display())]
+    #[error("the disk is full at {}; free some space and run it again: the download is \
+             resumed", .path.display())]
     DiskFull {
         /// The path that was written.
         path: PathBuf,
@@ -47,7 +48,8 @@ pub enum LocalError {
     },
     /// The registry does not provide the package.
     #[error(
-        "pip cannot fetch {package}: {reason}; check the network, then run it again, it goes on where it stopped"
+        "pip cannot fetch {package}: {reason}; check the network, then run it again: the download \
+         is resumed"
     )]
     Registry {
         /// The package.
@@ -67,7 +69,8 @@ pub enum LocalError {
     },
     /// The checksum of a download is wrong.
     #[error(
-        "what came as {what} is not the file that is pinned (its sha256 differs), so it was deleted; try again, or choose another --mirror"
+        "the downloaded {what} is not the expected file (its sha256 differs), so it was deleted; \
+         try again, or choose another --mirror"
     )]
     WrongSum {
         /// The download.

@@ -30,8 +30,7 @@ pub fn table_address(url: &str) -> String {
 /// # Errors
 /// If the address is invalid, or the download fails or is too large.
 pub async fn fetch_table(url: &str) -> Result<Vec<u8>, String> {
-    let parsed =
-        Url::parse(url).map_err(|error| format!("what is given is no address: {error}"))?;
+    let parsed = Url::parse(url).map_err(|error| format!("not a valid address: {error}"))?;
     let scheme = parsed.scheme().to_owned();
     let url = shown(&parsed);
     if !["http", "https"].contains(&scheme.as_str()) {

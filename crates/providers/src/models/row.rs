@@ -91,7 +91,7 @@ fn prices(row: &Table) -> Result<Option<Prices>, Wrong> {
     let cache_read = price(row, "cache_read")?;
     let longer_write = price(row, "longer_write")?;
     if longer_write.is_some() && !row.contains_key("longer_lives") {
-        let fault = "`longer_write` is the price of what `longer_lives` says; give both";
+        let fault = "`longer_write` is the price for `longer_lives`; set both";
         return Err((None, fault.to_owned()));
     }
     let cache_write = price(row, "cache_write")?.or(cache_read.map(|_| input));

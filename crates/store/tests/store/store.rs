@@ -355,8 +355,8 @@ async fn a_file_that_is_no_store_is_refused_and_left_as_it_is() {
     assert_eq!(
         sentence(folder.path()).await,
         format!(
-            "{shown} cannot be read as a session store: it is not a SQLite database; move it away \
-             to begin a new one"
+            "{shown} cannot be read as a session store: it is not a SQLite database; move it \
+             away, and a new one is created"
         )
     );
     assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
@@ -370,7 +370,7 @@ async fn a_file_that_is_no_store_is_refused_and_left_as_it_is() {
         sentence(folder.path()).await,
         format!(
             "{shown} cannot be read as a session store: it is another program's database; move it \
-             away to begin a new one"
+             away, and a new one is created"
         )
     );
     assert_eq!(std::fs::read(&path).unwrap(), before);
@@ -415,8 +415,8 @@ async fn a_damaged_file_ends_in_a_sentence() {
     assert_eq!(
         error.to_string(),
         format!(
-            "{} cannot be read as a session store: it is damaged inside; move it away to begin a \
-             new one",
+            "{} cannot be read as a session store: it is damaged inside; move it away, and a new \
+             one is created",
             path.display()
         )
     );

@@ -372,7 +372,7 @@ fn misuse_text(misuse: Misuse) -> String {
             MCP_MESSAGE_MAX.0 / (1024 * 1024)
         ),
         Misuse::Flood => format!(
-            "it sent more than {MCP_NOTICES} messages in {} s that nobody asked for, and was ended",
+            "it sent more than {MCP_NOTICES} unrequested messages in {} s and was stopped",
             MCP_NOTICES_IN.as_secs()
         ),
     }

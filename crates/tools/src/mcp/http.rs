@@ -114,7 +114,7 @@ fn with_cure(text: String, status: Option<u16>) -> String {
         Some(401) => format!(
             "{text} (401: it wants a token, or another one; `bearer_env` names its variable)"
         ),
-        Some(403) => format!("{text} (403: what its token allows is not enough)"),
+        Some(403) => format!("{text} (403: its token does not allow this)"),
         _ => text,
     }
 }

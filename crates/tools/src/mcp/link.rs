@@ -30,7 +30,7 @@ pub const MCP_BACKOFF: Duration = Duration::from_secs(1);
 pub const MCP_BACKOFF_MAX: Duration = Duration::from_secs(60);
 
 /// The description of a server that was stopped because it did not answer.
-const SILENT: &str = "it said nothing while it was waited for";
+const SILENT: &str = "it did not answer in time";
 
 /// A server with its current state.
 pub(super) struct Link {

@@ -120,8 +120,8 @@ impl Import {
             return Err(wrong(format!("it is not text; {GIVE}")));
         }
         if from.is_none() && Config::parse(text).is_ok_and(|config| config.warnings().is_empty()) {
-            let text = "it is a plimsoll.toml already and needs no import; if it is another system's \
-                        all the same, say whose with --from";
+            let text = "it is already a plimsoll.toml and needs no import; if it belongs to \
+                        another system, name that with --from";
             return Err(wrong(text.to_owned()));
         }
         let form = ParsedText::read(text, path).map_err(|faults| faults.error(path))?;
@@ -129,7 +129,7 @@ impl Import {
         let Some(system) = system else {
             let names: Vec<String> = System::ALL.iter().map(ToString::to_string).collect();
             let text = format!(
-                "it does not say whose configuration it is ({}); say it with --from, or {GIVE}",
+                "its system is not recognised ({}); name it with --from, or {GIVE}",
                 names.join(", ")
             );
             return Err(wrong(text));
@@ -233,7 +233,7 @@ pub(super) fn hint(path: &str) -> Option<(String, bool)> {
     };
     let ((system, _), row) = setting.or_else(table)?;
     let what = match setting {
-        Some(_) => format!("what {system} calls so is `{}` here", row.ours),
+        Some(_) => format!("this setting of {system} is `{}` here", row.ours),
         None => format!("it is of {system}"),
     };
     let text = format!("{what}, and `plimsoll config import` translates a whole file");

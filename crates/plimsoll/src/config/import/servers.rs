@@ -52,8 +52,10 @@ impl Translation {
                 self.now = *now;
                 match &provider {
                     Some(provider) => self.put_part(*part, leaf, *row, provider, &parts, &place),
-                    None => self
-                        .note("nobody says whose the model is; write PROVIDER/NAME into `model`"),
+                    None => self.note(
+                        "the provider of the model is not stated; write PROVIDER/NAME into \
+                               `model`",
+                    ),
                 }
             }
         }
@@ -116,7 +118,7 @@ impl Translation {
                 let place = LinePosition::Model(provider.to_owned(), model.to_owned());
                 self.put(leaf, row.ours, dollars, place);
             }
-            _ => self.note("nobody says which model it is of"),
+            _ => self.note("the model that it belongs to is not stated"),
         }
     }
 

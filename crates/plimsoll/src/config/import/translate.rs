@@ -281,7 +281,7 @@ impl Translation {
                         .any(|leaf| leaf.path == "tools.batch_size");
                     return match has_size {
                         true => self.became(place.shown(row.ours)),
-                        false => self.note("nothing says how many run at once"),
+                        false => self.note("the number of parallel calls is not stated"),
                     };
                 }
                 (None, value) => value.clone(),

@@ -143,7 +143,7 @@ pub(super) const ROWS: &[SettingKey] = &[
             s.sandbox = name.parse().unwrap_or_default();
         }),
         Value("\"off\""),
-        "What commands of `bash` may write to and reach, held by the kernel: off (no limit), \
+        "What commands of `bash` may write to and reach, enforced by the kernel: off (no limit), \
          workspace-write (write below the root and in the temporary directory, no network) or \
          read-only (write nothing, no network). Needs Landlock in Linux 6.2 or newer, or macOS.",
     )
@@ -192,7 +192,7 @@ pub(super) const ROWS: &[SettingKey] = &[
             choose(&mut s.first_turn_trigger, name);
         }),
         Value("\"user\""),
-        "What events report as the cause of a run's first turn.",
+        "The cause of a run's first turn in events.",
     ),
 ];
 

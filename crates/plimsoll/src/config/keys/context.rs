@@ -31,7 +31,7 @@ pub(super) const ROWS: &[SettingKey] = &[
             |s, name| s.strategy = Some(name),
         ),
         Words("`extract`, or `summarize` if `summary.model` is set"),
-        "What gives way when the context becomes too large.",
+        "How the context is compacted when it becomes too large.",
     )
     .flag("policy"),
     key(
@@ -141,7 +141,8 @@ pub(super) const ROWS: &[SettingKey] = &[
             choose(&mut s.summary.author, name);
         }),
         Value("\"model\""),
-        "Who writes summaries: a model, or `extract`, which needs no model and keeps the user's words.",
+        "What writes summaries: a model, or `extract`, which needs no model and keeps the user's \
+         words.",
     )
     .of(SUMMARY),
     key(

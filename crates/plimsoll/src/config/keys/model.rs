@@ -158,7 +158,8 @@ pub(super) const ROWS: &[SettingKey] = &[
             choose(&mut s.cache.strategy, name);
         }),
         Value("\"auto\""),
-        "Where cache breakpoints are placed: automatically or nowhere. `manual` sets single places.",
+        "Where cache breakpoints are placed: automatically or not at all. `manual` sets \
+         individual places.",
     )
     .of(CACHE),
     key(
