@@ -53,7 +53,7 @@ impl AnswerSchema {
         if text.len() as u64 > MAX_SCHEMA {
             let limit = MAX_SCHEMA >> 10;
             return Err(refused(format!(
-                "is larger than {limit} KiB: each request has it"
+                "is larger than {limit} KiB, and every request contains it"
             )));
         }
         let schema: Value = serde_json::from_str(&text)
@@ -61,7 +61,7 @@ impl AnswerSchema {
         let mut schemas = Schemas::new();
         let mut compiler = Compiler::new();
         compiler.use_loader(Box::new(NoOthers));
-        let none = |error| refused(format!("is no JSON Schema: {}", reason(&error)));
+        let none = |error| refused(format!("is not a JSON Schema: {}", reason(&error)));
         compiler.add_resource(NAME, schema).map_err(none)?;
         let index = compiler.compile(NAME, &mut schemas).map_err(none)?;
         Ok(Self {

@@ -17,7 +17,7 @@ use crate::terminal::style::colours;
 use crate::terminal::text::clean;
 
 /// The reason for asking before a change of a protected file.
-pub(crate) const PROTECTED: &str = "Programs run this file, or agents obey it, unasked.";
+pub(crate) const PROTECTED: &str = "Other programs or agents execute this file without asking.";
 
 /// Asks the user at the terminal.
 struct Ask {

@@ -71,8 +71,8 @@ impl Recipient {
         let paths: Vec<PathBuf> = mentioned(text).collect();
         if paths.len() > MAX_MENTIONED {
             return Err(Stop::usage(format!(
-                "{} images are mentioned, and one message takes {MAX_MENTIONED}: send the others with \
-                 the next one",
+                "{} images are mentioned, but one message may contain {MAX_MENTIONED}: send the \
+                 others with the next one",
                 paths.len()
             )));
         }
@@ -141,7 +141,7 @@ fn read_image(path: &Path, name: &str) -> Result<Part, Stop> {
 pub(crate) fn image_of(name: &str, bytes: &[u8]) -> Result<Part, Stop> {
     if bytes.len() as u64 > MAX_IMAGE {
         return Err(Stop::usage(format!(
-            "{name} is larger than 20 MiB, more than a provider takes: make it smaller"
+            "{name} is larger than the limit of 20 MiB: make it smaller"
         )));
     }
     image_part(bytes).map_err(|error| Stop::usage(format!("{name} {error}")))

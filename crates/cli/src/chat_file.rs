@@ -30,7 +30,7 @@ pub(crate) struct ChatFile<'a> {
 pub(crate) fn counter(name: &str) -> Result<Arc<dyn TokenCounter>, Stop> {
     token_counter(name).ok_or_else(|| {
         Stop::usage(format!(
-            "there is no counter `{name}`; there is: {}",
+            "there is no counter `{name}`; choose one of: {}",
             COUNTERS.join(", ")
         ))
     })

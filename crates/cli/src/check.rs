@@ -44,7 +44,8 @@ pub(crate) async fn run(folder: &Path, drop_checkpoints: bool, as_json: bool) ->
     let wrong = |session: &&CheckedSession| session.has_wrong_checkpoint;
     if let Some(session) = found.sessions.iter().find(wrong) {
         say!(
-            "the checkpoint of session {} does not match its log, which is whole; delete the checkpoints with \
+            "the checkpoint of session {} does not match its log, which is intact; delete the \
+             checkpoints with \
              `plimsoll sessions check --drop-checkpoints`",
             session.id
         );

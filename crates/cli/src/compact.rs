@@ -96,7 +96,7 @@ pub(crate) struct CompactArgs {
 pub(crate) fn run(args: &CompactArgs) -> Result<u8, Stop> {
     let how = CompactSettings::new(args)?;
     if how.is_summarize() && !args.quiet {
-        crate::say("summarize is extract here: compact asks no model");
+        crate::say("summarize works like extract here, because compact asks no model");
     }
     if args.lines {
         return lines(&how, args, input::open(args.file.as_deref())?);

@@ -218,7 +218,7 @@ fn init(file: Option<&Path>) -> Result<u8, Stop> {
     let advice = " and stays as it is; name another file, or move it away";
     write::create(path, &config::template(), advice)?;
     say!(
-        "{} is written; every key stands in it, as a comment",
+        "wrote {}; it lists every setting as a comment",
         path.display()
     );
     Ok(DONE)
@@ -332,7 +332,7 @@ fn as_text(agent: &AgentConfig) -> String {
         None => {
             let strategy = settings.context_strategy();
             line(format!(
-                "context: {}, and no [context], so the model's window decides",
+                "context: {}, without [context], so the model's window decides",
                 strategy.name()
             ));
             line(preset::timing(agent));
@@ -346,13 +346,13 @@ fn as_text(agent: &AgentConfig) -> String {
             ));
             line(fires(&context));
             line(format!(
-                "stay: the first {} and the last {} of the newest run; results of the \
-                 last at most {}",
+                "kept: the first {} and the last {} of the newest run; results of the last at \
+                 most {}",
                 compaction.keep_first_turns,
                 counted(compaction.keep_recent_turns as u64, "turn"),
                 counted(compaction.tool_output_max_lines as u64, "line"),
             ));
-            line(format!("summed up of earlier runs: {}", scope(&context)));
+            line(format!("summarized of earlier runs: {}", scope(&context)));
         }
     }
     let preset = settings.context_config().is_none();
@@ -369,8 +369,8 @@ fn as_text(agent: &AgentConfig) -> String {
         match summarizes && settings.summarization == Summarization::On {
             false => "summary: none, evicted messages are in the archive only".into(),
             true if author == Author::Extract && settings.summary.is_sized_by_need() => format!(
-                "summary: written without a model, as large as the user's words need and at most {} of \
-                 the target",
+                "summary: written without a model, as long as the user's words require, at most \
+                 {} of the target",
                 fraction(EXTRACT_SHARE.0)
             ),
             true => format!(
@@ -486,12 +486,12 @@ fn fires(context: &ContextConfig) -> String {
     let (above, ends) = (grouped(thresholds.fires_above), grouped(thresholds.ends_at));
     let compaction = &context.compaction;
     match thresholds.counts {
-        Counts::All => format!(
-            "compaction fires above {above} tokens of everything that is sent, and ends at {ends}"
-        ),
+        Counts::All => {
+            format!("compacts above {above} tokens of the whole request, and ends at {ends}")
+        }
         Counts::AllButSystem => format!(
-            "compaction starts above {above} tokens without the system prompt: {} · ({} − {}) − \
-             {}, or earlier if the system prompt or the answer takes more; it ends at {ends}",
+            "compacts above {above} tokens without the system prompt: {} · ({} − {}) − {}, or \
+             earlier if the system prompt or the answer takes more; ends at {ends}",
             grouped(context.max_context_tokens),
             fraction(compaction.compact_at_pct.0),
             fraction(compaction.compact_budget_threshold_pct.0),
@@ -506,7 +506,7 @@ fn scope(context: &ContextConfig) -> String {
         plimsoll::context::CompactionScope::FixedCount(1) => "the newest".to_owned(),
         plimsoll::context::CompactionScope::FixedCount(count) => format!("the newest {count}"),
         plimsoll::context::CompactionScope::TokenBudget => {
-            "as many of the newest as weigh no more than a compaction's end".to_owned()
+            "as many of the newest as fit into the target".to_owned()
         }
     }
 }

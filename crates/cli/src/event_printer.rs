@@ -294,7 +294,7 @@ impl Observer for EventPrinter {
                 let known =
                     window.map_or_else(String::new, |window| format!(" (window: {window})"));
                 self.dim(&format!(
-                    "too long{known}; making it smaller: {}",
+                    "the request is too long{known}; compacting it: {}",
                     one_line(&clean(message))
                 ));
             }
@@ -372,7 +372,7 @@ impl Observer for EventPrinter {
                 self.doing(state, "");
                 if let Some(why) = failure {
                     self.warn(&format!(
-                        "no summary by a model: {why}; extract writes it instead"
+                        "the model wrote no usable summary: {why}; extract writes it instead"
                     ));
                 }
             }

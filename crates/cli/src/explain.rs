@@ -54,7 +54,8 @@ impl PolicyEffect {
             tokens => grouped(tokens + budget.overhead),
         };
         let mut text = format!(
-            "explain: limit {} tokens │ fires above {} │ ends at {} │ tools {} │ one result {}\n",
+            "explain: limit {} tokens │ compacts above {} │ ends at {} │ tools {} │ one result \
+             {}\n",
             sent(budget.limit),
             sent(budget.trigger),
             sent(budget.target),
@@ -91,7 +92,7 @@ impl PolicyEffect {
         let counted = self.counted();
         let _ = write!(
             text,
-            "  {} of {} messages are left │ ▒ shortened: {} │ S summaries: {} │ · gone: {}",
+            "  {} of {} messages are left │ ▒ shortened: {} │ S summaries: {} │ · removed: {}",
             counted.left, self.messages, counted.shortened, counted.summaries, counted.gone
         );
         text

@@ -139,7 +139,10 @@ fn headline(of: &WindowUse) -> String {
             percent(used, counted)
         ),
         (Some(window), _) => format!("{used} of {window} tokens, {}", percent(used, window)),
-        (None, _) => format!("{used} tokens; the window is not known, a refusal will tell it"),
+        (None, _) => format!(
+            "{used} tokens; the window is unknown until the provider refuses a \
+                              request"
+        ),
     };
     format!("{MARGIN}{text}")
 }
@@ -183,7 +186,7 @@ fn bar(parts: &[WindowPart], of: &WindowUse, all: Tokens, colours: Colours) -> S
 /// Draws the line that points to the trigger.
 fn trigger(of: &WindowUse, all: Tokens, colours: Colours) -> Option<String> {
     let trigger = of.trigger?;
-    let mut text = format!("a plan is due at {trigger}");
+    let mut text = format!("compacts at {trigger}");
     if let Some(target) = of.target {
         text.push_str(&format!(", ends at {target}"));
     }

@@ -178,7 +178,7 @@ fn name(export: &mut Export, to: Option<&str>) -> Result<(), Stop> {
         ([only], None) if only.id.is_none() => only.id = Some(new_session_id()),
         (many, Some(_)) => {
             return Err(Stop::usage(format!(
-                "--to names one session, and the file has {}; leave it out",
+                "--to names one session, but the file contains {}; leave it out",
                 many.len()
             )));
         }

@@ -87,7 +87,7 @@ pub(crate) fn own_path() -> Result<PathBuf, Stop> {
     let (path, old) = (directory.join(FILE), directory.join(OLD_FILE));
     match (path.exists(), old.exists()) {
         (true, true) => Err(Stop::usage(format!(
-            "{} and {} are two files for one thing; keep {FILE}",
+            "{} and {} have the same purpose; keep {FILE}",
             path.display(),
             old.display()
         ))),

@@ -60,7 +60,7 @@ impl LocalState {
         match (self.kept, self.default) {
             (DownloadState::Whole, _) => "fetched",
             (DownloadState::Part, _) => "partly downloaded; `plimsoll model pull` resumes",
-            (DownloadState::Nothing, true) => "not fetched; `plimsoll model pull` fetches it",
+            (DownloadState::Nothing, true) => "not downloaded; `plimsoll model pull` downloads it",
             (DownloadState::Nothing, false) => "not fetched",
         }
     }
@@ -209,27 +209,27 @@ pub(crate) async fn start(
 /// Asks whether a model that the user did not name may be fetched.
 async fn consent(missing: &MissingDownloads<'_>, by: ChosenBy) -> Result<(), Stop> {
     let why = match by {
-        ChosenBy::Session => "it is not on this machine any more",
+        ChosenBy::Session => "it is no longer on this machine",
         _ => "no model is named, and no model server runs on this machine",
     };
     let files = files(missing);
     if !ask::can_ask() {
         let files: Vec<String> = files.iter().map(|file| file.name_and_size()).collect();
         return Err(Stop::usage(format!(
-            "{why}; name a model with --model, or give --model local, which fetches {}",
+            "{why}; name a model with --model, or use --model local, which downloads {}",
             files.join(" and ")
         )));
     }
     crate::say(why);
     note!(
-        "The local model can be fetched to {}:",
+        "The local model can be downloaded to {}:",
         paths::cache()?.display()
     );
     for file in files {
         let (name, origin, licence) = (file.name_and_size(), file.origin, file.licence);
         note!("  {name}\n    from {origin}\n    licence: {licence}");
     }
-    let question = "Checksums are verified. Fetch it now?";
+    let question = "Checksums are verified. Download it now?";
     match ask::confirm(question, "nothing was fetched").await? {
         true => Ok(()),
         false => Err(Stop::usage(

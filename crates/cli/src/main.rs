@@ -108,7 +108,7 @@ fn main() -> ExitCode {
         Command::Acp(args) => wait_for(acp::run(args)),
         #[cfg(not(feature = "acp"))]
         Command::Acp(_) => Err(Stop::usage(
-            "this build cannot be the agent of an editor; build it with the feature `acp`",
+            "this build has no support for editors; build it with the feature `acp`",
         )),
         Command::Sessions(args) => wait_for(sessions::run(args)),
         Command::Usage(args) => wait_for(usage::run(args)),

@@ -159,7 +159,7 @@ fn table(args: &AddArgs) -> String {
 fn list(as_json: bool) -> Result<u8, Stop> {
     let config = Sources::default().read().map_err(Stop::usage)?;
     if config.mcp().is_empty() && !as_json {
-        crate::say("there are no servers of tools; `plimsoll mcp add` adds one");
+        crate::say("no MCP servers are configured; `plimsoll mcp add` adds one");
     }
     let width = config
         .mcp()
@@ -197,7 +197,7 @@ async fn test(name: Option<&str>) -> Result<u8, Stop> {
     if servers.is_empty() {
         return Err(Stop::usage(match name {
             Some(name) => format!("there is no server {name}; `plimsoll mcp list` lists them"),
-            None => "there are no servers of tools; `plimsoll mcp add` adds one".to_owned(),
+            None => "no MCP servers are configured; `plimsoll mcp add` adds one".to_owned(),
         }));
     }
     let agent = config.defaults().map_err(Stop::usage)?;

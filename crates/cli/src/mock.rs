@@ -102,7 +102,7 @@ pub(crate) async fn run(args: &MockArgs) -> Result<u8, Stop> {
         Protocol::Openai | Protocol::OpenaiResponses => out!("{}/v1", server.address()),
     }
     note!(
-        "{speaks} │ window {} │ {} │ Ctrl-C ends it",
+        "{speaks} │ window {} │ {} │ Ctrl-C stops it",
         args.window
             .map_or("none".to_owned(), |window| window.to_string()),
         counted(server.turns_left(), "turn"),

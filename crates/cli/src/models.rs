@@ -64,7 +64,7 @@ fn list(args: &ModelsArgs) -> Result<u8, Stop> {
         return Ok(DONE);
     }
     if found.is_empty() {
-        out!("no model that is known has `{pattern}` in its name");
+        out!("no known model has `{pattern}` in its name");
         return Ok(FAILED);
     }
     let longest = found
@@ -174,7 +174,7 @@ fn mark(from: Origin) -> &'static str {
 
 fn legend(book: &ModelBook) -> Result<Vec<String>, Stop> {
     let mut lines = vec![format!(
-        "{} models; sizes in tokens, prices in dollars for a million; - is not known",
+        "{} models; sizes in tokens, prices in dollars per million tokens; -: unknown",
         book.len()
     )];
     if let Some(text) = known::published_text()? {
@@ -271,7 +271,7 @@ async fn update(from: &str, check: bool, json: bool) -> Result<u8, Stop> {
         let count = table.book.len();
         let odd = match table.left_out {
             0 => String::new(),
-            left_out => format!("; {left_out} figures that cannot be so are left out"),
+            left_out => format!("; {left_out} impossible figures are ignored"),
         };
         match check {
             true => out!(
@@ -348,7 +348,7 @@ fn file(path: &Path) -> Result<Vec<u8>, Stop> {
     let size = fs::metadata(path).map_err(|error| at(&error))?.len();
     if size > MAX_TABLE.0 {
         return Err(at(&format!(
-            "has {size} bytes, which no table of models has"
+            "has {size} bytes, too many for a table of models"
         )));
     }
     fs::read(path).map_err(|error| at(&error))

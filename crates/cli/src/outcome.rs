@@ -107,7 +107,8 @@ pub(crate) fn reason_text(settings: &AgentSettings, reason: &EndReason) -> Strin
                 false => window,
             };
             format!(
-                "{cannot_fit}; with room for the answer that takes a window of at least {window}, as in --max-context {window}"
+                "{cannot_fit}; with the answer it requires a window of at least {window}, as in \
+                 --max-context {window}"
             )
         }
         EndReason::CannotFit { cannot_fit } => cannot_fit.to_string(),

@@ -124,7 +124,7 @@ pub(crate) fn spoken(protocol: Option<&str>, request: &Value) -> Result<Target, 
     let model = request.get("model").and_then(Value::as_str);
     Target::of_protocol(protocol, model).ok_or_else(|| {
         Stop::usage(format!(
-            "there is no protocol `{protocol}`; there is: {}",
+            "there is no protocol `{protocol}`; choose one of: {}",
             Target::PROTOCOLS.join(", ")
         ))
     })

@@ -53,7 +53,7 @@ fn left(id: &SessionId, log: &[Entry], shared: u64) -> Result<Vec<ArchivedItem>,
             _ => Vec::new(),
         };
         state.absorb(entry).map_err(|error| {
-            let cure = "it was not exported whole; export it again";
+            let cure = "the export is incomplete; export it again";
             Stop::failed(format!("entry {n} of session {id}: {error}; {cure}"))
         })?;
         let view = state.transcript();

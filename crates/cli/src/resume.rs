@@ -221,7 +221,7 @@ impl SessionSettings {
             if !file.is_as_it_was() {
                 let path = file.path.display();
                 return Err(Stop::usage(format!(
-                    "session {id} was run with --config {path}, which is not as it was then; give \
+                    "session {id} was run with --config {path}, which has changed since; give \
                      --config {path} if you trust it, or another one"
                 )));
             }

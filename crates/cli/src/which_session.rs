@@ -20,7 +20,7 @@ const SHORTEST: usize = 3;
 const NEWEST: u32 = 1_000;
 /// Maximum number of sessions to choose from.
 const PICKED: usize = 15;
-const NONE: &str = "there are no sessions yet; `plimsoll run` makes one";
+const NONE: &str = "there are no sessions yet; `plimsoll run` starts one";
 pub(crate) const NOTHING: &str =
     "nothing was found; an entry is found if it contains all of the words";
 const QUESTION: &str = "Number, or words to search for (Enter cancels): ";

@@ -300,7 +300,7 @@ impl AcpServer {
         }
         let Some(root) = folder.to_str().filter(|_| folder.is_dir()) else {
             return Err(Stop::usage(format!(
-                "{shown} is no folder; give one that there is as cwd"
+                "{shown} is not a folder; give an existing one as cwd"
             )));
         };
         let mut sources = self.sources.clone();

@@ -55,7 +55,8 @@ fn server(given: Given) -> Result<McpServer, Stop> {
         }
         _ => {
             return Err(Stop::usage(
-                "an MCP server is reached in a way that is not supported; use a command or an address for HTTP",
+                "an MCP server uses a transport that is not supported; use a command or an \
+                 address for HTTP",
             ));
         }
     };

@@ -211,7 +211,7 @@ impl Outbox {
             }
             if waiting.left_out > 0 {
                 say!(
-                    "the client did not read, so {} updates were left out",
+                    "the client did not read; {} updates were dropped",
                     waiting.left_out
                 );
                 waiting.left_out = 0;
@@ -319,7 +319,7 @@ fn checked(line: String) -> Result<String, Stop> {
     match serde_json::from_str::<IgnoredAny>(&line) {
         Ok(_) => Ok(line),
         Err(error) => Err(Stop::usage(format!(
-            "the line is no JSON ({error}); send one JSON-RPC message a line"
+            "the line is not JSON ({error}); send one JSON-RPC message per line"
         ))),
     }
 }

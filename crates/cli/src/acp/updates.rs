@@ -22,7 +22,7 @@ use crate::terminal::text::{clean, one_line};
 /// Nanodollars in a dollar.
 const DOLLAR: f64 = 1e9;
 /// The result of a call that was lost with a broken connection.
-const VOID: &str = "not made: the connection broke before the call was whole";
+const VOID: &str = "not run: the connection broke before the call was complete";
 
 /// Sends the updates of one session.
 pub(super) struct Updates {

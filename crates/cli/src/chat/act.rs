@@ -145,7 +145,7 @@ impl Chat {
         };
         let went = self.end();
         match done {
-            None => self.terminal.must("interrupted; the view is as it was"),
+            None => self.terminal.must("interrupted; nothing was compacted"),
             Some(Ok(Some(done))) => {
                 // A terminal has shown the plan already; a script gets it as the answer to its
                 // command.
@@ -215,7 +215,8 @@ impl Chat {
         self.take(fork);
         self.remember().await?;
         self.terminal.say(&format!(
-            "this is session {to} now, a fork of {from}; that one is as it was: plimsoll chat --session {from}"
+            "now in session {to}, a fork of {from}; continue the original with: plimsoll chat \
+             --session {from}"
         ));
         Ok(())
     }
@@ -241,7 +242,7 @@ impl Chat {
         let after = self.ready.choice.provider.model().to_owned();
         self.words.add_models([after.clone()]);
         self.terminal
-            .say(&format!("the model is {after} now; it was {before}"));
+            .say(&format!("the model is now {after}; before: {before}"));
         Ok(())
     }
 
@@ -251,10 +252,9 @@ impl Chat {
             return;
         }
         let told = match self.anew(self.sources.clone()).await {
-            Ok(()) => "the tools of an MCP server have changed; they are offered as they are now"
-                .to_owned(),
+            Ok(()) => "the tools of an MCP server have changed; the new ones are in use".to_owned(),
             Err(stop) => {
-                format!("the tools of an MCP server have changed, and could not be read: {stop}")
+                format!("the tools of an MCP server have changed, but could not be read: {stop}")
             }
         };
         self.terminal.note(&self.terminal.dim(&told));
@@ -291,7 +291,7 @@ impl Chat {
         let before = self.take(next);
         self.remember().await?;
         self.terminal.say(&format!(
-            "this is session {id} now, and new; go back with /session {before}"
+            "now in the new session {id}; go back with /session {before}"
         ));
         Ok(())
     }
@@ -336,7 +336,7 @@ impl Chat {
             false => format!(", on {model}"),
         };
         self.terminal.say(&format!(
-            "this is session {id} now{model}{last}; it was {before}"
+            "now in session {id}{model}{last}; before: {before}"
         ));
         Ok(())
     }

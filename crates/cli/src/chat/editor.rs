@@ -36,7 +36,7 @@ const BREAKDOWNS: u32 = 8;
 const THREAD: &str = "line editor";
 /// The message after a panic of the editor.
 const TOO_MUCH: &str =
-    "plimsoll: that is too long to be typed or pasted here; put it into a file and name the file";
+    "plimsoll: this is too long for the prompt; put it into a file and name the file";
 /// The history file, in the data directory.
 const HISTORY_FILE: &str = "chat_history";
 
@@ -192,7 +192,7 @@ impl LineEditor {
                 Ok(()) => {}
                 Err(TrySendError::Full(_)) => {
                     // Not written above a prompt: there is none at this moment.
-                    say!("{WAITING} lines wait already; the last was not taken");
+                    say!("{WAITING} lines are waiting already; the last one was dropped");
                 }
                 Err(TrySendError::Closed(_)) => return ChatExit::By(InputEvent::End),
             }

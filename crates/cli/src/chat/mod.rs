@@ -151,7 +151,7 @@ impl Chat {
         gauge.set(now.used, now.trigger, now.window);
         let (press, presses) = channel(PRESSES);
         input_event::signals(press.clone(), Arc::clone(&keys))
-            .map_err(|error| Stop::failed(format!("Ctrl-C cannot be heard: {error}")))?;
+            .map_err(|error| Stop::failed(format!("Ctrl-C cannot be handled: {error}")))?;
         let headline = agent::headline(ready.config.settings(), &ready.choice, &session);
         terminal.note(&terminal.dim(&headline));
         if args.session.is_made() && session.view().transcript().items().is_empty() {
@@ -421,5 +421,5 @@ fn greet(terminal: &Terminal, session: &Session) {
         let last = act::last_said(session.view());
         terminal.note(&terminal.dim(&format!("{} so far{last}", counted(runs, "run"))));
     }
-    terminal.note(&terminal.dim("/help lists commands; Ctrl-C ends a run, Ctrl-D the chat"));
+    terminal.note(&terminal.dim("/help lists commands; Ctrl-C stops a run, Ctrl-D exits"));
 }

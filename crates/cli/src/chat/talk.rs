@@ -351,7 +351,7 @@ impl Talk {
             Reply::Yes => "allowed",
             Reply::Always => "allowed, and from now on",
             Reply::No(_) => "denied",
-            Reply::Overtaken => "left out: the model reads that first",
+            Reply::Overtaken => "skipped: the model reads your message first",
             Reply::Nobody => "denied: nobody answered",
         };
         if asked.answer(reply) {

@@ -71,7 +71,8 @@ impl Filter {
                 .ok_or_else(|| {
                     let names = ContextStrategy::NAMES.join(", ");
                     Stop::usage(format!(
-                        "there is no policy `{name}`; there is: {names}, {CLEAR_TOOL_USES}, {TRIM}"
+                        "there is no policy `{name}`; choose one of: {names}, {CLEAR_TOOL_USES}, \
+                         {TRIM}"
                     ))
                 }),
         }
@@ -82,7 +83,8 @@ impl Filter {
         let filter = Self::new(name, &FilterOptions::default())?;
         match filter {
             Self::Trim(_) => Err(Stop::usage(
-                "--policy trim has no place here, since it may remove the task; choose extract or evict",
+                "--policy trim is not available here, because it may remove the task; choose \
+                 extract or evict",
             )),
             filter => Ok(filter),
         }
@@ -147,7 +149,7 @@ impl FilterOptions {
             .find(|(of, _, is_given)| *is_given && *of != policy);
         match wrong {
             Some((of, option, _)) => Err(Stop::usage(format!(
-                "{option} is an option of --policy {of}; {policy} has none of that name"
+                "{option} is an option of --policy {of} and does not apply to {policy}"
             ))),
             None => Ok(()),
         }

@@ -12,15 +12,15 @@ pub(super) fn timing(agent: &AgentConfig) -> String {
     let settings = agent.settings();
     let size = |size: Threshold| match size {
         Threshold::Auto => default_target(),
-        Threshold::Share(share) => format!("{} % of the room", share.0 / 10_000),
+        Threshold::Share(share) => format!("{} % of the available tokens", share.0 / 10_000),
         Threshold::Sent(tokens) | Threshold::Mark(tokens) => {
-            format!("{} tokens of everything that is sent", grouped(tokens))
+            format!("{} tokens of the whole request", grouped(tokens))
         }
     };
     let line = settings.context_strategy().line(ViewLimits::default());
     let (trigger, target) = (settings.trigger.unwrap_or(line.trigger), settings.target);
     if trigger == Threshold::Sent(Tokens::MAX) {
-        return "compaction never fires before the provider refuses".to_owned();
+        return "compacts only if the provider refuses a request".to_owned();
     }
     let ends = match (trigger, target) {
         (_, Some(target)) => size(target),
@@ -29,7 +29,7 @@ pub(super) fn timing(agent: &AgentConfig) -> String {
             tokens.share(plimsoll::context::TARGET_OF_EXPLICIT),
         )),
     };
-    let room = "which is the window less answer, system prompt and tools";
+    let room = "the window minus answer, system prompt and tools";
     match (trigger, settings.economy) {
         (Threshold::Auto, None | Some(Economy::Priced)) => {
             let cold = match target {
@@ -40,8 +40,8 @@ pub(super) fn timing(agent: &AgentConfig) -> String {
                 Some(_) => String::new(),
             };
             format!(
-                "compaction fires when it pays, above {} % of the room at the latest, {room}, and \
-                 ends at {ends}{cold}",
+                "compacts when it saves money, at the latest above {} % of the available tokens \
+                 ({room}), and ends at {ends}{cold}",
                 plimsoll::context::SAFETY_MARK.0 / 10_000
             )
         }
@@ -54,25 +54,22 @@ pub(super) fn timing(agent: &AgentConfig) -> String {
                 Some(_) => String::new(),
             };
             format!(
-                "compaction fires above {} % of the room, {room},{tokens} and ends at {ends}",
+                "compacts above {} % of the available tokens ({room}){tokens} and ends at {ends}",
                 plimsoll::context::TRIGGER.0 / 10_000
             )
         }
         (Threshold::Share(_), _) => format!(
-            "compaction fires above {}, {room}, or when it pays, and ends at {ends}",
+            "compacts above {} ({room}), or when it saves money, and ends at {ends}",
             size(trigger)
         ),
-        _ => format!(
-            "compaction fires above {} and ends at {ends}",
-            size(trigger)
-        ),
+        _ => format!("compacts above {} and ends at {ends}", size(trigger)),
     }
 }
 
 /// Describes the default target.
 fn default_target() -> String {
     format!(
-        "{} % of the room, {} tokens at most",
+        "{} % of the available tokens, {} tokens at most",
         plimsoll::context::TARGET.0 / 10_000,
         grouped(plimsoll::context::WORKING_TARGET)
     )

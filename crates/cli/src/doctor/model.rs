@@ -243,7 +243,7 @@ fn trouble(said: &ConnectionReport, found: &KnownModel) -> Option<String> {
                 "its server refuses the key (status {status}); check the value of {from}, and \
                  that the key may use this model"
             ),
-            None => format!("its server wants a key (status {status}); set {names}"),
+            None => format!("its server requires a key (status {status}); set {names}"),
         });
     }
     if let CountAnswer::Refused(words) = &said.counted {
@@ -272,7 +272,7 @@ fn key_of(found: &KnownModel) -> (Value, String) {
 /// Describes a window and its source.
 fn words(window: Begins) -> String {
     let Some(tokens) = window.tokens else {
-        return "not known (as given); a refusal tells it".to_owned();
+        return "unknown (as given) until the provider refuses a request".to_owned();
     };
     let source = match window.source {
         WindowOrigin::Started => "as started".to_owned(),
@@ -331,7 +331,7 @@ fn tell(
     row("window", words(window))?;
     row(
         "",
-        format!("asked of its server: {}", explained.window_from),
+        format!("requested from its server: {}", explained.window_from),
     )?;
     for learned in &found.learned {
         row(
@@ -348,7 +348,7 @@ fn tell(
             .map(|price| format!(", {price} from the cache"));
         let cached = cached.unwrap_or_default();
         format!(
-            "{} in, {} out{cached}, for a million tokens",
+            "{} in, {} out{cached}, per million tokens",
             rates.input, rates.output
         )
     });
@@ -381,7 +381,7 @@ fn tell(
         None => out!("The requests are written by another library, so no example is shown."),
         Some(sample) => {
             out!(
-                "An example: a question, an answer that thinks and calls two tools, their results"
+                "An example: a question, an answer with thinking and two tool calls, their results"
             );
             let pretty = serde_json::to_string_pretty(&sample.request).unwrap_or_default();
             out!("{pretty}");
@@ -419,25 +419,25 @@ fn tell_connected(said: &ConnectionReport) -> Result<(), Stop> {
     }
     let models = match (said.models, said.has_model) {
         (None, _) if said.status.is_some() => format!(
-            "answers the question for its models with status {}",
+            "answers the request for its models with status {}",
             said.status.unwrap_or_default()
         ),
         (Some(count), Some(true)) => {
-            format!("lists {}, this one among them", counted(count, "model"))
+            format!("lists {}, including this one", counted(count, "model"))
         }
         (Some(count), Some(false)) => {
-            format!("lists {}, and not this one", counted(count, "model"))
+            format!("lists {}, but not this one", counted(count, "model"))
         }
         (Some(count), None) => format!("lists {}", counted(count, "model")),
         (None, _) => "lists no models".to_owned(),
     };
     out!("  {models}");
     match said.window {
-        Some(window) => out!("  tells a window of {window} tokens"),
-        None => out!("  does not tell the window"),
+        Some(window) => out!("  reports a window of {window} tokens"),
+        None => out!("  does not report the window"),
     }
     match &said.counted {
-        CountAnswer::Tokens(tokens) => out!("  weighs the example's question at {tokens} tokens"),
+        CountAnswer::Tokens(tokens) => out!("  counts {tokens} tokens for the example's question"),
         CountAnswer::Unsaid => out!("  does not count requests"),
         CountAnswer::Refused(_) => out!("  refuses to count requests"),
     }

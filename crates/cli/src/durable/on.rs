@@ -71,7 +71,8 @@ pub(crate) async fn run(args: &RunArgs, address: &str) -> Result<u8, Stop> {
     }
     if args.json_schema.is_some() {
         return Err(Stop::usage(
-            "--on takes no --json-schema: the answer would be checked by no worker; leave it out",
+            "--on does not support --json-schema, because workers do not check answers; leave it \
+             out",
         ));
     }
     let id = match args.session.named().map_err(Stop::usage)? {

@@ -147,6 +147,6 @@ async fn taken(server: &Restate, id: &SessionId, after: u64, key: &str) -> Resul
             }
         }
     }
-    crate::note("the message waits; the run takes it when its worker is there again");
+    crate::note("the message waits until a worker continues the run");
     Ok(DONE)
 }

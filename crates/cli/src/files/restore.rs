@@ -83,8 +83,8 @@ pub(crate) async fn restore(
     if restoring.is_empty() {
         crate::note(&match restoring.as_wanted {
             0 => format!("session {id} changed no file since"),
-            1 => "nothing to restore: 1 file is as it was".to_owned(),
-            count => format!("nothing to restore: {count} files are as they were"),
+            1 => "nothing to restore: 1 file is unchanged".to_owned(),
+            count => format!("nothing to restore: {count} files are unchanged"),
         });
         return Ok(DONE);
     }
@@ -279,7 +279,7 @@ impl RestoreSet {
             if !is_ours && !force {
                 let how = if now.is_none() { "removed" } else { "changed" };
                 restoring.refused.push(format!(
-                    "{shown} was {how} since by something else; --force restores it all the same"
+                    "{shown} was {how} since by something else; --force restores it anyway"
                 ));
                 continue;
             }
@@ -315,7 +315,7 @@ impl RestoreSet {
             "are"
         };
         format!(
-            "{} {are} as the run left it; to restore: plimsoll sessions restore {id}{to}",
+            "{} {are} not restored; to restore: plimsoll sessions restore {id}{to}",
             self.names().join(", ")
         )
     }

@@ -237,10 +237,10 @@ pub(crate) fn choose(session: Option<&Path>, from: Option<Agent>) -> Result<Cand
     match (named.next(), named.next()) {
         (Some(one), None) => Ok(one),
         (Some(_), Some(_)) => Err(Stop::usage(format!(
-            "`{id}` is in the name of several sessions; give more of it, or the file"
+            "`{id}` is part of several session names; give more of it, or the file"
         ))),
         _ => Err(Stop::usage(format!(
-            "there is no file and no session `{id}`; see the sessions with `plimsoll rescue --list`"
+            "there is no file and no session `{id}`; `plimsoll rescue --list` lists the sessions"
         ))),
     }
 }

@@ -42,9 +42,10 @@ pub(crate) async fn run(store: &impl SessionReader, here: bool, as_json: bool) -
     if sessions.is_empty() {
         crate::say(match here {
             true => {
-                "there are no sessions of this folder yet; without --here, those of all are listed"
+                "there are no sessions of this folder yet; leave out --here to list those of all \
+                 folders"
             }
-            false => "there are no sessions yet; `plimsoll run` makes one",
+            false => "there are no sessions yet; `plimsoll run` starts one",
         });
         return Ok(DONE);
     }

@@ -41,7 +41,7 @@ pub(crate) async fn run(from: &Path, args: &SalvageArgs) -> Result<u8, Stop> {
     let rest = match damaged {
         0 => String::new(),
         _ => format!(
-            ", and {} up to the first entry that cannot be read",
+            ", and {} up to the first unreadable entry",
             counted(damaged, "damaged session")
         ),
     };

@@ -85,8 +85,12 @@ pub(crate) async fn run(store: &impl SessionReader, args: &SearchArgs) -> Result
 /// # Errors
 /// If it contains no word.
 pub(crate) fn query(text: &str) -> Result<SearchQuery, Stop> {
-    SearchQuery::parse(text)
-        .ok_or_else(|| Stop::usage("there is no word to search for: letters or digits"))
+    SearchQuery::parse(text).ok_or_else(|| {
+        Stop::usage(
+            "there is no word to search for; words consist of letters or \
+                                    digits",
+        )
+    })
 }
 
 /// Returns the places in a session that contain all words of the query, in the order of its log. If

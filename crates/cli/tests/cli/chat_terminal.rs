@@ -65,7 +65,7 @@ fn a_line_that_is_typed_while_it_works_steers_it() {
     chat.until("Allow? [y]es, [a]lways `echo ran` in this project, [n]o");
     chat.until_prompt("?");
     chat.keys("Use tabs.\r");
-    chat.until("left out: the model reads that first");
+    chat.until("skipped: the model reads your message first");
     chat.until("delivered: Use tabs.");
     chat.until("With tabs.");
     chat.until("cached)");

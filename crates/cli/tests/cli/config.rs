@@ -21,7 +21,7 @@ fn what_is_good_is_said_with_its_thresholds() {
             "[context]\n",
             vec![
                 "plimsoll.toml is good",
-                "compaction fires above 81,000 tokens",
+                "compacts above 81,000 tokens",
                 "ends at 56,700",
                 "stages: cap → lines → summarize → evict → fit",
             ],
@@ -29,17 +29,17 @@ fn what_is_good_is_said_with_its_thresholds() {
         (
             "[compaction]\ncompact_at_pct = 0.8\n",
             vec![
-                "compaction fires above 71,000 tokens",
+                "compacts above 71,000 tokens",
                 "100,000 · (0.8 − 0.05) − 4,000",
             ],
         ),
         (
             "[context]\nmax_context_tokens = 32_000\n[compaction]\nkeep_recent_turns = 4\n",
-            vec!["compaction fires above 23,200 tokens", "the last 4 turns"],
+            vec!["compacts above 23,200 tokens", "the last 4 turns"],
         ),
         (
             "[compaction]\ntrigger = 8_000\n",
-            vec!["fires above 8,000 tokens of everything that is sent, and ends at 5,600"],
+            vec!["compacts above 8,000 tokens of the whole request, and ends at 5,600"],
         ),
         (
             "summarization = false\nmax_history_messages = 20\nargument_digest = true\n[context]\n",
@@ -65,14 +65,15 @@ fn what_is_good_is_said_with_its_thresholds() {
                 "context: extract",
                 "without a model",
                 "the model's window decides",
-                "fires when it pays, above 95 % of the room at the latest",
-                "ends at 26 % of the room, 40,000 tokens at most, or at 20,000 tokens if",
+                "compacts when it saves money, at the latest above 95 % of the available tokens",
+                "ends at 26 % of the available tokens, 40,000 tokens at most, or at 20,000 tokens \
+                 if",
             ],
         ),
         (
             "economy = \"fixed\"",
             vec![
-                "fires above 80 % of the room",
+                "compacts above 80 % of the available tokens",
                 "or 80,000 tokens, whichever is less",
             ],
         ),
@@ -83,8 +84,8 @@ fn what_is_good_is_said_with_its_thresholds() {
         (
             "target = 0.55",
             vec![
-                "fires when it pays, above 95 % of the room",
-                "ends at 55 % of the room",
+                "compacts when it saves money, at the latest above 95 % of the available tokens",
+                "ends at 55 % of the available tokens",
             ],
         ),
     ] {
@@ -327,7 +328,7 @@ fn compact_explains_what_it_did() {
     assert_eq!(said.out, plain.out, "the chat is the same");
     let lines: Vec<&str> = said.err.lines().skip(1).collect();
     assert!(
-        lines[0].starts_with("explain: limit 3,000 tokens │ fires above 3,000 │ ends at 3,000")
+        lines[0].starts_with("explain: limit 3,000 tokens │ compacts above 3,000 │ ends at 3,000")
     );
     let stages: Vec<&str> = lines[2..7]
         .iter()
@@ -395,7 +396,7 @@ fn compact_sums_up_by_default_and_summarize_says_that_it_asks_nobody() {
     assert!(
         summarize
             .err
-            .contains("summarize is extract here: compact asks no model")
+            .contains("summarize works like extract here, because compact asks no model")
     );
     assert!(!with("evict").out.contains("[handover "));
     // At ever smaller budgets, each on what came out before: one summary, never two.

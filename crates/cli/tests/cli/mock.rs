@@ -127,7 +127,7 @@ fn every_wire_that_a_model_is_named_by_can_be_run_against() {
         assert!(
             ended
                 .err
-                .ends_with("│ Ctrl-C ends it\n3 requests, 0 of them refused, 1 turn left\n"),
+                .ends_with("│ Ctrl-C stops it\n3 requests, 0 of them refused, 1 turn left\n"),
             "{}",
             ended.err
         );

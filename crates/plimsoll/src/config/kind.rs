@@ -275,7 +275,8 @@ impl SettingKind {
             }
             Self::Share(_) => "a fraction from 0 to 1, such as 0.9".to_owned(),
             Self::Size(_) => {
-                "tokens such as 50_000 or \"50k\", or a share of the room such as 0.8".to_owned()
+                "tokens such as 50_000 or \"50k\", or a share of the available tokens such as \
+                 0.8".to_owned()
             }
             Self::Number(most, _) => format!("a number from 0 to {most}"),
             Self::Dollars(_) => "dollars, such as 0.50; more than 0".to_owned(),
