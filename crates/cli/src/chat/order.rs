@@ -39,76 +39,94 @@ pub(crate) enum Order {
 /// A command, as shown in the help.
 pub(crate) struct SlashCommand {
     pub(crate) name: &'static str,
-    /// The argument.
     pub(crate) takes: CommandArgument,
     pub(crate) does: &'static str,
 }
 
-/// The argument of a command, with its placeholder.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The argument of a command, with its placeholder and the order that it makes.
 pub(crate) enum CommandArgument {
-    Nothing,
-    May(&'static str),
-    Must(&'static str),
+    Nothing(Order),
+    May(&'static str, fn(Option<String>) -> Order),
+    Must(&'static str, fn(String) -> Order),
 }
 
 /// All commands, in the order of the help.
-pub(crate) const COMMANDS: [SlashCommand; 19] = [
-    command("help", Nothing, "these lines"),
+pub(crate) static COMMANDS: [SlashCommand; 19] = [
+    command("help", Nothing(Order::Help), "these lines"),
     command(
         "steer",
-        Must("TEXT"),
+        Must("TEXT", Order::Steer),
         "say it to the run under way, as a plain line does",
     ),
     command(
         "later",
-        Must("TEXT"),
+        Must("TEXT", Order::Later),
         "say it once the run under way has its answer",
     ),
-    command("stop", Nothing, "end the run under way, as Ctrl-C does"),
-    command("go", Nothing, "go on where the last run ended"),
+    command(
+        "stop",
+        Nothing(Order::Stop),
+        "end the run under way, as Ctrl-C does",
+    ),
+    command("go", Nothing(Order::GoOn), "go on where the last run ended"),
     command(
         "compact",
-        May("FOCUS"),
+        May("FOCUS", Order::Compact),
         "make the view smaller; a summary keeps FOCUS",
     ),
-    command("context", Nothing, "what fills the window now"),
-    command("diff", Nothing, "what the session has changed in files"),
-    command("cost", Nothing, "what the session has used"),
-    command("pins", Nothing, "the rules that stay in view"),
-    command("pin", Must("RULE"), "a rule that stays in view from now on"),
+    command(
+        "context",
+        Nothing(Order::Context),
+        "what fills the window now",
+    ),
+    command(
+        "diff",
+        Nothing(Order::Diff),
+        "what the session has changed in files",
+    ),
+    command("cost", Nothing(Order::Cost), "what the session has used"),
+    command("pins", Nothing(Order::Pins), "the rules that stay in view"),
+    command(
+        "pin",
+        Must("RULE", Order::Pin),
+        "a rule that stays in view from now on",
+    ),
     command(
         "undo",
-        Nothing,
+        Nothing(Order::Undo),
         "the view before the last run; offers its files",
     ),
     command(
         "fork",
-        May("NAME"),
+        May("NAME", Order::Fork),
         "go on in a new session; this one stays as it is",
     ),
     command(
         "model",
-        May("PROVIDER/NAME"),
+        May("PROVIDER/NAME", Order::Model),
         "go on with another model, or say which it is",
     ),
     command(
         "session",
-        May("ID"),
+        May("ID", Order::Session),
         "go on with another session, or say which it is",
     ),
-    command("new", Nothing, "begin a new session; this one is kept"),
+    command(
+        "new",
+        Nothing(Order::New),
+        "begin a new session; this one is kept",
+    ),
     command(
         "sessions",
-        May("WORDS"),
+        May("WORDS", Order::Sessions),
         "those of this folder, or where WORDS were said",
     ),
     command(
         "save",
-        Must("FILE"),
+        Must("FILE", |file| Order::Save(file.into())),
         "the chat as OpenAI's JSON, or as text to a .md FILE",
     ),
-    command("quit", Nothing, "leave; Ctrl-D does the same"),
+    command("quit", Nothing(Order::Quit), "leave; Ctrl-D does the same"),
 ];
 
 const fn command(name: &'static str, takes: CommandArgument, does: &'static str) -> SlashCommand {
@@ -124,9 +142,9 @@ impl SlashCommand {
     /// Returns the command with its argument, as the user types it.
     pub(crate) fn usage(&self) -> String {
         match self.takes {
-            CommandArgument::Nothing => format!("/{}", self.name),
-            CommandArgument::May(what) => format!("/{} [{what}]", self.name),
-            CommandArgument::Must(what) => format!("/{} {what}", self.name),
+            Nothing(_) => format!("/{}", self.name),
+            May(what, _) => format!("/{} [{what}]", self.name),
+            Must(what, _) => format!("/{} {what}", self.name),
         }
     }
 }
@@ -159,37 +177,16 @@ impl Order {
         };
         let text = text.trim();
         let given = (!text.is_empty()).then(|| text.to_owned());
-        match (command.takes, &given) {
-            (CommandArgument::Must(what), None) => {
-                return Self::Unknown(format!("/{name} needs {what}, as in {}", command.usage()));
+        match (&command.takes, given) {
+            (Must(what, _), None) => {
+                Self::Unknown(format!("/{name} needs {what}, as in {}", command.usage()))
             }
-            (CommandArgument::Nothing, Some(_)) => {
-                return Self::Unknown(format!(
-                    "nothing follows /{name}; to say it to the model, write //{rest}"
-                ));
-            }
-            _ => {}
-        }
-        match name {
-            "help" => Self::Help,
-            "steer" => Self::Steer(given.unwrap_or_default()),
-            "later" => Self::Later(given.unwrap_or_default()),
-            "stop" => Self::Stop,
-            "go" => Self::GoOn,
-            "compact" => Self::Compact(given),
-            "context" => Self::Context,
-            "cost" => Self::Cost,
-            "diff" => Self::Diff,
-            "pins" => Self::Pins,
-            "pin" => Self::Pin(given.unwrap_or_default()),
-            "undo" => Self::Undo,
-            "fork" => Self::Fork(given),
-            "model" => Self::Model(given),
-            "session" => Self::Session(given),
-            "sessions" => Self::Sessions(given),
-            "new" => Self::New,
-            "save" => Self::Save(given.unwrap_or_default().into()),
-            _ => Self::Quit,
+            (Nothing(_), Some(_)) => Self::Unknown(format!(
+                "nothing follows /{name}; to say it to the model, write //{rest}"
+            )),
+            (Nothing(order), None) => order.clone(),
+            (May(_, order), given) => order(given),
+            (Must(_, order), Some(text)) => order(text),
         }
     }
 }
@@ -262,12 +259,12 @@ mod tests {
     fn every_command_of_the_help_is_one() {
         for command in &COMMANDS {
             let line = match command.takes {
-                CommandArgument::Nothing => format!("/{}", command.name),
+                Nothing(_) => format!("/{}", command.name),
                 _ => format!("/{} x", command.name),
             };
             assert!(!matches!(Order::of(&line), Order::Unknown(_)), "{line}");
             let bare = Order::of(&format!("/{}", command.name));
-            let needs = matches!(command.takes, CommandArgument::Must(_));
+            let needs = matches!(command.takes, Must(..));
             assert_eq!(matches!(bare, Order::Unknown(_)), needs, "{}", command.name);
         }
     }
