@@ -13,8 +13,10 @@ use plimsoll::{Delta, Event, Message, Observer, Part, SessionEvent};
 use crate::chat::prompt::Gauge;
 use crate::diff::{self, Diff};
 use crate::lock;
+use crate::outcome::plan_text;
 use crate::preview::Previews;
 use crate::status::RunStatus;
+use crate::streamed_text::StreamedText;
 use crate::terminal::Terminal;
 use crate::terminal::style::{RED, Style};
 use crate::terminal::text::{clean, counted, one_line};
@@ -45,10 +47,8 @@ struct RunningCall {
 
 #[derive(Default)]
 struct PrinterState {
-    /// Text of the turn that is not written yet. Without streaming, only final text may be written.
-    text: String,
-    /// The last text that was written.
-    said: String,
+    /// Without streaming, only final text may be written.
+    text: StreamedText,
     running: HashMap<CallId, RunningCall>,
     /// Calls that ended without having run. Their arguments come with the next event.
     ended: HashMap<CallId, (ToolPhase, Arc<str>)>,
@@ -103,14 +103,12 @@ impl EventPrinter {
 
     /// Writes the text of the turn, which is final now.
     fn write(&self, state: &mut PrinterState) {
-        if state.text.trim().is_empty() {
-            state.text.clear();
+        let Some(said) = state.text.complete() else {
             return;
-        }
-        state.said = std::mem::take(&mut state.text);
+        };
         match (self.terminal.is_live(), &self.gauge) {
             (true, _) => self.terminal.end_text(),
-            (false, Some(_)) => self.terminal.say(state.said.trim_end_matches('\n')),
+            (false, Some(_)) => self.terminal.say(said.trim_end_matches('\n')),
             // The command prints the answer, and nothing but the answer.
             (false, None) => {}
         }
@@ -205,7 +203,7 @@ impl EventPrinter {
     fn end(&self, state: &mut PrinterState, outcome: &Outcome) {
         // The text of an interrupted call is not in the log, and a pipe receives only final text.
         if !self.terminal.is_live() {
-            state.text.clear();
+            state.text.discard();
         }
         self.write(state);
         state.running.clear();
@@ -215,15 +213,8 @@ impl EventPrinter {
         if !self.terminal.is_live() && self.gauge.is_none() {
             return;
         }
-        // Any text that the run adds to the model's answer or gives instead of it.
-        let said = std::mem::take(&mut state.said);
-        let answered = outcome.reason.is_answer() || outcome.reason.is_limit();
-        let rest = outcome
-            .text
-            .strip_prefix(said.trim())
-            .unwrap_or(&outcome.text);
-        if answered && !rest.trim().is_empty() {
-            self.terminal.say(rest.trim());
+        if let Some(rest) = state.text.rest(outcome) {
+            self.terminal.say(&rest);
         }
     }
 }
@@ -251,7 +242,7 @@ impl Observer for EventPrinter {
                 if self.terminal.is_live() {
                     self.terminal.stream(text);
                 }
-                state.text.push_str(text);
+                state.text.push(text);
             }
             Event::Delta(Delta::Thinking { .. }) => self.doing(state, "the model thinks"),
             Event::Delta(Delta::HostedCall { name, text, .. }) => {
@@ -276,11 +267,10 @@ impl Observer for EventPrinter {
                 wait_ms,
                 why,
             } => {
-                let void = match state.text.is_empty() {
-                    true => "",
-                    false => ", its partial answer is discarded",
+                let void = match state.text.discard() {
+                    true => ", its partial answer is discarded",
+                    false => "",
                 };
-                state.text.clear();
                 let seconds = *wait_ms as f64 / 1_000.0;
                 self.dim(&format!(
                     "try {attempt} in {seconds:.1} s{void}: {}",
@@ -290,7 +280,7 @@ impl Observer for EventPrinter {
             Event::Overflow {
                 window, message, ..
             } => {
-                state.text.clear();
+                state.text.discard();
                 let known =
                     window.map_or_else(String::new, |window| format!(" (window: {window})"));
                 self.dim(&format!(
@@ -352,10 +342,7 @@ impl Observer for EventPrinter {
                 state.status.tokens = applied.tokens_after;
                 self.measure(state);
                 self.dim(&if applied.is_compaction {
-                    let gone = applied
-                        .messages_before
-                        .saturating_sub(applied.messages_after);
-                    applied.plan.describe(Some(gone))
+                    plan_text(applied)
                 } else {
                     let results = counted(applied.plan.edits.len(), "result");
                     let freed = applied.tokens_before.minus(applied.tokens_after);

@@ -1,11 +1,13 @@
 //! Draws the use of a window: a bar of segments, and a legend with the numbers. `WindowUse` counts
 //! the tokens.
 
-use plimsoll::Tokens;
 use plimsoll::context::{Contents, Share, WindowUse};
 use plimsoll::machine::Entry;
 use plimsoll::policy::Plan;
+use plimsoll::store::SqliteStore;
+use plimsoll::{Session, SessionStore, Tokens};
 
+use crate::exit::Stop;
 use crate::terminal::style::{BLUE, CYAN, Colours, GREEN, MAGENTA, RED, Style, YELLOW};
 use crate::terminal::text::clean;
 
@@ -26,8 +28,18 @@ struct WindowPart {
     tokens: Tokens,
 }
 
+/// Draws the use of a session's window, line by line.
+pub(crate) async fn of_session(
+    store: &SqliteStore,
+    session: &Session,
+    colours: Colours,
+) -> Result<Vec<String>, Stop> {
+    let log = store.load(session.id()).await?;
+    Ok(picture(&session.window_use(), newest_plan(&log), colours))
+}
+
 /// Draws the use of a window, line by line.
-pub(crate) fn picture(of: &WindowUse, last: Option<&Plan>, colours: Colours) -> Vec<String> {
+fn picture(of: &WindowUse, last: Option<&Plan>, colours: Colours) -> Vec<String> {
     let mut parts = vec![
         part("system prompt", 'S', Style::of(BLUE), None, of.system),
         part("tools", 'T', Style::of(CYAN), Some(of.tool_count), of.tools),

@@ -2,12 +2,11 @@
 //! Nothing is run; `plimsoll run --session` continues it.
 
 use plimsoll::session::{fork_session, new_session_id};
-use plimsoll::store::StoreError;
+use plimsoll::store::{SessionReader, StoreError};
 use plimsoll::{Error, SessionId};
 use serde_json::json;
 
 use crate::exit::{DONE, Stop};
-use plimsoll::store::SessionReader;
 
 /// Runs the command. The new session's name goes to standard output, its description to standard
 /// error.

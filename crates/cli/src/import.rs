@@ -9,8 +9,7 @@ use plimsoll::judge::canonical;
 use plimsoll::logs::{Agent, SessionLog};
 use plimsoll::machine::{Entry, LOG_FORMAT};
 use plimsoll::session::new_session_id;
-use plimsoll::store::SessionReader;
-use plimsoll::store::{Export, Lease, SqliteStore};
+use plimsoll::store::{Export, Lease, SessionReader, SqliteStore};
 use plimsoll::{Message, Part, SessionId, SessionStore};
 use serde_json::json;
 

@@ -12,9 +12,8 @@ use plimsoll::providers::{ModelBook, ModelFacts, ModelRef, Origin};
 use crate::exit::Stop;
 use crate::paths;
 
-/// The user's file of model facts in the configuration directory, and its former name.
-pub(crate) const FILE: &str = "models.toml";
-const OLD_FILE: &str = "prices.toml";
+/// The user's file of model facts in the configuration directory.
+const FILE: &str = "models.toml";
 /// The fetched table, in the data directory.
 const PUBLISHED: &str = "models-published.toml";
 /// Maximum size of such a file, in bytes. All known models take less than a quarter of it.
@@ -78,22 +77,8 @@ pub(crate) fn published_text() -> Result<Option<String>, Stop> {
 }
 
 /// Returns the path of the user's file, which need not exist.
-///
-/// # Errors
-///
-/// If both the file and the one with the former name exist.
 pub(crate) fn own_path() -> Result<PathBuf, Stop> {
-    let directory = paths::config()?;
-    let (path, old) = (directory.join(FILE), directory.join(OLD_FILE));
-    match (path.exists(), old.exists()) {
-        (true, true) => Err(Stop::usage(format!(
-            "{} and {} have the same purpose; keep {FILE}",
-            path.display(),
-            old.display()
-        ))),
-        (false, true) => Ok(old),
-        _ => Ok(path),
-    }
+    Ok(paths::config()?.join(FILE))
 }
 
 /// Reads the user's file.

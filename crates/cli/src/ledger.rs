@@ -1,28 +1,24 @@
 //! `plimsoll sessions ledger`: lists the messages that plans removed from a session's view or
 //! shortened, with the time, the reason, the tokens, and whether the archive still has the
 //! original.
-//!
-//! It compares the view before and after each plan of the log, so it does not depend on the kinds
-//! of edits.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
 use plimsoll::archive::{ArchivedKind, RecallId, recall_text};
 use plimsoll::context::{Item, Seq};
-use plimsoll::machine::{Entry, State};
+use plimsoll::machine::Entry;
 use plimsoll::model::CallId;
 use plimsoll::policy::{Edit, Plan};
-use plimsoll::store::ExportedEntry;
-use plimsoll::tokens::{Bpe, Memo, TokenCounter};
+use plimsoll::store::{ExportedEntry, SessionReader};
+use plimsoll::tokens::Bpe;
 use plimsoll::{Message, SessionId, Tokens};
 use serde::Serialize;
 
 use crate::exit::{DONE, Stop};
 use crate::sessions::entries::each_entry;
 use crate::terminal::text::counted;
-use plimsoll::store::SessionReader;
+use crate::view_reader::{ViewChange, ViewReader};
 
 /// The heading of the table, above columns of the same widths.
 const HEADING: &str = "when (UTC)            plan    item  what                           bytes             tokens  how         why                   archive";
@@ -70,10 +66,9 @@ enum ArchiveStatus {
 
 /// Reads a log from its beginning and collects the rows.
 struct LedgerReader {
-    state: State,
+    log: ViewReader,
     /// The length of each original's text, in bytes.
     bytes: HashMap<Seq, u64>,
-    tools: HashMap<CallId, String>,
     plans: u64,
     rows: Vec<LedgerRow>,
 }
@@ -121,47 +116,33 @@ async fn places(store: &impl SessionReader, id: &SessionId) -> BTreeMap<RecallId
 
 impl LedgerReader {
     fn new() -> Self {
-        let counter: Arc<dyn TokenCounter> = Arc::new(Memo::new(Bpe::o200k()));
         Self {
-            state: State::new(counter),
+            log: ViewReader::new(Bpe::o200k()),
             bytes: HashMap::new(),
-            tools: HashMap::new(),
             plans: 0,
             rows: Vec::new(),
         }
     }
 
     fn read(&mut self, line: &ExportedEntry) -> Result<(), Stop> {
-        let next = self.state.transcript().next_seq();
-        let before = match &line.entry {
-            Entry::Planned { .. } => self.state.transcript().items().to_vec(),
-            _ => Vec::new(),
-        };
-        self.state.absorb(&line.entry).map_err(Stop::failed)?;
-        let items = self.state.transcript().items();
-        let new = items.partition_point(|item| item.seq < next);
-        for item in items.get(new..).unwrap_or_default() {
+        let ViewChange { added, replaced } = self.log.read(&line.entry).map_err(Stop::failed)?;
+        for item in added {
             let bytes = recall_text(&item.message).len() as u64;
             self.bytes.insert(item.seq, bytes);
-            for call in item.message.calls() {
-                self.tools.insert(call.id.clone(), call.name.clone());
-            }
         }
         if let Entry::Planned { plan } = &line.entry {
             self.plans += 1;
-            self.compare(line.at, plan, &before);
+            self.add_rows(line.at, plan, &replaced);
         }
         Ok(())
     }
 
-    /// Adds a row for each message that a plan changed.
-    fn compare(&mut self, at: u64, plan: &Plan, before: &[Item]) {
-        let view = self.state.transcript();
+    /// Adds a row for each message that a plan removed or replaced.
+    fn add_rows(&mut self, at: u64, plan: &Plan, replaced: &[Item]) {
+        let view = self.log.view();
         let is_new_summary = |was: &Item| {
             let now = view.get(was.seq).map(|item| &item.message);
-            now.is_some_and(|now| {
-                matches!(**now, Message::Summary { .. }) && !Arc::ptr_eq(now, &was.message)
-            })
+            now.is_some_and(|now| matches!(**now, Message::Summary { .. }))
         };
         // Messages that were dropped together with a summary are not covered by it.
         let is_covered = |seq: Seq| {
@@ -172,25 +153,21 @@ impl LedgerReader {
             let mut ranges = covers.flatten();
             ranges.any(|range| (range.first..=range.last).contains(&seq))
         };
-        for was in before {
+        for was in replaced {
             let now = view.get(was.seq);
             let how = match now {
-                Some(now) if Arc::ptr_eq(&now.message, &was.message) => continue,
                 None if is_covered(was.seq) => RemovalKind::Summarized,
                 Some(_) if is_new_summary(was) => RemovalKind::Summarized,
                 None => RemovalKind::Dropped,
                 Some(_) => RemovalKind::Shortened,
             };
-            let call = match was.message.as_ref() {
-                Message::ToolResult(result) => Some(result.call.clone()),
-                _ => None,
-            };
+            let (call, tool) = self.log.call(&was.message);
             self.rows.push(LedgerRow {
                 at,
                 plan: self.plans,
                 id: RecallId(was.seq),
                 kind: ArchivedKind::of(&was.message),
-                tool: call.as_ref().and_then(|call| self.tools.get(call).cloned()),
+                tool,
                 call,
                 how,
                 tokens: was.tokens,
@@ -270,7 +247,10 @@ const MAX_DATE: u64 = 253_402_300_799;
 mod tests {
     use super::*;
 
+    use std::sync::Arc;
+
     use plimsoll::policy::Trigger;
+    use plimsoll::tokens::TokenCounter;
     use serde_json::json;
 
     #[test]
@@ -293,7 +273,7 @@ mod tests {
                 },
             );
         }
-        let view = reader.state.transcript();
+        let view = reader.log.view();
         let weight = |seq: u64| view.get(Seq(seq)).map_or(Tokens::ZERO, |item| item.tokens);
         let message = Message::Summary {
             text: "all is well".to_owned(),

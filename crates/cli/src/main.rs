@@ -59,15 +59,18 @@ mod restore;
 mod resume;
 mod retention;
 mod run;
+mod run_screen;
 mod sandbox;
 mod sessions;
 mod settings;
 mod shell;
 mod status;
+mod streamed_text;
 mod terminal;
 mod tool_line;
 mod usage;
 mod view;
+mod view_reader;
 mod which_session;
 mod write;
 

@@ -3,6 +3,7 @@
 use plimsoll::archive::RECALL_LEAST_WINDOW;
 use plimsoll::config::AgentSettings;
 use plimsoll::pricing::Cost;
+use plimsoll::session::AppliedPlan;
 use plimsoll::{AgentOutput, EndReason, Error, Money, Usage};
 
 use crate::exit::{self, Stop};
@@ -75,6 +76,13 @@ pub(crate) fn about(estimated: Usage) -> &'static str {
         true => "",
         false => "about ",
     }
+}
+
+/// Describes a plan that was applied, with the number of messages that left the view.
+pub(crate) fn plan_text(applied: &AppliedPlan) -> String {
+    let before = applied.messages_before;
+    let gone = before.saturating_sub(applied.messages_after);
+    applied.plan.describe(Some(gone))
 }
 
 /// Returns the exit code for the end of a run.

@@ -8,32 +8,43 @@ use std::sync::Arc;
 use plimsoll::archive::{
     ArchivedKind, RecallError, RecallId, RecallKey, matches, page, recall_text, resolve,
 };
-use plimsoll::machine::State;
-use plimsoll::store::ExportedEntry;
-use plimsoll::tokens::{Bytes, Chars4, TokenCounter};
+use plimsoll::store::{ExportedEntry, SessionReader};
+use plimsoll::tokens::{Bytes, Chars4};
 use plimsoll::{Message, SessionId};
 
 use crate::exit::{DONE, Stop};
 use crate::out::exactly;
 use crate::sessions::entries::each_entry;
-use plimsoll::store::SessionReader;
+use crate::view_reader::ViewReader;
 
 /// The message and the part of it to print.
-pub(crate) struct RecallQuery<'a> {
-    pub(crate) item: &'a str,
-    pub(crate) offset: u64,
-    pub(crate) limit: Option<u64>,
-    pub(crate) pattern: Option<&'a str>,
-    pub(crate) json: bool,
+#[derive(Debug, clap::Args)]
+pub(crate) struct RecallArgs {
+    /// The session
+    pub(crate) id: String,
+    /// The item, as named by `ledger` (such as m12), or the id of its tool call
+    item: String,
+    /// First byte to print
+    #[arg(long, default_value_t = 0, value_name = "BYTES")]
+    offset: u64,
+    /// Maximum number of bytes [default: all]
+    #[arg(long, value_name = "BYTES")]
+    limit: Option<u64>,
+    /// Print only matching lines, as line:offset: text (regular expression or plain text)
+    #[arg(long, value_name = "PATTERN")]
+    pattern: Option<String>,
+    /// Print the message as JSON, with images and call ids
+    #[arg(long, conflicts_with_all = ["offset", "limit", "pattern"])]
+    json: bool,
 }
 
 /// Runs the command. The bytes go to standard output, a note to standard error.
 pub(crate) async fn run(
     store: &impl SessionReader,
     id: &SessionId,
-    wanted: &RecallQuery<'_>,
+    wanted: &RecallArgs,
 ) -> Result<u8, Stop> {
-    let key = RecallKey::from(wanted.item);
+    let key = RecallKey::from(wanted.item.as_str());
     let (item, message, place) = match store.recall(id, &key).await {
         // The archive has a tool call with this id, but the log may have a message with this
         // number.
@@ -59,7 +70,7 @@ pub(crate) async fn run(
     }
     let text = recall_text(&message);
     let limit = wanted.limit.map_or(Bytes(u64::MAX), Bytes);
-    let piece = match wanted.pattern {
+    let piece = match &wanted.pattern {
         Some(pattern) => matches(&text, pattern, wanted.offset, limit),
         None => page(&text, wanted.offset, limit),
     };
@@ -77,22 +88,17 @@ async fn from_log(
     key: &RecallKey,
 ) -> Result<(RecallId, Arc<Message>), Stop> {
     // The tokens do not matter here, so the fastest counter is used.
-    let counter: Arc<dyn TokenCounter> = Arc::new(Chars4);
-    let mut state = State::new(counter);
+    let mut reader = ViewReader::new(Chars4);
     let mut found: BTreeMap<RecallId, Arc<Message>> = BTreeMap::new();
     let mut calls: BTreeMap<RecallId, bool> = BTreeMap::new();
     let each = |line: &ExportedEntry| {
-        let next = state.transcript().next_seq();
-        state.absorb(&line.entry).map_err(Stop::failed)?;
-        let items = state.transcript().items();
-        let new = items.partition_point(|item| item.seq < next);
-        for item in items.get(new..).unwrap_or_default() {
+        for item in reader.read(&line.entry).map_err(Stop::failed)?.added {
             let (id, is_call) = (RecallId(item.seq), is_call(key, &item.message));
             if is_call {
                 calls.insert(id, true);
             }
             if is_call || key.seq() == Some(item.seq) {
-                found.insert(id, Arc::clone(&item.message));
+                found.insert(id, item.message);
             }
         }
         Ok::<_, Stop>(())

@@ -1,17 +1,17 @@
 //! Restores sessions from an export, and their archive from the plans in their logs.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use plimsoll::archive::ArchivedItem;
 use plimsoll::context::Seq;
-use plimsoll::machine::{Entry, State};
-use plimsoll::model::CallId;
+use plimsoll::machine::Entry;
 use plimsoll::store::{Export, SqliteStore};
-use plimsoll::tokens::{Chars4, Memo};
+use plimsoll::tokens::Chars4;
 use plimsoll::{Message, SessionId, SessionStore};
 
 use crate::exit::Stop;
+use crate::view_reader::ViewReader;
 
 /// Writes all sessions of an export, or none if a log is incomplete.
 pub(crate) async fn run(store: &SqliteStore, export: Export) -> Result<(), Stop> {
@@ -42,58 +42,29 @@ pub(crate) async fn run(store: &SqliteStore, export: Export) -> Result<(), Stop>
 /// If the log is incomplete.
 fn left(id: &SessionId, log: &[Entry], shared: u64) -> Result<Vec<ArchivedItem>, Stop> {
     // The tokens do not matter here, so the fastest counter is used.
-    let mut state = State::new(Arc::new(Memo::new(Chars4)));
+    let mut reader = ViewReader::new(Chars4);
     let mut originals: BTreeMap<Seq, Arc<Message>> = BTreeMap::new();
-    let mut tools: HashMap<CallId, String> = HashMap::new();
     let mut left: Vec<ArchivedItem> = Vec::new();
     for (n, entry) in (1..).zip(log) {
-        let next = state.transcript().next_seq();
-        let before = match entry {
-            Entry::Planned { .. } => state.transcript().items().to_vec(),
-            _ => Vec::new(),
-        };
-        state.absorb(entry).map_err(|error| {
+        let change = reader.read(entry).map_err(|error| {
             let cure = "the export is incomplete; export it again";
             Stop::failed(format!("entry {n} of session {id}: {error}; {cure}"))
         })?;
-        let view = state.transcript();
-        for item in view
-            .items()
-            .iter()
-            .rev()
-            .take_while(|item| item.seq >= next)
-        {
-            originals.insert(item.seq, Arc::clone(&item.message));
-            for call in item.message.calls() {
-                tools.insert(call.id.clone(), call.name.clone());
-            }
-        }
+        let added = change.added.into_iter();
+        originals.extend(added.map(|item| (item.seq, item.message)));
         let Entry::Planned { plan } = entry else {
             continue;
         };
-        let is_changed = |seq: Seq, was: &Arc<Message>| {
-            view.get(seq)
-                .is_none_or(|now| !Arc::ptr_eq(&now.message, was))
-        };
-        for was in before
-            .iter()
-            .filter(|was| is_changed(was.seq, &was.message))
-        {
-            let Some(message) = originals.remove(&was.seq) else {
+        for was in change.replaced {
+            let original = originals.remove(&was.seq);
+            // The archive of the parent session contains the shared ones.
+            let Some(message) = original.filter(|_| n > shared) else {
                 continue;
-            };
-            if n <= shared {
-                // The archive of the parent session contains it.
-                continue;
-            }
-            let tool = match message.as_ref() {
-                Message::ToolResult(result) => tools.get(&result.call).cloned(),
-                _ => None,
             };
             left.push(ArchivedItem {
                 seq: was.seq,
+                tool: reader.call(&message).1,
                 message,
-                tool,
                 why: format!("{}: {}", plan.why.word(), plan.stages.join(", ")),
             });
         }

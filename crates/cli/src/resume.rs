@@ -9,7 +9,7 @@ use plimsoll::cache::Fingerprint;
 use plimsoll::config::{self, SettingKind, Trust};
 use plimsoll::pricing::Cost;
 use plimsoll::store::{MAX_SETTINGS, SqliteStore};
-use plimsoll::{Message, SessionId, SessionStore};
+use plimsoll::{Message, Session, SessionId, SessionStore};
 use serde::{Deserialize, Serialize};
 
 use crate::choice::Choice;
@@ -70,10 +70,9 @@ impl ResumeHint {
 /// Stores the settings that a session is run with from now on, and its cost so far.
 pub(crate) async fn save(
     store: &SqliteStore,
-    id: &SessionId,
+    session: &Session,
     sources: &Sources,
     choice: &Choice,
-    cost: Cost,
 ) -> Result<(), Stop> {
     let mut settings = SessionSettings {
         model: choice.name.clone(),
@@ -83,7 +82,7 @@ pub(crate) async fn save(
         agent: sources.agent.clone(),
         folder: sources.folder.clone().or_else(|| env::current_dir().ok()),
         flags: sources.flags.entries().filter_map(lasting).collect(),
-        cost: Some(cost),
+        cost: Some(session.cost()),
     };
     let mut text = serde_json::to_string(&settings)?;
     if text.len() > MAX_SETTINGS {
@@ -93,7 +92,7 @@ pub(crate) async fn save(
             "the flags of this command are too long to be remembered; give them again to continue this session",
         );
     }
-    Ok(store.save_settings(id, &text).await?)
+    Ok(store.save_settings(session.id(), &text).await?)
 }
 
 /// Fills in the settings of a session's last run, as far as `sources` leaves them open.

@@ -2,29 +2,20 @@
 //! in the library.
 
 use std::io::{self, Read};
-use std::sync::{Arc, Mutex};
 
-use plimsoll::config::AgentSettings;
 use plimsoll::store::SessionReader;
-use plimsoll::{AgentOutput, EndReason, Error, Observer, Part, Remote, Session, SessionEvent};
+use plimsoll::{AgentOutput, EndReason, Error, Part, Remote, Session};
 
 use crate::agent::{self, ReadyAgent, TEXT_LIMIT, unreadable};
 use crate::answer_schema::AnswerSchema;
-use crate::approvals::Approvals;
 use crate::args::RunArgs;
-use crate::ask;
 use crate::attach::{Recipient, image};
-use crate::event_printer::EventPrinter;
 use crate::exit::{self, Stop};
-use crate::lock;
-use crate::out;
-use crate::outcome::{code_of, reason_text, stop_of, summary};
-use crate::paths;
-use crate::preview::Previews;
+use crate::outcome::{code_of, stop_of};
 use crate::resume;
 use crate::retention;
-use crate::terminal::style::colours;
-use crate::terminal::{Terminal, Verbosity};
+use crate::run_screen::RunScreen;
+use crate::terminal::Verbosity;
 use crate::which_session;
 
 /// Runs the command.
@@ -62,32 +53,13 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, Stop> {
         Ok(parts)
     });
     let task = task.transpose()?;
-    let terminal = Arc::new(match said {
-        Verbosity::Everything => Terminal::direct(colours()),
-        Verbosity::Answers => Terminal::plain(said),
-    });
-    let previews = Arc::new(Previews::new(root));
-    let approvals = Approvals::open(&paths::data()?, root, Arc::clone(&previews));
-    let gate = ask::gate(
-        settings.permission_mode(),
-        Arc::clone(&terminal),
-        Arc::clone(&previews),
-        approvals,
-    );
-    let mut observers: Vec<Arc<dyn Observer>> = Vec::new();
-    if said == Verbosity::Everything {
-        let printer = EventPrinter::new(Arc::clone(&terminal), None, previews);
-        observers.push(Arc::new(printer));
-    }
-    let lines = Arc::new(JsonLines::default());
-    if args.json {
-        observers.push(Arc::clone(&lines) as Arc<dyn Observer>);
-    }
+    let screen = RunScreen::new(args, root);
+    let gate = screen.gate(settings.permission_mode(), root)?;
     if let Some(schema) = schema.clone() {
         let check = move |answer: String| schema.check(&answer).map(drop);
         prepared.builder = prepared.builder.check_answer(check);
     }
-    let ready = prepared.build(gate, observers)?;
+    let ready = prepared.build(gate, screen.observers.clone())?;
     let mut session = ready.session(id.clone()).await?;
     let ReadyAgent {
         config,
@@ -95,29 +67,35 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, Stop> {
         mcp,
         ..
     } = ready;
-    resume::save(&store, &id, &sources, &choice, session.cost()).await?;
+    resume::save(&store, &session, &sources, &choice).await?;
     let headline = agent::headline(config.settings(), &choice, &session);
-    terminal.note(&terminal.dim(&headline));
+    screen.terminal.note(&screen.terminal.dim(&headline));
     let interrupts = tokio::spawn(interrupt(session.remote()));
     let output = drive(&mut session, task).await;
     mcp.close().await;
-    terminal.status(None);
-    terminal.flush();
+    screen.rest();
     interrupts.abort();
     // The run keeps its outcome even if this fails.
-    if let Err(stop) = resume::save(&store, &id, &sources, &choice, session.cost()).await {
+    if let Err(stop) = resume::save(&store, &session, &sources, &choice).await {
         say!("{stop}");
     }
     let output = output.map_err(|error| stop_of(&error))?;
-    if let Some(error) = lines.failed() {
-        return Err(out::failed(&error));
-    }
+    screen.check()?;
     retention::apply(&store, config.retention(), said == Verbosity::Answers).await;
     let answer = match &schema {
         Some(schema) => schema.check(&output.text),
         None => Ok(output.text.as_str()),
     };
-    close(args, config.settings(), &terminal, &output, answer)
+    let mut code = code_of(&output.reason);
+    if let (Err(why), exit::DONE) = (&answer, code) {
+        code = exit::FAILED;
+        say!("the answer does not match --json-schema: {why}");
+    }
+    screen.close(config.settings(), &output, answer.ok())?;
+    if let (Some(hint), false) = (hint(&output), args.json || args.quiet) {
+        crate::note(&hint);
+    }
+    Ok(code)
 }
 
 async fn drive(session: &mut Session, task: Option<Vec<Part>>) -> Result<AgentOutput, Error> {
@@ -126,53 +104,6 @@ async fn drive(session: &mut Session, task: Option<Vec<Part>>) -> Result<AgentOu
         None => session.carry_on().await,
     };
     output.or_else(Error::into_output)
-}
-
-/// Reports the outcome. `answer` is the printed answer, or the reason why it does not match the
-/// request.
-fn close(
-    args: &RunArgs,
-    settings: &AgentSettings,
-    terminal: &Terminal,
-    output: &AgentOutput,
-    answer: Result<&str, String>,
-) -> Result<u8, Stop> {
-    let mut code = code_of(&output.reason);
-    let answered = matches!(code, exit::DONE | exit::LIMIT);
-    let answer = match answer {
-        Ok(answer) => Some(answer),
-        Err(why) => {
-            if code == exit::DONE {
-                code = exit::FAILED;
-                say!("the answer does not match --json-schema: {why}");
-            }
-            None
-        }
-    };
-    if args.json {
-        if !answered {
-            crate::say(&reason_text(settings, &output.reason));
-        }
-        return Ok(code);
-    }
-    // A streamed answer is on the terminal already, unless the terminal was too slow.
-    if answered
-        && let Some(answer) = answer
-        && (!terminal.is_live() || terminal.is_incomplete())
-    {
-        out!("{answer}");
-    }
-    if !answered {
-        crate::say(&reason_text(settings, &output.reason));
-    }
-    if !args.quiet {
-        terminal.note(&terminal.dim(&summary(output)));
-        terminal.flush();
-    }
-    if let (Some(hint), false) = (hint(output), args.quiet) {
-        crate::note(&hint);
-    }
-    Ok(code)
 }
 
 /// Returns a hint how to continue a session whose run ended early. `None` if the same command would
@@ -233,28 +164,4 @@ pub(crate) fn task(args: &RunArgs) -> Result<Option<String>, Stop> {
         ));
     }
     Ok(Some(task))
-}
-
-/// Prints events as JSON lines on standard output.
-#[derive(Default)]
-pub(crate) struct JsonLines {
-    failed: Mutex<Option<io::Error>>,
-}
-
-impl JsonLines {
-    pub(crate) fn failed(&self) -> Option<io::Error> {
-        lock(&self.failed).take()
-    }
-}
-
-impl Observer for JsonLines {
-    fn see(&self, seen: &SessionEvent) {
-        let mut failed = lock(&self.failed);
-        if failed.is_some() {
-            return;
-        }
-        let line = serde_json::to_string(seen).map_err(io::Error::from);
-        let written = line.and_then(|line| out::write(&mut io::stdout().lock(), &(line + "\n")));
-        *failed = written.err();
-    }
 }

@@ -12,12 +12,12 @@ pub(crate) mod search;
 
 use std::sync::Arc;
 
-use plimsoll::Tokens;
 use plimsoll::context::Contents;
 use plimsoll::machine::{Entry, State};
 use plimsoll::policy::Edit;
-use plimsoll::store::SqliteStore;
+use plimsoll::store::{SessionReader, SqliteStore};
 use plimsoll::tokens::{Bpe, MESSAGE_OVERHEAD, Memo};
+use plimsoll::{SessionId, Tokens};
 
 use crate::check;
 use crate::count::preview;
@@ -30,7 +30,7 @@ use crate::ledger;
 use crate::loops;
 use crate::paths;
 use crate::pins;
-use crate::recall::{self, RecallQuery};
+use crate::recall;
 use crate::terminal::Terminal;
 use crate::terminal::style::colours;
 use crate::terminal::text::counted;
@@ -41,7 +41,6 @@ pub(crate) use args::SessionsArgs;
 use args::SessionsCommand;
 use list::described;
 use open_store::OpenStore;
-use plimsoll::store::SessionReader;
 
 /// Maximum length of a title, in characters. Titles taken from messages have the same limit.
 const MAX_TITLE: usize = 120;
@@ -120,6 +119,7 @@ async fn in_files(command: &SessionsCommand) -> Result<u8, Stop> {
 
 /// Runs a command that every store supports.
 async fn of_any(store: &impl SessionReader, command: &SessionsCommand) -> Result<u8, Stop> {
+    let known = async |id: &str| known(store, id).await;
     match command {
         SessionsCommand::List { here, json } => list::run(store, *here, *json).await,
         SessionsCommand::Search(args) => search::run(store, args).await,
@@ -127,47 +127,18 @@ async fn of_any(store: &impl SessionReader, command: &SessionsCommand) -> Result
         SessionsCommand::Delete(args) => removal::delete(store, args).await,
         SessionsCommand::Prune(args) => removal::prune(store, args).await,
         SessionsCommand::Show { id, json, context } => {
-            let shown = match (*context, *json) {
-                (true, json) => ShownPart::Context { json },
-                (false, true) => ShownPart::Json,
-                (false, false) => ShownPart::Messages,
-            };
-            show(store, id, shown).await
+            show(store, &known(id).await?, *json, *context).await
         }
         SessionsCommand::Export(args) => export::run(store, args).await,
-        SessionsCommand::Loops { id, json } => {
-            loops::list(store, &known(store, id).await?, *json).await
-        }
+        SessionsCommand::Loops { id, json } => loops::list(store, &known(id).await?, *json).await,
         SessionsCommand::Fork { id, at, to, json } => {
-            let from = known(store, id).await?;
+            let from = known(id).await?;
             fork::run(store, &from, *at, to.as_deref(), *json).await
         }
-        SessionsCommand::Ledger { id, json } => {
-            ledger::run(store, &known(store, id).await?, *json).await
-        }
-        SessionsCommand::Pins { id, json } => {
-            pins::list(store, &known(store, id).await?, *json).await
-        }
-        SessionsCommand::Unpin { id, item } => {
-            pins::unpin(store, &known(store, id).await?, item).await
-        }
-        SessionsCommand::Recall {
-            id,
-            item,
-            offset,
-            limit,
-            pattern,
-            json,
-        } => {
-            let wanted = RecallQuery {
-                item,
-                offset: *offset,
-                limit: *limit,
-                pattern: pattern.as_deref(),
-                json: *json,
-            };
-            recall::run(store, &known(store, id).await?, &wanted).await
-        }
+        SessionsCommand::Ledger { id, json } => ledger::run(store, &known(id).await?, *json).await,
+        SessionsCommand::Pins { id, json } => pins::list(store, &known(id).await?, *json).await,
+        SessionsCommand::Unpin { id, item } => pins::unpin(store, &known(id).await?, item).await,
+        SessionsCommand::Recall(args) => recall::run(store, &known(&args.id).await?, args).await,
         SessionsCommand::Check { .. }
         | SessionsCommand::Salvage(_)
         | SessionsCommand::Undo { .. }
@@ -189,38 +160,33 @@ async fn rename(store: &impl SessionReader, id: &str, title: &str) -> Result<u8,
     Ok(DONE)
 }
 
-/// The shown part of a session.
-#[derive(Clone, Copy)]
-enum ShownPart {
-    Messages,
-    Json,
-    Context { json: bool },
-}
-
 /// Computes the state of a log, with the token counts of an agent.
 pub(crate) fn fold(log: &[Entry]) -> Result<State, Stop> {
     State::fold(Arc::new(Memo::new(Bpe::o200k())), log).map_err(Stop::failed)
 }
 
-async fn show(store: &impl SessionReader, id: &str, shown: ShownPart) -> Result<u8, Stop> {
-    let id = known(store, id).await?;
-    let log = store.load(&id).await?;
+async fn show(
+    store: &impl SessionReader,
+    id: &SessionId,
+    json: bool,
+    with_context: bool,
+) -> Result<u8, Stop> {
+    let log = store.load(id).await?;
     let state = fold(&log)?;
     let (model, system) = started(&log);
     let items = state.transcript().items();
-    match shown {
-        ShownPart::Json => {
-            out!("{}", openai(&model, &system, &state)?);
-            return Ok(DONE);
-        }
-        ShownPart::Context { json } => return context(&system, &state, &log, json),
-        ShownPart::Messages => {}
+    if with_context {
+        return context(&system, &state, &log, json);
+    }
+    if json {
+        out!("{}", openai(&model, &system, &state)?);
+        return Ok(DONE);
     }
     match state.runs() {
         0 => out!("session {id}: no run yet"),
         runs => out!("session {id}: {}, model {model}", counted(runs, "run")),
     }
-    let info = store.info(&id).await?;
+    let info = store.info(id).await?;
     if let Some(fork) = info.and_then(|info| info.fork) {
         out!("{}, which shares its first entries", described(&fork));
     }

@@ -29,7 +29,7 @@ use crate::terminal::screen::{Printer, Screen, Stream};
 use crate::terminal::style::{Colours, Style};
 use crate::terminal::text::clean;
 
-pub(crate) use screen::columns;
+pub(crate) use screen::{columns, fitted};
 
 /// How long the end of a chat waits for its pending output.
 const FLUSH: Duration = Duration::from_secs(2);

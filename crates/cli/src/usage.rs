@@ -10,7 +10,7 @@ use console::Term;
 use plimsoll::Usage;
 use plimsoll::machine::Entry;
 use plimsoll::pricing::{Cost, Spend};
-use plimsoll::store::{ExportedEntry, StoreError};
+use plimsoll::store::{ExportedEntry, SessionReader, StoreError};
 use serde_json::json;
 
 use crate::exit::{DONE, Stop};
@@ -19,9 +19,8 @@ use crate::sessions::entries::each_entry;
 use crate::sessions::list::{self, ListedSession};
 use crate::sessions::open_store::{OpenStore, PlaceArgs};
 use crate::sessions::removal::age;
-use crate::terminal::columns;
-use crate::terminal::text::{clip, widths};
-use plimsoll::store::SessionReader;
+use crate::terminal::fitted;
+use crate::terminal::text::widths;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -280,7 +279,6 @@ impl Rows {
         }
         let widths = widths(&table);
         let terminal = Term::stdout();
-        let width = terminal.is_term().then(|| columns(&terminal));
         for row in &table {
             let mut line = String::new();
             for (index, (cell, width)) in row.iter().zip(widths).enumerate() {
@@ -290,11 +288,7 @@ impl Rows {
                     _ => write!(line, "{cell:<width$}  "),
                 };
             }
-            let line = line.trim_end();
-            out!(
-                "{}",
-                width.map_or(line.to_owned(), |width| clip(line, width))
-            );
+            out!("{}", fitted(line.trim_end(), &terminal));
         }
         Ok(())
     }

@@ -5,8 +5,7 @@ use std::env;
 
 use plimsoll::SessionId;
 use plimsoll::session::new_session_id;
-use plimsoll::store::SessionReader;
-use plimsoll::store::{SessionInfo, SqliteStore};
+use plimsoll::store::{SessionInfo, SessionReader, SqliteStore};
 
 use crate::ask;
 use crate::exit::Stop;

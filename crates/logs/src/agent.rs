@@ -32,28 +32,24 @@ impl Agent {
     /// Returns the name used on the command line, such as `claude-code`.
     #[must_use]
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::ClaudeCode => "claude-code",
-            Self::Codex => "codex",
-            Self::Opencode => "opencode",
-            Self::Pi => "pi",
-            Self::Gemini => "gemini",
-            Self::OpenHands => "openhands",
-            Self::SweAgent => "swe-agent",
-        }
+        self.names().0
     }
 
     /// Returns the product name in its official spelling.
     #[must_use]
     pub const fn title(self) -> &'static str {
+        self.names().1
+    }
+
+    const fn names(self) -> (&'static str, &'static str) {
         match self {
-            Self::ClaudeCode => "Claude Code",
-            Self::Codex => "Codex",
-            Self::Opencode => "opencode",
-            Self::Pi => "pi",
-            Self::Gemini => "Gemini CLI",
-            Self::OpenHands => "OpenHands",
-            Self::SweAgent => "SWE-agent",
+            Self::ClaudeCode => ("claude-code", "Claude Code"),
+            Self::Codex => ("codex", "Codex"),
+            Self::Opencode => ("opencode", "opencode"),
+            Self::Pi => ("pi", "pi"),
+            Self::Gemini => ("gemini", "Gemini CLI"),
+            Self::OpenHands => ("openhands", "OpenHands"),
+            Self::SweAgent => ("swe-agent", "SWE-agent"),
         }
     }
 

@@ -13,6 +13,7 @@
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 mod agent;
+mod blocks;
 mod claude_code;
 mod codex;
 mod copy;

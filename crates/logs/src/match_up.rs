@@ -6,8 +6,9 @@ use std::collections::{HashMap, VecDeque};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use crate::blocks;
 use crate::error::LogError;
-use crate::session::{HistoryBlock, Role, SessionLog, Wire, text_block};
+use crate::session::{HistoryBlock, Role, SessionLog, Wire};
 
 /// A block of the new history.
 #[derive(Debug)]
@@ -99,7 +100,7 @@ fn split(wire: Wire, history: &str) -> Result<Vec<MatchedBlock>, LogError> {
             _ => Role::User,
         };
         if let Ok(text) = serde_json::from_str::<String>(message.content.get()) {
-            push(role, text_block(&text));
+            push(role, blocks::text(&text).to_string());
             continue;
         }
         let content: Vec<&RawValue> =

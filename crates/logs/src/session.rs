@@ -271,8 +271,3 @@ fn size(blocks: &[HistoryBlock]) -> u64 {
 pub(crate) fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
-
-/// Returns a text block of Messages.
-pub(crate) fn text_block(text: &str) -> String {
-    format!("{{\"type\":\"text\",\"text\":{}}}", quoted(text))
-}

@@ -6,6 +6,9 @@
 
 #[cfg(feature = "core")]
 mod agents;
+mod child;
+#[cfg(feature = "core")]
+mod computed;
 mod counter;
 mod json;
 pub mod messages;
@@ -18,6 +21,9 @@ mod store;
 
 #[cfg(feature = "core")]
 pub use agents::{Warnings, session_id, view_items};
+pub use child::ChildGuard;
+#[cfg(feature = "core")]
+pub use computed::{ComputedProvider, reply};
 pub use counter::ByteCounter;
 pub use json::json_of;
 pub use random::{ROUNDS, Random, rounds};

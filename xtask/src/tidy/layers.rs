@@ -6,7 +6,7 @@ use super::manifests::{DependencyKind, Manifest};
 use super::tree::Tree;
 
 /// Every package and its layer. A package depends only on lower layers.
-const LAYERS: [(&str, u8); 18] = [
+const LAYERS: [(&str, u8); 17] = [
     ("plimsoll-handover", 0),
     ("plimsoll-context", 1),
     ("plimsoll-agent", 2),
@@ -19,7 +19,6 @@ const LAYERS: [(&str, u8); 18] = [
     ("plimsoll-logs", 4),
     ("plimsoll-mock", 4),
     ("plimsoll-restate", 4),
-    ("plimsoll-gateway", 4),
     ("plimsoll", 5),
     ("plimsoll-cli", 6),
     ("plimsoll-replay", 6),

@@ -40,8 +40,8 @@ impl Commands {
             .filter(|command| OFFERED.contains(&command.name));
         let ours = ours.map(|command| {
             let input = match command.takes {
-                CommandArgument::Nothing => None,
-                CommandArgument::May(what) | CommandArgument::Must(what) => Some(input(what)),
+                CommandArgument::Nothing(_) => None,
+                CommandArgument::May(what, _) | CommandArgument::Must(what, _) => Some(input(what)),
             };
             AvailableCommand::new(command.name, command.does).input(input)
         });

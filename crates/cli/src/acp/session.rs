@@ -32,7 +32,7 @@ use crate::chat::act::{NO_FOCUS, cost_lines, has_summary, nothing_to_do};
 use crate::exit::Stop;
 use crate::fill;
 use crate::lock;
-use crate::outcome::{reason_text, stop_of};
+use crate::outcome::{plan_text, reason_text, stop_of};
 use crate::paths;
 use crate::preview::Previews;
 use crate::resume;
@@ -290,10 +290,7 @@ impl Work {
                 return Ok(None);
             }
             PromptCommand::Context => {
-                let log = self.store.load(self.session.id()).await;
-                let log = log.map_err(Stop::failed)?;
-                let now = self.session.window_use();
-                let lines = fill::picture(&now, fill::newest_plan(&log), Colours::None);
+                let lines = fill::of_session(&self.store, &self.session, Colours::None).await?;
                 self.updates.say(&fenced(&lines.join("\n")));
                 return Ok(None);
             }
@@ -312,8 +309,7 @@ impl Work {
         let Some(done) = done.map_err(|error| stop_of(&error))? else {
             return Ok(nothing_to_do(&self.session.window_use()));
         };
-        let gone = done.messages_before.saturating_sub(done.messages_after);
-        let said = done.plan.describe(Some(gone));
+        let said = plan_text(&done);
         Ok(match focus.is_some() && !has_summary(&done.plan) {
             true => format!("{said}\n\n{NO_FOCUS}"),
             false => said,
@@ -339,8 +335,8 @@ impl Work {
 
     /// Stores the settings of the session, for when it is continued.
     async fn remember(&self) -> Result<(), Stop> {
-        let (id, cost) = (self.session.id(), self.session.cost());
-        resume::save(&self.store, id, &self.sources, &self.ready.choice, cost).await
+        let choice = &self.ready.choice;
+        resume::save(&self.store, &self.session, &self.sources, choice).await
     }
 
     /// Returns the protocol's reason why the agent stopped. A failure is an error.

@@ -17,6 +17,8 @@ use super::calls::{self, CallUpdate, Calls};
 use super::transport::{Outbox, Voice};
 use crate::event_printer::below;
 use crate::lock;
+use crate::outcome::plan_text;
+use crate::streamed_text::StreamedText;
 use crate::terminal::text::{clean, one_line};
 
 /// Nanodollars in a dollar.
@@ -36,10 +38,7 @@ pub(super) struct Updates {
 
 #[derive(Default)]
 struct UpdatesState {
-    /// Text of the current turn.
-    text: String,
-    /// The last complete text.
-    said: String,
+    text: StreamedText,
     /// The model's last stop reason.
     stop: Option<StopReason>,
     /// The cost of the session before the run.
@@ -127,32 +126,17 @@ impl Updates {
     /// Discards a partial response before a retry.
     fn again(&self, state: &mut UpdatesState, why: &str) {
         self.void(self.calls.next_message(), VOID);
-        if !state.text.is_empty() {
+        if state.text.discard() {
             self.say(&format!("\n\n*[{why}; the answer starts again]*\n\n"));
-            state.text.clear();
         }
     }
 
-    fn turn_has_said(state: &mut UpdatesState) {
-        if state.text.trim().is_empty() {
-            state.text.clear();
-        } else {
-            state.said = std::mem::take(&mut state.text);
-        }
-    }
-
-    /// Ends the run. Sends any text that the run adds to the model's answer or gives instead of it.
+    /// Ends the run.
     fn end(&self, state: &mut UpdatesState, outcome: &Outcome) {
-        Self::turn_has_said(state);
+        state.text.complete();
         self.end_calls();
-        if !(outcome.reason.is_answer() || outcome.reason.is_limit()) {
-            return;
-        }
-        let said = std::mem::take(&mut state.said);
-        let rest = outcome.text.strip_prefix(said.trim());
-        let rest = rest.unwrap_or(&outcome.text).trim();
-        if !rest.is_empty() {
-            let gap = if said.is_empty() { "" } else { "\n\n" };
+        let gap = if state.text.has_said() { "\n\n" } else { "" };
+        if let Some(rest) = state.text.rest(outcome) {
             self.say(&format!("{gap}{rest}"));
         }
     }
@@ -170,7 +154,7 @@ impl Updates {
         match delta {
             Delta::Text { text } => {
                 self.say(text);
-                state.text.push_str(text);
+                state.text.push(text);
             }
             Delta::Thinking { text } => self.outbox.text(&self.session, Voice::Thought, text),
             Delta::CallStarted { call, name } => {
@@ -212,14 +196,14 @@ impl Observer for Updates {
                 whole,
                 ..
             } => {
-                Self::turn_has_said(state);
+                state.text.complete();
                 let of = self.calls.describe(&clean(name), whole);
                 self.told(self.calls.told(call, &of, ToolCallStatus::InProgress));
             }
             Event::ToolCall {
                 phase, call, whole, ..
             } => {
-                Self::turn_has_said(state);
+                state.text.complete();
                 let (id, has_diff) = self.calls.close(call);
                 let is_error = *phase != ToolPhase::Success;
                 let shown = (is_error || !has_diff).then_some(whole.as_ref());
@@ -241,13 +225,10 @@ impl Observer for Updates {
             Event::TurnEnd { stop, cost, .. } => {
                 state.stop = Some(*stop);
                 state.cost = cost.map(|cost| state.before + cost);
-                Self::turn_has_said(state);
+                state.text.complete();
             }
             Event::PlanApplied(applied) if applied.is_compaction => {
-                let gone = applied
-                    .messages_before
-                    .saturating_sub(applied.messages_after);
-                self.notice(NoticeSeverity::Info, &applied.plan.describe(Some(gone)));
+                self.notice(NoticeSeverity::Info, &plan_text(applied));
             }
             Event::LimitNear { notice } | Event::LimitReached { notice } => {
                 self.notice(NoticeSeverity::Warning, notice);

@@ -8,7 +8,7 @@ use plimsoll::machine::State;
 use plimsoll::policy::Plan;
 use plimsoll::session::new_session_id;
 use plimsoll::store::StoreError;
-use plimsoll::{Error, Message, Observer, Session, SessionId, SessionStore};
+use plimsoll::{Error, Message, Observer, Session, SessionId};
 
 use super::order::{COMMANDS, Order};
 use super::talk::Next;
@@ -18,7 +18,7 @@ use crate::ask::Reply;
 use crate::exit::Stop;
 use crate::files::{self, RestoreSet};
 use crate::fill;
-use crate::outcome::stop_of;
+use crate::outcome::{plan_text, stop_of};
 use crate::resume;
 use crate::settings::Sources;
 use crate::terminal::Verbosity;
@@ -90,14 +90,8 @@ impl Chat {
 
     /// Shows the contents of the window.
     async fn context(&self) -> Result<(), Stop> {
-        let log = self.store.load(self.session.id()).await;
-        let log = log.map_err(Stop::failed)?;
-        let now = self.session.window_use();
-        let lines = fill::picture(
-            &now,
-            fill::newest_plan(&log),
-            self.terminal.answer_colours(),
-        );
+        let colours = self.terminal.answer_colours();
+        let lines = fill::of_session(&self.store, &self.session, colours).await?;
         self.terminal.say_styled(&lines.join("\n"));
         Ok(())
     }
@@ -150,8 +144,7 @@ impl Chat {
                 // A terminal has shown the plan already; a script gets it as the answer to its
                 // command.
                 if !self.terminal.is_live() {
-                    let gone = done.messages_before.saturating_sub(done.messages_after);
-                    self.terminal.say(&done.plan.describe(Some(gone)));
+                    self.terminal.say(&plan_text(&done));
                 }
                 if focus.is_some() && !has_summary(&done.plan) {
                     self.terminal.must(NO_FOCUS);
@@ -279,8 +272,8 @@ impl Chat {
 
     /// Stores the settings of the session, for when it is continued.
     pub(super) async fn remember(&self) -> Result<(), Stop> {
-        let (id, cost) = (self.session.id(), self.session.cost());
-        resume::save(&self.store, id, &self.sources, &self.ready.choice, cost).await
+        let choice = &self.ready.choice;
+        resume::save(&self.store, &self.session, &self.sources, choice).await
     }
 
     /// Begins a new session with the same agent.

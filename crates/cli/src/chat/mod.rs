@@ -79,11 +79,12 @@ pub(crate) async fn run(args: &ChatArgs) -> Result<u8, Stop> {
     let said = Verbosity::of(args.quiet);
     let store = agent::store().await?;
     let id = which_session::of_run(&store, &args.session).await?;
-    let mut sources = args.sources.clone();
-    sources.consent(args.yes);
+    let mut given = args.sources.clone();
+    given.consent(args.yes);
+    let mut sources = given.clone();
     resume::restore(&store, &id, &mut sources).await?;
     let prepared = agent::prepare(&sources, said, store.clone(), None).await?;
-    let mut chat = Chat::open(args, sources, store, prepared, id).await?;
+    let mut chat = Chat::open(args, (given, sources), store, prepared, id).await?;
     let left = chat.talk(args.task.clone()).await;
     if let Err(stop) = chat.remember().await {
         chat.terminal.must(&format!("plimsoll: {stop}"));
@@ -97,7 +98,7 @@ pub(crate) async fn run(args: &ChatArgs) -> Result<u8, Stop> {
 impl Chat {
     async fn open(
         args: &ChatArgs,
-        sources: Sources,
+        (given, sources): (Sources, Sources),
         store: Arc<SqliteStore>,
         prepared: PreparedAgent,
         id: SessionId,
@@ -138,14 +139,7 @@ impl Chat {
         let observer = Arc::clone(&printer) as Arc<dyn Observer>;
         let ready = prepared.build(Arc::clone(&gate), [observer])?;
         let session = ready.session(id).await?;
-        resume::save(
-            &store,
-            session.id(),
-            &sources,
-            &ready.choice,
-            session.cost(),
-        )
-        .await?;
+        resume::save(&store, &session, &sources, &ready.choice).await?;
         let is_live = line_editor.is_some();
         let now = session.window_use();
         gauge.set(now.used, now.trigger, now.window);
@@ -167,11 +161,7 @@ impl Chat {
             None => input_event::piped(),
         };
         let chat = Self {
-            given: {
-                let mut given = args.sources.clone();
-                given.consent(args.yes);
-                given
-            },
+            given,
             sources,
             ready,
             store,

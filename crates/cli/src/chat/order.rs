@@ -39,80 +39,98 @@ pub(crate) enum Order {
 /// A command, as shown in the help.
 pub(crate) struct SlashCommand {
     pub(crate) name: &'static str,
-    /// The argument.
     pub(crate) takes: CommandArgument,
     pub(crate) does: &'static str,
 }
 
-/// The argument of a command, with its placeholder.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The argument of a command, with its placeholder and the order that it makes.
 pub(crate) enum CommandArgument {
-    Nothing,
-    May(&'static str),
-    Must(&'static str),
+    Nothing(Order),
+    May(&'static str, fn(Option<String>) -> Order),
+    Must(&'static str, fn(String) -> Order),
 }
 
 /// All commands, in the order of the help.
-pub(crate) const COMMANDS: [SlashCommand; 19] = [
-    command("help", Nothing, "show this help"),
+pub(crate) static COMMANDS: [SlashCommand; 19] = [
+    command("help", Nothing(Order::Help), "show this help"),
     command(
         "steer",
-        Must("TEXT"),
+        Must("TEXT", Order::Steer),
         "send TEXT to the current run, as a plain line does",
     ),
     command(
         "later",
-        Must("TEXT"),
+        Must("TEXT", Order::Later),
         "send TEXT after the answer of the current run",
     ),
-    command("stop", Nothing, "stop the current run, as Ctrl-C does"),
-    command("go", Nothing, "continue the last run"),
+    command(
+        "stop",
+        Nothing(Order::Stop),
+        "stop the current run, as Ctrl-C does",
+    ),
+    command("go", Nothing(Order::GoOn), "continue the last run"),
     command(
         "compact",
-        May("FOCUS"),
+        May("FOCUS", Order::Compact),
         "compact the context; a summary keeps FOCUS",
     ),
-    command("context", Nothing, "show what fills the context window"),
-    command("diff", Nothing, "show the files that the session changed"),
+    command(
+        "context",
+        Nothing(Order::Context),
+        "show what fills the context window",
+    ),
+    command(
+        "diff",
+        Nothing(Order::Diff),
+        "show the files that the session changed",
+    ),
     command(
         "cost",
-        Nothing,
+        Nothing(Order::Cost),
         "show the tokens and the cost of the session",
     ),
-    command("pins", Nothing, "list the pinned rules"),
+    command("pins", Nothing(Order::Pins), "list the pinned rules"),
     command(
         "pin",
-        Must("RULE"),
+        Must("RULE", Order::Pin),
         "pin RULE: it is never evicted or shortened",
     ),
     command(
         "undo",
-        Nothing,
+        Nothing(Order::Undo),
         "undo the last run; offers to restore its files",
     ),
-    command("fork", May("NAME"), "continue in a copy of this session"),
+    command(
+        "fork",
+        May("NAME", Order::Fork),
+        "continue in a copy of this session",
+    ),
     command(
         "model",
-        May("PROVIDER/NAME"),
+        May("PROVIDER/NAME", Order::Model),
         "switch to another model, or show the current one",
     ),
     command(
         "session",
-        May("ID"),
+        May("ID", Order::Session),
         "switch to another session, or show the current one",
     ),
-    command("new", Nothing, "start a new session; this one is kept"),
+    command(
+        "new",
+        Nothing(Order::New),
+        "start a new session; this one is kept",
+    ),
     command(
         "sessions",
-        May("WORDS"),
+        May("WORDS", Order::Sessions),
         "list the sessions of this folder, or search for WORDS",
     ),
     command(
         "save",
-        Must("FILE"),
+        Must("FILE", |file| Order::Save(file.into())),
         "save the chat as JSON (OpenAI), or as text if FILE ends in .md",
     ),
-    command("quit", Nothing, "exit, as Ctrl-D does"),
+    command("quit", Nothing(Order::Quit), "exit, as Ctrl-D does"),
 ];
 
 const fn command(name: &'static str, takes: CommandArgument, does: &'static str) -> SlashCommand {
@@ -128,9 +146,9 @@ impl SlashCommand {
     /// Returns the command with its argument, as the user types it.
     pub(crate) fn usage(&self) -> String {
         match self.takes {
-            CommandArgument::Nothing => format!("/{}", self.name),
-            CommandArgument::May(what) => format!("/{} [{what}]", self.name),
-            CommandArgument::Must(what) => format!("/{} {what}", self.name),
+            Nothing(_) => format!("/{}", self.name),
+            May(what, _) => format!("/{} [{what}]", self.name),
+            Must(what, _) => format!("/{} {what}", self.name),
         }
     }
 }
@@ -163,37 +181,16 @@ impl Order {
         };
         let text = text.trim();
         let given = (!text.is_empty()).then(|| text.to_owned());
-        match (command.takes, &given) {
-            (CommandArgument::Must(what), None) => {
-                return Self::Unknown(format!("/{name} needs {what}, as in {}", command.usage()));
+        match (&command.takes, given) {
+            (Must(what, _), None) => {
+                Self::Unknown(format!("/{name} needs {what}, as in {}", command.usage()))
             }
-            (CommandArgument::Nothing, Some(_)) => {
-                return Self::Unknown(format!(
-                    "/{name} takes no argument; to send this line to the model, write //{rest}"
-                ));
-            }
-            _ => {}
-        }
-        match name {
-            "help" => Self::Help,
-            "steer" => Self::Steer(given.unwrap_or_default()),
-            "later" => Self::Later(given.unwrap_or_default()),
-            "stop" => Self::Stop,
-            "go" => Self::GoOn,
-            "compact" => Self::Compact(given),
-            "context" => Self::Context,
-            "cost" => Self::Cost,
-            "diff" => Self::Diff,
-            "pins" => Self::Pins,
-            "pin" => Self::Pin(given.unwrap_or_default()),
-            "undo" => Self::Undo,
-            "fork" => Self::Fork(given),
-            "model" => Self::Model(given),
-            "session" => Self::Session(given),
-            "sessions" => Self::Sessions(given),
-            "new" => Self::New,
-            "save" => Self::Save(given.unwrap_or_default().into()),
-            _ => Self::Quit,
+            (Nothing(_), Some(_)) => Self::Unknown(format!(
+                "/{name} takes no argument; to send this line to the model, write //{rest}"
+            )),
+            (Nothing(order), None) => order.clone(),
+            (May(_, order), given) => order(given),
+            (Must(_, order), Some(text)) => order(text),
         }
     }
 }
@@ -267,12 +264,12 @@ mod tests {
     fn every_command_of_the_help_is_one() {
         for command in &COMMANDS {
             let line = match command.takes {
-                CommandArgument::Nothing => format!("/{}", command.name),
+                Nothing(_) => format!("/{}", command.name),
                 _ => format!("/{} x", command.name),
             };
             assert!(!matches!(Order::of(&line), Order::Unknown(_)), "{line}");
             let bare = Order::of(&format!("/{}", command.name));
-            let needs = matches!(command.takes, CommandArgument::Must(_));
+            let needs = matches!(command.takes, Must(..));
             assert_eq!(matches!(bare, Order::Unknown(_)), needs, "{}", command.name);
         }
     }

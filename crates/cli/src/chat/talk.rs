@@ -21,9 +21,7 @@ use crate::terminal::Terminal;
 
 /// The user's input, and the questions that wait for it.
 pub(crate) struct Talk {
-    lines: Receiver<InputEvent>,
-    presses: Receiver<Press>,
-    questions: Receiver<PendingQuestion>,
+    input: InputChannels,
     /// Questions that wait for an answer. The first one is shown.
     asked: VecDeque<PendingQuestion>,
     /// Lines that wait for the end of the run.
@@ -64,22 +62,15 @@ pub(crate) enum ChatEvent {
 
 impl Talk {
     pub(crate) fn new(
-        incoming: InputChannels,
+        input: InputChannels,
         terminal: Arc<Terminal>,
         gauge: Arc<Gauge>,
         previews: Arc<Previews>,
         approvals: Arc<Approvals>,
         templates: Arc<Templates>,
     ) -> Self {
-        let InputChannels {
-            lines,
-            presses,
-            questions,
-        } = incoming;
         Self {
-            lines,
-            presses,
-            questions,
+            input,
             asked: VecDeque::new(),
             held: VecDeque::new(),
             ended: false,
@@ -95,7 +86,7 @@ impl Talk {
 
     /// Waits for the next event between runs.
     pub(crate) async fn next(&mut self) -> ChatEvent {
-        if let Ok(press) = self.presses.try_recv() {
+        if let Ok(press) = self.input.presses.try_recv() {
             return ChatEvent::Press(press);
         }
         if let Some(typed) = self.held.pop_front() {
@@ -106,8 +97,8 @@ impl Talk {
         }
         tokio::select! {
             biased;
-            Some(press) = self.presses.recv() => ChatEvent::Press(press),
-            typed = self.lines.recv() => ChatEvent::Typed(typed.unwrap_or(InputEvent::End)),
+            Some(press) = self.input.presses.recv() => ChatEvent::Press(press),
+            typed = self.input.lines.recv() => ChatEvent::Typed(typed.unwrap_or(InputEvent::End)),
         }
     }
 
@@ -134,7 +125,7 @@ impl Talk {
     /// Ends a run: pending questions are dropped. Returns whether the chat continues.
     pub(crate) fn rest(&mut self) -> Next {
         self.asked.clear();
-        while self.questions.try_recv().is_ok() {}
+        while self.input.questions.try_recv().is_ok() {}
         match std::mem::take(&mut self.leaving) {
             true => Next::Leave,
             false => Next::Line,
@@ -182,9 +173,9 @@ impl Talk {
         let listens = !self.ended && self.held.len() < WAITING;
         tokio::select! {
             biased;
-            Some(press) = self.presses.recv() => ChatEvent::Press(press),
-            Some(asked) = self.questions.recv() => ChatEvent::Question(asked),
-            typed = self.lines.recv(), if listens => ChatEvent::Typed(typed.unwrap_or(InputEvent::End)),
+            Some(press) = self.input.presses.recv() => ChatEvent::Press(press),
+            Some(asked) = self.input.questions.recv() => ChatEvent::Question(asked),
+            typed = self.input.lines.recv(), if listens => ChatEvent::Typed(typed.unwrap_or(InputEvent::End)),
             // Neither input nor questions can arrive: the current work ends by itself.
             else => std::future::pending().await,
         }

@@ -14,27 +14,20 @@ use plimsoll::model::CallId;
 use plimsoll::permissions::{Approver, Question};
 use plimsoll::session::new_session_id;
 use plimsoll::store::OpenQuestion;
-use plimsoll::{
-    AgentOutput, EndReason, Gate, Observer, PermissionMode, SessionEvent, SessionId, ToolCall,
-};
+use plimsoll::{AgentOutput, EndReason, Gate, PermissionMode, SessionId, ToolCall};
 
 use super::follow::RunFollower;
 use super::{server, stop_of};
-use crate::approvals::Approvals;
 use crate::args::RunArgs;
 use crate::ask;
 use crate::attach::mentions_image;
-use crate::event_printer::EventPrinter;
 use crate::exit::{self, Stop};
-use crate::out;
-use crate::outcome::{code_of, reason_text, summary};
-use crate::paths;
-use crate::preview::Previews;
-use crate::run::{JsonLines, task};
+use crate::outcome::code_of;
+use crate::run::task;
+use crate::run_screen::RunScreen;
 use crate::settings::Sources;
-use crate::terminal::style::colours;
+use crate::terminal::Verbosity;
 use crate::terminal::text::lines_of;
-use crate::terminal::{Terminal, Verbosity};
 
 /// Settings that a request may contain. All others are set by the worker.
 const LIMITS: [&str; 5] = [
@@ -48,11 +41,10 @@ const LIMITS: [&str; 5] = [
 const TRIES: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// Shows a run.
+/// Shows a run and asks its questions.
 struct Screen {
-    terminal: Arc<Terminal>,
-    printer: Option<EventPrinter>,
-    lines: Option<JsonLines>,
+    run: RunScreen,
+    /// `None` if nobody can be asked.
     gate: Option<Arc<dyn Gate>>,
 }
 
@@ -93,18 +85,23 @@ pub(crate) async fn run(args: &RunArgs, address: &str) -> Result<u8, Stop> {
     let invocation = submit(&server, session, &request).await?;
     let screen = Screen::new(args)?;
     let headline = lines_of(&[format!("on {address}"), format!("session {session}")]);
-    screen.terminal.note(&screen.terminal.dim(&headline));
+    let terminal = &screen.run.terminal;
+    terminal.note(&terminal.dim(&headline));
     let interrupts = tokio::spawn(interrupt(server.clone(), id.clone()));
     let mut following = RunFollower::new(server.clone(), session, &key, before);
     let outcome = follow(&server, &id, &invocation, &mut following, &screen, address).await;
-    screen.terminal.status(None);
-    screen.terminal.flush();
+    screen.run.rest();
     interrupts.abort();
     let output = AgentOutput::new(id, outcome?);
-    if let Some(error) = screen.lines.as_ref().and_then(JsonLines::failed) {
-        return Err(out::failed(&error));
+    screen.run.check()?;
+    let answer = Some(output.text.as_str());
+    screen.run.close(config.settings(), &output, answer)?;
+    let has_more = output.reason.is_limit() || output.reason == EndReason::Interrupted;
+    if has_more && screen.run.verbosity == Verbosity::Everything {
+        let id = &output.session_id;
+        note!("continue with: plimsoll run --on {address} --session {id} \"Go on\"");
     }
-    close(args, &config, &screen.terminal, &output, address)
+    Ok(code_of(&output.reason))
 }
 
 async fn submit(server: &Restate, session: &str, request: &RunRequest) -> Result<String, Stop> {
@@ -132,7 +129,9 @@ async fn follow(
         let news = following.news(!has_ended).await.map_err(stop_of)?;
         let is_quiet = news.events.is_empty();
         for event in &news.events {
-            screen.show(event);
+            for observer in &screen.run.observers {
+                observer.see(event);
+            }
         }
         for question in news.questions {
             screen.ask(server, id, question, address).await?;
@@ -159,38 +158,14 @@ async fn follow(
 
 impl Screen {
     fn new(args: &RunArgs) -> Result<Self, Stop> {
-        let is_quiet = args.json || args.quiet;
-        let terminal = Arc::new(match is_quiet {
-            false => Terminal::direct(colours()),
-            true => Terminal::plain(Verbosity::Answers),
-        });
         let root = std::env::current_dir().map_err(Stop::failed)?;
-        let previews = Arc::new(Previews::new(&root));
-        let mode = match args.yes {
-            true => PermissionMode::Yes,
-            false => PermissionMode::Ask,
+        let run = RunScreen::new(args, &root);
+        let gate = match (args.yes, ask::can_ask()) {
+            (true, _) => Some(run.gate(PermissionMode::Yes, &root)?),
+            (false, true) => Some(run.gate(PermissionMode::Ask, &root)?),
+            (false, false) => None,
         };
-        let approvals = Approvals::open(&paths::data()?, &root, Arc::clone(&previews));
-        let asks = args.yes || ask::can_ask();
-        let gate = asks.then(|| {
-            let terminal = Arc::clone(&terminal);
-            ask::gate(mode, terminal, Arc::clone(&previews), approvals)
-        });
-        Ok(Self {
-            printer: (!is_quiet).then(|| EventPrinter::new(Arc::clone(&terminal), None, previews)),
-            lines: args.json.then(JsonLines::default),
-            terminal,
-            gate,
-        })
-    }
-
-    fn show(&self, event: &SessionEvent) {
-        if let Some(printer) = &self.printer {
-            printer.see(event);
-        }
-        if let Some(lines) = &self.lines {
-            lines.see(event);
-        }
+        Ok(Self { run, gate })
     }
 
     /// Asks the user, or prints the command that answers if there is no terminal.
@@ -285,32 +260,4 @@ fn limits(sources: &Sources, config: &AgentConfig) -> RunLimits {
         max_cost: limits.max_cost.filter(|_| has("max_cost")),
         max_tool_calls: limits.max_tool_calls.filter(|_| has("max_tool_calls")),
     }
-}
-
-/// Reports the outcome.
-fn close(
-    args: &RunArgs,
-    config: &AgentConfig,
-    terminal: &Terminal,
-    output: &AgentOutput,
-    address: &str,
-) -> Result<u8, Stop> {
-    let code = code_of(&output.reason);
-    let is_answered = matches!(code, exit::DONE | exit::LIMIT);
-    if !args.json && is_answered && (!terminal.is_live() || terminal.is_incomplete()) {
-        out!("{}", output.text);
-    }
-    if !is_answered {
-        crate::say(&reason_text(config.settings(), &output.reason));
-    }
-    if args.json || args.quiet {
-        return Ok(code);
-    }
-    terminal.note(&terminal.dim(&summary(output)));
-    terminal.flush();
-    if output.reason.is_limit() || output.reason == EndReason::Interrupted {
-        let id = &output.session_id;
-        note!("continue with: plimsoll run --on {address} --session {id} \"Go on\"");
-    }
-    Ok(code)
 }

@@ -3,8 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use plimsoll::store::SessionReader;
-use plimsoll::store::{Lease, SqliteStore};
+use plimsoll::store::{Lease, SessionReader, SqliteStore};
 use plimsoll::tools::{FileEdit, kept};
 use plimsoll::{SessionId, SessionStore};
 

@@ -162,22 +162,5 @@ pub(crate) enum SessionsCommand {
         item: String,
     },
     /// Print the exact bytes of an evicted item
-    Recall {
-        /// The session
-        id: String,
-        /// The item, as named by `ledger` (such as m12), or the id of its tool call
-        item: String,
-        /// First byte to print
-        #[arg(long, default_value_t = 0, value_name = "BYTES")]
-        offset: u64,
-        /// Maximum number of bytes [default: all]
-        #[arg(long, value_name = "BYTES")]
-        limit: Option<u64>,
-        /// Print only matching lines, as line:offset: text (regular expression or plain text)
-        #[arg(long, value_name = "PATTERN")]
-        pattern: Option<String>,
-        /// Print the message as JSON, with images and call ids
-        #[arg(long, conflicts_with_all = ["offset", "limit", "pattern"])]
-        json: bool,
-    },
+    Recall(crate::recall::RecallArgs),
 }

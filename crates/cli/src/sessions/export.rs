@@ -5,13 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
 use plimsoll::SessionId;
-use plimsoll::store::{MAX_FORK_DEPTH, SessionInfo};
+use plimsoll::store::{MAX_FORK_DEPTH, SessionInfo, SessionReader};
 
 use crate::exit::{DONE, Stop};
 use crate::input::INPUT_LIMIT;
 use crate::resume::portable;
 use crate::which_session::known;
-use plimsoll::store::SessionReader;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ExportArgs {

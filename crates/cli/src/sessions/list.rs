@@ -7,16 +7,15 @@ use std::path::PathBuf;
 use console::Term;
 use plimsoll::SessionId;
 use plimsoll::pricing::Cost;
-use plimsoll::store::{Fork, MAX_FORK_DEPTH, SessionInfo};
+use plimsoll::store::{Fork, MAX_FORK_DEPTH, SessionInfo, SessionReader};
 use plimsoll::tokens::Bytes;
 use serde_json::{Value, json};
 
 use crate::exit::{DONE, Stop};
 use crate::ledger::when;
 use crate::resume::LastRun;
-use crate::terminal::columns;
+use crate::terminal::fitted;
 use crate::terminal::text::{clip, widths};
-use plimsoll::store::SessionReader;
 
 /// Maximum width of the names of sessions and models.
 const NAME: usize = 24;
@@ -50,10 +49,8 @@ pub(crate) async fn run(store: &impl SessionReader, here: bool, as_json: bool) -
         return Ok(DONE);
     }
     let terminal = Term::stdout();
-    let width = terminal.is_term().then(|| columns(&terminal));
-    let has_heading = width.is_some();
-    for line in lines(&sessions, has_heading) {
-        out!("{}", width.map_or(line.clone(), |width| clip(&line, width)));
+    for line in lines(&sessions, terminal.is_term()) {
+        out!("{}", fitted(&line, &terminal));
     }
     Ok(DONE)
 }
@@ -118,11 +115,7 @@ pub(crate) fn lines(sessions: &[ListedSession], has_heading: bool) -> Vec<String
 
 /// Writes a line to standard error, cut at the width of a terminal.
 pub(crate) fn note(line: &str) {
-    let terminal = Term::stderr();
-    match terminal.is_term() {
-        true => crate::note(&clip(line, columns(&terminal))),
-        false => crate::note(line),
-    }
+    crate::note(&fitted(line, &Term::stderr()));
 }
 
 fn cells((session, last): &ListedSession) -> [String; 7] {

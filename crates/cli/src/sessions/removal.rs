@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use plimsoll::SessionId;
-use plimsoll::store::Retention;
+use plimsoll::store::{Retention, SessionReader};
 use plimsoll::tokens::Bytes;
 use serde_json::json;
 
@@ -14,7 +14,6 @@ use crate::ask::confirm;
 use crate::exit::{DONE, FAILED, Stop};
 use crate::terminal::text::counted;
 use crate::which_session::known;
-use plimsoll::store::SessionReader;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct DeleteArgs {

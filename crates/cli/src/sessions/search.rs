@@ -5,16 +5,15 @@ use console::Term;
 use plimsoll::Message;
 use plimsoll::archive::{ArchivedKind, SearchQuery, recall_text, snippet};
 use plimsoll::machine::Entry;
-use plimsoll::store::{ExportedEntry, SessionInfo, StoreError};
+use plimsoll::store::{ExportedEntry, SessionInfo, SessionReader, StoreError};
 use serde_json::json;
 
 use super::list::{self, minute};
 use crate::exit::{DONE, Stop};
 use crate::sessions::entries::each_entry;
-use crate::terminal::columns;
-use crate::terminal::text::{clip, counted};
+use crate::terminal::fitted;
+use crate::terminal::text::counted;
 use crate::which_session::NOTHING;
-use plimsoll::store::SessionReader;
 
 /// Maximum number of shown places in a session. With `--json`, all are shown.
 const SHOWN: usize = 3;
@@ -51,8 +50,6 @@ pub(crate) struct SearchHit {
 pub(crate) async fn run(store: &impl SessionReader, args: &SearchArgs) -> Result<u8, Stop> {
     let query = query(&args.words.join(" "))?;
     let terminal = Term::stdout();
-    let width = terminal.is_term().then(|| columns(&terminal));
-    let fitted = |line: String| width.map_or(line.clone(), |width| clip(&line, width));
     let mut found = 0;
     for (session, _) in list::sessions(store, args.here).await? {
         let places = places(store, &session, &query).await;
@@ -71,7 +68,7 @@ pub(crate) async fn run(store: &impl SessionReader, args: &SearchArgs) -> Result
             continue;
         }
         for line in lines(&session, &places) {
-            out!("{}", fitted(line));
+            out!("{}", fitted(&line, &terminal));
         }
     }
     if found == 0 {

@@ -314,6 +314,14 @@ impl Printer {
     }
 }
 
+/// Cuts a line to the width of a terminal. Returns the whole line if the output is no terminal.
+pub(crate) fn fitted(line: &str, terminal: &console::Term) -> String {
+    match terminal.is_term() {
+        true => clip(line, columns(terminal)),
+        false => line.to_owned(),
+    }
+}
+
 /// Returns the number of usable columns: one less than the terminal has, because terminals differ
 /// in their behaviour after the last column.
 pub(crate) fn columns(terminal: &console::Term) -> usize {

@@ -29,12 +29,6 @@ fn read() -> FakeAnswer {
     FakeAnswer::call(&[("read", "{\"path\":\"notes.txt\"}")])
 }
 
-fn home() -> Home {
-    let home = Home::new();
-    home.file("notes.txt", "the number is forty-two\n");
-    home
-}
-
 /// The users' messages of a request.
 fn said(request: &Value) -> Vec<String> {
     let all = messages(request).into_iter();
@@ -45,7 +39,7 @@ fn said(request: &Value) -> Vec<String> {
 
 #[test]
 fn a_line_is_a_message_and_the_end_of_the_lines_is_the_end() {
-    let home = home();
+    let home = Home::with_notes();
     let fake = Fake::new([
         read(),
         FakeAnswer::say("Forty-two."),
@@ -75,7 +69,7 @@ fn a_line_is_a_message_and_the_end_of_the_lines_is_the_end() {
 #[test]
 fn the_first_message_can_be_an_argument_and_quiet_says_answers_alone() {
     let (home, fake) = (
-        home(),
+        Home::with_notes(),
         Fake::new([FakeAnswer::say("Hello."), FakeAnswer::say("Bye.")]),
     );
     let said = Chat::start(&home, &fake, &["--quiet", "Hi"]).lines("Bye\n");
@@ -88,7 +82,7 @@ fn the_first_message_can_be_an_argument_and_quiet_says_answers_alone() {
 
 #[test]
 fn a_steer_is_read_before_the_next_call() {
-    let home = home();
+    let home = Home::with_notes();
     let (fake, arrived, go) = held(read(), vec![FakeAnswer::say("With tabs: forty-two.")]);
     let mut chat = Chat::start(&home, &fake, &[]);
     chat.say("Which number?");
@@ -104,7 +98,7 @@ fn a_steer_is_read_before_the_next_call() {
 
 #[test]
 fn a_message_for_later_follows_the_answer_and_both_answers_are_printed() {
-    let home = home();
+    let home = Home::with_notes();
     let (fake, arrived, go) = held(
         FakeAnswer::say("Forty-two."),
         vec![FakeAnswer::say("It is even.")],
@@ -125,7 +119,7 @@ fn a_message_for_later_follows_the_answer_and_both_answers_are_printed() {
 
 #[test]
 fn a_scripts_lines_wait_for_the_run_before_them() {
-    let home = home();
+    let home = Home::with_notes();
     let answers = vec![FakeAnswer::say("two"), FakeAnswer::say("three")];
     let (fake, arrived, go) = held(FakeAnswer::say("one"), answers);
     let mut chat = Chat::start(&home, &fake, &[]);
@@ -145,7 +139,7 @@ fn a_scripts_lines_wait_for_the_run_before_them() {
 
 #[test]
 fn a_first_interrupt_ends_the_run_and_the_chat_goes_on() {
-    let home = home();
+    let home = Home::with_notes();
     let fake = Fake::new([
         FakeAnswer::say("never").silent(),
         FakeAnswer::say("Here again."),
@@ -168,7 +162,7 @@ fn a_first_interrupt_ends_the_run_and_the_chat_goes_on() {
 
 #[test]
 fn two_interrupts_leave_and_the_session_can_be_carried_on() {
-    let home = home();
+    let home = Home::with_notes();
     let fake = Fake::new([
         FakeAnswer::say("never").silent(),
         FakeAnswer::say("Done after all."),
@@ -192,7 +186,7 @@ fn two_interrupts_leave_and_the_session_can_be_carried_on() {
 
 #[test]
 fn an_interrupt_with_nothing_under_way_leaves() {
-    let (home, fake) = (home(), Fake::new([FakeAnswer::say("Hello.")]));
+    let (home, fake) = (Home::with_notes(), Fake::new([FakeAnswer::say("Hello.")]));
     let mut chat = Chat::start(&home, &fake, &[]);
     chat.say("/session");
     chat.out();
@@ -202,7 +196,7 @@ fn an_interrupt_with_nothing_under_way_leaves() {
 
 #[test]
 fn an_interrupt_gets_through_however_many_lines_wait() {
-    let home = home();
+    let home = Home::with_notes();
     let fake = Fake::new([FakeAnswer::say("never").silent(), FakeAnswer::say("ok")]);
     let mut chat = Chat::start(&home, &fake, &[]);
     for line in 0..200 {
@@ -218,7 +212,7 @@ fn an_interrupt_gets_through_however_many_lines_wait() {
 
 #[test]
 fn stop_does_what_an_interrupt_does() {
-    let home = home();
+    let home = Home::with_notes();
     let fake = Fake::new([
         FakeAnswer::say("never").silent(),
         FakeAnswer::say("Here again."),
@@ -236,7 +230,7 @@ fn stop_does_what_an_interrupt_does() {
 
 #[test]
 fn the_exit_code_is_the_last_runs() {
-    let home = home();
+    let home = Home::with_notes();
     let fake = Fake::new([FakeAnswer::error(400, "the model is being replaced")]);
     let failed = Chat::start(&home, &fake, &[]).lines("Hi\n");
     assert_eq!(failed.code, Some(5), "{}", failed.err);
@@ -264,7 +258,7 @@ fn the_exit_code_is_the_last_runs() {
 
 #[test]
 fn what_a_tool_asks_is_answered_by_a_line() {
-    let home = home();
+    let home = Home::with_notes();
     let bash = |n: u32| FakeAnswer::call(&[("bash", &format!("{{\"command\":\"echo ran-{n}\"}}"))]);
     let answers = [bash(1), bash(2), bash(3), bash(3), FakeAnswer::say("done")];
     let fake = Fake::new(answers);
@@ -299,7 +293,7 @@ fn what_a_tool_asks_is_answered_by_a_line() {
 
 #[test]
 fn always_answers_for_all_calls_that_it_allows() {
-    let home = home();
+    let home = Home::with_notes();
     let both = [
         ("bash", "{\"command\":\"git version\"}"),
         ("bash", "{\"command\":\"git version --build-options\"}"),
@@ -321,7 +315,7 @@ fn always_answers_for_all_calls_that_it_allows() {
 
 #[test]
 fn a_script_that_says_something_else_denies_and_so_does_its_end() {
-    let home = home();
+    let home = Home::with_notes();
     let bash = || FakeAnswer::call(&[("bash", "{\"command\":\"echo ran\"}")]);
     let fake = Fake::new([
         bash(),
@@ -351,7 +345,7 @@ fn a_script_that_says_something_else_denies_and_so_does_its_end() {
 
 #[test]
 fn a_line_that_is_no_text_is_passed_over() {
-    let (home, fake) = (home(), Fake::new([FakeAnswer::say("Hello.")]));
+    let (home, fake) = (Home::with_notes(), Fake::new([FakeAnswer::say("Hello.")]));
     let said = Chat::start(&home, &fake, &[]).lines(b"\xff\xfe\nHi\n");
     assert_eq!((said.code, said.out.as_str()), (Some(0), "Hello.\n"));
     assert!(said.err.contains("not UTF-8"), "{}", said.err);

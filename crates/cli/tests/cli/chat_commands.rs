@@ -7,12 +7,6 @@ use super::command::{Home, feed};
 use super::fake::{Fake, FakeAnswer};
 use super::runs::messages;
 
-fn home() -> Home {
-    let home = Home::new();
-    home.file("notes.txt", "the number is forty-two\n");
-    home
-}
-
 /// The texts of a request, without its system prompt.
 fn sent(request: &Value) -> Vec<String> {
     let texts = messages(request).into_iter().skip(1);
@@ -42,7 +36,7 @@ fn reads(files: usize, then: Vec<FakeAnswer>) -> (Home, Fake) {
 
 #[test]
 fn undo_takes_the_last_run_out_of_the_view() {
-    let home = home();
+    let home = Home::with_notes();
     let fake = Fake::new(["one", "two", "three"].map(FakeAnswer::say));
     let said = Chat::start(&home, &fake, &[])
         .lines("First.\nSecond.\n/undo\nThird.\n/undo\n/undo\n/undo\n");
@@ -69,7 +63,7 @@ fn undo_takes_the_last_run_out_of_the_view() {
 
 #[test]
 fn a_fork_goes_its_own_way_and_the_session_stays_as_it_was() {
-    let home = home();
+    let home = Home::with_notes();
     let fake = Fake::new(["one", "two", "three"].map(FakeAnswer::say));
     let said = Chat::start(&home, &fake, &[]).lines("First.\n/fork side\nSecond.\n/session\n");
     assert_eq!(said.code, Some(0), "{}", said.err);
@@ -93,7 +87,7 @@ fn a_fork_goes_its_own_way_and_the_session_stays_as_it_was() {
 
 #[test]
 fn a_fork_needs_a_name_that_is_free_and_something_to_share() {
-    let home = home();
+    let home = Home::with_notes();
     let fake = Fake::new(["one", "two"].map(FakeAnswer::say));
     let said = Chat::start(&home, &fake, &[])
         .lines("/fork side\nFirst.\n/fork a/b\n/fork side\n/fork side\nOn.\n");
@@ -115,7 +109,7 @@ fn a_fork_needs_a_name_that_is_free_and_something_to_share() {
 
 #[test]
 fn another_session_is_gone_on_with() {
-    let home = home();
+    let home = Home::with_notes();
     let fake = Fake::new(["one", "two", "three"].map(FakeAnswer::say));
     let first = Chat::start(&home, &fake, &[]).lines("First.\n").session();
     let lines = format!("Second.\n/session {first}\nThird.\n/session nobody\n");
@@ -136,7 +130,7 @@ fn another_session_is_gone_on_with() {
 
 #[test]
 fn the_model_can_be_changed_and_the_session_goes_on() {
-    let home = home();
+    let home = Home::with_notes();
     let fake = Fake::new(["one", "two", "three"].map(FakeAnswer::say));
     let lines = "First.\n/model\n/model openai-compatible/n\nSecond.\n/model nobody/x\nThird.\n";
     let said = Chat::start(&home, &fake, &[]).lines(lines);
@@ -160,7 +154,7 @@ fn the_model_can_be_changed_and_the_session_goes_on() {
 
 #[test]
 fn a_model_of_another_provider_is_not_looked_for_at_the_address_of_the_last() {
-    let home = home();
+    let home = Home::with_notes();
     let fake = Fake::new(["one", "two"].map(FakeAnswer::say));
     let url = fake.url();
     home.file(
@@ -267,7 +261,7 @@ fn context_says_what_fills_the_window() {
 
 #[test]
 fn a_chat_is_saved_as_json_and_as_text_and_never_over_a_file() {
-    let home = home();
+    let home = Home::with_notes();
     let fake = Fake::new([
         FakeAnswer::call(&[("read", "{\"path\":\"notes.txt\"}")]),
         FakeAnswer::say("It is ```42```."),
@@ -320,7 +314,7 @@ fn a_chat_is_saved_as_json_and_as_text_and_never_over_a_file() {
 
 #[test]
 fn rules_are_pinned_and_what_was_used_is_said() {
-    let home = home();
+    let home = Home::with_notes();
     let fake = Fake::new(["one"].map(FakeAnswer::say));
     let lines = "/pins\n/pin Never touch vendor/.\n/pins\n/cost\nFirst.\n/cost\n";
     let said = Chat::start(&home, &fake, &["--max-turns", "7"]).lines(lines);
@@ -353,7 +347,7 @@ fn rules_are_pinned_and_what_was_used_is_said() {
 
 #[test]
 fn what_is_no_command_is_answered_with_the_nearest() {
-    let (home, fake) = (home(), Fake::new([FakeAnswer::say("Hello.")]));
+    let (home, fake) = (Home::with_notes(), Fake::new([FakeAnswer::say("Hello.")]));
     let said =
         Chat::start(&home, &fake, &[]).lines("/contxt\n/frobnicate\n/save\n//etc is full\n/help\n");
     assert!(
@@ -379,7 +373,7 @@ fn what_is_no_command_is_answered_with_the_nearest() {
 
 #[test]
 fn quit_leaves_what_stands_behind_it() {
-    let (home, fake) = (home(), Fake::new([FakeAnswer::say("Hello.")]));
+    let (home, fake) = (Home::with_notes(), Fake::new([FakeAnswer::say("Hello.")]));
     let said = Chat::start(&home, &fake, &[]).lines("Hi\n/quit\nAre you there?\n");
     assert_eq!((said.code, said.out.as_str()), (Some(0), "Hello.\n"));
     assert_eq!(fake.asked().len(), 1);
@@ -387,7 +381,7 @@ fn quit_leaves_what_stands_behind_it() {
 
 #[test]
 fn there_is_nothing_to_go_on_with_before_the_first_word() {
-    let (home, fake) = (home(), Fake::new([FakeAnswer::say("Hello.")]));
+    let (home, fake) = (Home::with_notes(), Fake::new([FakeAnswer::say("Hello.")]));
     let said = Chat::start(&home, &fake, &[]).lines("/go\n/compact\n/context\n");
     assert_eq!(said.code, Some(2), "{}", said.err);
     assert!(said.err.contains("nothing was said yet"), "{}", said.err);
@@ -398,7 +392,7 @@ fn there_is_nothing_to_go_on_with_before_the_first_word() {
 
 #[test]
 fn a_chat_begins_a_new_session_and_finds_the_others() {
-    let home = home();
+    let home = Home::with_notes();
     let fake = Fake::new(["one", "two", "three"].map(FakeAnswer::say));
     let said = Chat::start(&home, &fake, &[]).lines(
         "The first voyage.\n/new\nSecond.\n/sessions\n/sessions voyage\n/sessions zebra\n/clear\n",
@@ -418,7 +412,7 @@ fn a_chat_begins_a_new_session_and_finds_the_others() {
 
 #[test]
 fn a_markdown_file_is_a_command() {
-    let home = home();
+    let home = Home::with_notes();
     std::fs::create_dir_all(home.data().join("prompts")).unwrap();
     std::fs::create_dir_all(home.work().join(".plimsoll/prompts")).unwrap();
     let mine = home.data().join("prompts/review.md");

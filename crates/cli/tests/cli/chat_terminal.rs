@@ -10,15 +10,9 @@ use super::terminal::{END, INTERRUPT, Terminal, UP};
 
 const WINDOW: [&str; 2] = ["--max-context", "20000"];
 
-fn home() -> Home {
-    let home = Home::new();
-    home.file("notes.txt", "the number is forty-two\n");
-    home
-}
-
 #[test]
 fn an_answer_streams_above_the_prompt_in_rows_of_the_terminal() {
-    let home = home();
+    let home = Home::with_notes();
     let answer = "The number that notes.txt names is forty-two, and it is even.\nThat is all.";
     let fake = Fake::new([
         FakeAnswer::call(&[("read", "{\"path\":\"notes.txt\"}")]),
@@ -56,7 +50,7 @@ fn an_answer_streams_above_the_prompt_in_rows_of_the_terminal() {
 
 #[test]
 fn a_line_that_is_typed_while_it_works_steers_it() {
-    let home = home();
+    let home = Home::with_notes();
     let bash = FakeAnswer::call(&[("bash", "{\"command\":\"echo ran\"}")]);
     let fake = Fake::new([bash, FakeAnswer::say("With tabs.")]);
     let mut chat = Terminal::chat(&home, &fake, &WINDOW, &[], 80);
@@ -84,7 +78,7 @@ fn a_line_that_is_typed_while_it_works_steers_it() {
 
 #[test]
 fn an_interrupt_keeps_what_is_typed_and_two_leave() {
-    let home = home();
+    let home = Home::with_notes();
     let fake = Fake::new([
         FakeAnswer::say("never whole").hang(),
         FakeAnswer::say("Here again."),
@@ -119,7 +113,7 @@ fn an_interrupt_keeps_what_is_typed_and_two_leave() {
 
 #[test]
 fn lines_are_remembered_for_their_owner_alone_and_commands_are_completed() {
-    let home = home();
+    let home = Home::with_notes();
     let fake = Fake::new([FakeAnswer::say("one"), FakeAnswer::say("two")]);
     let mut chat = Terminal::chat(&home, &fake, &WINDOW, &[], 80);
     chat.until_prompt(">");
@@ -147,7 +141,10 @@ fn lines_are_remembered_for_their_owner_alone_and_commands_are_completed() {
 
 #[test]
 fn ctrl_d_leaves_no_run_behind() {
-    let (home, fake) = (home(), Fake::new([FakeAnswer::say("never whole").hang()]));
+    let (home, fake) = (
+        Home::with_notes(),
+        Fake::new([FakeAnswer::say("never whole").hang()]),
+    );
     let mut chat = Terminal::chat(&home, &fake, &WINDOW, &[], 80);
     chat.until_prompt(">");
     chat.keys("Take your time.\r");
@@ -163,7 +160,7 @@ fn ctrl_d_leaves_no_run_behind() {
 
 #[test]
 fn keys_in_the_middle_of_a_stream_hold_nothing_up() {
-    let home = home();
+    let home = Home::with_notes();
     let words: String = (0..150).map(|n| format!("word{n} ")).collect();
     let fake = Fake::new([FakeAnswer::pieces(&words)]);
     let mut chat = Terminal::chat(&home, &fake, &WINDOW, &[], 40);
@@ -187,7 +184,7 @@ fn keys_in_the_middle_of_a_stream_hold_nothing_up() {
 #[test]
 fn context_is_a_picture_of_the_window_that_fits_the_terminal() {
     for (columns, variables) in [(80, [("NO_COLOR", "")]), (120, [("NO_COLOR", "1")])] {
-        let home = home();
+        let home = Home::with_notes();
         let fake = Fake::new([
             FakeAnswer::call(&[("read", "{\"path\":\"notes.txt\"}")]),
             FakeAnswer::say("Forty-two."),
@@ -236,7 +233,7 @@ fn context_is_a_picture_of_the_window_that_fits_the_terminal() {
 #[cfg(debug_assertions)]
 #[test]
 fn a_paste_beyond_what_can_be_drawn_does_not_end_the_chat() {
-    let home = home();
+    let home = Home::with_notes();
     let fake = Fake::new([FakeAnswer::say("Forty-two.")]);
     let mut chat = Terminal::chat(&home, &fake, &WINDOW, &[], 80);
     chat.until_prompt(">");

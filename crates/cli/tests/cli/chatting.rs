@@ -2,10 +2,11 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
-use std::process::{Child, ChildStdin, Stdio};
+use std::process::{ChildStdin, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
+use plimsoll_testkit::ChildGuard;
 use rustix::process::{Pid, Signal};
 
 use super::command::{CommandOutput, Home, with};
@@ -16,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A chat under way.
 pub(crate) struct Chat {
-    child: Child,
+    child: ChildGuard,
     stdin: Option<ChildStdin>,
     out: Receiver<String>,
     err: Receiver<String>,
@@ -41,7 +42,7 @@ impl Chat {
             stdin: child.stdin.take(),
             out: lines(child.stdout.take().unwrap()),
             err: lines(child.stderr.take().unwrap()),
-            child,
+            child: ChildGuard::new(child),
             seen: Default::default(),
         }
     }
@@ -104,13 +105,6 @@ impl Chat {
         }
         let code = self.child.wait().unwrap().code();
         CommandOutput { code, out, err }
-    }
-}
-
-impl Drop for Chat {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

@@ -3,8 +3,9 @@
 use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 
+use plimsoll_testkit::ChildGuard;
 use rustix::process::{Pid, Signal};
 use tempfile::TempDir;
 
@@ -29,6 +30,13 @@ impl Home {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("work")).unwrap();
         Self { folder }
+    }
+
+    /// One with a file that models read.
+    pub(crate) fn with_notes() -> Self {
+        let home = Self::new();
+        home.file("notes.txt", "the number is forty-two\n");
+        home
     }
 
     /// The directory of the sessions; the command makes it.
@@ -94,34 +102,22 @@ impl Home {
             .process_group(0)
             .spawn()
             .unwrap();
-        Under { child: Some(child) }
+        Under(ChildGuard::new(child))
     }
 }
 
 /// A command under way.
-pub(crate) struct Under {
-    child: Option<Child>,
-}
+pub(crate) struct Under(ChildGuard);
 
 impl Under {
     /// What Ctrl-C at a terminal does.
     pub(crate) fn interrupt(&self) {
-        let child = self.child.as_ref().unwrap();
-        let group = Pid::from_child(child);
+        let group = Pid::from_child(&self.0);
         rustix::process::kill_process_group(group, Signal::INT).unwrap();
     }
 
-    pub(crate) fn end(mut self) -> CommandOutput {
-        CommandOutput::of(self.child.take().unwrap().wait_with_output().unwrap())
-    }
-}
-
-impl Drop for Under {
-    fn drop(&mut self) {
-        if let Some(mut child) = self.child.take() {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
+    pub(crate) fn end(self) -> CommandOutput {
+        CommandOutput::of(self.0.release().wait_with_output().unwrap())
     }
 }
 

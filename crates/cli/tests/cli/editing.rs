@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -19,6 +19,7 @@ use agent_client_protocol::{
     Agent, Client, Error, Lines, on_receive_notification, on_receive_request,
 };
 use futures_util::{sink, stream};
+use plimsoll_testkit::ChildGuard;
 use serde_json::Value;
 use tokio::sync::Notify;
 use tokio::sync::mpsc::unbounded_channel;
@@ -62,10 +63,10 @@ pub(crate) fn edit<R>(
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut child = Under(child);
-    let stdin = child.0.stdin.take().unwrap();
+    let mut child = ChildGuard::new(child);
+    let stdin = child.stdin.take().unwrap();
     let (lines, mut incoming) = unbounded_channel();
-    let stdout = BufReader::new(child.0.stdout.take().unwrap());
+    let stdout = BufReader::new(child.stdout.take().unwrap());
     std::thread::spawn(move || {
         for line in stdout.lines() {
             if lines.send(line).is_err() {
@@ -73,7 +74,7 @@ pub(crate) fn edit<R>(
             }
         }
     });
-    let mut stderr = child.0.stderr.take().unwrap();
+    let mut stderr = child.stderr.take().unwrap();
     let err = std::thread::spawn(move || {
         let mut text = String::new();
         let _ = stderr.read_to_string(&mut text);
@@ -91,7 +92,7 @@ pub(crate) fn edit<R>(
     let done = connected(Lines::new(Box::pin(outgoing), incoming), work);
     let done = runtime.block_on(async { tokio::time::timeout(PATIENCE, done).await });
     let done = done.expect("the agent did not answer").unwrap();
-    let code = child.0.wait().unwrap().code();
+    let code = child.wait().unwrap().code();
     let (out, err) = (String::new(), err.join().unwrap());
     (done, CommandOutput { code, out, err })
 }
@@ -272,14 +273,4 @@ impl Editor {
 fn json(value: &impl serde::Serialize) -> String {
     let value = serde_json::to_value(value).unwrap();
     value.as_str().unwrap_or_default().to_owned()
-}
-
-/// The agent.
-struct Under(Child);
-
-impl Drop for Under {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }

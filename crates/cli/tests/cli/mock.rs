@@ -1,15 +1,16 @@
 //! `plimsoll mock`, and a run against it, as two processes.
 
 use std::io::{BufRead, BufReader};
-use std::process::{Child, Stdio};
+use std::process::Stdio;
 
+use plimsoll_testkit::ChildGuard;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::command::{CommandOutput, Home};
 
 /// A mock server under way; it ends with its owner.
 pub(crate) struct MockServer {
-    child: Option<Child>,
+    child: ChildGuard,
     address: String,
 }
 
@@ -27,7 +28,7 @@ impl MockServer {
         out.read_line(&mut address).unwrap();
         child.stdout = Some(out.into_inner());
         Self {
-            child: Some(child),
+            child: ChildGuard::new(child),
             address: address.trim().to_owned(),
         }
     }
@@ -38,19 +39,10 @@ impl MockServer {
     }
 
     /// What it says once it is interrupted.
-    fn end(mut self) -> CommandOutput {
-        let child = self.child.take().unwrap();
+    fn end(self) -> CommandOutput {
+        let child = self.child.release();
         kill_process(Pid::from_child(&child), Signal::INT).unwrap();
         CommandOutput::of(child.wait_with_output().unwrap())
-    }
-}
-
-impl Drop for MockServer {
-    fn drop(&mut self) {
-        if let Some(mut child) = self.child.take() {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
     }
 }
 

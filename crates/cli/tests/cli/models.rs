@@ -209,15 +209,6 @@ fn what_is_no_table_changes_nothing() {
 }
 
 #[test]
-fn two_files_for_one_thing_are_a_fault() {
-    let home = home("");
-    std::fs::write(home.data().join("prices.toml"), "").unwrap();
-    let said = home.run(["models"]);
-    assert_eq!(said.code, Some(2));
-    assert!(said.err.contains("keep models.toml"), "{}", said.err);
-}
-
-#[test]
 fn a_run_has_the_window_that_is_known_where_its_server_tells_none() {
     let fake = || Fake::new([FakeAnswer::say("Done.")]);
     let mine = "[openai-compatible.m]\nwindow = 12_345";

@@ -6,7 +6,7 @@ use super::fake::{Fake, FakeAnswer};
 fn home(prices: &str) -> Home {
     let home = Home::new();
     std::fs::create_dir_all(home.data()).unwrap();
-    std::fs::write(home.data().join("prices.toml"), prices).unwrap();
+    std::fs::write(home.data().join("models.toml"), prices).unwrap();
     home
 }
 
@@ -107,7 +107,7 @@ fn bad_prices_end_the_run_before_it_begins() {
         let fake = fake();
         let said = home(prices).agent(&fake, &["Say it."]);
         assert_eq!(said.code, Some(2), "{}", said.err);
-        assert!(said.err.contains("prices.toml"), "{}", said.err);
+        assert!(said.err.contains("models.toml"), "{}", said.err);
         assert!(said.err.contains(part), "{}", said.err);
         assert!(fake.asked().is_empty());
     }

@@ -9,12 +9,6 @@ const ANSWER: &str = "The number that notes.txt names is forty-two, and it is ev
     - 四十二 is how the number is written in Chinese, and quarante-deux is how it is written in French\n\n\
     That is all.";
 
-fn home() -> Home {
-    let home = Home::new();
-    home.file("notes.txt", "the number is forty-two\n");
-    home
-}
-
 #[test]
 fn a_streamed_answer_can_be_read_from_the_first_row_to_the_last() {
     for (columns, answer) in [
@@ -37,7 +31,7 @@ fn a_streamed_answer_can_be_read_from_the_first_row_to_the_last() {
              That is all.",
         ),
     ] {
-        let home = home();
+        let home = Home::with_notes();
         let fake = Fake::new([
             FakeAnswer::call(&[("read", "{\"path\":\"notes.txt\"}")]),
             FakeAnswer::pieces(ANSWER),
@@ -90,7 +84,7 @@ fn a_streamed_answer_can_be_read_from_the_first_row_to_the_last() {
 
 #[test]
 fn a_question_stands_alone_until_it_is_answered() {
-    let home = home();
+    let home = Home::with_notes();
     let ls = r#"{"command":"cat notes.txt"}"#;
     let fake = Fake::new([
         FakeAnswer::call(&[("bash", ls), ("read", "{\"path\":\"notes.txt\"}")]),
@@ -115,7 +109,7 @@ fn a_question_stands_alone_until_it_is_answered() {
 
 #[test]
 fn an_interrupt_gets_through_a_question() {
-    let home = home();
+    let home = Home::with_notes();
     let fake = Fake::new([FakeAnswer::call(&[("bash", r#"{"command":"ls"}"#)])]);
     let mut run = Terminal::run(&home, &fake, &["Look."], 80);
     run.until("[N]o:");
@@ -131,7 +125,7 @@ fn an_interrupt_gets_through_a_question() {
 
 #[test]
 fn an_error_is_broken_between_words() {
-    let home = home();
+    let home = Home::with_notes();
     let args = [
         "run",
         "--model",
@@ -187,7 +181,10 @@ fn markdown_is_laid_out_for_the_width_and_colours_of_the_terminal() {
         (80, [("NO_COLOR", "1")], &marked.to_owned()),
         (120, [("NO_COLOR", "1")], &marked.to_owned()),
     ] {
-        let (home, fake) = (home(), Fake::new([FakeAnswer::pieces(MARKDOWN)]));
+        let (home, fake) = (
+            Home::with_notes(),
+            Fake::new([FakeAnswer::pieces(MARKDOWN)]),
+        );
         let args = [NARROW[0], NARROW[1], "Which port?"];
         let mut run = Terminal::run_with(&home, &fake, &args, &variables, columns);
         assert_eq!(shown(&mut run), *expected, "{}", run.screen());
@@ -200,7 +197,10 @@ fn markdown_is_laid_out_for_the_width_and_colours_of_the_terminal() {
 
 #[test]
 fn a_dumb_terminal_and_a_pipe_get_plain_text() {
-    let (home, fake) = (home(), Fake::new([FakeAnswer::pieces(MARKDOWN)]));
+    let (home, fake) = (
+        Home::with_notes(),
+        Fake::new([FakeAnswer::pieces(MARKDOWN)]),
+    );
     let args = [NARROW[0], NARROW[1], "Which port?"];
     let mut run = Terminal::run_with(&home, &fake, &args, &[("TERM", "dumb")], 120);
     assert_eq!(run.end(), Some(0));
@@ -212,7 +212,7 @@ fn a_dumb_terminal_and_a_pipe_get_plain_text() {
 
 #[test]
 fn calls_are_lines_and_changes_are_diffs() {
-    let home = home();
+    let home = Home::with_notes();
     home.file("main.rs", "fn main() {\n    serve(8430);\n}\n");
     let edit = r#"{"path":"main.rs","old":"8430","new":"8431"}"#;
     let fake = Fake::new([
@@ -260,7 +260,7 @@ fn a_terminal_that_is_resized_while_text_streams_loses_nothing() {
             answer.lock().unwrap().take().unwrap()
         });
         let args = [NARROW[0], NARROW[1], "Say it."];
-        let home = home();
+        let home = Home::with_notes();
         let mut run = Terminal::run(&home, &fake, &args, before);
         run.until_times("word", 40);
         run.resize(after);
@@ -280,7 +280,7 @@ fn ten_thousand_tokens_are_not_written_again_and_again() {
     let text: String = (0..10_000)
         .map(|n| format!("w{n}{}", if n % 50 == 49 { "\n\n" } else { " " }))
         .collect();
-    let (home, fake) = (home(), Fake::new([FakeAnswer::pieces(&text)]));
+    let (home, fake) = (Home::with_notes(), Fake::new([FakeAnswer::pieces(&text)]));
     let args = [NARROW[0], NARROW[1], "--max-tokens", "15000", "Say it."];
     let mut run = Terminal::run(&home, &fake, &args, 80);
     assert_eq!(run.end(), Some(0), "{}", run.screen());

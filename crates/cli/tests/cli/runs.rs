@@ -16,12 +16,6 @@ fn script() -> Vec<FakeAnswer> {
     ]
 }
 
-fn home() -> Home {
-    let home = Home::new();
-    home.file("notes.txt", "the number is forty-two\n");
-    home
-}
-
 /// The text of each message of a request, with its role.
 pub(crate) fn messages(request: &Value) -> Vec<(String, String)> {
     let messages = request["messages"].as_array().unwrap();
@@ -37,7 +31,7 @@ pub(crate) fn messages(request: &Value) -> Vec<(String, String)> {
 
 #[test]
 fn a_task_is_done_with_tools() {
-    let (home, fake) = (home(), Fake::new(script()));
+    let (home, fake) = (Home::with_notes(), Fake::new(script()));
     let said = home.agent(&fake, &["Which number?"]).done();
     assert_eq!(said.out, "It is forty-two, says notes.txt. ✓\n");
     let asked = fake.asked();
@@ -81,7 +75,7 @@ fn a_task_is_done_with_tools() {
 
 #[test]
 fn scripts_get_events_as_json_lines() {
-    let (home, fake) = (home(), Fake::new(script()));
+    let (home, fake) = (Home::with_notes(), Fake::new(script()));
     let said = home.agent(&fake, &["--json", "Which number?"]).done();
     assert_eq!(said.err, "");
     let lines: Vec<SessionEvent> = said
@@ -126,7 +120,7 @@ fn scripts_get_events_as_json_lines() {
 /// G1 and G3 on the command line: the steps of a run, cut to their size, and what it holds in memory.
 #[test]
 fn scripts_get_steps_and_memory() {
-    let (home, fake) = (home(), Fake::new(script()));
+    let (home, fake) = (Home::with_notes(), Fake::new(script()));
     let long = format!("{}forty-two\n", "0123456789\n".repeat(1_000));
     home.file("notes.txt", long);
     home.file("own.toml", "max_step_result_size = 300\n");
@@ -162,7 +156,7 @@ fn scripts_get_steps_and_memory() {
 
 #[test]
 fn quiet_prints_the_answer_alone() {
-    let (home, fake) = (home(), Fake::new(script()));
+    let (home, fake) = (Home::with_notes(), Fake::new(script()));
     let said = home.agent(&fake, &["--quiet", "Which number?"]).done();
     assert_eq!(said.out, "It is forty-two, says notes.txt. ✓\n");
     assert_eq!(said.err, "");
@@ -170,7 +164,7 @@ fn quiet_prints_the_answer_alone() {
 
 #[test]
 fn the_prompt_comes_from_files_and_the_task_from_a_pipe() {
-    let home = home();
+    let home = Home::with_notes();
     home.file("AGENTS.md", "Use tabs.\n");
     let system = home.file("system.md", "You count things.\n");
     let fake = Fake::new([FakeAnswer::say("one")]);
@@ -215,7 +209,7 @@ fn the_prompt_comes_from_files_and_the_task_from_a_pipe() {
 
 #[test]
 fn without_agents_md_and_tools_there_are_none() {
-    let (home, fake) = (home(), Fake::new([FakeAnswer::say("one")]));
+    let (home, fake) = (Home::with_notes(), Fake::new([FakeAnswer::say("one")]));
     home.agent(&fake, &["--tools", "none", "Hi"]).done();
     let request = fake.asked().remove(0);
     assert!(request.get("tools").is_none());
@@ -224,7 +218,7 @@ fn without_agents_md_and_tools_there_are_none() {
 
 #[test]
 fn limits_end_a_run_with_what_there_is() {
-    let home = home();
+    let home = Home::with_notes();
     let read = || FakeAnswer::call(&[("read", "{\"path\":\"notes.txt\"}")]);
     let fake = Fake::new([read(), read(), FakeAnswer::say("So far: forty-two.")]);
     let said = home.agent(&fake, &["--max-turns", "3", "Go on for ever."]);
@@ -257,7 +251,7 @@ fn limits_end_a_run_with_what_there_is() {
 
 #[test]
 fn servers_from_the_environment_and_models_that_are_not_named() {
-    let (home, fake) = (home(), Fake::new([FakeAnswer::say("hello")]));
+    let (home, fake) = (Home::with_notes(), Fake::new([FakeAnswer::say("hello")]));
     let mut command = home.command(["run", "--quiet", "Hi"]);
     command.env("PLIMSOLL_BASE_URL", fake.url());
     assert_eq!(feed(command, b"").done().out, "hello\n");
@@ -272,7 +266,7 @@ fn servers_from_the_environment_and_models_that_are_not_named() {
 #[test]
 fn a_rule_is_pinned_listed_and_taken_off() {
     let (home, fake) = (
-        home(),
+        Home::with_notes(),
         Fake::new([FakeAnswer::say("one"), FakeAnswer::say("two")]),
     );
     let said = home
@@ -304,7 +298,7 @@ fn a_rule_is_pinned_listed_and_taken_off() {
 
 #[test]
 fn what_the_model_reads_is_meant_for_it() {
-    let (home, fake) = (home(), Fake::new([FakeAnswer::say("one")]));
+    let (home, fake) = (Home::with_notes(), Fake::new([FakeAnswer::say("one")]));
     home.agent(&fake, &["Hi"]).done();
     let request = fake.asked().remove(0);
     let system = &messages(&request)[0].1;

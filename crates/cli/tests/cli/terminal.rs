@@ -4,10 +4,11 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::num::NonZeroU16;
 use std::os::fd::OwnedFd;
-use std::process::{Child, Command};
+use std::process::Command;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
+use plimsoll_testkit::ChildGuard;
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
@@ -28,7 +29,7 @@ pub(crate) const UP: &str = "\u{1b}[A";
 
 /// A command in a terminal. It ends with its owner.
 pub(crate) struct Terminal {
-    child: Child,
+    child: ChildGuard,
     master: File,
     slave: OwnedFd,
     pieces: Receiver<Vec<u8>>,
@@ -99,7 +100,7 @@ impl Terminal {
             .stdin(open().unwrap())
             .stdout(open().unwrap())
             .stderr(open().unwrap());
-        let child = command.spawn().unwrap();
+        let child = ChildGuard::new(command.spawn().unwrap());
         drop(command);
         let master = File::from(master);
         let mut reads = master.try_clone().unwrap();
@@ -235,11 +236,4 @@ fn rows(screen: &vt100::Parser) -> String {
     let rows = screen.rows(0, columns.get());
     let rows: Vec<String> = rows.map(|row| row.trim_end().to_owned()).collect();
     rows.join("\n").trim_end_matches('\n').to_owned()
-}
-
-impl Drop for Terminal {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }

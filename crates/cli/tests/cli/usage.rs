@@ -12,7 +12,7 @@ const PRICES: &str = "[openai-compatible.m]\ninput = 1000.0\noutput = 2000.0\nca
 fn home() -> Home {
     let home = Home::new();
     std::fs::create_dir_all(home.data()).unwrap();
-    std::fs::write(home.data().join("prices.toml"), PRICES).unwrap();
+    std::fs::write(home.data().join("models.toml"), PRICES).unwrap();
     let fake = Fake::new(["First.", "Second."].map(FakeAnswer::say));
     for name in ["one", "two"] {
         home.agent(&fake, &["--session", name, "Begin."]).done();

@@ -8,12 +8,13 @@ mod watched;
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use plimsoll::SessionStore;
 use plimsoll::mock::{Mock, Script, Server, Turn};
 use plimsoll::store::{PostgresOptions, PostgresStore};
+use plimsoll_testkit::ChildGuard;
 use plimsoll_testkit::postgres::PostgresServer;
 use serde_json::json;
 use tempfile::TempDir;
@@ -33,9 +34,6 @@ struct Stage {
     folder: TempDir,
     port: u16,
 }
-
-/// A command that ends with its owner, if not before.
-struct ChildGuard(Option<Child>);
 
 impl Stage {
     async fn set(turns: impl IntoIterator<Item = Turn>) -> Option<Self> {
@@ -86,7 +84,7 @@ impl Stage {
     fn serving(&self, command: &mut Command) -> ChildGuard {
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let out = child.stdout.take().unwrap();
-        let worker = ChildGuard(Some(child));
+        let worker = ChildGuard::new(child);
         let first = BufReader::new(out).lines().next().unwrap().unwrap();
         assert_eq!(first, format!("http://127.0.0.1:{}", self.port));
         worker
@@ -121,7 +119,7 @@ impl Stage {
         let args = ["run", "--on", &on, "--session", "s", task];
         let mut command = self.command(&args);
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        ChildGuard(Some(command.spawn().unwrap()))
+        ChildGuard::new(command.spawn().unwrap())
     }
 
     fn send(&self, args: &[&str]) -> Output {
@@ -143,32 +141,15 @@ impl Stage {
     }
 }
 
-impl ChildGuard {
-    fn kill(mut self) {
-        let mut child = self.0.take().unwrap();
-        child.kill().unwrap();
-        child.wait().unwrap();
-    }
-
-    /// Waits for its end, and returns its code, its output and its words.
-    fn end(mut self) -> (Option<i32>, String, String) {
-        let output = self.0.take().unwrap().wait_with_output().unwrap();
-        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-        (
-            output.status.code(),
-            text(output.stdout),
-            text(output.stderr),
-        )
-    }
-}
-
-impl Drop for ChildGuard {
-    fn drop(&mut self) {
-        if let Some(mut child) = self.0.take() {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-    }
+/// Waits for the end of a process, and returns its code, its output and its words.
+fn end(child: ChildGuard) -> (Option<i32>, String, String) {
+    let output = child.release().wait_with_output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (
+        output.status.code(),
+        text(output.stdout),
+        text(output.stderr),
+    )
 }
 
 fn until(what: &str, mut is_so: impl FnMut() -> bool) {
@@ -198,7 +179,7 @@ async fn a_worker_that_is_killed_in_a_call_is_replaced_and_the_call_is_not_made_
     until("the call runs", || stage.work("ran").exists());
     let second = stage.worker(&["--yes", "--patience", PATIENCE]);
     first.kill();
-    let (code, out, err) = run.end();
+    let (code, out, err) = end(run);
     std::fs::write(stage.work("go"), "").unwrap();
     assert_eq!(
         (code, out.as_str()),
@@ -233,17 +214,16 @@ async fn a_worker_that_is_stopped_hands_its_run_over_at_once() {
     let run = stage.run("Do it.");
     until("the call runs", || stage.work("ran").exists());
     let second = stage.worker(&patience);
-    let child = first.0.as_ref().unwrap();
-    let pid = rustix::process::Pid::from_child(child);
+    let pid = rustix::process::Pid::from_child(&first);
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
-    let (code, out, err) = run.end();
+    let (code, out, err) = end(run);
     std::fs::write(stage.work("go"), "").unwrap();
     assert_eq!(
         (code, out.as_str()),
         (Some(0), "It may have run.\n"),
         "{err}"
     );
-    assert_eq!(first.end().0, Some(0));
+    assert_eq!(end(first).0, Some(0));
     drop(second);
 }
 
@@ -285,7 +265,7 @@ async fn a_database_that_is_away_for_a_while_costs_the_step_and_not_the_run() {
     until("the worker says so", || {
         has_said("the database works again, after ")
     });
-    let (code, out, err) = run.end();
+    let (code, out, err) = end(run);
     assert_eq!(
         (code, out.as_str()),
         (Some(0), "It may have run.\n"),
@@ -329,7 +309,7 @@ async fn a_run_is_approved_and_steered_and_ended_from_elsewhere() {
     let said = stage.send(&["Quickly!"]);
     assert!(said.status.success(), "{said:?}");
     opener.open();
-    let (code, out, err) = run.end();
+    let (code, out, err) = end(run);
     assert_eq!((code, out.as_str()), (Some(0), "Quickly, then.\n"), "{err}");
     assert!(err.contains("waits for a yes or no"), "{err}");
     let last = stage.requests().pop().unwrap();
@@ -343,7 +323,7 @@ async fn a_run_is_approved_and_steered_and_ended_from_elsewhere() {
     });
     let ended = stage.send(&["--interrupt"]);
     assert!(ended.status.success(), "{ended:?}");
-    let (code, out, err) = run.end();
+    let (code, out, err) = end(run);
     assert_eq!((code, out.as_str()), (Some(130), ""), "{err}");
     drop(worker);
 }
@@ -372,7 +352,7 @@ async fn a_journal_without_its_log_is_refused_and_nothing_is_run() {
     store.close().await;
 
     let second = stage.worker(&["--yes", "--patience", PATIENCE]);
-    let (code, out, err) = run.end();
+    let (code, out, err) = end(run);
     assert_eq!((code, out.as_str()), (Some(1), ""), "{err}");
     assert!(
         err.contains("the journal of session s names entry") && err.contains("it is empty"),

@@ -3,9 +3,10 @@
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use plimsoll_testkit::ChildGuard;
 use tempfile::TempDir;
 
 /// Names the program. `cargo xtask restate` installs it.
@@ -16,7 +17,7 @@ const START: Duration = Duration::from_secs(60);
 
 /// A running server.
 pub(crate) struct Restate {
-    child: Child,
+    _child: ChildGuard,
     _folder: TempDir,
     pub(crate) ingress: u16,
     pub(crate) admin: u16,
@@ -66,7 +67,7 @@ impl Restate {
             .spawn()
             .unwrap();
         let server = Self {
-            child,
+            _child: ChildGuard::new(child),
             _folder: folder,
             ingress,
             admin,
@@ -77,13 +78,6 @@ impl Restate {
             std::thread::sleep(Duration::from_millis(50));
         }
         Some(server)
-    }
-}
-
-impl Drop for Restate {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

@@ -42,7 +42,7 @@ async fn what_one_worker_evicted_another_recalls() {
     assert!(!last.contains(line), "{last}");
     let second = stage.worker(&args);
     first.kill();
-    let (code, out, err) = run.end();
+    let (code, out, err) = end(run);
     std::fs::write(stage.work("go"), "").unwrap();
     assert_eq!((code, out.as_str()), (Some(0), "Found.\n"), "{err}");
     let requests = stage.requests();
@@ -58,7 +58,7 @@ async fn sessions_of_workers_are_listed_shown_forked_and_deleted() {
         return;
     };
     let worker = stage.worker(&["--yes"]);
-    let (code, _, err) = stage.run("What is the answer?").end();
+    let (code, _, err) = end(stage.run("What is the answer?"));
     assert_eq!(code, Some(0), "{err}");
     let done = |args: &[&str]| {
         let output = stage.command(args).output().unwrap();
@@ -140,7 +140,7 @@ async fn a_request_that_nobody_has_signed_is_refused() {
         ..stage
     };
     let worker = stage.worker(&["--yes", "--identity-key", PUBLIC_KEY]);
-    let (code, out, err) = stage.run("Do it.").end();
+    let (code, out, err) = end(stage.run("Do it."));
     assert_eq!((code, out.as_str()), (Some(0), "Signed.\n"), "{err}");
     drop(worker);
 }

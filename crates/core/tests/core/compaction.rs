@@ -17,10 +17,12 @@ use plimsoll_context::{
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{
     Agent, AgentBuilder, Archive, ArchiveBounds, ArchivedItem, Error, EvictedMessage, Eviction,
-    HOOK_TIMEOUT, Lease, MemoryStore, Provider, RecallKey, RetryConfig, SessionId, SessionStore,
-    StoreError, ToolError, Window, pin_tool, tool,
+    HOOK_TIMEOUT, Lease, MemoryStore, Provider, RecallKey, RetryConfig, SessionStore, StoreError,
+    ToolError, Window, pin_tool, tool,
 };
 use serde_json::{Value, json};
+
+use crate::id;
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Number {
@@ -107,10 +109,6 @@ impl EventRecorder {
         };
         self.0.lock().unwrap().iter().filter_map(ended).collect()
     }
-}
-
-fn id() -> SessionId {
-    SessionId::new("s").unwrap()
 }
 
 fn contents(request: &Value) -> Vec<String> {

@@ -3,14 +3,14 @@
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use plimsoll_agent::{Entry, Failure, Request, loop_records};
-use plimsoll_context::{ContextStrategy, Delta, Economy, Part, Reply, Seq, StopReason, Tokens};
+use plimsoll_agent::{Entry, loop_records};
+use plimsoll_context::{ContextStrategy, Economy, Part, Seq, Tokens};
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{
-    Agent, AgentBuilder, ArchivedItem, Error, ForkFault, Lease, MemoryStore, Provider, RecallError,
+    Agent, AgentBuilder, ArchivedItem, Error, ForkFault, Lease, MemoryStore, RecallError,
     RecallKey, SessionStore, StoreError, ToolError, Window, tool,
 };
-use plimsoll_testkit::{Warnings, session_id as id};
+use plimsoll_testkit::{ComputedProvider, Warnings, reply, session_id as id};
 use serde_json::{Value, json};
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
@@ -324,38 +324,16 @@ async fn a_store_without_forks_says_so() {
     );
 }
 
-/// Answers, and keeps by which key it was asked for its cache.
-#[derive(Clone, Default)]
-struct CacheKeyRecorder(Arc<Mutex<Vec<Option<String>>>>);
-
-#[async_trait]
-impl Provider for CacheKeyRecorder {
-    fn model(&self) -> &str {
-        "test/keys"
-    }
-    async fn call(
-        &self,
-        request: &Request,
-        _: &(dyn Fn(Delta) + Send + Sync),
-    ) -> Result<Reply, Failure> {
-        let key = request.cache.key.as_deref().map(str::to_owned);
-        self.0.lock().unwrap().push(key);
-        Ok(Reply {
-            parts: vec![Part::text("yes")],
-            stop: StopReason::Stop,
-            usage: None,
-            model: None,
-        })
-    }
-}
-
 #[tokio::test]
 async fn a_fork_finds_the_cache_that_its_first_ancestor_has_filled() {
-    let provider = CacheKeyRecorder::default();
-    let agent = Agent::builder(provider.clone())
-        .store(memory())
-        .build()
-        .unwrap();
+    let keys: Arc<Mutex<Vec<Option<String>>>> = Arc::default();
+    let asked = Arc::clone(&keys);
+    let provider = ComputedProvider::new("test/keys", move |request, _| {
+        let key = request.cache.key.as_deref().map(str::to_owned);
+        asked.lock().unwrap().push(key);
+        Ok(reply(vec![Part::text("yes")]))
+    });
+    let agent = Agent::builder(provider).store(memory()).build().unwrap();
     agent
         .session(id("a"))
         .await
@@ -369,6 +347,6 @@ async fn a_fork_finds_the_cache_that_its_first_ancestor_has_filled() {
     }
     let mut again = agent.session(id("c")).await.unwrap();
     again.run("go on").await.unwrap();
-    let keys = provider.0.lock().unwrap().clone();
-    assert_eq!(keys, vec![Some("a".to_owned()); 4]);
+    let keys = keys.lock().unwrap();
+    assert_eq!(*keys, vec![Some("a".to_owned()); 4]);
 }

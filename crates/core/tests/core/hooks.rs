@@ -10,10 +10,12 @@ use plimsoll_context::ToolSpec;
 use plimsoll_context::{ContextStrategy, Part, Tokens};
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{
-    Agent, AgentBuilder, Error, Remote, SessionId, Tool, ToolContext, ToolError, ToolOutput,
-    Window, schema_of, tool,
+    Agent, AgentBuilder, Error, Remote, Tool, ToolContext, ToolError, ToolOutput, Window,
+    schema_of, tool,
 };
 use serde_json::{Value, json};
+
+use crate::id;
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Nothing {}
@@ -173,10 +175,6 @@ impl Tool for Fetch {
             .repeat(usize::try_from(words).unwrap())
             .into())
     }
-}
-
-fn id() -> SessionId {
-    SessionId::new("s").unwrap()
 }
 
 fn texts(request: &Value) -> Vec<String> {

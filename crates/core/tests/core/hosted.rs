@@ -10,7 +10,7 @@ use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{
     Agent, AgentBuilder, AgentLoopConfig, Error, Provider, SessionId, ToolError, agent_loop, tool,
 };
-use plimsoll_testkit::Warnings;
+use plimsoll_testkit::{ComputedProvider, Warnings};
 use serde_json::{Value, json};
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
@@ -46,17 +46,8 @@ impl Provider for HostedToolsProvider {
 }
 
 /// A model that has none, and says nothing of it.
-struct Without;
-
-#[async_trait]
-impl Provider for Without {
-    fn model(&self) -> &str {
-        "without/any"
-    }
-
-    async fn call(&self, _: &Request, _: &(dyn Fn(Delta) + Send + Sync)) -> Result<Reply, Failure> {
-        unreachable!("it is never built")
-    }
+fn without() -> impl Provider {
+    ComputedProvider::new("without/any", |_, _| unreachable!("it is never built"))
 }
 
 fn own() -> HostedToolsProvider {
@@ -182,7 +173,7 @@ fn what_cannot_be_is_not_built_and_why_is_said() {
         ),
         (builder().hosted_tools(many), "at most 32"),
         (
-            Agent::builder(Without).hosted_tool(search()),
+            Agent::builder(without()).hosted_tool(search()),
             "without/any has none here; leave it out of hosted_tools",
         ),
     ] {
@@ -196,7 +187,7 @@ fn what_cannot_be_is_not_built_and_why_is_said() {
     let some = some.permissions(rules([("gh_delete*", Deny, "")]));
     assert_eq!(faults(some), [""; 0]);
     // Where it is denied, nobody has to have it.
-    let denied = Agent::builder(Without).hosted_tool(search());
+    let denied = Agent::builder(without()).hosted_tool(search());
     let denied = denied.permissions(rules([("web_search", Deny, "")]));
     assert_eq!(faults(denied), [""; 0]);
 }
@@ -209,7 +200,7 @@ async fn a_run_on_another_model_asks_for_them_or_does_not_begin() {
     let agent = agent.build().unwrap();
     let mut session = agent.session(SessionId::new("s").unwrap()).await.unwrap();
     let config = AgentLoopConfig {
-        provider_override: Some(Arc::new(Without)),
+        provider_override: Some(Arc::new(without())),
         ..AgentLoopConfig::default()
     };
     let refused = agent_loop(&mut session, "Hello.", &config).await;

@@ -9,17 +9,15 @@ use plimsoll_agent::{EndReason, Entry, ExecutionLimits, Waiting};
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{
     Agent, AgentLoopConfig, AgentOutput, Error, JOURNAL_FORMAT, Journal, JournalFault,
-    JournaledRun, LocalJournal, MemoryStore, RunStart, SessionId, SessionStore, StepEnd, Tool,
-    ToolContext, ToolError, ToolOutput, tool,
+    JournaledRun, LocalJournal, MemoryStore, RunStart, SessionStore, StepEnd, Tool, ToolContext,
+    ToolError, ToolOutput, tool,
 };
 use serde_json::{Value, json};
 
+use crate::id;
+
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Nothing {}
-
-fn id() -> SessionId {
-    SessionId::new("s").unwrap()
-}
 
 fn request(key: &str) -> JournaledRun {
     JournaledRun {

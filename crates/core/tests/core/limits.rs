@@ -13,19 +13,17 @@ use plimsoll_context::{
 };
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{
-    Agent, AgentBuilder, AgentLoopConfig, AllowAll, Error, Gate, MemoryStore, SessionId,
-    SessionStore, ToolError, Window, agent_loop, tool,
+    Agent, AgentBuilder, AgentLoopConfig, AllowAll, Error, Gate, MemoryStore, SessionStore,
+    ToolError, Window, agent_loop, tool,
 };
 use plimsoll_testkit::Warnings;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+use crate::id;
+
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Nothing {}
-
-fn id() -> SessionId {
-    SessionId::new("s").unwrap()
-}
 
 fn agent(provider: &ScriptedProvider) -> AgentBuilder {
     let look = |_: Nothing| async { Ok::<_, ToolError>("a line") };

@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use plimsoll_agent::{EndReason, Entry, ExecutionLimits, Failure, Request};
 use plimsoll_context::{Delta, Money, Part, PriceSheet, Rates, Reply, StopReason, Tokens, Usage};
-use plimsoll_core::{
-    Agent, AgentBuilder, Error, MemoryStore, Provider, RetryConfig, SessionId, SessionStore,
-};
+use plimsoll_core::{Agent, AgentBuilder, Error, MemoryStore, Provider, RetryConfig, SessionStore};
 use tokio::sync::Notify;
+
+use crate::id;
 
 /// What one call does.
 enum Then {
@@ -105,10 +105,6 @@ fn agent(provider: &BrokenProvider) -> AgentBuilder {
             max_attempts: 3,
             ..RetryConfig::default()
         })
-}
-
-fn id() -> SessionId {
-    SessionId::new("s").unwrap()
 }
 
 #[tokio::test(start_paused = true)]

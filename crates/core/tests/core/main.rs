@@ -29,3 +29,10 @@ mod sub_agents;
 mod tools;
 mod weighing;
 mod windows;
+
+use plimsoll_core::SessionId;
+
+/// The session of most tests.
+fn id() -> SessionId {
+    plimsoll_testkit::session_id("s")
+}

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures_util::StreamExt;
-use plimsoll_agent::{EndReason, Entry, Event, Failure, Request, ToolPhase};
-use plimsoll_context::{Delta, Part, Reply, StopReason};
+use plimsoll_agent::{EndReason, Entry, Event, ToolPhase};
+use plimsoll_context::{Delta, Part};
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{
     Agent, Error, Lease, MAX_WAITING_EVENTS, MemoryStore, Provider, RunStream, SessionStore,
     StoreError, ToolError, tool,
 };
-use plimsoll_testkit::session_id as id;
+use plimsoll_testkit::{ComputedProvider, reply, session_id as id};
 use serde_json::json;
 use tokio::sync::Notify;
 
@@ -204,45 +204,22 @@ async fn a_run_that_cannot_begin_has_no_events() {
 }
 
 /// A model that sends all pieces of its answer at once, each after some thinking or not.
-struct Flood {
-    pieces: usize,
-    thinks: bool,
-}
-
-#[async_trait]
-impl Provider for Flood {
-    fn model(&self) -> &str {
-        "flood"
-    }
-
-    async fn call(
-        &self,
-        _: &Request,
-        deltas: &(dyn Fn(Delta) + Send + Sync),
-    ) -> Result<Reply, Failure> {
+fn flood(pieces: usize, thinks: bool) -> impl Provider {
+    ComputedProvider::new("flood", move |_, deltas| {
         let text = || "a wave ".to_owned();
-        for _ in 0..self.pieces {
-            if self.thinks {
+        for _ in 0..pieces {
+            if thinks {
                 deltas(Delta::Thinking { text: text() });
             }
             deltas(Delta::Text { text: text() });
         }
-        Ok(Reply {
-            parts: vec![Part::text(text().repeat(self.pieces))],
-            stop: StopReason::Stop,
-            usage: None,
-            model: None,
-        })
-    }
+        Ok(reply(vec![Part::text(text().repeat(pieces))]))
+    })
 }
 
 #[tokio::test]
 async fn a_flood_of_text_is_joined_and_none_of_it_is_lost() {
-    let flood = Flood {
-        pieces: 20_000,
-        thinks: false,
-    };
-    let agent = Agent::builder(flood).build().unwrap();
+    let agent = Agent::builder(flood(20_000, false)).build().unwrap();
     let mut session = agent.session(id("s")).await.unwrap();
     let mut run = session.start("Go.");
     let events = all(&mut run).await;
@@ -254,11 +231,7 @@ async fn a_flood_of_text_is_joined_and_none_of_it_is_lost() {
 
 #[tokio::test]
 async fn a_full_queue_drops_events_but_never_the_end() {
-    let flood = Flood {
-        pieces: 20_000,
-        thinks: true,
-    };
-    let agent = Agent::builder(flood).build().unwrap();
+    let agent = Agent::builder(flood(20_000, true)).build().unwrap();
     let mut session = agent.session(id("s")).await.unwrap();
     let mut run = session.start("Go.");
     let events = all(&mut run).await;

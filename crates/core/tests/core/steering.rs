@@ -13,19 +13,17 @@ use plimsoll_agent::{
 use plimsoll_context::{Part, Tokens};
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{
-    Agent, AgentBuilder, AgentLoopConfig, Error, MemoryStore, SessionId, SessionStore, ToolError,
-    agent_loop, agent_loop_continue, tool,
+    Agent, AgentBuilder, AgentLoopConfig, Error, MemoryStore, SessionStore, ToolError, agent_loop,
+    agent_loop_continue, tool,
 };
 use plimsoll_testkit::Warnings;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
+use crate::id;
+
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Nothing {}
-
-fn id() -> SessionId {
-    SessionId::new("s").unwrap()
-}
 
 fn texts(request: &Value) -> Vec<String> {
     let messages = request["messages"].as_array().unwrap().iter();

@@ -10,6 +10,8 @@ use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{
     Agent, AgentBuilder, MemoryStore, Provider, SessionId, SessionStore, ToolError, Window, tool,
 };
+use plimsoll_testkit::messages::tool_call;
+use plimsoll_testkit::{ComputedProvider, reply};
 use serde_json::json;
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
@@ -162,7 +164,7 @@ async fn a_store_that_forgets_is_no_harm() {
 /// nothing.
 #[tokio::test]
 async fn a_request_that_was_cut_is_made_again_and_smaller() {
-    let provider = Cutting::new(Tokens(4_000));
+    let provider = cutting(Tokens(4_000), 1);
     let events = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&events);
     let store = Arc::new(MemoryStore::default());
@@ -262,10 +264,7 @@ async fn an_answer_that_the_window_cut_is_no_answer() {
 /// Growing requests that are counted far too high by us are no sign of anything.
 #[tokio::test]
 async fn a_counter_that_counts_too_much_raises_no_alarm() {
-    let provider = Cutting {
-        share: 2,
-        ..Cutting::new(Tokens(1_000_000))
-    };
+    let provider = cutting(Tokens(1_000_000), 2);
     let count = Arc::new(Mutex::new(0));
     let agent = agent(provider)
         .window(Window::Known(Tokens(64_000)))
@@ -295,52 +294,27 @@ impl Provider for Quiet {
     }
 }
 
-/// Reads half of its window of what is larger than that, and reports a share of what it reads.
-#[derive(Clone)]
-struct Cutting {
-    window: Tokens,
-    share: u64,
-}
-
-impl Cutting {
-    fn new(window: Tokens) -> Self {
-        Self { window, share: 1 }
-    }
-}
-
-#[async_trait]
-impl Provider for Cutting {
-    fn model(&self) -> &str {
-        "cutting/model"
-    }
-
-    async fn call(
-        &self,
-        request: &Request,
-        _: &(dyn Fn(Delta) + Send + Sync),
-    ) -> Result<Reply, Failure> {
-        let whole = request.counted <= self.window;
+/// A model that reads half of its window of what is larger than that, and reports a share of what
+/// it reads.
+fn cutting(window: Tokens, share: u64) -> impl Provider + Clone {
+    ComputedProvider::new("cutting/model", move |request, _| {
+        let whole = request.counted <= window;
         let read = match whole {
             true => request.counted,
-            false => Tokens(self.window.0 / 2 + 2),
+            false => Tokens(window.0 / 2 + 2),
         };
-        let call = Part::ToolCall(plimsoll_context::ToolCall {
-            id: plimsoll_context::CallId(format!("c{}", request.messages.len())),
-            name: "watch".into(),
-            arguments: "{}".into(),
-            opaque: None,
-        });
+        let text = Part::text(if whole { "aye" } else { "cut" });
+        let call = tool_call(&format!("c{}", request.messages.len()), "watch", "{}");
         Ok(Reply {
-            parts: vec![Part::text(if whole { "aye" } else { "cut" }), call],
             stop: StopReason::ToolCalls,
             usage: Some(Usage {
-                input: Tokens(read.0 / self.share),
+                input: Tokens(read.0 / share),
                 output: Tokens(10),
                 ..Usage::default()
             }),
-            model: None,
+            ..reply(vec![text, call])
         })
-    }
+    })
 }
 
 /// Keeps logs, and nothing else that it need not.

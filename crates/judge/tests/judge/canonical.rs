@@ -8,6 +8,8 @@ use plimsoll_wire::openai_chat::{Dialect, Template};
 use plimsoll_wire::{anthropic, openai_responses};
 use serde_json::{Value, json};
 
+use crate::user;
+
 fn chat(name: &str) -> Target {
     Target::Chat(Dialect::named(name).unwrap())
 }
@@ -59,10 +61,6 @@ fn asks(ids: &[&str]) -> Value {
 
 fn tool(id: &str) -> Value {
     json!({"role": "tool", "tool_call_id": id, "content": format!("r{id}")})
-}
-
-fn user(text: &str) -> Value {
-    json!({"role": "user", "content": text})
 }
 
 /// The messages in short: who, and which calls.

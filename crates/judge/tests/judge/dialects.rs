@@ -13,6 +13,8 @@ use plimsoll_wire::openai_chat::{
 use plimsoll_wire::{RenderInput, StreamDecoder};
 use serde_json::{Value, json};
 
+use crate::named;
+
 fn call(id: &str, arguments: &str) -> Part {
     Part::ToolCall(ToolCall {
         id: CallId(id.into()),
@@ -84,10 +86,6 @@ fn sent(dialect: &Dialect) -> Value {
     let body: Value = serde_json::from_slice(&body).unwrap();
     assert_eq!(validate(&body, dialect), [], "{}", dialect.name);
     body
-}
-
-fn named(name: &str) -> Dialect {
-    Dialect::named(name).unwrap()
 }
 
 /// Who speaks: a letter a message, a number the calls of one.

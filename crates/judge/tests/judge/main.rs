@@ -48,3 +48,20 @@ mod spelled;
 mod targets;
 mod unique_ids;
 mod validate;
+
+use plimsoll_wire::openai_chat::Dialect;
+use serde_json::{Value, json};
+
+fn named(name: &str) -> Dialect {
+    Dialect::named(name).unwrap()
+}
+
+/// A message of the user, on the protocols that write it alike.
+fn user(text: &str) -> Value {
+    json!({"role": "user", "content": text})
+}
+
+/// An answer without calls, on the protocols that write it alike.
+fn said(text: &str) -> Value {
+    json!({"role": "assistant", "content": text})
+}

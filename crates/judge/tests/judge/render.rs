@@ -9,6 +9,8 @@ use plimsoll_wire::openai_chat::{Dialect, EchoReasoning, NoContent, Template, re
 use plimsoll_wire::{Delivery, LeftOut, Note, RenderInput, ToolChoice};
 use serde_json::{Value, json};
 
+use crate::named;
+
 fn body(input: &RenderInput<'_>, messages: &[Message], dialect: &Dialect) -> Value {
     let rendered = render(input, messages, dialect).unwrap();
     serde_json::from_slice(&rendered.body).unwrap()
@@ -16,10 +18,6 @@ fn body(input: &RenderInput<'_>, messages: &[Message], dialect: &Dialect) -> Val
 
 fn sent(messages: &[Message], dialect: &Dialect) -> Value {
     body(&RenderInput::default(), messages, dialect)["messages"].take()
-}
-
-fn named(name: &str) -> Dialect {
-    Dialect::named(name).unwrap()
 }
 
 fn calls(ids: &[&str]) -> Message {

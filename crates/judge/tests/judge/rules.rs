@@ -13,6 +13,8 @@ use plimsoll_wire::openai_chat::{Dialect, Template};
 use plimsoll_wire::{anthropic, bedrock, gemini, openai_responses};
 use serde_json::{Value, json};
 
+use crate::{named, said, user};
+
 /// How many rules there are of each kind.
 const RULES: [(&str, usize); 7] = [
     ("V", 11),
@@ -236,10 +238,6 @@ fn chat(rule: Rule, dialect: Dialect, bad: Value, good: Value) -> Case {
     }
 }
 
-fn named(name: &str) -> Dialect {
-    Dialect::named(name).unwrap()
-}
-
 fn responses(rule: Rule, bad: Value, good: Value) -> Case {
     let request = |input: Value| json!({"model": "m", "store": false, "input": input});
     Case {
@@ -291,15 +289,6 @@ fn converse(rule: Rule, model: &str, bad: Value, good: Value) -> Case {
         bad: request(bad),
         good: request(good),
     }
-}
-
-/// What anybody says, on the wires that say it alike.
-fn user(text: &str) -> Value {
-    json!({"role": "user", "content": text})
-}
-
-fn said(text: &str) -> Value {
-    json!({"role": "assistant", "content": text})
 }
 
 fn of_chat() -> Vec<Case> {

@@ -9,13 +9,7 @@ use plimsoll_wire::overflow::{Verdict, classify};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-fn user(text: &str) -> Value {
-    json!({"role": "user", "content": text})
-}
-
-fn said(text: &str) -> Value {
-    json!({"role": "assistant", "content": text})
-}
+use crate::{named, said, user};
 
 fn asks(ids: &[&str]) -> Value {
     let calls: Vec<Value> = ids.iter().map(|id| call(id, "{}")).collect();
@@ -33,10 +27,6 @@ fn tool(id: &str) -> Value {
 fn rules(messages: &[Value], dialect: &Dialect) -> Vec<String> {
     let faults = validate(&json!({"model": "m", "messages": messages}), dialect);
     faults.iter().map(|fault| fault.rule.to_string()).collect()
-}
-
-fn named(name: &str) -> Dialect {
-    Dialect::named(name).unwrap()
 }
 
 /// Breaks exactly these rules under the dialect; the second list breaks none.

@@ -11,6 +11,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::agent::Agent;
+use crate::blocks;
 use crate::error::LogError;
 use crate::input::for_each_line;
 use crate::session::{Role, SessionLog, Wire};
@@ -355,7 +356,7 @@ impl Node {
         if raw.starts_with('"') {
             let text: String = serde_json::from_str(raw)?;
             if !text.trim().is_empty() {
-                self.blocks.push(crate::session::text_block(&text));
+                self.blocks.push(blocks::text(&text).to_string());
             }
             return Ok(());
         }
@@ -392,7 +393,7 @@ impl Node {
         };
         if let Some(said) = said.filter(|said| !said.trim().is_empty()) {
             self.role = Some(Role::User);
-            self.blocks.push(crate::session::text_block(&said));
+            self.blocks.push(blocks::text(&said).to_string());
         }
     }
 }

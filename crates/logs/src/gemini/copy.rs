@@ -3,11 +3,11 @@
 use serde_json::{Value, json};
 
 use super::load;
+use crate::blocks::{arguments, is_call, own_call};
 use crate::copy::{Copy, Group, JsonEntry, joined, parsed, result_text, set, stem};
 use crate::error::LogError;
 use crate::ids::Ids;
 use crate::match_up::MatchedBlock;
-use crate::pi::wire_id;
 use crate::session::{Role, SessionLog, Wire};
 
 /// The number of digits of the id at the end of a file name.
@@ -98,25 +98,13 @@ fn message(
 /// Returns a call with all its data from the log, except the result.
 fn call(block: &Value, source: Option<&Value>) -> Value {
     let id = block.get("id").and_then(Value::as_str).unwrap_or_default();
-    let calls = source.and_then(|source| source.get("toolCalls")?.as_array());
-    let is_it = |call: &&Value| {
-        let own = call.get("id").and_then(Value::as_str);
-        own.is_some_and(|own| wire_id(own) == id)
-    };
-    let own = calls.and_then(|calls| calls.iter().find(is_it));
+    let own = own_call(source.and_then(|source| source.get("toolCalls")), "id", id);
     let mut call = own
         .cloned()
         .unwrap_or_else(|| json!({ "id": id, "status": "error" }));
-    set(
-        &mut call,
-        "name",
-        block.get("name").cloned().unwrap_or_default(),
-    );
-    set(
-        &mut call,
-        "args",
-        block.get("input").cloned().unwrap_or_else(|| json!({})),
-    );
+    let name = block.get("name").cloned();
+    set(&mut call, "name", name.unwrap_or_default());
+    set(&mut call, "args", arguments(block.get("input")));
     set(&mut call, "result", Value::Null);
     call
 }
@@ -124,11 +112,8 @@ fn call(block: &Value, source: Option<&Value>) -> Value {
 /// Adds a result to its call.
 fn answer(calls: &mut [Value], block: &Value) {
     let id = block.get("tool_use_id").and_then(Value::as_str);
-    let is_it = |call: &&mut Value| {
-        let own = call.get("id").and_then(Value::as_str).map(wire_id);
-        own.as_deref() == id
-    };
-    let Some(call) = calls.iter_mut().find(is_it) else {
+    let id = id.unwrap_or_default();
+    let Some(call) = calls.iter_mut().find(|call| is_call(call, "id", id)) else {
         return;
     };
     let texts = result_text(block);
@@ -137,11 +122,8 @@ fn answer(calls: &mut [Value], block: &Value) {
     } }]);
     set(call, "result", result);
     let is_error = block.get("is_error") == Some(&Value::Bool(true));
-    set(
-        call,
-        "status",
-        if is_error { "error" } else { "success" }.into(),
-    );
+    let status = if is_error { "error" } else { "success" };
+    set(call, "status", status.into());
     if let Some(call) = call.as_object_mut() {
         call.shift_remove("resultDisplay");
     }

@@ -8,12 +8,12 @@ use std::io::BufRead;
 use std::path::Path;
 
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::agent::Agent;
+use crate::blocks;
 use crate::error::LogError;
 use crate::input::{for_each_line, open, read_rest};
-use crate::pi::wire_id;
 use crate::session::{Role, SessionLog, Wire};
 
 /// Beginnings of user texts that Gemini CLI does not send again: commands, and texts of Gemini CLI
@@ -154,12 +154,8 @@ fn take(log: &mut SessionLog, source: usize, message: &Value) {
             let calls = message.get("toolCalls").and_then(Value::as_array);
             let calls = calls.map(Vec::as_slice).unwrap_or_default();
             for call in calls {
-                let block = json!({
-                    "type": "tool_use",
-                    "id": wire_id(call.get("id").and_then(Value::as_str).unwrap_or_default()),
-                    "name": call.get("name").cloned().unwrap_or_default(),
-                    "input": call.get("args").cloned().unwrap_or_else(|| json!({})),
-                });
+                let name = call.get("name").cloned().unwrap_or_default();
+                let block = blocks::call(id_of(call).unwrap_or_default(), name, call.get("args"));
                 log.push(Role::Assistant, source, block.to_string());
             }
             for result in calls.iter().filter_map(result) {
@@ -173,11 +169,11 @@ fn take(log: &mut SessionLog, source: usize, message: &Value) {
 
 /// Returns the result of a call, or `None` if it has none.
 fn result(call: &Value) -> Option<Value> {
-    let id = wire_id(call.get("id")?.as_str()?);
+    let id = id_of(call)?;
     let mut content = Vec::new();
     match call.get("result")? {
         Value::Null => return None,
-        Value::String(text) => content.push(json!({ "type": "text", "text": text })),
+        Value::String(text) => content.push(blocks::text(text)),
         Value::Array(list) => {
             for part in list {
                 match part.get("functionResponse") {
@@ -191,19 +187,16 @@ fn result(call: &Value) -> Option<Value> {
         )),
     }
     let is_error = call.get("status").and_then(Value::as_str) == Some("error");
-    Some(json!({
-        "type": "tool_result", "tool_use_id": id, "content": content, "is_error": is_error,
-    }))
+    Some(blocks::result(id, content, is_error))
 }
 
 fn response_text(response: &Value) -> Value {
     let response = response.get("response").unwrap_or(response);
     let said = response.get("output").or_else(|| response.get("error"));
-    let text = match said.and_then(Value::as_str) {
-        Some(text) => text.to_owned(),
-        None => response.to_string(),
-    };
-    json!({ "type": "text", "text": text })
+    match said.and_then(Value::as_str) {
+        Some(text) => blocks::text(text),
+        None => blocks::text(&response.to_string()),
+    }
 }
 
 fn texts(content: &Value) -> String {
@@ -216,26 +209,18 @@ fn texts(content: &Value) -> String {
 /// and calls in it are ignored.
 fn parts(content: &Value) -> Vec<Value> {
     match content {
-        Value::String(text) if !text.trim().is_empty() => {
-            vec![json!({ "type": "text", "text": text })]
-        }
+        Value::String(text) => blocks::some_text(text).into_iter().collect(),
         Value::Array(list) => list.iter().flat_map(parts).collect(),
         Value::Object(part) if part.get("thought") == Some(&Value::Bool(true)) => Vec::new(),
         Value::Object(part) => {
             if let Some(text) = part.get("text") {
                 return parts(text);
             }
-            let data = part.get("inlineData").and_then(|data| {
-                Some(json!({
-                    "type": "image",
-                    "source": {
-                        "type": "base64",
-                        "media_type": data.get("mimeType")?,
-                        "data": data.get("data")?,
-                    },
-                }))
+            let image = part.get("inlineData").and_then(|image| {
+                let of = |key| image.get(key).and_then(Value::as_str);
+                Some(blocks::image(of("mimeType")?, of("data")?))
             });
-            data.into_iter().collect()
+            image.into_iter().collect()
         }
         _ => Vec::new(),
     }

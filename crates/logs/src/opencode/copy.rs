@@ -4,13 +4,15 @@
 use serde_json::{Value, json};
 
 use super::{OpencodeMessage, load};
+use crate::blocks::{arguments, is_call};
 use crate::copy::{Copy, Group, joined, parsed, result_text, set, shell_word};
 use crate::error::LogError;
 use crate::ids::Ids;
 use crate::match_up::MatchedBlock;
-use crate::pi::wire_id;
 use crate::session::{Role, SessionLog};
 
+/// The field of a part with the id of its call.
+const CALL: &str = "callID";
 /// The number of hexadecimal digits of an id by which opencode sorts; random ones follow.
 const SORTED: usize = 12;
 const RANDOM: usize = 14;
@@ -177,21 +179,15 @@ fn parts(group: &Group<'_>, source: Option<&OpencodeMessage>) -> Result<Vec<Valu
     Ok(parts)
 }
 
-fn is_call(part: &Value, id: &str) -> bool {
-    let own = part.get("callID").and_then(Value::as_str);
-    own.is_some_and(|own| wire_id(own) == id)
-}
-
 /// Returns the part of a call, with its original data if there are any.
 fn call(block: &Value, source: Option<&OpencodeMessage>) -> Value {
     let id = block.get("id").and_then(Value::as_str).unwrap_or_default();
-    let own = source.and_then(|source| source.parts.iter().find(|part| is_call(part, id)));
+    let own = source.and_then(|source| source.parts.iter().find(|part| is_call(part, CALL, id)));
     let mut part = own.cloned().unwrap_or_else(
         || json!({ "type": "tool", "tool": block.get("name"), "callID": id, "state": {} }),
     );
-    let input = block.get("input").cloned().unwrap_or_else(|| json!({}));
     if let Some(state) = part.get_mut("state") {
-        set(state, "input", input);
+        set(state, "input", arguments(block.get("input")));
     }
     part
 }
@@ -202,7 +198,7 @@ fn answer(parts: &mut [Value], block: &Value) {
         .get("tool_use_id")
         .and_then(Value::as_str)
         .unwrap_or_default();
-    let Some(part) = parts.iter_mut().find(|part| is_call(part, id)) else {
+    let Some(part) = parts.iter_mut().find(|part| is_call(part, CALL, id)) else {
         return;
     };
     let said = result_text(block);
@@ -211,7 +207,7 @@ fn answer(parts: &mut [Value], block: &Value) {
         .get("time")
         .cloned()
         .unwrap_or_else(|| json!({ "start": 0, "end": 0 }));
-    let input = old.get("input").cloned().unwrap_or_else(|| json!({}));
+    let input = arguments(old.get("input"));
     let state = match block.get("is_error") == Some(&Value::Bool(true)) {
         true => json!({ "status": "error", "input": input, "error": said, "time": time }),
         false => json!({

@@ -12,12 +12,12 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::agent::Agent;
+use crate::blocks;
 use crate::copy::set;
 use crate::detect::SQLITE;
 use crate::error::LogError;
 use crate::find::MAX_CANDIDATES;
 use crate::input::{open, read_rest};
-use crate::pi::wire_id;
 use crate::session::{Role, SessionLog, Wire};
 
 /// The text that opencode sends instead of a cleared result.
@@ -245,18 +245,12 @@ fn take(log: &mut SessionLog, source: usize, message: &OpencodeMessage) {
                 }
             }
             Some("tool") => {
-                let id = wire_id(text("/callID").unwrap_or_default());
-                let input = part
-                    .pointer("/state/input")
-                    .filter(|input| input.is_object());
-                let call = json!({
-                    "type": "tool_use",
-                    "id": id,
-                    "name": text("/tool").unwrap_or_default(),
-                    "input": input.cloned().unwrap_or_else(|| json!({})),
-                });
+                let id = text("/callID").unwrap_or_default();
+                let input = part.pointer("/state/input");
+                let input = input.filter(|input| input.is_object());
+                let call = blocks::call(id, text("/tool").unwrap_or_default(), input);
                 log.push(Role::Assistant, source, call.to_string());
-                results.extend(result(part, &id));
+                results.extend(result(part, id));
             }
             _ => {}
         }
@@ -273,18 +267,14 @@ fn said(part: &Value) -> Option<Value> {
         return None;
     }
     match text("type")? {
-        "text" => {
-            let text = text("text").filter(|text| !text.trim().is_empty())?;
-            Some(json!({ "type": "text", "text": text }))
-        }
+        "text" => blocks::some_text(text("text")?),
         "file" => {
             let mime = text("mime").filter(|mime| mime.starts_with("image/"))?;
             let data = text("url")?.split_once(";base64,")?.1;
-            let source = json!({ "type": "base64", "media_type": mime, "data": data });
-            Some(json!({ "type": "image", "source": source }))
+            Some(blocks::image(mime, data))
         }
         // The text that opencode sends for this part.
-        "compaction" => Some(json!({ "type": "text", "text": "What did we do so far?" })),
+        "compaction" => Some(blocks::text("What did we do so far?")),
         _ => None,
     }
 }
@@ -299,8 +289,5 @@ fn result(part: &Value, id: &str) -> Option<Value> {
         "error" => text("/state/error").unwrap_or("error"),
         _ => return None,
     };
-    let content = json!([{ "type": "text", "text": said }]);
-    Some(json!({
-        "type": "tool_result", "tool_use_id": id, "content": content, "is_error": is_error,
-    }))
+    Some(blocks::result(id, vec![blocks::text(said)], is_error))
 }

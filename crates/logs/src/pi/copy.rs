@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
-use super::wire_id;
+use crate::blocks::{arguments, own_call};
 use crate::copy::{Copy, Group, JsonEntry, groups, parsed, set, shell_word, sources, stem};
 use crate::error::LogError;
 use crate::ids::Ids;
@@ -261,9 +261,8 @@ fn usage(tokens: u64) -> Value {
 
 /// Returns the id of a call in pi's original spelling.
 fn own_id(id: &str, message: Option<&Value>) -> Option<String> {
-    let content = message?.get("content")?.as_array()?.iter();
-    let mut ids = content.filter_map(|block| block.get("id")?.as_str());
-    ids.find(|own| wire_id(own) == id).map(str::to_owned)
+    let own = own_call(message?.get("content"), "id", id)?;
+    Some(own.get("id")?.as_str()?.to_owned())
 }
 
 /// Converts a block of Messages to pi's format. A call keeps everything except its arguments.
@@ -282,20 +281,11 @@ fn own_block(block: &Value, message: Option<&Value>) -> Option<Value> {
         }
         "tool_use" => {
             let id = text("id")?;
-            let content = message.and_then(|message| message.get("content")?.as_array());
-            let is_own = |own: &&Value| {
-                let own = own.get("id").and_then(Value::as_str);
-                own.is_some_and(|own| wire_id(own) == id)
-            };
-            let own = content.and_then(|list| list.iter().find(is_own));
+            let own = own_call(message.and_then(|message| message.get("content")), "id", id);
             let mut call = own.cloned().unwrap_or_else(
                 || json!({ "type": "toolCall", "id": id, "name": text("name").unwrap_or_default() }),
             );
-            set(
-                &mut call,
-                "arguments",
-                block.get("input").cloned().unwrap_or_else(|| json!({})),
-            );
+            set(&mut call, "arguments", arguments(block.get("input")));
             call
         }
         _ => return None,

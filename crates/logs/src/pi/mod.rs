@@ -12,6 +12,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::agent::Agent;
+use crate::blocks;
 use crate::error::LogError;
 use crate::input::for_each_line;
 use crate::session::{Role, SessionLog, Wire};
@@ -221,13 +222,8 @@ impl Node {
                 self.tokens = usage.total_tokens.max(sum);
             }
             "toolResult" => {
-                let content = blocks(&message.content);
-                let result = json!({
-                    "type": "tool_result",
-                    "tool_use_id": wire_id(&message.tool_call_id),
-                    "content": content,
-                    "is_error": message.is_error,
-                });
+                let content = said(&message.content);
+                let result = blocks::result(&message.tool_call_id, content, message.is_error);
                 self.blocks.push((Role::User, result.to_string()));
             }
             "bashExecution" if !message.exclude_from_context => {
@@ -240,7 +236,7 @@ impl Node {
     }
 
     fn said(&mut self, content: &Value) {
-        let said = blocks(content).into_iter();
+        let said = said(content).into_iter();
         self.blocks
             .extend(said.map(|block| (Role::User, block.to_string())));
     }
@@ -256,24 +252,17 @@ impl Node {
 }
 
 /// Converts texts and images to blocks of Messages.
-fn blocks(content: &Value) -> Vec<Value> {
+fn said(content: &Value) -> Vec<Value> {
     let block = |block: &Value| {
         let text = |key| block.get(key).and_then(Value::as_str);
         match text("type")? {
-            "text" => text("text")
-                .filter(|text| !text.trim().is_empty())
-                .map(|text| json!({ "type": "text", "text": text })),
-            "image" => Some(json!({
-                "type": "image",
-                "source": { "type": "base64", "media_type": text("mimeType")?, "data": text("data")? },
-            })),
+            "text" => blocks::some_text(text("text")?),
+            "image" => Some(blocks::image(text("mimeType")?, text("data")?)),
             _ => None,
         }
     };
     match content {
-        Value::String(text) if !text.trim().is_empty() => {
-            vec![json!({ "type": "text", "text": text })]
-        }
+        Value::String(text) => blocks::some_text(text).into_iter().collect(),
         Value::Array(list) => list.iter().filter_map(block).collect(),
         _ => Vec::new(),
     }
@@ -284,31 +273,13 @@ fn blocks(content: &Value) -> Vec<Value> {
 fn answered(block: &Value) -> Option<String> {
     let text = |key| block.get(key).and_then(Value::as_str);
     let block = match text("type")? {
-        "text" => {
-            let text = text("text").filter(|text| !text.trim().is_empty())?;
-            json!({ "type": "text", "text": text })
-        }
+        "text" => blocks::some_text(text("text")?)?,
         "thinking" => {
             let signature = text("thinkingSignature").filter(|text| !text.is_empty())?;
             json!({ "type": "thinking", "thinking": text("thinking")?, "signature": signature })
         }
-        "toolCall" => json!({
-            "type": "tool_use",
-            "id": wire_id(text("id")?),
-            "name": text("name")?,
-            "input": block.get("arguments").cloned().unwrap_or_else(|| json!({})),
-        }),
+        "toolCall" => blocks::call(text("id")?, text("name")?, block.get("arguments")),
         _ => return None,
     };
     Some(block.to_string())
-}
-
-/// Returns the id of a call with the characters that Messages allow. pi joins two ids of Responses
-/// with `|`, the only other character that occurs.
-pub(crate) fn wire_id(id: &str) -> String {
-    let is_allowed = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    if !id.is_empty() && id.len() <= 64 && id.chars().all(is_allowed) {
-        return id.to_owned();
-    }
-    format!("call_{}", crate::ids::Ids::new(id.as_bytes()).hex(24))
 }

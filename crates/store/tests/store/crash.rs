@@ -3,13 +3,14 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
-use std::process::{Child, ChildStderr, Command, Stdio};
+use std::process::{ChildStderr, Command, Stdio};
 use std::sync::Arc;
 
 use plimsoll_context::{Message, Seq};
 use plimsoll_core::{ArchivedItem, Fork, RecallId, SessionStore, StoreError};
 use plimsoll_store::SessionReader;
 use plimsoll_store::SqliteStore;
+use plimsoll_testkit::ChildGuard;
 
 use crate::script::{self, id};
 
@@ -17,7 +18,7 @@ use crate::script::{self, id};
 const FOLDER: &str = "PLIMSOLL_STORE_TEST_FOLDER";
 
 /// A child that is killed at the latest when its test ends.
-struct KilledChild(Child);
+struct KilledChild(ChildGuard);
 
 impl KilledChild {
     /// Starts this program again with that test alone.
@@ -31,7 +32,7 @@ impl KilledChild {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        Self(child)
+        Self(ChildGuard::new(child))
     }
 
     fn told(&mut self) -> BufReader<ChildStderr> {
@@ -41,13 +42,6 @@ impl KilledChild {
     fn kill(&mut self) {
         self.0.kill().unwrap();
         self.0.wait().unwrap();
-    }
-}
-
-impl Drop for KilledChild {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
     }
 }
 

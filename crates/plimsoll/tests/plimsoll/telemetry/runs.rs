@@ -11,7 +11,7 @@ use plimsoll::testing::{ScriptedProvider, Turn};
 use plimsoll::{
     Agent, AgentBuilder, ContextStrategy, Delta, Error, Provider, Tokens, ToolError, Window, tool,
 };
-use plimsoll_testkit::session_id as id;
+use plimsoll_testkit::{ComputedProvider, session_id as id};
 use serde_json::{Value, json};
 
 use super::collector::{Collector, SentSpan};
@@ -482,21 +482,13 @@ fn a_refusal_as_too_long_is_told_and_so_is_the_limit_that_ends_a_run() {
     assert_eq!(hits[0].value, 1.0);
 }
 
-/// It is refused each time, with the status of the try.
-struct RefusingCollector(Mutex<Vec<u16>>);
-
-#[async_trait::async_trait]
-impl Provider for RefusingCollector {
-    fn model(&self) -> &'static str {
-        "scripted/model"
-    }
-
-    async fn call(
-        &self,
-        _: &Request,
-        deltas: &(dyn Fn(Delta) + Send + Sync),
-    ) -> Result<Reply, Failure> {
-        let status = self.0.lock().unwrap().pop().unwrap();
+#[test]
+fn a_refused_call_has_the_status_that_it_was_refused_with() {
+    let collector = Collector::start();
+    let statuses = Mutex::new(vec![401, 429]);
+    // It is refused each time, with the status of the try.
+    let refusing = ComputedProvider::new("scripted/model", move |_, deltas| {
+        let status = statuses.lock().unwrap().pop().unwrap();
         deltas(Delta::Refused { status });
         let message = "no".to_owned();
         Err(match status {
@@ -506,13 +498,7 @@ impl Provider for RefusingCollector {
             },
             _ => Failure::Auth { message },
         })
-    }
-}
-
-#[test]
-fn a_refused_call_has_the_status_that_it_was_refused_with() {
-    let collector = Collector::start();
-    let refusing = RefusingCollector(Mutex::new(vec![401, 429]));
+    });
     let agent = Agent::builder(refusing).window(Window::Known(Tokens(32_000)));
     told(&collector.settings(), || run(agent, "s"));
     let spans = collector.spans();

@@ -3,8 +3,9 @@
 
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Lines, Write};
-use std::process::{Child, ChildStderr, ChildStdin, Command, Stdio};
+use std::process::{ChildStderr, ChildStdin, Command, Stdio};
 
+use plimsoll_testkit::ChildGuard;
 use rustix::process::{Pid, Signal, kill_process};
 
 /// Says to a started program that it is the other process, and which store to use.
@@ -16,7 +17,7 @@ pub(crate) const LOST: &str = "session s was taken over by another process while
 
 /// A second process that holds the session `s` and obeys the test.
 pub(crate) struct Other {
-    pub(crate) child: Child,
+    pub(crate) child: ChildGuard,
     told: ChildStdin,
     says: Lines<BufReader<ChildStderr>>,
 }
@@ -33,6 +34,7 @@ impl Other {
             .unwrap();
         let told = child.stdin.take().unwrap();
         let says = BufReader::new(child.stderr.take().unwrap()).lines();
+        let child = ChildGuard::new(child);
         let mut other = Self { child, told, says };
         assert_eq!(other.next(), "held");
         other
@@ -51,12 +53,5 @@ impl Other {
     pub(crate) fn signal(&self, signal: Signal) {
         let pid = Pid::from_child(&self.child);
         kill_process(pid, signal).unwrap();
-    }
-}
-
-impl Drop for Other {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }

@@ -1,0 +1,62 @@
+//! Blocks of Anthropic Messages, in which the histories of most agents are written.
+
+use serde_json::{Value, json};
+
+use crate::ids::Ids;
+
+/// Returns a text block.
+pub(crate) fn text(text: &str) -> Value {
+    json!({ "type": "text", "text": text })
+}
+
+/// Returns a text block, or `None` for a blank text, which the API does not accept.
+pub(crate) fn some_text(content: &str) -> Option<Value> {
+    (!content.trim().is_empty()).then(|| text(content))
+}
+
+/// Returns an image block.
+pub(crate) fn image(media_type: &str, data: &str) -> Value {
+    let source = json!({ "type": "base64", "media_type": media_type, "data": data });
+    json!({ "type": "image", "source": source })
+}
+
+/// Returns the block of a tool call. A call without arguments has an empty object.
+pub(crate) fn call(id: &str, name: impl Into<Value>, input: Option<&Value>) -> Value {
+    let (id, name) = (wire_id(id), name.into());
+    json!({ "type": "tool_use", "id": id, "name": name, "input": arguments(input) })
+}
+
+/// Returns the block of a tool result.
+pub(crate) fn result(id: &str, content: Vec<Value>, is_error: bool) -> Value {
+    json!({
+        "type": "tool_result", "tool_use_id": wire_id(id), "content": content, "is_error": is_error,
+    })
+}
+
+/// Returns the arguments of a call, or an empty object.
+pub(crate) fn arguments(input: Option<&Value>) -> Value {
+    input.cloned().unwrap_or_else(|| json!({}))
+}
+
+/// Finds the call whose [`wire_id`] is `id` in a list of an agent's calls. `key` is the field with
+/// their ids.
+pub(crate) fn own_call<'v>(calls: Option<&'v Value>, key: &str, id: &str) -> Option<&'v Value> {
+    let mut calls = calls?.as_array()?.iter();
+    calls.find(|call| is_call(call, key, id))
+}
+
+/// Checks whether a call of an agent has this [`wire_id`].
+pub(crate) fn is_call(call: &Value, key: &str, id: &str) -> bool {
+    let own = call.get(key).and_then(Value::as_str);
+    own.is_some_and(|own| wire_id(own) == id)
+}
+
+/// Returns the id of a call with the characters that Messages allow. pi joins two ids of Responses
+/// with `|`, the only other character that occurs.
+pub(crate) fn wire_id(id: &str) -> String {
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if !id.is_empty() && id.len() <= 64 && id.chars().all(is_allowed) {
+        return id.to_owned();
+    }
+    format!("call_{}", Ids::new(id.as_bytes()).hex(24))
+}
