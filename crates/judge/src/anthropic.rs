@@ -1,6 +1,5 @@
 //! The validator of Anthropic's Messages API.
 
-mod cautions;
 mod pairing;
 mod rules;
 mod simulate;
@@ -8,7 +7,6 @@ mod validate;
 mod validate_marks;
 mod validate_settings;
 
-pub use cautions::cautions;
 #[cfg(test)]
 pub(crate) use rules::TABLE;
 pub use simulate::{sign, unsigned};

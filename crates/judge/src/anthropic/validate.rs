@@ -3,8 +3,7 @@
 //! tests. Never panics, whatever the JSON is.
 //!
 //! Judged here: AM1 to AM11, AM13, AM14, V3 and V4 of the rules. A breakpoint that does nothing (AM12)
-//! is not refused; [`cautions`](super::cautions) reports it. V1, V2 and V5 to V11 need more than one
-//! request to judge.
+//! is not refused. V1, V2 and V5 to V11 need more than one request to judge.
 
 use std::io::{self, Write};
 

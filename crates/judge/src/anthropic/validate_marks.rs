@@ -1,5 +1,4 @@
-//! Checks the places of breakpoints: AM11. Part of the validator. Breakpoints without an effect are
-//! reported by `cautions.rs`.
+//! Checks the places of breakpoints: AM11. Part of the validator.
 
 use plimsoll_context::MAX_BREAKPOINTS;
 use plimsoll_wire::__internals::anthropic::MARK;
@@ -62,10 +61,7 @@ pub(super) fn check(check: &mut MessagesCheck<'_>, request: &Value) {
 
 /// Visits all blocks that may be marked, in the order in which they are read: tools, system, messages,
 /// and blocks inside a result before the result.
-pub(super) fn for_each_block<'r>(
-    request: &'r Value,
-    mut visit: impl FnMut(&JsonPath<'_>, &'r Value),
-) {
+fn for_each_block<'r>(request: &'r Value, mut visit: impl FnMut(&JsonPath<'_>, &'r Value)) {
     let list = |key: &str| {
         request
             .get(key)

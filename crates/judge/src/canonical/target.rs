@@ -21,6 +21,13 @@ pub enum Target {
     Messages(anthropic::MessagesProfile),
 }
 
+/// OpenAI Chat Completions, as OpenAI serves them.
+impl Default for Target {
+    fn default() -> Self {
+        Self::Chat(Dialect::openai())
+    }
+}
+
 impl From<Dialect> for Target {
     fn from(dialect: Dialect) -> Self {
         Self::Chat(dialect)
@@ -48,7 +55,7 @@ impl Target {
     #[must_use]
     pub fn of_protocol(name: &str, model: Option<&str>) -> Option<Self> {
         match name {
-            "openai" => Some(Self::Chat(Dialect::openai())),
+            "openai" => Some(Self::default()),
             "openai-responses" => {
                 Some(Self::Responses(openai_responses::ResponsesProfile::openai()))
             }
@@ -91,7 +98,7 @@ impl Target {
         if request.is_array() && list.iter().any(|item| kind(item) == "message") {
             return responses;
         }
-        Self::Chat(Dialect::openai())
+        Self::default()
     }
 
     /// Returns how the protocol writes a history.

@@ -7,7 +7,6 @@
 
 use std::sync::LazyLock;
 
-use plimsoll_context::Tokens;
 use plimsoll_wire::gemini::GeminiProfile;
 use serde_json::{Value, json};
 
@@ -87,25 +86,6 @@ pub fn validate(request: &Value, profile: &GeminiProfile) -> Vec<Fault> {
         }
     }
     check.faults
-}
-
-/// Returns the rules that a request for an explicit cache breaks. `tokens` counts its contents, system
-/// instruction and tools.
-#[must_use]
-pub fn validate_cache(tokens: Tokens, profile: &GeminiProfile) -> Vec<Fault> {
-    let least = profile.min_cached;
-    if tokens >= least {
-        return Vec::new();
-    }
-    let words = format!(
-        "Cached content is too small. total_token_count={}, min_total_token_count={}",
-        tokens.0, least.0
-    );
-    vec![Fault {
-        rule: Rule::Gm5,
-        place: "contents".into(),
-        words,
-    }]
 }
 
 /// Returns the status and the body with which the API refuses a request for a fault.

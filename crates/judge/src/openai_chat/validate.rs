@@ -9,9 +9,8 @@
 
 use std::sync::LazyLock;
 
-use plimsoll_wire::__internals::is_json_object;
 use plimsoll_wire::__internals::openai_chat::{AUDIO, CUSTOM, reasons};
-use plimsoll_wire::__internals::openai_responses::is_name;
+use plimsoll_wire::__internals::{MAX_ID, is_json_object, is_legal_name};
 use plimsoll_wire::CallIdForm;
 use plimsoll_wire::openai_chat::{CallIds, Dialect, EchoReasoning, NoContent, Voice};
 use serde_json::{Value, json};
@@ -69,7 +68,8 @@ pub(crate) static TABLE: LazyLock<Table<Dialect>> = LazyLock::new(|| {
                 text(call, "type") == CUSTOM && !check.profile.object_arguments
             }),
             ("name", |check, _, name| {
-                !check.profile.plain_names || name.and_then(Value::as_str).is_some_and(is_name)
+                let name = name.and_then(Value::as_str);
+                !check.profile.plain_names || name.is_some_and(|name| is_legal_name(name, MAX_ID))
             }),
             ("arguments", |check, _, arguments| {
                 !check.profile.object_arguments

@@ -5,6 +5,7 @@ use serde::Deserialize;
 
 use super::ORIGIN;
 use super::profile::{ConverseProfile, Maker};
+use crate::anthropic::loops::asks;
 use crate::block_list::BlockWriter;
 use crate::compose::History;
 use crate::normalize::Native;
@@ -198,12 +199,6 @@ impl BlockWriter for ConverseWriter<'_> {
 
 /// Returns `true` if there is no current tool loop, or if it began with reasoning of this model.
 pub(super) fn began_with_reasoning(messages: &dyn History, model: &str) -> bool {
-    let asks = |message: &Message| {
-        matches!(
-            message,
-            Message::User { .. } | Message::Summary { .. } | Message::System { .. }
-        )
-    };
     let newest = messages.since(0).rev().take_while(|message| !asks(message));
     let first = newest
         .filter(|message| matches!(message, Message::Assistant { .. }))
