@@ -12,4 +12,4 @@ pub(crate) use rules::TABLE;
 pub use simulate::{sign, unsigned};
 pub(crate) use validate::unfit;
 pub use validate::{refusal, validate, validate_announced};
-pub(crate) use validate_settings::is_unasked;
+pub(crate) use validate_settings::{is_unasked, thinks};

@@ -9,7 +9,7 @@ use plimsoll_wire::anthropic::{
 use serde_json::Value;
 
 use super::validate_settings::{INTERLEAVED, mode, thinks};
-use crate::table::{Table, text};
+use crate::table::{Table, entries, kind, text};
 
 /// The longest name of a tool.
 const MAX_NAME: usize = 128;
@@ -115,20 +115,14 @@ fn budget(thinking: Option<&Value>) -> Option<u64> {
 }
 
 fn chosen(choice: Option<&Value>) -> &str {
-    choice.map_or("", |choice| text(choice, "type"))
+    choice.map_or("", kind)
 }
 
 fn has_tool(request: &Value, is_meant: impl Fn(&str) -> bool) -> bool {
-    let mut tools = request
-        .get("tools")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten();
+    let mut tools = entries(request, "tools").iter();
     tools.any(|tool| is_meant(text(tool, "name")))
 }
 
 fn source(media: &Value) -> &str {
-    media
-        .get("source")
-        .map_or("", |source| text(source, "type"))
+    media.get("source").map_or("", kind)
 }

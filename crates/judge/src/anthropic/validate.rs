@@ -16,7 +16,7 @@ use super::{pairing, simulate, validate_marks, validate_settings};
 use crate::fault::{Fault, Rule};
 use crate::json_path::JsonPath;
 use crate::table;
-pub(super) use crate::table::text;
+pub(super) use crate::table::{content, kind, role, text};
 
 /// Returns the rules that a request breaks, in message order within each group of rules. Empty for a
 /// valid request.
@@ -199,20 +199,6 @@ impl Write for ByteCounter {
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
-}
-
-pub(super) fn role(message: &Value) -> &str {
-    text(message, "role")
-}
-
-pub(super) fn kind(block: &Value) -> &str {
-    text(block, "type")
-}
-
-/// Returns the blocks of a message. Empty if its content is one text.
-pub(super) fn content(message: &Value) -> &[Value] {
-    let blocks = message.get("content").and_then(Value::as_array);
-    blocks.map(Vec::as_slice).unwrap_or_default()
 }
 
 pub(super) fn is_thinking(block: &Value) -> bool {

@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::validate::{MessagesCheck, content, is_thinking, kind, text};
 use crate::fault::Rule;
 use crate::json_path::JsonPath;
+use crate::table::entries;
 
 /// Judges all breakpoints of a request.
 pub(super) fn check(check: &mut MessagesCheck<'_>, request: &Value) {
@@ -62,19 +63,12 @@ pub(super) fn check(check: &mut MessagesCheck<'_>, request: &Value) {
 /// Visits all blocks that may be marked, in the order in which they are read: tools, system, messages,
 /// and blocks inside a result before the result.
 fn for_each_block<'r>(request: &'r Value, mut visit: impl FnMut(&JsonPath<'_>, &'r Value)) {
-    let list = |key: &str| {
-        request
-            .get(key)
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-    };
     for key in ["tools", "system"] {
-        for (index, block) in list(key).enumerate() {
+        for (index, block) in entries(request, key).iter().enumerate() {
             visit(&JsonPath::Dotted(key).entry(index), block);
         }
     }
-    for (index, message) in list("messages").enumerate() {
+    for (index, message) in entries(request, "messages").iter().enumerate() {
         let messages = JsonPath::Dotted("messages");
         let message_place = messages.entry(index);
         let content_place = message_place.key("content");

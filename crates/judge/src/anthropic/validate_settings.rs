@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::validate::{MessagesCheck, content, is_thinking, kind, role, text};
 use crate::fault::{Fault, Rule};
 use crate::json_path::JsonPath;
+use crate::table::entries;
 
 /// The prefix of the beta header that announces thinking between tool calls.
 pub(super) const INTERLEAVED: &str = "interleaved-thinking-";
@@ -104,12 +105,10 @@ pub(crate) fn is_unasked(fault: &Fault) -> bool {
 
 /// Returns the thinking mode: `enabled`, `adaptive`, `disabled` or an empty text.
 pub(super) fn mode(request: &Value) -> &str {
-    request
-        .get("thinking")
-        .map_or("", |thinking| text(thinking, "type"))
+    request.get("thinking").map_or("", kind)
 }
 
-pub(super) fn thinks(request: &Value) -> bool {
+pub(crate) fn thinks(request: &Value) -> bool {
     matches!(mode(request), "enabled" | "adaptive")
 }
 
@@ -130,9 +129,8 @@ fn output(check: &mut MessagesCheck<'_>, request: &Value) {
 }
 
 fn tools(check: &mut MessagesCheck<'_>, request: &Value) {
-    let tools = request.get("tools").and_then(Value::as_array);
     let mut names = BTreeSet::new();
-    for (index, tool) in tools.into_iter().flatten().enumerate() {
+    for (index, tool) in entries(request, "tools").iter().enumerate() {
         let list = JsonPath::Dotted("tools");
         let place = list.entry(index);
         match kind(tool) {
@@ -174,10 +172,8 @@ fn hosted(check: &mut MessagesCheck<'_>, place: JsonPath<'_>, kind: &str, name: 
 
 /// Judges context editing: AM14.
 fn editing(check: &mut MessagesCheck<'_>, request: &Value) {
-    let edits = request
-        .get("context_management")
-        .and_then(|m| m.get("edits"));
-    let edits = edits.and_then(Value::as_array);
+    let edits = request.get("context_management");
+    let edits = edits.map(|management| entries(management, "edits"));
     let mut cleared = false;
     for (index, edit) in edits.into_iter().flatten().enumerate() {
         let place = format!("context_management.edits.{index}");

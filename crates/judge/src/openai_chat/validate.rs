@@ -20,7 +20,8 @@ use super::pairing;
 use super::settings;
 use crate::fault::{Fault, Rule};
 use crate::json_path::JsonPath;
-use crate::table::{self, Table, text};
+pub(super) use crate::table::role;
+use crate::table::{self, Table, entries, text};
 
 /// Mistral's error for unknown keys.
 const FORBIDDEN: &str = "Extra inputs are not permitted";
@@ -310,16 +311,8 @@ pub(crate) fn is_prefix(message: &Value) -> bool {
     role(message) == "assistant" && message.get("prefix") == Some(&Value::Bool(true))
 }
 
-pub(super) fn role(message: &Value) -> &str {
-    text(message, "role")
-}
-
 pub(super) fn calls(message: &Value) -> &[Value] {
-    message
-        .get("tool_calls")
-        .and_then(Value::as_array)
-        .map(Vec::as_slice)
-        .unwrap_or_default()
+    entries(message, "tool_calls")
 }
 
 /// Returns the reason why a part would be refused because of its type.

@@ -2,7 +2,7 @@
 
 use plimsoll_agent::{Request, ThinkingLevel};
 use plimsoll_judge::Fault;
-use plimsoll_judge::openai_responses::validate;
+use plimsoll_judge::openai_responses::{COUNT_KEYS, validate};
 use plimsoll_wire::openai_responses::{
     ORIGIN, ReasoningItems, ResponsesProfile, ResponsesStreamState, hosted_kinds, not_hosted,
 };
@@ -22,20 +22,8 @@ use crate::thinking_off::{self, ThinkingOff};
 
 /// The endpoint below the base URL.
 const PATH: &str = "responses";
-/// The endpoint that counts tokens, and the keys that it accepts.
+/// The endpoint that counts tokens.
 const COUNT_PATH: &str = "responses/input_tokens";
-const COUNT_KEYS: [&str; 10] = [
-    "model",
-    "input",
-    "instructions",
-    "tools",
-    "tool_choice",
-    "parallel_tool_calls",
-    "reasoning",
-    "text",
-    "truncation",
-    "previous_response_id",
-];
 
 /// The texts with which servers reject reasoning, in lower case.
 pub(crate) const REJECTIONS: RejectionTexts = RejectionTexts {

@@ -1,6 +1,6 @@
 //! The messages of a Converse request: the parts that only this protocol has, and how a turn is written.
 
-use plimsoll_context::{Message, Opaque, Part, Source, Thinking, ToolCall};
+use plimsoll_context::{Message, Part, Source, Thinking};
 use serde::Deserialize;
 
 use super::ORIGIN;
@@ -116,16 +116,6 @@ impl Native for ConverseParts<'_> {
         Some(Object::new().raw("document", &document.end()).end())
     }
 
-    fn opaque(
-        &mut self,
-        _: &Opaque,
-        _: Role,
-        _: Option<&str>,
-        _: &mut Vec<Block>,
-    ) -> Result<(), LeftOut> {
-        Err(LeftOut::ForeignBlock)
-    }
-
     fn thinking(
         &mut self,
         _: usize,
@@ -159,10 +149,6 @@ impl Native for ConverseParts<'_> {
         }
         blocks.sort_by_key(|block| !is_reasoning(block));
         None
-    }
-
-    fn call(&mut self, _: &ToolCall) -> (bool, String, Option<String>) {
-        (false, String::new(), None)
     }
 }
 
