@@ -47,15 +47,15 @@ pub fn chat_dialects() -> Vec<Dialect> {
 
 /// Every profile of Responses.
 pub fn responses_profiles() -> Vec<ResponsesProfile> {
-    let named = ResponsesProfile::NAMES
-        .iter()
-        .filter_map(|name| ResponsesProfile::named(name));
-    let mut profiles: Vec<ResponsesProfile> = named.collect();
-    profiles.push(ResponsesProfile {
-        strict: true,
-        ..ResponsesProfile::openai()
-    });
-    profiles
+    vec![
+        ResponsesProfile::openai(),
+        ResponsesProfile::plain(),
+        ResponsesProfile::compatible(),
+        ResponsesProfile {
+            strict: true,
+            ..ResponsesProfile::openai()
+        },
+    ]
 }
 
 /// What is done with blocks that a provider keeps to itself and that are passed through untouched.

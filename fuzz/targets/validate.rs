@@ -36,7 +36,6 @@ fuzz_target!(|data: &[u8]| {
             for fault in &judge::anthropic::validate(&request, &profile) {
                 told(fault, judge::anthropic::refusal(fault));
             }
-            let _ = judge::anthropic::cautions(&request, &profile);
         }
     }
 });

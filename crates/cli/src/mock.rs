@@ -96,11 +96,7 @@ pub(crate) async fn run(args: &MockArgs) -> Result<u8, Stop> {
         other => other.to_owned(),
     };
     let server = Server::start(mock).await.map_err(Stop::usage)?;
-    // Anthropic's own clients append the version themselves.
-    match args.protocol {
-        Protocol::Anthropic => out!("{}", server.address()),
-        Protocol::Openai | Protocol::OpenaiResponses => out!("{}/v1", server.address()),
-    }
+    out!("{}", server.base_url());
     note!(
         "{speaks} │ window {} │ {} │ Ctrl-C stops it",
         args.window

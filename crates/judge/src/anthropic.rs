@@ -1,6 +1,5 @@
 //! The validator of Anthropic's Messages API.
 
-mod cautions;
 mod pairing;
 mod rules;
 mod simulate;
@@ -8,10 +7,9 @@ mod validate;
 mod validate_marks;
 mod validate_settings;
 
-pub use cautions::cautions;
 #[cfg(test)]
 pub(crate) use rules::TABLE;
 pub use simulate::{sign, unsigned};
 pub(crate) use validate::unfit;
 pub use validate::{refusal, validate, validate_announced};
-pub(crate) use validate_settings::is_unasked;
+pub(crate) use validate_settings::{is_unasked, thinks};

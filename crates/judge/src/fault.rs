@@ -125,7 +125,7 @@ rules! {
     Gm3 = "GM3",
     /// The responses of a batch are in one content, before other parts.
     Gm4 = "GM4",
-    /// Roles, contents and parts exist, and an explicit cache is large enough.
+    /// Roles, contents and parts exist.
     Gm5 = "GM5",
     /// The first message is the user's, and roles alternate.
     Br1 = "BR1",

@@ -5,4 +5,4 @@ mod validate;
 
 #[cfg(test)]
 pub(crate) use validate::TABLE;
-pub use validate::{refusal, validate, validate_cache};
+pub use validate::{refusal, validate};

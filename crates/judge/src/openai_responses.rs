@@ -6,7 +6,7 @@ mod settings;
 mod simulate;
 mod validate;
 
-pub use count::validate_count;
+pub use count::{COUNT_KEYS, validate_count};
 pub use pairing::{tied, untied};
 pub use simulate::{encrypt, unreadable};
 #[cfg(test)]

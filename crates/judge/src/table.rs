@@ -93,6 +93,8 @@ enum Test<P: 'static> {
     Said,
     /// `empty`: an empty text or list.
     Empty,
+    /// `filled`: a list that is not empty.
+    Filled,
     /// `blank`: a text of white space only.
     Blank,
     /// `longer:64`: more characters or entries.
@@ -264,6 +266,7 @@ impl<P> Test<P> {
             "number" => Self::Number,
             "said" => Self::Said,
             "empty" => Self::Empty,
+            "filled" => Self::Filled,
             "blank" => Self::Blank,
             "longer" => Self::Longer(argument.parse().ok()?),
             "below" => Self::Below(argument.parse().ok()?),
@@ -290,6 +293,7 @@ impl<P> Test<P> {
                 let is_list = value.is_some_and(Value::is_array);
                 (text.is_some() || is_list) && length(value) == 0
             }
+            Self::Filled => value.is_some_and(Value::is_array) && length(value) > 0,
             Self::Blank => text.is_some_and(|text| text.trim().is_empty()),
             // A text never has more characters than bytes.
             Self::Longer(most) => {
@@ -474,6 +478,27 @@ fn get<'v>(object: &'v Value, key: &str) -> Option<&'v Value> {
 /// Returns the text under a key, or an empty one.
 pub(crate) fn text<'v>(value: &'v Value, key: &str) -> &'v str {
     get(value, key).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// Returns the list of an object with this key. Empty if it has none.
+pub(crate) fn entries<'v>(value: &'v Value, key: &str) -> &'v [Value] {
+    let list = get(value, key).and_then(Value::as_array);
+    list.map(Vec::as_slice).unwrap_or_default()
+}
+
+/// Returns the role of a message.
+pub(crate) fn role(message: &Value) -> &str {
+    text(message, "role")
+}
+
+/// Returns the type of a block or an item.
+pub(crate) fn kind(block: &Value) -> &str {
+    text(block, "type")
+}
+
+/// Returns the blocks of a message. Empty if its content is one text.
+pub(crate) fn content(message: &Value) -> &[Value] {
+    entries(message, "content")
 }
 
 #[cfg(test)]

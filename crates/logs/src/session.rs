@@ -134,7 +134,7 @@ impl SessionLog {
             Wire::Chat => ("openai", None),
         };
         let model = model.filter(|model| model.starts_with("claude"));
-        Target::of_protocol(protocol, model).unwrap_or_else(|| Target::of_request(&().into()))
+        Target::of_protocol(protocol, model).unwrap_or_default()
     }
 
     /// Returns the history as JSON: `{"messages": […]}` or `{"instructions": …, "input": […]}`. It

@@ -21,6 +21,11 @@ pub(crate) trait Api: Debug + Send + Sync {
     /// Returns the name, as used by `--protocol`.
     fn name(&self) -> &'static str;
 
+    /// Returns the path of the base URL that the API's own clients are given.
+    fn base_path(&self) -> &'static str {
+        "/v1"
+    }
+
     /// Returns the kind of request at a path, or `None` for an unknown path.
     fn asked(&self, path: &str) -> Option<RequestKind>;
 

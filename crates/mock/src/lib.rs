@@ -12,7 +12,7 @@
 //! let script = Script::parse(r#"{"call": [{"name": "read", "arguments": {"path": "a.rs"}}]}
 //! {"say": "It is empty."}"#)?;
 //! let server = Server::start(Mock::chat("openai")?.script(script).window(8_192)).await?;
-//! println!("a client's base URL: {}/v1", server.address());
+//! println!("a client's base URL: {}", server.base_url());
 //! assert!(server.requests().is_empty());
 //! # Ok::<(), Box<dyn std::error::Error>>(()) })?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())

@@ -39,6 +39,11 @@ impl Api for Messages {
         "anthropic"
     }
 
+    fn base_path(&self) -> &'static str {
+        // Anthropic's own clients append the version themselves.
+        ""
+    }
+
     fn asked(&self, path: &str) -> Option<RequestKind> {
         match path {
             _ if path.ends_with("/v1/messages") => Some(RequestKind::Reply),

@@ -74,6 +74,12 @@ impl Server {
         format!("http://{}", self.address)
     }
 
+    /// Returns the base URL for clients of the API, such as `http://127.0.0.1:40001/v1`.
+    #[must_use]
+    pub fn base_url(&self) -> String {
+        format!("{}{}", self.address(), self.shared.desk.api().base_path())
+    }
+
     /// Returns the recorded requests.
     #[must_use]
     pub fn requests(&self) -> Vec<RecordedRequest> {

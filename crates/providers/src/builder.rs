@@ -67,11 +67,10 @@ pub struct ModelClientBuilder {
     model: Result<ModelRef, ProviderError>,
     wire: Option<Wire>,
     base_url: Option<String>,
-    key: Option<Secret>,
-    key_from: Option<String>,
+    /// The key and its origin.
+    key: Option<(Secret, String)>,
     dialect: Option<Dialect>,
     profile: Option<ResponsesProfile>,
-    messages_profile: Option<anthropic::MessagesProfile>,
     headers: Vec<(String, Secret)>,
     timeouts: Timeouts,
     extra: Map<String, Value>,
@@ -98,10 +97,8 @@ impl ModelClient {
             wire: None,
             base_url: None,
             key: None,
-            key_from: None,
             dialect: None,
             profile: None,
-            messages_profile: None,
             headers: Vec::new(),
             timeouts: Timeouts::default(),
             extra: Map::new(),
@@ -125,16 +122,13 @@ impl ModelClientBuilder {
     }
 
     /// Sets the key. It overrides the environment; an empty key sends none.
-    pub fn key(mut self, key: Secret) -> Self {
-        self.key = Some(key);
-        self.key_from = None;
-        self
+    pub fn key(self, key: Secret) -> Self {
+        self.key_of(SETTINGS, key)
     }
 
     /// Sets the key and the environment variable that it comes from. The name is shown in messages.
     pub fn key_of(mut self, variable: impl Into<String>, key: Secret) -> Self {
-        self = self.key(key);
-        self.key_from = Some(variable.into());
+        self.key = Some((key, variable.into()));
         self
     }
 
@@ -147,12 +141,6 @@ impl ModelClientBuilder {
     /// Sets the profile of Responses, if the model's name does not determine it.
     pub fn profile(mut self, profile: ResponsesProfile) -> Self {
         self.profile = Some(profile);
-        self
-    }
-
-    /// Sets the profile of Messages, if the model's name does not determine it.
-    pub fn messages_profile(mut self, profile: anthropic::MessagesProfile) -> Self {
-        self.messages_profile = Some(profile);
         self
     }
 
@@ -202,13 +190,15 @@ impl ModelClientBuilder {
         let model = self.model.clone()?;
         let wire = self.spoken(&model, variables);
         let (dialect, profile) = (self.dialect.clone(), self.profile.clone());
-        let messages_profile = self.messages_profile.clone();
         let (connection, server) = self.connect_to(model, wire, variables)?;
         let (model, facts) = (&connection.model, &connection.facts);
         let protocol: Box<dyn Protocol> = match wire {
             Wire::Chat => {
                 let dialect = dialect.unwrap_or_else(|| dialect_of(model));
-                Box::new(ChatProtocol::new(facts.dialect(dialect)))
+                Box::new(ChatProtocol {
+                    dialect: facts.dialect(dialect),
+                    sent: SentSessions::default(),
+                })
             }
             Wire::Responses => {
                 let known = || facts.responses(profile_of(model, server));
@@ -217,13 +207,10 @@ impl ModelClientBuilder {
                     sent: SentSessions::default(),
                 })
             }
-            Wire::Messages => {
-                let known = || facts.messages(anthropic::MessagesProfile::of_model(model.name()));
-                Box::new(MessagesProtocol {
-                    profile: messages_profile.unwrap_or_else(known),
-                    sent: SentSessions::default(),
-                })
-            }
+            Wire::Messages => Box::new(MessagesProtocol {
+                profile: facts.messages(anthropic::MessagesProfile::of_model(model.name())),
+                sent: SentSessions::default(),
+            }),
             Wire::Vertex if !model.name().starts_with(VERTEX_MODELS) => {
                 return Err(ProviderError::NotServed {
                     provider: model.vendor().name,
@@ -275,26 +262,22 @@ impl ModelClientBuilder {
     ) -> Result<(Connection, ServerOwner), ProviderError> {
         let vendor = model.vendor();
         let elsewhere = self.base_url.or_else(|| find_base_url(vendor, variables));
+        let found = |key: ApiKey| (key.secret, key.variable.to_owned());
         let key = match (self.key, &elsewhere) {
-            (Some(secret), _) => Some(ApiKey {
-                secret,
-                variable: SETTINGS,
-            }),
-            (None, Some(_)) => find_key(vendor, variables),
-            (None, None) => need_key(vendor, variables)?,
+            (Some(key), _) => Some(key),
+            (None, Some(_)) => find_key(vendor, variables).map(found),
+            (None, None) => need_key(vendor, variables)?.map(found),
         };
-        let key = key.filter(|key| !key.secret.is_empty());
-        let (server, tells) = match &elsewhere {
-            Some(url) if is_usual(url, vendor) => (ServerOwner::Vendors, vendor.tells),
-            // The server may be a proxy, or another server with the vendor's protocol.
-            Some(_) if vendor.tells == WindowReport::Nothing => {
-                (ServerOwner::Another, WindowReport::Perhaps)
-            }
-            Some(_) if vendor.tells == WindowReport::Anthropic => {
-                (ServerOwner::Another, WindowReport::LikeAnthropic)
-            }
-            Some(_) => (ServerOwner::Another, vendor.tells),
-            None => (ServerOwner::Vendors, vendor.tells),
+        let (key, key_from) = key.filter(|(key, _)| !key.is_empty()).unzip();
+        let server = match &elsewhere {
+            Some(url) if !is_usual(url, vendor) => ServerOwner::Another,
+            _ => ServerOwner::Vendors,
+        };
+        // Another server may be a proxy, or one with the vendor's protocol.
+        let tells = match (server, vendor.tells) {
+            (ServerOwner::Another, WindowReport::Nothing) => WindowReport::Perhaps,
+            (ServerOwner::Another, WindowReport::Anthropic) => WindowReport::LikeAnthropic,
+            (_, tells) => tells,
         };
         let base = match elsewhere {
             Some(elsewhere) => Some(elsewhere.into()),
@@ -319,24 +302,16 @@ impl ModelClientBuilder {
         let keys = headers.filter_map(|(name, value)| Secret::of_header(name, value.expose()));
         let in_address = http.base.secrets().into_iter();
         let keys = keys.chain(in_address.filter(Secret::looks_like_a_key));
-        let keys = keys
-            .chain(key.iter().map(|key| key.secret.clone()))
-            .collect();
+        let keys = keys.chain(key.clone()).collect();
         let secrets = self.headers.into_iter().map(|(_, value)| value);
-        let secrets = secrets
-            .chain(key.iter().map(|key| key.secret.clone()))
-            .chain(http.base.secrets())
-            .collect();
+        let secrets = secrets.chain(key).chain(http.base.secrets()).collect();
         let known = || ModelBook::built_in().facts(&model);
         let connection = Connection {
             facts: self.facts.unwrap_or_else(known),
             http,
             full_name: model.to_string(),
             model,
-            key_from: key.as_ref().map(|key| match key.variable {
-                SETTINGS => self.key_from.unwrap_or_else(|| SETTINGS.to_owned()),
-                variable => variable.to_owned(),
-            }),
+            key_from,
             secrets,
             keys,
             tells,

@@ -118,9 +118,7 @@ mod tests {
             let mut request = question();
             request.cache.retention = retention;
             let chat = builder.build_with(&|_| None).unwrap();
-            let body = chat.rendered(&request).unwrap().body.into_vec();
-            let body: Value = serde_json::from_slice(&body).unwrap();
-            body.get(KEY).cloned()
+            chat.rendered(&request).json().get(KEY).cloned()
         };
         let gpt = || builder("openai/gpt-5");
         assert_eq!(sent(gpt(), CacheRetention::Usual), None);

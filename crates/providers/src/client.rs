@@ -47,7 +47,7 @@ impl ModelClient {
     }
 
     /// Writes a request, without the reasoning that the server has rejected.
-    pub(crate) fn rendered(&self, request: &Request) -> Result<RenderedRequest, Failure> {
+    pub(crate) fn rendered(&self, request: &Request) -> RenderedRequest {
         let request = self.rejected.without(request);
         self.protocol.render(&self.connection, &request)
     }
@@ -57,7 +57,7 @@ impl ModelClient {
         request: &Request,
         deltas: &(dyn Fn(Delta) + Send + Sync),
     ) -> Result<Reply, Failure> {
-        let rendered = self.rendered(request)?;
+        let rendered = self.rendered(request);
         let limit = self.protocol.output_limit(&self.connection, request);
         let outgoing = Outgoing {
             url: self.protocol.url(&self.connection),
@@ -65,7 +65,7 @@ impl ModelClient {
             body: rendered.body,
             facts: RequestFacts::of(request, limit),
         };
-        let decoder = (self.protocol.framing(), self.protocol.decoder(request));
+        let decoder = (self.protocol.events(), self.protocol.decoder(request));
         let reply = self.connection.call(outgoing, decoder, deltas);
         let reply = reply.await?;
         // Signed thinking is only valid after the same prefix.
@@ -111,7 +111,7 @@ impl Provider for ModelClient {
         let Some(endpoint) = self.protocol.token_count() else {
             return Ok(None);
         };
-        let rendered = self.rendered(request)?;
+        let rendered = self.rendered(request);
         self.connection.count_tokens(endpoint, rendered).await
     }
 

@@ -10,11 +10,11 @@ use reqwest::header::HeaderMap;
 use serde_json::{Map, Value};
 use tokio::sync::OnceCell;
 
-use crate::discovery::{self, ModelLoading, Report};
+use crate::discovery::{self, ModelLoading};
 use crate::http::{Http, error_body, packed, pieces};
 use crate::model_ref::ModelRef;
 use crate::models::ModelFacts;
-use crate::receive::{Framing, receive};
+use crate::receive::{EventReader, receive};
 use crate::refusal::{CallContext, RequestFacts};
 use crate::token_count::TokenCounter;
 use crate::vendor::{ServerLocation, WindowReport};
@@ -56,9 +56,6 @@ pub(crate) struct Outgoing {
     pub(crate) facts: RequestFacts,
 }
 
-/// The server did not answer. A later attempt may succeed.
-struct NoAnswer;
-
 impl Connection {
     /// Returns the name under which facts learned about this model are stored.
     pub(crate) fn endpoint(&self) -> String {
@@ -72,9 +69,11 @@ impl Connection {
         secrets.fold(endpoint, |text, secret| secret.strike_out(text))
     }
 
-    /// Returns the window that the server reports.
+    /// Returns the window that the server reports. If it does not answer, a later attempt may succeed.
     pub(crate) async fn window(&self) -> Option<Tokens> {
-        let reported = self.reported.get_or_try_init(|| self.report()).await;
+        let name = self.model.name();
+        let ask = || discovery::window(&self.http, self.tells, name, ModelLoading::Allowed);
+        let reported = self.reported.get_or_try_init(ask).await;
         reported.ok().copied().flatten()
     }
 
@@ -100,7 +99,7 @@ impl Connection {
     pub(crate) async fn call(
         &self,
         outgoing: Outgoing,
-        decoder: (Framing, Box<dyn StreamDecoder>),
+        decoder: (EventReader, Box<dyn StreamDecoder>),
         deltas: &(dyn Fn(Delta) + Send + Sync),
     ) -> Result<Reply, Failure> {
         let call = self.call_of(outgoing.facts);
@@ -168,15 +167,6 @@ impl Connection {
                 })
             }
             _ => Ok(reply),
-        }
-    }
-
-    async fn report(&self) -> Result<Option<Tokens>, NoAnswer> {
-        let name = self.model.name();
-        match discovery::window(&self.http, self.tells, name, ModelLoading::Allowed).await {
-            Report::Said(window) => Ok(Some(window)),
-            Report::Unsaid => Ok(None),
-            Report::NoAnswer => Err(NoAnswer),
         }
     }
 }

@@ -20,16 +20,12 @@ const WINDOW_KEYS: [&str; 4] = [
     "max_context_length",
 ];
 
-/// The result of asking for a window.
+/// A window that the server reports, if it does.
+pub(crate) type Report = Result<Option<Tokens>, NoAnswer>;
+
+/// The server did not answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Report {
-    /// The server reported this window.
-    Said(Tokens),
-    /// The server answered without a window.
-    Unsaid,
-    /// The server did not answer.
-    NoAnswer,
-}
+pub(crate) struct NoAnswer;
 
 /// Whether a model may be loaded in order to learn its window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,27 +44,27 @@ pub(crate) async fn window(
     loading: ModelLoading,
 ) -> Report {
     match tells {
-        WindowReport::Nothing | WindowReport::Silent => Report::Unsaid,
+        WindowReport::Nothing | WindowReport::Silent => Ok(None),
         WindowReport::Models => in_models(http, model).await,
         WindowReport::Props => in_props(http).await,
         WindowReport::Ollama => at_ollama(http, model, loading).await,
         WindowReport::LmStudio => at_lmstudio(http, model).await,
         WindowReport::Anthropic => at_anthropic(http, model).await,
-        WindowReport::LikeAnthropic => match at_anthropic(http, model).await {
-            Report::Unsaid => Report::of(in_props(http).await.said()),
-            report => report,
+        WindowReport::LikeAnthropic => match at_anthropic(http, model).await? {
+            None => Ok(in_props(http).await.unwrap_or_default()),
+            window => Ok(window),
         },
         WindowReport::Google => at_google(http, model).await,
-        WindowReport::Perhaps => match in_models(http, model).await {
-            Report::Unsaid => in_props(http).await,
-            report => report,
+        WindowReport::Perhaps => match in_models(http, model).await? {
+            None => in_props(http).await,
+            window => Ok(window),
         },
     }
 }
 
 /// Returns the models of a server, if it lists them.
 pub(crate) async fn models(http: &Http, tells: WindowReport) -> Option<Vec<ModelFound>> {
-    let list = ask(http, "models").await?;
+    let list = ask(http, "models").await.ok()?;
     let listed = list.get("data").unwrap_or(&list).as_array()?;
     let mut found = Vec::new();
     for model in listed {
@@ -81,20 +77,21 @@ pub(crate) async fn models(http: &Http, tells: WindowReport) -> Option<Vec<Model
     }
     match tells {
         WindowReport::Props => {
-            let window = in_props(http).await.said();
+            let window = in_props(http).await.unwrap_or_default();
             found.iter_mut().for_each(|model| model.window = window);
         }
         WindowReport::Ollama => {
             let loaded = beside(http, "api/ps", None).await;
             for model in &mut found {
-                model.window = loaded.as_ref().and_then(|list| running(list, &model.name));
+                let list = loaded.as_ref().ok();
+                model.window = list.and_then(|list| running(list, &model.name));
             }
         }
         WindowReport::LmStudio => {
             let loaded = beside(http, "api/v0/models", None).await;
             for model in &mut found {
-                let entry = loaded.as_ref().and_then(|list| entry(list, &model.name));
-                model.window = entry.and_then(|entry| tokens(entry.get("loaded_context_length")));
+                let list = loaded.as_ref().ok();
+                model.window = list.and_then(|list| loaded_at_lmstudio(list, &model.name));
             }
         }
         _ => {}
@@ -112,72 +109,47 @@ pub(crate) async fn status(http: &Http) -> Option<u16> {
 /// Checks for a property that only llama.cpp's server reports.
 pub(crate) async fn is_llama_cpp(http: &Http) -> bool {
     let props = beside(http, "props", None).await;
-    props.is_some_and(|props| props.get("default_generation_settings").is_some())
-}
-
-impl Report {
-    pub(crate) fn said(self) -> Option<Tokens> {
-        match self {
-            Self::Said(tokens) => Some(tokens),
-            Self::Unsaid | Self::NoAnswer => None,
-        }
-    }
-
-    fn of(window: Option<Tokens>) -> Self {
-        window.map_or(Self::Unsaid, Self::Said)
-    }
+    props.is_ok_and(|props| props.get("default_generation_settings").is_some())
 }
 
 async fn in_models(http: &Http, model: &str) -> Report {
-    let Some(list) = ask(http, "models").await else {
-        return Report::NoAnswer;
-    };
-    Report::of(entry(&list, model).and_then(served))
+    let list = ask(http, "models").await?;
+    Ok(entry(&list, model).and_then(served))
 }
 
 /// Asks for the window of one slot, the window of one request.
 async fn in_props(http: &Http) -> Report {
-    let Some(props) = beside(http, "props", None).await else {
-        return Report::NoAnswer;
-    };
-    Report::of(tokens(props.pointer("/default_generation_settings/n_ctx")))
+    let props = beside(http, "props", None).await?;
+    Ok(tokens(props.pointer("/default_generation_settings/n_ctx")))
 }
 
 /// Asks Ollama. Only a loaded model has a window, which depends on the machine and Ollama's
 /// settings.
 async fn at_ollama(http: &Http, model: &str, loading: ModelLoading) -> Report {
-    let Some(list) = beside(http, "api/ps", None).await else {
-        return Report::NoAnswer;
-    };
-    if let Some(window) = running(&list, model) {
-        return Report::Said(window);
-    }
-    if loading == ModelLoading::Forbidden {
-        return Report::Unsaid;
+    let window = running(&beside(http, "api/ps", None).await?, model);
+    if window.is_some() || loading == ModelLoading::Forbidden {
+        return Ok(window);
     }
     // A request without a prompt only loads the model.
     let load = json!({"model": model, "stream": false});
     let url = http.base.beside("api/generate");
     if http.ask(url, Some(&load), LOAD_TIMEOUT).await.is_none() {
-        return Report::Unsaid;
+        return Ok(None);
     }
     let list = beside(http, "api/ps", None).await;
-    let window = list.as_ref().and_then(|list| running(list, model));
+    let window = list.ok().and_then(|list| running(&list, model));
     if window.is_some() {
-        return Report::of(window);
+        return Ok(window);
     }
     // Older versions do not list the window. Then it is known only if the model's file sets it.
     let show = json!({"model": model});
     let show = beside(http, "api/show", Some(&show)).await;
-    Report::of(show.as_ref().and_then(set_in_file))
+    Ok(show.ok().and_then(|show| set_in_file(&show)))
 }
 
 async fn at_lmstudio(http: &Http, model: &str) -> Report {
-    let Some(list) = beside(http, "api/v0/models", None).await else {
-        return Report::NoAnswer;
-    };
-    let entry = entry(&list, model);
-    Report::of(entry.and_then(|entry| tokens(entry.get("loaded_context_length"))))
+    let list = beside(http, "api/v0/models", None).await?;
+    Ok(loaded_at_lmstudio(&list, model))
 }
 
 /// Asks Anthropic. Most servers that imitate it do not have this endpoint.
@@ -198,23 +170,22 @@ async fn at_google(http: &Http, model: &str) -> Report {
 
 /// Asks for the window in a model's own entry.
 async fn in_entry(http: &Http, url: Url, key: &str) -> Report {
-    match http.question(url, None, http.timeouts.probe).await {
-        None => Report::NoAnswer,
-        Some((_, body)) => {
-            let entry: Value = serde_json::from_slice(&body).unwrap_or_default();
-            Report::of(tokens(entry.get(key)))
-        }
-    }
+    let answer = http.question(url, None, http.timeouts.probe).await;
+    let (_, body) = answer.ok_or(NoAnswer)?;
+    let entry: Value = serde_json::from_slice(&body).unwrap_or_default();
+    Ok(tokens(entry.get(key)))
 }
 
-async fn ask(http: &Http, path: &str) -> Option<Value> {
+async fn ask(http: &Http, path: &str) -> Result<Value, NoAnswer> {
     let url = http.base.endpoint(path);
-    http.ask(url, None, http.timeouts.probe).await
+    let answer = http.ask(url, None, http.timeouts.probe).await;
+    answer.ok_or(NoAnswer)
 }
 
-async fn beside(http: &Http, path: &str, question: Option<&Value>) -> Option<Value> {
+async fn beside(http: &Http, path: &str, question: Option<&Value>) -> Result<Value, NoAnswer> {
     let url = http.base.beside(path);
-    http.ask(url, question, http.timeouts.probe).await
+    let answer = http.ask(url, question, http.timeouts.probe).await;
+    answer.ok_or(NoAnswer)
 }
 
 /// Finds a model in a list: `{"data": [..]}`, `{"models": [..]}` or a bare array (Together).
@@ -234,7 +205,7 @@ fn name(entry: &Value) -> Option<&str> {
 }
 
 /// Compares names. Ollama lists the tag `:latest`, which users leave out.
-fn same(listed: &str, asked: &str) -> bool {
+pub(crate) fn same(listed: &str, asked: &str) -> bool {
     listed == asked || listed.strip_suffix(":latest") == Some(asked)
 }
 
@@ -249,6 +220,11 @@ fn served(entry: &Value) -> Option<Tokens> {
 /// Returns the window of a model that Ollama is running.
 fn running(list: &Value, model: &str) -> Option<Tokens> {
     tokens(entry(list, model)?.get("context_length"))
+}
+
+/// Returns the window of a model that LM Studio has loaded.
+fn loaded_at_lmstudio(list: &Value, model: &str) -> Option<Tokens> {
+    tokens(entry(list, model)?.get("loaded_context_length"))
 }
 
 /// Returns `num_ctx` of an Ollama model's file, limited to the trained context length.

@@ -249,32 +249,27 @@ fn explained_profile(client: &ModelClient) -> Explanation {
 /// Renders and judges the example.
 fn sampled(client: &ModelClient, wishes: &Wishes, rules: Vec<&'static str>) -> Option<Sample> {
     let question = wishes.of(sample::question(Some(EXAMPLE)), client);
-    let reply = client.protocol.sample_reply(&sample::reply());
     let mut decoder = client.protocol.decoder(&question);
-    let reply = decoder.read_whole(&reply.to_string()).ok()?;
+    let reply = decoder.read_whole(sample::reply(client.protocol.sample()));
     // The signature of thinking is only valid after the same question.
-    let reply = client.rendered(&question).ok()?.prefix.bind(reply);
+    let reply = client.rendered(&question).prefix.bind(reply.ok()?);
     let request = wishes.of(sample::answered(EXAMPLE, reply), client);
-    let rendered = client.rendered(&request).ok()?;
-    let request = value(&rendered.body.into_vec())?;
+    let mut rendered = client.rendered(&request);
+    let left_out = std::mem::take(&mut rendered.left_out);
+    let request = rendered.json();
     let faults = client.protocol.validate(&request);
     Some(Sample {
         faults: faults.iter().map(ToString::to_string).collect(),
         rules,
-        left_out: rendered.left_out,
+        left_out,
         request,
     })
 }
 
-fn value(body: &[u8]) -> Option<Value> {
-    serde_json::from_slice(body).ok()
-}
-
 /// Returns the keys that each level sends, taken from rendered requests.
 fn levels(client: &ModelClient) -> Vec<Level> {
-    let sent = |request: &Request| value(&client.rendered(request).ok()?.body.into_vec());
     let levels = LEVELS.iter().map(|(level, name)| {
-        let body = sent(&sample::question(Some(*level))).unwrap_or_default();
+        let body = client.rendered(&sample::question(Some(*level))).json();
         let said = THINKING_KEYS.iter().filter_map(|key| {
             let value = body.pointer(key).filter(|value| !value.is_null())?;
             let key = key.rsplit('/').next().unwrap_or_default();

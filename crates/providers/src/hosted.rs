@@ -1,8 +1,6 @@
 //! The provider's own tools in a request. `plimsoll-wire` knows the available tools.
 
-use plimsoll_agent::Request;
 use plimsoll_context::{HostedTool, Opaque};
-use serde_json::Value;
 
 use crate::client::ModelClient;
 use crate::explain::question;
@@ -40,15 +38,10 @@ pub(crate) fn faults(
     if !unknown.is_empty() {
         return unknown;
     }
-    let validate = |request: &Request| {
-        let body = client.rendered(request).ok()?.body.into_vec();
-        let body: Value = serde_json::from_slice(&body).ok()?;
-        Some(client.protocol.validate(&body))
-    };
     let faults = tools.iter().flat_map(|tool| {
         let mut request = question();
         request.hosted_tools = [tool.clone()].into();
-        let faults = validate(&request).unwrap_or_default();
+        let faults = client.protocol.validate(&client.rendered(&request).json());
         let name = tool.name().to_owned();
         faults.into_iter().map(move |fault| {
             format!(

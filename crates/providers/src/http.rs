@@ -19,14 +19,13 @@ use tokio::time::timeout;
 use crate::base_url::BaseUrl;
 use crate::error::ProviderError;
 use crate::timeouts::Timeouts;
+use crate::tls;
 
 /// The maximum size of an error body. A longer body is a web page or repeats the request.
 pub const MAX_ERROR_BODY: ByteCount = ByteCount(64 * 1024);
 /// The maximum size of a response about models. OpenRouter lists its hundreds of models in less
 /// than 1 MB.
 pub const MAX_PROBE_BODY: ByteCount = ByteCount(8 * 1024 * 1024);
-/// The `User-Agent` header.
-const USER_AGENT: &str = concat!("plimsoll/", env!("CARGO_PKG_VERSION"));
 
 /// The connection to one server.
 #[derive(Debug, Clone)]
@@ -55,23 +54,22 @@ impl Http {
         headers
             .values_mut()
             .for_each(|value| value.set_sensitive(true));
-        let mut client = crate::tls::client()
-            .user_agent(USER_AGENT)
+        let client = match base.is_loopback() {
+            true => tls::plain_client(),
+            false => tls::client(),
+        };
+        let client = client
             .default_headers(headers)
             .connect_timeout(timeouts.connect)
             // A redirect would turn a POST into a GET or send the key to another server. It is
             // reported instead.
             .redirect(redirect::Policy::none())
             // Gzip would delay a stream until a block is full. Other crates may enable the feature.
-            .no_gzip();
-        if base.is_loopback() {
-            // This machine is reached without a proxy and without certificates, which small
-            // containers do not have.
-            client = client.no_proxy().tls_certs_only([]);
-        }
-        let client = client.build().map_err(|error| ProviderError::Client {
-            reason: innermost(&error),
-        })?;
+            .no_gzip()
+            .build()
+            .map_err(|error| ProviderError::Client {
+                reason: innermost(&error),
+            })?;
         Ok(Self {
             client,
             base,

@@ -74,7 +74,7 @@ pub(crate) fn usual_base_url(
         return Ok(None);
     };
     let mut address = Cow::Borrowed(address);
-    for blank in vendor.blanks {
+    for blank in &vendor.blanks {
         let mut names = blank.variables.iter();
         let found = names.find_map(|name| {
             let found = variables(name)?.trim().to_owned();

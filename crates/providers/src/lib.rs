@@ -34,7 +34,6 @@ mod http;
 mod key;
 #[cfg(feature = "local")]
 pub mod local;
-mod model_config;
 mod model_ref;
 mod models;
 mod protocol;
@@ -65,13 +64,11 @@ pub use explain::{
 };
 pub use http::{MAX_ERROR_BODY, MAX_PROBE_BODY};
 pub use key::{ApiKey, Variables, environment, find_base_url, find_key, need_key};
-pub use model_config::ModelConfig;
 pub use model_ref::ModelRef;
 pub use models::{
     Change, Fact, MAX_MODELS, MAX_PRICE, MAX_TABLE, MAX_WINDOW, MIN_PRICE, MIN_WINDOW, MODEL_KEYS,
     MODEL_KEYS_OF_PRICES, ModelBook, ModelError, ModelFacts, Origin, Prices, PublishedTable,
-    TABLE_URL, TableError, fetch_table, known_prices, known_rates, known_window, published,
-    table_address,
+    TABLE_URL, TableError, fetch_table, known_prices, known_window, published, table_address,
 };
 pub use plimsoll_core::Secret;
 pub use protocol::responses_profile;

@@ -153,14 +153,11 @@ impl LocalModels {
     pub fn model(&self, name: Option<&str>) -> Result<&LocalModel, LocalError> {
         let name = name.unwrap_or(&self.catalogue.default);
         self.catalogue.model(name).ok_or_else(|| {
-            let names = self
-                .catalogue
-                .models
-                .iter()
-                .map(|model| model.name.as_str());
+            let models = self.catalogue.models.iter();
+            let names: Vec<&str> = models.map(|model| model.name.as_str()).collect();
             LocalError::UnknownModel {
                 given: name.to_owned(),
-                known: names.collect::<Vec<_>>().join(", "),
+                known: names.join(", "),
             }
         })
     }

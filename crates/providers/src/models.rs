@@ -22,10 +22,7 @@ pub use table::{Change, MAX_MODELS, PublishedTable, TableError, published};
 
 use crate::cache_lifetime::{MARKED, keeps_by_mark};
 use crate::model_ref::ModelRef;
-use crate::vendor::{ServerLocation, Vendor};
-
-/// The largest edit distance of a suggested name.
-const MAX_DISTANCE: usize = 3;
+use crate::vendor::{self, ServerLocation, Vendor};
 
 /// The parsed file. Empty if it cannot be parsed, which a test excludes.
 static BUILT_IN: LazyLock<ModelBook> = LazyLock::new(|| {
@@ -64,14 +61,8 @@ pub struct ModelError {
     pub fault: String,
 }
 
-/// Returns the price of a million tokens of a model, or `None` if it is unknown. A model on this
-/// machine is free.
-#[must_use]
-pub fn known_rates(model: &ModelRef) -> Option<Rates> {
-    known_prices(model).map(|sheet| sheet.rates)
-}
-
-/// Returns the known prices and cache properties of a model, or `None` if no price is known.
+/// Returns the known prices and cache properties of a model, or `None` if no price is known. A model
+/// on this machine is free.
 #[must_use]
 pub fn known_prices(model: &ModelRef) -> Option<PriceSheet> {
     ModelBook::built_in().facts(model).sheet()
@@ -197,11 +188,9 @@ impl ModelBook {
     #[must_use]
     pub fn facts(&self, model: &ModelRef) -> ModelFacts {
         let mut facts = self.find(model.vendor().name, model.name());
-        let here = matches!(
-            model.vendor().place,
-            ServerLocation::ThisMachine | ServerLocation::Ours
-        );
-        if facts.prices.is_none() && here {
+        let place = model.vendor().place;
+        let is_here = matches!(place, ServerLocation::ThisMachine | ServerLocation::Ours);
+        if facts.prices.is_none() && is_here {
             let free = Prices {
                 rates: Rates::FREE,
                 longer_write: None,
@@ -329,25 +318,11 @@ fn regionless<'n>(vendor: &str, name: &'n str) -> Option<&'n str> {
 
 /// Returns the canonical name of a vendor.
 fn vendor(given: &str) -> Result<&'static str, String> {
-    if let Ok(vendor) = Vendor::named(given) {
-        return Ok(vendor.name);
-    }
-    let names = || crate::vendor::VENDORS.iter().map(|vendor| vendor.name);
-    let known: Vec<&str> = names().collect();
-    let mean = did_you_mean(nearest(given, names()));
-    let known = known.join(", ");
-    Err(format!(
-        "there is no such provider; {mean}known are: {known}"
-    ))
-}
-
-fn nearest(given: &str, names: impl IntoIterator<Item = &'static str>) -> Option<&'static str> {
-    let given = given.to_ascii_lowercase();
-    let near = names
-        .into_iter()
-        .map(|name| (strsim::levenshtein(&given, name), name));
-    let near = near.filter(|(distance, _)| *distance <= MAX_DISTANCE);
-    near.min().map(|(_, name)| name)
+    let found = Vendor::find(given).map_err(|nearest| {
+        let (mean, known) = (did_you_mean(nearest), vendor::names());
+        format!("there is no such provider; {mean}known are: {known}")
+    });
+    found.map(|vendor| vendor.name)
 }
 
 fn did_you_mean(name: Option<&str>) -> String {

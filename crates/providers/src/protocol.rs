@@ -11,7 +11,7 @@ mod responses;
 
 use std::fmt::Debug;
 
-use plimsoll_agent::{Failure, Request, ThinkingLevel};
+use plimsoll_agent::{Request, ThinkingLevel};
 use plimsoll_context::{HostedTool, Reply, Tokens};
 use plimsoll_judge::Fault;
 use plimsoll_wire::anthropic::Prefix;
@@ -26,8 +26,9 @@ use crate::base_url::BaseUrl;
 use crate::cache_lifetime::CacheLifetime;
 use crate::connection::Connection;
 use crate::models::LEVELS;
-use crate::receive::Framing;
+use crate::receive::EventReader;
 use crate::rejected::RejectionTexts;
+use crate::sse::SseReader;
 use crate::thinking_off::ThinkingOff;
 
 pub(crate) use chat::{ChatProtocol, dialect_of};
@@ -56,26 +57,19 @@ pub(crate) trait Protocol: Debug + Send + Sync {
     fn url(&self, connection: &Connection) -> Url;
 
     /// Writes a request.
-    ///
-    /// # Errors
-    /// A [`Failure`] if the protocol cannot express the request.
-    fn render(
-        &self,
-        connection: &Connection,
-        request: &Request,
-    ) -> Result<RenderedRequest, Failure>;
+    fn render(&self, connection: &Connection, request: &Request) -> RenderedRequest;
 
-    /// Returns the framing of the events in a reply.
-    fn framing(&self) -> Framing {
-        Framing::Sse
+    /// Returns a reader of the events in a reply.
+    fn events(&self) -> EventReader {
+        EventReader::Sse(SseReader::default())
     }
 
     /// Creates a decoder for the reply to a request.
     fn decoder(&self, request: &Request) -> Box<dyn StreamDecoder>;
 
     /// Returns the output limit that [`Protocol::render`] sends, if the request sets one.
-    fn output_limit(&self, _: &Connection, request: &Request) -> Option<Tokens> {
-        request.max_output
+    fn output_limit(&self, connection: &Connection, request: &Request) -> Option<Tokens> {
+        connection.most(request)
     }
 
     /// Fills in parts of a reply that the provider does not report.
@@ -112,8 +106,8 @@ pub(crate) trait Protocol: Debug + Send + Sync {
     /// Returns the reasons for which the API would refuse a request. Empty if it is valid.
     fn validate(&self, request: &Value) -> Vec<Fault>;
 
-    /// Returns an unstreamed reply of the API with this thinking and these calls, for the example.
-    fn sample_reply(&self, sample: &SampleReply) -> Value;
+    /// Returns the name of the reply in `data/samples.toml` that such a model sends.
+    fn sample(&self) -> &'static str;
 }
 
 /// A request that is ready to be sent.
@@ -145,6 +139,11 @@ impl RenderedRequest {
             prefix: encoded.prefix,
         }
     }
+
+    /// Returns the body as JSON.
+    pub(crate) fn json(self) -> Value {
+        serde_json::from_slice(&self.body.into_vec()).unwrap_or_default()
+    }
 }
 
 /// The endpoint that counts the tokens of a request.
@@ -165,19 +164,6 @@ pub(crate) struct HostedTools {
     pub(crate) kinds: Vec<&'static str>,
     /// Checks a tool. Returns the reason if the protocol does not have it.
     pub(crate) fault: fn(&HostedTool) -> Option<String>,
-}
-
-/// The content of the reply in the example of `doctor`.
-#[derive(Debug)]
-pub(crate) struct SampleReply {
-    /// The thinking.
-    pub(crate) thought: &'static str,
-    /// The text in place of signatures and encrypted content.
-    pub(crate) opaque: &'static str,
-    /// The calls, as ids and arguments, of one tool.
-    pub(crate) calls: Vec<(&'static str, Value)>,
-    /// The tool's name.
-    pub(crate) tool: &'static str,
 }
 
 /// Returns the part of a request that is the same in every protocol. Limits, effort and extra keys

@@ -49,19 +49,12 @@ pub(crate) enum BrokenResponse {
     Garbled(String),
 }
 
-/// The framing of the events in a response.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum Framing {
+/// Splits the bytes of a response into events.
+#[derive(Debug)]
+pub(crate) enum EventReader {
     /// Server-sent events.
-    #[default]
-    Sse,
-    /// AWS's binary event stream.
-    EventStream,
-}
-
-/// Splits bytes into events.
-enum EventReader {
     Sse(SseReader),
+    /// AWS's binary event stream.
     EventStream(EventStreamReader),
 }
 
@@ -69,14 +62,14 @@ enum EventReader {
 enum AnswerForm {
     /// Only white space so far.
     Unknown,
-    Events(EventReader),
+    Events,
     /// JSON or a web page in one piece.
     Whole(Vec<u8>),
 }
 
 /// The state of a response that is arriving.
 struct Receiver<'a> {
-    framing: Framing,
+    events: EventReader,
     form: AnswerForm,
     decoder: Box<dyn StreamDecoder>,
     sink: Sink<'a>,
@@ -90,7 +83,7 @@ struct Receiver<'a> {
 /// Reads a response to its end, or to the end of the reply in it.
 pub(crate) async fn receive<S, B>(
     mut bytes: S,
-    (framing, decoder): (Framing, Box<dyn StreamDecoder>),
+    (events, decoder): (EventReader, Box<dyn StreamDecoder>),
     idle: Duration,
     sink: Sink<'_>,
 ) -> Result<Reply, BrokenResponse>
@@ -99,7 +92,7 @@ where
     B: AsRef<[u8]>,
 {
     let mut receiver = Receiver {
-        framing,
+        events,
         form: AnswerForm::Unknown,
         decoder,
         sink,
@@ -146,10 +139,7 @@ impl Receiver<'_> {
                 None => return Ok(false),
                 // No event begins with these bytes, but JSON and HTML do.
                 Some(b'{' | b'[' | b'<') => AnswerForm::Whole(Vec::new()),
-                Some(_) => AnswerForm::Events(match self.framing {
-                    Framing::Sse => EventReader::Sse(SseReader::default()),
-                    Framing::EventStream => EventReader::EventStream(EventStreamReader::default()),
-                }),
+                Some(_) => AnswerForm::Events,
             };
         }
         let mut events = Vec::new();
@@ -163,14 +153,16 @@ impl Receiver<'_> {
                 text.extend_from_slice(piece);
                 self.told = Instant::now();
             }
-            AnswerForm::Events(EventReader::Sse(reader)) => {
-                let read = reader.push(piece, &mut events);
-                read.map_err(|error| BrokenResponse::TooLarge(error.to_string()))?;
-            }
-            AnswerForm::Events(EventReader::EventStream(reader)) => {
-                let read = reader.push(piece, &mut events);
-                read.map_err(BrokenResponse::Garbled)?;
-            }
+            AnswerForm::Events => match &mut self.events {
+                EventReader::Sse(reader) => {
+                    let read = reader.push(piece, &mut events);
+                    read.map_err(|error| BrokenResponse::TooLarge(error.to_string()))?;
+                }
+                EventReader::EventStream(reader) => {
+                    let read = reader.push(piece, &mut events);
+                    read.map_err(BrokenResponse::Garbled)?;
+                }
+            },
         }
         for event in events {
             self.told = Instant::now();
@@ -208,9 +200,9 @@ impl Receiver<'_> {
         match std::mem::replace(&mut self.form, AnswerForm::Unknown) {
             AnswerForm::Unknown => Err(BrokenResponse::Empty),
             AnswerForm::Whole(text) => whole(&text, &mut *self.decoder, self.sink),
-            AnswerForm::Events(reader) => {
-                let events = match reader {
-                    EventReader::Sse(reader) => reader.finish(),
+            AnswerForm::Events => {
+                let events = match &mut self.events {
+                    EventReader::Sse(reader) => std::mem::take(reader).finish(),
                     EventReader::EventStream(_) => Vec::new(),
                 };
                 for event in events {

@@ -42,8 +42,9 @@ pub enum NoTarget {
 /// A [`NoTarget`] if no supported protocol serves the model.
 pub fn target_of(model: &ModelRef, request: &Value) -> Result<Target, NoTarget> {
     if model.vendor().name == OPENAI {
-        if let Target::Responses(_) = Target::of_request(request) {
-            return Ok(responses(model));
+        let responses = responses(model);
+        if Target::of_request(request).protocol() == responses.protocol() {
+            return Ok(responses);
         }
         // A history is not sent to a server.
         let is_request = request.get("messages").is_some() && request.get("model").is_some();

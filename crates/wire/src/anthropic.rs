@@ -2,7 +2,7 @@
 
 mod binding;
 pub(crate) mod hosted;
-mod loops;
+pub(crate) mod loops;
 mod media;
 mod models;
 mod patch;

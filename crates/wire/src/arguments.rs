@@ -4,14 +4,21 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
+use crate::call_ids::is_word;
 use crate::object::Object;
+
+/// Returns `true` if every API accepts a tool's name, apart from those that take fewer than `max`
+/// characters.
+pub fn is_legal_name(name: &str, max: usize) -> bool {
+    is_word(name) && name.len() <= max
+}
 
 /// Returns a tool's name cut to `max` characters, with `_` in place of characters that no API accepts.
 pub(crate) fn legal_name(name: &str, max: usize) -> Cow<'_, str> {
-    let legal = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    if !name.is_empty() && name.len() <= max && name.chars().all(legal) {
+    if is_legal_name(name, max) {
         return Cow::Borrowed(name);
     }
+    let legal = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     let letters = name.chars().take(max);
     let name: String = letters.map(|c| if legal(c) { c } else { '_' }).collect();
     Cow::Owned(if name.is_empty() { "_".into() } else { name })
@@ -55,4 +62,22 @@ const MALFORMED: &str = "malformed_arguments";
 /// Returns an object that contains a text.
 pub(crate) fn object_of(key: &str, text: &str) -> String {
     Object::new().text(key, text).end()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_keep_what_is_accepted_of_them() {
+        for (given, sent) in [
+            ("read_file", "read_file"),
+            ("fs.read", "fs_read"),
+            ("läs", "l_s"),
+            ("", "_"),
+        ] {
+            assert_eq!(legal_name(given, 64), sent);
+        }
+        assert_eq!(legal_name(&"x".repeat(70), 64).len(), 64);
+    }
 }

@@ -175,7 +175,7 @@ pub use request::{Delivery, Effort, EncodedRequest, LeftOut, Note, RenderInput, 
 /// Items that `plimsoll-judge` shares with this crate. Not for other users: it may change at any time.
 #[doc(hidden)]
 pub mod __internals {
-    pub use crate::arguments::is_json_object;
+    pub use crate::arguments::{is_json_object, is_legal_name};
     pub use crate::call_ids::{MAX_CHAT_ID, MAX_ID, is_word};
     pub use crate::error::{CHAT, kind as json_kind};
     pub use crate::raw::{Raw, RawObject, parse, quoted};
@@ -184,6 +184,7 @@ pub mod __internals {
     pub mod anthropic {
         pub use crate::anthropic::MARK;
         pub use crate::anthropic::hosted::{FAMILIES, MCP_TOOLSET, beta_of, family_of};
+        pub use crate::anthropic::loops::asks;
         pub use crate::anthropic::pause::{
             At, OpenCalls, calls_server, goes_on_from, named_caller, parted,
         };
@@ -201,7 +202,6 @@ pub mod __internals {
     /// Items of Responses.
     pub mod openai_responses {
         pub use crate::openai_responses::hosted::TOOLS;
-        pub use crate::openai_responses::ids::{fits, is_name};
         pub use crate::openai_responses::render::ENCRYPTED;
         pub use crate::openai_responses::schema::{unfit_for_strict, unfit_for_tool};
 

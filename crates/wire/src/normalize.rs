@@ -33,18 +33,21 @@ pub(crate) trait Native {
     /// Returns the block of an image or a file. `None` if the server does not read it.
     fn media(&mut self, part: &Part, role: Role) -> Option<String>;
 
-    /// Converts a block of a provider. `before` is the text part directly before it.
+    /// Converts a block of a provider. `before` is the text part directly before it. By default, the
+    /// server reads none.
     ///
     /// # Errors
     ///
     /// The reason why it is left out.
     fn opaque(
         &mut self,
-        opaque: &Opaque,
-        role: Role,
-        before: Option<&str>,
-        blocks: &mut Vec<Block>,
-    ) -> Result<(), LeftOut>;
+        _opaque: &Opaque,
+        _role: Role,
+        _before: Option<&str>,
+        _blocks: &mut Vec<Block>,
+    ) -> Result<(), LeftOut> {
+        Err(LeftOut::ForeignBlock)
+    }
 
     /// Converts thinking of the message with this index.
     ///
@@ -70,7 +73,9 @@ pub(crate) trait Native {
 
     /// Returns the protocol's data of a call: whether the tool takes free text, the additional members
     /// of the JSON object, and the id of the item.
-    fn call(&mut self, call: &ToolCall) -> (bool, String, Option<String>);
+    fn call(&mut self, _call: &ToolCall) -> (bool, String, Option<String>) {
+        (false, String::new(), None)
+    }
 }
 
 /// Takes messages one by one and keeps the turns that are not final.

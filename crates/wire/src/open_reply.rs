@@ -200,26 +200,21 @@ impl<B> OpenReply<B> {
         let Some(block) = self.blocks.get_mut(at).filter(|_| !more.is_empty()) else {
             return;
         };
-        let text = more.to_owned();
-        self.deltas.push(match &mut block.content {
+        let mut text = more.to_owned();
+        match &mut block.content {
             OpenContent::Text(said) => {
                 said.push(part, more);
-                Delta::Text { text }
             }
             OpenContent::Thinking(thought) => {
                 let is_first = thought.0.is_empty();
-                let text = match thought.push(part, more) && !is_first {
-                    true => format!("{PARAGRAPH}{text}"),
-                    false => text,
-                };
-                Delta::Thinking { text }
+                if thought.push(part, more) && !is_first {
+                    text.insert_str(0, PARAGRAPH);
+                }
             }
-            OpenContent::Call(open) => {
-                open.call.arguments.push_str(more);
-                open.arguments_delta(text)
-            }
-            OpenContent::Opaque { .. } => return,
-        });
+            OpenContent::Call(open) => open.call.arguments.push_str(more),
+            OpenContent::Opaque { .. } => {}
+        }
+        self.deltas.extend(block.content.delta(text));
     }
 
     /// Replaces the arguments of a tool call without reporting it.
@@ -237,27 +232,16 @@ impl<B> OpenReply<B> {
             return;
         };
         let told = block.said();
-        let rest = all
-            .strip_prefix(told.as_str())
-            .unwrap_or_default()
-            .to_owned();
-        let delta = match &mut block.content {
-            OpenContent::Text(said) => {
-                *said = OpenText(vec![(0, all)]);
-                Delta::Text { text: rest.clone() }
-            }
-            OpenContent::Thinking(thought) => {
-                *thought = OpenText(vec![(0, all)]);
-                Delta::Thinking { text: rest.clone() }
-            }
-            OpenContent::Call(open) => {
-                open.call.arguments = all;
-                open.arguments_delta(rest.clone())
-            }
-            OpenContent::Opaque { .. } => return,
-        };
+        let rest = all.strip_prefix(told.as_str()).unwrap_or_default();
         if !rest.is_empty() {
-            self.deltas.push(delta);
+            self.deltas.extend(block.content.delta(rest.to_owned()));
+        }
+        match &mut block.content {
+            OpenContent::Text(text) | OpenContent::Thinking(text) => {
+                *text = OpenText(vec![(0, all)]);
+            }
+            OpenContent::Call(open) => open.call.arguments = all,
+            OpenContent::Opaque { .. } => {}
         }
     }
 
@@ -445,6 +429,19 @@ impl OpenContent {
         Self::Opaque { is_told: false }
     }
 
+    /// Returns the news of more content. The provider's own blocks are reported as a whole.
+    fn delta(&self, text: String) -> Option<Delta> {
+        match self {
+            Self::Text(_) => Some(Delta::Text { text }),
+            Self::Thinking(_) => Some(Delta::Thinking { text }),
+            Self::Call(open) => Some(Delta::CallArguments {
+                call: open.call.id.clone(),
+                text,
+            }),
+            Self::Opaque { .. } => None,
+        }
+    }
+
     /// Returns `true` if both are blocks of one kind.
     pub(crate) fn is_like(&self, other: &Self) -> bool {
         std::mem::discriminant(self) == std::mem::discriminant(other)
@@ -487,14 +484,5 @@ impl OpenText {
 
     fn joined(&self, between: &str) -> String {
         self.parts().collect::<Vec<_>>().join(between)
-    }
-}
-
-impl OpenCall {
-    fn arguments_delta(&self, text: String) -> Delta {
-        Delta::CallArguments {
-            call: self.call.id.clone(),
-            text,
-        }
     }
 }

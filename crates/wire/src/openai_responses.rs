@@ -2,7 +2,6 @@
 //! contains the whole history. Chat Completions is in `openai_chat`.
 
 pub(crate) mod hosted;
-pub(crate) mod ids;
 pub(crate) mod items;
 mod patch;
 mod profile;

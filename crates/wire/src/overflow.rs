@@ -81,29 +81,6 @@ pub struct Overflow {
     pub excess: Option<Tokens>,
 }
 
-impl Verdict {
-    /// Returns `true` if a smaller request, in input or in output, may succeed.
-    #[must_use]
-    pub fn wants_less(&self) -> bool {
-        matches!(
-            self,
-            Self::Overflow(_)
-                | Self::OutputTooLarge { .. }
-                | Self::SoftWindow { .. }
-                | Self::BodyTooLarge
-        )
-    }
-
-    /// Returns `true` if the same request may succeed later.
-    #[must_use]
-    pub fn may_retry(&self) -> bool {
-        matches!(
-            self,
-            Self::RateLimited | Self::PerMinute { .. } | Self::Transient
-        )
-    }
-}
-
 /// Classifies a refusal by its HTTP status, if there was one, and its body. An error in the middle of a
 /// stream has no status.
 #[must_use]

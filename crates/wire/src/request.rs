@@ -127,15 +127,8 @@ impl EncodedRequest<BodyChunks> {
     /// Returns the request with its body in one piece.
     #[must_use]
     pub fn into_whole(self) -> EncodedRequest {
-        self.map(BodyChunks::into_vec)
-    }
-}
-
-impl<B> EncodedRequest<B> {
-    /// Returns the request with its body converted.
-    pub(crate) fn map<C>(self, convert: impl FnOnce(B) -> C) -> EncodedRequest<C> {
         EncodedRequest {
-            body: convert(self.body),
+            body: self.body.into_vec(),
             notes: self.notes,
             from: self.from,
             prefix: self.prefix,

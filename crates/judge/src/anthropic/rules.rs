@@ -2,12 +2,14 @@
 
 use std::sync::LazyLock;
 
-use plimsoll_wire::__internals::is_word;
-use plimsoll_wire::anthropic::{EffortSupport, MessagesProfile};
+use plimsoll_wire::__internals::{is_legal_name, is_word};
+use plimsoll_wire::anthropic::{
+    EffortSupport, MIN_BUDGET, MessagesProfile, NoThinking, ThinkingStyle,
+};
 use serde_json::Value;
 
-use super::validate_settings::thinks;
-use crate::table::{Table, text};
+use super::validate_settings::{INTERLEAVED, mode, thinks};
+use crate::table::{Table, entries, kind, text};
 
 /// The longest name of a tool.
 const MAX_NAME: usize = 128;
@@ -25,6 +27,33 @@ pub(crate) static TABLE: LazyLock<Table<MessagesProfile>> = LazyLock::new(|| {
                 value.is_some_and(|value| (0.0..=1.0).contains(&value))
             }),
             ("thinks", |_, request, _| thinks(request)),
+            ("disabled", |_, request, _| mode(request) == "disabled"),
+            ("enabled", |_, request, _| mode(request) == "enabled"),
+            ("always-thinks", |check, _, _| {
+                check.profile.no_thinking == NoThinking::Refused
+            }),
+            ("never-thinks", |check, _, _| {
+                check.profile.thinking == ThinkingStyle::None
+            }),
+            ("by-budget", |check, _, _| {
+                check.profile.thinking == ThinkingStyle::Budget
+            }),
+            ("by-effort", |check, _, _| {
+                check.profile.thinking == ThinkingStyle::Adaptive
+            }),
+            // With thinking between tool calls, the budget covers all replies of a loop together, so it
+            // may exceed the limit of one reply.
+            ("all-thinking", |check, request, max| {
+                let max = max.filter(|max| !max.is_null());
+                let max = max.map(|max| max.as_u64().unwrap_or(0));
+                let budget = budget(request.get("thinking")).filter(|budget| *budget >= MIN_BUDGET);
+                let fits = budget.zip(max).is_none_or(|(budget, max)| budget < max);
+                !fits && !check.announces(INTERLEAVED)
+            }),
+            ("budgeted", |_, _, thinking| budget(thinking).is_some()),
+            ("small-budget", |_, _, thinking| {
+                budget(thinking).is_some_and(|budget| budget < MIN_BUDGET)
+            }),
             ("unsampled", |check, _, _| !check.profile.temperature),
             ("one-sampler", |check, _, _| {
                 check.profile.temperature && !check.profile.both_samplers
@@ -60,8 +89,8 @@ pub(crate) static TABLE: LazyLock<Table<MessagesProfile>> = LazyLock::new(|| {
                 id.and_then(Value::as_str).is_some_and(is_word)
             }),
             ("tool-name", |_, _, name| {
-                let is_name = |name: &str| is_word(name) && name.len() <= MAX_NAME;
-                name.and_then(Value::as_str).is_some_and(is_name)
+                let name = name.and_then(Value::as_str);
+                name.is_some_and(|name| is_legal_name(name, MAX_NAME))
             }),
             ("base64", |_, media, _| source(media) == "base64"),
             ("data", |_, media, _| {
@@ -81,21 +110,19 @@ pub(crate) static TABLE: LazyLock<Table<MessagesProfile>> = LazyLock::new(|| {
     )
 });
 
+fn budget(thinking: Option<&Value>) -> Option<u64> {
+    thinking?.get("budget_tokens")?.as_u64()
+}
+
 fn chosen(choice: Option<&Value>) -> &str {
-    choice.map_or("", |choice| text(choice, "type"))
+    choice.map_or("", kind)
 }
 
 fn has_tool(request: &Value, is_meant: impl Fn(&str) -> bool) -> bool {
-    let mut tools = request
-        .get("tools")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten();
+    let mut tools = entries(request, "tools").iter();
     tools.any(|tool| is_meant(text(tool, "name")))
 }
 
 fn source(media: &Value) -> &str {
-    media
-        .get("source")
-        .map_or("", |source| text(source, "type"))
+    media.get("source").map_or("", kind)
 }

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::validate::{MessagesCheck, content, is_thinking, kind, text};
 use crate::fault::{Fault, Rule};
+use crate::table::entries;
 
 /// The prefix of our signatures.
 const OURS: &str = "simulated";
@@ -26,8 +27,7 @@ const MAX_PAUSES: usize = 32;
 #[must_use]
 pub fn sign(request: &Value, thinking: &str) -> String {
     let mut hash = PrefixHash::before(request);
-    let messages = request.get("messages").and_then(Value::as_array);
-    for message in messages.into_iter().flatten() {
+    for message in entries(request, "messages") {
         hash.message(message);
     }
     signature(thinking, &hash)
@@ -39,8 +39,8 @@ pub fn sign(request: &Value, thinking: &str) -> String {
 /// Existing signatures are judged by [`validate`](super::validate).
 #[must_use]
 pub fn unsigned(request: &Value) -> Option<Fault> {
-    let messages = request.get("messages").and_then(Value::as_array)?;
-    messages.iter().enumerate().find_map(|(index, message)| {
+    let messages = entries(request, "messages").iter();
+    messages.enumerate().find_map(|(index, message)| {
         let mut blocks = content(message).iter();
         let at = blocks.position(|block| is_thinking(block) && !given(block).starts_with(OURS))?;
         let place = format!("messages.{index}.content.{at}");

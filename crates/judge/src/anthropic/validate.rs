@@ -3,8 +3,7 @@
 //! tests. Never panics, whatever the JSON is.
 //!
 //! Judged here: AM1 to AM11, AM13, AM14, V3 and V4 of the rules. A breakpoint that does nothing (AM12)
-//! is not refused; [`cautions`](super::cautions) reports it. V1, V2 and V5 to V11 need more than one
-//! request to judge.
+//! is not refused. V1, V2 and V5 to V11 need more than one request to judge.
 
 use std::io::{self, Write};
 
@@ -17,7 +16,7 @@ use super::{pairing, simulate, validate_marks, validate_settings};
 use crate::fault::{Fault, Rule};
 use crate::json_path::JsonPath;
 use crate::table;
-pub(super) use crate::table::text;
+pub(super) use crate::table::{content, kind, role, text};
 
 /// Returns the rules that a request breaks, in message order within each group of rules. Empty for a
 /// valid request.
@@ -200,20 +199,6 @@ impl Write for ByteCounter {
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
-}
-
-pub(super) fn role(message: &Value) -> &str {
-    text(message, "role")
-}
-
-pub(super) fn kind(block: &Value) -> &str {
-    text(block, "type")
-}
-
-/// Returns the blocks of a message. Empty if its content is one text.
-pub(super) fn content(message: &Value) -> &[Value] {
-    let blocks = message.get("content").and_then(Value::as_array);
-    blocks.map(Vec::as_slice).unwrap_or_default()
 }
 
 pub(super) fn is_thinking(block: &Value) -> bool {

@@ -1,5 +1,4 @@
-//! Checks the places of breakpoints: AM11. Part of the validator. Breakpoints without an effect are
-//! reported by `cautions.rs`.
+//! Checks the places of breakpoints: AM11. Part of the validator.
 
 use plimsoll_context::MAX_BREAKPOINTS;
 use plimsoll_wire::__internals::anthropic::MARK;
@@ -8,6 +7,7 @@ use serde_json::Value;
 use super::validate::{MessagesCheck, content, is_thinking, kind, text};
 use crate::fault::Rule;
 use crate::json_path::JsonPath;
+use crate::table::entries;
 
 /// Judges all breakpoints of a request.
 pub(super) fn check(check: &mut MessagesCheck<'_>, request: &Value) {
@@ -62,23 +62,13 @@ pub(super) fn check(check: &mut MessagesCheck<'_>, request: &Value) {
 
 /// Visits all blocks that may be marked, in the order in which they are read: tools, system, messages,
 /// and blocks inside a result before the result.
-pub(super) fn for_each_block<'r>(
-    request: &'r Value,
-    mut visit: impl FnMut(&JsonPath<'_>, &'r Value),
-) {
-    let list = |key: &str| {
-        request
-            .get(key)
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-    };
+fn for_each_block<'r>(request: &'r Value, mut visit: impl FnMut(&JsonPath<'_>, &'r Value)) {
     for key in ["tools", "system"] {
-        for (index, block) in list(key).enumerate() {
+        for (index, block) in entries(request, key).iter().enumerate() {
             visit(&JsonPath::Dotted(key).entry(index), block);
         }
     }
-    for (index, message) in list("messages").enumerate() {
+    for (index, message) in entries(request, "messages").iter().enumerate() {
         let messages = JsonPath::Dotted("messages");
         let message_place = messages.entry(index);
         let content_place = message_place.key("content");

@@ -4,22 +4,22 @@
 use std::collections::BTreeSet;
 
 use plimsoll_wire::__internals::anthropic::{FAMILIES, MCP_TOOLSET, family_of};
-use plimsoll_wire::anthropic::{MIN_BUDGET, MessagesProfile, NoThinking, ThinkingStyle};
 use serde_json::Value;
 
 use super::validate::{MessagesCheck, content, is_thinking, kind, role, text};
 use crate::fault::{Fault, Rule};
 use crate::json_path::JsonPath;
+use crate::table::entries;
 
 /// The prefix of the beta header that announces thinking between tool calls.
-const INTERLEAVED: &str = "interleaved-thinking-";
+pub(super) const INTERLEAVED: &str = "interleaved-thinking-";
 /// The smallest trigger that the API accepts for its compaction, in tokens.
 const MIN_COMPACTION: u64 = 50_000;
 
 /// Judges all settings.
 pub(super) fn check(check: &mut MessagesCheck<'_>, request: &Value) {
-    let max = output(check, request);
-    thinking(check, request, max);
+    output(check, request);
+    check.judge("thinking", "", &JsonPath::Dotted(""), request);
     check.judge("settings", "", &JsonPath::Dotted(""), request);
     tools(check, request);
     check.judge("tool_choice", "", &JsonPath::Dotted(""), request);
@@ -104,22 +104,21 @@ pub(crate) fn is_unasked(fault: &Fault) -> bool {
 }
 
 /// Returns the thinking mode: `enabled`, `adaptive`, `disabled` or an empty text.
-fn mode(request: &Value) -> &str {
-    request
-        .get("thinking")
-        .map_or("", |thinking| text(thinking, "type"))
+pub(super) fn mode(request: &Value) -> &str {
+    request.get("thinking").map_or("", kind)
 }
 
-pub(super) fn thinks(request: &Value) -> bool {
+pub(crate) fn thinks(request: &Value) -> bool {
     matches!(mode(request), "enabled" | "adaptive")
 }
 
-fn output(check: &mut MessagesCheck<'_>, request: &Value) -> u64 {
-    let max = match request.get("max_tokens") {
-        None | Some(Value::Null) => return u64::MAX,
-        Some(max) => max.as_u64().unwrap_or(0),
+/// Judges the output limit by the model's maximum.
+fn output(check: &mut MessagesCheck<'_>, request: &Value) {
+    let max = request.get("max_tokens").and_then(Value::as_u64);
+    let (Some(max), Some(limit)) = (max, check.profile.max_output) else {
+        return;
     };
-    if let Some(limit) = check.profile.max_output.filter(|limit| max > *limit) {
+    if max > limit {
         let model = text(request, "model");
         let words = format!(
             "max_tokens: {max} > {limit}, which is the maximum allowed number of output tokens \
@@ -127,80 +126,11 @@ fn output(check: &mut MessagesCheck<'_>, request: &Value) -> u64 {
         );
         check.fault(Rule::Shape, "max_tokens", words);
     }
-    max
-}
-
-fn thinking(check: &mut MessagesCheck<'_>, request: &Value, max: u64) {
-    let MessagesProfile { thinking, .. } = check.profile;
-    match (mode(request), thinking) {
-        ("disabled", _) if check.profile.no_thinking == NoThinking::Refused => {
-            let words = "\"thinking.type.disabled\" is not supported for this model. Use \
-                         \"thinking.type.adaptive\" and \"output_config.effort\" to control \
-                         thinking behavior.";
-            check.fault(Rule::Shape, "thinking", words);
-            return;
-        }
-        ("" | "disabled", _) if request.get("thinking").is_none_or(is_mode) => return,
-        ("enabled" | "adaptive", ThinkingStyle::Either | ThinkingStyle::Unknown) => {}
-        ("enabled", ThinkingStyle::Budget) | ("adaptive", ThinkingStyle::Adaptive) => {}
-        ("enabled", ThinkingStyle::Adaptive) => {
-            let words = "\"thinking.type.enabled\" is not supported for this model. Use \
-                         \"thinking.type.adaptive\" and \"output_config.effort\" to control \
-                         thinking behavior.";
-            check.fault(Rule::Shape, "thinking", words);
-        }
-        ("adaptive", ThinkingStyle::Budget) => {
-            let words = "adaptive thinking is not supported on this model";
-            check.fault(Rule::Shape, "thinking", words);
-        }
-        ("enabled" | "adaptive", ThinkingStyle::None) => {
-            let model = text(request, "model");
-            let words = format!("'{model}' does not support thinking.");
-            check.fault(Rule::Shape, "thinking", words);
-        }
-        _ => {
-            let words = "thinking: Input tag found using 'type' does not match any of the \
-                         expected tags: 'adaptive', 'disabled', 'enabled'";
-            check.fault(Rule::Shape, "thinking", words);
-            return;
-        }
-    }
-    if mode(request) == "enabled" {
-        let budget = request.get("thinking").and_then(|t| t.get("budget_tokens"));
-        match budget.and_then(Value::as_u64) {
-            None => {
-                let words = "thinking.enabled.budget_tokens: Field required";
-                check.fault(Rule::Shape, "thinking", words);
-            }
-            Some(budget) if budget < MIN_BUDGET => {
-                let words = "thinking.enabled.budget_tokens: Input should be greater than or \
-                             equal to 1024";
-                check.fault(Rule::Shape, "thinking", words);
-            }
-            // With thinking between tool calls, the budget covers all replies of a loop together, so it
-            // may exceed the limit of one reply.
-            Some(budget) if budget >= max && !check.announces(INTERLEAVED) => {
-                let words = "`max_tokens` must be greater than `thinking.budget_tokens`.";
-                check.fault(Rule::Shape, "max_tokens", words);
-            }
-            Some(_) => {}
-        }
-    }
-    let choice = request.get("tool_choice");
-    if choice.is_some_and(|choice| matches!(kind(choice), "any" | "tool")) {
-        let words = "Thinking may not be enabled when tool_choice forces tool use.";
-        check.fault(Rule::Shape, "tool_choice", words);
-    }
-}
-
-fn is_mode(thinking: &Value) -> bool {
-    kind(thinking) == "disabled"
 }
 
 fn tools(check: &mut MessagesCheck<'_>, request: &Value) {
-    let tools = request.get("tools").and_then(Value::as_array);
     let mut names = BTreeSet::new();
-    for (index, tool) in tools.into_iter().flatten().enumerate() {
+    for (index, tool) in entries(request, "tools").iter().enumerate() {
         let list = JsonPath::Dotted("tools");
         let place = list.entry(index);
         match kind(tool) {
@@ -242,10 +172,8 @@ fn hosted(check: &mut MessagesCheck<'_>, place: JsonPath<'_>, kind: &str, name: 
 
 /// Judges context editing: AM14.
 fn editing(check: &mut MessagesCheck<'_>, request: &Value) {
-    let edits = request
-        .get("context_management")
-        .and_then(|m| m.get("edits"));
-    let edits = edits.and_then(Value::as_array);
+    let edits = request.get("context_management");
+    let edits = edits.map(|management| entries(management, "edits"));
     let mut cleared = false;
     for (index, edit) in edits.into_iter().flatten().enumerate() {
         let place = format!("context_management.edits.{index}");

@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 use super::pairing;
 use crate::fault::{Fault, Rule};
 use crate::json_path::JsonPath;
-pub(super) use crate::table::text;
-use crate::table::{self, Table};
+use crate::table::{self, Table, entries};
+pub(super) use crate::table::{content, role, text};
 
 /// The value of the header `x-amzn-errortype` in a refusal. The body does not contain it.
 pub const ERROR_TYPE: &str = "ValidationException";
@@ -44,10 +44,6 @@ pub(crate) static TABLE: LazyLock<Table<ConverseProfile>> = LazyLock::new(|| {
     Table::parse(
         include_str!("../../rules/bedrock.txt"),
         &[
-            ("filled", |_, _, list| {
-                list.and_then(Value::as_array)
-                    .is_some_and(|list| !list.is_empty())
-            }),
             ("one-block", |_, block, _| {
                 let is_set = |key: &&&str| block.get(**key).is_some_and(|value| !value.is_null());
                 BLOCKS.iter().filter(is_set).count() == 1
@@ -75,8 +71,7 @@ pub(crate) static TABLE: LazyLock<Table<ConverseProfile>> = LazyLock::new(|| {
 #[must_use]
 pub fn validate(request: &Value, profile: &ConverseProfile) -> Vec<Fault> {
     let mut check = ConverseCheck::new(profile, &TABLE);
-    let messages = request.get("messages").and_then(Value::as_array);
-    let messages = messages.map(Vec::as_slice).unwrap_or_default();
+    let messages = entries(request, "messages");
     for (index, message) in messages.iter().enumerate() {
         check.message(index, message);
     }
@@ -162,8 +157,7 @@ impl ConverseCheck<'_> {
         };
         let place = JsonPath::Dotted("toolConfig");
         self.judge("tools", "", &place, config);
-        let tools = config.get("tools").and_then(Value::as_array);
-        for (index, tool) in tools.into_iter().flatten().enumerate() {
+        for (index, tool) in entries(config, "tools").iter().enumerate() {
             let list = place.key("tools");
             let entry = list.entry(index + 1);
             if tool.get("toolSpec").is_some() {
@@ -172,15 +166,6 @@ impl ConverseCheck<'_> {
         }
         self.judge("choice", "", &place, config);
     }
-}
-
-pub(super) fn role(message: &Value) -> &str {
-    text(message, "role")
-}
-
-pub(super) fn content(message: &Value) -> &[Value] {
-    let blocks = message.get("content").and_then(Value::as_array);
-    blocks.map(Vec::as_slice).unwrap_or_default()
 }
 
 pub(super) fn is_call(block: &Value) -> bool {

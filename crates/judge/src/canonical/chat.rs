@@ -7,12 +7,13 @@ use plimsoll_wire::openai_chat::{Dialect, FORMAT, ORIGIN, ToolStyle, Voice};
 use plimsoll_wire::{EncodedRequest, WireError};
 use serde_json::Value;
 
-use super::form::{FormFacts, OwnBlock, Rewritten, Situation, WireForm};
+use super::form::{FormFacts, OwnBlock, Rewritten, WireForm};
 use super::lenient::{self, IdOwner, IdPlace, Notes, list, object, text};
 use super::patch::patched;
 use super::target::Target;
 use crate::fault::{Fault, Rule};
 use crate::openai_chat::{is_prefix, unfit, validate};
+use crate::table::entries;
 
 /// The properties of Chat Completions.
 static FACTS: FormFacts = FormFacts {
@@ -39,13 +40,16 @@ impl WireForm for Dialect {
 
     /// A history may end with the beginning of an answer. So may a request to Mistral that sets
     /// `prefix`.
-    fn adapted(&self, situation: &Situation<'_>) -> Option<Target> {
-        let continues = || self.voice == Voice::Mistral && is_prefix(&(situation.last)());
+    fn adapted(&self, request: &Value) -> Option<Target> {
+        let continues = || {
+            let last = entries(request, "messages").last();
+            self.voice == Voice::Mistral && last.is_some_and(is_prefix)
+        };
         let dialect = || Self {
             prefill: true,
             ..self.clone()
         };
-        (!situation.is_request || continues()).then(|| dialect().into())
+        (request.get("model").is_none() || continues()).then(|| dialect().into())
     }
 
     fn is_legacy(&self, message: &Value) -> bool {

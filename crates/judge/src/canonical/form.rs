@@ -17,16 +17,6 @@ use super::repair::Finding;
 use super::target::Target;
 use crate::fault::{Fault, Rule};
 
-/// The properties of a request, besides its messages, that decide which messages a server accepts.
-pub(crate) struct Situation<'s> {
-    /// Whether it is a request and not only a history.
-    pub(super) is_request: bool,
-    /// Returns the setting `thinking`.
-    pub(super) thinking: &'s dyn Fn() -> Value,
-    /// Returns the last message.
-    pub(super) last: &'s dyn Fn() -> Value,
-}
-
 /// The properties of a protocol, whatever the server or the model.
 pub(crate) struct FormFacts {
     /// The name of the protocol.
@@ -122,8 +112,8 @@ pub(crate) trait WireForm: Debug {
         None
     }
 
-    /// Returns the form for a request or a history, if it differs.
-    fn adapted(&self, _: &Situation<'_>) -> Option<Target> {
+    /// Returns the form for a request or a history, if it differs. A request names its model.
+    fn adapted(&self, _: &Value) -> Option<Target> {
         None
     }
 

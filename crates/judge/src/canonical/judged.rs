@@ -4,7 +4,6 @@
 use plimsoll_context::{Message, repair};
 use serde_json::Value;
 
-use super::form::Situation;
 use super::opaque;
 use super::repair_attempt::judge_parsed;
 use super::target::Target;
@@ -22,23 +21,8 @@ pub(crate) struct RequestVerdict {
 impl RequestVerdict {
     /// Judges a request or a history. Removes keys of a history that are not settings.
     pub(crate) fn new(json: &mut Value, target: &Target) -> Self {
-        let target = {
-            let is_request = json.is_object() && json.get("model").is_some();
-            let thinking = || json.get("thinking").cloned().unwrap_or_default();
-            let last = || {
-                let messages = json.get("messages").and_then(Value::as_array);
-                messages
-                    .and_then(|list| list.last())
-                    .cloned()
-                    .unwrap_or_default()
-            };
-            let adapted = target.form().adapted(&Situation {
-                is_request,
-                thinking: &thinking,
-                last: &last,
-            });
-            adapted.unwrap_or_else(|| target.clone())
-        };
+        let adapted = target.form().adapted(json);
+        let target = adapted.unwrap_or_else(|| target.clone());
         let stored = json.is_object() && json.get("store") != Some(&Value::Bool(false));
         Self {
             is_accepted: judge_parsed(json, &target).is_empty(),

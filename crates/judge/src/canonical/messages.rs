@@ -10,13 +10,13 @@ use plimsoll_wire::anthropic::{self, FORMAT, MessagesProfile, ORIGIN};
 use plimsoll_wire::{EncodedRequest, RenderInput};
 use serde_json::{Value, json};
 
-use super::form::{FormFacts, OwnBlock, Rewritten, Situation, WireForm};
+use super::form::{FormFacts, OwnBlock, Rewritten, WireForm};
 use super::lenient::{self, IdOwner, IdPlace, Notes, list, object, text};
 use super::opaque::finding;
 use super::patch::with_mark_of;
 use super::repair::Finding;
 use super::target::Target;
-use crate::anthropic::{unfit, validate};
+use crate::anthropic::{thinks, unfit, validate};
 use crate::fault::{Fault, Rule};
 
 /// The properties of Anthropic Messages.
@@ -58,22 +58,11 @@ impl WireForm for MessagesProfile {
 
     /// A history may end with the beginning of an answer or with thinking. A request follows the
     /// model's profile, and must not end with the beginning of an answer if it enables thinking.
-    fn adapted(&self, situation: &Situation<'_>) -> Option<Target> {
-        let (prefill, unasked_thinking) = match situation.is_request {
-            false => (true, true),
-            true => {
-                let thinking = (situation.thinking)();
-                let kind = thinking.get("type").and_then(Value::as_str);
-                let prefill = match kind {
-                    Some("enabled" | "adaptive") => false,
-                    _ => self.prefill,
-                };
-                (prefill, self.unasked_thinking)
-            }
-        };
+    fn adapted(&self, request: &Value) -> Option<Target> {
+        let is_history = request.get("model").is_none();
         let profile = Self {
-            prefill,
-            unasked_thinking,
+            prefill: is_history || self.prefill && !thinks(request),
+            unasked_thinking: is_history || self.unasked_thinking,
             ..self.clone()
         };
         Some(profile.into())

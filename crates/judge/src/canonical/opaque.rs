@@ -14,7 +14,7 @@ use super::form::{OwnBlock, WireForm};
 use super::repair::Finding;
 use super::target::Target;
 use crate::fault::Rule;
-pub(super) use crate::table::text;
+pub(super) use crate::table::{kind, text};
 
 /// Removes the blocks that cannot stay. The number of messages stays the same.
 pub(super) fn clean(messages: &mut [Message], target: &Target, stored: bool) -> Vec<Finding> {
@@ -93,8 +93,4 @@ pub(super) fn finding(at: At, rule: Rule, kind: &str, why: &str, words: Option<S
         done: format!("left out its block `{kind}`: {why}"),
         words,
     }
-}
-
-pub(super) fn kind(block: &Value) -> &str {
-    text(block, "type")
 }

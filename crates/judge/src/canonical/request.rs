@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use plimsoll_context::{MAX_BREAKPOINTS, Message, Part};
 use plimsoll_wire::__internals::RawObject;
+use plimsoll_wire::__internals::anthropic::asks;
 use plimsoll_wire::WireError;
 
 use super::lenient::LenientParse;
@@ -210,10 +211,7 @@ pub(crate) fn loops(messages: &[Message]) -> Vec<usize> {
     let (mut number, mut asked) = (0, true);
     let mut loops = Vec::with_capacity(messages.len());
     for message in messages {
-        let asks = matches!(
-            message,
-            Message::User { .. } | Message::Summary { .. } | Message::System { .. }
-        );
+        let asks = asks(message);
         if asks && !asked {
             number += 1;
         }

@@ -7,8 +7,8 @@ use plimsoll_wire::{anthropic, openai_responses};
 use serde_json::Value;
 
 use super::form::WireForm;
-use super::opaque::{kind, text};
 use crate::fault::Fault;
+use crate::table::{content, entries, kind, role};
 
 /// A protocol, with the requirements of one server or model.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,6 +19,13 @@ pub enum Target {
     Responses(openai_responses::ResponsesProfile),
     /// Anthropic Messages.
     Messages(anthropic::MessagesProfile),
+}
+
+/// OpenAI Chat Completions, as OpenAI serves them.
+impl Default for Target {
+    fn default() -> Self {
+        Self::Chat(Dialect::openai())
+    }
 }
 
 impl From<Dialect> for Target {
@@ -48,7 +55,7 @@ impl Target {
     #[must_use]
     pub fn of_protocol(name: &str, model: Option<&str>) -> Option<Self> {
         match name {
-            "openai" => Some(Self::Chat(Dialect::openai())),
+            "openai" => Some(Self::default()),
             "openai-responses" => {
                 Some(Self::Responses(openai_responses::ResponsesProfile::openai()))
             }
@@ -69,11 +76,10 @@ impl Target {
         let model = request.get("model").and_then(Value::as_str);
         let responses = Self::Responses(openai_responses::ResponsesProfile::openai());
         let list = match request {
-            Value::Array(list) => Some(list),
+            Value::Array(list) => list.as_slice(),
             _ if request.get("input").is_some() => return responses,
-            _ => request.get("messages").and_then(Value::as_array),
+            _ => entries(request, "messages"),
         };
-        let list = list.map(Vec::as_slice).unwrap_or_default();
         if list.iter().any(is_item) || request.is_array() && list.iter().any(has_parts_of_items) {
             return responses;
         }
@@ -91,7 +97,7 @@ impl Target {
         if request.is_array() && list.iter().any(|item| kind(item) == "message") {
             return responses;
         }
-        Self::Chat(Dialect::openai())
+        Self::default()
     }
 
     /// Returns how the protocol writes a history.
@@ -141,14 +147,14 @@ fn is_item(item: &Value) -> bool {
 /// Chat Completions has it, too.
 fn has_parts_of_items(message: &Value) -> bool {
     let kinds = ["input_text", "input_image", "input_file", "output_text"];
-    blocks(message)
+    content(message)
         .iter()
         .any(|part| kinds.contains(&kind(part)))
 }
 
 /// Returns `true` for a message that only Chat Completions has.
 fn is_of_chat(message: &Value) -> bool {
-    text(message, "role") == "tool" || message.get("tool_calls").is_some()
+    role(message) == "tool" || message.get("tool_calls").is_some()
 }
 
 /// Returns `true` for a message that only Anthropic has, by its blocks or because it is a reply.
@@ -156,7 +162,7 @@ fn is_of_chat(message: &Value) -> bool {
 /// If the list also contains messages of Chat Completions, blocks that other programs also add to those
 /// do not count.
 fn is_of_messages(message: &Value, chats: bool) -> bool {
-    let speaks = !chats && matches!(text(message, "role"), "user" | "assistant");
+    let speaks = !chats && matches!(role(message), "user" | "assistant");
     let answered = kind(message) == "message" && message.get("stop_reason").is_some();
     let is_own = |block: &Value| match kind(block) {
         "tool_use" | "tool_result" | "thinking" | "redacted_thinking" => true,
@@ -166,14 +172,13 @@ fn is_of_messages(message: &Value, chats: bool) -> bool {
         "compaction" => speaks,
         kind => kind.ends_with("_tool_use") || kind.ends_with("_tool_result"),
     };
-    answered || blocks(message).iter().any(is_own)
+    answered || content(message).iter().any(is_own)
 }
 
 /// Returns `true` if a request has settings that only Anthropic has.
 fn is_set_for_messages(request: &Value) -> bool {
     let own = ["system", "stop_sequences", "anthropic_version"];
-    let tools = request.get("tools").and_then(Value::as_array);
-    let mut tools = tools.into_iter().flatten();
+    let mut tools = entries(request, "tools").iter();
     own.iter().any(|key| request.get(key).is_some())
         || tools.any(|tool| tool.get("input_schema").is_some())
 }
@@ -182,18 +187,13 @@ fn is_set_for_messages(request: &Value) -> bool {
 /// them in Chat Completions: the roles, calls and images distinguish these.
 fn is_marked(list: &[Value]) -> bool {
     let is_marked = |message: &Value| {
-        let mut blocks = blocks(message).iter();
+        let mut blocks = content(message).iter();
         blocks.any(|block| block.get(MARK).is_some_and(Value::is_object))
     };
     let fits = |message: &Value| {
-        let speaks = matches!(text(message, "role"), "user" | "assistant");
-        let mut blocks = blocks(message).iter();
+        let speaks = matches!(role(message), "user" | "assistant");
+        let mut blocks = content(message).iter();
         speaks && message.get("tool_calls").is_none() && blocks.all(|block| kind(block) == "text")
     };
     list.iter().all(fits) && list.iter().any(is_marked)
-}
-
-fn blocks(message: &Value) -> &[Value] {
-    let blocks = message.get("content").and_then(Value::as_array);
-    blocks.map(Vec::as_slice).unwrap_or_default()
 }

@@ -7,7 +7,6 @@
 
 use std::sync::LazyLock;
 
-use plimsoll_context::Tokens;
 use plimsoll_wire::gemini::GeminiProfile;
 use serde_json::{Value, json};
 
@@ -15,7 +14,7 @@ use super::pairing;
 use crate::fault::{Fault, Rule};
 use crate::json_path::JsonPath;
 pub(super) use crate::table::text;
-use crate::table::{self, Table};
+use crate::table::{self, Table, entries};
 
 /// The kinds of a part. A part needs one of these keys.
 const DATA: [(&str, &str); 9] = [
@@ -37,10 +36,6 @@ pub(crate) static TABLE: LazyLock<Table<GeminiProfile>> = LazyLock::new(|| {
     Table::parse(
         include_str!("../../rules/gemini.txt"),
         &[
-            ("filled", |_, _, list| {
-                list.and_then(Value::as_array)
-                    .is_some_and(|list| !list.is_empty())
-            }),
             ("initialized", |_, part, _| is_initialized(part)),
             ("name", |_, _, name| {
                 name.and_then(Value::as_str).is_some_and(is_name)
@@ -52,10 +47,9 @@ pub(crate) static TABLE: LazyLock<Table<GeminiProfile>> = LazyLock::new(|| {
                 let given = |camel: &str, snake: &str| {
                     field(request, camel, snake).is_some_and(|value| !value.is_null())
                 };
-                let tools = request.get("tools").and_then(Value::as_array);
                 let cached = field(request, "cachedContent", "cached_content");
                 cached.is_some_and(Value::is_string)
-                    && (tools.is_some_and(|tools| !tools.is_empty())
+                    && (!entries(request, "tools").is_empty()
                         || given("systemInstruction", "system_instruction")
                         || given("toolConfig", "tool_config"))
             }),
@@ -69,8 +63,7 @@ pub(crate) static TABLE: LazyLock<Table<GeminiProfile>> = LazyLock::new(|| {
 pub fn validate(request: &Value, profile: &GeminiProfile) -> Vec<Fault> {
     let mut check = GeminiCheck::new(profile, &TABLE);
     check.settings(request);
-    let contents = request.get("contents").and_then(Value::as_array);
-    match contents.map(Vec::as_slice).unwrap_or_default() {
+    match entries(request, "contents") {
         [] => {
             let words = "* GenerateContentRequest.contents: contents is not specified\n";
             check.fault(Rule::Gm5, "contents", words);
@@ -87,25 +80,6 @@ pub fn validate(request: &Value, profile: &GeminiProfile) -> Vec<Fault> {
         }
     }
     check.faults
-}
-
-/// Returns the rules that a request for an explicit cache breaks. `tokens` counts its contents, system
-/// instruction and tools.
-#[must_use]
-pub fn validate_cache(tokens: Tokens, profile: &GeminiProfile) -> Vec<Fault> {
-    let least = profile.min_cached;
-    if tokens >= least {
-        return Vec::new();
-    }
-    let words = format!(
-        "Cached content is too small. total_token_count={}, min_total_token_count={}",
-        tokens.0, least.0
-    );
-    vec![Fault {
-        rule: Rule::Gm5,
-        place: "contents".into(),
-        words,
-    }]
 }
 
 /// Returns the status and the body with which the API refuses a request for a fault.
@@ -127,8 +101,7 @@ impl GeminiCheck<'_> {
         if let Some(system) = system.filter(|system| !system.is_null()) {
             self.content("system", &JsonPath::Named("system_instruction"), system);
         }
-        let tools = request.get("tools").and_then(Value::as_array);
-        for (index, tool) in tools.into_iter().flatten().enumerate() {
+        for (index, tool) in entries(request, "tools").iter().enumerate() {
             let list = JsonPath::Named("tools");
             let place = list.entry(index);
             self.judge("tool", "", &place, tool);
@@ -182,8 +155,7 @@ pub(super) fn field<'v>(value: &'v Value, camel: &str, snake: &str) -> Option<&'
 }
 
 pub(super) fn parts(content: &Value) -> &[Value] {
-    let parts = content.get("parts").and_then(Value::as_array);
-    parts.map(Vec::as_slice).unwrap_or_default()
+    entries(content, "parts")
 }
 
 pub(super) fn call(part: &Value) -> Option<&Value> {

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::validate::{ChatCheck, STRICT, TABLE};
 use crate::fault::{Rule, key_place};
 use crate::json_path::JsonPath;
+use crate::table::entries;
 
 /// The error for a model that this API does not serve.
 pub(super) const ELSEWHERE: &str =
@@ -46,8 +47,7 @@ fn thinking(check: &mut ChatCheck<'_>, request: &Value) {
         );
         check.fault(Rule::Shape, "temperature", words);
     }
-    let tools = request.get("tools").and_then(Value::as_array);
-    let tools = tools.is_some_and(|tools| !tools.is_empty());
+    let tools = !entries(request, "tools").is_empty();
     let apart = format!(
         "Function tools with reasoning_effort are not supported for {model} in \
          /v1/chat/completions."

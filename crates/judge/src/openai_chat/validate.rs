@@ -9,9 +9,8 @@
 
 use std::sync::LazyLock;
 
-use plimsoll_wire::__internals::is_json_object;
 use plimsoll_wire::__internals::openai_chat::{AUDIO, CUSTOM, reasons};
-use plimsoll_wire::__internals::openai_responses::is_name;
+use plimsoll_wire::__internals::{MAX_ID, is_json_object, is_legal_name};
 use plimsoll_wire::CallIdForm;
 use plimsoll_wire::openai_chat::{CallIds, Dialect, EchoReasoning, NoContent, Voice};
 use serde_json::{Value, json};
@@ -21,7 +20,8 @@ use super::pairing;
 use super::settings;
 use crate::fault::{Fault, Rule};
 use crate::json_path::JsonPath;
-use crate::table::{self, Table, text};
+pub(super) use crate::table::role;
+use crate::table::{self, Table, entries, text};
 
 /// Mistral's error for unknown keys.
 const FORBIDDEN: &str = "Extra inputs are not permitted";
@@ -69,7 +69,8 @@ pub(crate) static TABLE: LazyLock<Table<Dialect>> = LazyLock::new(|| {
                 text(call, "type") == CUSTOM && !check.profile.object_arguments
             }),
             ("name", |check, _, name| {
-                !check.profile.plain_names || name.and_then(Value::as_str).is_some_and(is_name)
+                let name = name.and_then(Value::as_str);
+                !check.profile.plain_names || name.is_some_and(|name| is_legal_name(name, MAX_ID))
             }),
             ("arguments", |check, _, arguments| {
                 !check.profile.object_arguments
@@ -310,16 +311,8 @@ pub(crate) fn is_prefix(message: &Value) -> bool {
     role(message) == "assistant" && message.get("prefix") == Some(&Value::Bool(true))
 }
 
-pub(super) fn role(message: &Value) -> &str {
-    text(message, "role")
-}
-
 pub(super) fn calls(message: &Value) -> &[Value] {
-    message
-        .get("tool_calls")
-        .and_then(Value::as_array)
-        .map(Vec::as_slice)
-        .unwrap_or_default()
+    entries(message, "tool_calls")
 }
 
 /// Returns the reason why a part would be refused because of its type.

@@ -8,7 +8,7 @@ use super::validate::validate;
 use crate::fault::{Fault, Rule, key_place};
 
 /// The keys that a request for a count may have.
-const KEYS: [&str; 11] = [
+pub const COUNT_KEYS: [&str; 11] = [
     "model",
     "input",
     "instructions",
@@ -27,7 +27,7 @@ const KEYS: [&str; 11] = [
 #[must_use]
 pub fn validate_count(request: &Value, profile: &ResponsesProfile) -> Vec<Fault> {
     let keys = request.as_object().into_iter().flatten();
-    let unknown = keys.filter(|(key, _)| !KEYS.contains(&key.as_str()));
+    let unknown = keys.filter(|(key, _)| !COUNT_KEYS.contains(&key.as_str()));
     let mut faults: Vec<Fault> = unknown
         .map(|(key, _)| Fault {
             rule: Rule::Shape,

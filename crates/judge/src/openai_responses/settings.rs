@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::validate::{ResponsesCheck, list};
 use crate::fault::Rule;
 use crate::json_path::JsonPath;
-use crate::table::text;
+use crate::table::{entries, text};
 
 /// Judges a request's settings.
 pub(super) fn check(check: &mut ResponsesCheck<'_>, request: &Value) {
@@ -22,8 +22,8 @@ pub(super) fn check(check: &mut ResponsesCheck<'_>, request: &Value) {
 
 fn reasoning(check: &mut ResponsesCheck<'_>, request: &Value) {
     let profile = check.profile;
-    let include = request.get("include").and_then(Value::as_array);
-    let encrypted = include.is_some_and(|list| list.iter().any(|one| one == ENCRYPTED));
+    let mut include = entries(request, "include").iter();
+    let encrypted = include.any(|one| one == ENCRYPTED);
     if encrypted && profile.reasoning == ReasoningItems::None {
         let words = "Encrypted content is not supported with this model.";
         check.fault(Rule::Shape, "include", words);
@@ -52,8 +52,7 @@ fn reasoning(check: &mut ResponsesCheck<'_>, request: &Value) {
 }
 
 fn tools(check: &mut ResponsesCheck<'_>, request: &Value) {
-    let tools = request.get("tools").and_then(Value::as_array);
-    let tools = tools.map(Vec::as_slice).unwrap_or_default();
+    let tools = entries(request, "tools");
     for (index, tool) in tools.iter().enumerate() {
         let place = JsonPath::Named("tools");
         let place = place.entry(index);

@@ -9,8 +9,8 @@
 
 use std::sync::LazyLock;
 
-use plimsoll_wire::__internals::MAX_ID;
-use plimsoll_wire::__internals::openai_responses::{is_name, items};
+use plimsoll_wire::__internals::openai_responses::items;
+use plimsoll_wire::__internals::{MAX_ID, is_legal_name};
 use plimsoll_wire::openai_responses::{ReasoningItems, ResponsesProfile};
 use serde_json::{Value, json};
 
@@ -21,6 +21,26 @@ use crate::json_path::JsonPath;
 use crate::table::{self, Table, kind_of, text};
 
 /// The rules for single values.
+/// The codes of errors, by a part of their message.
+const CODES_OF_PARTS: [(&str, &str); 4] = [
+    ("could not be verified", "invalid_encrypted_content"),
+    ("string too long", "string_above_max_length"),
+    ("empty string", "empty_string"),
+    ("integer below minimum value", "integer_below_min_value"),
+];
+/// The codes of the other errors, by the beginning of their message.
+const CODES_OF_BEGINNINGS: [(&str, &str); 9] = [
+    ("Missing required parameter", "missing_required_parameter"),
+    ("Unsupported parameter", "unsupported_parameter"),
+    ("Unsupported value", "unsupported_value"),
+    ("Unknown parameter", "unknown_parameter"),
+    ("Invalid type", "invalid_type"),
+    ("Invalid schema for function", "invalid_function_parameters"),
+    ("Invalid schema", "invalid_json_schema"),
+    ("Invalid value", "invalid_value"),
+    ("Invalid 'input", "invalid_value"),
+];
+
 pub(crate) static TABLE: LazyLock<Table<ResponsesProfile>> = LazyLock::new(|| {
     Table::parse(
         include_str!("../../rules/openai_responses.txt"),
@@ -36,7 +56,8 @@ pub(crate) static TABLE: LazyLock<Table<ResponsesProfile>> = LazyLock::new(|| {
             }),
             ("by-model", |_, item, _| text(item, "role") == "assistant"),
             ("name", |_, _, name| {
-                name.and_then(Value::as_str).is_some_and(is_name)
+                let name = name.and_then(Value::as_str);
+                name.is_some_and(|name| is_legal_name(name, MAX_ID))
             }),
             ("one-image", |_, part, _| {
                 has_one(part, &["image_url", "file_id"])
@@ -96,35 +117,11 @@ pub fn validate(request: &Value, profile: &ResponsesProfile) -> Vec<Fault> {
 #[must_use]
 pub fn refusal(fault: &Fault) -> (u16, Value) {
     let words = &fault.words;
-    let begins = |with: &str| words.starts_with(with);
-    let has = |part: &str| words.contains(part);
-    let code = if has("could not be verified") {
-        Some("invalid_encrypted_content")
-    } else if has("string too long") {
-        Some("string_above_max_length")
-    } else if has("empty string") {
-        Some("empty_string")
-    } else if has("integer below minimum value") {
-        Some("integer_below_min_value")
-    } else if begins("Missing required parameter") {
-        Some("missing_required_parameter")
-    } else if begins("Unsupported parameter") {
-        Some("unsupported_parameter")
-    } else if begins("Unsupported value") {
-        Some("unsupported_value")
-    } else if begins("Unknown parameter") {
-        Some("unknown_parameter")
-    } else if begins("Invalid type") {
-        Some("invalid_type")
-    } else if begins("Invalid schema for function") {
-        Some("invalid_function_parameters")
-    } else if begins("Invalid schema") {
-        Some("invalid_json_schema")
-    } else if begins("Invalid value") || begins("Invalid 'input") {
-        Some("invalid_value")
-    } else {
-        None
-    };
+    let of_part = CODES_OF_PARTS.iter();
+    let mut of_part = of_part.filter(|(part, _)| words.contains(part));
+    let of_beginning = CODES_OF_BEGINNINGS.iter();
+    let mut of_beginning = of_beginning.filter(|(begins, _)| words.starts_with(begins));
+    let code = of_part.next().or_else(|| of_beginning.next());
     // Pairs are searched for in the whole input.
     let paired = matches!(
         fault.rule,
@@ -135,12 +132,15 @@ pub fn refusal(fault: &Fault) -> (u16, Value) {
     } else {
         fault.place.as_str()
     };
-    let status = if begins("Item with id") { 404 } else { 400 };
+    let status = match words.starts_with("Item with id") {
+        true => 404,
+        false => 400,
+    };
     let error = json!({
         "message": words,
         "type": "invalid_request_error",
         "param": param,
-        "code": code,
+        "code": code.map(|(_, code)| code),
     });
     (status, json!({ "error": error }))
 }

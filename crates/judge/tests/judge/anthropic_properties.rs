@@ -7,7 +7,7 @@ use plimsoll_context::{
     Breakpoint, CachePlan, CacheRetention, CallId, Message, MessageList, Part, ToolCall,
     ToolResult, ToolSpec, repair,
 };
-use plimsoll_judge::anthropic::{cautions, validate};
+use plimsoll_judge::anthropic::validate;
 use plimsoll_testkit::messages::{
     BatchCall, arguments, batch, between, data, file, history, image, opaque, some_text, thinking,
     url,
@@ -370,7 +370,6 @@ proptest! {
         }
         if let Ok(request) = serde_json::from_str(&body) {
             let _ = validate(&request, &profile);
-            let _ = cautions(&request, &profile);
         }
         let events = [
             r#"{"type":"message_start","message":{"model":"m","usage":{"input_tokens":1}}}"#,

@@ -1,9 +1,9 @@
 //! The validator of Anthropic Messages: a failing and a passing request for each rule, with the
 //! API's messages. No JSON makes it panic.
 
-use plimsoll_context::{Bytes, Tokens};
+use plimsoll_context::Bytes;
 use plimsoll_judge::MAX_FAULTS;
-use plimsoll_judge::anthropic::{cautions, refusal, sign, validate, validate_announced};
+use plimsoll_judge::anthropic::{refusal, sign, validate, validate_announced};
 use plimsoll_testkit::json_of;
 use plimsoll_wire::anthropic::MessagesProfile;
 use plimsoll_wire::overflow::{Verdict, classify};
@@ -490,33 +490,6 @@ fn am11_breakpoints() {
 }
 
 #[test]
-fn am12_breakpoints_that_do_nothing_are_told_and_not_refused() {
-    let profile = MessagesProfile {
-        min_cacheable: Tokens(512),
-        ..MessagesProfile::of_model(BUDGET)
-    };
-    let marked = |text: &str| json!({"type": "text", "text": text, "cache_control": mark(None)});
-    let small = request(&[user(json!([marked("q")]))]);
-    let large = request(&[user(json!([marked(&"q".repeat(600))]))]);
-    assert!(validate(&small, &profile).is_empty());
-    let words = &cautions(&small, &profile)[0].words;
-    assert!(words.contains("less than 512 tokens"), "{words}");
-    assert!(cautions(&large, &profile).is_empty());
-    // Twenty blocks are looked back, the marked one among them.
-    let apart = |blocks: usize| {
-        let between = vec![text("x"); blocks];
-        let first = marked(&"q".repeat(600));
-        let all = [vec![first], between, vec![marked("end")]].concat();
-        request(&[user(all.into())])
-    };
-    let far = cautions(&apart(20), &profile);
-    assert_eq!(far.len(), 1);
-    assert_eq!(far[0].rule.to_string(), "AM12");
-    assert!(far[0].words.contains("21 blocks after"), "{}", far[0].words);
-    assert!(cautions(&apart(19), &profile).is_empty());
-}
-
-#[test]
 fn am13_a_body_has_a_largest_size() {
     let profile = MessagesProfile {
         max_body: Bytes(1_000),
@@ -794,7 +767,6 @@ proptest! {
             let profile = MessagesProfile::of_model(model);
             for request in [&request, &whole] {
                 prop_assert!(validate(request, &profile).len() <= MAX_FAULTS);
-                let _ = cautions(request, &profile);
                 let _ = sign(request, "x");
             }
         }

@@ -59,8 +59,11 @@ fn a_result_without_text_is_valid_in_every_dialect_of_chat() {
 
 #[test]
 fn a_result_without_text_is_valid_on_responses() {
-    for name in openai_responses::ResponsesProfile::NAMES {
-        let profile = openai_responses::ResponsesProfile::named(name).unwrap();
+    for profile in [
+        openai_responses::ResponsesProfile::openai(),
+        openai_responses::ResponsesProfile::plain(),
+        openai_responses::ResponsesProfile::compatible(),
+    ] {
         for messages in histories() {
             let input = RenderInput {
                 model: "gpt-5",

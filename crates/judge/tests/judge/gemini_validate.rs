@@ -1,9 +1,8 @@
 //! Gemini's validator: a failing and a passing request for each rule, with the API's messages. No
 //! JSON makes it panic.
 
-use plimsoll_context::Tokens;
 use plimsoll_judge::MAX_FAULTS;
-use plimsoll_judge::gemini::{refusal, validate, validate_cache};
+use plimsoll_judge::gemini::{refusal, validate};
 use plimsoll_testkit::json_of;
 use plimsoll_wire::gemini::GeminiProfile;
 use plimsoll_wire::overflow::{Verdict, classify};
@@ -305,23 +304,6 @@ fn gm5_server_tools_are_parts() {
         told(&[user("q"), unknown, user("r")], "gemini-3-pro").len(),
         1
     );
-}
-
-#[test]
-fn gm5_an_explicit_cache_has_a_least_size() {
-    for (model, least) in [("gemini-2.5-flash", 2_048), ("gemini-3-pro", 4_096)] {
-        let faults = validate_cache(Tokens(least - 1), &of(model));
-        assert_eq!(faults.len(), 1);
-        assert_eq!(faults[0].rule.to_string(), "GM5");
-        let words = format!(
-            "Cached content is too small. total_token_count={}, min_total_token_count={least}",
-            least - 1
-        );
-        assert_eq!(faults[0].words, words);
-        let (status, body) = refusal(&faults[0]);
-        assert_eq!(classify(Some(status), &body.to_string()), Verdict::Invalid);
-        assert_eq!(validate_cache(Tokens(least), &of(model)), []);
-    }
 }
 
 #[test]

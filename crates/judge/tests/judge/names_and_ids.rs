@@ -223,8 +223,11 @@ fn requests(messages: &[Message]) -> Vec<(String, Value)> {
         assert_eq!(validate(&request, &dialect), [], "{}", dialect.name);
         requests.push((dialect.name.to_string(), request));
     }
-    for name in openai_responses::ResponsesProfile::NAMES {
-        let profile = openai_responses::ResponsesProfile::named(name).unwrap();
+    for profile in [
+        openai_responses::ResponsesProfile::openai(),
+        openai_responses::ResponsesProfile::plain(),
+        openai_responses::ResponsesProfile::compatible(),
+    ] {
         let input = RenderInput {
             model: "m",
             ..RenderInput::default()
@@ -234,9 +237,10 @@ fn requests(messages: &[Message]) -> Vec<(String, Value)> {
         assert_eq!(
             judge::openai_responses::validate(&request, &profile),
             [],
-            "{name}"
+            "{}",
+            profile.name
         );
-        requests.push((name.to_string(), request));
+        requests.push((profile.name, request));
     }
     let profile = anthropic::MessagesProfile::of_model("claude-sonnet-4-5");
     let input = RenderInput {

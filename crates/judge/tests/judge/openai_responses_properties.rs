@@ -157,16 +157,16 @@ fn exchange() -> impl Strategy<Value = Vec<Message>> {
 }
 
 fn profiles() -> Vec<ResponsesProfile> {
-    let named = ResponsesProfile::NAMES
-        .iter()
-        .filter_map(|name| ResponsesProfile::named(name));
-    let mut profiles: Vec<ResponsesProfile> = named.collect();
-    profiles.push(ResponsesProfile {
-        strict: true,
-        efforts: vec![Effort::None, Effort::High, Effort::Xhigh],
-        ..ResponsesProfile::openai()
-    });
-    profiles
+    vec![
+        ResponsesProfile::openai(),
+        ResponsesProfile::plain(),
+        ResponsesProfile::compatible(),
+        ResponsesProfile {
+            strict: true,
+            efforts: vec![Effort::None, Effort::High, Effort::Xhigh],
+            ..ResponsesProfile::openai()
+        },
+    ]
 }
 
 fn bytes(messages: &[Message], profile: &ResponsesProfile) -> Vec<u8> {

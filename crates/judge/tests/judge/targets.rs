@@ -21,9 +21,12 @@ pub(crate) fn chats() -> Vec<Target> {
 }
 
 pub(crate) fn responses() -> Vec<Target> {
-    let names = openai_responses::ResponsesProfile::NAMES.iter();
-    let profiles = names.filter_map(|name| openai_responses::ResponsesProfile::named(name));
-    profiles.map(Target::Responses).collect()
+    let profiles = [
+        openai_responses::ResponsesProfile::openai(),
+        openai_responses::ResponsesProfile::plain(),
+        openai_responses::ResponsesProfile::compatible(),
+    ];
+    profiles.map(Target::Responses).into()
 }
 
 pub(crate) fn claudes() -> Vec<Target> {

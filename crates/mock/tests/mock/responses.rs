@@ -5,6 +5,7 @@ use plimsoll_context::{StopReason, Tokens};
 use plimsoll_mock::{Mock, Server};
 use plimsoll_wire::StreamDecoder;
 use plimsoll_wire::openai_responses::{ResponsesProfile, ResponsesStreamState, read_reply};
+use plimsoll_wire::overflow::{Verdict, classify};
 use serde_json::{Value, json};
 
 use super::{events, server};
@@ -337,8 +338,8 @@ async fn it_can_be_overloaded_busy_and_cut_off() {
         status == 429 && text.contains("tokens per min (TPM): Limit 500, Requested 55"),
         "{text}"
     );
-    let verdict = plimsoll_wire::overflow::classify(Some(status), &text);
-    assert!(verdict.wants_less(), "{verdict:?}");
+    let verdict = classify(Some(status), &text);
+    assert!(matches!(verdict, Verdict::SoftWindow { .. }), "{verdict:?}");
 }
 
 #[tokio::test]

@@ -8,13 +8,13 @@ use serde::Serialize;
 use super::sample;
 use crate::builder::ModelClientBuilder;
 use crate::connection::Connection;
-use crate::discovery::{self, ModelLoading, Report};
+use crate::discovery::{self, ModelLoading};
 use crate::error::ProviderError;
 use crate::key::Variables;
 use crate::vendor::WindowReport;
 
 /// The answers of a server.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct ConnectionReport {
     /// Whether the server answers at all, even with an error. `None` if it was not asked because
     /// every request would generate something.
@@ -32,12 +32,13 @@ pub struct ConnectionReport {
 }
 
 /// The server's token count of a request.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CountAnswer {
     /// The number of tokens.
     Tokens(Tokens),
     /// The server does not count.
+    #[default]
     Unsaid,
     /// The server refused, with this message.
     Refused(String),
@@ -59,45 +60,29 @@ impl ModelClientBuilder {
 
 async fn ask(provider: &dyn Provider, connection: &Connection) -> ConnectionReport {
     if connection.tells == WindowReport::Silent {
-        return ConnectionReport {
-            answers: None,
-            status: None,
-            models: None,
-            has_model: None,
-            window: None,
-            counted: CountAnswer::Unsaid,
-        };
+        return ConnectionReport::default();
     }
-    let name = connection.model.name();
-    let models = discovery::models(&connection.http, connection.tells).await;
-    let has = |name: &str| {
-        let mut models = models.iter().flatten();
-        models.any(|model| model.name == name || model.name.strip_suffix(":latest") == Some(name))
-    };
+    let (http, name) = (&connection.http, connection.model.name());
+    let models = discovery::models(http, connection.tells).await;
+    let mut listed = models.iter().flatten();
+    let has = listed.any(|model| discovery::same(&model.name, name));
     // The name does not matter at a server with one model.
     let named = connection.model.vendor().only_model.is_none();
-    let has_model = models.as_ref().filter(|_| named).map(|_| has(name));
+    let has_model = models.as_ref().filter(|_| named).map(|_| has);
     let status = match models {
         Some(_) => None,
-        None => discovery::status(&connection.http).await,
+        None => discovery::status(http).await,
     };
-    let report = discovery::window(
-        &connection.http,
-        connection.tells,
-        name,
-        ModelLoading::Forbidden,
-    )
-    .await;
+    let window = discovery::window(http, connection.tells, name, ModelLoading::Forbidden).await;
+    let window = window.unwrap_or_default();
     let counted = counted(provider).await;
-    let answered = !matches!(report, Report::NoAnswer | Report::Unsaid);
+    let answers = models.is_some() || status.is_some() || window.is_some();
     ConnectionReport {
-        answers: Some(
-            models.is_some() || status.is_some() || answered || counted != CountAnswer::Unsaid,
-        ),
+        answers: Some(answers || counted != CountAnswer::Unsaid),
         status: status.filter(|status| !(200..300).contains(status)),
         models: models.as_ref().map(Vec::len),
         has_model,
-        window: report.said(),
+        window,
         counted,
     }
 }

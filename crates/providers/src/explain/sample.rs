@@ -1,41 +1,30 @@
 //! The example: a question, a reply that thinks and calls two tools at once, and their results. The
 //! reply is decoded from a server's format, so its opaque parts are in the real form.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock};
 
 use plimsoll_agent::{Expects, Request, Sampling, ThinkingLevel, ToolChoice};
 use plimsoll_context::{Breakpoint, CachePlan, Message, Part, Reply, Tokens, ToolSpec};
 use serde_json::json;
 
-use crate::protocol::SampleReply;
-
 const SYSTEM: &str = "Be brief.";
 const TOOL: &str = "read";
 const QUESTION: &str = "What do a.txt and b.txt say?";
-const THOUGHT: &str = "I read both at once.";
-/// A placeholder for encrypted content, in valid base64.
-const OPAQUE: &str = "ZXhhbXBsZQ==";
-const RESULTS: [(&str, &str); 2] = [
-    ("call_0a1b2c3d", "The sea is calm."),
-    ("call_4e5f6a7b", "Land!"),
-];
+const RESULTS: [&str; 2] = ["The sea is calm.", "Land!"];
+
+/// The parsed file. Empty if it cannot be parsed, which the tests of the example exclude.
+static REPLIES: LazyLock<BTreeMap<String, String>> =
+    LazyLock::new(|| toml::from_str(include_str!("../../data/samples.toml")).unwrap_or_default());
 
 /// A request with the question only.
 pub(super) fn question(level: Option<ThinkingLevel>) -> Request {
     request(level, vec![Message::user(QUESTION)])
 }
 
-/// The content of the model's reply.
-pub(super) fn reply() -> SampleReply {
-    let calls = RESULTS.iter().zip(["a.txt", "b.txt"]);
-    SampleReply {
-        thought: THOUGHT,
-        opaque: OPAQUE,
-        calls: calls
-            .map(|((id, _), path)| (*id, json!({ "path": path })))
-            .collect(),
-        tool: TOOL,
-    }
+/// The reply of this name in the file, in a server's format.
+pub(super) fn reply(name: &str) -> &'static str {
+    REPLIES.get(name).map_or("", String::as_str)
 }
 
 /// A request with the question, that reply and the results of its calls.
@@ -47,7 +36,7 @@ pub(super) fn answered(level: ThinkingLevel, reply: Reply) -> Request {
     });
     let results = calls.zip(RESULTS);
     let results: Vec<Message> = results
-        .map(|(id, (_, text))| Message::result(id, text))
+        .map(|(id, text)| Message::result(id, text))
         .collect();
     messages.push(Message::Assistant { parts: reply.parts });
     messages.extend(results);

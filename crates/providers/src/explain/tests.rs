@@ -53,7 +53,7 @@ fn the_example_is_accepted_of_every_vendor_and_family() {
         "ollama" | "vllm" | "llama.cpp" => vec!["gemma3", "devstral", "qwen3", "llama3.1", "m"],
         _ => vec!["m"],
     };
-    for vendor in &VENDORS {
+    for vendor in VENDORS.iter() {
         if !matches!(vendor.wire, Wire::Chat | Wire::Responses | Wire::Messages) {
             continue;
         }
@@ -183,7 +183,7 @@ fn what_the_user_says_of_a_model_is_heeded() {
 fn the_documentation_says_what_is_so() {
     let docs = include_str!("../../../../docs/providers.md");
     let code = |text: &&str| format!("`{text}`");
-    for vendor in &VENDORS {
+    for vendor in VENDORS.iter() {
         let keys: Vec<String> = vendor.key_variables.iter().map(code).collect();
         let keys = match keys.is_empty() {
             true => "none".to_owned(),

@@ -4,7 +4,7 @@
 use serde::Deserialize;
 
 /// Everything that can be downloaded.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Catalogue {
     /// The model if none is named.
@@ -93,11 +93,7 @@ impl Catalogue {
     /// Returns the built-in catalogue. Empty if it cannot be parsed, which a test excludes.
     #[must_use]
     pub fn pinned() -> Self {
-        toml::from_str(include_str!("../../data/local.toml")).unwrap_or(Self {
-            default: String::new(),
-            models: Vec::new(),
-            servers: Vec::new(),
-        })
+        toml::from_str(include_str!("../../data/local.toml")).unwrap_or_default()
     }
 
     /// Returns the model with this name.

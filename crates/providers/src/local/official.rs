@@ -13,6 +13,7 @@ use tokio::time::timeout;
 use super::error::LocalError;
 use super::{Progress, Watch, remove_file, size};
 use crate::http::innermost;
+use crate::tls;
 
 /// The time to establish a connection. After that the mirror is faster.
 pub const CONNECT_WAIT: Duration = Duration::from_secs(5);
@@ -68,14 +69,15 @@ pub(super) async fn fetch(
 }
 
 fn client(url: Option<&Url>) -> Result<Client, String> {
-    let mut client = crate::tls::client()
-        .user_agent(concat!("plimsoll/", env!("CARGO_PKG_VERSION")))
+    let client = match url.map(Url::scheme) {
+        Some("http") => tls::plain_client(),
+        _ => tls::client(),
+    };
+    client
         .connect_timeout(CONNECT_WAIT)
-        .redirect(redirect::Policy::limited(MAX_REDIRECTS));
-    if url.is_some_and(|url| url.scheme() == "http") {
-        client = client.no_proxy().tls_certs_only([]);
-    }
-    client.build().map_err(|error| innermost(&error))
+        .redirect(redirect::Policy::limited(MAX_REDIRECTS))
+        .build()
+        .map_err(|error| innermost(&error))
 }
 
 async fn attempt(

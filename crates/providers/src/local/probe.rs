@@ -28,8 +28,7 @@ pub(super) fn free_port() -> std::io::Result<u16> {
 
 /// Waits until a server has generated a token.
 pub(super) async fn wait(server: &mut ServerProcess, port: u16, patience: Duration) -> Ready {
-    // The server is on this machine: neither a proxy nor certificates are needed.
-    let Ok(client) = crate::tls::client().no_proxy().tls_certs_only([]).build() else {
+    let Ok(client) = crate::tls::plain_client().build() else {
         return Ready::Late;
     };
     let ready = async {

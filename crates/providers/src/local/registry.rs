@@ -18,6 +18,9 @@ use super::{Progress, Watch, blocking};
 
 /// The timeout for one package: 80 MB at 50 KB/s.
 pub const PACKAGE_TIMEOUT: Duration = Duration::from_secs(30 * 60);
+/// The arguments with which Python downloads a package.
+const DOWNLOAD: &str = "-m pip download --quiet --disable-pip-version-check --no-input \
+                        --no-cache-dir --no-deps --only-binary=:all:";
 /// The maximum amount of pip's output that is kept, to find an error in it.
 const PIP_OUTPUT: Bytes = Bytes(64 * 1024);
 /// The maximum length of an error message of pip, in characters.
@@ -40,19 +43,7 @@ pub(super) async fn download(
     })
     .await?;
     let pip = Command::new(python)
-        .args([
-            "-m",
-            "pip",
-            "download",
-            "--quiet",
-            "--disable-pip-version-check",
-        ])
-        .args([
-            "--no-input",
-            "--no-cache-dir",
-            "--no-deps",
-            "--only-binary=:all:",
-        ])
+        .args(DOWNLOAD.split(' '))
         .args(tags)
         .arg("--dest")
         .arg(folder)
@@ -71,10 +62,7 @@ pub(super) async fn download(
     };
     let output = match pip.run(limits, CancellationToken::new()).await {
         Ok(output) => output,
-        Err(error @ ProcessError::Start { .. }) => {
-            let ProcessError::Start { program, source } = error else {
-                return Err(none(error.to_string()));
-            };
+        Err(ProcessError::Start { program, source }) => {
             return Err(none(format!("{program}: {source}")));
         }
         Err(error) => return Err(no(error.to_string())),

@@ -149,28 +149,23 @@ impl LocalModels {
         let Some(build) = self.catalogue.server() else {
             return Ok(None);
         };
-        let fetched = async {
+        let fetched: Result<Command, LocalError> = async {
             let program = self.install(&build.program, watch).await?;
-            let portable = match variant {
-                Variant::Portable => Some(self.install(&build.portable, watch).await?),
-                _ => None,
-            };
-            Ok::<_, LocalError>((program, portable))
-        };
-        match fetched.await {
-            Ok::<_, LocalError>((program, portable)) => {
-                let mut command = Command::new(program.join("llama-server"));
-                if let Some(folder) = portable {
-                    command = command.env("LD_LIBRARY_PATH", folder);
-                }
-                Ok(Some(command))
+            let command = Command::new(program.join("llama-server"));
+            if variant != Variant::Portable {
+                return Ok(command);
             }
+            let folder = self.install(&build.portable, watch).await?;
+            Ok(command.env("LD_LIBRARY_PATH", folder))
+        }
+        .await;
+        match fetched {
             // The user's own server needs no download.
             Err(error) if self.on_path().is_some() => {
                 watch(Progress::Said(&error.to_string()));
                 Ok(None)
             }
-            Err(error) => Err(error),
+            fetched => fetched.map(Some),
         }
     }
 

@@ -181,7 +181,7 @@ mod tests {
         let facts = ModelBook::built_in().clone().overlay(book).facts(&model);
         let builder = ModelClient::builder(model).key(Secret::new("k"));
         let provider = builder.facts(facts).build_with(&|_| None).unwrap();
-        serde_json::from_slice(&provider.rendered(request).unwrap().body.into_vec()).unwrap()
+        provider.rendered(request).json()
     }
 
     #[test]

@@ -6,6 +6,7 @@ use plimsoll_context::Bytes;
 use reqwest::{Url, redirect};
 
 use crate::http::innermost;
+use crate::tls;
 
 /// The address of LiteLLM's table.
 pub const TABLE_URL: &str =
@@ -36,19 +37,19 @@ pub async fn fetch_table(url: &str) -> Result<Vec<u8>, String> {
     if !["http", "https"].contains(&scheme.as_str()) {
         return Err(format!("{url} is no address of http or https"));
     }
-    let mut client = crate::tls::client()
-        .user_agent(concat!("plimsoll/", env!("CARGO_PKG_VERSION")))
-        .timeout(PATIENCE)
-        .https_only(scheme == "https")
-        .redirect(redirect::Policy::limited(MAX_REDIRECTS));
-    if scheme == "http" {
-        client = client.no_proxy().tls_certs_only([]);
-    }
+    let client = match scheme.as_str() {
+        "http" => tls::plain_client(),
+        _ => tls::client().https_only(true),
+    };
     let said = |error: reqwest::Error| {
         let error = error.without_url();
         format!("{url} cannot be fetched: {}", innermost(&error))
     };
-    let client = client.build().map_err(said)?;
+    let client = client
+        .timeout(PATIENCE)
+        .redirect(redirect::Policy::limited(MAX_REDIRECTS))
+        .build()
+        .map_err(said)?;
     let mut answer = client.get(parsed).send().await.map_err(said)?;
     let status = answer.status();
     if !status.is_success() {

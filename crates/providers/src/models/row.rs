@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use plimsoll_context::{Money, Rates, Tokens};
+use plimsoll_context::{Money, Rates, Tokens, nearest};
 use plimsoll_wire::Effort;
 use toml::{Table, Value};
 
+use super::did_you_mean;
 use super::facts::{Fact, ModelFacts, Origin, Prices};
-use super::{did_you_mean, nearest};
 
 /// The highest plausible price, in dollars per million tokens.
 pub const MAX_PRICE: f64 = 1_000_000.0;
@@ -182,18 +182,13 @@ fn efforts(row: &Table) -> Result<Option<Vec<Effort>>, Wrong> {
     let Some(value) = row.get(key) else {
         return Ok(None);
     };
-    let known = Effort::ALL.map(Effort::name).join(", ");
-    let wrong = || {
-        let fault = format!("{value} is no list of efforts; known are: {known}");
-        (Some(key.to_owned()), fault)
+    let Ok(mut efforts) = value.clone().try_into::<Vec<Effort>>() else {
+        let known = Effort::ALL.map(Effort::name).join(", ");
+        return wrong(
+            key,
+            format!("{value} is no list of efforts; known are: {known}"),
+        );
     };
-    let listed = value.as_array().ok_or_else(wrong)?;
-    let mut efforts = Vec::new();
-    for name in listed {
-        let name = name.as_str().ok_or_else(wrong)?;
-        let found = Effort::ALL.into_iter().find(|effort| effort.name() == name);
-        efforts.push(found.ok_or_else(wrong)?);
-    }
     efforts.sort_unstable();
     efforts.dedup();
     Ok(Some(efforts))

@@ -7,8 +7,9 @@ use std::fmt::Write;
 use serde_json::{Map, Value as Json};
 use toml::{Table, Value};
 
+use super::ModelBook;
 use super::facts::{ModelFacts, Origin};
-use super::{ModelBook, vendor};
+use crate::vendor::VENDORS;
 
 /// The maximum number of rows. Today the whole table has half as many.
 pub const MAX_MODELS: usize = 10_000;
@@ -19,23 +20,6 @@ const LONGER: i64 = 3_600;
 /// The first line of a table that this module writes.
 const HEAD: &str = "# Written by `plimsoll models update`, which writes over it; your own figures stand in models.toml.";
 
-/// The table's provider, our vendor, and a prefix to remove from the names.
-const PROVIDERS: [(&str, &str, &str); 14] = [
-    ("openai", "openai", "openai/"),
-    ("anthropic", "anthropic", "anthropic/"),
-    ("openrouter", "openrouter", "openrouter/"),
-    ("groq", "groq", "groq/"),
-    ("mistral", "mistral", "mistral/"),
-    ("deepseek", "deepseek", "deepseek/"),
-    ("xai", "xai", "xai/"),
-    ("together_ai", "together", "together_ai/"),
-    ("moonshot", "kimi", "moonshot/"),
-    ("gemini", "gemini", "gemini/"),
-    ("bedrock", "bedrock", "bedrock/"),
-    ("bedrock_converse", "bedrock", "bedrock/"),
-    ("cohere_chat", "cohere", "cohere_chat/"),
-    ("cohere", "cohere", "cohere/"),
-];
 /// The modes of models that generate text.
 const MODES: [&str; 2] = ["chat", "responses"];
 /// The vendors whose prices also depend on the time of day.
@@ -205,21 +189,21 @@ fn figures(facts: &ModelFacts) -> Vec<(&'static str, Option<String>)> {
 }
 
 /// Returns our vendor and the model's name for a relevant row.
-fn whose<'a>(name: &str, entry: &'a Json) -> Option<(&'a str, String)> {
+fn whose(name: &str, entry: &Json) -> Option<(&'static str, String)> {
     let text = |key: &str| entry.get(key).and_then(Json::as_str);
     if !MODES.contains(&text("mode")?) {
         return None;
     }
     let of = text("litellm_provider")?;
-    let (_, ours, prefix) = PROVIDERS.iter().find(|(theirs, ..)| *theirs == of)?;
-    let ours = vendor(ours).ok()?;
-    let name = name.strip_prefix(prefix).unwrap_or(name);
-    let name = name.to_ascii_lowercase();
+    let vendor = VENDORS.iter().find(|vendor| vendor.litellm.contains(&of))?;
+    let mut prefixes = vendor.litellm.iter();
+    let bare = prefixes.find_map(|prefix| name.strip_prefix(prefix)?.strip_prefix('/'));
+    let name = bare.unwrap_or(name).to_ascii_lowercase();
     // For Bedrock the table also prices regions and commitments, which are not model names.
-    let is_name = ours != "bedrock" || !name.contains('/');
+    let is_name = vendor.name != "bedrock" || !name.contains('/');
     let shown = !name.contains(char::is_control);
     let good = is_name && shown && !name.is_empty() && name.len() <= MAX_NAME;
-    good.then_some((ours, name))
+    good.then_some((vendor.name, name))
 }
 
 /// Converts an entry, group by group. A group with an implausible value is left out.

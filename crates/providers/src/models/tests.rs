@@ -115,9 +115,10 @@ fn what_is_not_known_stays_unknown() {
     assert_eq!(Some(dated.rates.input), dollars(2.5));
     assert_eq!(dated.rates.cache_write, dollars(2.5), "nothing extra");
     assert_eq!(dated.min_cacheable, Some(Tokens(1_024)));
-    assert_eq!(known_rates(&model("openai/new")), None);
+    assert_eq!(known_prices(&model("openai/new")), None);
     for here in ["llama.cpp/x", "local"] {
-        assert_eq!(known_rates(&model(here)), Some(Rates::FREE));
+        let prices = known_prices(&model(here)).unwrap();
+        assert_eq!(prices.rates, Rates::FREE, "{here}");
     }
     let claude = known_prices(&model("anthropic/claude-sonnet-4-5-20250929")).unwrap();
     assert_eq!(claude.cache_lives, Some(Duration::from_secs(300)));

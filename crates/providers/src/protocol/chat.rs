@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use plimsoll_agent::{Failure, Request, ThinkingLevel};
+use plimsoll_agent::{Request, ThinkingLevel};
 use plimsoll_context::{CacheRetention, Reply};
 use plimsoll_judge::Fault;
 use plimsoll_judge::openai_chat::validate;
@@ -14,7 +14,7 @@ use plimsoll_wire::{Effort, LeftOut, RenderInput, StreamDecoder};
 use reqwest::Url;
 use serde_json::{Map, Value, json};
 
-use super::{Protocol, RenderedRequest, SampleReply, common_input, effort_of};
+use super::{Protocol, RenderedRequest, common_input, effort_of};
 use crate::cache_lifetime::{CacheLifetime, extra_keys};
 use crate::connection::Connection;
 use crate::efforts;
@@ -52,7 +52,7 @@ const WANTS_MARKS: &str = "anthropic/";
 #[derive(Debug)]
 pub(crate) struct ChatProtocol {
     pub(crate) dialect: Dialect,
-    sent: SentSessions,
+    pub(crate) sent: SentSessions,
 }
 
 impl Protocol for ChatProtocol {
@@ -72,11 +72,7 @@ impl Protocol for ChatProtocol {
         connection.http.base.endpoint(PATH)
     }
 
-    fn render(
-        &self,
-        connection: &Connection,
-        request: &Request,
-    ) -> Result<RenderedRequest, Failure> {
+    fn render(&self, connection: &Connection, request: &Request) -> RenderedRequest {
         let (extra, left_out) = self.extra(connection, request);
         let input = RenderInput {
             max_output: connection.most(request).map(|tokens| tokens.0),
@@ -87,7 +83,7 @@ impl Protocol for ChatProtocol {
             ..common_input(connection, request)
         };
         let rendered = self.sent.render(request, &input, &self.dialect);
-        Ok(RenderedRequest::new(rendered, left_out))
+        RenderedRequest::new(rendered, left_out)
     }
 
     fn decoder(&self, request: &Request) -> Box<dyn StreamDecoder> {
@@ -126,27 +122,12 @@ impl Protocol for ChatProtocol {
         validate(request, &self.dialect)
     }
 
-    fn sample_reply(&self, sample: &SampleReply) -> Value {
-        let calls = sample.calls.iter().map(|(id, arguments)| {
-            json!({ "id": id, "type": "function",
-                "function": { "name": sample.tool, "arguments": arguments.to_string() } })
-        });
-        let calls: Vec<Value> = calls.collect();
-        json!({ "choices": [{ "index": 0, "finish_reason": "tool_calls", "message": {
-            "role": "assistant", "content": null, "reasoning_content": sample.thought,
-            "tool_calls": calls,
-        } }] })
+    fn sample(&self) -> &'static str {
+        "chat"
     }
 }
 
 impl ChatProtocol {
-    pub(crate) fn new(dialect: Dialect) -> Self {
-        Self {
-            dialect,
-            sent: SentSessions::default(),
-        }
-    }
-
     /// Returns the further keys of a request, and a note if an effort is left out. A key given by the
     /// host replaces ours.
     fn extra<'a>(

@@ -1,7 +1,6 @@
 //! Bedrock's Converse.
 
-use plimsoll_agent::{Failure, Request};
-use plimsoll_context::Tokens;
+use plimsoll_agent::Request;
 use plimsoll_judge::Fault;
 use plimsoll_judge::bedrock::validate;
 use plimsoll_wire::anthropic::ThinkingStyle;
@@ -11,10 +10,11 @@ use reqwest::Url;
 use reqwest::header::{ACCEPT, HeaderValue};
 use serde_json::{Value, json};
 
-use super::{Protocol, RenderedRequest, SampleReply, common_input, effort_or_none, segment};
+use super::{Protocol, RenderedRequest, common_input, effort_or_none, segment};
 use crate::connection::Connection;
+use crate::event_stream::EventStreamReader;
 use crate::models::FROM_LOW;
-use crate::receive::Framing;
+use crate::receive::EventReader;
 use crate::sent::SentSessions;
 use crate::thinking_off::ThinkingOff;
 
@@ -45,11 +45,7 @@ impl Protocol for ConverseProtocol {
         base.beside(&format!("model/{model}/converse-stream"))
     }
 
-    fn render(
-        &self,
-        connection: &Connection,
-        request: &Request,
-    ) -> Result<RenderedRequest, Failure> {
+    fn render(&self, connection: &Connection, request: &Request) -> RenderedRequest {
         let facts = &connection.facts;
         let no_images = facts.blinds(request).then_some(LeftOut::Attachment);
         let limit = connection.most(request);
@@ -63,19 +59,15 @@ impl Protocol for ConverseProtocol {
         let rendered = self.sent.render(request, &input, &self.profile);
         let mut rendered = RenderedRequest::new(rendered, no_images);
         rendered.headers.insert(ACCEPT, STREAM);
-        Ok(rendered)
+        rendered
     }
 
-    fn framing(&self) -> Framing {
-        Framing::EventStream
+    fn events(&self) -> EventReader {
+        EventReader::EventStream(EventStreamReader::default())
     }
 
     fn decoder(&self, _: &Request) -> Box<dyn StreamDecoder> {
         Box::new(ConverseStreamState::new(&self.model, &self.profile.maker))
-    }
-
-    fn output_limit(&self, connection: &Connection, request: &Request) -> Option<Tokens> {
-        connection.most(request)
     }
 
     fn thinking_off(&self, _: &Connection) -> ThinkingOff {
@@ -95,18 +87,12 @@ impl Protocol for ConverseProtocol {
         validate(request, &self.profile)
     }
 
-    fn sample_reply(&self, sample: &SampleReply) -> Value {
-        let mut content = Vec::new();
-        if matches!(&self.profile.maker, Maker::Anthropic(claude)
-            if claude.thinking != ThinkingStyle::None)
-        {
-            content.push(json!({ "reasoningContent": { "reasoningText":
-                { "text": sample.thought, "signature": sample.opaque } } }));
+    fn sample(&self) -> &'static str {
+        match &self.profile.maker {
+            Maker::Anthropic(claude) if claude.thinking != ThinkingStyle::None => {
+                "converse-thinking"
+            }
+            _ => "converse",
         }
-        content.extend(sample.calls.iter().map(|(id, arguments)| {
-            json!({ "toolUse": { "toolUseId": id, "name": sample.tool, "input": arguments } })
-        }));
-        json!({ "output": { "message": { "role": "assistant", "content": content } },
-            "stopReason": "tool_use" })
     }
 }

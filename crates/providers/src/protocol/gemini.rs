@@ -1,7 +1,7 @@
 //! Gemini's `generateContent`, at Google's own host and at Vertex AI.
 
-use plimsoll_agent::{Failure, Request};
-use plimsoll_context::{Message, Tokens};
+use plimsoll_agent::Request;
+use plimsoll_context::Message;
 use plimsoll_judge::Fault;
 use plimsoll_judge::gemini::validate;
 use plimsoll_wire::gemini::{GeminiProfile, GeminiStreamState, Thinking};
@@ -9,7 +9,7 @@ use plimsoll_wire::{Effort, LeftOut, RenderInput, StreamDecoder};
 use reqwest::Url;
 use serde_json::{Value, json};
 
-use super::{Protocol, RenderedRequest, SampleReply, common_input, effort_or_none, segment};
+use super::{Protocol, RenderedRequest, common_input, effort_or_none, segment};
 use crate::connection::Connection;
 use crate::sent::SentSessions;
 use crate::thinking_off::ThinkingOff;
@@ -53,11 +53,7 @@ impl Protocol for GeminiProtocol {
         url
     }
 
-    fn render(
-        &self,
-        connection: &Connection,
-        request: &Request,
-    ) -> Result<RenderedRequest, Failure> {
+    fn render(&self, connection: &Connection, request: &Request) -> RenderedRequest {
         let facts = &connection.facts;
         let no_images = facts.blinds(request).then_some(LeftOut::Attachment);
         let limit = connection.most(request);
@@ -70,7 +66,7 @@ impl Protocol for GeminiProtocol {
             ..common_input(connection, request)
         };
         let rendered = self.sent.render(request, &input, &self.profile);
-        Ok(RenderedRequest::new(rendered, no_images))
+        RenderedRequest::new(rendered, no_images)
     }
 
     fn decoder(&self, request: &Request) -> Box<dyn StreamDecoder> {
@@ -79,10 +75,6 @@ impl Protocol for GeminiProtocol {
             .map(|message| Message::calls(message).count())
             .sum();
         Box::new(GeminiStreamState::new(calls))
-    }
-
-    fn output_limit(&self, connection: &Connection, request: &Request) -> Option<Tokens> {
-        connection.most(request)
     }
 
     fn thinking_off(&self, _: &Connection) -> ThinkingOff {
@@ -96,21 +88,10 @@ impl Protocol for GeminiProtocol {
         validate(request, &self.profile)
     }
 
-    fn sample_reply(&self, sample: &SampleReply) -> Value {
-        let mut parts = Vec::new();
-        if self.profile.thinking != Thinking::None {
-            parts.push(json!({ "text": sample.thought, "thought": true }));
+    fn sample(&self) -> &'static str {
+        match self.profile.thinking {
+            Thinking::None => "gemini",
+            _ => "gemini-thinking",
         }
-        for (at, (id, arguments)) in sample.calls.iter().enumerate() {
-            let mut part = json!({ "functionCall": { "id": id, "name": sample.tool,
-                "args": arguments } });
-            // Only the first call of a turn is signed.
-            if let (0, Some(keys)) = (at, part.as_object_mut()) {
-                keys.insert("thoughtSignature".into(), sample.opaque.into());
-            }
-            parts.push(part);
-        }
-        json!({ "candidates": [{ "content": { "role": "model", "parts": parts },
-            "finishReason": "STOP" }] })
     }
 }

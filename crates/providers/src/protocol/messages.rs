@@ -1,6 +1,7 @@
 //! Anthropic Messages, and compatible servers.
 
-use plimsoll_agent::{Failure, Request};
+use plimsoll_agent::Request;
+use plimsoll_context::Tokens;
 use plimsoll_judge::Fault;
 use plimsoll_judge::anthropic::validate;
 use plimsoll_wire::anthropic::{
@@ -12,8 +13,7 @@ use reqwest::Url;
 use serde_json::{Value, json};
 
 use super::{
-    HostedTools, Protocol, RenderedRequest, SampleReply, TokenCountEndpoint, common_input,
-    effort_or_none,
+    HostedTools, Protocol, RenderedRequest, TokenCountEndpoint, common_input, effort_or_none,
 };
 use crate::base_url::BaseUrl;
 use crate::cache_lifetime::CacheLifetime;
@@ -73,11 +73,7 @@ impl Protocol for MessagesProtocol {
         url(&connection.http.base, PATH)
     }
 
-    fn render(
-        &self,
-        connection: &Connection,
-        request: &Request,
-    ) -> Result<RenderedRequest, Failure> {
+    fn render(&self, connection: &Connection, request: &Request) -> RenderedRequest {
         let facts = &connection.facts;
         let no_images = facts.blinds(request).then_some(LeftOut::Attachment);
         let request = &*facts.enforced(request, FROM_LOW);
@@ -94,11 +90,15 @@ impl Protocol for MessagesProtocol {
             ..common_input(connection, request)
         };
         let rendered = self.sent.render(request, &input, &self.profile);
-        Ok(RenderedRequest::new(rendered, no_images))
+        RenderedRequest::new(rendered, no_images)
     }
 
     fn decoder(&self, _: &Request) -> Box<dyn StreamDecoder> {
         Box::new(MessagesStreamState::new())
+    }
+
+    fn output_limit(&self, _: &Connection, request: &Request) -> Option<Tokens> {
+        request.max_output
     }
 
     fn token_count(&self) -> Option<TokenCountEndpoint> {
@@ -137,18 +137,11 @@ impl Protocol for MessagesProtocol {
         validate(request, &self.profile)
     }
 
-    fn sample_reply(&self, sample: &SampleReply) -> Value {
-        let mut content = Vec::new();
-        if self.profile.thinking != ThinkingStyle::None {
-            content.push(json!({ "type": "thinking", "thinking": sample.thought,
-                "signature": sample.opaque }));
+    fn sample(&self) -> &'static str {
+        match self.profile.thinking {
+            ThinkingStyle::None => "messages",
+            _ => "messages-thinking",
         }
-        content.extend(sample.calls.iter().map(|(id, arguments)| {
-            json!({ "type": "tool_use", "id": id, "name": sample.tool, "input": arguments })
-        }));
-        json!({ "id": "msg_0a1b2c", "type": "message", "role": "assistant", "model": "claude",
-            "content": content, "stop_reason": "tool_use",
-            "usage": { "input_tokens": 1, "output_tokens": 1 } })
     }
 }
 

@@ -1,8 +1,8 @@
 //! OpenAI Responses. Nothing is stored at the provider: each request contains the whole history.
 
-use plimsoll_agent::{Failure, Request, ThinkingLevel};
+use plimsoll_agent::{Request, ThinkingLevel};
 use plimsoll_judge::Fault;
-use plimsoll_judge::openai_responses::validate;
+use plimsoll_judge::openai_responses::{COUNT_KEYS, validate};
 use plimsoll_wire::openai_responses::{
     ORIGIN, ReasoningItems, ResponsesProfile, ResponsesStreamState, hosted_kinds, not_hosted,
 };
@@ -10,10 +10,7 @@ use plimsoll_wire::{Effort, RenderInput, StreamDecoder};
 use reqwest::Url;
 use serde_json::{Value, json};
 
-use super::{
-    HostedTools, Protocol, RenderedRequest, SampleReply, TokenCountEndpoint, common_input,
-    effort_of,
-};
+use super::{HostedTools, Protocol, RenderedRequest, TokenCountEndpoint, common_input, effort_of};
 use crate::cache_lifetime::{CacheLifetime, extra_keys};
 use crate::connection::Connection;
 use crate::efforts;
@@ -25,20 +22,8 @@ use crate::thinking_off::{self, ThinkingOff};
 
 /// The endpoint below the base URL.
 const PATH: &str = "responses";
-/// The endpoint that counts tokens, and the keys that it accepts.
+/// The endpoint that counts tokens.
 const COUNT_PATH: &str = "responses/input_tokens";
-const COUNT_KEYS: [&str; 10] = [
-    "model",
-    "input",
-    "instructions",
-    "tools",
-    "tool_choice",
-    "parallel_tool_calls",
-    "reasoning",
-    "text",
-    "truncation",
-    "previous_response_id",
-];
 
 /// The texts with which servers reject reasoning, in lower case.
 pub(crate) const REJECTIONS: RejectionTexts = RejectionTexts {
@@ -88,11 +73,7 @@ impl Protocol for ResponsesProtocol {
         connection.http.base.endpoint(PATH)
     }
 
-    fn render(
-        &self,
-        connection: &Connection,
-        request: &Request,
-    ) -> Result<RenderedRequest, Failure> {
+    fn render(&self, connection: &Connection, request: &Request) -> RenderedRequest {
         let extra = extra_keys(connection, request, self.cache_lifetime());
         let input = RenderInput {
             hosted_tools: &hosted(&request.hosted_tools, ORIGIN),
@@ -103,7 +84,7 @@ impl Protocol for ResponsesProtocol {
             ..common_input(connection, request)
         };
         let rendered = self.sent.render(request, &input, &self.profile);
-        Ok(RenderedRequest::new(rendered, None))
+        RenderedRequest::new(rendered, None)
     }
 
     fn decoder(&self, _: &Request) -> Box<dyn StreamDecoder> {
@@ -148,23 +129,12 @@ impl Protocol for ResponsesProtocol {
         validate(request, &self.profile)
     }
 
-    fn sample_reply(&self, sample: &SampleReply) -> Value {
-        let mut output = Vec::new();
-        let summary = json!([{ "type": "summary_text", "text": sample.thought }]);
+    fn sample(&self) -> &'static str {
         match self.profile.reasoning {
-            ReasoningItems::None => {}
-            ReasoningItems::Encrypted => output.push(json!({ "type": "reasoning",
-                "id": "rs_0a1b2c", "summary": summary, "encrypted_content": sample.opaque })),
-            ReasoningItems::Plain => output.push(json!({ "type": "reasoning", "id": "rs_0a1b2c",
-                "summary": [],
-                "content": [{ "type": "reasoning_text", "text": sample.thought }] })),
+            ReasoningItems::None => "responses",
+            ReasoningItems::Encrypted => "responses-encrypted",
+            ReasoningItems::Plain => "responses-plain",
         }
-        output.extend(sample.calls.iter().map(|(id, arguments)| {
-            json!({ "type": "function_call", "id": format!("fc_{id}"), "call_id": id,
-                "name": sample.tool, "arguments": arguments.to_string(), "status": "completed" })
-        }));
-        json!({ "id": "resp_0a1b2c", "object": "response", "status": "completed",
-            "output": output })
     }
 }
 

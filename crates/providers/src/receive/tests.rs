@@ -44,7 +44,13 @@ async fn hear(
         }
     });
     let sink = |delta| deltas.lock().unwrap().push(delta);
-    let reply = receive(Box::pin(bytes), (Framing::Sse, decoder), IDLE, &sink).await;
+    let reply = receive(
+        Box::pin(bytes),
+        (EventReader::Sse(SseReader::default()), decoder),
+        IDLE,
+        &sink,
+    )
+    .await;
     (reply, deltas.into_inner().unwrap())
 }
 
@@ -297,7 +303,7 @@ async fn more_than_a_reply_may_hold_is_not_kept() {
 #[test]
 fn all_that_arrives_is_bounded() {
     let mut receiver = Receiver {
-        framing: Framing::Sse,
+        events: EventReader::Sse(SseReader::default()),
         form: AnswerForm::Unknown,
         decoder: Box::new(ChatStreamState::new()),
         sink: &|_| {},

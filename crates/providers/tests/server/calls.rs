@@ -17,7 +17,7 @@ const STOP: &str = r#"{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]
 
 #[tokio::test]
 async fn what_every_dialect_sends_is_accepted() {
-    for vendor in &VENDORS {
+    for vendor in VENDORS.iter() {
         let script = [Turn::events([HI, STOP, "[DONE]"])];
         let fake = Fake::new(vendor.dialect, script).await;
         let model = format!("{}/m", vendor.name);

@@ -173,7 +173,7 @@ impl Loop {
 }
 
 /// Returns `true` if a message begins a loop.
-fn asks(message: &Message) -> bool {
+pub fn asks(message: &Message) -> bool {
     matches!(
         message,
         Message::User { .. } | Message::Summary { .. } | Message::System { .. }

@@ -13,27 +13,25 @@ pub(super) const PDF: &str = "application/pdf";
 
 /// Returns the block of an image, or `None` if the API does not read it.
 pub(super) fn image(image: &Image) -> Option<String> {
-    let source = match &image.source {
-        Source::Data { media_type, .. } if !IMAGES.contains(&media_type.as_str()) => return None,
-        Source::Url { url } if url.is_empty() => return None,
-        source => source_of(source),
-    };
-    Some(Object::of("image").raw("source", &source).end())
+    block("image", &image.source, &IMAGES).map(Object::end)
 }
 
 /// Returns the block of a document, or `None` if the API does not read it.
 pub(super) fn document(file: &File) -> Option<String> {
-    let source = match &file.source {
-        Source::Data { media_type, .. } if media_type != PDF => return None,
-        Source::Url { url } if url.is_empty() => return None,
-        source => source_of(source),
-    };
-    let object = Object::of("document").raw("source", &source);
+    let object = block("document", &file.source, &[PDF])?;
     let object = match &file.name {
         Some(name) => object.text("title", name),
         None => object,
     };
     Some(object.end())
+}
+
+fn block(kind: &str, source: &Source, media_types: &[&str]) -> Option<Object> {
+    match source {
+        Source::Data { media_type, .. } if !media_types.contains(&media_type.as_str()) => None,
+        Source::Url { url } if url.is_empty() => None,
+        source => Some(Object::of(kind).raw("source", &source_of(source))),
+    }
 }
 
 /// Returns the part for a block of type `image` or `document`. Returns `None` for a form that is passed

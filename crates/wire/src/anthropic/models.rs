@@ -1,19 +1,19 @@
-//! The [`MessagesProfile`] of each model: a table by name, without prices and windows. An unknown
-//! name gets the requirements of the newest models, which older models accept, too.
+//! The [`MessagesProfile`] of each model: a table by name, `data/claude.txt`, without prices and windows.
+//! An unknown name gets the requirements of the newest models, which older models accept, too.
+
+use std::sync::LazyLock;
 
 use plimsoll_context::Tokens;
 
 use super::profile::{EffortSupport, MessagesProfile, NoThinking, ThinkingStyle};
 
-/// One family of models.
+/// One family of models: a line of `data/claude.txt`, which explains it.
 struct Family {
-    /// The prefix of its model names, in lower case, after `claude-`, with dashes for dots.
     prefix: &'static str,
     era: Era,
-    /// The maximum number of tokens of a reply.
     max_output: u64,
-    /// The minimum number of tokens that can be cached.
     min_cacheable: u64,
+    besides: Vec<&'static str>,
 }
 
 /// The generation of a model, with its thinking and settings.
@@ -31,86 +31,20 @@ enum Era {
     Bound,
 }
 
-const fn family(prefix: &'static str, era: Era, max_output: u64, min_cacheable: u64) -> Family {
-    Family {
-        prefix,
-        era,
-        max_output,
-        min_cacheable,
-    }
-}
+/// The requirements of the newest models, without their limits.
+const NEWEST: Family = Family {
+    prefix: "",
+    era: Era::Bound,
+    max_output: 0,
+    min_cacheable: 1_024,
+    besides: Vec::new(),
+};
 
-/// The families. If one name begins with another, the longer one comes first. Sources disagree about
-/// some minima; the values of a price sheet take precedence.
-const FAMILIES: [Family; 32] = [
-    family("3-7-sonnet", Era::Budget, 64_000, 1_024),
-    family("3-5-haiku", Era::Plain, 8_192, 2_048),
-    family("3-5-sonnet", Era::Plain, 8_192, 1_024),
-    family("3-haiku", Era::Plain, 4_096, 2_048),
-    family("3-opus", Era::Plain, 4_096, 1_024),
-    family("3-sonnet", Era::Plain, 4_096, 1_024),
-    family("opus-4-1", Era::Budget, 32_000, 1_024),
-    family("opus-4-5", Era::Budget, 64_000, 4_096),
-    family("opus-4-6", Era::Adaptive, 128_000, 4_096),
-    family("opus-4-7", Era::Fixed, 128_000, 2_048),
-    family("opus-4-8", Era::Fixed, 128_000, 1_024),
-    family("opus-4-0", Era::Budget, 32_000, 1_024),
-    family("opus-4", Era::Budget, 32_000, 1_024),
-    family("sonnet-4-6", Era::Adaptive, 128_000, 1_024),
-    family("sonnet-4-7", Era::Fixed, 128_000, 1_024),
-    family("sonnet-4-5", Era::Budget, 64_000, 1_024),
-    family("sonnet-4", Era::Budget, 64_000, 1_024),
-    family("haiku-4-5", Era::Budget, 64_000, 4_096),
-    family("haiku-4", Era::Budget, 64_000, 4_096),
-    family("opus-5-5", Era::Bound, 128_000, 512),
-    family("sonnet-5-5", Era::Bound, 128_000, 512),
-    family("haiku-5-5", Era::Bound, 128_000, 512),
-    family("opus-5", Era::Fixed, 128_000, 512),
-    family("sonnet-5", Era::Fixed, 128_000, 1_024),
-    family("haiku-5", Era::Fixed, 64_000, 1_024),
-    family("fable-5-1", Era::Bound, 128_000, 512),
-    family("fable-5-2", Era::Bound, 128_000, 512),
-    family("fable-5", Era::Fixed, 128_000, 512),
-    family("mythos-preview", Era::Fixed, 128_000, 2_048),
-    family("mythos-5-1", Era::Bound, 128_000, 512),
-    family("mythos-5-2", Era::Bound, 128_000, 512),
-    family("mythos-5", Era::Fixed, 128_000, 512),
-];
-
-/// The families that accept system messages between others.
-const LATER_SYSTEM: [&str; 12] = [
-    "opus-4-8",
-    "opus-5",
-    "opus-5-5",
-    "sonnet-5",
-    "sonnet-5-5",
-    "haiku-5-5",
-    "fable-5",
-    "fable-5-1",
-    "fable-5-2",
-    "mythos-5",
-    "mythos-5-1",
-    "mythos-5-2",
-];
-
-/// The families that accept an effort together with a budget.
-const EFFORT_BESIDE: [&str; 1] = ["opus-4-5"];
-
-/// The families that cannot turn thinking off.
-const ALWAYS_THINK: [&str; 4] = ["opus-5-5", "fable-5", "fable-5-1", "fable-5-2"];
-
-/// The families that accept a temperature and `top_p` together. Since Opus 4.1, none does.
-const BOTH_SAMPLERS: [&str; 9] = [
-    "3-7-sonnet",
-    "3-5-haiku",
-    "3-5-sonnet",
-    "3-haiku",
-    "3-opus",
-    "3-sonnet",
-    "opus-4-0",
-    "opus-4",
-    "sonnet-4",
-];
+/// The parsed file. The tests exclude lines that cannot be parsed.
+static FAMILIES: LazyLock<Vec<Family>> = LazyLock::new(|| {
+    let lines = include_str!("../../data/claude.txt").lines();
+    lines.filter_map(Family::parse).collect()
+});
 
 /// Returns the profile of a model by its name.
 pub(super) fn profile(name: &str) -> MessagesProfile {
@@ -126,7 +60,7 @@ pub(super) fn profile(name: &str) -> MessagesProfile {
             max_output: None,
             later_system: true,
             no_thinking: NoThinking::Unknown,
-            ..family("", Era::Bound, 0, 1_024).profile()
+            ..NEWEST.profile()
         },
     }
 }
@@ -138,9 +72,34 @@ fn begins(name: &str, prefix: &str) -> bool {
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
 }
 
+impl Era {
+    fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "plain" => Self::Plain,
+            "budget" => Self::Budget,
+            "adaptive" => Self::Adaptive,
+            "fixed" => Self::Fixed,
+            "bound" => Self::Bound,
+            _ => return None,
+        })
+    }
+}
+
 impl Family {
+    fn parse(line: &'static str) -> Option<Self> {
+        let mut words = line.split_whitespace();
+        Some(Self {
+            prefix: words.next().filter(|prefix| !prefix.starts_with('#'))?,
+            era: Era::named(words.next()?)?,
+            max_output: words.next()?.parse().ok()?,
+            min_cacheable: words.next()?.parse().ok()?,
+            besides: words.collect(),
+        })
+    }
+
     fn profile(&self) -> MessagesProfile {
         let since = |era: Era| self.era >= era;
+        let is = |word| self.besides.contains(&word);
         MessagesProfile {
             name: format!("claude-{}", self.prefix),
             prefill: !since(Era::Adaptive),
@@ -152,20 +111,20 @@ impl Family {
             },
             effort: if since(Era::Adaptive) {
                 EffortSupport::Supported
-            } else if EFFORT_BESIDE.contains(&self.prefix) {
+            } else if is("effort-beside") {
                 EffortSupport::Accepted
             } else {
                 EffortSupport::Refused
             },
             unasked_thinking: self.era != Era::Budget,
-            no_thinking: match ALWAYS_THINK.contains(&self.prefix) {
+            no_thinking: match is("always-thinks") {
                 true => NoThinking::Refused,
                 false => NoThinking::Supported,
             },
-            both_samplers: BOTH_SAMPLERS.contains(&self.prefix),
+            both_samplers: is("both-samplers"),
             temperature: !since(Era::Fixed),
             binds_prefix: since(Era::Bound),
-            later_system: LATER_SYSTEM.contains(&self.prefix),
+            later_system: is("later-system"),
             forced_tools: !since(Era::Bound),
             max_output: Some(self.max_output),
             default_output: MessagesProfile::compatible().default_output.min(
@@ -183,6 +142,23 @@ impl Family {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_line_is_a_family() {
+        let lines = include_str!("../../data/claude.txt").lines();
+        let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
+        let known = [
+            "later-system",
+            "effort-beside",
+            "always-thinks",
+            "both-samplers",
+        ];
+        for line in lines {
+            let family = Family::parse(line);
+            let besides = family.expect(line).besides;
+            assert!(besides.iter().all(|word| known.contains(word)), "{line}");
+        }
+    }
 
     #[test]
     fn names_are_found_however_they_are_written() {

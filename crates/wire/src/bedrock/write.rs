@@ -1,10 +1,11 @@
 //! The messages of a Converse request: the parts that only this protocol has, and how a turn is written.
 
-use plimsoll_context::{Message, Opaque, Part, Source, Thinking, ToolCall};
+use plimsoll_context::{Message, Part, Source, Thinking};
 use serde::Deserialize;
 
 use super::ORIGIN;
 use super::profile::{ConverseProfile, Maker};
+use crate::anthropic::loops::asks;
 use crate::block_list::BlockWriter;
 use crate::compose::History;
 use crate::normalize::Native;
@@ -115,16 +116,6 @@ impl Native for ConverseParts<'_> {
         Some(Object::new().raw("document", &document.end()).end())
     }
 
-    fn opaque(
-        &mut self,
-        _: &Opaque,
-        _: Role,
-        _: Option<&str>,
-        _: &mut Vec<Block>,
-    ) -> Result<(), LeftOut> {
-        Err(LeftOut::ForeignBlock)
-    }
-
     fn thinking(
         &mut self,
         _: usize,
@@ -158,10 +149,6 @@ impl Native for ConverseParts<'_> {
         }
         blocks.sort_by_key(|block| !is_reasoning(block));
         None
-    }
-
-    fn call(&mut self, _: &ToolCall) -> (bool, String, Option<String>) {
-        (false, String::new(), None)
     }
 }
 
@@ -198,12 +185,6 @@ impl BlockWriter for ConverseWriter<'_> {
 
 /// Returns `true` if there is no current tool loop, or if it began with reasoning of this model.
 pub(super) fn began_with_reasoning(messages: &dyn History, model: &str) -> bool {
-    let asks = |message: &Message| {
-        matches!(
-            message,
-            Message::User { .. } | Message::Summary { .. } | Message::System { .. }
-        )
-    };
     let newest = messages.since(0).rev().take_while(|message| !asks(message));
     let first = newest
         .filter(|message| matches!(message, Message::Assistant { .. }))

@@ -3,7 +3,6 @@
 
 use std::ops::RangeInclusive;
 
-use plimsoll_context::Tokens;
 use serde::{Deserialize, Serialize};
 
 use crate::request::Effort;
@@ -20,8 +19,6 @@ pub struct GeminiProfile {
     /// Whether the last message may be the model's. If not, responses to tool calls must not share
     /// their content with other parts either, because the API would treat it as a model turn.
     pub prefill: bool,
-    /// The minimum number of tokens for an explicit cache (GM5).
-    pub min_cached: Tokens,
     /// How requests set the amount of thinking.
     pub thinking: Thinking,
 }
@@ -49,7 +46,6 @@ struct Generation {
     versions: RangeInclusive<Version>,
     signatures: bool,
     prefill: bool,
-    min_cached: u64,
 }
 
 /// The major and minor version.
@@ -60,14 +56,12 @@ const fn generation(
     versions: RangeInclusive<Version>,
     signatures: bool,
     prefill: bool,
-    min_cached: u64,
 ) -> Generation {
     Generation {
         name,
         versions,
         signatures,
         prefill,
-        min_cached,
     }
 }
 
@@ -76,16 +70,15 @@ const LAST: u64 = u64::MAX;
 /// The maximum number of digits of a minor version. Longer numbers are dates.
 const MAX_MINOR: usize = 2;
 
-/// The known generations. Sources disagree about the minima (1,024 was measured, too); the API's
-/// refusal contains the actual one.
+/// The known generations.
 #[rustfmt::skip]
 const GENERATIONS: [Generation; 6] = [
-    generation("1", (0, 0)..=(1, LAST), false, true, 32_768),
-    generation("2-0", (2, 0)..=(2, 4), false, true, 4_096),
-    generation("2-5", (2, 5)..=(2, LAST), false, true, 2_048),
-    generation("3", (3, 0)..=(3, 5), true, true, 4_096),
-    generation("3-6", (3, 6)..=(3, 6), true, false, 4_096),
-    generation("3-7", (3, 7)..=(3, 7), true, false, 4_096),
+    generation("1", (0, 0)..=(1, LAST), false, true),
+    generation("2-0", (2, 0)..=(2, 4), false, true),
+    generation("2-5", (2, 5)..=(2, LAST), false, true),
+    generation("3", (3, 0)..=(3, 5), true, true),
+    generation("3-6", (3, 6)..=(3, 6), true, false),
+    generation("3-7", (3, 7)..=(3, 7), true, false),
 ];
 
 impl GeminiProfile {
@@ -110,7 +103,6 @@ impl GeminiProfile {
             name: format!("gemini-{}", found.name),
             signatures_required: found.signatures,
             prefill: found.prefill,
-            min_cached: Tokens(found.min_cached),
             thinking,
         })
     }
@@ -132,7 +124,6 @@ impl GeminiProfile {
             name: "gemini".into(),
             signatures_required: true,
             prefill: false,
-            min_cached: Tokens(4_096),
             thinking: Thinking::None,
         }
     }
@@ -213,19 +204,18 @@ mod tests {
 
     #[test]
     fn a_model_has_the_demands_of_its_generation() {
-        for (name, generation, signatures, prefill, minimum) in [
-            ("gemini-2.5-flash", "gemini-2-5", false, true, 2_048),
-            ("models/gemini-3-pro-preview", "gemini-3", true, true, 4_096),
-            ("gemini-3.1-pro", "gemini-3", true, true, 4_096),
-            ("gemini-3.6-flash", "gemini-3-6", true, false, 4_096),
-            ("gemini-9", "gemini", true, false, 4_096),
-            ("learnlm", "gemini", true, false, 4_096),
+        for (name, generation, signatures, prefill) in [
+            ("gemini-2.5-flash", "gemini-2-5", false, true),
+            ("models/gemini-3-pro-preview", "gemini-3", true, true),
+            ("gemini-3.1-pro", "gemini-3", true, true),
+            ("gemini-3.6-flash", "gemini-3-6", true, false),
+            ("gemini-9", "gemini", true, false),
+            ("learnlm", "gemini", true, false),
         ] {
             let profile = GeminiProfile::of_model(name);
             assert_eq!(profile.name, generation, "{name}");
             assert_eq!(profile.signatures_required, signatures, "{name}");
             assert_eq!(profile.prefill, prefill, "{name}");
-            assert_eq!(profile.min_cached, Tokens(minimum), "{name}");
         }
     }
 }

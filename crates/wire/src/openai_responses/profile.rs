@@ -48,20 +48,6 @@ pub enum ReasoningItems {
 }
 
 impl ResponsesProfile {
-    /// The names that [`ResponsesProfile::named`] knows.
-    pub const NAMES: [&'static str; 3] = ["openai", "openai-plain", "compatible"];
-
-    /// Returns the profile of that name.
-    #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
-        match name {
-            "openai" => Some(Self::openai()),
-            "openai-plain" => Some(Self::plain()),
-            "compatible" => Some(Self::compatible()),
-            _ => None,
-        }
-    }
-
     /// Returns the profile of OpenAI's reasoning models, with the efforts that nearly all of them
     /// accept.
     #[must_use]
@@ -124,17 +110,6 @@ impl Default for ResponsesProfile {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn every_name_has_its_profile() {
-        for name in ResponsesProfile::NAMES {
-            assert_eq!(
-                ResponsesProfile::named(name).map(|p| p.name),
-                Some(name.to_owned())
-            );
-        }
-        assert_eq!(ResponsesProfile::named("gopher"), None);
-    }
 
     #[test]
     fn a_configuration_changes_single_fields() {

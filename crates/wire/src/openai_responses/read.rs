@@ -109,16 +109,15 @@ impl ItemReader {
                 let thinking = items::thinking(&item, raw);
                 self.model(vec![Part::Thinking(thinking)]);
             }
-            "function_call" => {
-                let arguments = string(&item, "arguments", place)?;
-                let known = ["type", "call_id", "name", "arguments", "status"];
+            kind @ ("function_call" | "custom_tool_call") => {
+                // The type of a custom call is kept: its tool takes free text.
+                let (taken, usual) = match kind {
+                    "function_call" => ("arguments", "type"),
+                    _ => ("input", ""),
+                };
+                let arguments = string(&item, taken, place)?;
+                let known = [usual, "call_id", "name", taken, "status"];
                 let call = call(&item, place, arguments, &known)?;
-                self.model(vec![Part::ToolCall(call)]);
-            }
-            "custom_tool_call" => {
-                let input = string(&item, "input", place)?;
-                let known = ["call_id", "name", "input", "status"];
-                let call = call(&item, place, input, &known)?;
                 self.model(vec![Part::ToolCall(call)]);
             }
             "function_call_output" | "custom_tool_call_output" => {

@@ -3,11 +3,12 @@
 
 use serde_json::{Value, json};
 
-use super::ids;
 use super::items;
 use super::profile::{ReasoningItems, ResponsesProfile};
 use super::schema;
 use super::write::{InputWriter, RULES, ResponsesParts};
+use crate::arguments::legal_name;
+use crate::call_ids::MAX_ID;
 use crate::chunks::BodyChunks;
 use crate::compose::{History, WrittenMessages};
 use crate::object::{Object, Settings, array, some_members};
@@ -80,7 +81,7 @@ fn settings(
 ) -> Settings {
     let mut settings = Settings::new(&ORDER);
     if has_tools {
-        let named = |name: &str| json!({"type": "function", "name": ids::name(name)});
+        let named = |name: &str| json!({"type": "function", "name": legal_name(name, MAX_ID)});
         tools::choose(&mut settings, input, profile.parallel_calls, named);
     }
     let limit = input.max_output.map(|limit| limit.max(MIN_OUTPUT));
@@ -156,7 +157,7 @@ fn tools(
     profile: &ResponsesProfile,
     notes: &mut Vec<Note>,
 ) -> Vec<String> {
-    let specs = tools::named(input.tools, ids::name, notes);
+    let specs = tools::named(input.tools, |name| legal_name(name, MAX_ID), notes);
     let functions = specs.iter().map(|(name, spec)| {
         let parameters = schema::object(&spec.schema);
         let fits = || schema::unfit_for_strict(&parameters).is_none();

@@ -18,27 +18,19 @@ pub(super) const OF_MESSAGE: [&str; 5] = ["type", "role", "content", "id", "stat
 
 /// A Response object, its output in raw pieces.
 #[derive(Debug, Default, Deserialize)]
+#[serde(default)]
 pub(super) struct Response<'a> {
-    #[serde(default)]
     pub(super) id: Option<Value>,
-    #[serde(default)]
     pub(super) object: Option<Value>,
-    #[serde(default)]
     pub(super) model: Option<Value>,
-    #[serde(default)]
     pub(super) status: Option<Value>,
-    #[serde(default)]
     pub(super) error: Option<Value>,
-    #[serde(default)]
     pub(super) incomplete_details: Option<Value>,
-    #[serde(default, borrow)]
+    #[serde(borrow)]
     pub(super) output: Option<Vec<&'a RawValue>>,
-    #[serde(default)]
     pub(super) usage: Option<Value>,
     /// The message of errors without a wrapper.
-    #[serde(default)]
     pub(super) message: Option<Value>,
-    #[serde(default)]
     pub(super) detail: Option<Value>,
 }
 

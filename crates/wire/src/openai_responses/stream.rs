@@ -42,30 +42,22 @@ pub fn read_reply(body: &str) -> Result<Reply, WireError> {
 
 /// One event.
 #[derive(Debug, Default, Deserialize)]
+#[serde(default)]
 struct ResponsesEvent<'a> {
-    #[serde(rename = "type", default)]
+    #[serde(rename = "type")]
     kind: Option<Value>,
-    #[serde(default)]
     output_index: Option<Value>,
-    #[serde(default)]
     item_id: Option<Value>,
-    #[serde(default)]
     content_index: Option<Value>,
-    #[serde(default)]
     summary_index: Option<Value>,
-    #[serde(default)]
     delta: Option<Value>,
-    #[serde(default)]
     arguments: Option<Value>,
-    #[serde(default)]
     input: Option<Value>,
-    #[serde(default, borrow)]
+    #[serde(borrow)]
     item: Option<&'a RawValue>,
-    #[serde(default, borrow)]
+    #[serde(borrow)]
     response: Option<&'a RawValue>,
-    #[serde(default)]
     error: Option<Value>,
-    #[serde(default)]
     object: Option<Value>,
 }
 

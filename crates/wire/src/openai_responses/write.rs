@@ -5,11 +5,10 @@ use std::borrow::Cow;
 use plimsoll_context::{File, Image, Opaque, Part, Source, Thinking, ToolCall};
 use serde_json::{Map, Value};
 
-use super::ids::{self, MAX_ID};
 use super::items;
 use super::profile::{ReasoningItems, ResponsesProfile};
 use super::reply::OF_MESSAGE;
-use crate::call_ids::CallIdForm;
+use crate::call_ids::{CallIdForm, MAX_ID};
 use crate::compose::{Spots, TurnWriter};
 use crate::normalize::Native;
 use crate::object::{Object, array, members};
@@ -88,7 +87,7 @@ impl<'p> ResponsesParts<'p> {
             return None;
         };
         let paired = self.reasoned || self.profile.reasoning != ReasoningItems::Encrypted;
-        (paired && id.starts_with(prefix) && ids::fits(&id)).then_some(id)
+        (paired && id.starts_with(prefix) && CallIdForm::UpTo64.accepts(&id)).then_some(id)
     }
 }
 

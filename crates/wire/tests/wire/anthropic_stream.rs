@@ -387,7 +387,12 @@ fn errors_are_errors_wherever_they_come() {
         r#"{"type":"error","error":{"type":"invalid_request_error","message":"input length and `max_tokens` exceed context limit: 198214 + 8192 > 200000, decrease input length or `max_tokens` and try again"}}"#,
     ] {
         for status in [Some(400), None] {
-            assert!(classify(status, long).wants_less(), "{long}");
+            let verdict = classify(status, long);
+            let is_long = matches!(
+                verdict,
+                Verdict::Overflow(_) | Verdict::OutputTooLarge { .. }
+            );
+            assert!(is_long, "{verdict:?} {long}");
         }
     }
     assert!(matches!(read_reply("{}"), Err(WireError::Expected { .. })));

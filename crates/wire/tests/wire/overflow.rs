@@ -2,7 +2,7 @@
 //! overflows are tested beside `silent.rs`.
 
 use plimsoll_context::Tokens;
-use plimsoll_wire::overflow::{Verdict, classify};
+use plimsoll_wire::overflow::{Overflow, Verdict, classify};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -554,7 +554,6 @@ fn a_minutes_allowance_may_be_said_without_the_request() {
         let limit = Tokens(30_000);
         let verdict = classify(Some(429), &body.to_string());
         assert_eq!(verdict, Verdict::PerMinute { limit }, "{text}");
-        assert!(verdict.may_retry() && !verdict.wants_less());
     }
 }
 
@@ -847,12 +846,15 @@ fn other_refusals() {
 }
 
 #[test]
-fn what_a_verdict_asks_for() {
-    assert!(classify(Some(413), "").wants_less());
-    assert!(!classify(Some(413), "").may_retry());
-    assert!(classify(Some(503), "").may_retry());
-    assert!(classify(Some(429), "").may_retry());
-    assert!(!classify(Some(401), "").may_retry());
+fn without_a_word_the_status_decides() {
+    for (status, verdict) in [
+        (413, Verdict::Overflow(Overflow::default())),
+        (503, Verdict::Transient),
+        (429, Verdict::RateLimited),
+        (401, Verdict::Auth),
+    ] {
+        assert_eq!(classify(Some(status), ""), verdict, "{status}");
+    }
 }
 
 proptest! {
@@ -881,6 +883,7 @@ proptest! {
             body = json!({"error": {"message": body, "code": 400}}).to_string();
         }
         let verdict = classify(Some(400), &body);
-        prop_assert!(!verdict.may_retry() || verdict == Verdict::RateLimited);
+        let waits = matches!(verdict, Verdict::PerMinute { .. } | Verdict::Transient);
+        prop_assert!(!waits);
     }
 }
