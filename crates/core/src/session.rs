@@ -29,6 +29,9 @@ use crate::telemetry::{Scene, SpanRecorder};
 use crate::tool::Tool;
 
 /// A session that this process writes to.
+///
+/// If it is dropped, a write to its log that has begun is still finished, in the background. The
+/// session can be opened again after that. [`Session::close`] waits for it.
 pub struct Session {
     pub(crate) run: Run,
     pub(crate) length: LogLength,
@@ -338,6 +341,16 @@ impl Session {
         }
         driver::between_runs(self).await?;
         self.drive(Input::Continue).await
+    }
+
+    /// Closes the session: ends a run whose future was dropped, and waits until the log is complete.
+    /// The session can then be opened again at once, also by another process.
+    ///
+    /// # Errors
+    /// If the log cannot be written.
+    pub async fn close(mut self) -> Result<(), Error> {
+        driver::between_runs(&mut self).await?;
+        driver::settle(&mut self).await
     }
 
     /// Returns the id of the session.
