@@ -106,10 +106,10 @@ impl Run {
         if text.trim().is_empty() {
             return Err(PinError::Empty);
         }
-        if !self.pinned().any(|(_, said)| *said == message) {
+        if !self.pinned().any(|(_, rule)| *rule == message) {
             let waiting = self.rules.iter().map(|text| rule(text));
             let counter = &self.setup.counter;
-            let waiting: Vec<Tokens> = waiting.map(|said| counter.message(&said)).collect();
+            let waiting: Vec<Tokens> = waiting.map(|rule| counter.message(&rule)).collect();
             let more = counter.message(&message) + waiting.iter().copied().sum();
             let (count, weight) = held(self.state.transcript.items(), None);
             self.check_pins(count + 1 + waiting.len(), weight + more)?;
@@ -136,8 +136,9 @@ impl Run {
         let message = rule(text);
         // The message may have been added but not pinned before a crash.
         let items = self.state.transcript.items().iter();
-        let mut said = items.filter(|item| *item.message == message && item.form == Form::Original);
-        if let Some(item) = said.next() {
+        let mut present =
+            items.filter(|item| *item.message == message && item.form == Form::Original);
+        if let Some(item) = present.next() {
             let seq = item.seq;
             self.set_pin(seq, PinnedPart::Whole)?;
             return Ok(seq);

@@ -107,11 +107,11 @@ pub use pins::{MAX_PINS, PinError};
 pub use planning::MEASURE_FROM;
 pub use request::{Expects, Request, Sampling, ThinkingLevel, ToolChoice};
 pub use run::Run;
-pub use setup::{KnownTool, Leave, Measure, Setup, SummaryModel};
+pub use setup::{KnownTool, Measure, Setup, SummaryModel};
 pub use spend::{Cost, Spend};
 pub use state::{CHECKPOINT_FORMAT, Checkpoint, FoldError, MAX_CHECKPOINT, State};
 pub use step::{
-    Answer, Approver, Input, LeavingItem, PendingPlan, Question, Step, UserInput, Verdict,
+    AffectedItem, Answer, Approver, Input, PendingPlan, Question, Step, UserInput, Verdict,
 };
 pub use summary::MAX_SUMMARY_FAILURES;
 pub use tool_execution::{MAX_BATCH, MAX_PARALLEL_TOOLS, ToolExecutionStrategy};

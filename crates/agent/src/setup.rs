@@ -54,8 +54,9 @@ pub struct Setup {
     pub summary_model: Option<SummaryModel>,
     /// Whether removed messages can be recalled. If so, they are archived before they are removed.
     pub recall: Recall,
-    /// Whether the host must approve plans.
-    pub leave: Leave,
+    /// Whether the host approves each plan before it is applied, and learns of it afterwards: see
+    /// [`Step::BeforePlan`](crate::Step::BeforePlan).
+    pub announces_plans: bool,
     /// Whether the provider is asked to count the tokens of a request.
     pub measure: Measure,
     /// The limits of the run.
@@ -96,16 +97,6 @@ pub struct SummaryModel {
     pub prompt: Arc<str>,
     /// The model's prices; `None` if unknown.
     pub sheet: Option<PriceSheet>,
-}
-
-/// Whether the host must approve a plan before it is applied.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Leave {
-    /// No. Removed messages remain in the log and are not stored elsewhere.
-    #[default]
-    Freely,
-    /// Yes. The host receives the affected messages: see [`Step::BeforePlan`](crate::Step::BeforePlan).
-    Asked,
 }
 
 /// Whether the provider is asked to count the tokens of a request before it is sent.
@@ -161,7 +152,7 @@ impl Setup {
             recovery: Policy::recovery(SessionPruneConfig::default(), None),
             summary_model: None,
             recall: Recall::None,
-            leave: Leave::Freely,
+            announces_plans: false,
             measure: Measure::Never,
             limits: Arc::new(ExecutionLimits::turns(MAX_TURNS)),
             hooks: BTreeSet::new(),

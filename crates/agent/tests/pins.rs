@@ -3,9 +3,7 @@
 
 mod stage;
 
-use plimsoll_agent::{
-    AtLimit, EndReason, Entry, Input, Leave, MAX_PINS, PinError, Run, Setup, State,
-};
+use plimsoll_agent::{AtLimit, EndReason, Entry, Input, MAX_PINS, PinError, Run, Setup, State};
 use plimsoll_context::{
     CallId, ContextStrategy, Message, Part, PinnedPart, Recall, Seq, Tokens, ToolResult,
 };
@@ -20,7 +18,7 @@ fn policies() -> Vec<(&'static str, Setup)> {
     let of = |name: &'static str| {
         let setup = Setup {
             summary_model: summarizing(6_000, 8_000).summary_model,
-            leave: Leave::Asked,
+            announces_plans: true,
             recall: Recall::Offered,
             limits: limits(1_000, None, AtLimit::Finalize).limits,
             ..strategy(ContextStrategy::named(name, max_tokens).unwrap(), None)

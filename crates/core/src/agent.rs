@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use plimsoll_agent::{KnownTool, Leave, Measure, Run, Setup, State, TargetOf};
+use plimsoll_agent::{KnownTool, Measure, Run, Setup, State, TargetOf};
 use plimsoll_context::{
     Calibration, ContextConfig, ContextStrategy, FALLBACK_WINDOW, Fingerprint, MAX_RESULT, Message,
     Recall, Tokens,
@@ -171,8 +171,8 @@ impl Agent {
         notes.extend(found.note);
         setup.line.window = found.window;
         if let (Some(model), true) = (&mut setup.summary_model, parts.asks_summarizer) {
-            let said = window::said(&*parts.summarizer).await;
-            model.window = Some(said.unwrap_or(FALLBACK_WINDOW));
+            let reported = window::reported(&*parts.summarizer).await;
+            model.window = Some(reported.unwrap_or(FALLBACK_WINDOW));
         }
         let window = setup.line.window;
         if let Some(config) = &self.context {
@@ -196,7 +196,7 @@ impl Agent {
         };
         let mut tools = Vec::new();
         if archives {
-            setup.leave = Leave::Asked;
+            setup.announces_plans = true;
             if offers_recall(&setup, self.recall_names, window, state) {
                 setup.recall = Recall::Offered;
                 // A page must not exceed the result limit, or it would be shortened as well.

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_agent::{
-    DEFAULT_CONFIG, ExecutionLimits, InputFilter, InputFilters, KnownTool, Leave, LimitOverrides,
+    DEFAULT_CONFIG, ExecutionLimits, InputFilter, InputFilters, KnownTool, LimitOverrides,
     MAX_TURNS, Permissions, QueueMode, Sampling, Setup, SummaryModel, ThinkingLevel,
     ToolExecutionStrategy, TurnTrigger,
 };
@@ -645,10 +645,7 @@ impl AgentBuilder {
             recovery: self.context.recovery(&beside),
             summary_model: (self.summary.author == Author::Model).then_some(summary_model),
             recall: Recall::None,
-            leave: match self.hooks.leave() {
-                true => Leave::Asked,
-                false => Leave::Freely,
-            },
+            announces_plans: self.hooks.follow_plans(),
             hooks: self.hooks.points(),
             limits: Arc::new(self.limits),
             input_filters: self.input_filters,

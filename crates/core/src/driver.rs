@@ -97,7 +97,7 @@ struct Underway {
     tools: JoinSet<tools::FinishedCall>,
     /// The call that each task belongs to.
     running: HashMap<tokio::task::Id, CallId>,
-    said: (mpsc::Sender<Update>, mpsc::Receiver<Update>),
+    updates: (mpsc::Sender<Update>, mpsc::Receiver<Update>),
     /// Cancelled on drop, so that no tool outlives the run.
     cancel: CancellationToken,
     _cancel_on_drop: DropGuard,
@@ -156,7 +156,8 @@ async fn follow(
         if !session.run.is_running() {
             // From now on, senders learn that the run takes no more messages.
             let left = session.inbox.close();
-            left.iter().for_each(|said| parts.too_late(&said.parts));
+            left.iter()
+                .for_each(|message| parts.too_late(&message.parts));
             late.extend(left);
         }
         match step {
@@ -171,31 +172,31 @@ async fn follow(
             Step::Summarize(request) => {
                 flush(session).await?;
                 let losses = Arc::clone(&session.losses.summary);
-                let asked = call::summarize(Arc::clone(&parts), request, session.scene(), losses);
-                let asked = asked.instrument(session.spans.of_summary());
-                underway.summary = Some(Box::pin(asked));
+                let summary = call::summarize(Arc::clone(&parts), request, session.scene(), losses);
+                let summary = summary.instrument(session.spans.of_summary());
+                underway.summary = Some(Box::pin(summary));
             }
             Step::Measure(request) => {
                 underway.count = Some(Box::pin(call::count(Arc::clone(&parts), request)));
             }
-            Step::BeforePlan(leaving) => {
+            Step::BeforePlan(pending) => {
                 flush(session).await?;
-                let span = session.spans.leave(&leaving);
-                let verdict = hooked::keep(session, &parts, &leaving);
+                let span = session.spans.plan(&pending);
+                let verdict = hooked::keep(session, &parts, &pending);
                 let verdict = verdict.instrument(span).await;
                 session.handle(Input::PlanVerdict(verdict));
             }
-            Step::AfterPlan(leaving) => {
+            Step::AfterPlan(pending) => {
                 flush(session).await?;
-                hooked::gone(session, &parts, &leaving).await;
+                hooked::gone(session, &parts, &pending).await;
             }
             Step::Execute(tool_call) => {
                 flush(session).await?;
                 let tool = session.tools.get(&tool_call.name);
                 let tool = tool.or_else(|| parts.tools.get(&tool_call.name)).cloned();
                 let cancel = underway.cancel.child_token();
-                let said = underway.said.0.clone();
-                let updates = Updates::new(said, tool_call.id.clone(), tool_call.name.clone());
+                let updates = underway.updates.0.clone();
+                let updates = Updates::new(updates, tool_call.id.clone(), tool_call.name.clone());
                 let call = tool_call.id.clone();
                 let may_use = session.for_call(&call);
                 let parts = Arc::clone(&parts);
@@ -239,7 +240,7 @@ async fn follow(
                 flush(session).await?;
                 outcome
                     .undelivered
-                    .extend(late.drain(..).map(|said| said.parts));
+                    .extend(late.drain(..).map(|message| message.parts));
                 return Ok(Pause::End(Box::new(outcome)));
             }
             Step::Before(moment) => {
@@ -280,7 +281,7 @@ impl Underway {
             count: None,
             tools: JoinSet::new(),
             running: HashMap::new(),
-            said: mpsc::channel(TOOL_UPDATES),
+            updates: mpsc::channel(TOOL_UPDATES),
             _cancel_on_drop: cancel.clone().drop_guard(),
             cancel,
             asks: FuturesUnordered::new(),
@@ -394,8 +395,8 @@ impl Parts {
 
     /// Reports an accepted message that no run will read. It has no number, because it is not in
     /// the log.
-    pub(crate) fn too_late(&self, said: &[Part]) {
-        let texts = said.iter().filter_map(Part::as_text);
+    pub(crate) fn too_late(&self, message: &[Part]) {
+        let texts = message.iter().filter_map(Part::as_text);
         let text = texts.collect::<Vec<_>>().join(" ");
         let text = match text.trim() {
             "" => "a message without text".to_owned(),
@@ -418,11 +419,11 @@ impl Parts {
     async fn ask_gate(&self, question: &Question) -> Answer {
         let name = &question.call.name;
         let gate = self.gate.as_deref().unwrap_or(&DenyAll);
-        let asked = std::panic::AssertUnwindSafe(async { gate.decide(question).await });
+        let decision = std::panic::AssertUnwindSafe(async { gate.decide(question).await });
         let silence: OptionFuture<_> = self.gate_timeout.map(tokio::time::sleep).into();
         let why = tokio::select! {
             biased;
-            answer = asked.catch_unwind() => match answer {
+            answer = decision.catch_unwind() => match answer {
                 Ok(answer) => return answer,
                 Err(panic) => format!(
                     "`{name}` was not allowed: who should be asked is out of order: {}",
@@ -441,7 +442,7 @@ fn end_open(session: &mut Session) {
     if !session.run.is_running() {
         taken
             .iter()
-            .for_each(|said| session.parts.too_late(&said.parts));
+            .for_each(|message| session.parts.too_late(&message.parts));
     } else {
         for spoken in taken {
             session.handle(spoken.into_input());
@@ -534,7 +535,7 @@ async fn wait(session: &Session, underway: &mut Underway) -> DriverEvent {
         summary,
         count,
         tools,
-        said: (_, updates),
+        updates: (_, updates),
         asks,
         ..
     } = &mut *underway;

@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use plimsoll_agent::{
-    Event, Input, InputFilter, InputFilters, Leave, LimitOverrides, QueueMode, Sampling, Setup,
+    Event, Input, InputFilter, InputFilters, LimitOverrides, QueueMode, Sampling, Setup,
     ThinkingLevel, ToolExecutionStrategy, TurnTrigger,
 };
 use plimsoll_context::{
@@ -137,7 +137,7 @@ impl Session {
                 setup.sheet = setup.sheet.map(|sheet| sheet.kept(setup.retention));
             }
             if setup.line.window.is_some() {
-                let window = window::said(&**provider).await;
+                let window = window::reported(&**provider).await;
                 setup.line.window = Some(window.unwrap_or(FALLBACK_WINDOW));
             }
             endpoint = provider.endpoint();
@@ -155,7 +155,7 @@ impl Session {
             parts.retry = retry;
         }
         if config.has_context() && setup.line.window.is_none() {
-            setup.line.window = window::said(&*parts.provider).await;
+            setup.line.window = window::reported(&*parts.provider).await;
         }
         config.apply(&mut setup);
         config
@@ -164,9 +164,7 @@ impl Session {
         if let Some(hooks) = &config.hooks {
             parts.hooks = parts.hooks.followed_by(hooks);
             setup.hooks = parts.hooks.points();
-            if parts.hooks.leave() {
-                setup.leave = Leave::Asked;
-            }
+            setup.announces_plans |= parts.hooks.follow_plans();
         }
         if config.thinking_level.is_some() || config.provider_override.is_some() {
             for text in parts.provider.sampling_notes(&setup.sampling) {

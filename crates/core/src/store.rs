@@ -72,9 +72,7 @@ pub trait SessionStore: Send + Sync {
 
     /// Appends all entries or none. They are durable when the method returns.
     ///
-    /// If a run is dropped during a write, the session polls this future again only at its next
-    /// operation. A store that holds a lock or a connection during a write should therefore write in a
-    /// task of its own.
+    /// If the run or the session is dropped during a write, the write goes on in a task of its own.
     ///
     /// # Errors
     /// If the entries cannot be written. The log is then unchanged.
@@ -421,10 +419,10 @@ pub enum ForkFault {
     #[error("there is no such session")]
     Unknown,
     /// The parent's log is shorter than the part to share.
-    #[error("its log has {entries} entries, so there is no entry {asked} to fork it at")]
+    #[error("its log has {entries} entries, so there is no entry {wanted} to fork it at")]
     Beyond {
         /// Number of entries to share.
-        asked: u64,
+        wanted: u64,
         /// Number of existing entries.
         entries: u64,
     },
@@ -541,8 +539,8 @@ impl Fork {
     /// If it cannot be forked.
     pub fn check(&self, entries: u64, depth: u64) -> Result<(), StoreError> {
         if self.entries > entries {
-            let asked = self.entries;
-            return Err(self.refused(ForkFault::Beyond { asked, entries }));
+            let wanted = self.entries;
+            return Err(self.refused(ForkFault::Beyond { wanted, entries }));
         }
         match depth >= MAX_FORK_DEPTH {
             true => Err(self.refused(ForkFault::TooDeep)),

@@ -95,7 +95,7 @@ impl AgentBuilder {
             )];
         }
         let mut faults = Vec::new();
-        let mut asked = Vec::new();
+        let mut allowed = Vec::new();
         for (tool, number) in tools.iter().zip(1..) {
             if tool.kind().is_empty() {
                 faults.push(format!(
@@ -104,18 +104,20 @@ impl AgentBuilder {
                 continue;
             }
             let name = tool.name().to_owned();
-            let twice = asked.iter().any(|other: &HostedTool| other.name() == name);
+            let twice = allowed
+                .iter()
+                .any(|other: &HostedTool| other.name() == name);
             if twice || names.contains(&name) {
                 faults.push(format!("two tools are named `{name}`; leave one out"));
             }
             match self.permissions.hosted(tool) {
                 Ok(Permission::Deny) => {}
-                Ok(_) => asked.push(tool.clone()),
+                Ok(_) => allowed.push(tool.clone()),
                 Err(fault) => faults.push(fault),
             }
         }
-        if !asked.is_empty() {
-            faults.extend(self.provider.hosted_tool_faults(&asked));
+        if !allowed.is_empty() {
+            faults.extend(self.provider.hosted_tool_faults(&allowed));
         }
         faults
     }

@@ -34,8 +34,8 @@ pub(super) async fn call(
         tell: &tell,
         losses: &losses,
     };
-    let asked = (scene, Purpose::Turn);
-    attempts(&*parts.provider, &request, &parts.retry, heard, asked).await
+    let traced_as = (scene, Purpose::Turn);
+    attempts(&*parts.provider, &request, &parts.retry, heard, traced_as).await
 }
 
 /// Calls the summarizer. Retries like any other call, but with an overall timeout, since the run
@@ -47,9 +47,9 @@ pub(super) async fn summarize(
     losses: Arc<Losses>,
 ) -> Result<Reply, Failure> {
     let wait = parts.summary_timeout;
-    let asked = (scene, Purpose::Summary);
+    let traced_as = (scene, Purpose::Summary);
     let heard = CallReceivers::quiet(&losses);
-    let work = attempts(&*parts.summarizer, &request, &parts.retry, heard, asked);
+    let work = attempts(&*parts.summarizer, &request, &parts.retry, heard, traced_as);
     tokio::time::timeout(wait, work).await.unwrap_or_else(|_| {
         let failure = Failure::Transient {
             status: None,
@@ -63,9 +63,9 @@ pub(super) async fn summarize(
 
 /// Returns the tokens of a request as counted by the provider. Without it, our own count is used.
 pub(super) async fn count(parts: Arc<Parts>, request: Box<Request>) -> Option<Tokens> {
-    let asked = AssertUnwindSafe(async { parts.provider.count(&request).await });
-    let asked = tokio::time::timeout(COUNT_TIMEOUT, asked.catch_unwind());
-    let why = match asked.await {
+    let counting = AssertUnwindSafe(async { parts.provider.count(&request).await });
+    let counting = tokio::time::timeout(COUNT_TIMEOUT, counting.catch_unwind());
+    let why = match counting.await {
         Ok(Ok(Ok(reported))) => return reported,
         Ok(Ok(Err(failure))) => failure.to_string(),
         Ok(Err(panic)) => format!("its client broke down: {}", said_by(&*panic)),
@@ -87,13 +87,13 @@ pub(crate) async fn ask(
     retry: &RetryConfig,
     losses: &Losses,
 ) -> Result<Reply, Failure> {
-    let asked = (Scene::default(), Purpose::Choice);
+    let traced_as = (Scene::default(), Purpose::Choice);
     attempts(
         provider,
         request,
         retry,
         CallReceivers::quiet(losses),
-        asked,
+        traced_as,
     )
     .await
 }

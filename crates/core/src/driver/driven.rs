@@ -61,7 +61,7 @@ impl Driven {
         session.book();
         let left = session.inbox.close();
         left.iter()
-            .for_each(|said| session.parts.too_late(&said.parts));
+            .for_each(|message| session.parts.too_late(&message.parts));
     }
 }
 

@@ -229,7 +229,7 @@ impl JudgeModel {
         answers: &[&ParallelLoopResult],
         max_written: Tokens,
     ) -> Result<Reply, String> {
-        let window = window::said(&*self.provider).await;
+        let window = window::reported(&*self.provider).await;
         let most = window.map_or(self.max_read, |window| {
             self.max_read.min(Tokens(window.0 / WINDOW_PART))
         });
@@ -280,8 +280,8 @@ impl JudgeModel {
             left.min(self.timeout)
         });
         let losses = Losses::default();
-        let asked = ask(&*self.provider, &request, &self.retry, &losses);
-        let reply = tokio::time::timeout(timeout, asked).await;
+        let asking = ask(&*self.provider, &request, &self.retry, &losses);
+        let reply = tokio::time::timeout(timeout, asking).await;
         // Attempts without a reply are charged too.
         if let Some(usage) = losses.all() {
             let cost = self.sheet.and_then(|sheet| sheet.cost(usage));

@@ -180,8 +180,8 @@ impl CallSpan<'_> {
                     span.record("gen_ai.response.model", model);
                 }
                 if self.contents == Contents::Recorded && !span.is_disabled() {
-                    let said = contents::output(&reply.parts, reply.stop);
-                    span.record("gen_ai.output.messages", said);
+                    let output = contents::output(&reply.parts, reply.stop);
+                    span.record("gen_ai.output.messages", output);
                 }
                 self.close(model.map(answering).as_deref(), reply.usage, None);
             }

@@ -86,8 +86,8 @@ impl ToolSpan {
             self.span.record("otel.status_code", "ERROR");
         }
         if self.contents {
-            let said = Message::ToolResult(result.clone()).text();
-            self.span.record("gen_ai.tool.call.result", &*cut(&said));
+            let text = Message::ToolResult(result.clone()).text();
+            self.span.record("gen_ai.tool.call.result", &*cut(&text));
         }
         measure!(
             "histogram.gen_ai.execute_tool.duration" = began.elapsed().as_secs_f64(),
