@@ -4,9 +4,7 @@
 
 mod script;
 
-use std::future::poll_fn;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use plimsoll_agent::{Answer, Approver, CallKey, Entry, Question};
@@ -19,7 +17,6 @@ use rustix::process::Signal;
 use script::other::{LOST, Other, PLACE};
 use script::{entry, id, log};
 use sqlx::{Connection, PgConnection};
-use tokio::time::timeout;
 
 /// Long enough that a process on a busy machine is not thought dead, short enough for a test.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -119,42 +116,6 @@ async fn a_process_that_was_stopped_and_replaced_writes_nothing_when_it_wakes_up
     assert!(since.elapsed() < PATIENCE, "{:?}", since.elapsed());
     third.append(&lease, &log(12)[9..]).await.unwrap();
     assert_eq!(third.load(&id("s")).await.unwrap(), log(12));
-}
-
-/// The run of a session can be dropped at any point of a write, and the session then keeps the write
-/// until its next operation, maybe for hours.
-#[tokio::test]
-async fn an_append_that_nobody_waits_for_holds_no_lock_and_no_connection() {
-    let Some(server) = PostgresServer::start() else {
-        return;
-    };
-    let store = open(&server.url()).await;
-    let lease = store.acquire(&id("s")).await.unwrap();
-    store.append(&lease, &log(1)).await.unwrap();
-    let (mut written, mut polls) = (1, 0);
-    loop {
-        polls += 1;
-        let entries = [entry(written)];
-        let mut append = store.append(&lease, &entries);
-        let mut has_ended = false;
-        for _ in 0..polls {
-            let poll = poll_fn(|cx| Poll::Ready(append.as_mut().poll(cx).is_ready()));
-            has_ended = poll.await;
-            if has_ended {
-                break;
-            }
-            // The server's answer arrives meanwhile.
-            raw(&server, "SELECT 1").await;
-        }
-        written += 1;
-        let renamed = timeout(Duration::from_secs(5), store.rename(&id("s"), "tour")).await;
-        assert_eq!(renamed, Ok(Ok(true)), "after {polls} polls");
-        if has_ended {
-            break;
-        }
-        append.await.unwrap();
-    }
-    assert_eq!(store.load(&id("s")).await.unwrap(), log(written));
 }
 
 #[tokio::test]
