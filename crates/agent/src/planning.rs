@@ -11,8 +11,8 @@ use plimsoll_context::{
     ViewLimits, price_with_head,
 };
 
-use crate::applied_plan::AppliedPlan;
 use crate::entry::Entry;
+use crate::event::AppliedPlan;
 use crate::event::Event;
 use crate::forecast::UNCOUNTED;
 use crate::outcome::EndReason;

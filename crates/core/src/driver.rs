@@ -27,11 +27,13 @@ use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::Instrument;
 
+use crate::agent::SUMMARY_TIMEOUT;
 use crate::contained::Breakdowns;
 use crate::error::Error;
 use crate::gate::{DenyAll, Gate};
 use crate::hooks::{Hooks, HostMessageKind, said_by};
 use crate::log_write::LogWrite;
+use crate::memory_store::MemoryStore;
 use crate::observer::Observers;
 use crate::process::InheritedVariables;
 use crate::provider::Provider;
@@ -39,9 +41,10 @@ use crate::remote::{InboxMessage, RemoteCommand};
 use crate::retry::RetryConfig;
 use crate::secret::Secrets;
 use crate::session::Session;
+use crate::steps::MAX_STEP_RESULT;
 use crate::store::{SessionId, SessionStore};
-use crate::telemetry::{Manner, ToolSpan};
-use crate::tool::{TOOL_UPDATES, Tool, Update, Updates};
+use crate::telemetry::{Contents, Manner, ToolSpan};
+use crate::tool::{TOOL_RETRIES, TOOL_UPDATES, Tool, Update, Updates};
 use crate::window::told;
 
 pub(crate) use call::ask;
@@ -270,6 +273,37 @@ async fn hear(session: &mut Session, parts: &Arc<Parts>, input: Input) {
         session.losses.call.answered();
     }
     session.handle(input);
+}
+
+impl Parts {
+    /// Creates the parts of an agent with this provider. Every setting has its default.
+    pub(crate) fn new(provider: Arc<dyn Provider>) -> Self {
+        Self {
+            summarizer: Arc::clone(&provider),
+            provider,
+            asks_summarizer: false,
+            summary_timeout: SUMMARY_TIMEOUT,
+            hooks: Hooks::default(),
+            tools: HashMap::new(),
+            permissions: Arc::default(),
+            variables: InheritedVariables::default(),
+            secrets: Secrets::default(),
+            store: Arc::new(MemoryStore::default()),
+            files_of: None,
+            gate: None,
+            observers: Observers::default(),
+            retry: RetryConfig::default(),
+            max_step_result: MAX_STEP_RESULT,
+            tool_retries: TOOL_RETRIES,
+            gate_timeout: None,
+            manner: Manner {
+                contents: Contents::asked_for(),
+                called: None,
+            },
+            held: Arc::default(),
+            breakdowns: Arc::default(),
+        }
+    }
 }
 
 impl Underway {

@@ -5,18 +5,21 @@
 
 use std::any::Any;
 use std::fmt;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use plimsoll_agent::{Checkpoint, Entry};
-use plimsoll_context::{Bytes, Seq, Tokens};
+use plimsoll_context::{Bytes, CallId, Seq, Tokens};
 use serde::{Deserialize, Serialize};
 
 use crate::archive::{ArchiveRow, ArchivedItem, Hit, RecallError, RecallKey, RecalledItem};
-use crate::file_edit::FileEdit;
 
 /// Maximum number of forks from a session to its oldest ancestor. Reading a log visits all of them.
 pub const MAX_FORK_DEPTH: u64 = 256;
+
+/// Maximum size of a stored file, before or after a change.
+pub const MAX_KEPT_FILE: Bytes = Bytes(16 * 1024 * 1024);
 
 /// A store for the logs of sessions and for the archive of their evicted messages.
 ///
@@ -260,6 +263,21 @@ pub struct ResumePoint {
     pub checkpoint: Option<Checkpoint>,
     /// The entries after those that the checkpoint covers, in order.
     pub entries: Vec<Entry>,
+}
+
+/// The complete contents of a file before and after a change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileEdit {
+    /// The tool call that makes the change; `None` if a user restores the file.
+    pub call: Option<CallId>,
+    /// The workspace root, absolute and without links.
+    pub root: PathBuf,
+    /// The file, relative to the root.
+    pub path: PathBuf,
+    /// The contents before the change; `None` if the file does not exist.
+    pub before: Option<Vec<u8>>,
+    /// The contents after the change; `None` if the file is removed.
+    pub after: Option<Vec<u8>>,
 }
 
 /// One session in a list.

@@ -29,7 +29,6 @@ macro_rules! tell {
 mod call;
 mod contents;
 mod run;
-mod server;
 mod session;
 mod tool;
 
@@ -40,7 +39,6 @@ use crate::store::SessionId;
 pub(crate) use call::{Purpose, retried, trace_call};
 pub use contents::{MAX_CONTENT, MAX_CONTENT_TEXT};
 pub(crate) use run::{RunSpan, evaluation, timed};
-pub use server::ServerAddress;
 pub(crate) use session::SpanRecorder;
 pub(crate) use tool::{ToolErrorKind, ToolSpan};
 
@@ -60,6 +58,16 @@ pub enum Contents {
     Left,
     /// Spans contain them, cut to [`MAX_CONTENT`]. Anyone who can read the spans can read them.
     Recorded,
+}
+
+/// The address of a model's server. Contains neither a path nor a key, since a URL may include
+/// secrets.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ServerAddress {
+    /// Host name or IP address.
+    pub host: String,
+    /// TCP port.
+    pub port: u16,
 }
 
 /// Settings shared by all spans of an agent.

@@ -48,7 +48,7 @@ impl AgentBuilder {
         let mut notes = Vec::new();
         let mut tools = self.hosted_tools.clone();
         tools.retain(|tool| {
-            let denied = self.permissions.hosted(tool) == Ok(Permission::Deny);
+            let denied = self.setup.permissions.hosted(tool) == Ok(Permission::Deny);
             if denied {
                 let name = tool.name();
                 notes.push(format!(
@@ -58,7 +58,7 @@ impl AgentBuilder {
             }
             !denied
         });
-        if !tools.is_empty() && self.limits.max_cost.is_some() {
+        if !tools.is_empty() && self.setup.limits.max_cost.is_some() {
             notes.push(
                 "max_cost counts tokens: what the provider asks beside them for the use of its own tools \
                  is not known here"
@@ -66,14 +66,14 @@ impl AgentBuilder {
             );
         }
         // Without caching, the lifetime does not matter.
-        let wanted = match self.cache.is_on() {
-            true => self.retention,
+        let wanted = match self.setup.cache.is_on() {
+            true => self.setup.retention,
             false => CacheRetention::Usual,
         };
-        let retention = match self.provider.keeps(wanted) {
+        let retention = match self.parts.provider.keeps(wanted) {
             true => wanted,
             false => {
-                let (model, name) = (self.provider.model(), wanted.name());
+                let (model, name) = (self.parts.provider.model(), wanted.name());
                 notes.push(format!(
                     "cache.retention is \"{name}\", and {model} has no such thing: its prompt cache lives \
                      as usual"
@@ -81,7 +81,7 @@ impl AgentBuilder {
                 CacheRetention::Usual
             }
         };
-        notes.extend(self.provider.sampling_notes(&self.sampling));
+        notes.extend(self.parts.provider.sampling_notes(&self.setup.sampling));
         (tools, retention, notes)
     }
 
@@ -110,14 +110,14 @@ impl AgentBuilder {
             if twice || names.contains(&name) {
                 faults.push(format!("two tools are named `{name}`; leave one out"));
             }
-            match self.permissions.hosted(tool) {
+            match self.setup.permissions.hosted(tool) {
                 Ok(Permission::Deny) => {}
                 Ok(_) => allowed.push(tool.clone()),
                 Err(fault) => faults.push(fault),
             }
         }
         if !allowed.is_empty() {
-            faults.extend(self.provider.hosted_tool_faults(&allowed));
+            faults.extend(self.parts.provider.hosted_tool_faults(&allowed));
         }
         faults
     }

@@ -11,8 +11,7 @@ use tracing::field::Empty;
 use tracing::{Span, info_span};
 
 use super::contents::{self, finish};
-use super::server::ServerAddress;
-use super::{Contents, Scene, TARGET, names};
+use super::{Contents, Scene, ServerAddress, TARGET, names};
 use crate::provider::Provider;
 
 /// Maximum number of response models with their own metric labels. Each label creates a separate
