@@ -529,7 +529,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn record_contents(mut self, contents: Contents) -> Self {
-        self.parts.manner.contents = contents;
+        self.parts.telemetry.contents = contents;
         self
     }
 

@@ -7,8 +7,8 @@ mod evicted;
 mod hooked;
 mod losses;
 mod parts;
-mod purse;
 mod rewrite;
+mod run_budget;
 mod tools;
 
 use std::collections::HashMap;
@@ -38,7 +38,7 @@ pub(crate) use call::ask;
 pub(crate) use driven::Driven;
 pub(crate) use losses::{CallLosses, Losses};
 pub(crate) use parts::Parts;
-pub(crate) use purse::Purse;
+pub(crate) use run_budget::RunBudget;
 
 /// All operations under way. Dropping it cancels them.
 struct Underway {
@@ -117,13 +117,14 @@ async fn follow(
                 request.cache.key.clone_from(&session.cache_key);
                 rewrite::rewrite(session, &parts, &mut request).await;
                 let losses = Arc::clone(&session.losses.call);
-                let call = call::call(Arc::clone(&parts), request, session.scene(), losses);
+                let call = call::call(Arc::clone(&parts), request, session.span_context(), losses);
                 underway.call = Some(Box::pin(call));
             }
             Step::Summarize(request) => {
                 flush(session).await?;
                 let losses = Arc::clone(&session.losses.summary);
-                let summary = call::summarize(Arc::clone(&parts), request, session.scene(), losses);
+                let summary =
+                    call::summarize(Arc::clone(&parts), request, session.span_context(), losses);
                 let summary = summary.instrument(session.spans.of_summary());
                 underway.summary = Some(Box::pin(summary));
             }
@@ -151,7 +152,7 @@ async fn follow(
                 let call = tool_call.id.clone();
                 let may_use = session.for_call(&call);
                 let parts = Arc::clone(&parts);
-                let traced = ToolSpan::begin(&session.scene(), &tool_call, tool.is_some());
+                let traced = ToolSpan::begin(&session.span_context(), &tool_call, tool.is_some());
                 let execute = tools::execute(parts, tool, tool_call, cancel, updates, may_use);
                 let task = underway
                     .tools
@@ -276,7 +277,7 @@ impl Session {
             since_call: self.idle(),
             call_usage,
             summary_usage,
-            tool_usage: self.purse.at(&input),
+            tool_usage: self.budget.at(&input),
         };
         self.run.handle(now, input);
     }
@@ -307,7 +308,7 @@ fn step(session: &mut Session) -> Step {
         match polled(session) {
             Step::Notify(event) => {
                 let setup = session.run.setup();
-                let contents = session.parts.manner.contents;
+                let contents = session.parts.telemetry.contents;
                 session.spans.see(&event, setup, contents);
                 session.parts.tell(event);
             }

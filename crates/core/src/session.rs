@@ -15,8 +15,8 @@ use plimsoll_agent::{
 };
 use plimsoll_context::{Bytes, CacheTally, Message, Part, PinnedPart, Seq, Tokens, Usage};
 
-use crate::agent::{Agent, Fittings};
-use crate::driver::{self, CallLosses, Parts, Purse};
+use crate::agent::{Agent, SessionResources};
+use crate::driver::{self, CallLosses, Parts, RunBudget};
 use crate::error::Error;
 use crate::host_pins::HostPins;
 use crate::journal::LogChain;
@@ -26,7 +26,7 @@ use crate::opened_log::{LogLength, OpenedLog, store_checkpoint};
 use crate::remote::{Inbox, Remote, UserMessage};
 use crate::steps::Steps;
 use crate::store::{Lease, SessionId};
-use crate::telemetry::{Scene, SpanRecorder};
+use crate::telemetry::{SpanContext, SpanRecorder};
 use crate::tool::Tool;
 
 /// A session that this process writes to.
@@ -59,7 +59,7 @@ pub struct Session {
     /// The steps of the current run.
     pub(crate) steps: Steps,
     /// The allowance of the run.
-    pub(crate) purse: Purse,
+    pub(crate) budget: RunBudget,
     /// Usage of its calls without a reply.
     pub(crate) losses: CallLosses,
     /// When the current or most recent run began.
@@ -165,7 +165,7 @@ impl Session {
             tools: HashMap::new(),
             archives: false,
             steps: Steps::new(parts.max_step_result),
-            purse: Purse::default(),
+            budget: RunBudget::default(),
             losses: CallLosses::default(),
             started: tokio::time::Instant::now(),
             began: Seq::default(),
@@ -183,8 +183,8 @@ impl Session {
     }
 
     /// Sets the parts that the session works with from now on.
-    pub(crate) async fn fit_out(&mut self, fittings: Fittings) -> Result<(), Error> {
-        let mut parts = Arc::unwrap_or_clone(fittings.parts);
+    pub(crate) async fn fit_out(&mut self, resources: SessionResources) -> Result<(), Error> {
+        let mut parts = Arc::unwrap_or_clone(resources.parts);
         let runs = self.run.state().runs();
         parts.observers = parts.observers.of_session(self.id().as_str(), runs);
         self.parts = Arc::new(parts);
@@ -193,20 +193,20 @@ impl Session {
             .clone_from(&self.run.setup().dynamic_context);
         self.steps = Steps::new(self.parts.max_step_result);
         // The cache state of one provider is meaningless for another.
-        if self.called.is_some() && self.endpoint != fittings.endpoint {
+        if self.called.is_some() && self.endpoint != resources.endpoint {
             self.called = None;
             self.found = None;
         }
-        self.endpoint = fittings.endpoint;
-        self.cache_key = fittings.cache_key;
-        self.archives = fittings.archives;
-        let tools = fittings.tools.into_iter();
+        self.endpoint = resources.endpoint;
+        self.cache_key = resources.cache_key;
+        self.archives = resources.archives;
+        let tools = resources.tools.into_iter();
         let named = tools.map(|tool| (tool.spec().name.clone(), tool));
         self.tools = named.collect();
-        for text in fittings.notes {
+        for text in resources.notes {
             self.parts.tell(Event::Warning { text });
         }
-        for rule in &fittings.pins {
+        for rule in &resources.pins {
             self.pin_rule(rule).await?;
         }
         Ok(())
@@ -228,10 +228,10 @@ impl Session {
         });
         let OpenedLog { state, length, .. } =
             OpenedLog::read(&*parts.store, self.id(), None, &agent.setup).await?;
-        let (setup, fittings) = agent.prepare(parts, &self.lease, &state).await?;
+        let (setup, resources) = agent.prepare(parts, &self.lease, &state).await?;
         self.run = Run::of_state(state, setup);
         self.length = length;
-        self.fit_out(fittings).await
+        self.fit_out(resources).await
     }
 
     /// Undoes the newest run that is not undone yet. Returns the number of the run.
@@ -480,10 +480,10 @@ impl Session {
     }
 
     /// Returns the context of the session's spans.
-    pub(crate) fn scene(&self) -> Scene {
-        Scene {
+    pub(crate) fn span_context(&self) -> SpanContext {
+        SpanContext {
             session: Some(self.id().clone()),
-            contents: self.parts.manner.contents,
+            contents: self.parts.telemetry.contents,
         }
     }
 

@@ -72,7 +72,7 @@ pub struct ServerAddress {
 
 /// Settings shared by all spans of an agent.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Manner {
+pub(crate) struct TelemetryOptions {
     pub(crate) contents: Contents,
     /// The name that the caller uses for a sub-agent.
     pub(crate) called: Option<Arc<str>>,
@@ -80,7 +80,7 @@ pub(crate) struct Manner {
 
 /// The session of a span.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Scene {
+pub(crate) struct SpanContext {
     /// `None` if the call belongs to no session.
     pub(crate) session: Option<SessionId>,
     pub(crate) contents: Contents,

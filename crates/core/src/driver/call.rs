@@ -15,7 +15,7 @@ use crate::heard::heard;
 use crate::hooks::said_by;
 use crate::provider::Provider;
 use crate::retry::RetryConfig;
-use crate::telemetry::{Purpose, Scene, retried, trace_call};
+use crate::telemetry::{Purpose, SpanContext, retried, trace_call};
 
 /// Timeout for counting the tokens of a request. The run waits for it, and the number is not worth
 /// more.
@@ -25,7 +25,7 @@ const COUNT_TIMEOUT: Duration = Duration::from_secs(10);
 pub(super) async fn call(
     parts: Arc<Parts>,
     request: Box<Request>,
-    scene: Scene,
+    context: SpanContext,
     losses: Arc<Losses>,
 ) -> Result<Reply, Failure> {
     let tell = |event| parts.tell(event);
@@ -34,7 +34,7 @@ pub(super) async fn call(
         tell: &tell,
         losses: &losses,
     };
-    let traced_as = (scene, Purpose::Turn);
+    let traced_as = (context, Purpose::Turn);
     attempts(&*parts.provider, &request, &parts.retry, heard, traced_as).await
 }
 
@@ -43,11 +43,11 @@ pub(super) async fn call(
 pub(super) async fn summarize(
     parts: Arc<Parts>,
     request: Box<Request>,
-    scene: Scene,
+    context: SpanContext,
     losses: Arc<Losses>,
 ) -> Result<Reply, Failure> {
     let wait = parts.summary_timeout;
-    let traced_as = (scene, Purpose::Summary);
+    let traced_as = (context, Purpose::Summary);
     let heard = CallReceivers::quiet(&losses);
     let work = attempts(&*parts.summarizer, &request, &parts.retry, heard, traced_as);
     tokio::time::timeout(wait, work).await.unwrap_or_else(|_| {
@@ -87,7 +87,7 @@ pub(crate) async fn ask(
     retry: &RetryConfig,
     losses: &Losses,
 ) -> Result<Reply, Failure> {
-    let traced_as = (Scene::default(), Purpose::Choice);
+    let traced_as = (SpanContext::default(), Purpose::Choice);
     attempts(
         provider,
         request,
@@ -122,7 +122,7 @@ async fn attempts(
     request: &Request,
     retry: &RetryConfig,
     heard: CallReceivers<'_>,
-    (scene, purpose): (Scene, Purpose),
+    (context, purpose): (SpanContext, Purpose),
 ) -> Result<Reply, Failure> {
     let CallReceivers {
         judge,
@@ -131,7 +131,7 @@ async fn attempts(
     } = heard;
     let mut attempt = 1;
     loop {
-        let traced = trace_call(provider, request, &scene, purpose, attempt);
+        let traced = trace_call(provider, request, &context, purpose, attempt);
         let deltas = |delta| match delta {
             Delta::Used { usage } => {
                 traced.used(usage);

@@ -32,7 +32,7 @@ impl Driven {
         session.reached = false;
         let open = session.inbox.open();
         session.handle(input);
-        session.open_books();
+        session.open_ledger();
         Self {
             underway: Underway::new(),
             late: Vec::new(),

@@ -22,7 +22,7 @@ use crate::retry::RetryConfig;
 use crate::secret::Secrets;
 use crate::steps::MAX_STEP_RESULT;
 use crate::store::{SessionId, SessionStore};
-use crate::telemetry::{Contents, Manner};
+use crate::telemetry::{Contents, TelemetryOptions};
 use crate::tool::{TOOL_RETRIES, Tool};
 
 /// How many characters of a late message a warning quotes. The output contains all of it.
@@ -58,7 +58,7 @@ pub(crate) struct Parts {
     /// How long to wait for the gate.
     pub(crate) gate_timeout: Option<Duration>,
     /// How spans are recorded.
-    pub(crate) manner: Manner,
+    pub(crate) telemetry: TelemetryOptions,
     /// Memory held by the current runs of all sessions, in bytes.
     pub(crate) held: Arc<AtomicUsize>,
     /// Failures of the host's parts.
@@ -86,7 +86,7 @@ impl Parts {
             max_step_result: MAX_STEP_RESULT,
             tool_retries: TOOL_RETRIES,
             gate_timeout: None,
-            manner: Manner {
+            telemetry: TelemetryOptions {
                 contents: Contents::asked_for(),
                 called: None,
             },

@@ -23,10 +23,10 @@ use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
 use super::call::unwanted;
+use super::cancellations::{MCP_FAREWELL, PendingCancellations};
 use super::connection::{Connection, Failure};
-use super::ear::{Listener, ServerActivity, Wait};
 use super::error::short;
-use super::farewell::{Farewells, MCP_FAREWELL};
+use super::transport_tap::{Listener, ServerActivity, Wait};
 
 /// Default interval between polls of a task.
 pub const MCP_TASK_POLL: Duration = Duration::from_secs(1);
@@ -47,7 +47,7 @@ const DEMANDS: [&str; 2] = ["requires task augmentation", "requires task-augment
 struct Wish {
     peer: Peer<RoleClient>,
     activity: Arc<ServerActivity>,
-    farewells: Arc<Farewells>,
+    cancellations: Arc<PendingCancellations>,
     wait: Wait,
     token: ProgressToken,
     /// The pending request, until the server returns the task's id.
@@ -94,7 +94,7 @@ impl Connection {
         let mut wish = Wish {
             peer: self.service.peer().clone(),
             activity: Arc::clone(&self.activity),
-            farewells: Arc::clone(&self.farewells),
+            cancellations: Arc::clone(&self.cancellations),
             wait,
             token: handle.progress_token.clone(),
             request: Some(handle),
@@ -227,12 +227,12 @@ impl Drop for Wish {
         self.activity.forget(&self.token);
         let (peer, id) = (self.peer.clone(), self.id.take());
         match (id, self.request.take()) {
-            (Some(id), _) => self.farewells.say(cancelled(peer, id)),
+            (Some(id), _) => self.cancellations.send(cancelled(peer, id)),
             // The task's id is not known yet, so its answer is awaited a little longer.
             (None, Some(handle)) => {
                 self.activity.gives_up(&handle.id);
                 self.activity.was_in_vain(&self.wait);
-                self.farewells.say(async move {
+                self.cancellations.send(async move {
                     let request = handle.id.clone();
                     match timeout(MCP_FAREWELL / 2, handle.await_response()).await {
                         Ok(Ok(answer)) => {
