@@ -28,12 +28,15 @@ impl CallKey {
     #[must_use]
     pub fn of(session: &Arc<str>, state: &State, call: &CallId) -> Option<Self> {
         let items = state.transcript.items().iter().rev();
-        let mut asked = items.filter(|item| matches!(*item.message, Message::Assistant { .. }));
-        let item = asked.next()?;
+        let mut answers = items.filter(|item| matches!(*item.message, Message::Assistant { .. }));
+        let item = answers.next()?;
         let open = state.batch.as_ref().and_then(|batch| batch.at(call));
         let index = match open {
             Some(index) => index,
-            None => item.message.calls().position(|asked| asked.id == *call)?,
+            None => item
+                .message
+                .calls()
+                .position(|answers| answers.id == *call)?,
         };
         Some(Self {
             session: Arc::clone(session),

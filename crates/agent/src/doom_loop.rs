@@ -185,7 +185,7 @@ impl DoomLoopTracker {
         if self.open.is_empty() {
             return self.forget();
         }
-        let mut calls: Vec<u64> = self.open.iter().map(|asked| asked.call).collect();
+        let mut calls: Vec<u64> = self.open.iter().map(|open| open.call).collect();
         calls.sort_unstable();
         // Identical calls in one batch run once.
         calls.dedup();
@@ -272,7 +272,7 @@ impl DoomLoopTracker {
             }
         }
         if let Some(errors) = self.errors {
-            let is_next = |asked: &CallHashes| asked.tool == errors.tool;
+            let is_next = |open: &CallHashes| open.tool == errors.tool;
             let times = match self.open.is_empty() {
                 true => errors.times,
                 // Other calls in the same batch may succeed.
@@ -281,8 +281,8 @@ impl DoomLoopTracker {
             };
             consider(Repetition::Error, times, patient);
         }
-        if let Some(said) = self.text {
-            consider(Repetition::Text, said.times, patient);
+        if let Some(repeated) = self.text {
+            consider(Repetition::Text, repeated.times, patient);
         }
         worst
     }
@@ -303,8 +303,8 @@ impl DoomLoopTracker {
         let words: Vec<String> = text.split_whitespace().map(str::to_lowercase).collect();
         self.text = (!words.is_empty()).then(|| {
             let text = hash(&words);
-            let before = self.text.filter(|said| said.text == text);
-            let times = before.map_or(1, |said| said.times + 1);
+            let before = self.text.filter(|before| before.text == text);
+            let times = before.map_or(1, |before| before.times + 1);
             RepeatedText { text, times }
         });
     }

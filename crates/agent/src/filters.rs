@@ -70,8 +70,8 @@ impl InputFilters {
         let text = texts.join("\n");
         let mut warnings = Vec::new();
         for filter in &self.0 {
-            let said = std::panic::catch_unwind(AssertUnwindSafe(|| filter.filter(&text)));
-            match said {
+            let result = std::panic::catch_unwind(AssertUnwindSafe(|| filter.filter(&text)));
+            match result {
                 Ok(FilterResult::Pass) => {}
                 Ok(FilterResult::Warn(warning)) => warnings.push(warning),
                 Ok(FilterResult::Reject(why)) => return Err(why),

@@ -5,12 +5,11 @@ use std::sync::Arc;
 
 use plimsoll_context::{Form, Message, Pin, PinnedPart, Seq, Tokens};
 
-use crate::applied_plan::AppliedPlan;
-use crate::compact::{CompactError, MAX_FOCUS, RequestedCompaction};
 use crate::contents::{Contents, WindowUse};
 use crate::current::Attempt;
 use crate::doom_loop::DoomLoopTracker;
 use crate::entry::{Entry, LOG_FORMAT};
+use crate::event::AppliedPlan;
 use crate::now::Now;
 use crate::phase::Phase;
 use crate::pins::{MAX_PINS, PinError, REFUSAL, held, rule};
@@ -19,6 +18,46 @@ use crate::setup::{REQUEST_OVERHEAD, Setup};
 use crate::state::FoldError;
 use crate::step::Step;
 use crate::undo::UndoError;
+
+/// Maximum size of the focus of a summary, in bytes. The focus is part of every request to the summary
+/// model.
+pub const MAX_FOCUS: usize = 2_000;
+
+/// The reason why nothing can be compacted now.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CompactError {
+    /// A run is in progress.
+    #[error("a run is in progress and compacts by itself; interrupt it first")]
+    Running,
+    /// The focus is too long.
+    #[error("the focus has {bytes} bytes; the limit is {MAX_FOCUS}")]
+    Focus {
+        /// The length of the focus in bytes.
+        bytes: usize,
+    },
+}
+
+/// A requested compaction in progress.
+#[derive(Debug, Default)]
+pub(crate) struct RequestedCompaction {
+    /// The focus: information that the summary must keep above all.
+    pub(crate) focus: Option<Arc<str>>,
+}
+
+impl RequestedCompaction {
+    /// Returns the system prompt of the summary model.
+    pub(crate) fn prompt(&self, prompt: &str) -> Arc<str> {
+        match &self.focus {
+            Some(focus) => format!(
+                "{}\n\nThe user has asked for this summary and wants it to keep above all: {focus}",
+                prompt.trim_end()
+            )
+            .into(),
+            None => prompt.into(),
+        }
+    }
+}
 
 impl Run {
     /// Replaces the setup between two runs and returns the old one. The token counter is kept.
@@ -106,10 +145,10 @@ impl Run {
         if text.trim().is_empty() {
             return Err(PinError::Empty);
         }
-        if !self.pinned().any(|(_, said)| *said == message) {
+        if !self.pinned().any(|(_, rule)| *rule == message) {
             let waiting = self.rules.iter().map(|text| rule(text));
             let counter = &self.setup.counter;
-            let waiting: Vec<Tokens> = waiting.map(|said| counter.message(&said)).collect();
+            let waiting: Vec<Tokens> = waiting.map(|rule| counter.message(&rule)).collect();
             let more = counter.message(&message) + waiting.iter().copied().sum();
             let (count, weight) = held(self.state.transcript.items(), None);
             self.check_pins(count + 1 + waiting.len(), weight + more)?;
@@ -136,8 +175,9 @@ impl Run {
         let message = rule(text);
         // The message may have been added but not pinned before a crash.
         let items = self.state.transcript.items().iter();
-        let mut said = items.filter(|item| *item.message == message && item.form == Form::Original);
-        if let Some(item) = said.next() {
+        let mut present =
+            items.filter(|item| *item.message == message && item.form == Form::Original);
+        if let Some(item) = present.next() {
             let seq = item.seq;
             self.set_pin(seq, PinnedPart::Whole)?;
             return Ok(seq);

@@ -67,7 +67,7 @@ impl Run {
                 let ours = call.max_output.map(|_| reported);
                 if source != OverflowSource::Shown
                     && let Some(room) = room(used.or(ours), window)
-                    && call.max_output.is_none_or(|asked| asked > room)
+                    && call.max_output.is_none_or(|limit| limit > room)
                 {
                     // Without a limit for the answer, the server assumes a length that does not fit,
                     // and would do so again.
@@ -235,10 +235,10 @@ impl Run {
             .or_else(|| self.give_up_the_past(why))
     }
 
-    fn lower_output(&mut self, limit: Option<Tokens>, asked: Option<Tokens>) -> bool {
-        let now = asked.unwrap_or(OUTPUT_RESERVE);
+    fn lower_output(&mut self, limit: Option<Tokens>, max_output: Option<Tokens>) -> bool {
+        let now = max_output.unwrap_or(OUTPUT_RESERVE);
         let lower = limit.unwrap_or(Tokens(now.0 / 2)).min(now);
-        if lower == Tokens::ZERO || asked == Some(lower) {
+        if lower == Tokens::ZERO || max_output == Some(lower) {
             return false;
         }
         self.answer_limit.max_output = Some(lower);

@@ -8,16 +8,13 @@
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 #![warn(clippy::disallowed_methods, clippy::disallowed_types)]
 
-mod applied_plan;
 mod arguments;
 mod batch;
 mod branches;
 mod call_key;
 mod call_target;
-mod compact;
 mod contents;
 mod current;
-mod declared;
 mod decode;
 mod digest;
 mod display;
@@ -42,7 +39,6 @@ mod notice;
 mod now;
 mod opening;
 mod outcome;
-mod own;
 mod pattern;
 mod permission;
 mod permission_mode;
@@ -64,7 +60,6 @@ mod turn;
 mod undo;
 mod work;
 
-pub use applied_plan::AppliedPlan;
 pub use arguments::{
     ArgumentFault, Arguments, Coercion, ConvertedArguments, MAX_COERCIONS, MAX_SCHEMA_VISITS, fit,
 };
@@ -73,7 +68,6 @@ pub use call_key::CallKey;
 pub use call_target::{
     CallTarget, CommandTarget, PathTarget, ShellText, SimpleCommand, TargetOf, ToolTarget,
 };
-pub use compact::{CompactError, MAX_FOCUS};
 pub use contents::{Contents, Share, WindowUse};
 pub use digest::MAX_SUMMARY_CALLS;
 pub use doom_loop::{
@@ -83,11 +77,13 @@ pub use entry::{Entry, LOG_FORMAT, Lesson, Waiting};
 #[cfg(feature = "schema")]
 pub use event::event_schema;
 pub use event::{
-    EVENT_VERSION, Event, LoopConsequence, MessagePhase, RunStep, SessionEvent, ToolPhase,
-    TurnTrigger,
+    AppliedPlan, EVENT_VERSION, Event, LoopConsequence, MessagePhase, RunStep, SessionEvent,
+    ToolPhase, TurnTrigger,
 };
 pub use failure::Failure;
 pub use filters::{FilterResult, InputFilter, InputFilters, MAX_FILTERS};
+pub use forecast::{KEPT_FOR_RESULT, OwnUsage};
+pub use host::{CompactError, MAX_FOCUS};
 pub use inbox::{MAX_WAITING, QueueMode};
 pub use limits::{
     AtLimit, CountTokens, ExecutionLimits, IDENTICAL_TOOL_CALLS, LimitOverrides, MAX_DURATION,
@@ -99,7 +95,6 @@ pub use moment::{Decision, HookPoint, Moment};
 pub use notice::refusal;
 pub use now::Now;
 pub use outcome::{EndReason, Outcome};
-pub use own::{KEPT_FOR_RESULT, OwnUsage};
 pub use pattern::Pattern;
 pub use permission::{MAX_RULES, NoPermission, Permission, PermissionRule, Permissions};
 pub use permission_mode::{NoPermissionMode, PermissionMode};
@@ -107,11 +102,11 @@ pub use pins::{MAX_PINS, PinError};
 pub use planning::MEASURE_FROM;
 pub use request::{Expects, Request, Sampling, ThinkingLevel, ToolChoice};
 pub use run::Run;
-pub use setup::{KnownTool, Leave, Measure, Setup, SummaryModel};
+pub use setup::{KnownTool, Measure, Setup, SummaryModel};
 pub use spend::{Cost, Spend};
 pub use state::{CHECKPOINT_FORMAT, Checkpoint, FoldError, MAX_CHECKPOINT, State};
 pub use step::{
-    Answer, Approver, Input, LeavingItem, PendingPlan, Question, Step, UserInput, Verdict,
+    AffectedItem, Answer, Approver, Input, PendingPlan, Question, Step, UserInput, Verdict,
 };
 pub use summary::MAX_SUMMARY_FAILURES;
 pub use tool_execution::{MAX_BATCH, MAX_PARALLEL_TOOLS, ToolExecutionStrategy};

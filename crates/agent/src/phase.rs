@@ -2,8 +2,8 @@
 
 use plimsoll_context::{CacheBreak, Tokens};
 
-use crate::compact::RequestedCompaction;
 use crate::failure::Failure;
+use crate::host::RequestedCompaction;
 use crate::request::ToolChoice;
 use crate::step::{PendingPlan, UserInput};
 use crate::tool_queue::ToolQueue;

@@ -11,15 +11,15 @@ use plimsoll_context::{
     ViewLimits, price_with_head,
 };
 
-use crate::applied_plan::AppliedPlan;
 use crate::entry::Entry;
+use crate::event::AppliedPlan;
 use crate::event::Event;
 use crate::forecast::UNCOUNTED;
 use crate::outcome::EndReason;
 use crate::phase::{Next, Phase, PlanFor, RefusedRequest};
 use crate::run::Run;
-use crate::setup::{Leave, Measure};
-use crate::step::{LeavingItem, PendingPlan, Step, Verdict};
+use crate::setup::Measure;
+use crate::step::{AffectedItem, PendingPlan, Step, Verdict};
 
 /// The share of the trigger above which the provider is asked for the size.
 ///
@@ -296,14 +296,12 @@ impl Run {
     /// Applies a plan and continues. If the host must approve plans, it is asked first.
     pub(crate) fn submit(&mut self, plan: Plan, next: Next) {
         let pending = self.pending(plan);
-        match self.setup.leave {
-            Leave::Freely => self.apply_and_go_on(pending, next),
-            Leave::Asked => {
-                self.queue
-                    .push_back(Step::BeforePlan(Box::new(pending.clone())));
-                self.phase = Phase::PlanPending(Box::new((pending, next)));
-            }
+        if !self.setup.announces_plans {
+            return self.apply_and_go_on(pending, next);
         }
+        self.queue
+            .push_back(Step::BeforePlan(Box::new(pending.clone())));
+        self.phase = Phase::PlanPending(Box::new((pending, next)));
     }
 
     /// Handles the host's answer.
@@ -402,7 +400,7 @@ impl Run {
             tokens_after: self.tokens(),
         };
         self.notify(Event::PlanApplied(applied.clone()));
-        if self.setup.leave == Leave::Asked {
+        if self.setup.announces_plans {
             self.queue.push_back(Step::AfterPlan(Box::new(pending)));
         }
         Some(applied)
@@ -420,15 +418,15 @@ impl Run {
             for call in item.message.calls() {
                 tools.insert(call.id.clone(), call.name.clone());
             }
-            if let Some((_, leaves)) = touched.next_if(|(of, _)| of.seq == item.seq) {
+            if let Some((_, removed)) = touched.next_if(|(of, _)| of.seq == item.seq) {
                 let tool = match item.message.as_ref() {
                     Message::ToolResult(result) => tools.get(&result.call).cloned(),
                     _ => None,
                 };
-                items.push(LeavingItem {
+                items.push(AffectedItem {
                     item: item.clone(),
                     tool,
-                    leaves,
+                    removed,
                 });
             }
             if Some(item.seq) == last {
@@ -446,9 +444,9 @@ impl Run {
 
 impl PendingPlan {
     /// Returns the items in their original form, which are not in the archive yet.
-    pub fn originals(&self) -> impl Iterator<Item = &LeavingItem> {
+    pub fn originals(&self) -> impl Iterator<Item = &AffectedItem> {
         self.items
             .iter()
-            .filter(|leaving| leaving.item.form == Form::Original)
+            .filter(|affected| affected.item.form == Form::Original)
     }
 }

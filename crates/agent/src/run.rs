@@ -12,19 +12,18 @@ use plimsoll_context::{
     ViewLimits,
 };
 
-use crate::applied_plan::AppliedPlan;
 use crate::current::{Attempt, CurrentRun};
-use crate::declared::DeclaredTools;
 use crate::entry::{Entry, Waiting};
+use crate::event::AppliedPlan;
 use crate::event::Event;
 use crate::expect::Aside;
 use crate::forecast::Forecast;
+use crate::forecast::OwnUsage;
 use crate::memory::RunMemory;
 use crate::now::Now;
 use crate::outcome::EndReason;
-use crate::own::OwnUsage;
 use crate::phase::Phase;
-use crate::setup::Setup;
+use crate::setup::{DeclaredTools, Setup};
 use crate::state::{FoldError, State};
 use crate::step::{Input, Step};
 use crate::summary::Summaries;

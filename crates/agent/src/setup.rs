@@ -1,11 +1,12 @@
-//! [`Setup`]: the fixed configuration of a run.
+//! [`Setup`]: the fixed configuration of a run, and [`DeclaredTools`], those of the next request.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use plimsoll_context::{
     CacheConfig, CacheRetention, Economy, HostedTool, Message, Money, Policy, PriceSheet, Recall,
-    SessionPruneConfig, TOOL_OVERHEAD, TokenCounter, Tokens, ToolSpec, Usage, ViewLimits,
+    SessionPruneConfig, TOOL_OVERHEAD, TokenCounter, Tokens, ToolSpec, Transcript, Usage,
+    ViewLimits,
 };
 
 use crate::call_target::TargetOf;
@@ -54,8 +55,9 @@ pub struct Setup {
     pub summary_model: Option<SummaryModel>,
     /// Whether removed messages can be recalled. If so, they are archived before they are removed.
     pub recall: Recall,
-    /// Whether the host must approve plans.
-    pub leave: Leave,
+    /// Whether the host approves each plan before it is applied, and learns of it afterwards: see
+    /// [`Step::BeforePlan`](crate::Step::BeforePlan).
+    pub announces_plans: bool,
     /// Whether the provider is asked to count the tokens of a request.
     pub measure: Measure,
     /// The limits of the run.
@@ -96,16 +98,6 @@ pub struct SummaryModel {
     pub prompt: Arc<str>,
     /// The model's prices; `None` if unknown.
     pub sheet: Option<PriceSheet>,
-}
-
-/// Whether the host must approve a plan before it is applied.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Leave {
-    /// No. Removed messages remain in the log and are not stored elsewhere.
-    #[default]
-    Freely,
-    /// Yes. The host receives the affected messages: see [`Step::BeforePlan`](crate::Step::BeforePlan).
-    Asked,
 }
 
 /// Whether the provider is asked to count the tokens of a request before it is sent.
@@ -161,7 +153,7 @@ impl Setup {
             recovery: Policy::recovery(SessionPruneConfig::default(), None),
             summary_model: None,
             recall: Recall::None,
-            leave: Leave::Freely,
+            announces_plans: false,
             measure: Measure::Never,
             limits: Arc::new(ExecutionLimits::turns(MAX_TURNS)),
             hooks: BTreeSet::new(),
@@ -261,4 +253,48 @@ impl Setup {
         }
         plimsoll_context::MESSAGE_OVERHEAD + self.counter.text(text)
     }
+}
+
+/// The tools that requests currently declare.
+#[derive(Debug, Default)]
+pub(crate) struct DeclaredTools {
+    pub(crate) specs: Arc<[ToolSpec]>,
+    /// The size of a request without the view.
+    pub(crate) overhead: Tokens,
+    /// The size of the tools that are added once a plan has been applied.
+    pub(crate) joins: Tokens,
+    /// Whether those tools are declared already.
+    pub(crate) has_joined: bool,
+}
+
+impl DeclaredTools {
+    /// Returns the tools for a view. `planned` tells whether a plan has been applied to it.
+    pub(crate) fn new(setup: &Setup, view: &Transcript, planned: bool) -> Self {
+        let has_joined = planned || calls_joining(setup, view);
+        let declared = setup.declared(has_joined);
+        Self {
+            specs: declared.map(|tool| tool.spec.clone()).collect(),
+            overhead: setup.overhead_after(has_joined),
+            joins: match has_joined {
+                true => Tokens::ZERO,
+                false => setup.weight_of(setup.joining()),
+            },
+            has_joined,
+        }
+    }
+}
+
+/// Checks whether the view contains a call of a tool that only a plan adds, for example from another
+/// client. A provider may reject a request that contains a call of an undeclared tool.
+fn calls_joining(setup: &Setup, view: &Transcript) -> bool {
+    let joining: Vec<&str> = setup
+        .joining()
+        .map(|tool| tool.spec.name.as_str())
+        .collect();
+    !joining.is_empty()
+        && view
+            .items()
+            .iter()
+            .flat_map(|item| item.message.calls())
+            .any(|call| joining.contains(&call.name.as_str()))
 }

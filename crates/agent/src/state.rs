@@ -299,9 +299,9 @@ impl State {
                 self.facts.tally.estimated = self.facts.tally.estimated.combine(spent.estimated);
                 self.facts.tally.spent = self.facts.tally.spent.combine(*spent);
                 for text in wanted {
-                    let said = pins::rule(text);
+                    let rule = pins::rule(text);
                     let mut pinned = self.transcript.items().iter();
-                    let is_pinned = pinned.any(|item| item.pin.is_some() && *item.message == said);
+                    let is_pinned = pinned.any(|item| item.pin.is_some() && *item.message == rule);
                     if !is_pinned && !self.facts.to_pin.contains(text) {
                         self.facts.to_pin.push(text.clone());
                     }

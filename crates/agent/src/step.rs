@@ -120,7 +120,7 @@ pub struct PendingPlan {
     /// The plan.
     pub plan: Plan,
     /// The affected items in their current form, in view order.
-    pub items: Vec<LeavingItem>,
+    pub items: Vec<AffectedItem>,
     /// The request's size by our counter before the plan is applied.
     pub tokens: Tokens,
     /// Number of messages in the view before the plan is applied.
@@ -129,13 +129,13 @@ pub struct PendingPlan {
 
 /// One item that a plan affects.
 #[derive(Debug, Clone)]
-pub struct LeavingItem {
+pub struct AffectedItem {
     /// The item.
     pub item: Item,
     /// The tool's name, if the item is a result.
     pub tool: Option<String>,
     /// `true` if the item is removed, `false` if it is shortened.
-    pub leaves: bool,
+    pub removed: bool,
 }
 
 /// Whether a plan may be applied.

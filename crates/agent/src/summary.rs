@@ -8,11 +8,11 @@ use plimsoll_context::{
     Message, Money, ReadySummary, Reply, Span, Summarizer, SummaryTiming, Usage,
 };
 
-use crate::compact::RequestedCompaction;
 use crate::digest::{Digest, Progress};
 use crate::entry::Entry;
 use crate::event::Event;
 use crate::failure::Failure;
+use crate::host::RequestedCompaction;
 use crate::phase::{Phase, PlanFor};
 use crate::run::Run;
 use crate::setup::SummaryModel;

@@ -86,20 +86,20 @@ impl ToolNames {
     ///
     /// If several tools match equally well, none is chosen.
     #[must_use]
-    pub fn resolve(&self, asked: &str) -> NameMatch<'_> {
-        if self.exact.contains_key(asked) {
+    pub fn resolve(&self, name: &str) -> NameMatch<'_> {
+        if self.exact.contains_key(name) {
             return NameMatch::Known;
         }
-        if asked.chars().nth(MAX_NAME).is_some() {
+        if name.chars().nth(MAX_NAME).is_some() {
             return NameMatch::Unknown;
         }
-        let asked = tokens(asked);
-        if asked.is_empty() {
+        let words = tokens(name);
+        if words.is_empty() {
             return NameMatch::Unknown;
         }
-        let found = self.only(|name| (name.tokens == asked).then_some(0));
-        let found = found.or_else(|| self.only(|name| slips(&asked, &name.tokens)));
-        let found = found.or_else(|| self.only(|name| is_part(&asked, &name.tokens).then_some(0)));
+        let found = self.only(|name| (name.tokens == words).then_some(0));
+        let found = found.or_else(|| self.only(|name| slips(&words, &name.tokens)));
+        let found = found.or_else(|| self.only(|name| is_part(&words, &name.tokens).then_some(0)));
         match found {
             Some(Ok(name)) => NameMatch::Repaired(name),
             Some(Err(Tie)) | None => NameMatch::Unknown,
@@ -145,29 +145,29 @@ fn tokens(name: &str) -> Vec<String> {
 }
 
 /// Returns the number of typing errors between two names; `None` if they differ in another way.
-fn slips(asked: &[String], tool: &[String]) -> Option<usize> {
-    let slips = if asked.len() == tool.len() {
-        let words = asked.iter().zip(tool);
+fn slips(written: &[String], tool: &[String]) -> Option<usize> {
+    let slips = if written.len() == tool.len() {
+        let words = written.iter().zip(tool);
         words
-            .map(|(asked, tool)| word_slips(asked, tool))
+            .map(|(written, tool)| word_slips(written, tool))
             .sum::<Option<usize>>()?
     } else {
         // Only separators were added or omitted.
-        (asked.concat() == tool.concat()).then(|| asked.len().abs_diff(tool.len()))?
+        (written.concat() == tool.concat()).then(|| written.len().abs_diff(tool.len()))?
     };
     (slips <= MAX_NAME_EDITS).then_some(slips)
 }
 
-fn word_slips(asked: &str, tool: &str) -> Option<usize> {
-    if asked == tool {
+fn word_slips(written: &str, tool: &str) -> Option<usize> {
+    if written == tool {
         return Some(0);
     }
     let digits = |word: &str| -> String { word.chars().filter(|c| c.is_numeric()).collect() };
-    if asked.chars().next() != tool.chars().next() || digits(asked) != digits(tool) {
+    if written.chars().next() != tool.chars().next() || digits(written) != digits(tool) {
         return None;
     }
-    let letters = asked.chars().count().min(tool.chars().count());
-    let slips = strsim::osa_distance(asked, tool);
+    let letters = written.chars().count().min(tool.chars().count());
+    let slips = strsim::osa_distance(written, tool);
     (slips <= MAX_NAME_EDITS && slips * LETTERS_FOR_AN_EDIT <= letters).then_some(slips)
 }
 

@@ -385,10 +385,10 @@ impl Run {
 
     pub(crate) fn ask_to_finish(&mut self, reason: EndReason) {
         let text = notice::finalize(&reason);
-        let said = Message::Notice { text: text.clone() };
+        let message = Message::Notice { text: text.clone() };
         let last = self.state.transcript.items().last();
         // After a crash right behind the notice, the notice is not repeated.
-        if last.is_none_or(|item| *item.message != said) {
+        if last.is_none_or(|item| *item.message != message) {
             self.notice(text.clone());
         }
         self.notify(Event::LimitReached { notice: text });

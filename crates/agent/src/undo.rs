@@ -55,8 +55,8 @@ impl Marks {
         planned: bool,
     ) {
         let items = view.items();
-        let asked = |item: &Item| matches!(*item.message, Message::Assistant { .. });
-        let open = batch.and_then(|_| items.iter().rposition(asked));
+        let is_answer = |item: &Item| matches!(*item.message, Message::Assistant { .. });
+        let open = batch.and_then(|_| items.iter().rposition(is_answer));
         if self.0.len() == MAX_UNDO {
             self.0.pop_front();
         }

@@ -175,9 +175,9 @@ impl ViewLimits {
     /// Returns the tokens that are set aside for the answer.
     #[must_use]
     pub fn reserve(&self) -> Tokens {
-        let asked = self.max_output.unwrap_or(OUTPUT_RESERVE);
+        let wanted = self.max_output.unwrap_or(OUTPUT_RESERVE);
         self.window
-            .map_or(asked, |window| asked.min(Tokens(window.0 / 4)))
+            .map_or(wanted, |window| wanted.min(Tokens(window.0 / 4)))
     }
 
     /// Returns the budget of a view that is sent with `overhead` and that contains `instructions`

@@ -205,8 +205,8 @@ fn blocks_after(items: &[Item], at: usize) -> usize {
 
 /// Checks whether the prefix up to a position is large enough to be cached. Stops as soon as the
 /// minimum is reached: O(1) in the length of the view.
-fn is_cacheable(view: &CacheView<'_>, place: Breakpoint, minimum: Tokens) -> bool {
-    let (head, messages) = match place {
+fn is_cacheable(view: &CacheView<'_>, breakpoint: Breakpoint, minimum: Tokens) -> bool {
+    let (head, messages) = match breakpoint {
         Breakpoint::Tools => (view.tools, 0),
         Breakpoint::System => (view.tools + view.system, 0),
         Breakpoint::Message(at) => (view.tools + view.system, at + 1),

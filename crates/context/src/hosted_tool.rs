@@ -75,8 +75,8 @@ impl HostedTool {
             let tools = tools.filter(|(_, tool)| is_on(tool) != Some(false));
             return Some(tools.map(|(name, _)| name.as_str()).collect());
         }
-        let said = self.0.get("allowed_tools")?;
-        let names = said.get("tool_names").unwrap_or(said).as_array()?;
+        let allowed = self.0.get("allowed_tools")?;
+        let names = allowed.get("tool_names").unwrap_or(allowed).as_array()?;
         names.iter().map(Value::as_str).collect()
     }
 

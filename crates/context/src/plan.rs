@@ -119,12 +119,14 @@ impl Trigger {
 #[non_exhaustive]
 pub enum PlanError {
     /// The plan was made for a view of another size.
-    #[error("the plan was made for a view of {said} tokens, but this view has {is}; plan again")]
+    #[error(
+        "the plan is for a view of {stated} tokens, and this one has {actual}; plan again on it"
+    )]
     OtherView {
         /// The size that the plan was made for.
-        said: Tokens,
+        stated: Tokens,
         /// The size of this view.
-        is: Tokens,
+        actual: Tokens,
     },
     /// The plan names an item that is not in the view.
     #[error("the plan edits item {0}, which is not in the view; plan again on this view")]
@@ -142,12 +144,14 @@ pub enum PlanError {
     #[error("the plan splits the exchange that starts at {0}; evict it completely or not at all")]
     PartsExchange(Seq),
     /// The plan does not free the number of tokens that it states.
-    #[error("the plan claims to free {said} tokens but frees {is}; plan again on this view")]
+    #[error(
+        "the plan says that it frees {stated} tokens but frees {actual}; plan again on this view"
+    )]
     WrongGain {
         /// The number that the plan states.
-        said: Tokens,
+        stated: Tokens,
         /// The number that it would free.
-        is: Tokens,
+        actual: Tokens,
     },
     /// The plan frees nothing.
     #[error("the plan frees no tokens, so it is not applied")]

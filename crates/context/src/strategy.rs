@@ -52,20 +52,9 @@ impl fmt::Display for ContextStrategy {
     /// Formats the name and the trigger, such as "evict above 4000 tokens".
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())?;
-        match self {
-            Self::SlidingWindow {
-                max_tokens: Some(tokens),
-            }
-            | Self::Evict {
-                max_tokens: Some(tokens),
-            }
-            | Self::Summarize {
-                max_tokens: Some(tokens),
-            }
-            | Self::Extract {
-                max_tokens: Some(tokens),
-            } => write!(f, " above {tokens} tokens"),
-            _ => Ok(()),
+        match self.max_tokens() {
+            Some(tokens) => write!(f, " above {tokens} tokens"),
+            None => Ok(()),
         }
     }
 }
@@ -152,22 +141,27 @@ impl ContextStrategy {
     /// The line with this strategy's trigger in it.
     #[must_use]
     pub fn line(self, line: ViewLimits) -> ViewLimits {
-        let max_tokens = match self {
-            Self::Unlimited {} => {
-                return ViewLimits {
-                    window: None,
-                    trigger: Threshold::Sent(Tokens::MAX),
-                    ..line
-                };
-            }
+        if self == (Self::Unlimited {}) {
+            return ViewLimits {
+                window: None,
+                trigger: Threshold::Sent(Tokens::MAX),
+                ..line
+            };
+        }
+        ViewLimits {
+            trigger: self.max_tokens().map_or(line.trigger, Threshold::Sent),
+            ..line
+        }
+    }
+
+    /// Returns the strategy's own trigger, if it has one.
+    fn max_tokens(self) -> Option<Tokens> {
+        match self {
+            Self::Unlimited {} => None,
             Self::SlidingWindow { max_tokens }
             | Self::Evict { max_tokens }
             | Self::Summarize { max_tokens }
             | Self::Extract { max_tokens } => max_tokens,
-        };
-        ViewLimits {
-            trigger: max_tokens.map_or(line.trigger, Threshold::Sent),
-            ..line
         }
     }
 }

@@ -243,8 +243,8 @@ impl Transcript {
     pub fn apply(&mut self, plan: &Plan) -> Result<RemovedMessages, PlanError> {
         if plan.before != self.total {
             return Err(PlanError::OtherView {
-                said: plan.before,
-                is: self.total,
+                stated: plan.before,
+                actual: self.total,
             });
         }
         let changes = self.changes(plan, |to| to.tokens)?;
@@ -264,8 +264,8 @@ impl Transcript {
         let freed = now.minus(then);
         if freed != plan.frees {
             return Err(PlanError::WrongGain {
-                said: plan.frees,
-                is: freed,
+                stated: plan.frees,
+                actual: freed,
             });
         }
         if freed == Tokens::ZERO {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use plimsoll_agent::{KnownTool, Leave, Measure, Run, Setup, State, TargetOf};
+use plimsoll_agent::{KnownTool, Measure, Run, Setup, State, TargetOf};
 use plimsoll_context::{
     Calibration, ContextConfig, ContextStrategy, FALLBACK_WINDOW, Fingerprint, MAX_RESULT, Message,
     Recall, Tokens,
@@ -48,7 +48,7 @@ pub struct Agent {
 }
 
 /// Everything that one session of an agent works with, besides its [`Setup`].
-pub(crate) struct Fittings {
+pub(crate) struct SessionResources {
     pub(crate) parts: Arc<Parts>,
     pub(crate) endpoint: String,
     pub(crate) cache_key: Option<Arc<str>>,
@@ -118,9 +118,9 @@ impl Agent {
             Some(log) => log,
             None => store.load(&id).await?,
         };
-        let (mut session, fittings) = self.unfitted(lease, opened, idle).await?;
+        let (mut session, resources) = self.unfitted(lease, opened, idle).await?;
         session.log = Some(log);
-        session.fit_out(fittings).await?;
+        session.fit_out(resources).await?;
         Ok(session)
     }
 
@@ -131,8 +131,8 @@ impl Agent {
         idle: Option<Duration>,
     ) -> Result<Session, Error> {
         let opened = self.read(&lease).await?;
-        let (mut session, fittings) = self.unfitted(lease, opened, idle).await?;
-        session.fit_out(fittings).await?;
+        let (mut session, resources) = self.unfitted(lease, opened, idle).await?;
+        session.fit_out(resources).await?;
         Ok(session)
     }
 
@@ -145,23 +145,23 @@ impl Agent {
         lease: Lease,
         opened: OpenedLog,
         idle: Option<Duration>,
-    ) -> Result<(Session, Fittings), Error> {
+    ) -> Result<(Session, SessionResources), Error> {
         let parts = Arc::clone(&self.parts);
         let OpenedLog { state, length, .. } = opened;
-        let (setup, fittings) = self.prepare(parts, &lease, &state).await?;
+        let (setup, resources) = self.prepare(parts, &lease, &state).await?;
         let run = Run::of_state(state, setup);
-        let mut session = Session::new(run, length, lease, Arc::clone(&fittings.parts));
+        let mut session = Session::new(run, length, lease, Arc::clone(&resources.parts));
         session.found = idle.map(|idle| (idle, Instant::now()));
-        Ok((session, fittings))
+        Ok((session, resources))
     }
 
-    /// Prepares the setup and the fittings of a session in this state.
+    /// Prepares the setup and the resources of a session in this state.
     pub(crate) async fn prepare(
         &self,
         parts: Arc<Parts>,
         lease: &Lease,
         state: &State,
-    ) -> Result<(Setup, Fittings), Error> {
+    ) -> Result<(Setup, SessionResources), Error> {
         let id = lease.session();
         let mut notes = self.notes.clone();
         let mut setup = self.setup.clone();
@@ -171,8 +171,8 @@ impl Agent {
         notes.extend(found.note);
         setup.line.window = found.window;
         if let (Some(model), true) = (&mut setup.summary_model, parts.asks_summarizer) {
-            let said = window::said(&*parts.summarizer).await;
-            model.window = Some(said.unwrap_or(FALLBACK_WINDOW));
+            let reported = window::reported(&*parts.summarizer).await;
+            model.window = Some(reported.unwrap_or(FALLBACK_WINDOW));
         }
         let window = setup.line.window;
         if let Some(config) = &self.context {
@@ -196,7 +196,7 @@ impl Agent {
         };
         let mut tools = Vec::new();
         if archives {
-            setup.leave = Leave::Asked;
+            setup.announces_plans = true;
             if offers_recall(&setup, self.recall_names, window, state) {
                 setup.recall = Recall::Offered;
                 // A page must not exceed the result limit, or it would be shortened as well.
@@ -218,7 +218,7 @@ impl Agent {
             ..known(tool)
         });
         setup.tools.extend(joining);
-        let fittings = Fittings {
+        let resources = SessionResources {
             parts,
             endpoint: found.endpoint,
             cache_key: setup
@@ -231,7 +231,7 @@ impl Agent {
             pins: self.pins.clone(),
             notes,
         };
-        Ok((setup, fittings))
+        Ok((setup, resources))
     }
 
     /// Returns the memory held by all running runs of this agent, in bytes. See

@@ -81,7 +81,7 @@ pub enum NothingLeft {
 
 /// The usage of a run that has already been recorded, so that only new usage is added.
 #[derive(Debug)]
-pub(crate) struct Books {
+pub(crate) struct BudgetLedger {
     allowance: Allowance,
     known: Spend,
     tokens: Tokens,
@@ -242,9 +242,9 @@ impl Allowance {
     /// Returns the same allowance for one tool call. Usage is recorded here, but the meter covers
     /// this call only.
     pub(crate) fn for_call(&self) -> Self {
-        let books = Some((Arc::clone(&self.tree), self.node));
+        let ledger = Some((Arc::clone(&self.tree), self.node));
         Self {
-            meter: Meter::at(Some(self.meter.clone()), books),
+            meter: Meter::at(Some(self.meter.clone()), ledger),
             ..self.clone()
         }
     }
@@ -308,8 +308,8 @@ impl Drop for Grant {
     }
 }
 
-impl Books {
-    /// Opens the books of a run, either under its own limits or under an existing reservation.
+impl BudgetLedger {
+    /// Opens the ledger of a run, either under its own limits or under an existing reservation.
     pub(crate) fn of_run(limits: &ExecutionLimits, under: Option<&Allowance>) -> Self {
         let own = |limits| Allowance::of(with_turns_below(wanted(limits)), None);
         Self {

@@ -12,41 +12,37 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_agent::{
-    DEFAULT_CONFIG, ExecutionLimits, InputFilter, InputFilters, KnownTool, Leave, LimitOverrides,
-    MAX_TURNS, Permissions, QueueMode, Sampling, Setup, SummaryModel, ThinkingLevel,
+    InputFilter, KnownTool, LimitOverrides, QueueMode, Setup, SummaryModel, ThinkingLevel,
     ToolExecutionStrategy, TurnTrigger,
 };
 use plimsoll_context::{
-    Author, Bpe, Bytes, CacheConfig, CacheRetention, ContextStrategy, Economy, HostedTool, Memo,
-    Policy, PriceSheet, Recall, SessionPruneConfig, SummaryConfig, TokenCounter, Tokens,
-    ViewLimits,
+    Author, Bpe, Bytes, Chars4, ContextStrategy, Economy, HostedTool, Memo, Policy, PriceSheet,
+    SessionPruneConfig, SummaryConfig, TokenCounter, Tokens,
 };
 
-use crate::agent::{Agent, Archive, RecallNames, SUMMARY_TIMEOUT, known};
+use crate::agent::{Agent, Archive, RecallNames, known};
 use crate::contained;
 use crate::context::{Contexts, RelatedSettings};
 use crate::driver::Parts;
 use crate::error::Error;
 use crate::gate::Gate;
-use crate::hooks::Hooks;
-use crate::memory_store::MemoryStore;
-use crate::observer::{Observer, Observers};
+use crate::observer::Observer;
 use crate::process::InheritedVariables;
 use crate::provider::Provider;
 use crate::retry::RetryConfig;
 use crate::secret::{Secret, Secrets};
-use crate::steps::MAX_STEP_RESULT;
 use crate::store::SessionStore;
-use crate::telemetry::{Contents, Manner};
-use crate::tool::{TOOL_RETRIES, Tool};
+use crate::telemetry::Contents;
+use crate::tool::Tool;
 use crate::window::Window;
+pub(crate) use faults::faults_of_run;
 
 /// The settings of an [`Agent`]; created by [`Agent::builder`].
 #[must_use]
 pub struct AgentBuilder {
-    provider: Arc<dyn Provider>,
-    system: String,
-    dynamic_context: Option<String>,
+    /// The settings of the state machine. [`Self::build`] adds those that depend on others.
+    setup: Setup,
+    parts: Parts,
     tools: Vec<Arc<dyn Tool>>,
     /// Names of the tools that are declared from the first plan on.
     joining: BTreeSet<String>,
@@ -56,43 +52,20 @@ pub struct AgentBuilder {
     strategy: Option<ContextStrategy>,
     pub(crate) context: Contexts,
     policy: Option<Policy>,
-    line: ViewLimits,
     prune: Option<SessionPruneConfig>,
     summary: SummaryConfig,
     summarizer: Option<Arc<dyn Provider>>,
     summary_prompt: Option<String>,
-    summary_timeout: Duration,
     economy: Option<Economy>,
-    sheet: Option<PriceSheet>,
     summarizer_sheet: Option<PriceSheet>,
-    cache: CacheConfig,
-    retention: CacheRetention,
     archive: Archive,
     recall_names: RecallNames,
     pins: Vec<String>,
-    hooks: Hooks,
-    limits: ExecutionLimits,
     limit_overrides: LimitOverrides,
     max_parallel_tools: Option<usize>,
     tool_execution: Option<ToolExecutionStrategy>,
-    permissions: Permissions,
     pass_env: Vec<String>,
     secrets: Vec<Secret>,
-    tool_retries: u32,
-    gate_timeout: Option<Duration>,
-    input_filters: InputFilters,
-    steering: QueueMode,
-    follow_ups: QueueMode,
-    config_id: Option<String>,
-    first_turn_trigger: TurnTrigger,
-    max_tokens: Option<Tokens>,
-    sampling: Sampling,
-    store: Arc<dyn SessionStore>,
-    gate: Option<Arc<dyn Gate>>,
-    observers: Observers,
-    retry: RetryConfig,
-    max_step_result: Bytes,
-    contents: Contents,
 }
 
 impl Agent {
@@ -104,9 +77,8 @@ impl Agent {
     /// Like [`Agent::builder`], with a shared provider.
     pub fn builder_shared(provider: Arc<dyn Provider>) -> AgentBuilder {
         AgentBuilder {
-            provider,
-            system: String::new(),
-            dynamic_context: None,
+            setup: Setup::new("", Arc::new(Chars4), Policy::unlimited()),
+            parts: Parts::new(provider),
             tools: Vec::new(),
             joining: BTreeSet::new(),
             hosted_tools: Vec::new(),
@@ -115,43 +87,20 @@ impl Agent {
             strategy: None,
             context: Contexts::default(),
             policy: None,
-            line: ViewLimits::default(),
             prune: None,
             summary: SummaryConfig::default(),
             summarizer: None,
             summary_prompt: None,
-            summary_timeout: SUMMARY_TIMEOUT,
             economy: None,
-            sheet: None,
             summarizer_sheet: None,
-            cache: CacheConfig::default(),
-            retention: CacheRetention::default(),
             archive: Archive::default(),
             recall_names: RecallNames::default(),
             pins: Vec::new(),
-            hooks: Hooks::default(),
-            limits: ExecutionLimits::turns(MAX_TURNS),
             limit_overrides: LimitOverrides::default(),
             max_parallel_tools: None,
             tool_execution: None,
-            permissions: Permissions::default(),
             pass_env: Vec::new(),
             secrets: Vec::new(),
-            tool_retries: TOOL_RETRIES,
-            gate_timeout: None,
-            input_filters: InputFilters::default(),
-            steering: QueueMode::default(),
-            follow_ups: QueueMode::default(),
-            config_id: None,
-            first_turn_trigger: TurnTrigger::default(),
-            max_tokens: None,
-            sampling: Sampling::default(),
-            store: Arc::new(MemoryStore::default()),
-            gate: None,
-            observers: Observers::default(),
-            retry: RetryConfig::default(),
-            max_step_result: MAX_STEP_RESULT,
-            contents: Contents::asked_for(),
         }
     }
 }
@@ -166,7 +115,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn system(mut self, text: impl Into<String>) -> Self {
-        self.system = text.into();
+        self.setup.system = text.into().into();
         self
     }
 
@@ -179,7 +128,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn dynamic_context(mut self, text: impl Into<String>) -> Self {
-        self.dynamic_context = Some(text.into());
+        self.setup.dynamic_context = Some(text.into().into());
         self
     }
 
@@ -195,7 +144,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn provider_override(mut self, provider: Arc<dyn Provider>) -> Self {
-        self.provider = provider;
+        self.parts.provider = provider;
         self
     }
 
@@ -303,7 +252,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn max_tokens(mut self, tokens: Tokens) -> Self {
-        self.max_tokens = Some(tokens);
+        self.setup.max_output = Some(tokens);
         self
     }
 
@@ -316,7 +265,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn temperature(mut self, temperature: f64) -> Self {
-        self.sampling.temperature = Some(temperature);
+        self.setup.sampling.temperature = Some(temperature);
         self
     }
 
@@ -329,7 +278,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn seed(mut self, seed: u64) -> Self {
-        self.sampling.seed = Some(seed);
+        self.setup.sampling.seed = Some(seed);
         self
     }
 
@@ -346,7 +295,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn thinking_level(mut self, level: ThinkingLevel) -> Self {
-        self.sampling.thinking = Some(level);
+        self.setup.sampling.thinking = Some(level);
         self
     }
 
@@ -365,7 +314,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn input_filter(mut self, filter: impl InputFilter + 'static) -> Self {
-        self.input_filters.push(Arc::new(filter));
+        self.setup.input_filters.push(Arc::new(filter));
         self
     }
 
@@ -385,7 +334,7 @@ impl AgentBuilder {
         filters: impl IntoIterator<Item = Arc<dyn InputFilter>>,
     ) -> Self {
         for filter in filters {
-            self.input_filters.push(filter);
+            self.setup.input_filters.push(filter);
         }
         self
     }
@@ -400,7 +349,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn steering_mode(mut self, mode: QueueMode) -> Self {
-        self.steering = mode;
+        self.setup.steering = mode;
         self
     }
 
@@ -414,12 +363,12 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn follow_up_mode(mut self, mode: QueueMode) -> Self {
-        self.follow_ups = mode;
+        self.setup.follow_ups = mode;
         self
     }
 
     /// Sets the name of this configuration in loop ids, `{session}.{config}.{N}`. Default:
-    /// [`DEFAULT_CONFIG`].
+    /// [`DEFAULT_CONFIG`](plimsoll_agent::DEFAULT_CONFIG).
     ///
     /// ```
     /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
@@ -428,7 +377,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn config_id(mut self, id: impl Into<String>) -> Self {
-        self.config_id = Some(id.into());
+        self.setup.config_id = id.into();
         self
     }
 
@@ -442,7 +391,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn first_turn_trigger(mut self, trigger: TurnTrigger) -> Self {
-        self.first_turn_trigger = trigger;
+        self.setup.first_turn_trigger = trigger;
         self
     }
 
@@ -457,7 +406,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn store(mut self, store: Arc<dyn SessionStore>) -> Self {
-        self.store = store;
+        self.parts.store = store;
         self
     }
 
@@ -471,7 +420,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn gate(mut self, gate: impl Gate + 'static) -> Self {
-        self.gate = Some(Arc::new(gate));
+        self.parts.gate = Some(Arc::new(gate));
         self
     }
 
@@ -486,7 +435,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn shared_gate(mut self, gate: Arc<dyn Gate>) -> Self {
-        self.gate = Some(gate);
+        self.parts.gate = Some(gate);
         self
     }
 
@@ -501,7 +450,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn gate_timeout(mut self, timeout: Duration) -> Self {
-        self.gate_timeout = Some(timeout);
+        self.parts.gate_timeout = Some(timeout);
         self
     }
 
@@ -533,7 +482,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn shared_observer(mut self, observer: Arc<dyn Observer>) -> Self {
-        self.observers.push(observer);
+        self.parts.observers.push(observer);
         self
     }
 
@@ -549,7 +498,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn max_step_result_size(mut self, bytes: Bytes) -> Self {
-        self.max_step_result = bytes;
+        self.parts.max_step_result = bytes;
         self
     }
 
@@ -565,7 +514,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn retry_config(mut self, retry: RetryConfig) -> Self {
-        self.retry = retry;
+        self.parts.retry = retry;
         self
     }
 
@@ -580,7 +529,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn record_contents(mut self, contents: Contents) -> Self {
-        self.contents = contents;
+        self.parts.telemetry.contents = contents;
         self
     }
 
@@ -596,8 +545,15 @@ impl AgentBuilder {
     /// # Errors
     /// [`Error::Build`] with a list of all faults.
     pub fn build(mut self) -> Result<Agent, Error> {
-        self.limits = self.limit_overrides.over(&self.limits);
-        let faults = self.faults();
+        self.parts.summarizer = match &self.summarizer {
+            Some(summarizer) => Arc::clone(summarizer),
+            None => Arc::clone(&self.parts.provider),
+        };
+        self.parts.asks_summarizer = !Arc::ptr_eq(&self.parts.summarizer, &self.parts.provider);
+        self.setup.limits = Arc::new(self.limit_overrides.over(&self.setup.limits));
+        self.setup.summary_model = self.summary_model();
+        let mut faults = self.faults();
+        faults.extend(faults_of_run(&self.setup, &self.parts));
         if !faults.is_empty() {
             return Err(Error::Build(faults));
         }
@@ -605,96 +561,39 @@ impl AgentBuilder {
         let beside = self.beside();
         let tools = self.known_tools();
         let max_parallel_tools = self.parallel_tools();
-        let breakdowns = Arc::default();
+        let (setup, mut parts) = (self.setup, self.parts);
         let counter = match self.counter {
-            Some(counter) => contained::counter(counter, &breakdowns),
+            Some(counter) => contained::counter(counter, &parts.breakdowns),
             None => Arc::new(Memo::new(Bpe::o200k())),
         };
-        let summarizer = self
-            .summarizer
-            .unwrap_or_else(|| Arc::clone(&self.provider));
-        let same = Arc::ptr_eq(&summarizer, &self.provider);
-        let summary_model = SummaryModel {
-            model: summarizer.model().to_owned(),
-            window: None,
-            prompt: self
-                .summary_prompt
-                .as_deref()
-                .unwrap_or(SummaryModel::PROMPT)
-                .into(),
-            sheet: self.summarizer_sheet.or(self.sheet.filter(|_| same)),
+        let policy = self.context.policy(self.policy, &beside, &parts.breakdowns);
+        let setup = Setup {
+            model: parts.provider.model().to_owned(),
+            tools,
+            hosted_tools: hosted_tools.into(),
+            counter,
+            line: self.context.strategy(beside.strategy).line(setup.line),
+            economy: self.context.economy(&beside, setup.line),
+            sheet: setup.sheet.map(|sheet| sheet.kept(retention)),
+            retention,
+            policy: contained::policy(policy, &parts.breakdowns),
+            recovery: self.context.recovery(&beside),
+            announces_plans: parts.hooks.follow_plans(),
+            hooks: parts.hooks.points(),
+            max_parallel_tools,
+            ..setup
         };
         let secrets = self.secrets.into_iter();
         let secrets = secrets
-            .chain(self.provider.secrets())
-            .chain(summarizer.secrets());
-        let secrets: Vec<Secret> = secrets.collect();
-        let policy = self.context.policy(self.policy, &beside, &breakdowns);
-        let policy = contained::policy(policy, &breakdowns);
-        let setup = Setup {
-            model: self.provider.model().to_owned(),
-            system: self.system.into(),
-            dynamic_context: self.dynamic_context.map(Into::into),
-            tools,
-            line: self.context.strategy(beside.strategy).line(self.line),
-            economy: self.context.economy(&beside, self.line),
-            hosted_tools: hosted_tools.into(),
-            sheet: self.sheet.map(|sheet| sheet.kept(retention)),
-            cache: self.cache,
-            retention,
-            recovery: self.context.recovery(&beside),
-            summary_model: (self.summary.author == Author::Model).then_some(summary_model),
-            recall: Recall::None,
-            leave: match self.hooks.leave() {
-                true => Leave::Asked,
-                false => Leave::Freely,
-            },
-            hooks: self.hooks.points(),
-            limits: Arc::new(self.limits),
-            input_filters: self.input_filters,
-            steering: self.steering,
-            follow_ups: self.follow_ups,
-            config_id: self.config_id.unwrap_or_else(|| DEFAULT_CONFIG.to_owned()),
-            first_turn_trigger: self.first_turn_trigger,
-            permissions: self.permissions.clone(),
-            max_parallel_tools,
-            max_output: self.max_tokens,
-            sampling: self.sampling,
-            ..Setup::new(String::new(), counter, policy)
-        };
-        let secrets = Secrets::with_environment(secrets);
-        let variables = InheritedVariables::new(self.pass_env, secrets.variables());
-        let mut hooks = self.hooks;
-        hooks.commands.variables = variables.clone();
-        let parts = Parts {
-            provider: self.provider,
-            summarizer,
-            asks_summarizer: !same,
-            summary_timeout: self.summary_timeout,
-            hooks,
-            tools: self
-                .tools
-                .into_iter()
-                .map(|tool| (tool.spec().name.clone(), tool))
-                .collect(),
-            permissions: Arc::new(self.permissions),
-            variables,
-            secrets,
-            store: self.store,
-            files_of: None,
-            gate: self.gate,
-            observers: self.observers,
-            retry: self.retry,
-            max_step_result: self.max_step_result,
-            tool_retries: self.tool_retries,
-            gate_timeout: self.gate_timeout,
-            manner: Manner {
-                contents: self.contents,
-                called: None,
-            },
-            held: Arc::default(),
-            breakdowns,
-        };
+            .chain(parts.provider.secrets())
+            .chain(parts.summarizer.secrets());
+        parts.secrets = Secrets::with_environment(secrets);
+        parts.variables = InheritedVariables::new(self.pass_env, parts.secrets.variables());
+        parts.hooks.commands.variables = parts.variables.clone();
+        let tools = self.tools.into_iter();
+        let tools = tools.map(|tool| (tool.spec().name.clone(), tool));
+        parts.tools = tools.collect();
+        parts.permissions = Arc::new(setup.permissions.clone());
         Ok(Agent {
             setup,
             context: self.context.config(self.summary),
@@ -704,6 +603,18 @@ impl AgentBuilder {
             pins: self.pins,
             notes,
             parts: Arc::new(parts),
+        })
+    }
+
+    /// Returns the model that writes summaries, if one does.
+    fn summary_model(&self) -> Option<SummaryModel> {
+        let prompt = self.summary_prompt.as_deref();
+        let own_sheet = self.setup.sheet.filter(|_| !self.parts.asks_summarizer);
+        (self.summary.author == Author::Model).then(|| SummaryModel {
+            model: self.parts.summarizer.model().to_owned(),
+            window: None,
+            prompt: prompt.unwrap_or(SummaryModel::PROMPT).into(),
+            sheet: self.summarizer_sheet.or(own_sheet),
         })
     }
 

@@ -6,88 +6,39 @@ mod driven;
 mod evicted;
 mod hooked;
 mod losses;
-mod purse;
+mod parts;
 mod rewrite;
+mod run_budget;
 mod tools;
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
-use futures_util::future::{BoxFuture, OptionFuture, pending};
+use futures_util::future::{BoxFuture, pending};
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use plimsoll_agent::{
-    Answer, Event, Failure, HookPoint, Input, Now, Outcome, Permissions, Question, Setup, Step,
-};
-use plimsoll_context::{Bytes, CallId, Part, Reply, Tokens};
+use plimsoll_agent::{Answer, Event, Failure, HookPoint, Input, Now, Outcome, Step};
+use plimsoll_context::{Bytes, CallId, Reply, Tokens};
 use tokio::sync::mpsc;
 use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::Instrument;
 
-use crate::contained::Breakdowns;
 use crate::error::Error;
-use crate::gate::{DenyAll, Gate};
-use crate::hooks::{Hooks, HostMessageKind, said_by};
+use crate::hooks::HostMessageKind;
 use crate::log_write::LogWrite;
-use crate::observer::Observers;
-use crate::process::InheritedVariables;
-use crate::provider::Provider;
 use crate::remote::{InboxMessage, RemoteCommand};
-use crate::retry::RetryConfig;
-use crate::secret::Secrets;
 use crate::session::Session;
-use crate::store::{SessionId, SessionStore};
-use crate::telemetry::{Manner, ToolSpan};
-use crate::tool::{TOOL_UPDATES, Tool, Update, Updates};
+use crate::telemetry::ToolSpan;
+use crate::tool::{TOOL_UPDATES, Update, Updates};
 use crate::window::told;
 
 pub(crate) use call::ask;
 pub(crate) use driven::Driven;
 pub(crate) use losses::{CallLosses, Losses};
-pub(crate) use purse::Purse;
-
-/// How many characters of a late message a warning quotes. The output contains all of it.
-const TOLD_OF_LATE: usize = 80;
-
-/// Everything that the driver acts through.
-#[derive(Clone)]
-pub(crate) struct Parts {
-    pub(crate) provider: Arc<dyn Provider>,
-    /// The model that writes summaries.
-    pub(crate) summarizer: Arc<dyn Provider>,
-    /// Whether the summarizer is another model than the run's own, with its own window.
-    pub(crate) asks_summarizer: bool,
-    pub(crate) summary_timeout: Duration,
-    pub(crate) hooks: Hooks,
-    pub(crate) tools: HashMap<String, Arc<dyn Tool>>,
-    pub(crate) permissions: Arc<Permissions>,
-    /// The environment variables that commands get.
-    pub(crate) variables: InheritedVariables,
-    /// Secrets that are removed from tool results.
-    pub(crate) secrets: Secrets,
-    pub(crate) store: Arc<dyn SessionStore>,
-    /// The session that changed files are kept for, if it is not the run's own.
-    pub(crate) files_of: Option<SessionId>,
-    /// Approves tool calls. Without a gate, calls that need approval are denied.
-    pub(crate) gate: Option<Arc<dyn Gate>>,
-    pub(crate) observers: Observers,
-    pub(crate) retry: RetryConfig,
-    /// Maximum size in bytes of a tool result in the steps for the host.
-    pub(crate) max_step_result: Bytes,
-    /// How often a call of an idempotent tool is retried after a timeout.
-    pub(crate) tool_retries: u32,
-    /// How long to wait for the gate.
-    pub(crate) gate_timeout: Option<Duration>,
-    /// How spans are recorded.
-    pub(crate) manner: Manner,
-    /// Memory held by the current runs of all sessions, in bytes.
-    pub(crate) held: Arc<AtomicUsize>,
-    /// Failures of the host's parts.
-    pub(crate) breakdowns: Arc<Breakdowns>,
-}
+pub(crate) use parts::Parts;
+pub(crate) use run_budget::RunBudget;
 
 /// All operations under way. Dropping it cancels them.
 struct Underway {
@@ -97,7 +48,7 @@ struct Underway {
     tools: JoinSet<tools::FinishedCall>,
     /// The call that each task belongs to.
     running: HashMap<tokio::task::Id, CallId>,
-    said: (mpsc::Sender<Update>, mpsc::Receiver<Update>),
+    updates: (mpsc::Sender<Update>, mpsc::Receiver<Update>),
     /// Cancelled on drop, so that no tool outlives the run.
     cancel: CancellationToken,
     _cancel_on_drop: DropGuard,
@@ -156,7 +107,8 @@ async fn follow(
         if !session.run.is_running() {
             // From now on, senders learn that the run takes no more messages.
             let left = session.inbox.close();
-            left.iter().for_each(|said| parts.too_late(&said.parts));
+            left.iter()
+                .for_each(|message| parts.too_late(&message.parts));
             late.extend(left);
         }
         match step {
@@ -165,41 +117,42 @@ async fn follow(
                 request.cache.key.clone_from(&session.cache_key);
                 rewrite::rewrite(session, &parts, &mut request).await;
                 let losses = Arc::clone(&session.losses.call);
-                let call = call::call(Arc::clone(&parts), request, session.scene(), losses);
+                let call = call::call(Arc::clone(&parts), request, session.span_context(), losses);
                 underway.call = Some(Box::pin(call));
             }
             Step::Summarize(request) => {
                 flush(session).await?;
                 let losses = Arc::clone(&session.losses.summary);
-                let asked = call::summarize(Arc::clone(&parts), request, session.scene(), losses);
-                let asked = asked.instrument(session.spans.of_summary());
-                underway.summary = Some(Box::pin(asked));
+                let summary =
+                    call::summarize(Arc::clone(&parts), request, session.span_context(), losses);
+                let summary = summary.instrument(session.spans.of_summary());
+                underway.summary = Some(Box::pin(summary));
             }
             Step::Measure(request) => {
                 underway.count = Some(Box::pin(call::count(Arc::clone(&parts), request)));
             }
-            Step::BeforePlan(leaving) => {
+            Step::BeforePlan(pending) => {
                 flush(session).await?;
-                let span = session.spans.leave(&leaving);
-                let verdict = hooked::keep(session, &parts, &leaving);
+                let span = session.spans.plan(&pending);
+                let verdict = hooked::keep(session, &parts, &pending);
                 let verdict = verdict.instrument(span).await;
                 session.handle(Input::PlanVerdict(verdict));
             }
-            Step::AfterPlan(leaving) => {
+            Step::AfterPlan(pending) => {
                 flush(session).await?;
-                hooked::gone(session, &parts, &leaving).await;
+                hooked::gone(session, &parts, &pending).await;
             }
             Step::Execute(tool_call) => {
                 flush(session).await?;
                 let tool = session.tools.get(&tool_call.name);
                 let tool = tool.or_else(|| parts.tools.get(&tool_call.name)).cloned();
                 let cancel = underway.cancel.child_token();
-                let said = underway.said.0.clone();
-                let updates = Updates::new(said, tool_call.id.clone(), tool_call.name.clone());
+                let updates = underway.updates.0.clone();
+                let updates = Updates::new(updates, tool_call.id.clone(), tool_call.name.clone());
                 let call = tool_call.id.clone();
                 let may_use = session.for_call(&call);
                 let parts = Arc::clone(&parts);
-                let traced = ToolSpan::begin(&session.scene(), &tool_call, tool.is_some());
+                let traced = ToolSpan::begin(&session.span_context(), &tool_call, tool.is_some());
                 let execute = tools::execute(parts, tool, tool_call, cancel, updates, may_use);
                 let task = underway
                     .tools
@@ -239,7 +192,7 @@ async fn follow(
                 flush(session).await?;
                 outcome
                     .undelivered
-                    .extend(late.drain(..).map(|said| said.parts));
+                    .extend(late.drain(..).map(|message| message.parts));
                 return Ok(Pause::End(Box::new(outcome)));
             }
             Step::Before(moment) => {
@@ -280,7 +233,7 @@ impl Underway {
             count: None,
             tools: JoinSet::new(),
             running: HashMap::new(),
-            said: mpsc::channel(TOOL_UPDATES),
+            updates: mpsc::channel(TOOL_UPDATES),
             _cancel_on_drop: cancel.clone().drop_guard(),
             cancel,
             asks: FuturesUnordered::new(),
@@ -324,7 +277,7 @@ impl Session {
             since_call: self.idle(),
             call_usage,
             summary_usage,
-            tool_usage: self.purse.at(&input),
+            tool_usage: self.budget.at(&input),
         };
         self.run.handle(now, input);
     }
@@ -355,7 +308,7 @@ fn step(session: &mut Session) -> Step {
         match polled(session) {
             Step::Notify(event) => {
                 let setup = session.run.setup();
-                let contents = session.parts.manner.contents;
+                let contents = session.parts.telemetry.contents;
                 session.spans.see(&event, setup, contents);
                 session.parts.tell(event);
             }
@@ -386,62 +339,13 @@ fn polled(session: &mut Session) -> Step {
     step
 }
 
-impl Parts {
-    /// Reports an event to the observers.
-    pub(crate) fn tell(&self, event: Event) {
-        self.observers.tell(event);
-    }
-
-    /// Reports an accepted message that no run will read. It has no number, because it is not in
-    /// the log.
-    pub(crate) fn too_late(&self, said: &[Part]) {
-        let texts = said.iter().filter_map(Part::as_text);
-        let text = texts.collect::<Vec<_>>().join(" ");
-        let text = match text.trim() {
-            "" => "a message without text".to_owned(),
-            text => text.chars().take(TOLD_OF_LATE).collect(),
-        };
-        self.tell(Event::Warning {
-            text: format!("not delivered, the run had ended: {text}"),
-        });
-    }
-
-    /// Returns the model that writes summaries if it is not the run's own and its prices are
-    /// unknown.
-    pub(crate) fn unpriced_summarizer<'a>(&self, setup: &'a Setup) -> Option<&'a str> {
-        let model = setup.summary_model.as_ref()?;
-        let unknown = self.asks_summarizer && model.sheet.is_none();
-        unknown.then_some(&*model.model)
-    }
-
-    /// Asks the gate. A timeout or a panic denies the call.
-    async fn ask_gate(&self, question: &Question) -> Answer {
-        let name = &question.call.name;
-        let gate = self.gate.as_deref().unwrap_or(&DenyAll);
-        let asked = std::panic::AssertUnwindSafe(async { gate.decide(question).await });
-        let silence: OptionFuture<_> = self.gate_timeout.map(tokio::time::sleep).into();
-        let why = tokio::select! {
-            biased;
-            answer = asked.catch_unwind() => match answer {
-                Ok(answer) => return answer,
-                Err(panic) => format!(
-                    "`{name}` was not allowed: the gate that should decide failed: {}",
-                    said_by(&*panic)
-                ),
-            },
-            Some(()) = silence => format!("`{name}` was not allowed: there was no answer in time"),
-        };
-        Answer::Deny { why }
-    }
-}
-
 /// Ends a run that was left open by a dropped future.
 fn end_open(session: &mut Session) {
     let taken = session.inbox.close();
     if !session.run.is_running() {
         taken
             .iter()
-            .for_each(|said| session.parts.too_late(&said.parts));
+            .for_each(|message| session.parts.too_late(&message.parts));
     } else {
         for spoken in taken {
             session.handle(spoken.into_input());
@@ -534,7 +438,7 @@ async fn wait(session: &Session, underway: &mut Underway) -> DriverEvent {
         summary,
         count,
         tools,
-        said: (_, updates),
+        updates: (_, updates),
         asks,
         ..
     } = &mut *underway;

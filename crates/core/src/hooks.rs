@@ -217,8 +217,8 @@ impl Hooks {
         closures.chain(self.commands.points()).collect()
     }
 
-    /// Checks whether any hook is interested in evicted messages.
-    pub(crate) fn leave(&self) -> bool {
+    /// Checks whether any hook is called before or after a plan.
+    pub(crate) fn follow_plans(&self) -> bool {
         let closures = !self.before_compaction.is_empty()
             || !self.after_compaction.is_empty()
             || !self.on_evict.is_empty();
@@ -239,10 +239,10 @@ impl Hooks {
             HookPoint::BeforeTask => about,
             _ => about.with("messages", messages),
         });
-        let (asked, about) = match moment {
+        let (answer, about) = match moment {
             Moment::BeforeTask => {
-                let asked = self.ask(point, &self.before_task, seen.state);
-                (asked.await, about)
+                let answer = self.ask(point, &self.before_task, seen.state);
+                (answer.await, about)
             }
             Moment::BeforeLoop { run } => {
                 let args = (seen.messages, *run);
@@ -255,9 +255,9 @@ impl Hooks {
             }
             _ => return HookAnswer::new(Decision::Go),
         };
-        let mut asked = self.then(asked, about).await;
-        asked.go_on("it went on all the same");
-        asked
+        let mut answer = self.then(answer, about).await;
+        answer.go_on("it went on all the same");
+        answer
     }
 
     /// Notifies the hooks. Returns their failures.
@@ -317,8 +317,8 @@ impl Hooks {
         let about = self.commands.about(point, seen);
         let about = about.map(|about| about.of(name, &call.0).with("arguments", arguments.clone()));
         let args = (name.to_owned(), call.clone(), arguments);
-        let asked = self.ask(point, &self.before_tool, args).await;
-        self.then(asked, about).await
+        let answer = self.ask(point, &self.before_tool, args).await;
+        self.then(answer, about).await
     }
 
     /// Asks whether a progress update of a tool may be published.
@@ -327,9 +327,9 @@ impl Hooks {
         update: (String, CallId, String),
     ) -> HookAnswer<Decision> {
         let name = "before_tool_execution_update";
-        let mut asked = ask(name, &self.before_update, update, self.timeout()).await;
-        asked.go_on("the update was sent unchanged");
-        asked
+        let mut answer = ask(name, &self.before_update, update, self.timeout()).await;
+        answer.go_on("the update was sent unchanged");
+        answer
     }
 
     /// Notifies the hooks of a published progress update.
@@ -348,23 +348,23 @@ impl Hooks {
     pub(crate) async fn before_compaction(
         &self,
         seen: HookInput,
-        leaving: &PendingPlan,
+        pending: &PendingPlan,
     ) -> HookAnswer<Decision> {
         let point = HookPoint::BeforeCompactionStart;
-        let (tokens, messages) = (leaving.tokens, leaving.messages);
+        let (tokens, messages) = (pending.tokens, pending.messages);
         let about = self.commands.about(point, &seen);
         let about = about.map(|about| about.with("tokens", tokens.0).with("messages", messages));
         let args = (tokens, messages);
-        let asked = self.ask(point, &self.before_compaction, args).await;
-        let mut asked = self.then(asked, about).await;
-        asked.go_on("the plan is applied all the same");
-        asked
+        let answer = self.ask(point, &self.before_compaction, args).await;
+        let mut answer = self.then(answer, about).await;
+        answer.go_on("the plan is applied all the same");
+        answer
     }
 
     /// Notifies the hooks of an applied plan. `messages` and `tokens` are the new values.
     pub(crate) async fn after_compaction(
         &self,
-        leaving: &PendingPlan,
+        pending: &PendingPlan,
         seen: &HookInput,
         messages: usize,
         tokens: Tokens,
@@ -372,12 +372,12 @@ impl Hooks {
         let point = HookPoint::AfterCompactionEnd;
         let about = self.commands.about(point, seen).map(|about| {
             about
-                .with("messages_before", leaving.messages)
+                .with("messages_before", pending.messages)
                 .with("messages_after", messages)
-                .with("tokens_before", leaving.tokens.0)
+                .with("tokens_before", pending.tokens.0)
                 .with("tokens_after", tokens.0)
         });
-        let args = (leaving.messages, messages, leaving.tokens, tokens);
+        let args = (pending.messages, messages, pending.tokens, tokens);
         let mut faults = self.tell(point, &self.after_compaction, args).await;
         faults.extend(self.commands.tell(about, self.timeout()).await);
         faults
@@ -406,20 +406,20 @@ impl Hooks {
             HostMessageKind::Steering => ("get_steering_messages", &self.steering),
             HostMessageKind::FollowUps => ("get_follow_up_messages", &self.follow_ups),
         };
-        let mut asked = HookAnswer::new(Vec::new());
+        let mut answer = HookAnswer::new(Vec::new());
         for hook in hooks {
             match hook((), self.timeout()).await {
-                Ok(said) => asked.says.extend(said),
-                Err(fault) => asked.faults.push(format!("{name} {}", fault.what())),
+                Ok(messages) => answer.says.extend(messages),
+                Err(fault) => answer.faults.push(format!("{name} {}", fault.what())),
             }
         }
         if what == HostMessageKind::FollowUps {
             let about = self.commands.about(HookPoint::FollowUp, &seen);
             let HookAnswer { says, faults } = self.commands.messages(about, self.timeout()).await;
-            asked.says.extend(says);
-            asked.faults.extend(faults);
+            answer.says.extend(says);
+            answer.faults.extend(faults);
         }
-        asked
+        answer
     }
 
     /// Returns `true` if answers are checked.
@@ -429,18 +429,20 @@ impl Hooks {
 
     /// Returns the reason if an answer is refused. A failing check refuses nothing.
     pub(crate) async fn refusal(&self, answer: String) -> HookAnswer<Option<String>> {
-        let mut asked = HookAnswer::new(None);
+        let mut refusal = HookAnswer::new(None);
         for check in &self.check_answer {
             match check(answer.clone(), self.timeout()).await {
                 Ok(Ok(())) => {}
                 Ok(Err(why)) => {
-                    asked.says = Some(why);
+                    refusal.says = Some(why);
                     break;
                 }
-                Err(fault) => asked.faults.push(format!("check_answer {}", fault.what())),
+                Err(fault) => refusal
+                    .faults
+                    .push(format!("check_answer {}", fault.what())),
             }
         }
-        asked
+        refusal
     }
 
     /// Returns the hooks that rewrite a request, in order.
@@ -482,15 +484,15 @@ impl Hooks {
     /// Asks the programs, unless a closure has refused.
     async fn then(
         &self,
-        mut asked: HookAnswer<Decision>,
+        mut answer: HookAnswer<Decision>,
         about: Option<About>,
     ) -> HookAnswer<Decision> {
-        if asked.says == Decision::Go {
+        if answer.says == Decision::Go {
             let HookAnswer { says, faults } = self.commands.ask(about, self.timeout()).await;
-            asked.says = says;
-            asked.faults.extend(faults);
+            answer.says = says;
+            answer.faults.extend(faults);
         }
-        asked
+        answer
     }
 }
 
@@ -501,19 +503,19 @@ async fn ask<A: Clone>(
     args: A,
     timeout: Duration,
 ) -> HookAnswer<Decision> {
-    let mut asked = HookAnswer::new(Decision::Go);
+    let mut answer = HookAnswer::new(Decision::Go);
     for hook in hooks {
         match hook(args.clone(), timeout).await {
             Ok(true) => {}
             Ok(false) => {
                 let why = format!("{name} said no");
-                asked.says = Decision::No { why };
+                answer.says = Decision::No { why };
                 break;
             }
-            Err(fault) => asked.faults.push(format!("{name} {}", fault.what())),
+            Err(fault) => answer.faults.push(format!("{name} {}", fault.what())),
         }
     }
-    asked
+    answer
 }
 
 /// Calls all hooks. Returns their failures.

@@ -13,7 +13,7 @@ use crate::session::Session;
 #[derive(Debug, Default)]
 pub(crate) struct HostPins {
     /// Pinned rules, as the host has written them.
-    said: Vec<Message>,
+    rules: Vec<Message>,
     /// Pinned items, and the pinned part of each.
     items: BTreeMap<Seq, PinnedPart>,
 }
@@ -23,12 +23,12 @@ impl HostPins {
     /// everything before the end of the next run counts as part of the run.
     pub(crate) fn of<'a>(log: &[Entry], pinned: impl Iterator<Item = (Seq, &'a Message)>) -> Self {
         let mut running = false;
-        let (mut said, mut items) = (Vec::new(), BTreeMap::new());
+        let (mut added, mut items) = (Vec::new(), BTreeMap::new());
         for entry in log {
             match entry {
                 Entry::Started { .. } => running = true,
                 Entry::Ended { .. } => running = false,
-                Entry::Said { message, .. } if !running => said.push(&**message),
+                Entry::Said { message, .. } if !running => added.push(&**message),
                 Entry::Pinned { seq, pin } if !running => {
                     items.insert(*seq, pin.what);
                 }
@@ -39,9 +39,9 @@ impl HostPins {
         let seqs: BTreeSet<Seq> = pinned.iter().map(|(seq, _)| *seq).collect();
         items.retain(|seq, _| seqs.contains(seq));
         let rules = pinned.into_iter().map(|(_, message)| message);
-        let rules = rules.filter(|message| said.contains(message));
+        let rules = rules.filter(|message| added.contains(message));
         Self {
-            said: rules.cloned().collect(),
+            rules: rules.cloned().collect(),
             items,
         }
     }
@@ -56,7 +56,7 @@ impl HostPins {
             let pinned = session.pin(seq, what).await;
             warn(session, pinned)?;
         }
-        for message in &self.said {
+        for message in &self.rules {
             if session.pinned().any(|(_, there)| there == message) {
                 continue;
             }

@@ -11,12 +11,10 @@ mod agent;
 mod allowance;
 pub mod archive;
 mod builder;
-mod compact;
 mod contained;
 mod context;
 mod driver;
 mod error;
-mod file_edit;
 mod fork;
 mod gate;
 mod heard;
@@ -54,7 +52,6 @@ pub use archive::{
 };
 pub use builder::AgentBuilder;
 pub use error::Error;
-pub use file_edit::{FileEdit, MAX_KEPT_FILE};
 pub use fork::fork_session;
 pub use gate::{AllowAll, DenyAll, Gate};
 pub use hooks::{
@@ -84,8 +81,8 @@ pub use secret::Secret;
 pub use session::{AgentOutput, AgentState, Extensions, Session};
 pub use steps::{MAX_STEP_RESULT, MAX_STEPS, MAX_STEPS_SIZE};
 pub use store::{
-    BadSessionId, Fork, ForkFault, Lease, MAX_FORK_DEPTH, ResumePoint, Retention, SessionId,
-    SessionInfo, SessionStore, StoreError,
+    BadSessionId, FileEdit, Fork, ForkFault, Lease, MAX_FORK_DEPTH, MAX_KEPT_FILE, ResumePoint,
+    Retention, SessionId, SessionInfo, SessionStore, StoreError,
 };
 pub use sub_agent::{
     LEAST_FOR_SUB_AGENT, MAX_DEPTH, MAX_RELAYED, MAX_SUB_AGENT_RESULT, SUB_AGENT_TIMEOUT,

@@ -6,14 +6,15 @@ use std::fmt;
 use std::sync::Arc;
 
 use plimsoll_agent::{
-    Event, Input, InputFilter, InputFilters, Leave, LimitOverrides, QueueMode, Sampling, Setup,
-    ThinkingLevel, ToolExecutionStrategy, TurnTrigger,
+    Event, Input, InputFilter, InputFilters, LimitOverrides, QueueMode, Setup, ThinkingLevel,
+    ToolExecutionStrategy, TurnTrigger,
 };
 use plimsoll_context::{
     Author, CacheConfig, CacheRetention, ContextConfig, ContextStrategy, Economy, FALLBACK_WINDOW,
     OwnStages, Policy, PriceSheet, SummaryConfig, Threshold, Tokens, ViewLimits,
 };
 
+use crate::builder::faults_of_run;
 use crate::contained;
 use crate::context;
 use crate::driver::{self, Parts};
@@ -120,10 +121,7 @@ impl Session {
     pub(crate) async fn configure(&mut self, config: &AgentLoopConfig) -> Result<(), Error> {
         driver::between_runs(self).await?;
         driver::settle(self).await?;
-        let faults = config.faults(self.run.setup(), &self.parts);
-        if !faults.is_empty() {
-            return Err(Error::Build(faults));
-        }
+        let mut faults = config.faults(self.run.setup());
         let mut setup = self.run.setup().clone();
         let mut parts = Parts::clone(&self.parts);
         let mut endpoint = self.endpoint.clone();
@@ -137,7 +135,7 @@ impl Session {
                 setup.sheet = setup.sheet.map(|sheet| sheet.kept(setup.retention));
             }
             if setup.line.window.is_some() {
-                let window = window::said(&**provider).await;
+                let window = window::reported(&**provider).await;
                 setup.line.window = Some(window.unwrap_or(FALLBACK_WINDOW));
             }
             endpoint = provider.endpoint();
@@ -155,18 +153,18 @@ impl Session {
             parts.retry = retry;
         }
         if config.has_context() && setup.line.window.is_none() {
-            setup.line.window = window::said(&*parts.provider).await;
+            setup.line.window = window::reported(&*parts.provider).await;
         }
         config.apply(&mut setup);
-        config
-            .apply_context(&mut setup, &parts)
-            .map_err(|fault| Error::Build(vec![fault]))?;
+        faults.extend(config.apply_context(&mut setup, &parts).err());
         if let Some(hooks) = &config.hooks {
             parts.hooks = parts.hooks.followed_by(hooks);
             setup.hooks = parts.hooks.points();
-            if parts.hooks.leave() {
-                setup.leave = Leave::Asked;
-            }
+            setup.announces_plans |= parts.hooks.follow_plans();
+        }
+        faults.extend(faults_of_run(&setup, &parts));
+        if !faults.is_empty() {
+            return Err(Error::Build(faults));
         }
         if config.thinking_level.is_some() || config.provider_override.is_some() {
             for text in parts.provider.sampling_notes(&setup.sampling) {
@@ -277,14 +275,9 @@ impl AgentLoopConfig {
         Ok(())
     }
 
-    /// Returns all faults of this configuration in combination with the agent's settings.
-    fn faults(&self, setup: &Setup, parts: &Parts) -> Vec<String> {
+    /// Returns the faults that the resulting settings do not show.
+    fn faults(&self, setup: &Setup) -> Vec<String> {
         let mut faults = Vec::new();
-        let limits = self.execution_limits.over(&setup.limits);
-        faults.extend(limits.faults());
-        let same = |provider: &Arc<dyn Provider>| provider.model() == setup.model;
-        let is_same = self.provider_override.as_ref().is_none_or(same);
-        let priced = self.prices.is_some() || (setup.sheet.is_some() && is_same);
         let contexts = [
             self.context_strategy.is_some(),
             self.context_config.is_some(),
@@ -298,49 +291,15 @@ impl AgentLoopConfig {
             );
         }
         faults.extend(self.context_config.iter().flat_map(ContextConfig::faults));
-        if let Some(hooks) = &self.hooks {
-            faults.extend(parts.hooks.followed_by(hooks).faults());
-        }
-        if limits.max_cost.is_some() && !priced {
-            let model = self
-                .provider_override
-                .as_ref()
-                .map_or(&*setup.model, |p| p.model());
-            faults.push(format!("max_cost requires the prices of `{model}`"));
-        }
-        if let (Some(_), Some(model)) = (limits.max_cost, parts.unpriced_summarizer(setup)) {
-            faults.push(format!(
-                "max_cost requires the prices of `{model}`, which writes the summaries; set \
-                 summarizer_prices"
-            ));
-        }
         if let Some(provider) = &self.provider_override
             && !setup.hosted_tools.is_empty()
         {
             faults.extend(provider.hosted_tool_faults(&setup.hosted_tools));
         }
-        if self.max_tokens == Some(Tokens::ZERO) {
-            faults.push("max_tokens is 0; allow at least 1 token".to_owned());
-        }
-        let temperature = self.temperature.unwrap_or_default();
-        if !(0.0..=Sampling::MAX_TEMPERATURE).contains(&temperature) {
-            faults.push(format!(
-                "temperature is {temperature}; choose a number from 0 to 2"
-            ));
-        }
-        if self
-            .retry_config
-            .is_some_and(|retry| retry.max_attempts == 0)
-        {
-            faults.push("max_attempts is 0; allow at least 1".to_owned());
-        }
         faults.extend(
             self.tool_execution
                 .and_then(|how| how.max_parallel_tools().err()),
         );
-        if self.config_id.as_ref().is_some_and(String::is_empty) {
-            faults.push("config_id is empty; name it, or leave it out".to_owned());
-        }
         faults
     }
 }

@@ -9,7 +9,8 @@ use plimsoll_agent::{Checkpoint, Entry};
 use plimsoll_context::{Bytes, Seq, Tokens};
 
 use crate::archive::{
-    ArchiveBounds, ArchiveRow, ArchivedItem, Hit, RecallError, RecallKey, RecalledItem, Shelf,
+    ArchiveBounds, ArchiveRow, ArchivedItem, Hit, InMemoryArchive, RecallError, RecallKey,
+    RecalledItem,
 };
 use crate::store::{
     Fork, ForkFault, Lease, ResumePoint, SessionId, SessionInfo, SessionStore, StoreError,
@@ -28,7 +29,7 @@ struct MemoryStoreState {
     /// The number of writes to any log.
     writes: u64,
     leased: BTreeSet<SessionId>,
-    shelf: Shelf,
+    archive: InMemoryArchive,
     /// Learned windows and the time when they were learned.
     windows: BTreeMap<String, (Tokens, u64)>,
 }
@@ -68,7 +69,7 @@ impl MemoryStore {
     #[must_use]
     pub fn with_archive(bounds: ArchiveBounds) -> Self {
         let store = Self::default();
-        store.lock().shelf = Shelf::new(bounds);
+        store.lock().archive = InMemoryArchive::new(bounds);
         store
     }
 
@@ -149,7 +150,7 @@ impl MemoryStoreState {
 
     /// Returns the parts of the archive that a session sees: its own, even without a log, and
     /// shared ones.
-    fn shelves(&self, session: &SessionId) -> Vec<(SessionId, Option<Seq>)> {
+    fn scopes(&self, session: &SessionId) -> Vec<(SessionId, Option<Seq>)> {
         let kin = self.kin(session);
         let others = kin.iter().skip(1);
         std::iter::once((session.clone(), None))
@@ -245,7 +246,7 @@ impl SessionStore for MemoryStore {
         }
         let was_there = inner.logs.remove(session).is_some();
         if was_there {
-            inner.shelf.remove(session);
+            inner.archive.remove(session);
         }
         Ok(was_there)
     }
@@ -294,11 +295,11 @@ impl SessionStore for MemoryStore {
     }
 
     async fn archive(&self, lease: &Lease, items: &[ArchivedItem]) -> Result<(), StoreError> {
-        self.lock().shelf.archive(lease.session(), items, now())
+        self.lock().archive.archive(lease.session(), items, now())
     }
 
     async fn archive_up_to(&self, lease: &Lease, next: Seq) -> Result<(), StoreError> {
-        self.lock().shelf.keep_up_to(lease.session(), next);
+        self.lock().archive.keep_up_to(lease.session(), next);
         Ok(())
     }
 
@@ -308,7 +309,7 @@ impl SessionStore for MemoryStore {
         key: &RecallKey,
     ) -> Result<RecalledItem, RecallError> {
         let inner = self.lock();
-        inner.shelf.recall(&inner.shelves(session), key, now())
+        inner.archive.recall(&inner.scopes(session), key, now())
     }
 
     async fn search(
@@ -318,13 +319,13 @@ impl SessionStore for MemoryStore {
         limit: usize,
     ) -> Result<Vec<Hit>, RecallError> {
         let inner = self.lock();
-        let shelves = inner.shelves(session);
-        inner.shelf.search(&shelves, query, limit, now())
+        let scopes = inner.scopes(session);
+        inner.archive.search(&scopes, query, limit, now())
     }
 
     async fn archived(&self, session: &SessionId) -> Result<Vec<ArchiveRow>, StoreError> {
         let inner = self.lock();
-        Ok(inner.shelf.rows(&inner.shelves(session), now()))
+        Ok(inner.archive.rows(&inner.scopes(session), now()))
     }
 }
 

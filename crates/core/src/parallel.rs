@@ -174,7 +174,7 @@ async fn evaluate(
     undelivered.extend(session.inbox.close().into_iter().map(|spoken| spoken.parts));
     undelivered
         .iter()
-        .for_each(|said| session.parts.too_late(said));
+        .for_each(|parts| session.parts.too_late(parts));
     let judged = judging.meter().total();
     let (text, taken) = match &choice {
         Choice::Branch(index) => match results.get(*index) {
@@ -242,11 +242,11 @@ async fn choose(
         counter: Arc::clone(session.view().transcript().counter()),
         warnings: Mutex::default(),
     };
-    let asked = AssertUnwindSafe(strategy.evaluate(&evaluation)).catch_unwind();
+    let choosing = AssertUnwindSafe(strategy.evaluate(&evaluation)).catch_unwind();
     let mut late = Vec::new();
     let choice = tokio::select! {
         biased;
-        asked = tokio::time::timeout(EVALUATION_TIMEOUT, asked) => match asked {
+        choosing = tokio::time::timeout(EVALUATION_TIMEOUT, choosing) => match choosing {
             Ok(Ok(choice)) => choice,
             Ok(Err(_)) => evaluation.fall_back("the choice broke down"),
             Err(_) => evaluation.fall_back("there was no choice in time"),

@@ -67,15 +67,15 @@ impl RetryConfig {
 
     /// Returns the shortest and the longest wait. A random wait between them keeps many agents from
     /// retrying at the same time. `None` if the provider asks for a longer wait than is allowed.
-    fn range(&self, attempt: u32, asked: Option<Duration>) -> Option<(Duration, Duration)> {
+    fn range(&self, attempt: u32, wanted: Option<Duration>) -> Option<(Duration, Duration)> {
         let factor = self.factor.max(1).saturating_pow(attempt.saturating_sub(1));
         let backoff = self.initial.saturating_mul(factor).min(self.cap);
-        match asked {
-            Some(asked) if asked > self.retry_after_cap => None,
+        match wanted {
+            Some(wanted) if wanted > self.retry_after_cap => None,
             // Never sooner than requested. A server that answers "at once" sends that to all
             // clients.
-            Some(asked) => {
-                let wait = asked.max(backoff);
+            Some(wanted) => {
+                let wait = wanted.max(backoff);
                 Some((wait, wait.mul_f64(1.0 + JITTER)))
             }
             None => Some((backoff.mul_f64(1.0 - JITTER), backoff.mul_f64(1.0 + JITTER))),
@@ -85,17 +85,17 @@ impl RetryConfig {
     /// Returns the final failure. If the provider asked for too long a wait, its message says so.
     #[must_use]
     pub fn given_up(&self, attempt: u32, failure: Failure) -> Failure {
-        let asked = asked(&failure).filter(|asked| *asked > self.retry_after_cap);
-        let (Some(asked), true) = (asked, attempt < self.max_attempts) else {
+        let wanted = asked(&failure).filter(|wanted| *wanted > self.retry_after_cap);
+        let (Some(wanted), true) = (wanted, attempt < self.max_attempts) else {
             return failure;
         };
-        let asked = match asked.as_secs() {
+        let wanted = match wanted.as_secs() {
             secs if secs <= MOST_TOLD.as_secs() => format!("{secs} s"),
             _ => "more than a year".to_owned(),
         };
         let cap = self.retry_after_cap.as_secs_f64();
         let why = format!(
-            "; it asks to wait {asked}, and no more than {cap} s is waited for (retry.retry_after_cap)"
+            "; it asks to wait {wanted}, and no more than {cap} s is waited for (retry.retry_after_cap)"
         );
         match failure {
             Failure::RateLimited {

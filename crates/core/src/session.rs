@@ -10,12 +10,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use plimsoll_agent::{
-    Cost, EndReason, Entry, Event, ExecutionTracker, Input, Outcome, Run, RunStep, Spend, State,
+    AppliedPlan, Cost, EndReason, Entry, Event, ExecutionTracker, Input, Now, Outcome, Run,
+    RunStep, Spend, State, WindowUse,
 };
 use plimsoll_context::{Bytes, CacheTally, Message, Part, PinnedPart, Seq, Tokens, Usage};
 
-use crate::agent::{Agent, Fittings};
-use crate::driver::{self, CallLosses, Parts, Purse};
+use crate::agent::{Agent, SessionResources};
+use crate::driver::{self, CallLosses, Parts, RunBudget};
 use crate::error::Error;
 use crate::host_pins::HostPins;
 use crate::journal::LogChain;
@@ -25,10 +26,13 @@ use crate::opened_log::{LogLength, OpenedLog, store_checkpoint};
 use crate::remote::{Inbox, Remote, UserMessage};
 use crate::steps::Steps;
 use crate::store::{Lease, SessionId};
-use crate::telemetry::{Scene, SpanRecorder};
+use crate::telemetry::{SpanContext, SpanRecorder};
 use crate::tool::Tool;
 
 /// A session that this process writes to.
+///
+/// If it is dropped, a write to its log that has begun is still finished, in the background. The
+/// session can be opened again after that. [`Session::close`] waits for it.
 pub struct Session {
     pub(crate) run: Run,
     pub(crate) length: LogLength,
@@ -55,7 +59,7 @@ pub struct Session {
     /// The steps of the current run.
     pub(crate) steps: Steps,
     /// The allowance of the run.
-    pub(crate) purse: Purse,
+    pub(crate) budget: RunBudget,
     /// Usage of its calls without a reply.
     pub(crate) losses: CallLosses,
     /// When the current or most recent run began.
@@ -161,7 +165,7 @@ impl Session {
             tools: HashMap::new(),
             archives: false,
             steps: Steps::new(parts.max_step_result),
-            purse: Purse::default(),
+            budget: RunBudget::default(),
             losses: CallLosses::default(),
             started: tokio::time::Instant::now(),
             began: Seq::default(),
@@ -179,8 +183,8 @@ impl Session {
     }
 
     /// Sets the parts that the session works with from now on.
-    pub(crate) async fn fit_out(&mut self, fittings: Fittings) -> Result<(), Error> {
-        let mut parts = Arc::unwrap_or_clone(fittings.parts);
+    pub(crate) async fn fit_out(&mut self, resources: SessionResources) -> Result<(), Error> {
+        let mut parts = Arc::unwrap_or_clone(resources.parts);
         let runs = self.run.state().runs();
         parts.observers = parts.observers.of_session(self.id().as_str(), runs);
         self.parts = Arc::new(parts);
@@ -189,20 +193,20 @@ impl Session {
             .clone_from(&self.run.setup().dynamic_context);
         self.steps = Steps::new(self.parts.max_step_result);
         // The cache state of one provider is meaningless for another.
-        if self.called.is_some() && self.endpoint != fittings.endpoint {
+        if self.called.is_some() && self.endpoint != resources.endpoint {
             self.called = None;
             self.found = None;
         }
-        self.endpoint = fittings.endpoint;
-        self.cache_key = fittings.cache_key;
-        self.archives = fittings.archives;
-        let tools = fittings.tools.into_iter();
+        self.endpoint = resources.endpoint;
+        self.cache_key = resources.cache_key;
+        self.archives = resources.archives;
+        let tools = resources.tools.into_iter();
         let named = tools.map(|tool| (tool.spec().name.clone(), tool));
         self.tools = named.collect();
-        for text in fittings.notes {
+        for text in resources.notes {
             self.parts.tell(Event::Warning { text });
         }
-        for rule in &fittings.pins {
+        for rule in &resources.pins {
             self.pin_rule(rule).await?;
         }
         Ok(())
@@ -224,10 +228,10 @@ impl Session {
         });
         let OpenedLog { state, length, .. } =
             OpenedLog::read(&*parts.store, self.id(), None, &agent.setup).await?;
-        let (setup, fittings) = agent.prepare(parts, &self.lease, &state).await?;
+        let (setup, resources) = agent.prepare(parts, &self.lease, &state).await?;
         self.run = Run::of_state(state, setup);
         self.length = length;
-        self.fit_out(fittings).await
+        self.fit_out(resources).await
     }
 
     /// Undoes the newest run that is not undone yet. Returns the number of the run.
@@ -247,6 +251,48 @@ impl Session {
         driver::settle(self).await?;
         pins.restore(self).await?;
         Ok(run)
+    }
+
+    /// Compacts the view now, regardless of the trigger.
+    ///
+    /// The policy plans down to its target, and the plan is recorded, archived and reported like
+    /// any other. `focus` tells a model that writes a summary which information matters most.
+    /// Returns `None` if the view is already below its target, if no message can be evicted, or if
+    /// a hook refuses the plan. No model is called if there is nothing to compact. Dropping the future
+    /// cancels the plan.
+    ///
+    /// ```
+    /// use plimsoll_core::testing::{ScriptedProvider, Turn};
+    /// use plimsoll_core::{Agent, SessionId};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let agent = Agent::builder(ScriptedProvider::new([Turn::say("Hello.")])).build()?;
+    /// let mut session = agent.session(SessionId::new("one")?).await?;
+    /// session.run("Hi.").await?;
+    /// assert!(session.compact(None).await?.is_none(), "there is nothing to compact");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// If the focus is too long, or the log cannot be written.
+    pub async fn compact(&mut self, focus: Option<&str>) -> Result<Option<AppliedPlan>, Error> {
+        driver::between_runs(self).await?;
+        driver::settle(self).await?;
+        let now = Now {
+            since_call: self.idle(),
+            ..Now::default()
+        };
+        self.run.compact(now, focus)?;
+        driver::settle(self).await?;
+        Ok(self.run.take_compaction())
+    }
+
+    /// Returns the current use of the window.
+    #[must_use]
+    pub fn window_use(&self) -> WindowUse {
+        self.run.window_use()
     }
 
     /// Pins an item of the view, or a part of it. It stays complete in every later request.
@@ -340,6 +386,16 @@ impl Session {
         self.drive(Input::Continue).await
     }
 
+    /// Closes the session: ends a run whose future was dropped, and waits until the log is complete.
+    /// The session can then be opened again at once, also by another process.
+    ///
+    /// # Errors
+    /// If the log cannot be written.
+    pub async fn close(mut self) -> Result<(), Error> {
+        driver::between_runs(&mut self).await?;
+        driver::settle(&mut self).await
+    }
+
     /// Returns the id of the session.
     #[must_use]
     pub fn id(&self) -> &SessionId {
@@ -424,10 +480,10 @@ impl Session {
     }
 
     /// Returns the context of the session's spans.
-    pub(crate) fn scene(&self) -> Scene {
-        Scene {
+    pub(crate) fn span_context(&self) -> SpanContext {
+        SpanContext {
             session: Some(self.id().clone()),
-            contents: self.parts.manner.contents,
+            contents: self.parts.telemetry.contents,
         }
     }
 

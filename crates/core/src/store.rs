@@ -5,18 +5,21 @@
 
 use std::any::Any;
 use std::fmt;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use plimsoll_agent::{Checkpoint, Entry};
-use plimsoll_context::{Bytes, Seq, Tokens};
+use plimsoll_context::{Bytes, CallId, Seq, Tokens};
 use serde::{Deserialize, Serialize};
 
 use crate::archive::{ArchiveRow, ArchivedItem, Hit, RecallError, RecallKey, RecalledItem};
-use crate::file_edit::FileEdit;
 
 /// Maximum number of forks from a session to its oldest ancestor. Reading a log visits all of them.
 pub const MAX_FORK_DEPTH: u64 = 256;
+
+/// Maximum size of a stored file, before or after a change.
+pub const MAX_KEPT_FILE: Bytes = Bytes(16 * 1024 * 1024);
 
 /// A store for the logs of sessions and for the archive of their evicted messages.
 ///
@@ -72,9 +75,7 @@ pub trait SessionStore: Send + Sync {
 
     /// Appends all entries or none. They are durable when the method returns.
     ///
-    /// If a run is dropped during a write, the session polls this future again only at its next
-    /// operation. A store that holds a lock or a connection during a write should therefore write in a
-    /// task of its own.
+    /// If the run or the session is dropped during a write, the write goes on in a task of its own.
     ///
     /// # Errors
     /// If the entries cannot be written. The log is then unchanged.
@@ -264,6 +265,21 @@ pub struct ResumePoint {
     pub entries: Vec<Entry>,
 }
 
+/// The complete contents of a file before and after a change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileEdit {
+    /// The tool call that makes the change; `None` if a user restores the file.
+    pub call: Option<CallId>,
+    /// The workspace root, absolute and without links.
+    pub root: PathBuf,
+    /// The file, relative to the root.
+    pub path: PathBuf,
+    /// The contents before the change; `None` if the file does not exist.
+    pub before: Option<Vec<u8>>,
+    /// The contents after the change; `None` if the file is removed.
+    pub after: Option<Vec<u8>>,
+}
+
 /// One session in a list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionInfo {
@@ -428,10 +444,10 @@ pub enum ForkFault {
     #[error("there is no such session")]
     Unknown,
     /// The parent's log is shorter than the part to share.
-    #[error("its log has {entries} entries, so there is no entry {asked} to fork it at")]
+    #[error("its log has {entries} entries, so there is no entry {wanted} to fork it at")]
     Beyond {
         /// Number of entries to share.
-        asked: u64,
+        wanted: u64,
         /// Number of existing entries.
         entries: u64,
     },
@@ -548,8 +564,8 @@ impl Fork {
     /// If it cannot be forked.
     pub fn check(&self, entries: u64, depth: u64) -> Result<(), StoreError> {
         if self.entries > entries {
-            let asked = self.entries;
-            return Err(self.refused(ForkFault::Beyond { asked, entries }));
+            let wanted = self.entries;
+            return Err(self.refused(ForkFault::Beyond { wanted, entries }));
         }
         match depth >= MAX_FORK_DEPTH {
             true => Err(self.refused(ForkFault::TooDeep)),

@@ -29,7 +29,6 @@ macro_rules! tell {
 mod call;
 mod contents;
 mod run;
-mod server;
 mod session;
 mod tool;
 
@@ -40,7 +39,6 @@ use crate::store::SessionId;
 pub(crate) use call::{Purpose, retried, trace_call};
 pub use contents::{MAX_CONTENT, MAX_CONTENT_TEXT};
 pub(crate) use run::{RunSpan, evaluation, timed};
-pub use server::ServerAddress;
 pub(crate) use session::SpanRecorder;
 pub(crate) use tool::{ToolErrorKind, ToolSpan};
 
@@ -62,9 +60,19 @@ pub enum Contents {
     Recorded,
 }
 
+/// The address of a model's server. Contains neither a path nor a key, since a URL may include
+/// secrets.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ServerAddress {
+    /// Host name or IP address.
+    pub host: String,
+    /// TCP port.
+    pub port: u16,
+}
+
 /// Settings shared by all spans of an agent.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Manner {
+pub(crate) struct TelemetryOptions {
     pub(crate) contents: Contents,
     /// The name that the caller uses for a sub-agent.
     pub(crate) called: Option<Arc<str>>,
@@ -72,7 +80,7 @@ pub(crate) struct Manner {
 
 /// The session of a span.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Scene {
+pub(crate) struct SpanContext {
     /// `None` if the call belongs to no session.
     pub(crate) session: Option<SessionId>,
     pub(crate) contents: Contents,

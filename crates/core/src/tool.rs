@@ -19,8 +19,8 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::allowance::{Allowance, Meter};
-use crate::file_edit::FileEdit;
 use crate::process::InheritedVariables;
+use crate::store::FileEdit;
 use crate::sub_agent::Origin;
 
 /// Maximum size of a stored tool result, independent of any budget.

@@ -51,9 +51,9 @@ impl Window {
     /// It includes the window that the server reports. If that changes, earlier learned windows no
     /// longer apply.
     #[must_use]
-    pub fn remembered_as(endpoint: String, said: Option<Tokens>) -> String {
-        match said {
-            Some(said) => format!("{endpoint} (reported as {})", said.0),
+    pub fn remembered_as(endpoint: String, reported: Option<Tokens>) -> String {
+        match reported {
+            Some(reported) => format!("{endpoint} (reported as {})", reported.0),
             None => endpoint,
         }
     }
@@ -63,16 +63,16 @@ impl Window {
         provider: &dyn Provider,
         store: &dyn SessionStore,
     ) -> InitialWindow {
-        let (known, said) = match self {
+        let (known, reported) = match self {
             Self::Known(tokens) => (Some(tokens), None),
             Self::Assumed(tokens) => (Some(tokens), Some(tokens)),
             Self::Unknown => (None, None),
             Self::Discover => {
-                let said = said(provider).await;
-                (Some(said.unwrap_or(FALLBACK_WINDOW)), said)
+                let reported = reported(provider).await;
+                (Some(reported.unwrap_or(FALLBACK_WINDOW)), reported)
             }
         };
-        let endpoint = Self::remembered_as(provider.endpoint(), said);
+        let endpoint = Self::remembered_as(provider.endpoint(), reported);
         let mut found = InitialWindow {
             window: known,
             endpoint,
@@ -85,8 +85,7 @@ impl Window {
             Ok(Some(learned)) if known.is_none_or(|known| learned < known) => {
                 found.window = Some(learned);
                 found.note = Some(format!(
-                    "the window is assumed to be {learned} tokens, from an error of the provider \
-                     in an earlier session; set it yourself if it has grown"
+                    "the window is assumed to be {learned} tokens, from an error of the provider in an earlier session; set it yourself if it has grown"
                 ));
             }
             Ok(_) => {}
@@ -97,10 +96,10 @@ impl Window {
 }
 
 /// Returns the window that the provider reports or knows. A panic counts as no answer.
-pub(crate) async fn said(provider: &dyn Provider) -> Option<Tokens> {
-    let asked = AssertUnwindSafe(async { provider.window().await }).catch_unwind();
-    let said = asked.await.unwrap_or_default();
-    said.or_else(|| provider.known_window())
+pub(crate) async fn reported(provider: &dyn Provider) -> Option<Tokens> {
+    let asking = AssertUnwindSafe(async { provider.window().await }).catch_unwind();
+    let reported = asking.await.unwrap_or_default();
+    reported.or_else(|| provider.known_window())
 }
 
 /// Returns the last window in these entries that was reported by the provider, unless it is too

@@ -147,7 +147,7 @@ fn read_result<'a>(
         Some((_, Text::Call(call))) => Some(call),
         _ => None,
     });
-    let said = called.and_then(|called| reply(&called.name, &called.arguments, text, is_error));
+    let reply = called.and_then(|called| reply(&called.name, &called.arguments, text, is_error));
     let signature = called.map_or("a call", |called| called.signature.as_str());
     let person = |words: String| {
         let text = Text::Person {
@@ -156,7 +156,7 @@ fn read_result<'a>(
         };
         (at, text)
     };
-    match said {
+    match reply {
         Some(Reply::Answers(answers)) => texts.extend(answers.into_iter().map(person)),
         Some(Reply::Refused(reason)) => {
             let call = one_line(signature, REFUSED_MAX);

@@ -21,9 +21,6 @@ const SUMMARY_LINES: usize = 15;
 /// The maximum length of a line of text; a longer line is data.
 const LINE_MAX: usize = 1_000;
 
-/// The end of an outcome that only counts lines.
-const LINES: &str = " lines";
-
 /// The outcome of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Outcome {
@@ -31,6 +28,8 @@ pub(crate) enum Outcome {
     Failed(String),
     /// The call succeeded; a short form of its output.
     Done(String),
+    /// The call succeeded; the number of lines of an output that has no short form.
+    Lines(usize),
 }
 
 /// Determines the outcome from a result.
@@ -67,14 +66,14 @@ pub(crate) fn outcome(call: Option<&TranscriptCall>, text: &str, is_error: bool)
     if failed {
         return Outcome::Failed(error_line(text));
     }
-    Outcome::Done(match call.map(|call| &call.kind) {
+    match call.map(|call| &call.kind) {
         // The contents of a file are no outcome.
-        Some(CallKind::File) => String::new(),
+        Some(CallKind::File) => Outcome::Done(String::new()),
         Some(CallKind::Command(command)) if command.is_test => {
-            test_summary(text).unwrap_or_else(|| said(text))
+            test_summary(text).map_or_else(|| short_form(text), Outcome::Done)
         }
-        _ => said(text),
-    })
+        _ => short_form(text),
+    }
 }
 
 /// Returns an output without the wrappers of hosts.
@@ -268,38 +267,25 @@ fn test_summary(text: &str) -> Option<String> {
 }
 
 /// Returns a short form of a successful call's output.
-fn said(text: &str) -> String {
+fn short_form(text: &str) -> Outcome {
     let text = bare(text);
     if text.is_empty() {
-        return "ok".to_owned();
+        return Outcome::Done("ok".to_owned());
     }
     if text.len() <= OUTCOME_MAX {
         // A trailing colon or bracket does not introduce anything here.
-        return one_line(
-            text.trim_end_matches([':', '{', '(', '|', ' ']),
-            OUTCOME_MAX,
-        );
+        let text = text.trim_end_matches([':', '{', '(', '|', ' ']);
+        return Outcome::Done(one_line(text, OUTCOME_MAX));
     }
     // Tests and builds report their result at the end.
     let last = text.lines().next_back().unwrap_or_default();
     let low = last.to_lowercase();
     if last.len() <= OUTCOME_MAX && END_WORDS.split('|').any(|word| low.contains(word)) {
-        return one_line(last, OUTCOME_MAX);
+        return Outcome::Done(one_line(last, OUTCOME_MAX));
     }
     match text.lines().count() {
-        1 => String::new(),
-        lines => format!("{lines}{LINES}"),
-    }
-}
-
-impl Outcome {
-    /// Returns `true` if the outcome only counts the lines of the output.
-    pub(crate) fn is_count(&self) -> bool {
-        let count = match self {
-            Self::Done(said) => said.strip_suffix(LINES),
-            Self::Failed(_) => None,
-        };
-        count.is_some_and(|count| count.parse::<usize>().is_ok())
+        1 => Outcome::Done(String::new()),
+        lines => Outcome::Lines(lines),
     }
 }
 
@@ -362,18 +348,25 @@ mod tests {
     #[test]
     fn long_test_output_is_told_by_its_totals() {
         let log = "(pass) parser reads a header\n".repeat(20);
-        for (end, said) in [
-            (" 1241 pass\n 0 fail\n 2684 expect() calls", "1241 pass"),
-            ("OK (skipped=4)\nDestroying test database", "OK (skipped=4)"),
+        let done = |text: &str| Outcome::Done(text.to_owned());
+        for (end, expected) in [
+            (
+                " 1241 pass\n 0 fail\n 2684 expect() calls",
+                done("1241 pass"),
+            ),
+            (
+                "OK (skipped=4)\nDestroying test database",
+                done("OK (skipped=4)"),
+            ),
             (
                 "Tests: 5 passed, 5 total\nRan all test suites.",
-                "Tests: 5 passed, 5 total",
+                done("Tests: 5 passed, 5 total"),
             ),
-            ("Checked 274 files.", "21 lines"),
+            ("Checked 274 files.", Outcome::Lines(21)),
         ] {
             let call = TranscriptCall::new("bash", r#"{"command": "npm test"}"#);
             let found = outcome(Some(&call), &format!("{log}{end}"), false);
-            assert_eq!(found, Outcome::Done(said.into()), "{end}");
+            assert_eq!(found, expected, "{end}");
         }
     }
 

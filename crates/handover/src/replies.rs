@@ -128,20 +128,20 @@ fn answers(arguments: &Value, text: &str) -> Vec<String> {
         }
         questions.truncate(1);
     }
-    let mut said = Vec::new();
+    let mut answers = Vec::new();
     match serde_json::from_str::<Value>(text) {
-        Ok(value @ (Value::Object(_) | Value::Array(_))) => leaves(&value, 0, &mut said),
-        _ => said.push(bare_answer(text).to_owned()),
+        Ok(value @ (Value::Object(_) | Value::Array(_))) => leaves(&value, 0, &mut answers),
+        _ => answers.push(bare_answer(text).to_owned()),
     }
-    if questions.len() == said.len() {
-        let pairs = questions.iter().zip(&said);
+    if questions.len() == answers.len() {
+        let pairs = questions.iter().zip(&answers);
         return pairs
             .map(|(question, answer)| pair(question, answer))
             .collect();
     }
     match questions.as_slice() {
-        [] => said,
-        questions => vec![pair(&questions.join(" "), &said.join("; "))],
+        [] => answers,
+        questions => vec![pair(&questions.join(" "), &answers.join("; "))],
     }
 }
 

@@ -298,7 +298,7 @@ impl<'t> StoryReader<'t, '_> {
         if call.is_test() {
             self.story.state.tested();
         }
-        if matches!(outcome, Outcome::Done(_)) {
+        if !matches!(outcome, Outcome::Failed(_)) {
             for (act, path) in &call.files {
                 self.story
                     .files
@@ -335,7 +335,7 @@ impl<'t> StoryReader<'t, '_> {
         };
         // That `git status` printed 13 lines is nothing to go on from.
         let is_glance = matches!(&call.kind, CallKind::Command(command) if command.is_reader)
-            && outcome.is_count();
+            && matches!(outcome, Outcome::Lines(_));
         if is_listed && !is_failed || is_glance || is_bookkeeping(&call.name) {
             return;
         }

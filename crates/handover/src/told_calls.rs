@@ -76,6 +76,7 @@ impl ToldCall {
             Outcome::Failed(line) => format!("{}{ARROW}{FAILED}{line}", self.signature),
             Outcome::Done(said) if !said.is_empty() => format!("{}{ARROW}{said}", self.signature),
             Outcome::Done(_) => self.signature.clone(),
+            Outcome::Lines(lines) => format!("{}{ARROW}{lines} lines", self.signature),
         }
     }
 }

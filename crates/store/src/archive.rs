@@ -17,6 +17,7 @@ use plimsoll_core::{ArchiveBounds, SessionId, StoreError};
 use rusqlite::Connection;
 use tokio::sync::OnceCell;
 
+use crate::checkpoint::overwrite_deleted;
 use crate::connection::{self, SharedConnection, blocking};
 use crate::delete;
 use crate::fault;
@@ -118,8 +119,8 @@ impl Archive {
     }
 
     pub(crate) async fn keep_up_to(&self, right: Right, next: Seq) -> Result<(), StoreError> {
-        let work = self.open().await?.writer.with(move |connection, path| {
-            let kept = write::keep_up_to(connection, path, right.session(), next);
+        let work = self.open().await?.writer.with(move |connection, _| {
+            let kept = write::keep_up_to(connection, right.session(), next);
             drop(right);
             kept
         });
@@ -132,10 +133,8 @@ impl Archive {
             return Ok(());
         }
         // Overwrites the removed items, so that they are not readable in free pages.
-        let overwrite = self.open().await?.writer.with(|connection, path| {
-            let set = connection.pragma_update_and_check(None, "secure_delete", true, |_| Ok(()));
-            set.map_err(fault::sqlite(path))
-        });
+        let writer = &self.open().await?.writer;
+        let overwrite = writer.with(|connection, _| overwrite_deleted(connection));
         overwrite.await.map_err(as_archive)?;
         self.keep_up_to(right, Seq(0)).await
     }
@@ -145,11 +144,8 @@ impl Archive {
         if !self.path.exists() {
             return Ok(());
         }
-        let shrunk = self
-            .open()
-            .await?
-            .writer
-            .with(|c, path| delete::shrink(c, path));
+        let writer = &self.open().await?.writer;
+        let shrunk = writer.with(|connection, _| delete::shrink(connection));
         shrunk.await.map_err(as_archive)
     }
 

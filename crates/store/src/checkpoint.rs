@@ -1,14 +1,12 @@
 //! Checkpoints: one for each session, beside its log. A checkpoint is used only if its checksum matches
 //! its text, its session and the last entry that it covers.
 
-use std::path::Path;
-
 use plimsoll_agent::Checkpoint;
 use plimsoll_core::{SessionId, StoreError};
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
 use crate::checksum;
-use crate::fault;
+use crate::fault::WorkError;
 use crate::lease::Right;
 use crate::lineage::{Kin, lineage};
 use crate::read::{from_column, to_column};
@@ -23,17 +21,14 @@ impl SqliteStore {
     pub async fn drop_checkpoints(&self) -> Result<usize, StoreError> {
         self.writer()
             .await?
-            .with(|connection, path| drop_all(connection, path))
+            .with(|connection, _| drop_all(connection))
             .await
     }
 
     /// Returns the stored checkpoint of a session itself. One that cannot be read is the same as none.
     pub(crate) async fn own_checkpoint(&self, session: &SessionId) -> Stored {
         let session = session.clone();
-        let found = self.read(
-            move |connection, path| of(connection, &session).map_err(fault::sqlite(path)),
-            |_| Ok(None),
-        );
+        let found = self.read(move |connection, _| of(connection, &session), |_| Ok(None));
         found.await.unwrap_or(Stored::Nothing)
     }
 }
@@ -42,18 +37,14 @@ impl SqliteStore {
 /// to the log is not stored.
 pub(crate) fn save(
     connection: &mut Connection,
-    path: &Path,
     right: &Right,
     checkpoint: &Checkpoint,
-) -> Result<(), StoreError> {
-    let fault = fault::sqlite(path);
-    overwrite_deleted(connection).map_err(&fault)?;
-    let transaction = connection
-        .transaction_with_behavior(TransactionBehavior::Immediate)
-        .map_err(&fault)?;
-    right.check(&transaction, path)?;
-    put(&transaction, right.session(), checkpoint).map_err(&fault)?;
-    transaction.commit().map_err(&fault)
+) -> Result<(), WorkError> {
+    overwrite_deleted(connection)?;
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    right.check(&transaction)?;
+    put(&transaction, right.session(), checkpoint)?;
+    Ok(transaction.commit()?)
 }
 
 /// Returns the newest checkpoint that belongs to the log of a session: its own, or that of a session
@@ -85,10 +76,9 @@ fn of(connection: &mut Connection, session: &SessionId) -> rusqlite::Result<Stor
 }
 
 /// Deletes all checkpoints. Returns their number.
-fn drop_all(connection: &Connection, path: &Path) -> Result<usize, StoreError> {
-    overwrite_deleted(connection)
-        .and_then(|()| connection.execute("DELETE FROM checkpoints", []))
-        .map_err(fault::sqlite(path))
+fn drop_all(connection: &Connection) -> rusqlite::Result<usize> {
+    overwrite_deleted(connection)?;
+    connection.execute("DELETE FROM checkpoints", [])
 }
 
 /// A stored checkpoint.
@@ -99,6 +89,43 @@ pub(crate) enum Stored {
     Usable(Checkpoint),
     /// Its text or its last entry was altered.
     Altered,
+}
+
+/// A row of the table `checkpoints`, which SQLite and PostgreSQL have alike.
+pub(crate) struct CheckpointRow {
+    pub(crate) entries: i64,
+    /// As bytes, because an invalid text is an altered one.
+    pub(crate) state: Vec<u8>,
+    pub(crate) sum: i64,
+}
+
+impl CheckpointRow {
+    /// Creates the row of a session's checkpoint. `last` is the checksum of the last entry that it
+    /// covers.
+    pub(crate) fn new(session: i64, checkpoint: &Checkpoint, last: i64) -> Self {
+        let entries = to_column(checkpoint.entries);
+        Self {
+            entries,
+            state: checkpoint.state.clone().into_bytes(),
+            sum: checksum::of_checkpoint([session, entries, last], checkpoint.state.as_bytes()),
+        }
+    }
+
+    /// Reads the row of a session's checkpoint. `last` is the checksum of the last entry that it
+    /// covers, if there is one.
+    pub(crate) fn read(self, session: i64, last: Option<i64>) -> Stored {
+        let is_same = |last| {
+            let numbers = [session, self.entries, last];
+            checksum::of_checkpoint(numbers, &self.state) == self.sum
+        };
+        match (last.is_some_and(is_same), String::from_utf8(self.state)) {
+            (true, Ok(state)) => Stored::Usable(Checkpoint {
+                entries: from_column(self.entries),
+                state,
+            }),
+            _ => Stored::Altered,
+        }
+    }
 }
 
 /// Makes the writer overwrite deleted rows, so that they are not readable in free pages.
@@ -115,47 +142,39 @@ fn put(
     let Some(own) = kin.first() else {
         return Ok(());
     };
-    let entries = checkpoint.entries;
-    let Some(last) = sum_of_entry(transaction, &kin, entries)? else {
+    let Some(last) = sum_of_entry(transaction, &kin, checkpoint.entries)? else {
         return Ok(());
     };
-    let numbers = [own.key, to_column(entries), last];
-    let sum = checksum::of_checkpoint(numbers, &checkpoint.state);
+    let row = CheckpointRow::new(own.key, checkpoint, last);
     transaction
         .prepare_cached(
             "INSERT INTO checkpoints (session, entries, state, sum) VALUES (?1, ?2, ?3, ?4)
              ON CONFLICT (session) DO UPDATE
              SET entries = excluded.entries, state = excluded.state, sum = excluded.sum",
         )?
-        .execute(params![own.key, to_column(entries), checkpoint.state, sum])?;
+        .execute(params![own.key, row.entries, checkpoint.state, row.sum])?;
     Ok(())
 }
 
 /// Returns the checkpoint of `own`, which begins `line`.
 fn stored(transaction: &Transaction<'_>, own: &Kin, line: &[Kin]) -> rusqlite::Result<Stored> {
     let row = transaction
-        .prepare_cached("SELECT entries, state, sum FROM checkpoints WHERE session = ?1")?
-        .query_row([own.key], |row| {
-            // As bytes: an invalid text is an altered one.
-            let state = row.get_ref(1)?.as_bytes()?.to_vec();
-            Ok((row.get::<_, i64>(0)?, state, row.get::<_, i64>(2)?))
+        .prepare_cached(
+            "SELECT entries, state, sum FROM checkpoints WHERE session = ?1 AND entries <= ?2",
+        )?
+        .query_row([own.key, to_column(own.entries)], |row| {
+            Ok(CheckpointRow {
+                entries: row.get(0)?,
+                state: row.get_ref(1)?.as_bytes()?.to_vec(),
+                sum: row.get(2)?,
+            })
         })
         .optional()?;
-    let Some((entries, state, sum)) = row else {
+    let Some(row) = row else {
         return Ok(Stored::Nothing);
     };
-    if from_column(entries) > own.entries {
-        return Ok(Stored::Nothing);
-    }
-    let last = sum_of_entry(transaction, line, from_column(entries))?;
-    let (Some(last), Ok(state)) = (last, String::from_utf8(state)) else {
-        return Ok(Stored::Altered);
-    };
-    if checksum::of_checkpoint([own.key, entries, last], &state) != sum {
-        return Ok(Stored::Altered);
-    }
-    let entries = from_column(entries);
-    Ok(Stored::Usable(Checkpoint { entries, state }))
+    let last = sum_of_entry(transaction, line, from_column(row.entries))?;
+    Ok(row.read(own.key, last))
 }
 
 /// Returns the checksum of an entry of the log whose session begins `line`, from its text. Returns

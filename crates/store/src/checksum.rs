@@ -18,8 +18,8 @@ pub(crate) fn of_header(json: &[u8]) -> i64 {
 
 /// Returns the first 8 bytes of BLAKE3 over a checkpoint: the key of its session, the number of entries
 /// that it covers, the checksum of the last of them, and its state.
-pub(crate) fn of_checkpoint(numbers: [i64; 3], state: &str) -> i64 {
-    of(&numbers, state.as_bytes())
+pub(crate) fn of_checkpoint(numbers: [i64; 3], state: &[u8]) -> i64 {
+    of(&numbers, state)
 }
 
 /// Returns the first 16 bytes of the BLAKE3 hash of a name, as a lookup key.

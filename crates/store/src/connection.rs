@@ -17,7 +17,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 use tokio::sync::Mutex;
 use tokio::task::JoinError;
 
-use crate::fault;
+use crate::fault::{self, WorkError};
 use crate::options::{Durability, Options};
 use crate::schema::{self, Format, StoreFileState};
 
@@ -46,14 +46,18 @@ impl SharedConnection {
 
     /// Runs `work` on a blocking thread. If the caller is cancelled before it starts, it does not
     /// run; once started, it runs to the end.
-    pub(crate) async fn with<T, F>(&self, work: F) -> Result<T, StoreError>
+    pub(crate) async fn with<T, E, F>(&self, work: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
-        F: FnOnce(&mut Connection, &Path) -> Result<T, StoreError> + Send + 'static,
+        E: Into<WorkError>,
+        F: FnOnce(&mut Connection, &Path) -> Result<T, E> + Send + 'static,
     {
         let mut connection = Arc::clone(&self.connection).lock_owned().await;
         let path = Arc::clone(&self.path);
-        blocking(&self.path, move || work(&mut connection, &path)).await
+        blocking(&self.path, move || {
+            work(&mut connection, &path).map_err(|error| error.into().at(&path))
+        })
+        .await
     }
 }
 
@@ -61,9 +65,9 @@ impl SharedConnection {
     /// Like [`Self::with`], for callers that are on a blocking thread already.
     pub(crate) fn with_now<T>(
         &self,
-        work: impl FnOnce(&mut Connection, &Path) -> Result<T, StoreError>,
+        work: impl FnOnce(&mut Connection) -> rusqlite::Result<T>,
     ) -> Result<T, StoreError> {
-        work(&mut self.connection.blocking_lock(), &self.path)
+        work(&mut self.connection.blocking_lock()).map_err(fault::sqlite(&self.path))
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -118,9 +122,8 @@ pub(crate) fn writer(
 /// Opens a read connection besides the one that writes, so that neither waits for the other.
 pub(crate) fn reader(path: &Path, options: &Options) -> Result<Connection, StoreError> {
     let connection = connect(path, options)?;
-    connection
-        .pragma_update(None, "query_only", true)
-        .map_err(fault::sqlite(path))?;
+    let set = connection.pragma_update(None, "query_only", true);
+    set.map_err(fault::sqlite(path))?;
     Ok(connection)
 }
 

@@ -1,12 +1,10 @@
 //! Deletes whole sessions and renames sessions. Entries are never changed here.
 
-use std::path::Path;
-
 use plimsoll_core::{SessionId, StoreError};
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
 use crate::checkpoint::overwrite_deleted;
-use crate::fault;
+use crate::fault::WorkError;
 use crate::lease::Right;
 use crate::lineage;
 
@@ -14,33 +12,25 @@ use crate::lineage;
 const FREE_PAGES: i64 = 4;
 
 /// Deletes a session: its entries, its settings, its checkpoint and its row. Returns `false` if there is none.
-pub(crate) fn session(
-    connection: &mut Connection,
-    path: &Path,
-    right: &Right,
-) -> Result<bool, StoreError> {
+pub(crate) fn session(connection: &mut Connection, right: &Right) -> Result<bool, WorkError> {
     let session = right.session();
-    let fault = fault::sqlite(path);
-    overwrite_deleted(connection).map_err(&fault)?;
-    let transaction = connection
-        .transaction_with_behavior(TransactionBehavior::Immediate)
-        .map_err(&fault)?;
-    right.check(&transaction, path)?;
+    overwrite_deleted(connection)?;
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    right.check(&transaction)?;
     let key = transaction
         .query_row(
             "SELECT key FROM sessions WHERE id = ?1",
             [session.as_str()],
             |row| row.get::<_, i64>(0),
         )
-        .optional()
-        .map_err(&fault)?;
+        .optional()?;
     let Some(key) = key else {
         return Ok(false);
     };
-    let forks = forks(&transaction, key).map_err(&fault)?;
+    let forks = forks(&transaction, key)?;
     if !forks.is_empty() {
         let session = session.clone();
-        return Err(StoreError::HasForks { session, forks });
+        return Err(StoreError::HasForks { session, forks }.into());
     }
     for sql in [
         "INSERT INTO deletions (session) VALUES (?1)",
@@ -50,9 +40,9 @@ pub(crate) fn session(
         "DELETE FROM sessions WHERE key = ?1",
         "DELETE FROM deletions WHERE session = ?1",
     ] {
-        transaction.execute(sql, [key]).map_err(&fault)?;
+        transaction.execute(sql, [key])?;
     }
-    transaction.commit().map_err(&fault)?;
+    transaction.commit()?;
     Ok(true)
 }
 
@@ -66,26 +56,21 @@ fn forks(transaction: &Transaction<'_>, key: i64) -> rusqlite::Result<Vec<Sessio
 /// Changes the title of a session. Returns `false` if the session does not exist.
 pub(crate) fn rename(
     connection: &Connection,
-    path: &Path,
     session: &SessionId,
     title: &str,
-) -> Result<bool, StoreError> {
-    connection
-        .execute(
-            "UPDATE sessions SET title = ?2 WHERE id = ?1",
-            params![session.as_str(), title],
-        )
-        .map(|rows| rows > 0)
-        .map_err(fault::sqlite(path))
+) -> rusqlite::Result<bool> {
+    let rows = connection.execute(
+        "UPDATE sessions SET title = ?2 WHERE id = ?1",
+        params![session.as_str(), title],
+    )?;
+    Ok(rows > 0)
 }
 
 /// Returns free pages to the system if there are many. If another process reads the file at that
 /// moment, it stays unchanged.
-pub(crate) fn shrink(connection: &Connection, path: &Path) -> Result<(), StoreError> {
-    let fault = fault::sqlite(path);
+pub(crate) fn shrink(connection: &Connection) -> rusqlite::Result<()> {
     let count = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
-    let free = count("freelist_count").map_err(&fault)?;
-    if free.saturating_mul(FREE_PAGES) <= count("page_count").map_err(&fault)? {
+    if count("freelist_count")?.saturating_mul(FREE_PAGES) <= count("page_count")? {
         return Ok(());
     }
     match connection.execute_batch("VACUUM; PRAGMA wal_checkpoint(TRUNCATE)") {
@@ -93,7 +78,7 @@ pub(crate) fn shrink(connection: &Connection, path: &Path) -> Result<(), StoreEr
             if error.sqlite_error_code() != Some(rusqlite::ErrorCode::DatabaseBusy)
                 && error.sqlite_error_code() != Some(rusqlite::ErrorCode::DiskFull) =>
         {
-            Err(fault(error))
+            Err(error)
         }
         _ => Ok(()),
     }

@@ -6,6 +6,36 @@ use std::path::Path;
 use plimsoll_core::StoreError;
 use rusqlite::{Error, ErrorCode, ffi};
 
+/// An error of work on a database file. The connection that runs the work adds the name of the file.
+#[derive(Debug)]
+pub(crate) enum WorkError {
+    Sqlite(Error),
+    /// An error that is complete as it is.
+    Store(StoreError),
+}
+
+impl WorkError {
+    /// Names the file.
+    pub(crate) fn at(self, path: &Path) -> StoreError {
+        match self {
+            Self::Sqlite(error) => sqlite(path)(error),
+            Self::Store(error) => error,
+        }
+    }
+}
+
+impl From<Error> for WorkError {
+    fn from(error: Error) -> Self {
+        Self::Sqlite(error)
+    }
+}
+
+impl From<StoreError> for WorkError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
 /// Converts an error of SQLite about the file.
 pub(crate) fn sqlite(path: &Path) -> impl Fn(Error) -> StoreError + '_ {
     move |error| {

@@ -15,7 +15,7 @@ use tokio::sync::OnceCell;
 
 use crate::connection::{self, SharedConnection, blocking};
 use crate::delete;
-use crate::fault;
+use crate::fault::{self, WorkError};
 use crate::lineage::Kin;
 use crate::options::Options;
 use crate::read::{from_column, to_column};
@@ -139,10 +139,9 @@ impl Files {
             let (root, relative) = (as_text(&edit.root, path)?, as_text(&edit.path, path)?);
             let largest = edit.before.iter().chain(&edit.after).map(Vec::len).max();
             if largest.is_some_and(|size| size as u64 > MAX_KEPT_FILE.0) {
-                return Err(fault::other(
-                    path,
-                    format!("it has more than the {MAX_KEPT_FILE} bytes that are kept of a file"),
-                ));
+                let why =
+                    format!("it has more than the {MAX_KEPT_FILE} bytes that are kept of a file");
+                return Err(fault::other(path, why).into());
             }
             let change = NewChange {
                 session: &session,
@@ -152,7 +151,7 @@ impl Files {
                 path: relative,
                 edit: &edit,
             };
-            keep(connection, &change, &limits, now()).map_err(fault::sqlite(path))
+            Ok::<_, WorkError>(keep(connection, &change, &limits, now())?)
         });
         work.await.map_err(as_files)
     }
@@ -162,10 +161,8 @@ impl Files {
         if !self.path.exists() {
             return Ok(Vec::new());
         }
-        let work = self
-            .open()
-            .await?
-            .with(move |connection, path| changes(connection, &of).map_err(fault::sqlite(path)));
+        let open = self.open().await?;
+        let work = open.with(move |connection, _| changes(connection, &of));
         work.await.map_err(as_files)
     }
 
@@ -179,9 +176,9 @@ impl Files {
             return Ok(());
         }
         let (session, born) = (session.clone(), of.and_then(|kin| kin.born));
-        let work = self.open().await?.with(move |connection, path| {
-            remove_all(connection, &session, born.as_deref()).map_err(fault::sqlite(path))
-        });
+        let open = self.open().await?;
+        let work =
+            open.with(move |connection, _| remove_all(connection, &session, born.as_deref()));
         work.await.map_err(as_files)
     }
 
@@ -190,19 +187,25 @@ impl Files {
         if !self.path.exists() {
             return Ok(());
         }
-        let shrunk = self.open().await?.with(|c, path| delete::shrink(c, path));
+        let shrunk = self
+            .open()
+            .await?
+            .with(|connection, _| delete::shrink(connection));
         shrunk.await.map_err(as_files)
     }
 
     /// Returns a content, or `None` if it is no longer kept.
     pub(crate) async fn content(&self, hash: ContentHash) -> Result<Option<Vec<u8>>, StoreError> {
         let work = self.open().await?.with(move |connection, path| {
-            let found = connection
-                .prepare_cached("SELECT bytes FROM contents WHERE hash = ?1")
-                .and_then(|mut find| find.query_row([hash.0], |row| row.get(0)).optional())
-                .map_err(fault::sqlite(path))?;
+            let found: Option<Vec<u8>> = connection
+                .prepare_cached("SELECT bytes FROM contents WHERE hash = ?1")?
+                .query_row([hash.0], |row| row.get(0))
+                .optional()?;
             match found.as_deref().map(ContentHash::of) {
-                Some(is) if is != hash => Err(fault::corrupt(path, "it is damaged inside")),
+                Some(is) if is != hash => Err(WorkError::Store(fault::corrupt(
+                    path,
+                    "it is damaged inside",
+                ))),
                 _ => Ok(found),
             }
         });

@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 
 use crate::checksum;
 use crate::export::{EXPORT_VERSION, Header, sum_text};
-use crate::fault;
+use crate::fault::{self, WorkError};
 use crate::lease::Leases;
 use crate::read::to_column;
 use crate::sqlite::SqliteStore;
@@ -457,33 +457,28 @@ fn import(
     path: &Path,
     leases: &Leases,
     export: &Export,
-) -> Result<(), StoreError> {
-    let fault = fault::sqlite(path);
-    let transaction = connection
-        .transaction_with_behavior(TransactionBehavior::Immediate)
-        .map_err(&fault)?;
+) -> Result<(), WorkError> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let mut order = Vec::with_capacity(export.sessions.len());
     for session in &export.sessions {
         let Some(id) = &session.id else {
-            return Err(fault::other(
-                path,
-                "an exported session has no name; give it one",
-            ));
+            let why = "an exported session has no name; give it one";
+            return Err(fault::other(path, why).into());
         };
-        if write::exists(&transaction, id).map_err(&fault)? {
+        if write::exists(&transaction, id)? {
             let why = format!("there is a session {id} already; import it by another name");
-            return Err(fault::other(path, why));
+            return Err(fault::other(path, why).into());
         }
-        leases.refuse_held(&transaction, path, id)?;
+        leases.refuse_held(&transaction, id)?;
         let lines = session.lines.iter();
         let lines = lines.map(|line| (line.n, line.at, line.entry.get()));
         let settings = session.settings.as_deref();
-        write::restore(&transaction, &session.info(id), None, settings, lines).map_err(&fault)?;
+        write::restore(&transaction, &session.info(id), None, settings, lines)?;
         order.push((session.order, id));
     }
     order.sort_by_key(|(order, _)| *order);
-    write::sort(&transaction, order.into_iter().map(|(_, id)| id)).map_err(&fault)?;
-    transaction.commit().map_err(&fault)
+    write::sort(&transaction, order.into_iter().map(|(_, id)| id))?;
+    Ok(transaction.commit()?)
 }
 
 /// Returns settings in their stored form.

@@ -17,7 +17,7 @@ use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, 
 
 use crate::checksum;
 use crate::connection::SharedConnection;
-use crate::fault;
+use crate::fault::{self, WorkError};
 use crate::lock::{HeldLock, Lock, Locks};
 use crate::options::{Durability, Options};
 
@@ -143,9 +143,7 @@ impl Leases {
             let Some(patience) = patience else {
                 return Err(busy());
             };
-            let now = writer.with_now(|connection, path| {
-                look(connection, session).map_err(fault::sqlite(path))
-            })?;
+            let now = writer.with_now(|connection| look(connection, session))?;
             match first {
                 None => first = Some(now),
                 Some(before) if before != now => return Err(busy()),
@@ -168,16 +166,13 @@ impl Leases {
     pub(crate) fn refuse_held(
         &self,
         transaction: &Transaction<'_>,
-        path: &Path,
         session: &SessionId,
-    ) -> Result<(), StoreError> {
-        let was_held = look(transaction, session).map_err(fault::sqlite(path))?;
-        if was_held.is_some()
+    ) -> Result<(), WorkError> {
+        if look(transaction, session)?.is_some()
             && (self.locks.holds(session) || self.locks.try_lock(session)?.is_none())
         {
-            return Err(StoreError::Busy {
-                session: session.clone(),
-            });
+            let session = session.clone();
+            return Err(StoreError::Busy { session }.into());
         }
         Ok(())
     }
@@ -199,10 +194,9 @@ impl Leases {
         session: &SessionId,
         may: impl FnOnce(&Option<ObservedLease>) -> bool,
     ) -> Result<Option<i64>, StoreError> {
-        writer.with_now(|connection, path| {
+        writer.with_now(|connection| {
             let mut state = self.pulse.lock();
-            let taken =
-                take(connection, session, state.holder, may).map_err(fault::sqlite(path))?;
+            let taken = take(connection, session, state.holder, may)?;
             Ok(taken.map(|(token, holder)| {
                 state.holder = Some(holder);
                 token
@@ -233,24 +227,16 @@ impl Right {
 
     /// Returns an error if another process has become the writer since. The transaction must be one
     /// that writes, so that the writer cannot change in the meantime.
-    pub(crate) fn check(
-        &self,
-        transaction: &Transaction<'_>,
-        path: &Path,
-    ) -> Result<(), StoreError> {
-        let token = transaction
-            .prepare_cached("SELECT token FROM leases WHERE session = ?1")
-            .and_then(|mut find| {
-                find.query_row([key(&self.session)], |row| row.get::<_, i64>(0))
-                    .optional()
-            })
-            .map_err(fault::sqlite(path))?;
-        match token == Some(self.token) {
-            true => Ok(()),
-            false => Err(StoreError::LeaseLost {
-                session: self.session.clone(),
-            }),
+    pub(crate) fn check(&self, transaction: &Transaction<'_>) -> Result<(), WorkError> {
+        let token: Option<i64> = transaction
+            .prepare_cached("SELECT token FROM leases WHERE session = ?1")?
+            .query_row([key(&self.session)], |row| row.get(0))
+            .optional()?;
+        if token == Some(self.token) {
+            return Ok(());
         }
+        let session = self.session.clone();
+        Err(StoreError::LeaseLost { session }.into())
     }
 }
 

@@ -27,7 +27,6 @@ use plimsoll_core::{
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{PgPool, Postgres, Transaction};
 
-use crate::connection::done;
 use crate::options::{BUSY_TIMEOUT, PATIENCE};
 use crate::read::{from_column, to_column};
 use lease::Leases;
@@ -140,34 +139,20 @@ impl PostgresStore {
 
     /// Begins a transaction in which only this store may write to the session.
     async fn begin(&self, lease: &Lease) -> Result<Transaction<'static, Postgres>, StoreError> {
-        let held = self.leases.token(lease.session())?;
-        let mut transaction = self.pool.begin().await.map_err(fault(&self.place))?;
-        let checked = self.leases.check(&mut transaction, lease.session(), held);
-        checked.await?;
+        let (transaction, _) = self.begin_watched(lease).await?;
         Ok(transaction)
     }
 
-    /// Appends entries by the lease with this number.
-    async fn append_lines(
+    /// Begins a transaction as [`Self::begin`] does. The flag tells whether the session is watched.
+    async fn begin_watched(
         &self,
-        (session, held): (&SessionId, i64),
-        lines: &[(i64, String)],
-        title: Option<&str>,
-    ) -> Result<(), StoreError> {
-        let fault = fault(&self.place);
-        let mut transaction = self.pool.begin().await.map_err(&fault)?;
-        let checked = self.leases.check(&mut transaction, session, held);
+        lease: &Lease,
+    ) -> Result<(Transaction<'static, Postgres>, bool), StoreError> {
+        let held = self.leases.token(lease.session())?;
+        let mut transaction = self.pool.begin().await.map_err(fault(&self.place))?;
+        let checked = self.leases.check(&mut transaction, lease.session(), held);
         let is_watched = checked.await?;
-        if lines.is_empty() {
-            return Ok(());
-        }
-        let added = add(&mut transaction, session, lines, title).await;
-        added.map_err(&fault)?;
-        if is_watched {
-            let announced = announce(&mut *transaction, session.as_str()).await;
-            announced.map_err(&fault)?;
-        }
-        transaction.commit().await.map_err(&fault)
+        Ok((transaction, is_watched))
     }
 }
 
@@ -197,20 +182,22 @@ impl SessionStore for PostgresStore {
         transaction.commit().await.map_err(&fault)
     }
 
-    /// Appends in a task: a caller that no longer waits must not leave a transaction open, with its
-    /// locks and its connection.
     async fn append(&self, lease: &Lease, entries: &[Entry]) -> Result<(), StoreError> {
-        let place = Path::new(&*self.place);
-        let lines = crate::write::to_lines(entries, place, crate::write::now())?;
+        let fault = fault(&self.place);
+        let now = crate::write::now();
+        let lines = crate::write::to_lines(entries, Path::new(&*self.place), now)?;
+        let (mut transaction, is_watched) = self.begin_watched(lease).await?;
+        if lines.is_empty() {
+            return Ok(());
+        }
         let title = crate::write::title_of(entries);
-        let (store, session) = (self.clone(), lease.session().clone());
-        // If the lease is dropped meanwhile, a later one has another number.
-        let held = self.leases.token(&session)?;
-        let appended = tokio::spawn(async move {
-            let lease = (&session, held);
-            store.append_lines(lease, &lines, title.as_deref()).await
-        });
-        done(place, appended.await)
+        let added = add(&mut transaction, lease.session(), &lines, title.as_deref()).await;
+        added.map_err(&fault)?;
+        if is_watched {
+            let announced = announce(&mut *transaction, lease.session().as_str()).await;
+            announced.map_err(&fault)?;
+        }
+        transaction.commit().await.map_err(&fault)
     }
 
     async fn fork(&self, lease: &Lease, of: &Fork, own: &[Entry]) -> Result<(), StoreError> {

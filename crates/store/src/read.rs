@@ -8,7 +8,7 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::checksum;
-use crate::fault;
+use crate::fault::{self, WorkError};
 use crate::lineage::{self, lineage};
 
 /// Maximum number of entries of one page. Large enough that paging costs nothing compared with
@@ -52,51 +52,38 @@ pub(crate) fn page(
     path: &Path,
     session: &SessionId,
     after: u64,
-) -> Result<Vec<Raw>, StoreError> {
-    let fault = fault::sqlite(path);
+) -> Result<Vec<Raw>, WorkError> {
+    let bad = |entry: u64, why: &str| bad_entry(path, session, entry, why).into();
     // One transaction, so that the counts and the entries are consistent.
-    let transaction = connection.transaction().map_err(&fault)?;
-    let kin = lineage(&transaction, session).map_err(&fault)?;
+    let transaction = connection.transaction()?;
+    let kin = lineage(&transaction, session)?;
     let mut page: Vec<Raw> = Vec::new();
     let mut bytes = 0;
-    let mut statement = transaction
-        .prepare_cached(
-            "SELECT n, at, json, sum FROM entries WHERE session = ?1 AND n > ?2 AND n <= ?3 ORDER BY n",
-        )
-        .map_err(&fault)?;
+    let mut statement = transaction.prepare_cached(
+        "SELECT n, at, json, sum FROM entries WHERE session = ?1 AND n > ?2 AND n <= ?3 ORDER BY n",
+    )?;
     if let Some(own) = kin.first() {
         let (key, entries) = (own.key, to_column(own.entries));
         let goes_on = transaction
-            .prepare_cached("SELECT 1 FROM entries WHERE session = ?1 AND n > ?2")
-            .and_then(|mut find| find.exists(params![key, entries]))
-            .map_err(&fault)?;
+            .prepare_cached("SELECT 1 FROM entries WHERE session = ?1 AND n > ?2")?
+            .exists(params![key, entries])?;
         if goes_on {
             let entry = own.entries.saturating_add(1);
-            return Err(bad_entry(
-                path,
-                session,
-                entry,
-                "the session ends before it",
-            ));
+            return Err(bad(entry, "the session ends before it"));
         }
     }
     // The oldest ancestor has the beginning of the log, the session itself its end.
     for kin in kin.iter().rev() {
         let before = after.max(kin.shared);
-        let mut rows = statement
-            .query(params![kin.key, to_column(before), to_column(kin.entries)])
-            .map_err(&fault)?;
+        let mut rows =
+            statement.query(params![kin.key, to_column(before), to_column(kin.entries)])?;
         for expected in before.saturating_add(1)..=kin.entries {
-            let raw = rows.next().map_err(&fault)?.map(raw);
-            let Some(raw) = raw
-                .transpose()
-                .map_err(&fault)?
-                .filter(|raw| raw.n == expected)
-            else {
-                return Err(bad_entry(path, session, expected, "it is missing"));
+            let raw = rows.next()?.map(raw).transpose()?;
+            let Some(raw) = raw.filter(|raw| raw.n == expected) else {
+                return Err(bad(expected, "it is missing"));
             };
             if !raw.is_unaltered() {
-                return Err(bad_entry(path, session, expected, ALTERED));
+                return Err(bad(expected, ALTERED));
             }
             let size = raw.json.len() as u64;
             if !page.is_empty() && size.saturating_add(bytes) > PAGE_BYTES.0 {
@@ -115,37 +102,25 @@ pub(crate) fn page(
 /// Returns the sessions, most recently written first. Without a limit, all of them.
 pub(crate) fn newest(
     connection: &Connection,
-    path: &Path,
     limit: Option<u32>,
-) -> Result<Vec<SessionInfo>, StoreError> {
-    let fault = fault::sqlite(path);
-    let mut statement = connection
-        .prepare_cached(
-            // A fork that has no entries of its own yet is ordered by the last write before its
-            // creation.
-            &format!("{INFO} ORDER BY own.newest DESC, own.key DESC LIMIT ?1"),
-        )
-        .map_err(&fault)?;
+) -> rusqlite::Result<Vec<SessionInfo>> {
+    // A fork that has no entries of its own yet is ordered by the last write before its creation.
+    let sql = format!("{INFO} ORDER BY own.newest DESC, own.key DESC LIMIT ?1");
+    let mut statement = connection.prepare_cached(&sql)?;
     // SQLite treats a negative limit as no limit.
     let limit = limit.map_or(-1, i64::from);
-    let mut rows = statement.query([limit]).map_err(&fault)?;
-    let mut sessions = Vec::new();
-    while let Some(row) = rows.next().map_err(&fault)? {
-        sessions.push(info_of(row).map_err(&fault)?);
-    }
-    Ok(sessions)
+    statement.query_map([limit], info_of)?.collect()
 }
 
 /// Returns the list entry of one session, or `None` if the session has no log.
 pub(crate) fn info(
     connection: &Connection,
-    path: &Path,
     session: &SessionId,
-) -> Result<Option<SessionInfo>, StoreError> {
+) -> rusqlite::Result<Option<SessionInfo>> {
     connection
-        .prepare_cached(&format!("{INFO} WHERE own.id = ?1"))
-        .and_then(|mut statement| statement.query_row([session.as_str()], info_of).optional())
-        .map_err(fault::sqlite(path))
+        .prepare_cached(&format!("{INFO} WHERE own.id = ?1"))?
+        .query_row([session.as_str()], info_of)
+        .optional()
 }
 
 /// Creates an error for an entry that cannot be read.

@@ -9,7 +9,7 @@ use rusqlite::{Connection, TransactionBehavior};
 
 use crate::check::LogElement;
 use crate::export;
-use crate::fault;
+use crate::fault::{self, WorkError};
 use crate::read::Raw;
 use crate::sqlite::{FILE, SqliteStore};
 use crate::write;
@@ -110,11 +110,10 @@ impl SqliteStore {
         let order: Vec<SessionId> = sessions.iter().rev().map(|info| info.id.clone()).collect();
         let writer = target.writer().await?;
         writer
-            .with(move |connection, path| {
-                let fault = fault::sqlite(path);
-                let transaction = connection.transaction().map_err(&fault)?;
-                write::sort(&transaction, order.iter()).map_err(&fault)?;
-                transaction.commit().map_err(&fault)
+            .with(move |connection, _| {
+                let transaction = connection.transaction()?;
+                write::sort(&transaction, order.iter())?;
+                transaction.commit()
             })
             .await?;
         let in_order = sessions.iter();
@@ -168,13 +167,12 @@ impl SqliteStore {
         });
         let writer = target.writer().await?;
         writer
-            .with(move |connection, at| {
-                copy(connection, &info, born, &before, settings.as_deref())
-                    .map_err(fault::sqlite(at))?;
-                match rest {
-                    Some(lines) => fs::write(&path, lines).map_err(fault::io(&path)),
-                    None => Ok(()),
+            .with(move |connection, _| {
+                copy(connection, &info, born, &before, settings.as_deref())?;
+                if let Some(lines) = rest {
+                    fs::write(&path, lines).map_err(fault::io(&path))?;
                 }
+                Ok::<_, WorkError>(())
             })
             .await?;
         Ok(salvaged)

@@ -2,12 +2,10 @@
 //! log, and an export does not contain them.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use plimsoll_core::{SessionId, StoreError};
 use rusqlite::{Connection, OptionalExtension, params};
 
-use crate::fault;
 use crate::lineage;
 use crate::sqlite::SqliteStore;
 
@@ -28,9 +26,7 @@ impl SqliteStore {
         let (session, text) = (session.clone(), text.to_owned());
         self.writer()
             .await?
-            .with(move |connection, path| {
-                save(connection, path, &session, &text, crate::write::now())
-            })
+            .with(move |connection, _| save(connection, &session, &text, crate::write::now()))
             .await
     }
 
@@ -42,7 +38,7 @@ impl SqliteStore {
     pub async fn settings(&self, session: &SessionId) -> Result<Option<String>, StoreError> {
         let session = session.clone();
         self.read(
-            move |connection, path| find(connection, path, &session),
+            move |connection, _| find(connection, &session),
             |_| Ok(None),
         )
         .await
@@ -51,17 +47,7 @@ impl SqliteStore {
 
 /// Stores the settings of a session in place of earlier ones. A text longer than [`MAX_SETTINGS`] is
 /// not stored, and earlier settings are forgotten.
-pub(crate) fn save(
-    connection: &mut Connection,
-    path: &Path,
-    session: &SessionId,
-    text: &str,
-    now: i64,
-) -> Result<(), StoreError> {
-    write(connection, session, text, now).map_err(fault::sqlite(path))
-}
-
-fn write(
+fn save(
     connection: &mut Connection,
     session: &SessionId,
     text: &str,
@@ -83,25 +69,15 @@ fn write(
 }
 
 /// Returns the settings of all sessions that have settings of their own.
-pub(crate) fn all(
-    connection: &Connection,
-    path: &Path,
-) -> Result<BTreeMap<SessionId, String>, StoreError> {
-    let read = || {
-        let mut statement = connection.prepare_cached("SELECT session, text FROM settings")?;
-        let rows = statement.query_map([], |row| Ok((lineage::name(row, 0)?, row.get(1)?)))?;
-        rows.collect::<rusqlite::Result<_>>()
-    };
-    read().map_err(fault::sqlite(path))
+pub(crate) fn all(connection: &Connection) -> rusqlite::Result<BTreeMap<SessionId, String>> {
+    let mut statement = connection.prepare_cached("SELECT session, text FROM settings")?;
+    let rows = statement.query_map([], |row| Ok((lineage::name(row, 0)?, row.get(1)?)))?;
+    rows.collect()
 }
 
 /// Returns the settings of a session, or of its nearest ancestor that has some.
-pub(crate) fn find(
-    connection: &Connection,
-    path: &Path,
-    session: &SessionId,
-) -> Result<Option<String>, StoreError> {
-    let found = connection
+fn find(connection: &Connection, session: &SessionId) -> rusqlite::Result<Option<String>> {
+    connection
         .query_row(
             "WITH RECURSIVE kin (id, parent, depth) AS (
                  SELECT ?1, (SELECT parent FROM sessions WHERE id = ?1), 0
@@ -114,6 +90,5 @@ pub(crate) fn find(
             [session.as_str()],
             |row| row.get(0),
         )
-        .optional();
-    found.map_err(fault::sqlite(path))
+        .optional()
 }

@@ -24,7 +24,7 @@ use crate::connection::{self, SharedConnection, blocking, make_folder};
 use crate::damaged::DamagedFile;
 use crate::delete;
 use crate::export::{self, ExportError, ExportedEntry};
-use crate::fault;
+use crate::fault::{self, WorkError};
 use crate::files::{ContentHash, Files, RecordedChange};
 use crate::lease::{Leases, Right};
 use crate::lineage::{Kin, lineage};
@@ -114,7 +114,7 @@ impl SqliteStore {
     /// If they cannot be read.
     pub async fn windows(&self) -> Result<Vec<LearnedWindow>, StoreError> {
         self.read(
-            |connection, path| windows::all(connection, path, write::now()),
+            |connection, _| windows::all(connection, write::now()),
             |_| Ok(None),
         )
         .await
@@ -271,10 +271,11 @@ impl SqliteStore {
     }
 
     /// Reads with `work`. If the file is damaged, `scan` reads the intact part, or finds nothing.
-    pub(crate) async fn read<T, F, S>(&self, work: F, scan: S) -> Result<T, StoreError>
+    pub(crate) async fn read<T, E, F, S>(&self, work: F, scan: S) -> Result<T, StoreError>
     where
         T: Send + 'static,
-        F: FnOnce(&mut Connection, &Path) -> Result<T, StoreError> + Send + 'static,
+        E: Into<WorkError>,
+        F: FnOnce(&mut Connection, &Path) -> Result<T, E> + Send + 'static,
         S: FnOnce(&DamagedFile) -> Result<Option<T>, StoreError> + Send + 'static,
     {
         let read = match self.is_older {
@@ -296,7 +297,7 @@ impl SqliteStore {
 
     async fn newest_of(&self, limit: Option<u32>) -> Result<Vec<SessionInfo>, StoreError> {
         self.read(
-            move |connection, path| read::newest(connection, path, limit),
+            move |connection, _| read::newest(connection, limit),
             DamagedFile::sessions,
         )
         .await
@@ -321,7 +322,7 @@ impl SqliteStore {
     async fn write<T, F>(&self, lease: &Lease, work: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
-        F: FnOnce(&mut Connection, &Path, &Right) -> Result<T, StoreError> + Send + 'static,
+        F: FnOnce(&mut Connection, &Path, &Right) -> Result<T, WorkError> + Send + 'static,
     {
         let right = self.right(lease)?;
         self.writer()
@@ -338,9 +339,9 @@ impl SqliteStore {
     /// Returns the right to write to data of a session outside this file.
     async fn checked_right(&self, lease: &Lease) -> Result<Right, StoreError> {
         let right = self.right(lease)?;
-        let checked = self.writer().await?.with(move |connection, path| {
-            let moment = connection.transaction().map_err(fault::sqlite(path))?;
-            right.check(&moment, path).map(|()| right)
+        let checked = self.writer().await?.with(move |connection, _| {
+            let moment = connection.transaction()?;
+            right.check(&moment).map(|()| right)
         });
         checked.await
     }
@@ -357,7 +358,7 @@ impl SqliteStore {
     pub(crate) async fn lineage(&self, session: &SessionId) -> Result<Vec<Kin>, StoreError> {
         let session = session.clone();
         self.read(
-            move |connection, path| lineage(connection, &session).map_err(fault::sqlite(path)),
+            move |connection, _| lineage(connection, &session),
             |_| Ok(None),
         )
         .await
@@ -402,9 +403,7 @@ impl SessionStore for SqliteStore {
     async fn resume(&self, session: &SessionId) -> Result<ResumePoint, StoreError> {
         let wanted = session.clone();
         let found = self.read(
-            move |connection, path| {
-                checkpoint::find(connection, &wanted).map_err(fault::sqlite(path))
-            },
+            move |connection, _| checkpoint::find(connection, &wanted),
             |_| Ok(None),
         );
         // A checkpoint that cannot be read is the same as none.
@@ -422,8 +421,8 @@ impl SessionStore for SqliteStore {
         checkpoint: &Checkpoint,
     ) -> Result<(), StoreError> {
         let checkpoint = checkpoint.clone();
-        self.write(lease, move |connection, path, right| {
-            checkpoint::save(connection, path, right, &checkpoint)
+        self.write(lease, move |connection, _, right| {
+            checkpoint::save(connection, right, &checkpoint)
         })
         .await
     }
@@ -454,7 +453,7 @@ impl SessionStore for SqliteStore {
         let was_there = self
             .writer()
             .await?
-            .with(move |connection, path| delete::session(connection, path, &held))
+            .with(move |connection, _| delete::session(connection, &held))
             .await?;
         if was_there {
             self.archive.remove(right).await?;
@@ -467,7 +466,7 @@ impl SessionStore for SqliteStore {
         let (session, title) = (session.clone(), title.to_owned());
         self.writer()
             .await?
-            .with(move |connection, path| delete::rename(connection, path, &session, &title))
+            .with(move |connection, _| delete::rename(connection, &session, &title))
             .await
     }
 
@@ -484,7 +483,7 @@ impl SessionStore for SqliteStore {
     async fn learned_window(&self, endpoint: &str) -> Result<Option<Tokens>, StoreError> {
         let endpoint = endpoint.to_owned();
         self.read(
-            move |connection, path| windows::learned(connection, path, &endpoint, write::now()),
+            move |connection, _| windows::learned(connection, &endpoint, write::now()),
             |_| Ok(None),
         )
         .await
@@ -494,9 +493,7 @@ impl SessionStore for SqliteStore {
         let endpoint = endpoint.to_owned();
         self.writer()
             .await?
-            .with(move |connection, path| {
-                windows::learn(connection, path, &endpoint, window, write::now())
-            })
+            .with(move |connection, _| windows::learn(connection, &endpoint, window, write::now()))
             .await
     }
 
@@ -551,7 +548,7 @@ impl SessionReader for SqliteStore {
     async fn info(&self, session: &SessionId) -> Result<Option<SessionInfo>, StoreError> {
         let (wanted, session) = (session.clone(), session.clone());
         self.read(
-            move |connection, path| read::info(connection, path, &wanted),
+            move |connection, _| read::info(connection, &wanted),
             move |damaged| {
                 let sessions = damaged.sessions()?.unwrap_or_default();
                 let found = sessions.into_iter().find(|info| info.id == session);
@@ -587,11 +584,8 @@ impl SessionReader for SqliteStore {
     }
 
     async fn all_settings(&self) -> Result<BTreeMap<SessionId, String>, StoreError> {
-        self.read(
-            |connection, path| settings::all(connection, path),
-            |_| Ok(None),
-        )
-        .await
+        self.read(|connection, _| settings::all(connection), |_| Ok(None))
+            .await
     }
 
     fn damaged_path(&self) -> Option<&Path> {
@@ -601,7 +595,7 @@ impl SessionReader for SqliteStore {
     async fn shrink(&self) -> Result<(), StoreError> {
         self.writer()
             .await?
-            .with(|connection, path| delete::shrink(connection, path))
+            .with(|connection, _| delete::shrink(connection))
             .await?;
         self.archive.shrink().await?;
         self.files.shrink().await

@@ -1,13 +1,10 @@
 //! The context windows reported by providers, by endpoint. They are not part of any log, and are
 //! forgotten after some time without harm.
 
-use std::path::Path;
-
 use plimsoll_context::Tokens;
-use plimsoll_core::{StoreError, WINDOW_REMEMBERED};
+use plimsoll_core::WINDOW_REMEMBERED;
 use rusqlite::{Connection, OptionalExtension, params};
 
-use crate::fault;
 use crate::read::{from_column, to_column};
 
 /// Maximum number of remembered endpoints. Beyond it, those learned first are forgotten. Nobody
@@ -36,23 +33,13 @@ pub(crate) fn is_kept(endpoint: &str, tokens: Tokens) -> bool {
 /// Remembers a window. Replaces earlier windows of the endpoint.
 pub(crate) fn learn(
     connection: &mut Connection,
-    path: &Path,
-    endpoint: &str,
-    tokens: Tokens,
-    now: i64,
-) -> Result<(), StoreError> {
-    if !is_kept(endpoint, tokens) {
-        return Ok(());
-    }
-    write(connection, endpoint, tokens, now).map_err(fault::sqlite(path))
-}
-
-fn write(
-    connection: &mut Connection,
     endpoint: &str,
     tokens: Tokens,
     now: i64,
 ) -> rusqlite::Result<()> {
+    if !is_kept(endpoint, tokens) {
+        return Ok(());
+    }
     let transaction = connection.transaction()?;
     transaction
         .prepare_cached(
@@ -72,40 +59,30 @@ fn write(
 /// Returns the window of an endpoint, if it is remembered.
 pub(crate) fn learned(
     connection: &Connection,
-    path: &Path,
     endpoint: &str,
     now: i64,
-) -> Result<Option<Tokens>, StoreError> {
+) -> rusqlite::Result<Option<Tokens>> {
     connection
-        .prepare_cached("SELECT tokens FROM windows WHERE endpoint = ?1 AND at >= ?2")
-        .and_then(|mut statement| {
-            let found = statement.query_row(params![endpoint, oldest(now)], |row| row.get(0));
-            found.optional()
+        .prepare_cached("SELECT tokens FROM windows WHERE endpoint = ?1 AND at >= ?2")?
+        .query_row(params![endpoint, oldest(now)], |row| {
+            Ok(Tokens(from_column(row.get(0)?)))
         })
-        .map(|found: Option<i64>| found.map(|tokens| Tokens(from_column(tokens))))
-        .map_err(fault::sqlite(path))
+        .optional()
 }
 
 /// Returns all windows, most recently learned first.
-pub(crate) fn all(
-    connection: &Connection,
-    path: &Path,
-    now: i64,
-) -> Result<Vec<LearnedWindow>, StoreError> {
-    let fault = fault::sqlite(path);
-    let mut statement = connection
-        .prepare_cached(
-            "SELECT endpoint, tokens, at FROM windows WHERE at >= ?1 ORDER BY at DESC, endpoint",
-        )
-        .map_err(&fault)?;
+pub(crate) fn all(connection: &Connection, now: i64) -> rusqlite::Result<Vec<LearnedWindow>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT endpoint, tokens, at FROM windows WHERE at >= ?1 ORDER BY at DESC, endpoint",
+    )?;
     let rows = statement.query_map([oldest(now)], |row| {
         Ok(LearnedWindow {
             endpoint: row.get(0)?,
             tokens: Tokens(from_column(row.get(1)?)),
             at: from_column(row.get(2)?),
         })
-    });
-    rows.and_then(Iterator::collect).map_err(&fault)
+    })?;
+    rows.collect()
 }
 
 /// Returns the time before which windows are forgotten.
@@ -120,7 +97,7 @@ mod tests {
 
     fn fresh() -> Connection {
         let mut connection = Connection::open_in_memory().unwrap();
-        schema::migrate(&mut connection, Path::new("s.db"), schema::LOG).unwrap();
+        schema::migrate(&mut connection, "s.db".as_ref(), schema::LOG).unwrap();
         connection
     }
 
@@ -129,9 +106,8 @@ mod tests {
     #[test]
     fn the_newest_word_counts_and_is_forgotten_in_time() {
         let mut file = fresh();
-        let path = Path::new("s.db");
         let mut learn = |endpoint, tokens, day| {
-            super::learn(&mut file, path, endpoint, Tokens(tokens), day * DAY).unwrap();
+            super::learn(&mut file, endpoint, Tokens(tokens), day * DAY).unwrap();
         };
         learn("a", 8_192, 100);
         learn("b", 4_096, 100);
@@ -140,7 +116,7 @@ mod tests {
         learn("c", 0, 101);
         let long = "x".repeat(513);
         learn(&long, 5, 101);
-        let learned = |endpoint, day| super::learned(&file, path, endpoint, day * DAY).unwrap();
+        let learned = |endpoint, day| super::learned(&file, endpoint, day * DAY).unwrap();
         for (endpoint, day, expected) in [
             ("a", 101, Some(16_384)),
             ("a", 131, Some(16_384)),
@@ -158,7 +134,7 @@ mod tests {
             );
         }
         assert_eq!(learned(&long, 101), None);
-        let all = all(&file, path, 101 * DAY).unwrap();
+        let all = all(&file, 101 * DAY).unwrap();
         let names: Vec<&str> = all.iter().map(|window| window.endpoint.as_str()).collect();
         assert_eq!(names, ["a", "b"]);
     }
@@ -167,9 +143,9 @@ mod tests {
     fn there_is_a_bound() {
         let mut file = fresh();
         for n in 0..1_010 {
-            write(&mut file, &format!("e{n}"), Tokens(9), 1_000 + n).unwrap();
+            learn(&mut file, &format!("e{n}"), Tokens(9), 1_000 + n).unwrap();
         }
-        let all = all(&file, Path::new("s.db"), 2_010).unwrap();
+        let all = all(&file, 2_010).unwrap();
         assert_eq!(all.len() as u64, MAX_WINDOWS);
         assert_eq!(all.last().unwrap().endpoint, "e10");
     }

@@ -10,7 +10,7 @@ use plimsoll_core::{Fork, ForkFault, SessionId, SessionInfo, StoreError};
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
 use crate::checksum;
-use crate::fault;
+use crate::fault::{self, WorkError};
 use crate::lease::Right;
 use crate::lineage::{Kin, lineage};
 use crate::read::to_column;
@@ -34,16 +34,13 @@ pub(crate) fn append(
     path: &Path,
     right: &Right,
     entries: &[Entry],
-) -> Result<(), StoreError> {
-    let fault = fault::sqlite(path);
+) -> Result<(), WorkError> {
     let (lines, title) = (to_lines(entries, path, now())?, title_of(entries));
     // A dropped transaction is rolled back, so any failure leaves the log unchanged.
-    let transaction = connection
-        .transaction_with_behavior(TransactionBehavior::Immediate)
-        .map_err(&fault)?;
-    right.check(&transaction, path)?;
-    add(&transaction, right.session(), &lines, title.as_deref()).map_err(&fault)?;
-    transaction.commit().map_err(&fault)
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    right.check(&transaction)?;
+    add(&transaction, right.session(), &lines, title.as_deref())?;
+    Ok(transaction.commit()?)
 }
 
 /// Creates a session that shares the first entries of another, without copying them, and appends
@@ -54,28 +51,25 @@ pub(crate) fn fork(
     right: &Right,
     of: &Fork,
     own: &[Entry],
-) -> Result<(), StoreError> {
+) -> Result<(), WorkError> {
     let session = right.session();
     let now = now();
     let (lines, title) = (to_lines(own, path, now)?, title_of(own));
-    let fault = fault::sqlite(path);
     // Nobody appends to either session in the meantime, and a failure leaves nothing behind.
-    let transaction = connection
-        .transaction_with_behavior(TransactionBehavior::Immediate)
-        .map_err(&fault)?;
-    right.check(&transaction, path)?;
-    if head(&transaction, session).map_err(&fault)?.is_some() {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    right.check(&transaction)?;
+    if head(&transaction, session)?.is_some() {
         let session = session.clone();
-        return Err(of.refused(ForkFault::Taken { session }));
+        return Err(of.refused(ForkFault::Taken { session }).into());
     }
-    let kin = lineage(&transaction, &of.from).map_err(&fault)?;
+    let kin = lineage(&transaction, &of.from)?;
     let Some(other) = kin.first() else {
-        return Err(of.refused(ForkFault::Unknown));
+        return Err(of.refused(ForkFault::Unknown).into());
     };
     of.check(other.entries, kin.len() as u64 - 1)?;
-    share(&transaction, session, of, &kin, now).map_err(&fault)?;
-    add(&transaction, session, &lines, title.as_deref()).map_err(&fault)?;
-    transaction.commit().map_err(&fault)
+    share(&transaction, session, of, &kin, now)?;
+    add(&transaction, session, &lines, title.as_deref())?;
+    Ok(transaction.commit()?)
 }
 
 fn share(

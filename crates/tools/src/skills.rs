@@ -157,19 +157,19 @@ impl Skill {
     fn load(&self) -> Result<String, String> {
         let text = read(&self.folder.join(SKILL_FILE))?;
         let (_, body) = front_matter(&text)?;
-        let mut said = body.trim().to_owned();
+        let mut instructions = body.trim().to_owned();
         let mut files = Vec::new();
         list(&self.folder, Path::new(""), MAX_DEPTH, &mut files);
         if !files.is_empty() {
             files.sort_unstable();
             let _ = write!(
-                said,
+                instructions,
                 "\n\n[files of this skill, in {}: {}]",
                 self.folder.display(),
                 files.join(", ")
             );
         }
-        Ok(said)
+        Ok(instructions)
     }
 
     /// Returns another file of the skill.

@@ -200,10 +200,10 @@ impl Coerce {
         let Value::String(text) = &*value else {
             return;
         };
-        let said = text.trim().to_lowercase();
+        let written = text.trim().to_lowercase();
         let mut meant = words.iter().filter(|word| {
             let word = word.as_str();
-            word.is_some_and(|word| word.to_lowercase() == said)
+            word.is_some_and(|word| word.to_lowercase() == written)
         });
         if let (Some(word), None) = (meant.next(), meant.next()) {
             self.changed(shown(value), shown(word));

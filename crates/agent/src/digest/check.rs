@@ -61,12 +61,12 @@ pub(crate) fn summary(parts: &[Part], prompt: &str) -> Result<String, String> {
             HEADINGS.len()
         ));
     }
-    let said: usize = sections
+    let chars: usize = sections
         .iter()
         .flatten()
         .map(|text| text.chars().count())
         .sum();
-    if said < LEAST_TEXT {
+    if chars < LEAST_TEXT {
         return Err("it is nearly empty".to_owned());
     }
     let mut summary = String::new();
@@ -116,12 +116,12 @@ fn key(heading: &str) -> String {
 /// Returns the text below each heading of an answer that followed our schema.
 fn of_object(answer: &Map<String, Value>) -> [Option<String>; HEADINGS.len()] {
     HEADINGS.map(|heading| {
-        let said = match answer.get(&key(heading))? {
+        let lines = match answer.get(&key(heading))? {
             Value::Array(lines) => lines.iter().filter_map(Value::as_str).collect(),
             Value::String(line) => vec![line.as_str()],
             _ => Vec::new(),
         };
-        let lines = said
+        let lines = lines
             .iter()
             .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
         let lines = lines.filter(|line| !line.is_empty() && !says_none(line));

@@ -81,8 +81,8 @@ fn with_extract(
 /// element if they fit.
 fn elements(
     messages: &[Arc<Message>],
-    said: Tokens,
-    result: Tokens,
+    text_limit: Tokens,
+    result_limit: Tokens,
     room: Tokens,
     counter: &dyn TokenCounter,
 ) -> Vec<(String, Tokens)> {
@@ -91,7 +91,7 @@ fn elements(
         if matches!(message.as_ref(), Message::Summary { .. }) {
             continue;
         }
-        let text = element(message, said, result, counter);
+        let text = element(message, text_limit, result_limit, counter);
         let weight = counter.text(&text);
         match elements.last_mut() {
             Some((last, sum))
@@ -127,17 +127,22 @@ fn pack(
     pieces
 }
 
-fn element(message: &Message, said: Tokens, result: Tokens, counter: &dyn TokenCounter) -> String {
+fn element(
+    message: &Message,
+    text_limit: Tokens,
+    result_limit: Tokens,
+    counter: &dyn TokenCounter,
+) -> String {
     let (from, text) = match message {
-        Message::System { .. } => ("host", cut(&message.text(), said, counter)),
+        Message::System { .. } => ("host", cut(&message.text(), text_limit, counter)),
         Message::Notice { .. } | Message::Summary { .. } => {
-            ("host", cut(&message.text(), result, counter))
+            ("host", cut(&message.text(), result_limit, counter))
         }
-        Message::User { .. } => ("user", cut(&message.text(), said, counter)),
+        Message::User { .. } => ("user", cut(&message.text(), text_limit, counter)),
         Message::Assistant { parts } => {
-            let mut text = cut(&message.text(), said, counter);
+            let mut text = cut(&message.text(), text_limit, counter);
             for call in message.calls() {
-                text.push_str(&asked(call, result, counter));
+                text.push_str(&asked(call, result_limit, counter));
             }
             if parts.iter().all(|part| matches!(part, Part::Thinking(_))) {
                 text.push_str("(thinking only)");
@@ -146,7 +151,7 @@ fn element(message: &Message, said: Tokens, result: Tokens, counter: &dyn TokenC
         }
         Message::ToolResult(of) => {
             let failed = if of.is_error { "failed tool" } else { "tool" };
-            (failed, cut(&message.text(), result, counter))
+            (failed, cut(&message.text(), result_limit, counter))
         }
     };
     let media = message

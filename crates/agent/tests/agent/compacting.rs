@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use plimsoll_agent::{
-    CompactError, Contents, Entry, Event, Input, Leave, MAX_FOCUS, Now, Setup, State, SummaryModel,
+    CompactError, Contents, Entry, Event, Input, MAX_FOCUS, Now, Setup, State, SummaryModel,
     Verdict,
 };
 use plimsoll_context::{Chars4, ContextStrategy, Policy, Reason, SummaryConfig, Tokens, Trigger};
@@ -30,7 +30,7 @@ fn session(setup: Setup, files: usize) -> Stage {
 fn evicting() -> Setup {
     let evict = ContextStrategy::named("evict", Some(Tokens(40_000))).unwrap();
     Setup {
-        leave: Leave::Asked,
+        announces_plans: true,
         ..strategy(evict, None)
     }
 }
@@ -42,7 +42,7 @@ fn summing_up() -> Setup {
     };
     Setup {
         policy: Policy::summarize(summary),
-        leave: Leave::Asked,
+        announces_plans: true,
         ..summarizing(40_000, 60_000)
     }
 }

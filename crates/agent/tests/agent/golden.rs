@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use plimsoll_agent::{
-    AtLimit, Entry, ExecutionLimits, Input, Leave, Measure, Setup, Spend, State, UserInput,
+    AtLimit, Entry, ExecutionLimits, Input, Measure, Setup, Spend, State, UserInput,
 };
 use plimsoll_context::{
     CallId, Chars4, Edit, Message, Money, Part, PinnedPart, PriceSheet, Rates, Recall, Seq, Tokens,
@@ -22,7 +22,7 @@ const FORMAT_5: &str = include_str!("../golden/v5.jsonl");
 /// A session with a pin, a summary by a model, one without, recall, and a refusal.
 fn scene() -> Vec<Entry> {
     let mut stage = Stage::new(Setup {
-        leave: Leave::Asked,
+        announces_plans: true,
         recall: Recall::Offered,
         ..summarizing(2_000, 8_000)
     });

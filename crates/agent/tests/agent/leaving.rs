@@ -2,18 +2,19 @@
 //! failing archive, before a request and on the ladder, with interrupts and crashes at each step.
 //! The archive belongs to the store and has its own tests.
 
-use plimsoll_agent::{AtLimit, EndReason, Event, Input, Leave, Setup, Verdict};
-use plimsoll_context::{ContextStrategy, Form, Message, Part, Recall, Seq, Tokens};
+mod stage;
 
-use crate::stage::audit::{audit, carried_on, whole};
-use crate::stage::{Stage, good_summary, limits, overflow, strategy, summarizing};
+use plimsoll_agent::{AtLimit, EndReason, Event, Input, Setup, Verdict};
+use plimsoll_context::{ContextStrategy, Form, Message, Part, Recall, Seq, Tokens};
+use stage::audit::{audit, carried_on, whole};
+use stage::{Stage, good_summary, limits, overflow, strategy, summarizing};
 
 const NAMES: [&str; 4] = ["sliding_window", "evict", "summarize", "extract"];
 
 fn asked(name: &str) -> Setup {
     let max_tokens = Some(Tokens(6_000));
     Setup {
-        leave: Leave::Asked,
+        announces_plans: true,
         recall: Recall::Offered,
         limits: limits(1_000, None, AtLimit::Finalize).limits,
         summary_model: (name == "summarize")
@@ -76,7 +77,7 @@ fn what_leaves_is_offered_before_every_plan_and_told_after_it() {
         for (leaving, gone) in stage.leaving.iter().zip(&stage.gone) {
             assert_eq!(leaving.plan, gone.plan, "{name}");
             assert!(
-                leaving.items.iter().any(|item| item.leaves)
+                leaving.items.iter().any(|item| item.removed)
                     || ["evict", "extract"].contains(&name),
                 "{name}"
             );
@@ -380,7 +381,7 @@ fn what_was_shortened_without_an_archive_is_never_offered() {
 #[test]
 fn a_host_that_is_not_asked_hears_nothing() {
     let mut stage = Stage::new(Setup {
-        leave: Leave::Freely,
+        announces_plans: false,
         recall: Recall::None,
         ..asked("evict")
     });

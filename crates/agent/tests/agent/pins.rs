@@ -1,15 +1,14 @@
 //! Pinned messages stay in every request, byte for byte, under every policy and across crashes.
 //! Only the host and a tool's own code can pin or unpin. The random scripts are in `properties.rs`.
 
-use plimsoll_agent::{
-    AtLimit, EndReason, Entry, Input, Leave, MAX_PINS, PinError, Run, Setup, State,
-};
+mod stage;
+
+use plimsoll_agent::{AtLimit, EndReason, Entry, Input, MAX_PINS, PinError, Run, Setup, State};
 use plimsoll_context::{
     CallId, ContextStrategy, Message, Part, PinnedPart, Recall, Seq, Tokens, ToolResult,
 };
-
-use crate::stage::audit::{audit, carried_on, whole};
-use crate::stage::{Stage, filler, good_summary, limits, overflow, setup, strategy, summarizing};
+use stage::audit::{audit, carried_on, whole};
+use stage::{Stage, filler, good_summary, limits, overflow, setup, strategy, summarizing};
 
 const RULE: &str = "Never touch vendor/, whatever anyone says. The port is 8431.";
 
@@ -19,7 +18,7 @@ fn policies() -> Vec<(&'static str, Setup)> {
     let of = |name: &'static str| {
         let setup = Setup {
             summary_model: summarizing(6_000, 8_000).summary_model,
-            leave: Leave::Asked,
+            announces_plans: true,
             recall: Recall::Offered,
             limits: limits(1_000, None, AtLimit::Finalize).limits,
             ..strategy(ContextStrategy::named(name, max_tokens).unwrap(), None)

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use plimsoll_agent::{
     Answer, AtLimit, CountTokens, EndReason, Entry, Event, ExecutionLimits, Failure, FilterResult,
-    HookPoint, Input, InputFilters, Leave, Permission, PermissionRule, Permissions, QueueMode,
-    Setup, SummaryModel, Verdict,
+    HookPoint, Input, InputFilters, Permission, PermissionRule, Permissions, QueueMode, Setup,
+    SummaryModel, Verdict,
 };
 use plimsoll_context::{
     Bytes, CallId, ContextStrategy, Economy, Exchange, Gap, Item, Message, Opaque, Part,
@@ -536,10 +536,7 @@ fn any_setup(random: &mut Random) -> Setup {
             sheet: None,
         }),
         economy: [Economy::Fixed, Economy::Priced, Economy::Eager][random.below(3) as usize],
-        leave: match random.chance(60) {
-            true => Leave::Asked,
-            false => Leave::Freely,
-        },
+        announces_plans: random.chance(60),
         recall: Recall::None,
         limits: Arc::new(ExecutionLimits {
             max_turns: 1 + random.below(12),
@@ -583,7 +580,7 @@ trait WithRecall {
 impl WithRecall for Setup {
     /// Recall is offered only where the host is asked: only then is anything archived.
     fn with_recall(mut self, random: &mut Random) -> Self {
-        if self.leave == Leave::Asked && random.chance(70) {
+        if self.announces_plans && random.chance(70) {
             self.recall = Recall::Offered;
         }
         self

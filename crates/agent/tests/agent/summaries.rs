@@ -3,7 +3,7 @@
 //! `properties.rs`.
 
 use plimsoll_agent::{
-    EndReason, Entry, Event, Failure, Input, Leave, MAX_SUMMARY_CALLS, MAX_SUMMARY_FAILURES, Setup,
+    EndReason, Entry, Event, Failure, Input, MAX_SUMMARY_CALLS, MAX_SUMMARY_FAILURES, Setup,
     SummaryModel,
 };
 use plimsoll_context::{
@@ -591,7 +591,7 @@ fn sixty_turns_of_six_kilobytes_stay_under_six_thousand_tokens() {
 #[test]
 fn two_results_under_a_tiny_budget() {
     let mut setup = Setup {
-        leave: Leave::Asked,
+        announces_plans: true,
         recall: plimsoll_context::Recall::Offered,
         ..when_due(summarizing(1_200, 8_000))
     };
@@ -777,7 +777,7 @@ fn extract_needs_no_model() {
     for summary_model in [None, model] {
         let mut stage = Stage::new(many_turns(Setup {
             summary_model,
-            leave: Leave::Asked,
+            announces_plans: true,
             ..setup.clone()
         }));
         stage.say("Port the parser.");

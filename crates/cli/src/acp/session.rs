@@ -42,7 +42,7 @@ use crate::terminal::Verbosity;
 use crate::terminal::style::Colours;
 use crate::terminal::text::fenced;
 
-/// Maximum wait for a session to close. Its log is complete in any case.
+/// Maximum wait for each part of a session to close.
 const CLOSING: Duration = Duration::from_secs(2);
 
 /// The resources of the process that a session uses.
@@ -244,13 +244,17 @@ impl OpenSession {
         }
     }
 
-    /// Closes the session, so that others can open it. Its log is complete in any case.
+    /// Closes the session, so that others can open it. Waits until its log is complete.
     pub(super) async fn close(&self) {
         let Ok(mut work) = timeout(CLOSING, self.work.lock()).await else {
             return;
         };
-        // Dropping it releases the lease of the session.
         let Some(work) = work.take() else { return };
+        match timeout(CLOSING, work.session.close()).await {
+            Ok(Err(error)) => say!("{}", stop_of(&error)),
+            // A write that takes longer is finished in the background.
+            Ok(Ok(())) | Err(_) => {}
+        }
         let _ = timeout(CLOSING, work.ready.mcp.close()).await;
         retention::apply(&work.store, work.ready.config.retention(), true).await;
     }

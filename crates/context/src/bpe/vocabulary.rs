@@ -55,7 +55,7 @@ impl Vocabulary {
 
     fn insert(&mut self, rank: u32, length: usize) {
         let token = self.token(rank, length);
-        let place = match *token {
+        let stored = match *token {
             [] => None,
             [a] => self.singles.get_mut(usize::from(a)),
             [a, b] => self.pairs.get_mut(pair(a, b)),
@@ -76,8 +76,8 @@ impl Vocabulary {
                 None
             }
         };
-        if let Some(place) = place {
-            *place = rank;
+        if let Some(stored) = stored {
+            *stored = rank;
         }
     }
 

@@ -163,9 +163,9 @@ impl Draft<'_> {
         let mut gone: BTreeSet<usize> = found.map(|(index, _)| index).collect();
         // A question is removed with its last answer, unless it is the task or the newest question.
         let all = 0..self.exchanges().len();
-        let asked: Vec<usize> = all.filter(|index| self.is_question(*index)).collect();
-        let ends = [asked.first(), asked.last()];
-        for question in &asked {
+        let questions: Vec<usize> = all.filter(|index| self.is_question(*index)).collect();
+        let ends = [questions.first(), questions.last()];
+        for question in &questions {
             let Some(exchange) = self.exchanges().get(*question) else {
                 continue;
             };

@@ -162,9 +162,9 @@ fn old_results(draft: &Draft<'_>, keep: usize) -> Vec<usize> {
 
 /// Prunes the task, unless it is also the newest question.
 fn prune_task(draft: &mut Draft<'_>, max: Bytes) {
-    let mut asked = (0..draft.items().len())
+    let mut questions = (0..draft.items().len())
         .filter(|at| matches!(draft.current(*at), Some((Message::User { .. }, _))));
-    let (Some(at), Some(_)) = (asked.next(), asked.next()) else {
+    let (Some(at), Some(_)) = (questions.next(), questions.next()) else {
         return;
     };
     if at >= draft.first_unsent() {

@@ -130,16 +130,16 @@ impl Sections {
             draft.tokens().minus(weight) + summary <= budget.target
         };
         let recent = self.keep_recent_turns.clamp(1, turns.len().max(1));
-        let asked = Keep {
+        let wanted = Keep {
             first: self.keep_first_turns.min(turns.len()),
             recent,
         };
         // Keeping fewer turns is smaller, so both numbers are found by bisection.
-        let recent = most_that(1..=recent, |recent| fits(Keep { recent, ..asked }));
+        let recent = most_that(1..=recent, |recent| fits(Keep { recent, ..wanted }));
         let keep = match recent {
-            Some(recent) => Keep { recent, ..asked },
+            Some(recent) => Keep { recent, ..wanted },
             None => {
-                let first = most_that(0..=asked.first, |first| fits(Keep { first, recent: 1 }));
+                let first = most_that(0..=wanted.first, |first| fits(Keep { first, recent: 1 }));
                 Keep {
                     first: first.unwrap_or(0),
                     recent: 1,

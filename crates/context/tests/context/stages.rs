@@ -809,8 +809,8 @@ fn a_plan_for_another_view_is_refused_whole() {
     assert_eq!(
         refused(&with(vec![drop(1, 2)], 1)),
         PlanError::WrongGain {
-            said: Tokens(1),
-            is: Tokens(243)
+            stated: Tokens(1),
+            actual: Tokens(243)
         }
     );
     // A view that looks the same but for one message: other results, other calls, other roles.

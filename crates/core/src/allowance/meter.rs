@@ -15,21 +15,21 @@ pub struct Meter(Arc<MeterInner>);
 struct MeterInner {
     spent: Mutex<Spend>,
     above: Option<Meter>,
-    books: Option<(SharedTree, NodeId)>,
+    ledger: Option<(SharedTree, NodeId)>,
 }
 
 impl Meter {
-    pub(super) fn at(above: Option<Meter>, books: Option<(SharedTree, NodeId)>) -> Self {
+    pub(super) fn at(above: Option<Meter>, ledger: Option<(SharedTree, NodeId)>) -> Self {
         Self(Arc::new(MeterInner {
             spent: Mutex::default(),
             above,
-            books,
+            ledger,
         }))
     }
 
     /// Adds spending, for example by a model or a service that a tool has called.
     pub fn add(&self, spend: &Spend) {
-        if let Some((tree, node)) = &self.0.books {
+        if let Some((tree, node)) = &self.0.ledger {
             lock(tree).spend(*node, amounts(spend));
         }
         self.seen(spend);
@@ -41,7 +41,7 @@ impl Meter {
         *self.0.spent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds spending that the books already contain.
+    /// Adds spending that the ledger already contain.
     pub(super) fn seen(&self, spend: &Spend) {
         let mut meter = Some(self);
         while let Some(Self(inner)) = meter {

@@ -1,4 +1,4 @@
-//! Grants, meters and books: the sums are right however they end.
+//! Grants, meters and ledger: the sums are right however they end.
 
 use super::*;
 use plimsoll_agent::Cost;
@@ -126,7 +126,7 @@ fn a_run_is_booked_once_and_keeps_what_it_needs() {
         max_tool_calls: Some(10),
         ..limits(10_000)
     };
-    let mut books = Books::of_run(&limits, None);
+    let mut ledger = BudgetLedger::of_run(&limits, None);
     let own = OwnUsage {
         spend: spend(1_000, 5),
         tokens: Tokens(900),
@@ -135,9 +135,9 @@ fn a_run_is_booked_once_and_keeps_what_it_needs() {
         keeps_tool_calls: 1,
         ..OwnUsage::default()
     };
-    books.book(&own);
-    books.book(&own);
-    let call = books.for_call(None);
+    ledger.book(&own);
+    ledger.book(&own);
+    let call = ledger.for_call(None);
     let left = call.left();
     assert_eq!(left.tokens, Some(10_000 - 900 - 2_000));
     assert_eq!(left.tool_calls, Some(9));

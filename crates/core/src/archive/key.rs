@@ -49,10 +49,10 @@ pub enum RecallError {
         RecallId,
     ),
     /// The key is the id of several calls, or of a call and the number of another item.
-    #[error("`{asked}` is ambiguous: it may mean item {}; write it like that", list(.candidates))]
+    #[error("`{key}` is ambiguous: it may mean item {}; write it like that", list(.candidates))]
     Ambiguous {
         /// The key.
-        asked: String,
+        key: String,
         /// The items that match the key, at most 10.
         candidates: Vec<RecallId>,
     },
@@ -78,7 +78,7 @@ pub struct BadRecallId(String);
 /// # Errors
 /// If no item matches, or more than one.
 pub fn resolve(
-    asked: &str,
+    key: &str,
     number: Option<RecallId>,
     calls: &BTreeMap<RecallId, bool>,
 ) -> Result<RecallId, RecallError> {
@@ -91,10 +91,10 @@ pub fn resolve(
     candidates.sort_unstable();
     candidates.dedup();
     match candidates.as_slice() {
-        [] => Err(RecallError::Unknown(shown(asked))),
+        [] => Err(RecallError::Unknown(shown(key))),
         [one] => Ok(*one),
         several => Err(RecallError::Ambiguous {
-            asked: shown(asked),
+            key: shown(key),
             candidates: several.iter().copied().take(10).collect(),
         }),
     }

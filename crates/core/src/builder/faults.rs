@@ -1,24 +1,23 @@
 //! Validates all settings and reports all faults at once.
 
 use std::collections::HashSet;
-use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll_agent::{MAX_FILTERS, MAX_PARALLEL_TOOLS, Sampling};
-use plimsoll_context::{
-    Author, Bytes, LEAST_SUMMARY, Ppm, SessionPruneConfig, TRIGGER, Threshold, Tokens,
-};
+use plimsoll_agent::{MAX_FILTERS, MAX_PARALLEL_TOOLS, Sampling, Setup};
+use plimsoll_context::{Bytes, LEAST_SUMMARY, Ppm, SessionPruneConfig, TRIGGER, Threshold, Tokens};
 
 use super::AgentBuilder;
 use crate::agent::RECALL_TOOLS;
+use crate::driver::Parts;
 use crate::tool::MAX_TOOL_RETRIES;
 use crate::window::Window;
 
 impl AgentBuilder {
     pub(super) fn faults(&self) -> Vec<String> {
         let (beside, policy) = (self.beside(), self.policy.as_ref());
-        let mut faults = self.context.faults(&beside, self.line, self.window, policy);
-        faults.extend(self.limits.faults());
+        let mut faults = self
+            .context
+            .faults(&beside, self.setup.line, self.window, policy);
         let mut fault = |bad: bool, text: String| {
             if bad {
                 faults.push(text);
@@ -42,52 +41,25 @@ impl AgentBuilder {
             format!("max_parallel_tools is {parallel}; choose 1 to {MAX_PARALLEL_TOOLS}"),
         );
         fault(
-            self.tool_retries > MAX_TOOL_RETRIES,
+            self.parts.tool_retries > MAX_TOOL_RETRIES,
             format!(
                 "tool_retries is {}; choose 0 to {MAX_TOOL_RETRIES}",
-                self.tool_retries
+                self.parts.tool_retries
             ),
         );
         fault(
-            self.max_step_result == Bytes(0),
+            self.parts.max_step_result == Bytes(0),
             "max_step_result_size is 0; allow at least 1 byte".into(),
         );
-        let has_cost = self.limits.max_cost.is_some();
         fault(
-            has_cost && self.sheet.is_none(),
-            format!(
-                "max_cost requires the prices of `{}`; set prices",
-                self.provider.model()
-            ),
-        );
-        if let Some(summarizer) = &self.summarizer {
-            let other = !Arc::ptr_eq(summarizer, &self.provider);
-            let writes = self.summary.author == Author::Model;
-            fault(
-                has_cost && other && writes && self.summarizer_sheet.is_none(),
-                format!(
-                    "max_cost requires the prices of `{}`, which writes the summaries; set \
-                     summarizer_prices",
-                    summarizer.model()
-                ),
-            );
-        }
-        fault(
-            self.config_id.as_ref().is_some_and(String::is_empty),
-            "config_id is empty; name it, or leave it out".into(),
-        );
-        fault(
-            self.input_filters.len() > MAX_FILTERS,
+            self.setup.input_filters.len() > MAX_FILTERS,
             format!(
                 "there are {} input filters; at most {MAX_FILTERS} are asked",
-                self.input_filters.len()
+                self.setup.input_filters.len()
             ),
         );
-        for text in self.hooks.faults() {
-            fault(true, text);
-        }
         fault(
-            self.gate_timeout == Some(Duration::ZERO),
+            self.parts.gate_timeout == Some(Duration::ZERO),
             "gate_timeout is 0; give the gate some time, or no limit".into(),
         );
         fault(
@@ -107,29 +79,16 @@ impl AgentBuilder {
             ),
         );
         fault(
-            self.max_tokens == Some(Tokens::ZERO),
-            "max_tokens is 0; allow at least 1 token".into(),
-        );
-        fault(
             self.window == Window::Known(Tokens::ZERO),
             "the window is 0 tokens; give its real size".into(),
         );
-        fault(
-            self.retry.max_attempts == 0,
-            "max_attempts is 0; allow at least 1".into(),
-        );
-        let temperature = self.sampling.temperature.unwrap_or_default();
-        fault(
-            !(0.0..=Sampling::MAX_TEMPERATURE).contains(&temperature),
-            format!("temperature is {temperature}; choose a number from 0 to 2"),
-        );
-        let trigger = self.strategy().line(self.line).trigger;
+        let trigger = self.strategy().line(self.setup.line).trigger;
         fault(
             matches!(trigger, Threshold::Share(share) if share.0 == 0),
             "the trigger is 0, so that a plan would be due before every call; choose a share above 0".into(),
         );
         let percent = |share: Ppm| format!("{} %", share.0 as f64 / 1e4);
-        let above = match (trigger, self.line.target) {
+        let above = match (trigger, self.setup.line.target) {
             (Threshold::Sent(trigger), Some(Threshold::Sent(target))) => {
                 (target > trigger).then(|| (target.to_string(), trigger.to_string()))
             }
@@ -152,7 +111,11 @@ impl AgentBuilder {
         let names = names.chain(RECALL_TOOLS.iter().copied());
         let called: Vec<String> = self.tools.iter().filter_map(|tool| tool.calls()).collect();
         let called: Vec<&str> = called.iter().map(String::as_str).collect();
-        for text in self.permissions.faults(names, &called, &self.hosted_tools) {
+        for text in self
+            .setup
+            .permissions
+            .faults(names, &called, &self.hosted_tools)
+        {
             fault(true, text);
         }
         let mut names = HashSet::new();
@@ -171,4 +134,48 @@ impl AgentBuilder {
         faults.extend(self.hosted_faults(&names));
         faults
     }
+}
+
+/// Returns the faults of the settings that a single run can change as well.
+pub(crate) fn faults_of_run(setup: &Setup, parts: &Parts) -> Vec<String> {
+    let mut faults = setup.limits.faults();
+    faults.extend(parts.hooks.faults());
+    let mut fault = |bad: bool, text: String| {
+        if bad {
+            faults.push(text);
+        }
+    };
+    if setup.limits.max_cost.is_some() {
+        fault(
+            setup.sheet.is_none(),
+            format!(
+                "max_cost requires the prices of `{}`; set prices",
+                parts.provider.model()
+            ),
+        );
+        if let Some(model) = parts.unpriced_summarizer(setup) {
+            let text = format!(
+                "max_cost requires the prices of `{model}`, which writes the summaries; set summarizer_prices"
+            );
+            fault(true, text);
+        }
+    }
+    fault(
+        setup.config_id.is_empty(),
+        "config_id is empty; name it, or leave it out".into(),
+    );
+    fault(
+        setup.max_output == Some(Tokens::ZERO),
+        "max_tokens is 0; allow at least 1 token".into(),
+    );
+    fault(
+        parts.retry.max_attempts == 0,
+        "max_attempts is 0; allow at least 1".into(),
+    );
+    let temperature = setup.sampling.temperature.unwrap_or_default();
+    fault(
+        !(0.0..=Sampling::MAX_TEMPERATURE).contains(&temperature),
+        format!("temperature is {temperature}; choose a number from 0 to 2"),
+    );
+    faults
 }

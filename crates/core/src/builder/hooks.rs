@@ -412,7 +412,7 @@ hook_settings!(Hooks);
 
 impl AgentBuilder {
     fn hook_set(&mut self) -> &mut Hooks {
-        &mut self.hooks
+        &mut self.parts.hooks
     }
 }
 
@@ -431,7 +431,7 @@ where
 {
     let ask = hook(move |()| ask());
     Arc::new(move |(), timeout| {
-        let asked = ask((), timeout);
-        Box::pin(async move { Ok(asked.await?.into_iter().map(Into::into).collect()) })
+        let messages = ask((), timeout);
+        Box::pin(async move { Ok(messages.await?.into_iter().map(Into::into).collect()) })
     })
 }

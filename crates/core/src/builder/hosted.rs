@@ -48,7 +48,7 @@ impl AgentBuilder {
         let mut notes = Vec::new();
         let mut tools = self.hosted_tools.clone();
         tools.retain(|tool| {
-            let denied = self.permissions.hosted(tool) == Ok(Permission::Deny);
+            let denied = self.setup.permissions.hosted(tool) == Ok(Permission::Deny);
             if denied {
                 let name = tool.name();
                 notes.push(format!(
@@ -58,7 +58,7 @@ impl AgentBuilder {
             }
             !denied
         });
-        if !tools.is_empty() && self.limits.max_cost.is_some() {
+        if !tools.is_empty() && self.setup.limits.max_cost.is_some() {
             notes.push(
                 "max_cost counts tokens only: the provider's fees for the use of its own tools \
                  are unknown"
@@ -66,14 +66,14 @@ impl AgentBuilder {
             );
         }
         // Without caching, the lifetime does not matter.
-        let wanted = match self.cache.is_on() {
-            true => self.retention,
+        let wanted = match self.setup.cache.is_on() {
+            true => self.setup.retention,
             false => CacheRetention::Usual,
         };
-        let retention = match self.provider.keeps(wanted) {
+        let retention = match self.parts.provider.keeps(wanted) {
             true => wanted,
             false => {
-                let (model, name) = (self.provider.model(), wanted.name());
+                let (model, name) = (self.parts.provider.model(), wanted.name());
                 notes.push(format!(
                     "cache.retention is \"{name}\", and {model} has no such thing: its prompt cache lives \
                      as usual"
@@ -81,7 +81,7 @@ impl AgentBuilder {
                 CacheRetention::Usual
             }
         };
-        notes.extend(self.provider.sampling_notes(&self.sampling));
+        notes.extend(self.parts.provider.sampling_notes(&self.setup.sampling));
         (tools, retention, notes)
     }
 
@@ -95,7 +95,7 @@ impl AgentBuilder {
             )];
         }
         let mut faults = Vec::new();
-        let mut asked = Vec::new();
+        let mut allowed = Vec::new();
         for (tool, number) in tools.iter().zip(1..) {
             if tool.kind().is_empty() {
                 faults.push(format!(
@@ -104,18 +104,20 @@ impl AgentBuilder {
                 continue;
             }
             let name = tool.name().to_owned();
-            let twice = asked.iter().any(|other: &HostedTool| other.name() == name);
+            let twice = allowed
+                .iter()
+                .any(|other: &HostedTool| other.name() == name);
             if twice || names.contains(&name) {
                 faults.push(format!("two tools are named `{name}`; leave one out"));
             }
-            match self.permissions.hosted(tool) {
+            match self.setup.permissions.hosted(tool) {
                 Ok(Permission::Deny) => {}
-                Ok(_) => asked.push(tool.clone()),
+                Ok(_) => allowed.push(tool.clone()),
                 Err(fault) => faults.push(fault),
             }
         }
-        if !asked.is_empty() {
-            faults.extend(self.provider.hosted_tool_faults(&asked));
+        if !allowed.is_empty() {
+            faults.extend(self.parts.provider.hosted_tool_faults(&allowed));
         }
         faults
     }

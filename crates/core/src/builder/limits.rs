@@ -1,5 +1,6 @@
 //! Settings for the limits of a run and the execution of its tools.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_agent::{AtLimit, CountTokens, ExecutionLimits, Permissions, ToolExecutionStrategy};
@@ -21,7 +22,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn execution_limits(mut self, limits: ExecutionLimits) -> Self {
-        self.limits = limits;
+        self.setup.limits = Arc::new(limits);
         self
     }
 
@@ -236,7 +237,7 @@ impl AgentBuilder {
     ///
     /// [`PermissionMode::AutoEdit`]: plimsoll_agent::PermissionMode::AutoEdit
     pub fn permissions(mut self, permissions: Permissions) -> Self {
-        self.permissions = permissions;
+        self.setup.permissions = permissions;
         self
     }
 
@@ -282,7 +283,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn tool_retries(mut self, retries: u32) -> Self {
-        self.tool_retries = retries;
+        self.parts.tool_retries = retries;
         self
     }
 }

@@ -61,7 +61,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn trigger(mut self, trigger: Threshold) -> Self {
-        self.line.trigger = trigger;
+        self.setup.line.trigger = trigger;
         self
     }
 
@@ -78,7 +78,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn target(mut self, target: Threshold) -> Self {
-        self.line.target = Some(target);
+        self.setup.line.target = Some(target);
         self
     }
 
@@ -92,7 +92,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn max_result(mut self, tokens: Tokens) -> Self {
-        self.line.max_result = Some(tokens);
+        self.setup.line.max_result = Some(tokens);
         self
     }
 
@@ -105,7 +105,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn keep_recent(mut self, exchanges: usize) -> Self {
-        self.line.keep_recent = exchanges;
+        self.setup.line.keep_recent = exchanges;
         self
     }
 
@@ -194,7 +194,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn summary_timeout(mut self, timeout: Duration) -> Self {
-        self.summary_timeout = timeout;
+        self.parts.summary_timeout = timeout;
         self
     }
 
@@ -229,7 +229,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn prices(mut self, sheet: PriceSheet) -> Self {
-        self.sheet = Some(sheet);
+        self.setup.sheet = Some(sheet);
         self
     }
 
@@ -266,7 +266,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn cache_config(mut self, cache: CacheConfig) -> Self {
-        self.cache = cache;
+        self.setup.cache = cache;
         self
     }
 
@@ -281,7 +281,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn cache_retention(mut self, retention: CacheRetention) -> Self {
-        self.retention = retention;
+        self.setup.retention = retention;
         self
     }
 

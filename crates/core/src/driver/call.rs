@@ -15,7 +15,7 @@ use crate::heard::heard;
 use crate::hooks::said_by;
 use crate::provider::Provider;
 use crate::retry::RetryConfig;
-use crate::telemetry::{Purpose, Scene, retried, trace_call};
+use crate::telemetry::{Purpose, SpanContext, retried, trace_call};
 
 /// Timeout for counting the tokens of a request. The run waits for it, and the number is not worth
 /// more.
@@ -25,7 +25,7 @@ const COUNT_TIMEOUT: Duration = Duration::from_secs(10);
 pub(super) async fn call(
     parts: Arc<Parts>,
     request: Box<Request>,
-    scene: Scene,
+    context: SpanContext,
     losses: Arc<Losses>,
 ) -> Result<Reply, Failure> {
     let tell = |event| parts.tell(event);
@@ -34,8 +34,8 @@ pub(super) async fn call(
         tell: &tell,
         losses: &losses,
     };
-    let asked = (scene, Purpose::Turn);
-    attempts(&*parts.provider, &request, &parts.retry, heard, asked).await
+    let traced_as = (context, Purpose::Turn);
+    attempts(&*parts.provider, &request, &parts.retry, heard, traced_as).await
 }
 
 /// Calls the summarizer. Retries like any other call, but with an overall timeout, since the run
@@ -43,13 +43,13 @@ pub(super) async fn call(
 pub(super) async fn summarize(
     parts: Arc<Parts>,
     request: Box<Request>,
-    scene: Scene,
+    context: SpanContext,
     losses: Arc<Losses>,
 ) -> Result<Reply, Failure> {
     let wait = parts.summary_timeout;
-    let asked = (scene, Purpose::Summary);
+    let traced_as = (context, Purpose::Summary);
     let heard = CallReceivers::quiet(&losses);
-    let work = attempts(&*parts.summarizer, &request, &parts.retry, heard, asked);
+    let work = attempts(&*parts.summarizer, &request, &parts.retry, heard, traced_as);
     tokio::time::timeout(wait, work).await.unwrap_or_else(|_| {
         let failure = Failure::Transient {
             status: None,
@@ -63,9 +63,9 @@ pub(super) async fn summarize(
 
 /// Returns the tokens of a request as counted by the provider. Without it, our own count is used.
 pub(super) async fn count(parts: Arc<Parts>, request: Box<Request>) -> Option<Tokens> {
-    let asked = AssertUnwindSafe(async { parts.provider.count(&request).await });
-    let asked = tokio::time::timeout(COUNT_TIMEOUT, asked.catch_unwind());
-    let why = match asked.await {
+    let counting = AssertUnwindSafe(async { parts.provider.count(&request).await });
+    let counting = tokio::time::timeout(COUNT_TIMEOUT, counting.catch_unwind());
+    let why = match counting.await {
         Ok(Ok(Ok(reported))) => return reported,
         Ok(Ok(Err(failure))) => failure.to_string(),
         Ok(Err(panic)) => format!("its client broke down: {}", said_by(&*panic)),
@@ -85,13 +85,13 @@ pub(crate) async fn ask(
     retry: &RetryConfig,
     losses: &Losses,
 ) -> Result<Reply, Failure> {
-    let asked = (Scene::default(), Purpose::Choice);
+    let traced_as = (SpanContext::default(), Purpose::Choice);
     attempts(
         provider,
         request,
         retry,
         CallReceivers::quiet(losses),
-        asked,
+        traced_as,
     )
     .await
 }
@@ -120,7 +120,7 @@ async fn attempts(
     request: &Request,
     retry: &RetryConfig,
     heard: CallReceivers<'_>,
-    (scene, purpose): (Scene, Purpose),
+    (context, purpose): (SpanContext, Purpose),
 ) -> Result<Reply, Failure> {
     let CallReceivers {
         judge,
@@ -129,7 +129,7 @@ async fn attempts(
     } = heard;
     let mut attempt = 1;
     loop {
-        let traced = trace_call(provider, request, &scene, purpose, attempt);
+        let traced = trace_call(provider, request, &context, purpose, attempt);
         let deltas = |delta| match delta {
             Delta::Used { usage } => {
                 traced.used(usage);

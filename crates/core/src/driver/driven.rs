@@ -32,7 +32,7 @@ impl Driven {
         session.reached = false;
         let open = session.inbox.open();
         session.handle(input);
-        session.open_books();
+        session.open_ledger();
         Self {
             underway: Underway::new(),
             late: Vec::new(),
@@ -61,7 +61,7 @@ impl Driven {
         session.book();
         let left = session.inbox.close();
         left.iter()
-            .for_each(|said| session.parts.too_late(&said.parts));
+            .for_each(|message| session.parts.too_late(&message.parts));
     }
 }
 

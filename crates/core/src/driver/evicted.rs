@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use plimsoll_agent::{Entry, LeavingItem, PendingPlan, State};
+use plimsoll_agent::{AffectedItem, Entry, PendingPlan, State};
 use plimsoll_context::{Chars4, Form, Gap, Message, Seq};
 
 use super::Parts;
@@ -15,12 +15,12 @@ use crate::store::SessionId;
 
 /// Returns the originals of the messages that a plan removes or shortens. Messages shortened by an
 /// earlier plan are read from the archive, or from the log if the archive does not have them.
-pub(super) async fn evicted(parts: &Parts, session: &SessionId, leaving: &PendingPlan) -> Eviction {
-    let taken = || leaving.items.iter().filter(|taken| is_message(taken));
+pub(super) async fn evicted(parts: &Parts, session: &SessionId, pending: &PendingPlan) -> Eviction {
+    let affected = || pending.items.iter().filter(|affected| is_message(affected));
     let mut originals = BTreeMap::new();
     let mut missing = BTreeSet::new();
-    for taken in taken().filter(|taken| taken.item.form != Form::Original) {
-        let seq = taken.item.seq;
+    for affected in affected().filter(|affected| affected.item.form != Form::Original) {
+        let seq = affected.item.seq;
         let key = RecallKey::from(seq.recall_id().as_str());
         match parts.store.recall(session, &key).await {
             Ok(recalled) => {
@@ -40,14 +40,14 @@ pub(super) async fn evicted(parts: &Parts, session: &SessionId, leaving: &Pendin
             }
         }
     }
-    let items = taken().map(|taken| {
-        let seq = taken.item.seq;
+    let items = affected().map(|affected| {
+        let seq = affected.item.seq;
         let original = originals.remove(&seq);
         EvictedMessage {
             seq,
-            removed: taken.leaves,
-            tool: taken.tool.clone(),
-            message: original.unwrap_or_else(|| Arc::clone(&taken.item.message)),
+            removed: affected.removed,
+            tool: affected.tool.clone(),
+            message: original.unwrap_or_else(|| Arc::clone(&affected.item.message)),
         }
     });
     Eviction {
@@ -56,9 +56,9 @@ pub(super) async fn evicted(parts: &Parts, session: &SessionId, leaving: &Pendin
 }
 
 /// Returns `true` for a real message, and `false` for a marker or a summary made by a plan.
-fn is_message(taken: &LeavingItem) -> bool {
-    let made = matches!(*taken.item.message, Message::Summary { .. });
-    Gap::of(&taken.item.message).is_none() && !(made && taken.item.form != Form::Original)
+fn is_message(affected: &AffectedItem) -> bool {
+    let made = matches!(*affected.item.message, Message::Summary { .. });
+    Gap::of(&affected.item.message).is_none() && !(made && affected.item.form != Form::Original)
 }
 
 /// Returns the original messages with these numbers.

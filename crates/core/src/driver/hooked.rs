@@ -79,8 +79,8 @@ pub(super) async fn before(session: &mut Session, parts: &Arc<Parts>, moment: Mo
         moment => {
             let seen = seen(session, moment.point());
             let name = moment.point().name();
-            let asked = attend(session, parts.hooks.before(&moment, seen)).await;
-            answered(session, parts, name, asked, Decision::Go)
+            let answer = attend(session, parts.hooks.before(&moment, seen)).await;
+            answered(session, parts, name, answer, Decision::Go)
         }
     };
     session.handle(Input::Decided(decision));
@@ -101,13 +101,13 @@ pub(super) async fn after(session: &mut Session, parts: &Arc<Parts>, moment: Mom
 pub(super) async fn keep(
     session: &mut Session,
     parts: &Arc<Parts>,
-    leaving: &PendingPlan,
+    pending: &PendingPlan,
 ) -> Verdict {
-    if leaving.plan.is_compaction() {
+    if pending.plan.is_compaction() {
         let seen = seen(session, HookPoint::BeforeCompactionStart);
-        let asked = attend(session, parts.hooks.before_compaction(seen, leaving)).await;
+        let answer = attend(session, parts.hooks.before_compaction(seen, pending)).await;
         let name = HookPoint::BeforeCompactionStart.name();
-        if let Decision::No { why } = answered(session, parts, name, asked, Decision::Go) {
+        if let Decision::No { why } = answered(session, parts, name, answer, Decision::Go) {
             return Verdict::Veto { why };
         }
     }
@@ -116,13 +116,13 @@ pub(super) async fn keep(
     }
     let why = format!(
         "{}: {}",
-        leaving.plan.why.word(),
-        leaving.plan.stages.join(", ")
+        pending.plan.why.word(),
+        pending.plan.stages.join(", ")
     );
-    let originals = leaving.originals().map(|leaving| ArchivedItem {
-        seq: leaving.item.seq,
-        message: Arc::clone(&leaving.item.message),
-        tool: leaving.tool.clone(),
+    let originals = pending.originals().map(|affected| ArchivedItem {
+        seq: affected.item.seq,
+        message: Arc::clone(&affected.item.message),
+        tool: affected.tool.clone(),
         why: why.clone(),
     });
     let originals: Vec<ArchivedItem> = originals.collect();
@@ -136,14 +136,14 @@ pub(super) async fn keep(
 }
 
 /// Reports an applied plan and its evicted messages to the host.
-pub(super) async fn gone(session: &mut Session, parts: &Arc<Parts>, leaving: &PendingPlan) {
-    if leaving.plan.is_compaction() {
+pub(super) async fn gone(session: &mut Session, parts: &Arc<Parts>, pending: &PendingPlan) {
+    if pending.plan.is_compaction() {
         let messages = session.run.state().transcript().items().len();
         let tokens = session.run.tokens();
         let seen = seen(session, HookPoint::AfterCompactionEnd);
         let told = parts
             .hooks
-            .after_compaction(leaving, &seen, messages, tokens);
+            .after_compaction(pending, &seen, messages, tokens);
         let told = attend(session, told).await;
         let late = || vec![cut_off("a hook after a compaction")];
         warn(parts, told.unwrap_or_else(late));
@@ -151,7 +151,7 @@ pub(super) async fn gone(session: &mut Session, parts: &Arc<Parts>, leaving: &Pe
     if !parts.hooks.evicts() {
         return;
     }
-    let evicted = evicted(parts, session.id(), leaving).await;
+    let evicted = evicted(parts, session.id(), pending).await;
     if evicted.items.is_empty() {
         return;
     }
@@ -169,19 +169,19 @@ pub(super) async fn poll(session: &mut Session, parts: &Arc<Parts>, what: HostMe
         return;
     }
     let seen = seen(session, HookPoint::FollowUp);
-    let asked = attend(session, parts.hooks.messages(what, seen)).await;
-    let Some(HookAnswer { says, faults }) = asked else {
+    let answer = attend(session, parts.hooks.messages(what, seen)).await;
+    let Some(HookAnswer { says, faults }) = answer else {
         return;
     };
     warn(parts, faults);
-    for said in says {
+    for message in says {
         // A message to an ended run would start a new one. Blank messages are ignored.
         if session.run.is_running()
-            && let Ok(said) = said.checked()
+            && let Ok(message) = message.checked()
         {
             session.handle(match what {
-                HostMessageKind::Steering => Input::User(said.into()),
-                HostMessageKind::FollowUps => Input::FollowUp(said.into()),
+                HostMessageKind::Steering => Input::User(message.into()),
+                HostMessageKind::FollowUps => Input::FollowUp(message.into()),
             });
         }
     }
@@ -196,8 +196,8 @@ async fn refuse_answer(session: &mut Session, parts: &Arc<Parts>) -> bool {
     let Some(answer) = items.last().map(|item| item.message.text()) else {
         return false;
     };
-    let asked = attend(session, parts.hooks.refusal(answer)).await;
-    let Some(HookAnswer { says, faults }) = asked else {
+    let checked = attend(session, parts.hooks.refusal(answer)).await;
+    let Some(HookAnswer { says, faults }) = checked else {
         return false;
     };
     warn(parts, faults);
@@ -215,9 +215,9 @@ pub(super) async fn update(session: &mut Session, parts: &Arc<Parts>, update: Up
     let Update { call, name, text } = update;
     let text = parts.secrets.strike_out(text);
     let args = (name.clone(), call.clone(), text.clone());
-    let asked = attend(session, parts.hooks.before_update(args.clone())).await;
+    let answer = attend(session, parts.hooks.before_update(args.clone())).await;
     let point = "before_tool_execution_update";
-    if answered(session, parts, point, asked, Decision::Go) != Decision::Go {
+    if answered(session, parts, point, answer, Decision::Go) != Decision::Go {
         return;
     }
     parts.tell(Event::ToolUpdate { call, name, text });
@@ -237,8 +237,8 @@ pub(super) async fn decide(
     if matches!(question.whom, Approver::Hook | Approver::Both) {
         let arguments = super::tools::arguments(&question.call);
         let name = &question.call.name;
-        let asked = parts.hooks.before_tool(&seen, name, &call, arguments);
-        let HookAnswer { says, faults } = asked.await;
+        let answer = parts.hooks.before_tool(&seen, name, &call, arguments);
+        let HookAnswer { says, faults } = answer.await;
         warn(&parts, faults.clone());
         if let Decision::No { why } = says {
             let why = format!("`{name}` was skipped: {why}");
@@ -264,10 +264,10 @@ fn answered<T>(
     session: &Session,
     parts: &Parts,
     name: &str,
-    asked: Option<HookAnswer<T>>,
+    answer: Option<HookAnswer<T>>,
     otherwise: T,
 ) -> T {
-    match asked {
+    match answer {
         Some(HookAnswer { says, faults }) => {
             warn(parts, faults);
             says

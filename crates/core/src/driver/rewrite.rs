@@ -22,8 +22,8 @@ pub(super) async fn rewrite(session: &mut Session, parts: &Arc<Parts>, request: 
     }
     let mut messages: Messages = request.messages.iter().cloned().collect();
     for (name, hook) in parts.hooks.rewrites() {
-        let asked = hook(messages.clone(), parts.hooks.timeout());
-        let rewritten = match attend(session, asked).await {
+        let rewriting = hook(messages.clone(), parts.hooks.timeout());
+        let rewritten = match attend(session, rewriting).await {
             Some(Ok(rewritten)) => check(&rewritten).map(|()| rewritten),
             Some(Err(fault)) => Err(fault.what()),
             None => return,
@@ -61,12 +61,13 @@ pub(super) async fn rewrite(session: &mut Session, parts: &Arc<Parts>, request: 
     }
     request.counted = request.counted.minus(before) + now;
     // Growth reduces the maximum length of the answer.
-    let left = |asked: Tokens| asked.minus(grown).max(Tokens(1));
+    let left = |limit: Tokens| limit.minus(grown).max(Tokens(1));
     request.max_output = request.max_output.map(left);
     // The predictions for the original request no longer apply.
     request.expects.input = None;
     request.expects.previous = None;
-    let is_kept = |place: &Breakpoint| !matches!(place, Breakpoint::Message(at) if *at >= kept);
+    let is_kept =
+        |breakpoint: &Breakpoint| !matches!(breakpoint, Breakpoint::Message(at) if *at >= kept);
     request.cache.breakpoints.retain(is_kept);
     request.messages = messages.into();
     session.handle(Input::Rewritten {

@@ -34,14 +34,15 @@ const WINDOW_PART: u64 = 2;
 /// A model picks the best answer. The order of the answers depends on their texts only, so that no
 /// branch benefits from its position.
 #[derive(Clone)]
-pub struct LlmJudge {
-    model: JudgeModel,
-    prompt: Arc<str>,
-}
+pub struct LlmJudge(PromptedModel);
 
 /// A model writes one answer from all.
 #[derive(Clone)]
-pub struct Elaborate {
+pub struct Elaborate(PromptedModel);
+
+/// A model with the system prompt that tells it what to do with the answers.
+#[derive(Clone)]
+struct PromptedModel {
     model: JudgeModel,
     prompt: Arc<str>,
 }
@@ -114,16 +115,16 @@ impl LlmJudge {
 
     /// Creates the strategy with this model.
     pub fn new(model: impl Into<JudgeModel>) -> Self {
-        Self {
+        Self(PromptedModel {
             model: model.into(),
             prompt: Self::PROMPT.into(),
-        }
+        })
     }
 
     /// Replaces [`Self::PROMPT`]. The model's answer must end in the format that it asks for.
     #[must_use]
     pub fn prompt(mut self, prompt: impl Into<Arc<str>>) -> Self {
-        self.prompt = prompt.into();
+        self.0.prompt = prompt.into();
         self
     }
 }
@@ -134,16 +135,16 @@ impl Elaborate {
 
     /// Creates the strategy with this model.
     pub fn new(model: impl Into<JudgeModel>) -> Self {
-        Self {
+        Self(PromptedModel {
             model: model.into(),
             prompt: Self::PROMPT.into(),
-        }
+        })
     }
 
     /// Replaces [`Self::PROMPT`].
     #[must_use]
     pub fn prompt(mut self, prompt: impl Into<Arc<str>>) -> Self {
-        self.prompt = prompt.into();
+        self.0.prompt = prompt.into();
         self
     }
 }
@@ -163,9 +164,7 @@ impl EvaluationStrategy for LlmJudge {
         if let [only] = answers.as_slice() {
             return Choice::Branch(only.branch);
         }
-        let read = self
-            .model
-            .read(&self.prompt, evaluation, &answers, JUDGEMENT);
+        let read = self.0.read(evaluation, &answers, JUDGEMENT);
         match read.await {
             Err(why) => evaluation.fall_back(&format!("the judge did not judge: {why}")),
             Ok(reply) => {
@@ -195,9 +194,7 @@ impl EvaluationStrategy for Elaborate {
         if let [only] = answers.as_slice() {
             return Choice::Branch(only.branch);
         }
-        let read = self
-            .model
-            .read(&self.prompt, evaluation, &answers, MAX_ELABORATED);
+        let read = self.0.read(evaluation, &answers, MAX_ELABORATED);
         let why = match read.await {
             Ok(reply) if matches!(reply.stop, StopReason::Length | StopReason::Window) => {
                 "it was cut off".to_owned()
@@ -210,7 +207,7 @@ impl EvaluationStrategy for Elaborate {
                 text => {
                     return Choice::Merged {
                         text: text.to_owned(),
-                        model: self.model.provider.model().to_owned(),
+                        model: self.0.model.provider.model().to_owned(),
                     };
                 }
             },
@@ -220,18 +217,18 @@ impl EvaluationStrategy for Elaborate {
     }
 }
 
-impl JudgeModel {
+impl PromptedModel {
     /// Makes one call within the remaining allowance.
     async fn read(
         &self,
-        prompt: &Arc<str>,
         evaluation: &Evaluation<'_>,
         answers: &[&ParallelLoopResult],
         max_written: Tokens,
     ) -> Result<Reply, String> {
-        let window = window::said(&*self.provider).await;
-        let most = window.map_or(self.max_read, |window| {
-            self.max_read.min(Tokens(window.0 / WINDOW_PART))
+        let Self { model, prompt } = self;
+        let window = window::reported(&*model.provider).await;
+        let most = window.map_or(model.max_read, |window| {
+            model.max_read.min(Tokens(window.0 / WINDOW_PART))
         });
         let counter = &*evaluation.counter;
         let frame = |text: &str| counter.text(text) + plimsoll_context::MESSAGE_OVERHEAD;
@@ -240,7 +237,7 @@ impl JudgeModel {
         let needs = counted + max_written;
         let grant = evaluation
             .allowance
-            .reserve_part(Limit::default(), Some(self.timeout), 1)
+            .reserve_part(Limit::default(), Some(model.timeout), 1)
             .map_err(|nothing| format!("{nothing} for it"))?;
         let limit = grant.limit();
         if limit.tokens.is_some_and(|left| left < needs.0) {
@@ -252,7 +249,7 @@ impl JudgeModel {
                 output: max_written,
                 ..Usage::default()
             };
-            let cost = self.sheet.and_then(|sheet| sheet.cost(usage));
+            let cost = model.sheet.and_then(|sheet| sheet.cost(usage));
             match cost {
                 None => return Err("the prices of its model are unknown".to_owned()),
                 Some(cost) if limit.money.is_some_and(|left| left < cost.0) => {
@@ -275,16 +272,16 @@ impl JudgeModel {
             cache: CachePlan::default(),
             expects: Expects::default(),
         };
-        let timeout = grant.until().map_or(self.timeout, |until| {
+        let timeout = grant.until().map_or(model.timeout, |until| {
             let left = until.saturating_duration_since(tokio::time::Instant::now());
-            left.min(self.timeout)
+            left.min(model.timeout)
         });
         let losses = Losses::default();
-        let asked = ask(&*self.provider, &request, &self.retry, &losses);
-        let reply = tokio::time::timeout(timeout, asked).await;
+        let asking = ask(&*model.provider, &request, &model.retry, &losses);
+        let reply = tokio::time::timeout(timeout, asking).await;
         // Attempts without a reply are charged too.
         if let Some(usage) = losses.all() {
-            let cost = self.sheet.and_then(|sheet| sheet.cost(usage));
+            let cost = model.sheet.and_then(|sheet| sheet.cost(usage));
             grant.meter().add(&Spend {
                 usage,
                 cost: Cost::of(cost),
@@ -303,7 +300,7 @@ impl JudgeModel {
             output: reply.parts.iter().map(|part| counter.part(part)).sum(),
             ..Usage::default()
         });
-        let cost = self.sheet.and_then(|sheet| sheet.cost(usage));
+        let cost = model.sheet.and_then(|sheet| sheet.cost(usage));
         grant.meter().add(&Spend {
             usage,
             cost: Cost::of(cost),

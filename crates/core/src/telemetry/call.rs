@@ -11,8 +11,7 @@ use tracing::field::Empty;
 use tracing::{Span, info_span};
 
 use super::contents::{self, finish};
-use super::server::ServerAddress;
-use super::{Contents, Scene, TARGET, names};
+use super::{Contents, ServerAddress, SpanContext, TARGET, names};
 use crate::provider::Provider;
 
 /// Maximum number of response models with their own metric labels. Each label creates a separate
@@ -85,7 +84,7 @@ impl Purpose {
 pub(crate) fn trace_call<'a>(
     provider: &'a dyn Provider,
     request: &Request,
-    scene: &Scene,
+    context: &SpanContext,
     purpose: Purpose,
     attempt: u32,
 ) -> CallSpan<'a> {
@@ -100,7 +99,7 @@ pub(crate) fn trace_call<'a>(
         otel.status_code = Empty,
         gen_ai.operation.name = "chat",
         gen_ai.provider.name = vendor,
-        gen_ai.conversation.id = scene.session.as_ref().map(|session| session.as_str()),
+        gen_ai.conversation.id = context.session.as_ref().map(|session| session.as_str()),
         gen_ai.request.model = name,
         gen_ai.request.stream = true,
         gen_ai.request.max_tokens = request.max_output.map(|most| most.0),
@@ -125,7 +124,7 @@ pub(crate) fn trace_call<'a>(
         http.response.status_code = Empty,
         "error.type" = Empty,
     );
-    if scene.contents == Contents::Recorded && !span.is_disabled() {
+    if context.contents == Contents::Recorded && !span.is_disabled() {
         if let Some(system) = contents::system(&request.system) {
             span.record("gen_ai.system_instructions", system);
         }
@@ -135,7 +134,7 @@ pub(crate) fn trace_call<'a>(
         span,
         model,
         server,
-        contents: scene.contents,
+        contents: context.contents,
         began: Instant::now(),
         first: OnceLock::new(),
         used: Mutex::new(None),
@@ -180,8 +179,8 @@ impl CallSpan<'_> {
                     span.record("gen_ai.response.model", model);
                 }
                 if self.contents == Contents::Recorded && !span.is_disabled() {
-                    let said = contents::output(&reply.parts, reply.stop);
-                    span.record("gen_ai.output.messages", said);
+                    let output = contents::output(&reply.parts, reply.stop);
+                    span.record("gen_ai.output.messages", output);
                 }
                 self.close(model.map(answering).as_deref(), reply.usage, None);
             }

@@ -69,9 +69,9 @@ fn of_message(message: &Message) -> Value {
         Message::User { parts } => ("user", parts.iter().map(of_part).collect()),
         Message::Assistant { parts } => ("assistant", parts.iter().map(of_part).collect()),
         Message::ToolResult(result) => {
-            let said = message.text();
+            let text = message.text();
             let response = json!({
-                "type": "tool_call_response", "id": result.call.0, "response": cut(&said),
+                "type": "tool_call_response", "id": result.call.0, "response": cut(&text),
             });
             ("tool", vec![response])
         }

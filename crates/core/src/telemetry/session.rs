@@ -25,8 +25,8 @@ impl SpanRecorder {
     }
 
     /// Begins the span of a plan that is about to be archived and applied.
-    pub(crate) fn leave(&mut self, leaving: &PendingPlan) -> Span {
-        let span = plan_span(&leaving.plan, leaving.tokens);
+    pub(crate) fn plan(&mut self, pending: &PendingPlan) -> Span {
+        let span = plan_span(&pending.plan, pending.tokens);
         self.plan = Some(span.clone());
         span
     }

@@ -7,7 +7,7 @@ use tracing::field::Empty;
 use tracing::{Instrument, Span, info_span};
 
 use super::contents::cut;
-use super::{Contents, Scene, TARGET};
+use super::{Contents, SpanContext, TARGET};
 
 /// The kind of failure of a tool call, for `error.type`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub(crate) struct ToolSpan {
 }
 
 impl ToolSpan {
-    pub(crate) fn begin(scene: &Scene, call: &ToolCall, known: bool) -> Self {
+    pub(crate) fn begin(context: &SpanContext, call: &ToolCall, known: bool) -> Self {
         let span = info_span!(
             target: TARGET,
             "execute_tool",
@@ -52,12 +52,12 @@ impl ToolSpan {
             gen_ai.tool.name = call.name.as_str(),
             gen_ai.tool.call.id = call.id.0.as_str(),
             "gen_ai.tool.type" = "function",
-            gen_ai.conversation.id = scene.session.as_ref().map(|session| session.as_str()),
+            gen_ai.conversation.id = context.session.as_ref().map(|session| session.as_str()),
             gen_ai.tool.call.arguments = Empty,
             gen_ai.tool.call.result = Empty,
             "error.type" = Empty,
         );
-        let contents = scene.contents == Contents::Recorded && !span.is_disabled();
+        let contents = context.contents == Contents::Recorded && !span.is_disabled();
         if contents {
             span.record("gen_ai.tool.call.arguments", &*cut(&call.arguments));
         }
@@ -86,8 +86,8 @@ impl ToolSpan {
             self.span.record("otel.status_code", "ERROR");
         }
         if self.contents {
-            let said = Message::ToolResult(result.clone()).text();
-            self.span.record("gen_ai.tool.call.result", &*cut(&said));
+            let text = Message::ToolResult(result.clone()).text();
+            self.span.record("gen_ai.tool.call.result", &*cut(&text));
         }
         measure!(
             "histogram.gen_ai.execute_tool.duration" = began.elapsed().as_secs_f64(),

@@ -1,23 +1,26 @@
-//! Runs that are dropped in the middle of a write to the log.
+//! Runs and sessions that are dropped in the middle of a write to the log.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use std::future::{Future as _, poll_fn};
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::task::Poll;
 
 use plimsoll_agent::Entry;
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{
-    Agent, Lease, MemoryStore, SessionId, SessionInfo, SessionStore, StoreError, ToolError, tool,
+    Agent, Lease, MemoryStore, Session, SessionId, SessionInfo, SessionStore, StoreError,
+    ToolError, tool,
 };
 use serde_json::{Value, json};
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Nothing {}
 
-/// A store that pauses before and after each write.
+/// A store that pauses before and after each write. It records the entries of the writes that have
+/// begun.
 #[derive(Default)]
-struct SlowDisk(MemoryStore);
+struct SlowDisk(MemoryStore, Mutex<Vec<Entry>>);
 
 #[async_trait::async_trait]
 impl SessionStore for SlowDisk {
@@ -28,6 +31,7 @@ impl SessionStore for SlowDisk {
         self.0.load(session).await
     }
     async fn append(&self, lease: &Lease, entries: &[Entry]) -> Result<(), StoreError> {
+        self.1.lock().unwrap().extend_from_slice(entries);
         tokio::task::yield_now().await;
         self.0.append(lease, entries).await?;
         tokio::task::yield_now().await;
@@ -62,18 +66,7 @@ async fn the_session_goes_on_wherever_its_run_was_dropped() {
         };
         let mut session = agent(&calls).session(id.clone()).await.unwrap();
         drops += 1;
-        let has_ended = {
-            let mut run = pin!(session.run("go"));
-            let mut has_ended = false;
-            for _ in 0..drops {
-                has_ended = poll_fn(|cx| Poll::Ready(run.as_mut().poll(cx).is_ready())).await;
-                if has_ended {
-                    break;
-                }
-                tokio::task::yield_now().await;
-            }
-            has_ended
-        };
+        let has_ended = dropped_after(drops, &mut session).await;
         session.switch(&agent(&provider)).await.unwrap();
         session.run("go on").await.unwrap();
         drop(session);
@@ -90,4 +83,64 @@ async fn the_session_goes_on_wherever_its_run_was_dropped() {
         }
     }
     assert!(drops >= 8, "{drops} places");
+}
+
+/// Polls a run at most `polls` times, and drops it. Returns whether it has ended.
+async fn dropped_after(polls: usize, session: &mut Session) -> bool {
+    let mut run = pin!(session.run("go"));
+    for _ in 0..polls {
+        if poll_fn(|cx| Poll::Ready(run.as_mut().poll(cx).is_ready())).await {
+            return true;
+        }
+        tokio::task::yield_now().await;
+    }
+    false
+}
+
+fn agent(store: &Arc<SlowDisk>) -> Agent {
+    let ping = |_: Nothing| async move { Ok::<_, ToolError>("pong") };
+    let model =
+        ScriptedProvider::new([Turn::call("ping", json!({}))]).then_always(Turn::say("done"));
+    let store = Arc::clone(store) as Arc<dyn SessionStore>;
+    let builder = Agent::builder(model).store(store);
+    builder.tool(tool("ping", "", ping)).build().unwrap()
+}
+
+#[tokio::test]
+async fn a_write_that_has_begun_ends_although_its_session_is_dropped() {
+    let id = SessionId::new("s").unwrap();
+    for polls in 1.. {
+        let store = Arc::new(SlowDisk::default());
+        let mut session = agent(&store).session(id.clone()).await.unwrap();
+        let has_ended = dropped_after(polls, &mut session).await;
+        drop(session);
+        // Nobody else may write before it has ended.
+        while let Err(StoreError::Busy { .. }) = store.acquire(&id).await {
+            tokio::task::yield_now().await;
+        }
+        let begun = store.1.lock().unwrap().clone();
+        assert_eq!(store.load(&id).await.unwrap(), begun, "{polls} polls");
+        if has_ended {
+            break;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_session_that_is_closed_has_a_complete_log_and_opens_again_at_once() {
+    let id = SessionId::new("s").unwrap();
+    for polls in 1.. {
+        let store = Arc::new(SlowDisk::default());
+        let mut session = agent(&store).session(id.clone()).await.unwrap();
+        let has_ended = dropped_after(polls, &mut session).await;
+        session.close().await.unwrap();
+        store.acquire(&id).await.unwrap();
+        let log = store.load(&id).await.unwrap();
+        assert_eq!(log, *store.1.lock().unwrap(), "{polls} polls");
+        let last = log.last();
+        assert!(matches!(last, Some(Entry::Ended { .. })), "{last:?}");
+        if has_ended {
+            break;
+        }
+    }
 }

@@ -220,22 +220,22 @@ async fn a_fork_that_cannot_be_made_says_why_and_leaves_nothing() {
     session.unwrap().run("go").await.unwrap();
     let entries = store.load(&id("p")).await.unwrap().len() as u64;
     let _held = agent.session(id("held")).await.unwrap();
-    let asked = entries + 1;
+    let wanted = entries + 1;
     let table = [
         ("nobody", None, "f", Some(ForkFault::Unknown)),
         ("nobody", Some(3), "f", Some(ForkFault::Unknown)),
         (
             "p",
-            Some(asked),
+            Some(wanted),
             "f",
-            Some(ForkFault::Beyond { asked, entries }),
+            Some(ForkFault::Beyond { wanted, entries }),
         ),
         (
             "p",
             Some(u64::MAX),
             "f",
             Some(ForkFault::Beyond {
-                asked: u64::MAX,
+                wanted: u64::MAX,
                 entries,
             }),
         ),

@@ -404,8 +404,8 @@ pub(crate) fn text(given: &WrittenValue) -> Option<String> {
 
 fn choice(given: &WrittenValue, names: &[&'static str]) -> Option<SettingValue> {
     let plain = |name: &str| name.trim().replace('-', "_");
-    let said = plain(&text(given)?);
-    let found = names.iter().find(|name| plain(name) == said);
+    let written = plain(&text(given)?);
+    let found = names.iter().find(|name| plain(name) == written);
     found.map(|name| SettingValue::Choice(name))
 }
 

@@ -88,9 +88,9 @@ impl TableReader<'_> {
         layer
     }
 
-    fn table(&mut self, layer: &mut Layer, owner: Owner, place: &str, table: Table) {
+    fn table(&mut self, layer: &mut Layer, owner: Owner, table_path: &str, table: Table) {
         for entry in table.0 {
-            let path = join(place, &entry.key);
+            let path = join(table_path, &entry.key);
             let known = NAMES.get(&path);
             match (known, &entry.node.value) {
                 (_, WrittenValue::Table(_)) if key::is_table(&path) => {
@@ -107,7 +107,7 @@ impl TableReader<'_> {
                     self.faults.at(entry.line, text);
                 }
                 (None, _) => {
-                    let text = unknown(place, &entry.key);
+                    let text = unknown(table_path, &entry.key);
                     self.faults.at(entry.line, text);
                 }
             }
@@ -262,31 +262,35 @@ pub(crate) fn two_of_one(first: &FoundSetting, second: &FoundSetting) -> String 
 }
 
 /// Returns the fault of an unknown name.
-pub(crate) fn unknown(place: &str, name: &str) -> String {
-    let hint = import::hint(&join(place, name)).or_else(|| import::hint(name));
-    let known = key::known_in(place);
+pub(crate) fn unknown(table_path: &str, name: &str) -> String {
+    let hint = import::hint(&join(table_path, name)).or_else(|| import::hint(name));
+    let known = key::known_in(table_path);
     if known.is_empty() {
-        let table = place.split('.').next().unwrap_or(place);
+        let table = table_path.split('.').next().unwrap_or(table_path);
         return match (TABLES.contains(&table), hint) {
             (true, _) => format!("[{table}] can only be set in a file"),
-            (false, Some((hint, _))) => format!("there is no table [{place}]: {hint}"),
+            (false, Some((hint, _))) => format!("there is no table [{table_path}]: {hint}"),
             (false, None) => format!(
-                "there is no table [{place}]; `plimsoll config show` lists all settings there are"
+                "there is no table [{table_path}]; `plimsoll config show` lists all settings there are"
             ),
         };
     }
-    if place.is_empty() && TABLES.contains(&name) {
+    if table_path.is_empty() && TABLES.contains(&name) {
         let called = match name {
             "agents" => "; the agents that it may call are its `sub_agents`",
             _ => "",
         };
         return format!("`{name}` is of the whole file and not of one agent{called}");
     }
-    let tables = if place.is_empty() { &TABLES[..] } else { &[] };
+    let tables = if table_path.is_empty() {
+        &TABLES[..]
+    } else {
+        &[]
+    };
     let near = nearest(name, known.iter().chain(tables).copied());
-    let in_place = match place {
+    let in_place = match table_path {
         "" => String::new(),
-        place => format!(" in [{place}]"),
+        table_path => format!(" in [{table_path}]"),
     };
     let is_ours = near.is_some_and(|near| near == import::snake(name));
     let near = near.map(|near| format!("did you mean `{near}`? "));
@@ -445,7 +449,7 @@ pub(crate) fn unknown_variables<'a>(
     let strange = names.filter(|name| {
         name.starts_with(PREFIX) && !others.contains(name) && !ours.iter().any(|our| our == name)
     });
-    let said = strange.map(|name| {
+    let warnings = strange.map(|name| {
         let name_of = |known: &str| known.to_ascii_lowercase();
         let lower: Vec<String> = ours.iter().map(|our| name_of(our)).collect();
         let near = nearest(&name_of(name), lower.iter().map(String::as_str));
@@ -454,5 +458,5 @@ pub(crate) fn unknown_variables<'a>(
         });
         format!("there is no setting {name}{near}")
     });
-    said.collect()
+    warnings.collect()
 }

@@ -58,10 +58,10 @@ pub(super) fn masked(url: &str) -> String {
         Some((_, rest)) => ("***@", rest),
         None => ("", rest),
     };
-    let asked = rest
+    let cut = rest
         .find(['?', '#'])
         .and_then(|at| rest.split_at_checked(at));
-    match asked {
+    match cut {
         Some((place, _)) => format!("{scheme}{who}{place}?***"),
         None => format!("{scheme}{who}{rest}"),
     }

@@ -29,17 +29,17 @@ pub(super) fn layer(filter: &str) -> Result<BoxedLayer, TelemetryError> {
 /// Parses the filter: the requested levels for our own and the named targets, and warnings of all
 /// others.
 fn targets(filter: &str) -> Result<Targets, TelemetryError> {
-    let asked: Targets = filter.parse().map_err(|error| TelemetryError::Filter {
+    let wanted: Targets = filter.parse().map_err(|error| TelemetryError::Filter {
         why: format!("{error}"),
     })?;
     // Metrics are meant for a collector and would fill the log.
     let mut targets = Targets::new().with_target(METRICS_TARGET, LevelFilter::OFF);
     let mut others = OTHERS;
-    if let Some(level) = asked.default_level() {
+    if let Some(level) = wanted.default_level() {
         targets = targets.with_target(OURS, level);
         others = others.min(level);
     }
-    Ok(targets.with_default(others).with_targets(asked.iter()))
+    Ok(targets.with_default(others).with_targets(wanted.iter()))
 }
 
 #[cfg(test)]

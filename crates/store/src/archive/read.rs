@@ -68,10 +68,10 @@ impl Shelf {
 pub(super) fn check(connection: &Connection, path: &Path, whole: bool) -> Result<(), StoreError> {
     let fault = fault::sqlite(path);
     if whole {
-        let said: String = connection
+        let report: String = connection
             .query_row("PRAGMA quick_check(1)", [], |row| row.get(0))
             .map_err(&fault)?;
-        if said != "ok" {
+        if report != "ok" {
             return Err(fault::corrupt(path, "it is damaged inside"));
         }
     }

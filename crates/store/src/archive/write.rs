@@ -5,13 +5,13 @@ use std::path::Path;
 
 use plimsoll_context::Seq;
 use plimsoll_core::archive::{ArchivedItem, recall_text, spaced_words};
-use plimsoll_core::{ArchiveBounds, SessionId, StoreError};
+use plimsoll_core::{ArchiveBounds, SessionId};
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
 use crate::archive::ArchiveScope;
 use crate::archive::read::owner;
 use crate::checksum;
-use crate::fault;
+use crate::fault::{self, WorkError};
 use crate::read::{from_column, to_column};
 
 /// Adds all items or none. `now` is the caller's time.
@@ -22,14 +22,11 @@ pub(super) fn archive(
     of: &ArchiveScope,
     items: &[ArchivedItem],
     now: i64,
-) -> Result<(), StoreError> {
-    let fault = fault::sqlite(path);
+) -> Result<(), WorkError> {
     // A transaction that is dropped is rolled back.
-    let transaction = connection
-        .transaction_with_behavior(TransactionBehavior::Immediate)
-        .map_err(&fault)?;
-    let key = key(&transaction, of).map_err(&fault)?;
-    let now = now.max(newest(&transaction).map_err(&fault)?);
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let key = key(&transaction, of)?;
+    let now = now.max(newest(&transaction)?);
     let (mut bytes, mut fresh) = (0, 0);
     let items: BTreeMap<Seq, &ArchivedItem> = items.iter().map(|item| (item.seq, item)).collect();
     for item in items.into_values() {
@@ -38,22 +35,20 @@ pub(super) fn archive(
         bytes += json.len() as u64;
         fresh += 1;
         bounds.admit(bytes, fresh, &fault::text(path))?;
-        remove(&transaction, key, item.seq).map_err(&fault)?;
-        insert(&transaction, key, item, &json, now).map_err(&fault)?;
+        remove(&transaction, key, item.seq)?;
+        insert(&transaction, key, item, &json, now)?;
     }
-    expire(&transaction, bounds, key, now).map_err(&fault)?;
-    forget(&transaction, bounds, key).map_err(&fault)?;
-    transaction.commit().map_err(&fault)
+    expire(&transaction, bounds, key, now)?;
+    forget(&transaction, bounds, key)?;
+    Ok(transaction.commit()?)
 }
 
 /// Removes items of a deleted log: those with the number `next` or a higher one.
 pub(super) fn keep_up_to(
     connection: &mut Connection,
-    path: &Path,
     session: &SessionId,
     next: Seq,
-) -> Result<(), StoreError> {
-    let fault = fault::sqlite(path);
+) -> rusqlite::Result<()> {
     let find = |connection: &Connection| {
         let mut found = connection.prepare_cached(
             "SELECT items.session, seq FROM items JOIN sessions ON sessions.key = items.session
@@ -65,16 +60,14 @@ pub(super) fn keep_up_to(
         rows.collect::<rusqlite::Result<Vec<(i64, Seq)>>>()
     };
     // Usually there are none, and then nobody has to wait for the write lock.
-    if find(connection).map_err(&fault)?.is_empty() {
+    if find(connection)?.is_empty() {
         return Ok(());
     }
-    let transaction = connection
-        .transaction_with_behavior(TransactionBehavior::Immediate)
-        .map_err(&fault)?;
-    for (key, seq) in find(&transaction).map_err(&fault)? {
-        remove(&transaction, key, seq).map_err(&fault)?;
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    for (key, seq) in find(&transaction)? {
+        remove(&transaction, key, seq)?;
     }
-    transaction.commit().map_err(&fault)
+    transaction.commit()
 }
 
 /// Returns the key of the session. Items of another log with the same name are removed.
@@ -252,7 +245,7 @@ mod tests {
 
     use plimsoll_context::{Bytes, CallId, Message};
     use plimsoll_core::archive::RecallError;
-    use plimsoll_core::{RecallId, RecallKey};
+    use plimsoll_core::{RecallId, RecallKey, StoreError};
 
     use super::*;
     use crate::archive::{ArchiveScopes, read};
@@ -369,7 +362,9 @@ mod tests {
         });
         let path = Path::new("a.db");
         let (bounds, own) = (file.bounds, file.places().own);
-        let error = archive(&mut file.connection, path, &bounds, &own, &items, 1).unwrap_err();
+        let error = archive(&mut file.connection, path, &bounds, &own, &items, 1)
+            .unwrap_err()
+            .at(path);
         assert!(matches!(error, StoreError::Full { .. }), "{error}");
         assert!(file.has(0, 1));
         assert_eq!(file.count("SELECT count(*) FROM items"), 1);

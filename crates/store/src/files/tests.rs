@@ -38,7 +38,7 @@ fn files(folder: &Path, limits: KeptLimits) -> Files {
 async fn contents(files: &Files) -> u64 {
     let count = files.open().await.unwrap().with(|connection, _| {
         let count = connection.query_row("SELECT count(*) FROM contents", [], |row| row.get(0));
-        Ok(from_column(count.unwrap()))
+        count.map(from_column)
     });
     count.await.unwrap()
 }

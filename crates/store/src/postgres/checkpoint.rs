@@ -1,10 +1,11 @@
-//! Checkpoints in PostgreSQL, as in `checkpoint`.
+//! Checkpoints in PostgreSQL. Their rows are those of `checkpoint`.
 
 use plimsoll_agent::Checkpoint;
 use plimsoll_core::SessionId;
 use sqlx::{PgConnection, Row};
 
 use super::log::{Kin, lineage};
+use crate::checkpoint::{CheckpointRow, Stored};
 use crate::checksum;
 use crate::read::{from_column, to_column};
 
@@ -22,17 +23,16 @@ pub(super) async fn put(
     let Some(last) = sum_of_entry(connection, &kin, checkpoint.entries).await? else {
         return Ok(());
     };
-    let entries = to_column(checkpoint.entries);
-    let sum = checksum::of_checkpoint([own.key, entries, last], &checkpoint.state);
+    let row = CheckpointRow::new(own.key, checkpoint, last);
     sqlx::query(
         "INSERT INTO checkpoints (session, entries, state, sum) VALUES ($1, $2, $3, $4)
          ON CONFLICT (session) DO UPDATE
          SET entries = excluded.entries, state = excluded.state, sum = excluded.sum",
     )
     .bind(own.key)
-    .bind(entries)
+    .bind(row.entries)
     .bind(&*checkpoint.state)
-    .bind(sum)
+    .bind(row.sum)
     .execute(connection)
     .await?;
     Ok(())
@@ -45,36 +45,32 @@ pub(super) async fn find(
     kin: &[Kin],
 ) -> sqlx::Result<Option<Checkpoint>> {
     let keys: Vec<i64> = kin.iter().map(|kin| kin.key).collect();
-    let covered: Vec<(i64, i64)> =
-        sqlx::query_as("SELECT session, entries FROM checkpoints WHERE session = ANY($1)")
-            .bind(keys)
-            .fetch_all(&mut *connection)
-            .await?;
-    for (depth, own) in kin.iter().enumerate() {
-        let is_usable = |row: &(i64, i64)| row.0 == own.key && from_column(row.1) <= own.entries;
-        if !covered.iter().any(is_usable) {
-            continue;
-        }
-        let row = sqlx::query("SELECT entries, state, sum FROM checkpoints WHERE session = $1")
-            .bind(own.key)
-            .fetch_optional(&mut *connection)
-            .await?;
-        let Some(row) = row else {
-            continue;
-        };
-        let (entries, sum): (i64, i64) = (row.try_get(0)?, row.try_get(2)?);
-        let state: &str = row.try_get(1)?;
-        let line = kin.get(depth..).unwrap_or_default();
-        let last = sum_of_entry(connection, line, from_column(entries)).await?;
-        if last.is_some_and(|last| checksum::of_checkpoint([own.key, entries, last], state) == sum)
-        {
-            return Ok(Some(Checkpoint {
-                entries: from_column(entries),
-                state: state.to_owned(),
-            }));
-        }
-    }
-    Ok(None)
+    let most: Vec<i64> = kin.iter().map(|kin| to_column(kin.entries)).collect();
+    let row = sqlx::query(
+        "SELECT session, entries, state, sum FROM checkpoints
+         JOIN unnest($1::bigint[], $2::bigint[]) WITH ORDINALITY AS kin (key, most, depth)
+         ON key = session AND entries <= most ORDER BY depth LIMIT 1",
+    )
+    .bind(keys)
+    .bind(most)
+    .fetch_optional(&mut *connection)
+    .await?;
+    let Some(row) = row else {
+        return Ok(None);
+    };
+    let session: i64 = row.try_get(0)?;
+    let row = CheckpointRow {
+        entries: row.try_get(1)?,
+        state: row.try_get::<String, _>(2)?.into_bytes(),
+        sum: row.try_get(3)?,
+    };
+    let depth = kin.iter().position(|own| own.key == session);
+    let line = depth.and_then(|depth| kin.get(depth..)).unwrap_or_default();
+    let last = sum_of_entry(connection, line, from_column(row.entries)).await?;
+    Ok(match row.read(session, last) {
+        Stored::Usable(checkpoint) => Some(checkpoint),
+        Stored::Altered | Stored::Nothing => None,
+    })
 }
 
 /// Returns the checksum of an entry of the log whose session begins `line`, from its text. Returns

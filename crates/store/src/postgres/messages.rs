@@ -191,7 +191,7 @@ impl PostgresStore {
     pub async fn ask(&self, question: &Question) -> Result<Option<Answer>, StoreError> {
         let fault = fault(&self.place);
         let key = question.key.to_string();
-        let asked = sqlx::query(
+        let inserted = sqlx::query(
             "INSERT INTO questions (key, session, tool, arguments, protected)
              VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING",
         )
@@ -203,7 +203,7 @@ impl PostgresStore {
         .execute(&self.pool)
         .await
         .map_err(&fault)?;
-        if asked.rows_affected() > 0 {
+        if inserted.rows_affected() > 0 {
             let announced = announce(&self.pool, &question.key.session).await;
             announced.map_err(&fault)?;
         }

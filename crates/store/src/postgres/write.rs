@@ -62,7 +62,7 @@ async fn title_in(
     kin: &Kin,
     shared: u64,
 ) -> sqlx::Result<Option<String>> {
-    let said: Vec<String> = sqlx::query_scalar(
+    let messages: Vec<String> = sqlx::query_scalar(
         "SELECT json FROM entries
          WHERE session = $1 AND n <= $2 AND strpos(json, '\"said\"') > 0 ORDER BY n",
     )
@@ -70,7 +70,7 @@ async fn title_in(
     .bind(to_column(kin.entries.min(shared)))
     .fetch_all(connection)
     .await?;
-    Ok(said.iter().find_map(|json| {
+    Ok(messages.iter().find_map(|json| {
         let entry: Entry = serde_json::from_str(json).ok()?;
         write::title_of(std::slice::from_ref(&entry))
     }))

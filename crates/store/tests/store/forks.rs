@@ -117,7 +117,7 @@ async fn a_fork_that_cannot_be_made_says_why_and_leaves_nothing() {
                 "f",
                 of("p", 6, 0),
                 ForkFault::Beyond {
-                    asked: 6,
+                    wanted: 6,
                     entries: 5,
                 },
                 "session p cannot be forked: its log has 5 entries, so there is no entry 6 to fork it at",

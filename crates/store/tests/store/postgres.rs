@@ -1,9 +1,7 @@
 //! Sessions in PostgreSQL: its particularities. The contract of every store is tested in `forks`
 //! and `removal`. Skipped with a note if no server is installed.
 
-use std::future::poll_fn;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use plimsoll_agent::{Answer, Approver, CallKey, Entry, Question};
@@ -14,7 +12,6 @@ use plimsoll_store::{MAX_RUN_MESSAGE, PostgresOptions, PostgresStore, RunMessage
 use plimsoll_testkit::postgres::PostgresServer;
 use rustix::process::Signal;
 use sqlx::{Connection, PgConnection};
-use tokio::time::timeout;
 
 use crate::script::other::{LOST, Other, PLACE};
 use crate::script::{entry, id, log};
@@ -117,42 +114,6 @@ async fn a_process_that_was_stopped_and_replaced_writes_nothing_when_it_wakes_up
     assert!(since.elapsed() < PATIENCE, "{:?}", since.elapsed());
     third.append(&lease, &log(12)[9..]).await.unwrap();
     assert_eq!(third.load(&id("s")).await.unwrap(), log(12));
-}
-
-/// The run of a session can be dropped at any point of a write, and the session then keeps the write
-/// until its next operation, maybe for hours.
-#[tokio::test]
-async fn an_append_that_nobody_waits_for_holds_no_lock_and_no_connection() {
-    let Some(server) = PostgresServer::start() else {
-        return;
-    };
-    let store = open(&server.url()).await;
-    let lease = store.acquire(&id("s")).await.unwrap();
-    store.append(&lease, &log(1)).await.unwrap();
-    let (mut written, mut polls) = (1, 0);
-    loop {
-        polls += 1;
-        let entries = [entry(written)];
-        let mut append = store.append(&lease, &entries);
-        let mut has_ended = false;
-        for _ in 0..polls {
-            let poll = poll_fn(|cx| Poll::Ready(append.as_mut().poll(cx).is_ready()));
-            has_ended = poll.await;
-            if has_ended {
-                break;
-            }
-            // The server's answer arrives meanwhile.
-            raw(&server, "SELECT 1").await;
-        }
-        written += 1;
-        let renamed = timeout(Duration::from_secs(5), store.rename(&id("s"), "tour")).await;
-        assert_eq!(renamed, Ok(Ok(true)), "after {polls} polls");
-        if has_ended {
-            break;
-        }
-        append.await.unwrap();
-    }
-    assert_eq!(store.load(&id("s")).await.unwrap(), log(written));
 }
 
 #[tokio::test]

@@ -11,7 +11,7 @@ use std::task::{Context, Poll, ready};
 use plimsoll_context::Bytes;
 use tokio::io::{AsyncRead, ReadBuf};
 
-use super::ear::{Misuse, ServerActivity};
+use super::transport_tap::{Misuse, ServerActivity};
 
 /// Maximum size of a server's message, equal to the maximum size of a tool result. The SDK has the same
 /// limit for HTTP.

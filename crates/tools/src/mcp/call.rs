@@ -12,11 +12,11 @@ use rmcp::model::{
 use rmcp::{Peer, RoleClient};
 use serde_json::Value;
 
+use super::cancellations::PendingCancellations;
 use super::connection::{Connection, Failure};
-use super::ear::{Listener, ServerActivity, Wait};
 use super::error::short;
-use super::farewell::Farewells;
 use super::task;
+use super::transport_tap::{Listener, ServerActivity, Wait};
 
 /// The reason in the notification about a cancelled call.
 const UNWANTED: &str = "the result is no longer wanted";
@@ -25,7 +25,7 @@ const UNWANTED: &str = "the result is no longer wanted";
 struct Pending {
     peer: Peer<RoleClient>,
     activity: Arc<ServerActivity>,
-    farewells: Arc<Farewells>,
+    cancellations: Arc<PendingCancellations>,
     wait: Wait,
     /// `None` once the call is answered.
     id: Option<RequestId>,
@@ -74,7 +74,7 @@ impl Connection {
         let mut pending = Pending {
             peer: self.service.peer().clone(),
             activity: Arc::clone(&self.activity),
-            farewells: Arc::clone(&self.farewells),
+            cancellations: Arc::clone(&self.cancellations),
             wait,
             id: Some(handle.id.clone()),
             token: handle.progress_token.clone(),
@@ -104,7 +104,7 @@ impl Connection {
     /// Sends a ping. Any message of the server counts as a sign of life.
     fn knock(&self) {
         let peer = self.service.peer().clone();
-        self.farewells.say(async move {
+        self.cancellations.send(async move {
             let request = ClientRequest::PingRequest(PingRequest::default());
             let _ = peer.send_request(request).await;
         });
@@ -118,7 +118,7 @@ impl Drop for Pending {
         self.activity.gives_up(&id);
         self.activity.was_in_vain(&self.wait);
         let farewell = unwanted(self.peer.clone(), id);
-        self.farewells.say(farewell);
+        self.cancellations.send(farewell);
     }
 }
 

@@ -54,16 +54,16 @@ impl Client {
         let struck = |text: &str| self.server.strike_out(short(text));
         match error {
             StreamableHttpError::Client(error) => StreamableHttpError::Client(error.without_url()),
-            StreamableHttpError::UnexpectedServerResponse(said) => {
-                StreamableHttpError::UnexpectedServerResponse(struck(&said).into())
+            StreamableHttpError::UnexpectedServerResponse(message) => {
+                StreamableHttpError::UnexpectedServerResponse(struck(&message).into())
             }
             StreamableHttpError::AuthRequired(error) => {
-                let said = struck(&error.www_authenticate_header);
-                StreamableHttpError::AuthRequired(AuthRequiredError::new(said))
+                let message = struck(&error.www_authenticate_header);
+                StreamableHttpError::AuthRequired(AuthRequiredError::new(message))
             }
             StreamableHttpError::InsufficientScope(error) => {
-                let said = struck(&error.www_authenticate_header);
-                let error = InsufficientScopeError::new(said, error.required_scope);
+                let message = struck(&error.www_authenticate_header);
+                let error = InsufficientScopeError::new(message, error.required_scope);
                 StreamableHttpError::InsufficientScope(error)
             }
             error => error,
@@ -86,11 +86,11 @@ impl StreamableHttpClient for Client {
         bearer: Option<String>,
         headers: Headers,
     ) -> ClientResult<StreamableHttpPostResponse> {
-        let asked = asked(&message);
+        let request = asked(&message);
         let answer = self
             .inner
             .post_message(uri, message, session, bearer, headers);
-        Ok(of(asked, self.with(answer).await?))
+        Ok(of(request, self.with(answer).await?))
     }
 
     async fn post_message_with_max_sse_event_size(
@@ -102,11 +102,11 @@ impl StreamableHttpClient for Client {
         headers: Headers,
         max: usize,
     ) -> ClientResult<StreamableHttpPostResponse> {
-        let asked = asked(&message);
+        let request = asked(&message);
         let answer = self
             .inner
             .post_message_with_max_sse_event_size(uri, message, session, bearer, headers, max);
-        Ok(of(asked, self.with(answer).await?))
+        Ok(of(request, self.with(answer).await?))
     }
 
     async fn delete_session(
@@ -157,10 +157,13 @@ fn asked(message: &ClientJsonRpcMessage) -> Option<RequestId> {
 
 /// Adds the id of the request to an error without one. Servers send such errors if they have not read
 /// the request, for example because of an unknown session. Without an id the error would be ignored.
-fn of(asked: Option<RequestId>, answer: StreamableHttpPostResponse) -> StreamableHttpPostResponse {
+fn of(
+    request: Option<RequestId>,
+    answer: StreamableHttpPostResponse,
+) -> StreamableHttpPostResponse {
     match answer {
         StreamableHttpPostResponse::Json(JsonRpcMessage::Error(mut error), session) => {
-            error.id = error.id.or(asked);
+            error.id = error.id.or(request);
             StreamableHttpPostResponse::Json(JsonRpcMessage::Error(error), session)
         }
         answer => answer,

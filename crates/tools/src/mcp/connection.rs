@@ -30,15 +30,15 @@ use tokio::sync::Mutex;
 use tokio::time::timeout;
 
 use super::bounded::{Bounded, MCP_MESSAGE_MAX};
+use super::cancellations::PendingCancellations;
 use super::catalog::{MCP_PAGES, MCP_TOOLS};
 use super::client::Client;
-use super::ear::{Ear, MCP_NOTICES, MCP_NOTICES_IN, Misuse, ServerActivity};
 use super::error::{McpError, chain, short};
-use super::farewell::Farewells;
 use super::http::{self, ENDED, begun_badly, unsent};
 use super::listed;
 use super::lock;
 use super::server::{McpServer, Reach};
+use super::transport_tap::{MCP_NOTICES, MCP_NOTICES_IN, Misuse, ServerActivity, TransportTap};
 
 /// Maximum size of the newest standard error output of a server, which is shown if it fails.
 pub const MCP_STDERR: Bytes = Bytes(2 * 1024);
@@ -59,7 +59,7 @@ pub(super) struct Connection {
     pub(super) service: Service,
     child: Mutex<Option<ServerProcess>>,
     pub(super) activity: Arc<ServerActivity>,
-    pub(super) farewells: Arc<Farewells>,
+    pub(super) cancellations: Arc<PendingCancellations>,
     /// Tools that are known to require a task; at most one entry for each tool.
     tasks: Lock<HashSet<String>>,
     is_elsewhere: bool,
@@ -198,7 +198,7 @@ impl Connection {
             true => MCP_CLOSE,
             false => GRACE,
         };
-        let _ = timeout(patience, self.farewells.are_said()).await;
+        let _ = timeout(patience, self.cancellations.are_sent()).await;
         let _ = timeout(patience, self.service.cancel()).await;
         if let Some(mut child) = self.child.lock().await.take() {
             // The server has read the end of its input.
@@ -216,7 +216,7 @@ impl Connection {
         // The limit of the transport is never reached: the reader ends before.
         let transport = AsyncRwTransport::new_client(output, talk.input);
         let transport = transport.with_max_line_length(max.saturating_add(2));
-        let transport = Ear::new(transport, Arc::clone(&activity));
+        let transport = TransportTap::new(transport, Arc::clone(&activity));
         match timeout(server.timeout, greet(transport)).await {
             Ok(Ok(service)) => Ok(Self::new(service, Some(child), activity)),
             Ok(Err(error)) => {
@@ -246,7 +246,7 @@ impl Connection {
         let activity = Arc::new(ServerActivity::default());
         let client = Client::new(server).map_err(|why| absent(server, why))?;
         let transport = StreamableHttpClientTransport::with_client(client, config);
-        let transport = Ear::new(transport, Arc::clone(&activity));
+        let transport = TransportTap::new(transport, Arc::clone(&activity));
         match timeout(server.timeout, greet(transport)).await {
             Ok(Ok(service)) => Ok(Self::new(service, None, activity)),
             Ok(Err(error)) => Err(absent(server, begun_badly(&error))),
@@ -260,7 +260,7 @@ impl Connection {
             is_elsewhere: child.is_none(),
             child: Mutex::new(child),
             activity,
-            farewells: Arc::default(),
+            cancellations: Arc::default(),
             tasks: Lock::default(),
         }
     }

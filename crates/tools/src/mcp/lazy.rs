@@ -17,8 +17,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::catalog::{Catalog, Remote};
-use super::link::Link;
 use super::names;
+use super::reconnecting::ReconnectingClient;
 
 /// Maximum number of tools in one listing; others are found with a search.
 pub const MCP_LISTED: usize = 200;
@@ -61,7 +61,7 @@ enum LazyAction {
 pub(super) struct LazyTool {
     spec: ToolSpec,
     does: LazyAction,
-    link: Arc<Link>,
+    client: Arc<ReconnectingClient>,
     /// `true` if no tool of the server needs approval.
     is_harmless: bool,
     is_idempotent: bool,
@@ -71,10 +71,13 @@ pub(super) struct LazyTool {
 
 /// Returns the three tools of a server. `name` converts `tools`, `describe` and `call` to their full
 /// names.
-pub(super) fn tools(link: &Arc<Link>, mut name: impl FnMut(&str) -> String) -> Vec<LazyTool> {
-    let catalog = link.catalog();
+pub(super) fn tools(
+    client: &Arc<ReconnectingClient>,
+    mut name: impl FnMut(&str) -> String,
+) -> Vec<LazyTool> {
+    let catalog = client.catalog();
     let (list, describe, call) = (name("tools"), name("describe"), name("call"));
-    let server = &link.server.name;
+    let server = &client.server.name;
     let about = catalog.about.as_deref().unwrap_or("").replace('\n', " ");
     let about = match clip(about.trim(), ABOUT) {
         "" => String::new(),
@@ -88,7 +91,7 @@ pub(super) fn tools(link: &Arc<Link>, mut name: impl FnMut(&str) -> String) -> V
             schema,
         },
         does,
-        link: Arc::clone(link),
+        client: Arc::clone(client),
         is_harmless: all(|tool| !tool.asks),
         is_idempotent: all(|tool| tool.idempotent),
         list: list.clone(),
@@ -126,7 +129,7 @@ impl LazyTool {
             let near = near.map_or(String::new(), |near| format!("did you mean `{near}`? "));
             ToolError(format!(
                 "`{}` has no tool `{name}`; {near}`{}` lists them",
-                self.link.server.name, self.list
+                self.client.server.name, self.list
             ))
         })
     }
@@ -142,7 +145,7 @@ impl LazyTool {
             let text = format!("`{}` needs `{missing}` in its arguments", tool.name);
             return Err(with_schema(&text, tool));
         }
-        let answer = self.link.call(tool, &input.arguments, cx).await;
+        let answer = self.client.call(tool, &input.arguments, cx).await;
         answer.map_err(|error| match cx.cancel.is_cancelled() {
             true => error,
             false => with_schema(&error.0, tool),
@@ -165,7 +168,7 @@ impl Tool for LazyTool {
     }
 
     fn timeout(&self) -> Duration {
-        self.link.server.timeout
+        self.client.server.timeout
     }
 
     fn target(&self, arguments: &Value) -> CallTarget {
@@ -173,7 +176,7 @@ impl Tool for LazyTool {
         let Some(name) = name.filter(|_| self.does == LazyAction::Call) else {
             return CallTarget::Arguments;
         };
-        let server = &self.link.server.name;
+        let server = &self.client.server.name;
         CallTarget::Tool(ToolTarget {
             names: vec![
                 format!("{server}_{name}"),
@@ -184,7 +187,7 @@ impl Tool for LazyTool {
     }
 
     fn calls(&self) -> Option<String> {
-        let server = &self.link.server.name;
+        let server = &self.client.server.name;
         (self.does == LazyAction::Call).then(|| names::name(server, "", &mut HashSet::new()))
     }
 
@@ -192,7 +195,7 @@ impl Tool for LazyTool {
         let catalog = tokio::select! {
             biased;
             () = cx.cancel.cancelled() => return Err(ToolError::new("cancelled")),
-            catalog = self.link.read() => catalog.map_err(ToolError::new)?,
+            catalog = self.client.read() => catalog.map_err(ToolError::new)?,
         };
         match self.does {
             LazyAction::List => {

@@ -26,19 +26,18 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 mod bounded;
 mod call;
+mod cancellations;
 mod catalog;
 mod client;
 mod connection;
-mod ear;
 mod error;
-mod farewell;
 mod fit;
 mod http;
 mod lazy;
-mod link;
 mod listed;
 mod names;
 mod output;
+mod reconnecting;
 mod refs;
 mod schema;
 mod server;
@@ -46,23 +45,24 @@ mod servers;
 mod structured;
 mod task;
 mod tool;
+mod transport_tap;
 
 pub use bounded::MCP_MESSAGE_MAX;
+pub use cancellations::MCP_FAREWELL;
 pub use catalog::{MCP_DESCRIPTION_MAX, MCP_PAGES, MCP_TOOLS, MCP_TOOLS_SENT};
 pub use client::MCP_REDIRECTS;
 pub use connection::{MCP_CLOSE, MCP_SILENCES, MCP_STDERR};
-pub use ear::{MCP_NOTICES, MCP_NOTICES_IN, MCP_SILENCE};
 pub use error::{MCP_ERROR_MAX, McpError};
-pub use farewell::MCP_FAREWELL;
 pub use http::{MCP_RECONNECT_AFTER, MCP_RECONNECTS};
 pub use lazy::MCP_LISTED;
-pub use link::{MCP_BACKOFF, MCP_BACKOFF_MAX, MCP_REPEATS, MCP_SESSIONS};
 pub use names::MCP_NAME_MAX;
 pub use output::{MCP_DATA_MAX, MCP_PARTS};
+pub use reconnecting::{MCP_BACKOFF, MCP_BACKOFF_MAX, MCP_REPEATS, MCP_SESSIONS};
 pub use schema::MCP_SCHEMA_MAX;
 pub use server::{MCP_TIMEOUT, McpServer};
 pub use servers::{McpServers, McpState, McpStatus};
 pub use task::{MCP_TASK_FAILURES, MCP_TASK_POLL, MCP_TASK_POLL_MAX, MCP_TASK_POLL_MIN};
+pub use transport_tap::{MCP_NOTICES, MCP_NOTICES_IN, MCP_SILENCE};
 
 /// Locks a mutex. No code that panics runs under the locks of this module, so poisoning is ignored.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

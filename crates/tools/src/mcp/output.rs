@@ -95,7 +95,7 @@ fn resource(resource: &Value) -> Part {
 }
 
 /// Converts data to a part. The format is detected from the content, not from its declared type.
-fn data(base64: &str, said: &str, uri: Option<&str>) -> Part {
+fn data(base64: &str, media_type: &str, uri: Option<&str>) -> Part {
     // Some servers send a whole data URL.
     let base64 = match base64.strip_prefix("data:") {
         Some(rest) => rest.split_once(',').map_or(rest, |(_, base64)| base64),
@@ -121,7 +121,7 @@ fn data(base64: &str, said: &str, uri: Option<&str>) -> Part {
             source: source(PDF.1),
         });
     }
-    left_out(uri.unwrap_or("image"), said, base64)
+    left_out(uri.unwrap_or("image"), media_type, base64)
 }
 
 fn left_out(what: &str, media_type: &str, base64: &str) -> Part {

@@ -209,9 +209,9 @@ impl McpServer {
 /// address itself, the longest spelling first, then its query, user name and password.
 fn secrets_of(url: &str) -> (Vec<String>, Vec<String>) {
     let query = url.split_once('?').map(|(_, query)| query);
-    let place = url.split_once("://").map_or("", |(_, place)| place);
-    let place = place.split(['/', '?']).next().unwrap_or_default();
-    let user = place.rsplit_once('@').map(|(user, _)| user);
+    let authority = url.split_once("://").map_or("", |(_, authority)| authority);
+    let authority = authority.split(['/', '?']).next().unwrap_or_default();
+    let user = authority.rsplit_once('@').map(|(user, _)| user);
     let mut secrets: Vec<String> = [query, user]
         .into_iter()
         .flatten()

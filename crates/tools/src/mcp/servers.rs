@@ -10,16 +10,16 @@ use tokio::task::JoinSet;
 use super::catalog::{Catalog, MCP_TOOLS_SENT};
 use super::error::McpError;
 use super::lazy;
-use super::link::Link;
 use super::lock;
 use super::names;
+use super::reconnecting::ReconnectingClient;
 use super::server::McpServer;
 use super::tool::McpTool;
 
 /// A set of servers, including those that are currently unavailable. When the last of their tools is
 /// dropped, their processes are killed.
 pub struct McpServers {
-    links: Vec<Arc<Link>>,
+    clients: Vec<Arc<ReconnectingClient>>,
     seen: Mutex<Vec<KnownServer>>,
 }
 
@@ -62,14 +62,14 @@ impl McpServers {
         servers: impl IntoIterator<Item = McpServer>,
         told: impl Fn(&McpStatus) + Send + Sync,
     ) -> Result<Self, McpError> {
-        let links: Vec<Arc<Link>> = servers
+        let clients: Vec<Arc<ReconnectingClient>> = servers
             .into_iter()
-            .map(|server| Arc::new(Link::new(server)))
+            .map(|server| Arc::new(ReconnectingClient::new(server)))
             .collect();
         let mut seen = Vec::new();
-        seen.resize_with(links.len(), KnownServer::default);
+        seen.resize_with(clients.len(), KnownServer::default);
         let servers = Self {
-            links,
+            clients,
             seen: Mutex::new(seen),
         };
         match servers.read(&told).await {
@@ -98,21 +98,21 @@ impl McpServers {
         let names = others.iter().map(|tool| tool.spec().name.clone());
         let mut taken: HashSet<String> = names.collect();
         let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
-        for (link, seen) in self.links.iter().zip(lock(&self.seen).iter_mut()) {
+        for (client, seen) in self.clients.iter().zip(lock(&self.seen).iter_mut()) {
             let is_missed = seen.absent.is_some() && seen.offered.is_none();
-            if is_missed || !wants(&link.server.name) {
+            if is_missed || !wants(&client.server.name) {
                 continue;
             }
-            let catalog = link.catalog();
-            let server = &link.server.name;
-            if link.server.lazy {
-                for tool in lazy::tools(link, |tool| names::name(server, tool, &mut taken)) {
+            let catalog = client.catalog();
+            let server = &client.server.name;
+            if client.server.lazy {
+                for tool in lazy::tools(client, |tool| names::name(server, tool, &mut taken)) {
                     tools.push(Arc::new(tool));
                 }
             } else {
                 for remote in catalog.tools.iter().take(MCP_TOOLS_SENT) {
                     let name = names::name(server, &remote.name, &mut taken);
-                    let tool = McpTool::new(name, remote.clone(), Arc::clone(link));
+                    let tool = McpTool::new(name, remote.clone(), Arc::clone(client));
                     tools.push(Arc::new(tool));
                 }
             }
@@ -126,16 +126,16 @@ impl McpServers {
     /// tools.
     pub async fn refresh(&self) -> bool {
         let mut reading = JoinSet::new();
-        for link in &self.links {
-            let link = Arc::clone(link);
-            reading.spawn(async move { link.reread().await });
+        for client in &self.clients {
+            let client = Arc::clone(client);
+            reading.spawn(async move { client.reread().await });
         }
         reading.join_all().await;
         let seen = lock(&self.seen);
-        let mut pairs = self.links.iter().zip(seen.iter());
-        pairs.any(|(link, seen)| {
+        let mut pairs = self.clients.iter().zip(seen.iter());
+        pairs.any(|(client, seen)| {
             let offered = seen.offered.as_ref();
-            offered.is_some_and(|offered| !is_same(link, offered))
+            offered.is_some_and(|offered| !is_same(client, offered))
         })
     }
 
@@ -143,9 +143,9 @@ impl McpServers {
     #[must_use]
     pub fn status(&self) -> Vec<McpStatus> {
         let seen = lock(&self.seen);
-        let pairs = self.links.iter().zip(seen.iter());
+        let pairs = self.clients.iter().zip(seen.iter());
         pairs
-            .map(|(link, seen)| status(link, seen.absent.clone()))
+            .map(|(client, seen)| status(client, seen.absent.clone()))
             .collect()
     }
 
@@ -153,9 +153,9 @@ impl McpServers {
     /// dropped.
     pub async fn close(&self) {
         let mut closing = JoinSet::new();
-        for link in &self.links {
-            let link = Arc::clone(link);
-            closing.spawn(async move { link.close().await });
+        for client in &self.clients {
+            let client = Arc::clone(client);
+            closing.spawn(async move { client.close().await });
         }
         closing.join_all().await;
     }
@@ -164,20 +164,20 @@ impl McpServers {
     /// is unavailable.
     async fn read(&self, told: &(dyn Fn(&McpStatus) + Sync)) -> Option<McpError> {
         let mut reading = JoinSet::new();
-        for (at, link) in self.links.iter().enumerate() {
-            let link = Arc::clone(link);
-            reading.spawn(async move { (at, link.read().await.err()) });
+        for (at, client) in self.clients.iter().enumerate() {
+            let client = Arc::clone(client);
+            reading.spawn(async move { (at, client.read().await.err()) });
         }
         let mut missed: Option<McpError> = None;
         while let Some(done) = reading.join_next().await {
             let Ok((at, absent)) = done else { continue };
-            let Some(link) = self.links.get(at) else {
+            let Some(client) = self.clients.get(at) else {
                 continue;
             };
             // For a required server, the error is returned instead.
-            match (link.server.required, &absent) {
+            match (client.server.required, &absent) {
                 (true, Some(error)) => missed = missed.or_else(|| Some(error.clone())),
-                _ => told(&status(link, absent.clone())),
+                _ => told(&status(client, absent.clone())),
             }
             if let Some(seen) = lock(&self.seen).get_mut(at) {
                 seen.absent = absent;
@@ -187,11 +187,11 @@ impl McpServers {
     }
 }
 
-fn status(link: &Link, absent: Option<McpError>) -> McpStatus {
-    let catalog = link.catalog();
+fn status(client: &ReconnectingClient, absent: Option<McpError>) -> McpStatus {
+    let catalog = client.catalog();
     let mut notes = catalog.notes.clone();
     let count = catalog.tools.len();
-    let state = match (absent, link.server.lazy) {
+    let state = match (absent, client.server.lazy) {
         (Some(error), _) => McpState::Absent(error),
         (None, true) => McpState::Lazy(count),
         (None, false) => {
@@ -204,16 +204,16 @@ fn status(link: &Link, absent: Option<McpError>) -> McpStatus {
         }
     };
     McpStatus {
-        name: link.server.name.clone(),
+        name: client.server.name.clone(),
         state,
         notes,
     }
 }
 
 /// Checks whether the model would be offered the same tools.
-fn is_same(link: &Link, offered: &Catalog) -> bool {
-    let now = link.catalog();
-    if !link.server.lazy {
+fn is_same(client: &ReconnectingClient, offered: &Catalog) -> bool {
+    let now = client.catalog();
+    if !client.server.lazy {
         return now.tools == offered.tools;
     }
     // The approval of calls depends on all tools; the rest is read on request.

@@ -23,10 +23,10 @@ use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
 use super::call::unwanted;
+use super::cancellations::{MCP_FAREWELL, PendingCancellations};
 use super::connection::{Connection, Failure};
-use super::ear::{Listener, ServerActivity, Wait};
 use super::error::short;
-use super::farewell::{Farewells, MCP_FAREWELL};
+use super::transport_tap::{Listener, ServerActivity, Wait};
 
 /// Default interval between polls of a task.
 pub const MCP_TASK_POLL: Duration = Duration::from_secs(1);
@@ -47,11 +47,11 @@ const DEMANDS: [&str; 2] = ["requires task augmentation", "requires task-augment
 struct Wish {
     peer: Peer<RoleClient>,
     activity: Arc<ServerActivity>,
-    farewells: Arc<Farewells>,
+    cancellations: Arc<PendingCancellations>,
     wait: Wait,
     token: ProgressToken,
     /// The pending request, until the server returns the task's id.
-    asked: Option<RequestHandle<RoleClient>>,
+    request: Option<RequestHandle<RoleClient>>,
     /// The task's id, until the task has ended.
     id: Option<String>,
 }
@@ -70,9 +70,9 @@ pub(super) fn demanded(answer: &Result<Value, Failure>) -> Option<String> {
     let [block] = result.get("content")?.as_array()?.as_slice() else {
         return None;
     };
-    let said = block.get("text")?.as_str()?;
-    let demands = DEMANDS.iter().any(|demand| said.contains(demand));
-    demands.then(|| short(said))
+    let text = block.get("text")?.as_str()?;
+    let demands = DEMANDS.iter().any(|demand| text.contains(demand));
+    demands.then(|| short(text))
 }
 
 impl Connection {
@@ -94,10 +94,10 @@ impl Connection {
         let mut wish = Wish {
             peer: self.service.peer().clone(),
             activity: Arc::clone(&self.activity),
-            farewells: Arc::clone(&self.farewells),
+            cancellations: Arc::clone(&self.cancellations),
             wait,
             token: handle.progress_token.clone(),
-            asked: Some(handle),
+            request: Some(handle),
             id: None,
         };
         let answer = tokio::select! {
@@ -213,11 +213,11 @@ impl Connection {
 impl Wish {
     /// Waits for the server's answer to the request for a task.
     async fn answer(&mut self) -> Result<ServerResult, ServiceError> {
-        let Some(handle) = &mut self.asked else {
+        let Some(handle) = &mut self.request else {
             return Err(ServiceError::TransportClosed);
         };
         let answer = (&mut handle.rx).await;
-        self.asked = None;
+        self.request = None;
         answer.unwrap_or(Err(ServiceError::TransportClosed))
     }
 }
@@ -226,14 +226,14 @@ impl Drop for Wish {
     fn drop(&mut self) {
         self.activity.forget(&self.token);
         let (peer, id) = (self.peer.clone(), self.id.take());
-        match (id, self.asked.take()) {
-            (Some(id), _) => self.farewells.say(cancelled(peer, id)),
+        match (id, self.request.take()) {
+            (Some(id), _) => self.cancellations.send(cancelled(peer, id)),
             // The task's id is not known yet, so its answer is awaited a little longer.
             (None, Some(handle)) => {
                 self.activity.gives_up(&handle.id);
                 self.activity.was_in_vain(&self.wait);
-                self.farewells.say(async move {
-                    let asked = handle.id.clone();
+                self.cancellations.send(async move {
+                    let request = handle.id.clone();
                     match timeout(MCP_FAREWELL / 2, handle.await_response()).await {
                         Ok(Ok(answer)) => {
                             let answer = serde_json::to_value(answer).unwrap_or_default();
@@ -242,7 +242,7 @@ impl Drop for Wish {
                             }
                         }
                         Ok(Err(_)) => {}
-                        Err(_) => unwanted(peer, asked).await,
+                        Err(_) => unwanted(peer, request).await,
                     }
                 });
             }
@@ -284,9 +284,10 @@ fn is_over(task: &Value) -> bool {
 
 /// Returns the interval between polls that the server wants, within our bounds.
 fn poll_interval(task: &Value) -> Duration {
-    let said = ["pollInterval", "pollIntervalMs"].map(|key| task.get(key).and_then(Value::as_u64));
-    let said = said.into_iter().flatten().next();
-    let every = said.map_or(MCP_TASK_POLL, Duration::from_millis);
+    let interval =
+        ["pollInterval", "pollIntervalMs"].map(|key| task.get(key).and_then(Value::as_u64));
+    let interval = interval.into_iter().flatten().next();
+    let every = interval.map_or(MCP_TASK_POLL, Duration::from_millis);
     every.clamp(MCP_TASK_POLL_MIN, MCP_TASK_POLL_MAX)
 }
 

@@ -10,23 +10,27 @@ use plimsoll_core::{Tool, ToolContext, ToolError, ToolOutput};
 use serde_json::{Map, Value};
 
 use super::catalog::Remote;
-use super::link::Link;
+use super::reconnecting::ReconnectingClient;
 
 /// One tool of a server.
 pub(super) struct McpTool {
     spec: ToolSpec,
     remote: Remote,
-    link: Arc<Link>,
+    client: Arc<ReconnectingClient>,
 }
 
 impl McpTool {
-    pub(super) fn new(name: String, remote: Remote, link: Arc<Link>) -> Self {
+    pub(super) fn new(name: String, remote: Remote, client: Arc<ReconnectingClient>) -> Self {
         let spec = ToolSpec {
             name,
             description: remote.description.clone(),
             schema: remote.schema.clone(),
         };
-        Self { spec, remote, link }
+        Self {
+            spec,
+            remote,
+            client,
+        }
     }
 }
 
@@ -45,12 +49,12 @@ impl Tool for McpTool {
     }
 
     fn timeout(&self) -> Duration {
-        self.link.server.timeout
+        self.client.server.timeout
     }
 
     async fn call(&self, arguments: Value, cx: ToolContext) -> Result<ToolOutput, ToolError> {
         let arguments = object(arguments);
-        self.link.call(&self.remote, &arguments, &cx).await
+        self.client.call(&self.remote, &arguments, &cx).await
     }
 }
 

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use plimsoll_agent::{
-    EndReason, Entry, Event, Input, Leave, MAX_SUMMARY_CALLS, NameMatch, Request, State, ToolNames,
+    EndReason, Entry, Event, Input, MAX_SUMMARY_CALLS, NameMatch, Request, State, ToolNames,
 };
 use plimsoll_context::{
     Calibration, CallId, Message, Part, Pin, PinnedPart, Ppm, Seq, StopReason, Threshold, Tokens,
@@ -240,9 +240,9 @@ fn kept(stage: &Stage) {
     }
     let planned = |entry: &&Entry| matches!(entry, Entry::Planned { .. });
     let planned = stage.log[stage.born..].iter().filter(planned).count();
-    match stage.setup.leave {
-        Leave::Asked => assert_eq!(stage.gone.len(), planned, "once for every plan"),
-        Leave::Freely => assert!(stage.gone.is_empty() && stage.leaving.is_empty()),
+    match stage.setup.announces_plans {
+        true => assert_eq!(stage.gone.len(), planned, "once for every plan"),
+        false => assert!(stage.gone.is_empty() && stage.leaving.is_empty()),
     }
 }
 

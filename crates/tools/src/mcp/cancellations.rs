@@ -1,4 +1,4 @@
-//! [`Farewells`]: sends the remaining notifications about cancelled calls to a server.
+//! [`PendingCancellations`]: sends the remaining notifications about cancelled calls to a server.
 //!
 //! They are sent in the background, within a time limit, and their answers are ignored.
 
@@ -18,31 +18,31 @@ pub const MCP_FAREWELL: Duration = Duration::from_secs(5);
 
 /// The notifications in progress, one for each cancelled call.
 #[derive(Default)]
-pub(super) struct Farewells(Mutex<JoinSet<()>>);
+pub(super) struct PendingCancellations(Mutex<JoinSet<()>>);
 
-impl Farewells {
+impl PendingCancellations {
     /// Sends a notification in the background.
-    pub(super) fn say(&self, what: impl Future<Output = ()> + Send + 'static) {
+    pub(super) fn send(&self, what: impl Future<Output = ()> + Send + 'static) {
         // Without a runtime the connection does not exist either.
         let Ok(runtime) = Handle::try_current() else {
             return;
         };
-        let mut saying = lock(&self.0);
-        while saying.try_join_next().is_some() {}
+        let mut sending = lock(&self.0);
+        while sending.try_join_next().is_some() {}
         let what = async move {
             let _ = timeout(MCP_FAREWELL, what).await;
         };
-        saying.spawn_on(what, &runtime);
+        sending.spawn_on(what, &runtime);
     }
 
     /// Waits until all notifications are sent.
-    pub(super) async fn are_said(&self) {
-        let mut saying = std::mem::take(&mut *lock(&self.0));
-        while saying.join_next().await.is_some() {}
+    pub(super) async fn are_sent(&self) {
+        let mut sending = std::mem::take(&mut *lock(&self.0));
+        while sending.join_next().await.is_some() {}
     }
 }
 
-impl Drop for Farewells {
+impl Drop for PendingCancellations {
     fn drop(&mut self) {
         // Notifications in progress may finish.
         lock(&self.0).detach_all();

@@ -1,4 +1,4 @@
-//! [`Purse`]: the allowance of a session's run and its tool calls, and their known usage. The
+//! [`RunBudget`]: the allowance of a session's run and its tool calls, and their known usage. The
 //! machine decides on the consequences.
 
 use std::collections::HashMap;
@@ -6,21 +6,21 @@ use std::collections::HashMap;
 use plimsoll_agent::{CallKey, Input, Spend};
 use plimsoll_context::CallId;
 
-use crate::allowance::{Allowance, Books, Meter};
+use crate::allowance::{Allowance, BudgetLedger, Meter};
 use crate::session::Session;
 use crate::sub_agent::{Caller, Origin};
 
 /// The allowance of a session's run.
 #[derive(Debug, Default)]
-pub(crate) struct Purse {
-    books: Option<Books>,
+pub(crate) struct RunBudget {
+    ledger: Option<BudgetLedger>,
     /// The reservation for this run, if it works for another agent.
     under: Option<Allowance>,
     /// Meters of the calls under way.
     meters: HashMap<CallId, Meter>,
 }
 
-impl Purse {
+impl RunBudget {
     /// Returns the usage of the tool calls that this input may cut off. Drops the meter of a call that
     /// it ends.
     pub(super) fn at(&mut self, input: &Input) -> HashMap<CallId, Spend> {
@@ -43,25 +43,25 @@ impl Purse {
 impl Session {
     /// Charges the next run to a reservation.
     pub(crate) fn below(&mut self, allowance: &Allowance) {
-        self.purse.under = Some(allowance.clone());
+        self.budget.under = Some(allowance.clone());
     }
 
-    /// Opens the books of a new run.
-    pub(super) fn open_books(&mut self) {
+    /// Opens the ledger of a new run.
+    pub(super) fn open_ledger(&mut self) {
         let (tracker, own) = (self.run.tracker(), self.run.own());
-        let purse = &mut self.purse;
-        purse.meters.clear();
-        let mut books = Books::of_run(&tracker.limits, purse.under.as_ref());
-        books.carry(&own);
-        books.book(&own);
-        purse.books = Some(books);
+        let budget = &mut self.budget;
+        budget.meters.clear();
+        let mut ledger = BudgetLedger::of_run(&tracker.limits, budget.under.as_ref());
+        ledger.carry(&own);
+        ledger.book(&own);
+        budget.ledger = Some(ledger);
     }
 
     /// Records the usage of the run.
     pub(super) fn book(&mut self) {
         let own = self.run.own();
-        if let Some(books) = &mut self.purse.books {
-            books.book(&own);
+        if let Some(ledger) = &mut self.budget.ledger {
+            ledger.book(&own);
         }
     }
 
@@ -71,10 +71,10 @@ impl Session {
         let (own, tracker) = (self.run.own(), self.run.tracker());
         let last_answer = tracker.deadlines().map(|(last_answer, _)| last_answer);
         let until = last_answer.and_then(|at| self.started.checked_add(at));
-        let books = self.purse.books.as_ref();
-        let allowance = books.map_or_else(Allowance::unlimited, |books| books.for_call(until));
+        let ledger = self.budget.ledger.as_ref();
+        let allowance = ledger.map_or_else(Allowance::unlimited, |ledger| ledger.for_call(until));
         let meter = allowance.meter().clone();
-        self.purse.meters.insert(call.clone(), meter);
+        self.budget.meters.insert(call.clone(), meter);
         let at_once = self.run.setup().max_parallel_tools.max(1) as u64;
         let origin = Origin {
             of: CallKey::of(&self.run.setup().session, self.run.state(), call).map(|key| Caller {
@@ -89,7 +89,7 @@ impl Session {
 
     /// Drops the meters of the calls under way, which were cut off.
     pub(super) fn forget_calls(&mut self) {
-        self.purse.meters.clear();
+        self.budget.meters.clear();
     }
 }
 
@@ -167,7 +167,7 @@ mod tests {
         let mut session = captain.session(SessionId::new("s").unwrap()).await.unwrap();
         let output = session.run("go").await.unwrap();
         assert!(output.reason.is_limit(), "{output:?}");
-        let allowance = || -> &Allowance { session.purse.books.as_ref().unwrap().allowance() };
+        let allowance = || -> &Allowance { session.budget.ledger.as_ref().unwrap().allowance() };
         // A sub-agent that was cut off closes its log in its own task.
         for _ in 0..1_000 {
             if allowance().reserved() == UsedAmounts::default() {

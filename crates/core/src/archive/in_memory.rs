@@ -1,4 +1,4 @@
-//! [`Shelf`]: an in-memory archive with the usual bounds. Not durable.
+//! [`InMemoryArchive`]: an in-memory archive with the usual bounds. Not durable.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,7 +21,7 @@ const PHRASE_BYTES: usize = 1 << 20;
 
 /// An in-memory archive.
 #[derive(Debug, Default)]
-pub(crate) struct Shelf {
+pub(crate) struct InMemoryArchive {
     bounds: ArchiveBounds,
     sessions: BTreeMap<SessionId, SessionArchive>,
     bytes: u64,
@@ -61,7 +61,7 @@ struct Slot {
     held: Option<(Arc<Message>, u64)>,
 }
 
-impl Shelf {
+impl InMemoryArchive {
     pub(crate) fn new(bounds: ArchiveBounds) -> Self {
         Self {
             bounds,
@@ -128,15 +128,15 @@ impl Shelf {
         self.bytes -= row.map_or(0, |row| row.bytes);
     }
 
-    /// Returns one item of a session (the first of `shelves`) or of the sessions it was forked
+    /// Returns one item of a session (the first of `scopes`) or of the sessions it was forked
     /// from.
     pub(crate) fn recall(
         &self,
-        shelves: &[SessionScope],
+        scopes: &[SessionScope],
         key: &RecallKey,
         now: u64,
     ) -> Result<RecalledItem, RecallError> {
-        let rows = self.of(shelves);
+        let rows = self.of(scopes);
         let id = match key {
             RecallKey::Id(id) => *id,
             RecallKey::Named(name) => {
@@ -178,19 +178,19 @@ impl Shelf {
         })
     }
 
-    /// Searches the items of a session (the first of `shelves`) and of the sessions it was forked
+    /// Searches the items of a session (the first of `scopes`) and of the sessions it was forked
     /// from.
     pub(crate) fn search(
         &self,
-        shelves: &[SessionScope],
+        scopes: &[SessionScope],
         query: &str,
         limit: usize,
         now: u64,
     ) -> Result<Vec<Hit>, RecallError> {
-        let rows = self.of(shelves);
+        let rows = self.of(scopes);
         search(
             &View {
-                shelf: self,
+                archive: self,
                 rows,
                 now,
             },
@@ -199,7 +199,7 @@ impl Shelf {
         )
     }
 
-    pub(crate) fn rows(&self, shelves: &[SessionScope], now: u64) -> Vec<ArchiveRow> {
+    pub(crate) fn rows(&self, scopes: &[SessionScope], now: u64) -> Vec<ArchiveRow> {
         let row = |(seq, slot): (Seq, &Slot)| ArchiveRow {
             id: RecallId(seq),
             kind: slot.kind,
@@ -210,19 +210,19 @@ impl Shelf {
             why: slot.why.clone(),
             expired: self.held(slot, now).is_none(),
         };
-        self.slots(shelves, now).into_iter().map(row).collect()
+        self.slots(scopes, now).into_iter().map(row).collect()
     }
 
     /// Returns the existing rows, each with the bound of its visible items.
-    fn of(&self, shelves: &[SessionScope]) -> Vec<(&SessionArchive, Option<Seq>)> {
+    fn of(&self, scopes: &[SessionScope]) -> Vec<(&SessionArchive, Option<Seq>)> {
         let row = |(id, below): &SessionScope| Some((self.sessions.get(id)?, *below));
-        shelves.iter().filter_map(row).collect()
+        scopes.iter().filter_map(row).collect()
     }
 
     /// Returns every visible item once, by sequence number. Prefers a session that still holds it.
-    fn slots(&self, shelves: &[SessionScope], now: u64) -> BTreeMap<Seq, &Slot> {
+    fn slots(&self, scopes: &[SessionScope], now: u64) -> BTreeMap<Seq, &Slot> {
         let mut slots: BTreeMap<Seq, &Slot> = BTreeMap::new();
-        for (row, below) in self.of(shelves) {
+        for (row, below) in self.of(scopes) {
             for (seq, slot) in row.below(below) {
                 let had = slots.entry(*seq).or_insert(slot);
                 if self.held(had, now).is_none() {
@@ -373,7 +373,7 @@ impl SessionArchive {
 
 /// The index of one search: the rows of a session and of the sessions it was forked from.
 struct View<'a> {
-    shelf: &'a Shelf,
+    archive: &'a InMemoryArchive,
     rows: Vec<(&'a SessionArchive, Option<Seq>)>,
     now: u64,
 }
@@ -402,7 +402,7 @@ impl SearchIndex for View<'_> {
         let item = self.rows.iter().find_map(|(row, _)| {
             let seq = row.held.get(&key)?;
             let slot = row.slots.get(seq)?;
-            let message = self.shelf.held(slot, self.now)?;
+            let message = self.archive.held(slot, self.now)?;
             Some(SearchItem {
                 id: RecallId(*seq),
                 kind: slot.kind,
@@ -449,29 +449,31 @@ mod tests {
     #[test]
     fn what_is_too_old_has_expired_before_and_after_it_is_let_go() {
         let session = SessionId::new("s").unwrap();
-        let mut shelf = Shelf::new(ArchiveBounds {
+        let mut archive = InMemoryArchive::new(ArchiveBounds {
             age: Duration::from_secs(10),
             ..ArchiveBounds::default()
         });
-        shelf.archive(&session, &[item(0)], 100).unwrap();
-        shelf.archive(&session, &[item(1)], 105).unwrap();
-        let has = |shelf: &Shelf, seq, now| {
+        archive.archive(&session, &[item(0)], 100).unwrap();
+        archive.archive(&session, &[item(1)], 105).unwrap();
+        let has = |archive: &InMemoryArchive, seq, now| {
             let key = RecallKey::Id(RecallId(Seq(seq)));
-            shelf.recall(&[(session.clone(), None)], &key, now).is_ok()
+            archive
+                .recall(&[(session.clone(), None)], &key, now)
+                .is_ok()
         };
-        assert!(has(&shelf, 0, 110) && !has(&shelf, 0, 111) && has(&shelf, 1, 111));
+        assert!(has(&archive, 0, 110) && !has(&archive, 0, 111) && has(&archive, 1, 111));
         assert_eq!(
-            shelf
+            archive
                 .search(&[(session.clone(), None)], "text", 9, 111)
                 .unwrap()
                 .len(),
             1
         );
-        let both = shelf.bytes;
-        shelf.archive(&session, &[item(2)], 111).unwrap();
-        assert_eq!(shelf.bytes, both);
-        assert!(!has(&shelf, 0, 111) && has(&shelf, 1, 111) && has(&shelf, 2, 111));
-        let expired: Vec<bool> = shelf
+        let both = archive.bytes;
+        archive.archive(&session, &[item(2)], 111).unwrap();
+        assert_eq!(archive.bytes, both);
+        assert!(!has(&archive, 0, 111) && has(&archive, 1, 111) && has(&archive, 2, 111));
+        let expired: Vec<bool> = archive
             .rows(&[(session.clone(), None)], 111)
             .iter()
             .map(|row| row.expired)
@@ -482,33 +484,37 @@ mod tests {
     #[test]
     fn what_is_too_old_is_held_again_where_it_is_archived_again() {
         let session = SessionId::new("s").unwrap();
-        let mut shelf = Shelf::new(ArchiveBounds {
+        let mut archive = InMemoryArchive::new(ArchiveBounds {
             age: Duration::from_secs(10),
             ..ArchiveBounds::default()
         });
         for now in [100, 200] {
-            shelf.archive(&session, &[item(0)], now).unwrap();
+            archive.archive(&session, &[item(0)], now).unwrap();
         }
         let key = RecallKey::Id(RecallId(Seq(0)));
-        assert!(shelf.recall(&[(session.clone(), None)], &key, 200).is_ok());
-        assert_eq!(shelf.bytes, weight(&item(0).message));
+        assert!(
+            archive
+                .recall(&[(session.clone(), None)], &key, 200)
+                .is_ok()
+        );
+        assert_eq!(archive.bytes, weight(&item(0).message));
     }
 
     #[test]
     fn the_sums_are_right() {
         let session = SessionId::new("s").unwrap();
-        let mut shelf = Shelf::new(ArchiveBounds {
+        let mut archive = InMemoryArchive::new(ArchiveBounds {
             session_items: 3,
             expired_items: 3,
             ..ArchiveBounds::default()
         });
         // Archiving an item again counts once, whether it is held or has expired.
         for seq in (0..20).chain([18, 16, 19, 17, 18, 19]) {
-            shelf.archive(&session, &[item(seq)], 1).unwrap();
+            archive.archive(&session, &[item(seq)], 1).unwrap();
         }
-        assert_eq!(shelf.bytes, 3 * weight(&item(0).message));
-        let row = shelf.sessions.get(&session).unwrap();
-        assert_eq!((row.bytes, row.slots.len()), (shelf.bytes, 6));
+        assert_eq!(archive.bytes, 3 * weight(&item(0).message));
+        let row = archive.sessions.get(&session).unwrap();
+        assert_eq!((row.bytes, row.slots.len()), (archive.bytes, 6));
         assert_eq!(row.forgotten, Some(Seq(13)));
     }
 }

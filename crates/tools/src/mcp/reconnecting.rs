@@ -1,4 +1,4 @@
-//! [`Link`]: a server over its whole life. It is started, restarted by the next call after it ended,
+//! [`ReconnectingClient`]: a server over its whole life. It is started, restarted by the next call after it ended,
 //! and paused if it ends repeatedly.
 //!
 //! Only idempotent calls are repeated.
@@ -33,14 +33,14 @@ pub const MCP_BACKOFF_MAX: Duration = Duration::from_secs(60);
 const SILENT: &str = "it did not answer in time";
 
 /// A server with its current state.
-pub(super) struct Link {
+pub(super) struct ReconnectingClient {
     pub(super) server: McpServer,
-    state: Mutex<LinkState>,
+    state: Mutex<ClientState>,
     catalog: Lock<Arc<Catalog>>,
 }
 
 #[derive(Default)]
-struct LinkState {
+struct ClientState {
     connection: Option<Arc<Connection>>,
     /// Number of starts since the last answered call.
     starts: u32,
@@ -49,7 +49,7 @@ struct LinkState {
     why: String,
 }
 
-impl Link {
+impl ReconnectingClient {
     pub(super) fn new(server: McpServer) -> Self {
         Self {
             server,

@@ -1,4 +1,4 @@
-//! [`Ear`]: a transport between the SDK and a server that inspects the messages.
+//! [`TransportTap`]: a transport between the SDK and a server that inspects the messages.
 //!
 //! It forwards progress to the calls, notes changes of the tools, adds missing request ids to errors,
 //! drops unrequested messages, and counts. It never answers.
@@ -81,7 +81,7 @@ pub(super) enum Misuse {
 pub(super) struct Listener(pub(super) ToolContext);
 
 /// A transport that inspects messages first.
-pub(super) struct Ear<T> {
+pub(super) struct TransportTap<T> {
     transport: T,
     activity: Arc<ServerActivity>,
 }
@@ -228,7 +228,7 @@ impl Wait {
     }
 }
 
-impl<T> Ear<T> {
+impl<T> TransportTap<T> {
     pub(super) fn new(transport: T, activity: Arc<ServerActivity>) -> Self {
         Self {
             transport,
@@ -237,7 +237,7 @@ impl<T> Ear<T> {
     }
 }
 
-impl<T: Transport<RoleClient>> Transport<RoleClient> for Ear<T> {
+impl<T: Transport<RoleClient>> Transport<RoleClient> for TransportTap<T> {
     type Error = T::Error;
 
     fn send(
