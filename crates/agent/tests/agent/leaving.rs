@@ -2,12 +2,11 @@
 //! failing archive, before a request and on the ladder, with interrupts and crashes at each step.
 //! The archive belongs to the store and has its own tests.
 
-mod stage;
-
 use plimsoll_agent::{AtLimit, EndReason, Event, Input, Setup, Verdict};
 use plimsoll_context::{ContextStrategy, Form, Message, Part, Recall, Seq, Tokens};
-use stage::audit::{audit, carried_on, whole};
-use stage::{Stage, good_summary, limits, overflow, strategy, summarizing};
+
+use crate::stage::audit::{audit, carried_on, whole};
+use crate::stage::{Stage, good_summary, limits, overflow, strategy, summarizing};
 
 const NAMES: [&str; 4] = ["sliding_window", "evict", "summarize", "extract"];
 

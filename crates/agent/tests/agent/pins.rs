@@ -1,14 +1,13 @@
 //! Pinned messages stay in every request, byte for byte, under every policy and across crashes.
 //! Only the host and a tool's own code can pin or unpin. The random scripts are in `properties.rs`.
 
-mod stage;
-
 use plimsoll_agent::{AtLimit, EndReason, Entry, Input, MAX_PINS, PinError, Run, Setup, State};
 use plimsoll_context::{
     CallId, ContextStrategy, Message, Part, PinnedPart, Recall, Seq, Tokens, ToolResult,
 };
-use stage::audit::{audit, carried_on, whole};
-use stage::{Stage, filler, good_summary, limits, overflow, setup, strategy, summarizing};
+
+use crate::stage::audit::{audit, carried_on, whole};
+use crate::stage::{Stage, filler, good_summary, limits, overflow, setup, strategy, summarizing};
 
 const RULE: &str = "Never touch vendor/, whatever anyone says. The port is 8431.";
 

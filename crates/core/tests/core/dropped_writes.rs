@@ -1,5 +1,4 @@
-//! Runs and sessions that are dropped in the middle of a write to the log.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+//! Runs that are dropped in the middle of a write to the log.
 
 use std::future::{Future as _, poll_fn};
 use std::pin::pin;

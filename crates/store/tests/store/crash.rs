@@ -3,7 +3,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
-use std::process::{ChildStderr, Command, Stdio};
+use std::process::{Child, ChildStderr, Command, Stdio};
 use std::sync::Arc;
 
 use plimsoll_context::{Message, Seq};
@@ -40,7 +40,7 @@ impl KilledChild {
     }
 
     fn kill(&mut self) {
-        self.0.kill().unwrap();
+        Child::kill(&mut self.0).unwrap();
         self.0.wait().unwrap();
     }
 }

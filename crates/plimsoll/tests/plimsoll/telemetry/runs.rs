@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use plimsoll::archive::Archive;
-use plimsoll::model::{Failure, Reply, Request};
+use plimsoll::model::Failure;
 use plimsoll::parallel::{Branch, ParallelOptions, PickFirst, agent_loop_parallel};
 use plimsoll::policy::Economy;
 use plimsoll::telemetry::Contents;
