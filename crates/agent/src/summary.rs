@@ -209,7 +209,7 @@ impl Run {
             .is_some()
         {
             self.summaries.is_skipped = true;
-            let why = "the limits of the run leave no tokens for the rest of it";
+            let why = "the limits of the run do not allow the rest of it";
             self.end_digest(&digest, Some(why.to_owned()));
             return false;
         }

@@ -50,7 +50,7 @@ pub(crate) fn plan(scope: &Scope, input: &EditInput) -> Result<PlannedChange, To
     }
     if old == new {
         return Err(ToolError::new(
-            "`old` and `new` are equal, so there is nothing to compact",
+            "`old` and `new` are equal, so there is nothing to do",
         ));
     }
     let file = scope.existing(path)?;
@@ -289,7 +289,7 @@ mod tests {
             (
                 "new",
                 "new",
-                "`old` and `new` are equal, so there is nothing to compact",
+                "`old` and `new` are equal, so there is nothing to do",
             ),
             (
                 "a\nb\na\n",
