@@ -13,7 +13,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::error::WireError;
-use crate::raw::{Raw, RawObject, parse};
+use crate::raw::{Raw, RawObject, parse, with_list};
 
 /// All blocks of a content.
 pub(crate) const WHOLE: Range<usize> = 0..usize::MAX;
@@ -122,15 +122,8 @@ impl<'a> Document<'a> {
         values: Option<Vec<Value>>,
         format: &'static DocumentFormat,
     ) -> Result<Self, WireError> {
-        let object: Option<RawObject<'a>> = match text.trim_start().starts_with('{') {
-            true => Some(parse(text)?),
-            false => None,
-        };
+        let (object, list) = with_list(text, format.key)?;
         let [missing, expected] = format.expected;
-        let list = match &object {
-            Some(object) => object.get(format.key),
-            None => Some(text.trim()),
-        };
         let list = list.ok_or_else(|| WireError::expected(format.key, missing, None))?;
         // The name of a bare list is not part of the place of an entry.
         let (place, key) = match &object {

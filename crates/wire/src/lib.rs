@@ -178,7 +178,7 @@ pub mod __internals {
     pub use crate::arguments::{is_json_object, is_legal_name};
     pub use crate::call_ids::{MAX_CHAT_ID, MAX_ID, is_word};
     pub use crate::error::{CHAT, kind as json_kind};
-    pub use crate::raw::{Raw, RawObject, parse, quoted};
+    pub use crate::raw::{Raw, RawObject, parse, quoted, with_list};
 
     /// Items of Messages.
     pub mod anthropic {

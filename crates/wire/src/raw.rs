@@ -62,6 +62,24 @@ impl<'a> RawObject<'a> {
     }
 }
 
+/// Returns the object of a request and its list with this key. A text that is no object is the list
+/// itself.
+///
+/// # Errors
+///
+/// [`WireError::NotJson`] if the object is not valid.
+pub fn with_list<'a>(
+    text: &'a str,
+    key: &str,
+) -> Result<(Option<RawObject<'a>>, Option<&'a str>), WireError> {
+    if !text.trim_start().starts_with('{') {
+        return Ok((None, Some(text.trim())));
+    }
+    let object: RawObject<'a> = parse(text)?;
+    let list = object.get(key);
+    Ok((Some(object), list))
+}
+
 /// Parses a JSON text.
 ///
 /// # Errors

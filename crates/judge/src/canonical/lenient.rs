@@ -13,7 +13,7 @@ pub(super) mod responses;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use plimsoll_wire::__internals::{RawObject, quoted};
+use plimsoll_wire::__internals::{RawObject, quoted, with_list};
 use serde_json::value::RawValue;
 
 use super::repair::Repair;
@@ -65,17 +65,10 @@ impl<'a> LenientParse<'a> {
 }
 
 fn changed(text: &str, target: &Target) -> Option<(String, Notes, BTreeSet<String>)> {
-    let object: Option<RawObject<'_>> = match text.starts_with('{') {
-        true => Some(serde_json::from_str(text).ok()?),
-        false => None,
-    };
     let form = target.form();
     let key = form.list();
-    let list = match &object {
-        Some(object) => object.get(key)?,
-        None => text,
-    };
-    let raws: Vec<&RawValue> = serde_json::from_str(list).ok()?;
+    let (object, list) = with_list(text, key).ok()?;
+    let raws: Vec<&RawValue> = serde_json::from_str(list?).ok()?;
     let mut notes = Notes::new();
     let mut entries = Vec::with_capacity(raws.len());
     for (index, raw) in raws.into_iter().enumerate() {

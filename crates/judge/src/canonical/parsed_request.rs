@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use plimsoll_context::Message;
-use plimsoll_wire::__internals::{CHAT, RawObject, parse};
+use plimsoll_wire::__internals::{CHAT, parse, with_list};
 use plimsoll_wire::{Document, MessageSpan, WireError};
 use serde_json::Value;
 
@@ -51,18 +51,10 @@ impl<'a> ParsedRequest<'a> {
     pub(super) fn read(lenient: &'a LenientParse<'a>, target: &Target) -> Result<Self, WireError> {
         let text = lenient.text.trim();
         let mut json: Value = parse(text)?;
-        let object: Option<RawObject<'a>> = match text.starts_with('{') {
-            true => Some(parse(text)?),
-            false => None,
-        };
         let form = target.form();
         let key = target.list();
-        let list = match &object {
-            Some(object) => object
-                .get(key)
-                .ok_or_else(|| WireError::expected(key, CHAT, None))?,
-            None => text,
-        };
+        let (object, list) = with_list(text, key)?;
+        let list = list.ok_or_else(|| WireError::expected(key, CHAT, None))?;
         let judged = RequestVerdict::new(&mut json, target);
         let is_text = list.starts_with('"') && object.is_some() && key == "input";
         if !list.starts_with('[') && !is_text {

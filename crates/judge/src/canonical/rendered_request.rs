@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use plimsoll_context::Message;
-use plimsoll_wire::__internals::{RawObject, parse};
+use plimsoll_wire::__internals::{parse, with_list};
 use plimsoll_wire::LeftOut;
 use plimsoll_wire::WireError;
 use serde_json::value::RawValue;
@@ -87,15 +87,8 @@ impl RenderedRequest {
 
     /// Finds the turns in a body: a list, or an object that has one under `key`.
     fn of_body(body: String, key: &str, from: Vec<Vec<usize>>) -> Result<Self, WireError> {
-        let object: RawObject<'_> = match body.starts_with('{') {
-            true => parse(&body)?,
-            false => RawObject::default(),
-        };
-        let list = match body.starts_with('{') {
-            true => object.get(key).unwrap_or("[]"),
-            false => body.as_str(),
-        };
-        let raws: Vec<&RawValue> = parse(list)?;
+        let (object, list) = with_list(&body, key)?;
+        let raws: Vec<&RawValue> = parse(list.unwrap_or("[]"))?;
         let mut from = from.into_iter();
         let turn = |raw: &RawValue| {
             let mut whose: Vec<usize> = Vec::new();
@@ -112,7 +105,7 @@ impl RenderedRequest {
         };
         Ok(Self {
             turns: raws.into_iter().map(turn).collect(),
-            system: object.get("system").map(str::to_owned),
+            system: object.and_then(|object| object.get("system").map(str::to_owned)),
             notes: Vec::new(),
             body,
         })

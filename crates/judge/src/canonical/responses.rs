@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use plimsoll_context::{Message, Part};
 use plimsoll_wire::__internals::RawObject;
 use plimsoll_wire::__internals::anthropic::At;
-use plimsoll_wire::__internals::openai_responses::items::{PAIRS, is_clients};
+use plimsoll_wire::__internals::openai_responses::items::{PAIRS, is_clients, is_output};
 use plimsoll_wire::WireError;
 use plimsoll_wire::openai_responses::{self, FORMAT, ORIGIN, ResponsesProfile};
 use plimsoll_wire::{EncodedRequest, RenderInput};
@@ -178,7 +178,7 @@ fn of_clients(messages: &[Message], gone: &BTreeSet<At>) -> Vec<(At, Finding)> {
                         output,
                     });
                 }
-            } else if is_output(&block) {
+            } else if is_output(kind) {
                 let asked = open
                     .iter()
                     .position(|one| one.id == id && one.output == kind);
@@ -198,7 +198,9 @@ fn of_clients(messages: &[Message], gone: &BTreeSet<At>) -> Vec<(At, Finding)> {
 /// Returns `true` if a message only answers calls.
 fn answers(message: &Message) -> bool {
     let is_answer = |part: &Part| match part {
-        Part::Opaque(opaque) => block_of(opaque, ORIGIN).is_some_and(|block| is_output(&block)),
+        Part::Opaque(opaque) => {
+            block_of(opaque, ORIGIN).is_some_and(|block| is_output(kind(&block)))
+        }
         _ => false,
     };
     match message {
@@ -221,11 +223,6 @@ fn asks(block: &Value) -> Option<&'static (&'static str, &'static str, &'static 
     PAIRS.iter().find(|(call, ..)| *call == kind)
 }
 
-fn is_output(block: &Value) -> bool {
-    let kind = kind(block);
-    PAIRS.iter().any(|(.., output)| *output == kind)
-}
-
 /// Returns the id that a call and its output share. `None` for a search on the server's side, which
 /// needs no output.
 fn call_id(block: &Value) -> Option<&str> {
@@ -234,7 +231,7 @@ fn call_id(block: &Value) -> Option<&str> {
     let shell = kind(block).starts_with("local_shell_call");
     let own = || block.get("id").and_then(Value::as_str).filter(|_| shell);
     match id.or_else(own) {
-        None if !is_output(block) || text(block, "execution") == "server" => None,
+        None if !is_output(kind(block)) || text(block, "execution") == "server" => None,
         Some("") if text(block, "execution") == "server" => None,
         id => Some(id.unwrap_or_default()),
     }

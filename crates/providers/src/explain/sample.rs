@@ -73,3 +73,17 @@ fn request(level: Option<ThinkingLevel>, messages: Vec<Message>) -> Request {
         expects: Expects::default(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_reply_of_the_file_calls_the_tool_twice() {
+        assert_eq!(REPLIES.len(), 10);
+        for (name, reply) in REPLIES.iter() {
+            assert!(serde_json::from_str::<serde_json::Value>(reply).is_ok());
+            assert_eq!(reply.matches(r#""read""#).count(), 2, "{name}");
+        }
+    }
+}

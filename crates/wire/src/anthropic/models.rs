@@ -4,6 +4,7 @@
 use std::sync::LazyLock;
 
 use plimsoll_context::Tokens;
+use serde::Deserialize;
 
 use super::profile::{EffortSupport, MessagesProfile, NoThinking, ThinkingStyle};
 
@@ -17,7 +18,8 @@ struct Family {
 }
 
 /// The generation of a model, with its thinking and settings.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "snake_case")]
 enum Era {
     /// No thinking.
     Plain,
@@ -72,25 +74,12 @@ fn begins(name: &str, prefix: &str) -> bool {
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
 }
 
-impl Era {
-    fn named(name: &str) -> Option<Self> {
-        Some(match name {
-            "plain" => Self::Plain,
-            "budget" => Self::Budget,
-            "adaptive" => Self::Adaptive,
-            "fixed" => Self::Fixed,
-            "bound" => Self::Bound,
-            _ => return None,
-        })
-    }
-}
-
 impl Family {
     fn parse(line: &'static str) -> Option<Self> {
         let mut words = line.split_whitespace();
         Some(Self {
             prefix: words.next().filter(|prefix| !prefix.starts_with('#'))?,
-            era: Era::named(words.next()?)?,
+            era: serde_json::from_value(words.next()?.into()).ok()?,
             max_output: words.next()?.parse().ok()?,
             min_cacheable: words.next()?.parse().ok()?,
             besides: words.collect(),

@@ -112,10 +112,15 @@ pub fn is_instruction(kind: &str) -> bool {
     INSTRUCTIONS.contains(&kind)
 }
 
+/// Returns `true` for an output that the client sends.
+pub fn is_output(kind: &str) -> bool {
+    PAIRS.iter().any(|(.., output)| *output == kind)
+}
+
 /// Returns `true` if items of this type come from the client. All others come from the model, except
 /// messages.
 pub fn is_clients(kind: &str) -> bool {
-    CLIENTS.contains(&kind) || PAIRS.iter().any(|(.., output)| *output == kind)
+    CLIENTS.contains(&kind) || is_output(kind)
 }
 
 /// Returns `true` if a block of this type belongs in the content of a message and is not an item.

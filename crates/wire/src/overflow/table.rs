@@ -2,8 +2,11 @@
 
 use std::sync::LazyLock;
 
+use serde::Deserialize;
+
 /// The meaning of a code or a text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(super) enum OverflowMeaning {
     Overflow,
     /// The output limit alone is too large; `{limit}` is the largest.
@@ -18,20 +21,6 @@ pub(super) enum OverflowMeaning {
     Invalid,
     Transient,
 }
-
-/// The names of the meanings in the file.
-const MEANINGS: [(&str, OverflowMeaning); 10] = [
-    ("overflow", OverflowMeaning::Overflow),
-    ("output", OverflowMeaning::Output),
-    ("per_minute", OverflowMeaning::PerMinute),
-    ("body", OverflowMeaning::Body),
-    ("rate_limited", OverflowMeaning::RateLimited),
-    ("quota", OverflowMeaning::Quota),
-    ("auth", OverflowMeaning::Auth),
-    ("not_found", OverflowMeaning::NotFound),
-    ("invalid", OverflowMeaning::Invalid),
-    ("transient", OverflowMeaning::Transient),
-];
 
 /// A code or a text, and its meaning.
 #[derive(Debug, Clone, Copy)]
@@ -80,11 +69,8 @@ impl OverflowTable {
 impl OverflowRow {
     fn parse(line: &'static str) -> Option<Self> {
         let (meaning, pattern) = line.split_once(' ')?;
-        let (_, says) = MEANINGS.iter().find(|(name, _)| *name == meaning)?;
-        Some(Self {
-            pattern,
-            says: *says,
-        })
+        let says = serde_json::from_value(meaning.into()).ok()?;
+        Some(Self { pattern, says })
     }
 }
 
