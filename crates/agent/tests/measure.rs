@@ -2,7 +2,7 @@
 
 mod stage;
 
-use plimsoll_agent::{Entry, Input, MEASURE_FROM, Measure, Setup};
+use plimsoll_agent::{Entry, Input, MEASURE_FROM, Setup};
 use plimsoll_context::{ContextStrategy, Tokens};
 use stage::audit::audit;
 use stage::{Stage, setup, strategy};
@@ -11,7 +11,7 @@ use stage::{Stage, setup, strategy};
 /// about 6,000.
 fn asks() -> Setup {
     Setup {
-        measure: Measure::NearTheLine,
+        measures: true,
         ..setup()
     }
 }
@@ -62,7 +62,7 @@ fn nobody_is_asked_far_below_the_line_or_where_the_counter_is_calibrated() {
     stage.done("b", &filled(1_900));
     assert!(stage.measured.is_empty(), "calibrated");
     let unknown = Setup {
-        measure: Measure::NearTheLine,
+        measures: true,
         ..strategy(ContextStrategy::default(), None)
     };
     assert!(grown(unknown, 50_000).measured.is_empty(), "no line");
