@@ -58,8 +58,8 @@ pub struct Setup {
     /// Whether the host approves each plan before it is applied, and learns of it afterwards: see
     /// [`Step::BeforePlan`](crate::Step::BeforePlan).
     pub announces_plans: bool,
-    /// Whether the provider is asked to count the tokens of a request before it is sent, if the
-    /// counter is not calibrated yet and the request is near the limit: see
+    /// Whether the provider counts the tokens of a request before it is sent, if the counter is not
+    /// calibrated yet and the request is near the limit: see
     /// [`Step::Measure`](crate::Step::Measure) and [`MEASURE_FROM`](crate::MEASURE_FROM).
     pub measures: bool,
     /// The limits of the run.

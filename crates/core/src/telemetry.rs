@@ -63,7 +63,7 @@ pub struct ServerAddress {
 /// Settings shared by all spans of an agent.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TelemetryOptions {
-    /// Whether spans contain messages, cut to [`MAX_CONTENT`]. Anyone who can read the spans can
+    /// Whether spans contain messages, cut to [`MAX_CONTENT`]. Every reader of the spans can then
     /// read them.
     pub(crate) contents: bool,
     /// The name that the caller uses for a sub-agent.
@@ -75,7 +75,7 @@ pub(crate) struct TelemetryOptions {
 pub(crate) struct SpanContext {
     /// `None` if the call belongs to no session.
     pub(crate) session: Option<SessionId>,
-    /// Whether spans contain messages, cut to [`MAX_CONTENT`]. Anyone who can read the spans can
+    /// Whether spans contain messages, cut to [`MAX_CONTENT`]. Every reader of the spans can then
     /// read them.
     pub(crate) contents: bool,
 }
