@@ -102,7 +102,7 @@ pub use pins::{MAX_PINS, PinError};
 pub use planning::MEASURE_FROM;
 pub use request::{Expects, Request, Sampling, ThinkingLevel, ToolChoice};
 pub use run::Run;
-pub use setup::{KnownTool, Measure, Setup, SummaryModel};
+pub use setup::{KnownTool, Setup, SummaryModel};
 pub use spend::{Cost, Spend};
 pub use state::{CHECKPOINT_FORMAT, Checkpoint, FoldError, MAX_CHECKPOINT, State};
 pub use step::{

@@ -18,7 +18,6 @@ use crate::forecast::UNCOUNTED;
 use crate::outcome::EndReason;
 use crate::phase::{Next, Phase, PlanFor, RefusedRequest};
 use crate::run::Run;
-use crate::setup::Measure;
 use crate::step::{AffectedItem, PendingPlan, Step, Verdict};
 
 /// The share of the trigger above which the provider is asked for the size.
@@ -84,8 +83,7 @@ impl Run {
     pub(crate) fn measures(&mut self, budget: &Budget) -> bool {
         let counted = self.tokens();
         let knows = self.state.facts.calibration != Calibration::default();
-        let wanted =
-            self.setup.measure == Measure::NearTheLine && !self.server.was_measured && !knows;
+        let wanted = self.setup.measures && !self.server.was_measured && !knows;
         if !wanted || budget.trigger == Tokens::MAX {
             return false;
         }

@@ -58,8 +58,10 @@ pub struct Setup {
     /// Whether the host approves each plan before it is applied, and learns of it afterwards: see
     /// [`Step::BeforePlan`](crate::Step::BeforePlan).
     pub announces_plans: bool,
-    /// Whether the provider is asked to count the tokens of a request.
-    pub measure: Measure,
+    /// Whether the provider counts the tokens of a request before it is sent, if the counter is not
+    /// calibrated yet and the request is near the limit: see
+    /// [`Step::Measure`](crate::Step::Measure) and [`MEASURE_FROM`](crate::MEASURE_FROM).
+    pub measures: bool,
     /// The limits of the run.
     pub limits: Arc<ExecutionLimits>,
     /// The points at which the host has hooks.
@@ -98,17 +100,6 @@ pub struct SummaryModel {
     pub prompt: Arc<str>,
     /// The model's prices; `None` if unknown.
     pub sheet: Option<PriceSheet>,
-}
-
-/// Whether the provider is asked to count the tokens of a request before it is sent.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Measure {
-    /// No. Our own counter is used until the provider reports usage.
-    #[default]
-    Never,
-    /// Yes, if the counter is not calibrated yet and the request is near the limit: see
-    /// [`Step::Measure`](crate::Step::Measure) and [`MEASURE_FROM`](crate::MEASURE_FROM).
-    NearTheLine,
 }
 
 /// A tool as the state machine knows it.
@@ -154,7 +145,7 @@ impl Setup {
             summary_model: None,
             recall: Recall::None,
             announces_plans: false,
-            measure: Measure::Never,
+            measures: false,
             limits: Arc::new(ExecutionLimits::turns(MAX_TURNS)),
             hooks: BTreeSet::new(),
             permissions: Permissions::default(),

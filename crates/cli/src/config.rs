@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use plimsoll::config::{self, AgentConfig, CONFIG_FILE, Config, Import, System, TrustError};
 use plimsoll::context::{
-    ContextConfig, Counts, EXTRACT_SHARE, HistoryLimit, OwnStages, Summarization, ViewLimits,
+    ContextConfig, Counts, EXTRACT_SHARE, HistoryLimit, OwnStages, ViewLimits,
 };
 use plimsoll::policy::{Author, Policy};
 use plimsoll::{ContextStrategy, Tokens};
@@ -365,25 +365,22 @@ fn as_text(agent: &AgentConfig) -> String {
         Some(ContextStrategy::Extract { .. }) => Author::Extract,
         _ => settings.summary.author,
     };
-    line(
-        match summarizes && settings.summarization == Summarization::On {
-            false => "summary: none, evicted messages are in the archive only".into(),
-            true if author == Author::Extract && settings.summary.is_sized_by_need() => format!(
-                "summary: written without a model, as long as the user's words require, at most \
-                 {} of the target",
-                fraction(EXTRACT_SHARE.0)
-            ),
-            true => format!(
-                "summary: {} tokens at most and {} of the target, written by {}",
-                grouped(settings.summary.max_summary_tokens),
-                fraction(settings.summary.share.0),
-                match author {
-                    Author::Model => "a model",
-                    Author::Extract => "Plimsoll, without a model",
-                }
-            ),
-        },
-    );
+    line(match summarizes && settings.summarization {
+        false => "summary: none, evicted messages are in the archive only".into(),
+        true if author == Author::Extract && settings.summary.is_sized_by_need() => format!(
+            "summary: written without a model, as long as the user's words require, at most {} of the target",
+            fraction(EXTRACT_SHARE.0)
+        ),
+        true => format!(
+            "summary: {} tokens at most and {} of the target, written by {}",
+            grouped(settings.summary.max_summary_tokens),
+            fraction(settings.summary.share.0),
+            match author {
+                Author::Model => "a model",
+                Author::Extract => "Plimsoll, without a model",
+            }
+        ),
+    });
     if let Some(digest) = settings.argument_digest() {
         line(format!(
             "arguments: texts of more than {} characters in old calls become digests",

@@ -58,8 +58,9 @@ pub struct CompactionConfig {
     /// The size at which a compaction ends, counted like the trigger. Default 0.70 of the trigger.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target: Option<Tokens>,
-    /// Whether removed messages are summarised. Default: on.
-    pub summarization: Summarization,
+    /// Whether removed messages are summarised. If not, a trigger meant for summaries is ignored.
+    /// Default: true.
+    pub summarization: bool,
 }
 
 /// How many earlier runs of a session are summarised. Runs before these are removed without a
@@ -71,17 +72,6 @@ pub enum CompactionScope {
     FixedCount(usize),
     /// As many of the newest runs as fit within the target of a compaction.
     TokenBudget,
-}
-
-/// Whether removed messages are summarised.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[serde(from = "bool")]
-pub enum Summarization {
-    /// Removed messages are summarised.
-    #[default]
-    On,
-    /// No summaries are made, and a trigger meant for summaries is ignored.
-    Off,
 }
 
 /// The sizes at which a compaction starts and ends, in tokens.
@@ -135,7 +125,7 @@ impl Default for CompactionConfig {
             tool_output_max_lines: 50,
             trigger: None,
             target: None,
-            summarization: Summarization::On,
+            summarization: true,
         }
     }
 }
@@ -143,15 +133,6 @@ impl Default for CompactionConfig {
 impl Default for CompactionScope {
     fn default() -> Self {
         Self::FixedCount(3)
-    }
-}
-
-impl From<bool> for Summarization {
-    fn from(on: bool) -> Self {
-        match on {
-            true => Self::On,
-            false => Self::Off,
-        }
     }
 }
 
@@ -259,7 +240,7 @@ impl ContextConfig {
             max_summary_tokens: self.compaction.max_summary_tokens,
             ..summary
         };
-        (self.compaction.summarization == Summarization::On).then_some(summary)
+        self.compaction.summarization.then_some(summary)
     }
 
     /// Returns all errors in the configuration, with the conflicting numbers.
@@ -354,14 +335,7 @@ impl ContextConfig {
 impl CompactionConfig {
     /// Returns the explicit trigger. It is ignored if no summaries are made.
     fn explicit_trigger(&self) -> Option<Tokens> {
-        self.trigger
-            .filter(|_| self.summarization == Summarization::On)
-    }
-}
-
-impl Serialize for Summarization {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_bool(*self == Self::On)
+        self.trigger.filter(|_| self.summarization)
     }
 }
 

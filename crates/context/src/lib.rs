@@ -63,7 +63,7 @@ pub use cache::{
 };
 pub use calibration::Calibration;
 pub use compaction::{
-    CompactionConfig, CompactionScope, ContextConfig, Counts, OwnStages, Summarization, Thresholds,
+    CompactionConfig, CompactionScope, ContextConfig, Counts, OwnStages, Thresholds,
 };
 pub use counter::{
     AtMost, CALL_OVERHEAD, Chars4, IMAGE_DEFAULT, MESSAGE_OVERHEAD, SUMMARY_FRAME, TOOL_OVERHEAD,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use plimsoll_agent::{KnownTool, Measure, Run, Setup, State, TargetOf};
+use plimsoll_agent::{KnownTool, Run, Setup, State, TargetOf};
 use plimsoll_context::{
     Calibration, ContextConfig, ContextStrategy, FALLBACK_WINDOW, Fingerprint, MAX_RESULT, Message,
     Recall, Tokens,
@@ -39,8 +39,10 @@ pub struct Agent {
     pub(crate) setup: Setup,
     pub(crate) context: Option<ContextConfig>,
     pub(crate) window: Window,
-    pub(crate) archive: Archive,
-    pub(crate) recall_names: RecallNames,
+    /// Whether evicted messages are archived, if the store has an archive.
+    pub(crate) archives: bool,
+    /// Whether `recall` is also offered as `get_tool_response`.
+    pub(crate) get_tool_response: bool,
     pub(crate) pins: Vec<String>,
     /// Warnings from building the agent, for the user.
     pub(crate) notes: Vec<String>,
@@ -58,27 +60,6 @@ pub(crate) struct SessionResources {
     pub(crate) pins: Vec<String>,
     /// Warnings for the user.
     pub(crate) notes: Vec<String>,
-}
-
-/// The names under which the recall tools are offered.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum RecallNames {
-    /// `recall` and `recall_search`.
-    #[default]
-    Ours,
-    /// `get_tool_response` as well.
-    Both,
-}
-
-/// Whether evicted messages are archived, if the store has an archive.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Archive {
-    /// They are archived. The model can recall them if the window is large enough for the recall
-    /// tools.
-    #[default]
-    On,
-    /// They are not archived. The log still contains them.
-    Off,
 }
 
 impl Agent {
@@ -166,7 +147,7 @@ impl Agent {
         let mut notes = self.notes.clone();
         let mut setup = self.setup.clone();
         setup.session = id.as_str().into();
-        setup.measure = Measure::NearTheLine;
+        setup.measures = true;
         let found = self.window.find(&*parts.provider, &*parts.store).await;
         notes.extend(found.note);
         setup.line.window = found.window;
@@ -183,21 +164,17 @@ impl Agent {
         if !setup.policy.is_limited() {
             setup.line = ContextStrategy::Unlimited {}.line(setup.line);
         }
-        let archives = match self.archive {
-            Archive::Off => false,
-            Archive::On => match archives(&*parts.store, lease, state).await {
-                Ok(()) => true,
-                Err(StoreError::NoArchive) => false,
-                Err(error) => {
-                    notes.push(error.to_string());
-                    false
-                }
-            },
-        };
+        let mut archives = self.archives;
+        if archives && let Err(error) = prepare_archive(&*parts.store, lease, state).await {
+            archives = false;
+            if error != StoreError::NoArchive {
+                notes.push(error.to_string());
+            }
+        }
         let mut tools = Vec::new();
         if archives {
             setup.announces_plans = true;
-            if offers_recall(&setup, self.recall_names, window, state) {
+            if offers_recall(&setup, self.get_tool_response, window, state) {
                 setup.recall = Recall::Offered;
                 // A page must not exceed the result limit, or it would be shortened as well.
                 let budget =
@@ -208,7 +185,7 @@ impl Agent {
                 let recall = RecallTools::new(Arc::clone(&parts.store), id.clone());
                 let recall = recall.for_results(most);
                 tools = recall.tools();
-                if self.recall_names == RecallNames::Both {
+                if self.get_tool_response {
                     tools.push(recall.get_tool_response());
                 }
             }
@@ -268,10 +245,15 @@ pub(crate) fn known(tool: &Arc<dyn Tool>) -> KnownTool {
 /// They take space in every request from the first plan on, and an agent without tools of its own
 /// does not get them. While the view contains calls of them, they stay: a provider may reject calls
 /// of undeclared tools.
-fn offers_recall(setup: &Setup, names: RecallNames, window: Option<Tokens>, state: &State) -> bool {
-    let ours = RECALL_TOOLS.iter().take(match names {
-        RecallNames::Ours => 2,
-        RecallNames::Both => RECALL_TOOLS.len(),
+fn offers_recall(
+    setup: &Setup,
+    get_tool_response: bool,
+    window: Option<Tokens>,
+    state: &State,
+) -> bool {
+    let ours = RECALL_TOOLS.iter().take(match get_tool_response {
+        true => RECALL_TOOLS.len(),
+        false => 2,
     });
     let is_ours = |tool: &KnownTool| ours.clone().any(|name| *name == tool.spec.name);
     // A learned window is valid for one model only.
@@ -288,7 +270,7 @@ fn offers_recall(setup: &Setup, names: RecallNames, window: Option<Tokens>, stat
 ///
 /// First removes archived messages that the log no longer contains. If that fails, the archive is
 /// not used, so that none of them can be found.
-async fn archives(
+async fn prepare_archive(
     store: &dyn SessionStore,
     lease: &Lease,
     state: &State,

@@ -20,7 +20,7 @@ use plimsoll_context::{
     SessionPruneConfig, SummaryConfig, TokenCounter, Tokens,
 };
 
-use crate::agent::{Agent, Archive, RecallNames, known};
+use crate::agent::{Agent, known};
 use crate::contained;
 use crate::context::{Contexts, RelatedSettings};
 use crate::driver::Parts;
@@ -32,7 +32,6 @@ use crate::provider::Provider;
 use crate::retry::RetryConfig;
 use crate::secret::{Secret, Secrets};
 use crate::store::SessionStore;
-use crate::telemetry::Contents;
 use crate::tool::Tool;
 use crate::window::Window;
 pub(crate) use faults::faults_of_run;
@@ -58,8 +57,8 @@ pub struct AgentBuilder {
     summary_prompt: Option<String>,
     economy: Option<Economy>,
     summarizer_sheet: Option<PriceSheet>,
-    archive: Archive,
-    recall_names: RecallNames,
+    archives: bool,
+    get_tool_response: bool,
     pins: Vec<String>,
     limit_overrides: LimitOverrides,
     max_parallel_tools: Option<usize>,
@@ -93,8 +92,8 @@ impl Agent {
             summary_prompt: None,
             economy: None,
             summarizer_sheet: None,
-            archive: Archive::default(),
-            recall_names: RecallNames::default(),
+            archives: true,
+            get_tool_response: false,
             pins: Vec::new(),
             limit_overrides: LimitOverrides::default(),
             max_parallel_tools: None,
@@ -523,12 +522,11 @@ impl AgentBuilder {
     ///
     /// ```
     /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
-    /// use plimsoll_core::telemetry::Contents;
     /// # let model = ScriptedProvider::new([]);
-    /// let agent = Agent::builder(model).record_contents(Contents::Recorded).build()?;
+    /// let agent = Agent::builder(model).record_contents(true).build()?;
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
-    pub fn record_contents(mut self, contents: Contents) -> Self {
+    pub fn record_contents(mut self, contents: bool) -> Self {
         self.parts.telemetry.contents = contents;
         self
     }
@@ -598,8 +596,8 @@ impl AgentBuilder {
             setup,
             context: self.context.config(self.summary),
             window: self.window,
-            archive: self.archive,
-            recall_names: self.recall_names,
+            archives: self.archives,
+            get_tool_response: self.get_tool_response,
             pins: self.pins,
             notes,
             parts: Arc::new(parts),

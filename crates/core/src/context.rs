@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use plimsoll_context::{
     ArgumentDigest, Budget, CompactionConfig, ContextConfig, ContextStrategy, Draft, Economy, Gap,
-    HistoryLimit, MAX_SUMMARY, OwnStages, Policy, SessionPruneConfig, Stage, Summarization,
-    SummaryConfig, Threshold, Tokens, Trigger, ViewLimits,
+    HistoryLimit, MAX_SUMMARY, OwnStages, Policy, SessionPruneConfig, Stage, SummaryConfig,
+    Threshold, Tokens, Trigger, ViewLimits,
 };
 
 use crate::Window;
@@ -14,13 +14,13 @@ use crate::builder::AgentBuilder;
 use crate::contained::Breakdowns;
 
 /// The context settings of a builder.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(crate) struct Contexts {
     config: ConfiguredContext,
     compaction: Option<CompactionConfig>,
     own: OwnStages,
     digest: Option<ArgumentDigest>,
-    summarization: Summarization,
+    summarization: bool,
     max_history: Option<usize>,
 }
 
@@ -34,6 +34,19 @@ enum ConfiguredContext {
     Unlimited,
     /// Configured.
     Config(ContextConfig),
+}
+
+impl Default for Contexts {
+    fn default() -> Self {
+        Self {
+            config: ConfiguredContext::Nothing,
+            compaction: None,
+            own: OwnStages::default(),
+            digest: None,
+            summarization: true,
+            max_history: None,
+        }
+    }
 }
 
 /// The other settings of a builder that interact with these.
@@ -143,13 +156,12 @@ impl AgentBuilder {
     ///
     /// ```
     /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
-    /// use plimsoll_context::Summarization;
     /// # let model = ScriptedProvider::new([]);
-    /// let agent = Agent::builder(model).summarization(Summarization::Off).build()?;
+    /// let agent = Agent::builder(model).summarization(false).build()?;
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
-    pub fn summarization(mut self, summarization: impl Into<Summarization>) -> Self {
-        self.context.summarization = summarization.into();
+    pub fn summarization(mut self, summarization: bool) -> Self {
+        self.context.summarization = summarization;
         self
     }
 
@@ -186,9 +198,7 @@ impl Contexts {
         if compaction.max_summary_tokens == MAX_SUMMARY {
             compaction.max_summary_tokens = summary.max_summary_tokens;
         }
-        if self.summarization == Summarization::Off {
-            compaction.summarization = Summarization::Off;
-        }
+        compaction.summarization &= self.summarization;
         Some(config)
     }
 
@@ -197,7 +207,7 @@ impl Contexts {
         match (self.config, strategy) {
             (ConfiguredContext::Unlimited, _) => ContextStrategy::Unlimited {},
             (_, ContextStrategy::Summarize { .. } | ContextStrategy::Extract { .. })
-                if self.summarization == Summarization::Off =>
+                if !self.summarization =>
             {
                 ContextStrategy::Evict { max_tokens: None }
             }

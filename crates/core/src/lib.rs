@@ -42,7 +42,7 @@ pub mod testing;
 mod tool;
 mod window;
 
-pub use agent::{Agent, Archive, RECALL_LEAST_WINDOW, SUMMARY_TIMEOUT, new_session_id};
+pub use agent::{Agent, RECALL_LEAST_WINDOW, SUMMARY_TIMEOUT, new_session_id};
 pub use allowance::{
     Allowance, AllowanceKind, Amounts, Grant, MAX_TURNS_BELOW, Meter, NothingLeft,
 };

@@ -50,16 +50,6 @@ pub const METRICS_TARGET: &str = "plimsoll::metrics";
 /// The environment variable that turns on contents in spans.
 pub const CAPTURE_VARIABLE: &str = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT";
 
-/// Whether spans contain messages, arguments, results and the system prompt.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Contents {
-    /// Spans do not contain them.
-    #[default]
-    Left,
-    /// Spans contain them, cut to [`MAX_CONTENT`]. Anyone who can read the spans can read them.
-    Recorded,
-}
-
 /// The address of a model's server. Contains neither a path nor a key, since a URL may include
 /// secrets.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -73,7 +63,9 @@ pub struct ServerAddress {
 /// Settings shared by all spans of an agent.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TelemetryOptions {
-    pub(crate) contents: Contents,
+    /// Whether spans contain messages, cut to [`MAX_CONTENT`]. Every reader of the spans can then
+    /// read them.
+    pub(crate) contents: bool,
     /// The name that the caller uses for a sub-agent.
     pub(crate) called: Option<Arc<str>>,
 }
@@ -83,26 +75,20 @@ pub(crate) struct TelemetryOptions {
 pub(crate) struct SpanContext {
     /// `None` if the call belongs to no session.
     pub(crate) session: Option<SessionId>,
-    pub(crate) contents: Contents,
+    /// Whether spans contain messages, cut to [`MAX_CONTENT`]. Every reader of the spans can then
+    /// read them.
+    pub(crate) contents: bool,
 }
 
-impl Contents {
-    /// Reads the setting from [`CAPTURE_VARIABLE`]. `event_only` is not supported and records
-    /// nothing.
-    #[must_use]
-    pub fn asked_for() -> Self {
-        let value = std::env::var(CAPTURE_VARIABLE);
-        value.map_or(Self::Left, |value| Self::parse(&value))
-    }
+/// Reads [`CAPTURE_VARIABLE`]: whether spans contain messages, arguments, results and the system
+/// prompt. Unknown values, and `event_only`, which is not supported, record nothing.
+pub(crate) fn captures_contents() -> bool {
+    std::env::var(CAPTURE_VARIABLE).is_ok_and(|value| says_capture(&value))
+}
 
-    /// Parses a value of [`CAPTURE_VARIABLE`]. Unknown values record nothing.
-    #[must_use]
-    pub fn parse(value: &str) -> Self {
-        match value.trim().to_ascii_lowercase().as_str() {
-            "true" | "span" | "span_only" | "span_and_event" => Self::Recorded,
-            _ => Self::Left,
-        }
-    }
+fn says_capture(value: &str) -> bool {
+    let value = value.trim().to_ascii_lowercase();
+    ["true", "span", "span_only", "span_and_event"].contains(&value.as_str())
 }
 
 /// Splits `provider/name` into the provider's name in the conventions and the model's name.
@@ -128,10 +114,10 @@ mod tests {
     #[test]
     fn contents_are_left_unless_the_variable_says_otherwise() {
         for value in ["true", "TRUE", "span", "span_only", " SPAN_AND_EVENT "] {
-            assert_eq!(Contents::parse(value), Contents::Recorded, "{value}");
+            assert!(says_capture(value), "{value}");
         }
         for value in ["", "false", "0", "no_content", "event_only", "yes please"] {
-            assert_eq!(Contents::parse(value), Contents::Left, "{value}");
+            assert!(!says_capture(value), "{value}");
         }
     }
 

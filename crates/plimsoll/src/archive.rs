@@ -19,5 +19,5 @@
 //! # Ok::<(), plimsoll::Error>(())
 //! ```
 
+pub use plimsoll_core::RECALL_LEAST_WINDOW;
 pub use plimsoll_core::archive::*;
-pub use plimsoll_core::{Archive, RECALL_LEAST_WINDOW};

@@ -27,8 +27,8 @@ pub use plimsoll_context::{
     Form, Gap, HistoryLimit, Item, LEAST_ARGUMENT_CHARS, LEAST_SUMMARY, MAX_RESULT, MAX_SUMMARY,
     MIN_SIDE, Marker, NOTE_MAX, OUTPUT_RESERVE, OwnStages, Pin, PinnedPart, RESULT_SHARE,
     RemovedMessages, Repair, RepairedTranscript, SAFETY_MARK, SOFT_MARK, SUMMARY_SHARE, Seq,
-    SessionPruneConfig, Summarization, SummaryConfig, TARGET, TARGET_OF_EXPLICIT, TRIGGER,
-    Threshold, Thresholds, Transcript, ViewLimits, WORKING_TARGET, WORKING_TRIGGER, clip,
-    head_tail, head_tail_tokens, nearest, repair, shorten, shorten_bytes,
+    SessionPruneConfig, SummaryConfig, TARGET, TARGET_OF_EXPLICIT, TRIGGER, Threshold, Thresholds,
+    Transcript, ViewLimits, WORKING_TARGET, WORKING_TRIGGER, clip, head_tail, head_tail_tokens,
+    nearest, repair, shorten, shorten_bytes,
 };
 pub use plimsoll_core::{SUMMARY_TIMEOUT, WINDOW_REMEMBERED};

@@ -39,8 +39,7 @@ pub use carrier::MAX_ANSWER;
 pub use export::{MAX_BATCH, MAX_QUEUE};
 pub use guard::{FINISH_TIMEOUT, Guard};
 pub use plimsoll_core::telemetry::{
-    CAPTURE_VARIABLE, Contents, MAX_CONTENT, MAX_CONTENT_TEXT, METRICS_TARGET, ServerAddress,
-    TARGET,
+    CAPTURE_VARIABLE, MAX_CONTENT, MAX_CONTENT_TEXT, METRICS_TARGET, ServerAddress, TARGET,
 };
 pub use settings::{EXPORT_TIMEOUT, LOG_VARIABLE, Settings};
 

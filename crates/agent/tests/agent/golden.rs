@@ -4,9 +4,7 @@
 
 use std::sync::Arc;
 
-use plimsoll_agent::{
-    AtLimit, Entry, ExecutionLimits, Input, Measure, Setup, Spend, State, UserInput,
-};
+use plimsoll_agent::{AtLimit, Entry, ExecutionLimits, Input, Setup, Spend, State, UserInput};
 use plimsoll_context::{
     CallId, Chars4, Edit, Message, Money, Part, PinnedPart, PriceSheet, Rates, Recall, Seq, Tokens,
     ToolResult, Usage,
@@ -205,7 +203,7 @@ fn format_3_is_read_and_folds() {
 /// What format 4 has besides: a request that the provider has weighed, and the plan that follows.
 fn scene_4() -> Vec<Entry> {
     let mut stage = Stage::new(Setup {
-        measure: Measure::NearTheLine,
+        measures: true,
         ..setup()
     });
     stage.say("the task");

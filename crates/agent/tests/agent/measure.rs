@@ -1,6 +1,6 @@
 //! Asks the provider to count a request before the first plan that relies on the local count.
 
-use plimsoll_agent::{Entry, Input, MEASURE_FROM, Measure, Setup};
+use plimsoll_agent::{Entry, Input, MEASURE_FROM, Setup};
 use plimsoll_context::{ContextStrategy, Tokens};
 
 use crate::stage::audit::audit;
@@ -10,7 +10,7 @@ use crate::stage::{self, Stage, setup, strategy};
 /// about 6,000.
 fn asks() -> Setup {
     Setup {
-        measure: Measure::NearTheLine,
+        measures: true,
         ..setup()
     }
 }
@@ -61,7 +61,7 @@ fn nobody_is_asked_far_below_the_line_or_where_the_counter_is_calibrated() {
     stage.done("b", &filled(1_900));
     assert!(stage.measured.is_empty(), "calibrated");
     let unknown = Setup {
-        measure: Measure::NearTheLine,
+        measures: true,
         ..strategy(ContextStrategy::default(), None)
     };
     assert!(grown(unknown, 50_000).measured.is_empty(), "no line");

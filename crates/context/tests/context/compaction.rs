@@ -8,7 +8,7 @@ use std::sync::Arc;
 use plimsoll_context::{
     ArgumentDigest, Author, Budget, CallId, Chars4, CompactionConfig, CompactionScope,
     ContextConfig, Draft, HistoryLimit, Message, Opaque, OwnStages, Part, Policy, Stage,
-    Summarization, SummaryConfig, Thinking, Tokens, ToolCall, Transcript, Trigger,
+    SummaryConfig, Thinking, Tokens, ToolCall, Transcript, Trigger,
 };
 use plimsoll_testkit::notation::{message, view};
 
@@ -153,7 +153,7 @@ fn sections_keep_what_they_are_told() {
             eight,
             policy(|c| {
                 (c.keep_first_turns, c.keep_recent_turns) = (1, 2);
-                c.summarization = Summarization::Off;
+                c.summarization = false;
             }),
             "u:task a:[c1] r:c1 n:[10 messages were removed here] a:[c7] r:c7~ a:[c8] r:c8~",
         ),

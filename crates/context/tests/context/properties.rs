@@ -639,7 +639,7 @@ fn configured(random: &mut Random, size: Tokens, keep_recent: usize) -> (ViewLim
             tool_output_max_lines: 1 + random.below(60) as usize,
             trigger: explicit,
             target: None,
-            summarization: random.chance(75).into(),
+            summarization: random.chance(75),
         },
     };
     assert_eq!(config.faults(), [""; 0]);

@@ -10,7 +10,6 @@ use plimsoll_context::{
 };
 
 use super::AgentBuilder;
-use crate::agent::{Archive, RecallNames};
 use crate::provider::Provider;
 
 impl AgentBuilder {
@@ -289,13 +288,12 @@ impl AgentBuilder {
     ///
     /// ```
     /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
-    /// use plimsoll_core::Archive;
     /// # let model = ScriptedProvider::new([]);
-    /// let agent = Agent::builder(model).archive(Archive::Off).build()?;
+    /// let agent = Agent::builder(model).archive(false).build()?;
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
-    pub fn archive(mut self, archive: Archive) -> Self {
-        self.archive = archive;
+    pub fn archive(mut self, archive: bool) -> Self {
+        self.archives = archive;
         self
     }
 
@@ -309,7 +307,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn get_tool_response(mut self) -> Self {
-        self.recall_names = RecallNames::Both;
+        self.get_tool_response = true;
         self
     }
 

@@ -22,7 +22,7 @@ use crate::retry::RetryConfig;
 use crate::secret::Secrets;
 use crate::steps::MAX_STEP_RESULT;
 use crate::store::{SessionId, SessionStore};
-use crate::telemetry::{Contents, TelemetryOptions};
+use crate::telemetry::{TelemetryOptions, captures_contents};
 use crate::tool::{TOOL_RETRIES, Tool};
 
 /// How many characters of a late message a warning quotes. The output contains all of it.
@@ -87,7 +87,7 @@ impl Parts {
             tool_retries: TOOL_RETRIES,
             gate_timeout: None,
             telemetry: TelemetryOptions {
-                contents: Contents::asked_for(),
+                contents: captures_contents(),
                 called: None,
             },
             held: Arc::default(),

@@ -11,7 +11,7 @@ use tracing::field::Empty;
 use tracing::{Span, info_span};
 
 use super::contents::{self, finish};
-use super::{Contents, ServerAddress, SpanContext, TARGET, names};
+use super::{ServerAddress, SpanContext, TARGET, names};
 use crate::provider::Provider;
 
 /// Maximum number of response models with their own metric labels. Each label creates a separate
@@ -41,7 +41,7 @@ pub(crate) struct CallSpan<'a> {
     span: Span,
     model: &'a str,
     server: Option<ServerAddress>,
-    contents: Contents,
+    contents: bool,
     began: Instant,
     first: OnceLock<Duration>,
     /// Usage so far, as reported before the reply is complete.
@@ -124,7 +124,7 @@ pub(crate) fn trace_call<'a>(
         http.response.status_code = Empty,
         "error.type" = Empty,
     );
-    if context.contents == Contents::Recorded && !span.is_disabled() {
+    if context.contents && !span.is_disabled() {
         if let Some(system) = contents::system(&request.system) {
             span.record("gen_ai.system_instructions", system);
         }
@@ -178,7 +178,7 @@ impl CallSpan<'_> {
                 if let Some(model) = model {
                     span.record("gen_ai.response.model", model);
                 }
-                if self.contents == Contents::Recorded && !span.is_disabled() {
+                if self.contents && !span.is_disabled() {
                     let output = contents::output(&reply.parts, reply.stop);
                     span.record("gen_ai.output.messages", output);
                 }

@@ -9,7 +9,7 @@ use tracing::field::Empty;
 use tracing::{Span, info_span};
 
 use super::run::dollars;
-use super::{Contents, TARGET, names};
+use super::{TARGET, names};
 
 /// The spans in progress.
 #[derive(Debug, Default)]
@@ -51,7 +51,7 @@ impl SpanRecorder {
     }
 
     /// Records an event.
-    pub(crate) fn see(&mut self, event: &Event, setup: &Setup, contents: Contents) {
+    pub(crate) fn see(&mut self, event: &Event, setup: &Setup, contents: bool) {
         match event {
             Event::SummaryStarted {
                 model,
@@ -134,7 +134,7 @@ impl SpanRecorder {
                 gen_ai.tool.call.id = call.0.as_str()
             ),
             // The text may quote messages.
-            Event::Warning { text } if contents == Contents::Recorded => {
+            Event::Warning { text } if contents => {
                 tell!(WARN, "warning", plimsoll.text = text.as_str());
             }
             Event::Warning { .. } => tell!(WARN, "warning"),

@@ -7,7 +7,7 @@ use tracing::field::Empty;
 use tracing::{Instrument, Span, info_span};
 
 use super::contents::cut;
-use super::{Contents, SpanContext, TARGET};
+use super::{SpanContext, TARGET};
 
 /// The kind of failure of a tool call, for `error.type`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,7 +57,7 @@ impl ToolSpan {
             gen_ai.tool.call.result = Empty,
             "error.type" = Empty,
         );
-        let contents = context.contents == Contents::Recorded && !span.is_disabled();
+        let contents = context.contents && !span.is_disabled();
         if contents {
             span.record("gen_ai.tool.call.arguments", &*cut(&call.arguments));
         }

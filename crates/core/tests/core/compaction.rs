@@ -16,7 +16,7 @@ use plimsoll_context::{
 };
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{
-    Agent, AgentBuilder, Archive, ArchiveBounds, ArchivedItem, Error, EvictedMessage, Eviction,
+    Agent, AgentBuilder, ArchiveBounds, ArchivedItem, Error, EvictedMessage, Eviction,
     HOOK_TIMEOUT, Lease, MemoryStore, Provider, RecallKey, RetryConfig, SessionStore, StoreError,
     ToolError, Window, pin_tool, tool,
 };
@@ -240,7 +240,7 @@ async fn on_evict_is_told_of_whole_originals_once_a_plan() {
                 }
             });
         if !archive {
-            builder = builder.archive(Archive::Off);
+            builder = builder.archive(false);
         }
         let agent = builder.build().unwrap();
         let mut session = agent.session(id()).await.unwrap();

@@ -11,12 +11,11 @@ use plimsoll_agent::{
 };
 use plimsoll_context::{
     ArgumentDigest, Bpe, Bytes, CacheConfig, CacheRetention, CacheStrategy, Chars4, ContextConfig,
-    ContextStrategy, Economy, Estimate, HostedTool, Memo, Ppm, SessionPruneConfig, Summarization,
-    SummaryConfig, Threshold, TokenCounter, Tokens,
+    ContextStrategy, Economy, Estimate, HostedTool, Memo, Ppm, SessionPruneConfig, SummaryConfig,
+    Threshold, TokenCounter, Tokens,
 };
 use plimsoll_core::{
-    AgentBuilder, Archive, CommandHook, HOOK_TIMEOUT, MAX_STEP_RESULT, RetryConfig, TOOL_RETRIES,
-    Window,
+    AgentBuilder, CommandHook, HOOK_TIMEOUT, MAX_STEP_RESULT, RetryConfig, TOOL_RETRIES, Window,
 };
 use plimsoll_tools::SandboxMode;
 use plimsoll_wire::openai_chat::ToolStyle;
@@ -95,7 +94,7 @@ pub struct AgentSettings {
     /// The settings of these digests.
     pub digest: ArgumentDigest,
     /// Whether evicted messages are summarized.
-    pub summarization: Summarization,
+    pub summarization: bool,
     /// Whether the context is limited by its size instead of a preset.
     pub has_context: bool,
     /// The settings of a context limited by its size.
@@ -121,7 +120,7 @@ pub struct AgentSettings {
     /// Tools that run at the provider.
     pub hosted_tools: Vec<HostedTool>,
     /// Whether evicted messages are archived.
-    pub archive: Archive,
+    pub archive: bool,
     /// Whether `recall` is also offered under its other name.
     pub get_tool_response: bool,
     /// Rules that are never evicted or shortened.
@@ -213,7 +212,7 @@ impl Default for AgentSettings {
             max_history: None,
             has_digest: false,
             digest: ArgumentDigest::default(),
-            summarization: Summarization::On,
+            summarization: true,
             has_context: false,
             context: ContextConfig::default(),
             prune: None,
@@ -226,7 +225,7 @@ impl Default for AgentSettings {
             cache: CacheConfig::default(),
             retention: CacheRetention::default(),
             hosted_tools: Vec::new(),
-            archive: Archive::On,
+            archive: true,
             get_tool_response: false,
             pins: Vec::new(),
             counter: "o200k",
@@ -275,8 +274,8 @@ impl AgentSettings {
             .strategy
             .and_then(|name| ContextStrategy::named(name, trigger));
         named.unwrap_or_else(|| match self.summarization {
-            Summarization::On => ContextStrategy::default_for(self.summarizer.is_some(), trigger),
-            Summarization::Off => ContextStrategy::Evict {
+            true => ContextStrategy::default_for(self.summarizer.is_some(), trigger),
+            false => ContextStrategy::Evict {
                 max_tokens: trigger,
             },
         })

@@ -1,7 +1,6 @@
 //! Keys for limiting the context.
 
 use plimsoll_context::{Economy, LEAST_ARGUMENT_CHARS, LEAST_SUMMARY};
-use plimsoll_core::Archive;
 
 use super::super::key::{
     Preset::{Value, Words},
@@ -90,18 +89,13 @@ pub(super) const ROWS: &[SettingKey] = &[
     .of(DIGEST),
     key(
         "summarization",
-        Flag(|s, on| s.summarization = on.into()),
+        Flag(|s, on| s.summarization = on),
         Value("true"),
         "Summarize evicted messages. If false, triggers of summaries have no effect.",
     ),
     key(
         "archive",
-        Flag(|s, on| {
-            s.archive = match on {
-                true => Archive::On,
-                false => Archive::Off,
-            };
-        }),
+        Flag(|s, on| s.archive = on),
         Value("true"),
         "Archive evicted messages, so that the model can recall them.",
     )

@@ -2,11 +2,9 @@
 
 use std::sync::{Arc, Mutex};
 
-use plimsoll::archive::Archive;
 use plimsoll::model::Failure;
 use plimsoll::parallel::{Branch, ParallelOptions, PickFirst, agent_loop_parallel};
 use plimsoll::policy::Economy;
-use plimsoll::telemetry::Contents;
 use plimsoll::testing::{ScriptedProvider, Turn};
 use plimsoll::{
     Agent, AgentBuilder, ContextStrategy, Delta, Error, Provider, Tokens, ToolError, Window, tool,
@@ -154,7 +152,7 @@ fn a_run_has_a_span_for_each_call_and_nothing_of_what_was_said() {
 #[test]
 fn contents_are_sent_to_whoever_asks_for_them() {
     let collector = Collector::start();
-    let agent = looking(calls()).record_contents(Contents::Recorded);
+    let agent = looking(calls()).record_contents(true);
     assert_eq!(told(&collector.settings(), || run(agent, "s")), None);
     let spans = collector.spans();
     let parse = |text: &str| serde_json::from_str::<Value>(text).unwrap();
@@ -364,7 +362,7 @@ fn fetching(strategy: &str) -> AgentBuilder {
         ))
         .window(Window::Known(Tokens(32_000)))
         // Tools that join with the first plan would add to what it leaves.
-        .archive(Archive::Off)
+        .archive(false)
 }
 
 #[test]
