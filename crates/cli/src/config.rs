@@ -18,7 +18,7 @@ use serde_json::json;
 use crate::args::{ConfigArgs, ConfigCommand};
 use crate::exit::{DONE, FAILED, Stop};
 use crate::input;
-use crate::mcp_command;
+use crate::mcp;
 use crate::settings::{Sources, notes_of, trust_store, users_file};
 use crate::terminal::text::counted;
 use crate::write;
@@ -63,7 +63,7 @@ struct McpTrial {
 /// why.
 async fn tried(config: &Config) -> Option<McpTrial> {
     let agent = config.defaults().ok()?;
-    let (told, all_there) = mcp_command::tried(&agent, config.mcp()).await;
+    let (told, all_there) = mcp::check(&agent, config.mcp()).await;
     Some(McpTrial { told, all_there })
 }
 

@@ -213,7 +213,7 @@ impl EventPrinter {
         if !self.terminal.is_live() && self.gauge.is_none() {
             return;
         }
-        if let Some(rest) = state.text.rest(outcome) {
+        if let Some(rest) = state.text.rest(outcome, "") {
             self.terminal.say(&rest);
         }
     }

@@ -32,14 +32,9 @@ pub(crate) fn book(configured: &ModelBook) -> Result<ModelBook, Stop> {
     Ok(unconfigured()?.overlay(configured.clone()))
 }
 
-/// Returns the facts about all models without a configuration.
+/// Returns the facts about all models without a configuration. The fetched table is only a cache: if
+/// it cannot be used, a message says so, and it is left out.
 pub(crate) fn unconfigured() -> Result<ModelBook, Stop> {
-    Ok(without_user()?.overlay(own()?))
-}
-
-/// Returns the facts without those of the user. The fetched table is only a cache: if it cannot be
-/// used, a message says so, and the built-in table is used alone.
-pub(crate) fn without_user() -> Result<ModelBook, Stop> {
     let path = published_path()?;
     let fetched = fetched(&path).unwrap_or_else(|what| {
         let path = path.display();
@@ -51,10 +46,12 @@ pub(crate) fn without_user() -> Result<ModelBook, Stop> {
         });
         ModelBook::default()
     });
-    Ok(ModelBook::built_in().clone().overlay(fetched))
+    let published = ModelBook::built_in().clone().overlay(fetched);
+    Ok(published.overlay(own()?))
 }
 
-/// Returns the same facts before the fetched table is replaced. An unusable table is not reported.
+/// Returns the published facts before the fetched table is replaced. An unusable table is not
+/// reported.
 pub(crate) fn before_update() -> Result<ModelBook, Stop> {
     let fetched = fetched(&published_path()?).unwrap_or_default();
     Ok(ModelBook::built_in().clone().overlay(fetched))

@@ -1,12 +1,10 @@
 //! The MCP servers (`[[mcp]]`) of a command: connected before the first run, reported, refreshed
 //! between runs, and closed with the command.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use plimsoll::Tool;
 use plimsoll::config::{AgentConfig, McpServer};
-use plimsoll::process::InheritedVariables;
 use plimsoll::tools::mcp::{McpServers, McpState, McpStatus};
 
 use crate::exit::Stop;
@@ -26,8 +24,7 @@ impl Mcp {
                 }
             }
         };
-        let inherited = agent.inherited_variables(&plimsoll::providers::environment);
-        connect(&agent.mcp(), &agent.settings().root, &inherited, told).await
+        connect(agent, &agent.mcp(), told).await
     }
 
     /// Returns the tools of an agent's servers, with names that differ from those of its other
@@ -59,16 +56,12 @@ impl Mcp {
     }
 }
 
-/// Connects to all servers of a configuration, for `config check --connect`. Returns lines about
-/// each, and whether all of them are available.
-pub(crate) async fn check(
-    servers: &[McpServer],
-    root: &Path,
-    inherited: &InheritedVariables,
-) -> (Vec<String>, bool) {
+/// Connects to servers as an agent would. Returns lines about each, and whether all of them are
+/// available.
+pub(crate) async fn check(agent: &AgentConfig, servers: &[McpServer]) -> (Vec<String>, bool) {
     let (mut told, mut all_there) = (Vec::new(), true);
     for server in servers {
-        let mcp = connect(&[server], root, inherited, |_| {}).await;
+        let mcp = connect(agent, &[server], |_| {}).await;
         match mcp {
             Ok(Mcp(Some(servers))) => {
                 for status in servers.status() {
@@ -88,18 +81,19 @@ pub(crate) async fn check(
 }
 
 async fn connect(
+    agent: &AgentConfig,
     servers: &[&McpServer],
-    root: &Path,
-    inherited: &InheritedVariables,
     told: impl Fn(&McpStatus) + Send + Sync,
 ) -> Result<Mcp, Stop> {
     if servers.is_empty() {
         return Ok(Mcp(None));
     }
     let variables = &plimsoll::providers::environment;
+    let inherited = agent.inherited_variables(variables);
+    let root = &agent.settings().root;
     let clients = servers
         .iter()
-        .map(|server| server.client(root, variables, inherited));
+        .map(|server| server.client(root, variables, &inherited));
     let clients: Result<Vec<_>, String> = clients.collect();
     let clients = clients.map_err(Stop::usage)?;
     let servers = McpServers::connect(clients, told).await;

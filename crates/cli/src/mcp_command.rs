@@ -6,7 +6,7 @@ use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use plimsoll::config::{AgentConfig, CONFIG_FILE, Config, McpReach, McpServer};
+use plimsoll::config::{CONFIG_FILE, Config, McpReach, McpServer};
 use serde_json::json;
 
 use crate::exit::{DONE, FAILED, Stop};
@@ -201,16 +201,9 @@ async fn test(name: Option<&str>) -> Result<u8, Stop> {
         }));
     }
     let agent = config.defaults().map_err(Stop::usage)?;
-    let (told, all_there) = tried(&agent, &servers).await;
+    let (told, all_there) = mcp::check(&agent, &servers).await;
     for line in told {
         out!("{line}");
     }
     Ok(if all_there { DONE } else { FAILED })
-}
-
-/// Connects to servers as an agent would. Returns lines about each, and whether all of them are
-/// available.
-pub(crate) async fn tried(agent: &AgentConfig, servers: &[McpServer]) -> (Vec<String>, bool) {
-    let inherited = agent.inherited_variables(&plimsoll::providers::environment);
-    mcp::check(servers, &agent.settings().root, &inherited).await
 }

@@ -1,11 +1,9 @@
 //! `[[mcp]]` in a build without the feature `mcp`: configured servers are an error.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use plimsoll::Tool;
 use plimsoll::config::{AgentConfig, McpServer};
-use plimsoll::process::InheritedVariables;
 
 use crate::exit::Stop;
 use crate::terminal::Verbosity;
@@ -40,11 +38,7 @@ impl Mcp {
     pub(crate) async fn close(&self) {}
 }
 
-pub(crate) async fn check(
-    servers: &[McpServer],
-    _root: &Path,
-    _inherited: &InheritedVariables,
-) -> (Vec<String>, bool) {
+pub(crate) async fn check(_agent: &AgentConfig, servers: &[McpServer]) -> (Vec<String>, bool) {
     match servers.is_empty() {
         true => (Vec::new(), true),
         false => (vec![WITHOUT.to_owned()], false),

@@ -19,10 +19,11 @@ use crate::settings::Sources;
 use crate::view::started;
 
 /// The settings of a session's last run.
-#[derive(Debug, Serialize, Deserialize)]
-struct SessionSettings {
-    /// The model, as `--model` takes it.
-    model: String,
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(crate) struct SessionSettings {
+    /// The model, as `--model` takes it; empty if it is not known.
+    #[serde(default)]
+    pub(crate) model: String,
     /// The base URL, unless it is the provider's usual one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     base_url: Option<String>,
@@ -35,17 +36,17 @@ struct SessionSettings {
     agent: Option<String>,
     /// The working directory of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    folder: Option<PathBuf>,
+    pub(crate) folder: Option<PathBuf>,
     /// The flags that set anything else.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     flags: Vec<Flag>,
-    /// The cost of the session so far; `None` if it is not known.
+    /// The cost of the session at the end of that run; `None` if it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    cost: Option<Cost>,
+    pub(crate) cost: Option<Cost>,
 }
 
 /// A file that the user named, with a hash of its content. It is trusted only while it is unchanged.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 struct NamedFile {
     path: PathBuf,
     content: String,
@@ -105,13 +106,16 @@ pub(crate) async fn restore(
         Some(text) => serde_json::from_str(&text)?,
         // The log of an imported session may name the model.
         None => {
-            let log = store.load(id).await?;
-            match started(&log) {
-                (model, _) if !model.is_empty() => SessionSettings::of_model(model),
-                _ => return Ok(()),
+            let (model, _) = started(&store.load(id).await?);
+            SessionSettings {
+                model,
+                ..SessionSettings::default()
             }
         }
     };
+    if settings.model.is_empty() {
+        return Ok(());
+    }
     settings.restore(id, sources)
 }
 
@@ -123,12 +127,16 @@ pub(crate) async fn restore(
 pub(crate) fn portable(settings: &str, has_cost: bool) -> Option<String> {
     // Settings of another version that cannot be parsed are left out.
     let settings: SessionSettings = serde_json::from_str(settings).ok()?;
+    if settings.model.is_empty() {
+        return None;
+    }
     let flags = settings.flags.into_iter().filter_map(lasting);
     let portable = SessionSettings {
+        model: settings.model,
         folder: settings.folder,
         cost: settings.cost.filter(|_| has_cost),
         flags: flags.filter(is_portable).collect(),
-        ..SessionSettings::of_model(settings.model)
+        ..SessionSettings::default()
     };
     serde_json::to_string(&portable).ok()
 }
@@ -148,46 +156,11 @@ fn is_portable(flag: &Flag) -> bool {
     }
 }
 
-/// The model, the folder and the cost of a session's last run.
-#[derive(Debug, Clone, Default, Deserialize)]
-pub(crate) struct LastRun {
-    /// The model, as `--model` takes it; empty if it is not known.
-    #[serde(default)]
-    pub(crate) model: String,
-    /// The folder; `None` if it is not known.
-    #[serde(default)]
-    pub(crate) folder: Option<PathBuf>,
-    /// The cost of the session at the end of that run; `None` if it is not known.
-    #[serde(default)]
-    pub(crate) cost: Option<Cost>,
-}
-
-/// Returns the last run of a session; `None` if it is not known.
-pub(crate) async fn last_run(store: &SqliteStore, id: &SessionId) -> Result<Option<LastRun>, Stop> {
-    let text = store.settings(id).await?;
-    Ok(text.map(|text| LastRun::of(&text)))
-}
-
-impl LastRun {
+impl SessionSettings {
     /// Parses the stored settings of a session. Settings of another version may be unreadable,
     /// which gives the default.
     pub(crate) fn of(settings: &str) -> Self {
         serde_json::from_str(settings).unwrap_or_default()
-    }
-}
-
-impl SessionSettings {
-    fn of_model(model: String) -> Self {
-        Self {
-            model,
-            cost: None,
-            base_url: None,
-            config: None,
-            no_config: false,
-            agent: None,
-            folder: None,
-            flags: Vec::new(),
-        }
     }
 
     fn restore(self, id: &SessionId, sources: &mut Sources) -> Result<(), Stop> {

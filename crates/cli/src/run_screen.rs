@@ -24,7 +24,7 @@ use crate::terminal::{Terminal, Verbosity};
 /// The output of one run.
 pub(crate) struct RunScreen {
     pub(crate) terminal: Arc<Terminal>,
-    /// What receives the events of the run.
+    /// The observers of the run.
     pub(crate) observers: Vec<Arc<dyn Observer>>,
     /// How much is printed besides the answer or the events as JSON.
     pub(crate) verbosity: Verbosity,

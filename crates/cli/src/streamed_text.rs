@@ -35,17 +35,14 @@ impl StreamedText {
         Some(&self.said)
     }
 
-    /// Returns `true` if there is a complete text.
-    pub(crate) fn has_said(&self) -> bool {
-        !self.said.is_empty()
-    }
-
-    /// Ends the run. Returns any text that it adds to the model's answer or gives instead of it.
-    pub(crate) fn rest(&mut self, outcome: &Outcome) -> Option<String> {
+    /// Ends the run. Returns any text that it adds to the model's answer or gives instead of it,
+    /// behind the gap if there was a text before.
+    pub(crate) fn rest(&mut self, outcome: &Outcome, gap: &str) -> Option<String> {
         let said = std::mem::take(&mut self.said);
         let rest = outcome.text.strip_prefix(said.trim());
         let rest = rest.unwrap_or(&outcome.text).trim();
         let answered = outcome.reason.is_answer() || outcome.reason.is_limit();
-        (answered && !rest.is_empty()).then(|| rest.to_owned())
+        let gap = if said.is_empty() { "" } else { gap };
+        (answered && !rest.is_empty()).then(|| format!("{gap}{rest}"))
     }
 }

@@ -9,7 +9,7 @@ use plimsoll::store::{SessionInfo, SessionReader, SqliteStore};
 
 use crate::ask;
 use crate::exit::Stop;
-use crate::resume;
+use crate::resume::SessionSettings;
 use crate::sessions::list;
 use crate::sessions::search;
 
@@ -214,7 +214,8 @@ fn show(sessions: &[OfferedSession]) {
 async fn newest_here(store: &SqliteStore) -> Result<SessionId, Stop> {
     let here = env::current_dir().map_err(Stop::failed)?;
     for SessionInfo { id, .. } in store.newest(NEWEST).await? {
-        let last = resume::last_run(store, &id).await?;
+        let text = store.settings(&id).await?;
+        let last = text.map(|text| SessionSettings::of(&text));
         if last.and_then(|last| last.folder).as_ref() == Some(&here) {
             return Ok(id);
         }

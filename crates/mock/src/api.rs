@@ -37,8 +37,8 @@ pub(crate) trait Api: Debug + Send + Sync {
     /// Returns the first rule that a request breaks, or `None` if it is valid.
     fn fault(&self, header: Header<'_>, request: &Value, asked: RequestKind) -> Option<Fault>;
 
-    /// Returns the refusal for a broken rule.
-    fn refusal(&self, fault: &Fault) -> HttpAnswer;
+    /// Returns the status and the body of the refusal for a broken rule.
+    fn refusal(&self, fault: &Fault) -> (u16, Value);
 
     /// Splits a request into pieces, in the order of a prompt.
     fn pieces(&self, request: &Value, counter: &dyn TokenCounter) -> Vec<RequestPiece>;

@@ -36,9 +36,8 @@ impl Api for Chat {
         validate(request, &self.0).into_iter().next()
     }
 
-    fn refusal(&self, fault: &Fault) -> HttpAnswer {
-        let (status, body) = refusal(fault, &self.0);
-        HttpAnswer::new(status, body)
+    fn refusal(&self, fault: &Fault) -> (u16, Value) {
+        refusal(fault, &self.0)
     }
 
     fn pieces(&self, request: &Value, counter: &dyn TokenCounter) -> Vec<RequestPiece> {

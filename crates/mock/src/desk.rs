@@ -80,7 +80,10 @@ impl Desk {
         };
         let fault = api.fault(header, request, asked);
         let answer = match (&fault, asked) {
-            (Some(fault), _) => api.refusal(fault),
+            (Some(fault), _) => {
+                let (status, body) = api.refusal(fault);
+                HttpAnswer::new(status, body)
+            }
             (None, RequestKind::Count) => HttpAnswer::new(200, api.counted(tokens)),
             (None, RequestKind::Reply) => self.reply(request, &pieces, tokens),
         };

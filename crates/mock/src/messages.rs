@@ -57,8 +57,8 @@ impl Api for Messages {
             "x-api-key" if !self.needs_key => Some("none".to_owned()),
             name => header(name),
         };
-        if let Err((status, body)) = admission(&header, request) {
-            return Some(HttpAnswer::new(status, body));
+        if let Some(refusal) = admission(&header, request) {
+            return Some(refusal);
         }
         // The SDK's own loop asks for a thread, and then sends only new messages.
         let words = "thread: this mock keeps no threads; send the whole history";
@@ -78,9 +78,8 @@ impl Api for Messages {
         faults.into_iter().next().or_else(|| unsigned(request))
     }
 
-    fn refusal(&self, fault: &Fault) -> HttpAnswer {
-        let (status, body) = refusal(fault);
-        HttpAnswer::new(status, body)
+    fn refusal(&self, fault: &Fault) -> (u16, Value) {
+        refusal(fault)
     }
 
     fn pieces(&self, request: &Value, counter: &dyn TokenCounter) -> Vec<RequestPiece> {

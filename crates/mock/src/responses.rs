@@ -91,9 +91,8 @@ impl Api for Responses {
         broken.or_else(|| unreadable(request)).or_else(unknown)
     }
 
-    fn refusal(&self, fault: &Fault) -> HttpAnswer {
-        let (status, body) = refusal(fault);
-        HttpAnswer::new(status, body)
+    fn refusal(&self, fault: &Fault) -> (u16, Value) {
+        refusal(fault)
     }
 
     fn pieces(&self, request: &Value, counter: &dyn TokenCounter) -> Vec<RequestPiece> {

@@ -135,9 +135,8 @@ impl Updates {
     fn end(&self, state: &mut UpdatesState, outcome: &Outcome) {
         state.text.complete();
         self.end_calls();
-        let gap = if state.text.has_said() { "\n\n" } else { "" };
-        if let Some(rest) = state.text.rest(outcome) {
-            self.say(&format!("{gap}{rest}"));
+        if let Some(rest) = state.text.rest(outcome, "\n\n") {
+            self.say(&rest);
         }
     }
 

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::exit::{DONE, Stop};
 use crate::ledger::when;
-use crate::resume::LastRun;
+use crate::resume::SessionSettings;
 use crate::terminal::fitted;
 use crate::terminal::text::{clip, widths};
 
@@ -21,7 +21,7 @@ use crate::terminal::text::{clip, widths};
 const NAME: usize = 24;
 
 /// A session, with its last run.
-pub(crate) type ListedSession = (SessionInfo, LastRun);
+pub(crate) type ListedSession = (SessionInfo, SessionSettings);
 
 /// Runs the command.
 pub(crate) async fn run(store: &impl SessionReader, here: bool, as_json: bool) -> Result<u8, Stop> {
@@ -77,9 +77,10 @@ pub(crate) async fn sessions(
         let text = up
             .take(1 + MAX_FORK_DEPTH as usize)
             .find_map(|id| settings.get(id));
-        let last = text.map(|text| LastRun::of(text)).unwrap_or_default();
-        let cost = last.cost.filter(|_| settings.contains_key(&session.id));
-        LastRun { cost, ..last }
+        let last = text.map(|text| SessionSettings::of(text));
+        let mut last = last.unwrap_or_default();
+        last.cost = last.cost.filter(|_| settings.contains_key(&session.id));
+        last
     };
     let listed = sessions
         .iter()
@@ -170,7 +171,7 @@ pub(crate) fn minute(at: u64) -> String {
     }
 }
 
-fn as_value(session: &SessionInfo, last: &LastRun) -> Result<Value, Stop> {
+fn as_value(session: &SessionInfo, last: &SessionSettings) -> Result<Value, Stop> {
     let mut value = serde_json::to_value(session)?;
     if let Value::Object(fields) = &mut value {
         let model = (!last.model.is_empty()).then_some(&last.model);

@@ -294,8 +294,8 @@ impl Provider for Quiet {
     }
 }
 
-/// A model that reads half of its window of what is larger than that, and reports a share of what
-/// it reads.
+/// A model that reads only half of its window if the request is larger, and reports a share of the
+/// tokens that it reads.
 fn cutting(window: Tokens, share: u64) -> impl Provider + Clone {
     ComputedProvider::new("cutting/model", move |request, _| {
         let whole = request.counted <= window;

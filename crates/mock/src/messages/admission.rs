@@ -8,8 +8,10 @@ use plimsoll_judge::anthropic::validate;
 use plimsoll_judge::{Fault, Rule};
 use plimsoll_wire::__internals::anthropic::{CONTEXT_MANAGEMENT, FILES, beta_of};
 use plimsoll_wire::anthropic::MessagesProfile;
-use serde_json::{Value, json};
+use serde_json::Value;
 
+use super::error;
+use crate::answer::HttpAnswer;
 use crate::api::{Header, list, text};
 
 /// Keys that ask for a reply. The endpoint that only counts tokens does not know them.
@@ -27,49 +29,36 @@ const OF_REPLIES: [&str; 9] = [
 
 /// Refuses a request for its headers, as the API does: without a key, without a version, or with keys
 /// of its body that a beta header has to announce.
-///
-/// # Errors
-/// If the API would refuse the request: the status and the body of the refusal.
-pub(super) fn admission(header: Header<'_>, request: &Value) -> Result<(), (u16, Value)> {
-    let refused = |status: u16, kind: &str, message: String| {
-        let error = json!({"type": kind, "message": message});
-        Err((status, json!({"type": "error", "error": error})))
-    };
+/// Returns `None` if the API would read the request.
+pub(super) fn admission(header: Header<'_>, request: &Value) -> Option<HttpAnswer> {
+    let invalid = |message: &str| Some(error(400, "invalid_request_error", message));
     let given = |name: &str| header(name).filter(|value| !value.trim().is_empty());
     if given("x-api-key").is_none() && given("authorization").is_none() {
-        let message = "x-api-key header is required".to_owned();
-        return refused(401, "authentication_error", message);
+        let message = "x-api-key header is required";
+        return Some(error(401, "authentication_error", message));
     }
     if given("anthropic-version").is_none() {
-        let message = "anthropic-version: header is required".to_owned();
-        return refused(400, "invalid_request_error", message);
+        return invalid("anthropic-version: header is required");
     }
     let betas = given("anthropic-beta").unwrap_or_default();
     let announced = |beta: &str| betas.split(',').any(|one| one.trim() == beta);
     if request.get("context_management").is_some() && !announced(CONTEXT_MANAGEMENT) {
-        let message = "context_management: Extra inputs are not permitted".to_owned();
-        return refused(400, "invalid_request_error", message);
+        return invalid("context_management: Extra inputs are not permitted");
     }
     for (index, tool) in list(request, "tools").iter().enumerate() {
         let kind = text(tool, "type");
         if beta_of(kind).is_some_and(|beta| !announced(beta)) {
-            let message = format!(
+            return invalid(&format!(
                 "tools.{index}: Input tag '{kind}' found using 'type' does not match any of the \
                  expected tags"
-            );
-            return refused(400, "invalid_request_error", message);
+            ));
         }
     }
-    match file(request).filter(|_| !announced(FILES)) {
-        Some(place) => {
-            let message = format!(
-                "{place}.source: Input tag 'file' found using 'type' does not match any of the \
-                 expected tags: 'base64', 'content', 'text', 'url'"
-            );
-            refused(400, "invalid_request_error", message)
-        }
-        None => Ok(()),
-    }
+    let place = file(request).filter(|_| !announced(FILES))?;
+    invalid(&format!(
+        "{place}.source: Input tag 'file' found using 'type' does not match any of the expected \
+         tags: 'base64', 'content', 'text', 'url'"
+    ))
 }
 
 /// Returns the rules that a request for a token count breaks. Empty for a valid one.
@@ -109,14 +98,20 @@ fn file(request: &Value) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+    use crate::answer::AnswerBody;
 
     fn refused(headers: &[(&str, &str)], request: &Value) -> Option<(u16, String)> {
         let header = |name: &str| {
             let found = headers.iter().find(|(known, _)| *known == name);
             found.map(|(_, value)| (*value).to_owned())
         };
-        let (status, body) = admission(&header, request).err()?;
+        let HttpAnswer { status, body, .. } = admission(&header, request)?;
+        let AnswerBody::Whole(body) = body else {
+            panic!("{body:?}");
+        };
         let words = body.pointer("/error/message").and_then(Value::as_str);
         Some((status, words.unwrap_or_default().to_owned()))
     }

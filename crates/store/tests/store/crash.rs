@@ -1,9 +1,9 @@
 //! The state after a killed process: every acknowledged append exists, the log folds, and the next
 //! process may write to the session. The processes are this test program, started again.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Lines, Read, Write};
 use std::path::Path;
-use std::process::{Child, ChildStderr, Command, Stdio};
+use std::process::{ChildStderr, Command, Stdio};
 use std::sync::Arc;
 
 use plimsoll_context::{Message, Seq};
@@ -17,32 +17,22 @@ use crate::script::{self, id};
 /// Says to a started program that it is the child, and which folder to use.
 const FOLDER: &str = "PLIMSOLL_STORE_TEST_FOLDER";
 
-/// A child that is killed at the latest when its test ends.
-struct KilledChild(ChildGuard);
+/// Starts this program again with that test alone.
+fn started(test: &str, folder: &Path) -> ChildGuard {
+    let child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", &format!("crash::{test}")])
+        .args(["--nocapture", "--test-threads", "1"])
+        .env(FOLDER, folder)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    ChildGuard::new(child)
+}
 
-impl KilledChild {
-    /// Starts this program again with that test alone.
-    fn start(test: &str, folder: &Path) -> Self {
-        let child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", &format!("crash::{test}")])
-            .args(["--nocapture", "--test-threads", "1"])
-            .env(FOLDER, folder)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        Self(ChildGuard::new(child))
-    }
-
-    fn told(&mut self) -> BufReader<ChildStderr> {
-        BufReader::new(self.0.stderr.take().unwrap())
-    }
-
-    fn kill(&mut self) {
-        Child::kill(&mut self.0).unwrap();
-        self.0.wait().unwrap();
-    }
+fn told(child: &mut ChildGuard) -> Lines<BufReader<ChildStderr>> {
+    BufReader::new(child.stderr.take().unwrap()).lines()
 }
 
 fn tell(line: &str) {
@@ -74,11 +64,11 @@ async fn a_killed_writer_loses_at_most_what_it_was_writing() {
     }
     let folder = tempfile::tempdir().unwrap();
     for round in 0_usize..8 {
-        let mut child = KilledChild::start(
+        let mut child = started(
             "a_killed_writer_loses_at_most_what_it_was_writing",
             folder.path(),
         );
-        let mut told = child.told().lines();
+        let mut told = told(&mut child);
         // Each round dies at another place, and while it is writing.
         let mut promised: u64 = 0;
         for _ in 0..=round * 5 {
@@ -138,8 +128,8 @@ async fn a_killed_writer_leaves_a_whole_archive() {
     }
     let folder = tempfile::tempdir().unwrap();
     for round in 0_usize..4 {
-        let mut child = KilledChild::start("a_killed_writer_leaves_a_whole_archive", folder.path());
-        let mut told = child.told().lines();
+        let mut child = started("a_killed_writer_leaves_a_whole_archive", folder.path());
+        let mut told = told(&mut child);
         let mut promised: u64 = 0;
         for _ in 0..=round * 2 {
             promised = told.next().unwrap().unwrap().parse().unwrap();
@@ -201,11 +191,11 @@ async fn a_killed_writer_leaves_a_fork_whole_or_not_at_all() {
     }
     let folder = tempfile::tempdir().unwrap();
     for round in 0_usize..4 {
-        let mut child = KilledChild::start(
+        let mut child = started(
             "a_killed_writer_leaves_a_fork_whole_or_not_at_all",
             folder.path(),
         );
-        let mut told = child.told().lines();
+        let mut told = told(&mut child);
         let mut promised: u64 = 0;
         for _ in 0..=round * 3 {
             promised = told.next().unwrap().unwrap().parse().unwrap();
@@ -239,11 +229,11 @@ async fn a_second_process_is_refused_until_the_first_is_killed() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let mut child = KilledChild::start(
+    let mut child = started(
         "a_second_process_is_refused_until_the_first_is_killed",
         folder.path(),
     );
-    let held = child.told().lines().next().unwrap().unwrap();
+    let held = told(&mut child).next().unwrap().unwrap();
     assert_eq!(held, "held");
 
     let store = SqliteStore::open(folder.path()).await.unwrap();

@@ -7,7 +7,7 @@ use plimsoll::parallel::{Branch, ParallelOptions, PickFirst, agent_loop_parallel
 use plimsoll::policy::Economy;
 use plimsoll::testing::{ScriptedProvider, Turn};
 use plimsoll::{
-    Agent, AgentBuilder, ContextStrategy, Delta, Error, Provider, Tokens, ToolError, Window, tool,
+    Agent, AgentBuilder, ContextStrategy, Delta, Error, Tokens, ToolError, Window, tool,
 };
 use plimsoll_testkit::{ComputedProvider, session_id as id};
 use serde_json::{Value, json};
