@@ -45,7 +45,7 @@ pub fn stream<W: Wire>(input: &Input<'_>) {
     if unique.len() == calls.len() {
         messages.extend(calls.into_iter().map(|call| Message::result(call, "r")));
     }
-    let messages = view::mended(messages, input.opaques(), &W::target(input));
+    let messages = view::repaired(messages, input.opaques(), &W::target(input));
     if let Err(why) = W::send_back(&messages, input) {
         panic!("{why}\n{messages:#?}");
     }

@@ -1,4 +1,4 @@
-//! What has to hold of a view that was read from anywhere: mended, every server accepts it.
+//! What has to hold of a view that was read from anywhere: repaired, every server accepts it.
 
 use plimsoll_context::{Message, Part, repair};
 use plimsoll_judge::canonical::{Target, canonical};
@@ -67,8 +67,8 @@ pub enum Opaques {
     Dropped,
 }
 
-/// The transcript as it is sent after it was read: mended, with somebody to answer.
-pub fn mended(messages: Vec<Message>, opaques: Opaques, target: &Target) -> Vec<Message> {
+/// The transcript as it is sent after it was read: repaired, with somebody to answer.
+pub fn repaired(messages: Vec<Message>, opaques: Opaques, target: &Target) -> Vec<Message> {
     let whole = match opaques {
         Opaques::Kept => canonical(messages, target).messages,
         Opaques::Dropped => repair(without_opaques(messages)).messages,

@@ -1,10 +1,10 @@
-//! `canonical::mend` on any request: what it mends stays mended, what was whole keeps its bytes, and
+//! `canonical::repair_request` on any request: what it repairs stays repaired, what was whole keeps its bytes, and
 //! nothing of the messages is wrong afterwards.
 #![no_main]
 
 use libfuzzer_sys::{fuzz_mutator, fuzz_target};
 use plimsoll_fuzz::{Input, MODELS, chat_dialects, mutate, responses_profiles, shown};
-use plimsoll_judge::canonical::{Reasoning, Target, mend};
+use plimsoll_judge::canonical::{Reasoning, Target, repair_request};
 use plimsoll_wire::anthropic::MessagesProfile;
 use serde_json::Value;
 
@@ -25,28 +25,28 @@ fuzz_target!(|data: &[u8]| {
         0 => Reasoning::Drop,
         _ => Reasoning::Keep,
     };
-    let Ok(mended) = mend(input.text, &target, reasoning) else {
+    let Ok(repaired) = repair_request(input.text, &target, reasoning) else {
         return;
     };
-    if mended.repairs.is_empty() {
-        assert_eq!(mended.request, input.text);
+    if repaired.repairs.is_empty() {
+        assert_eq!(repaired.request, input.text);
     }
-    let left = mended.faults.iter();
+    let left = repaired.faults.iter();
     let left = left.filter(|fault| {
         fault.place.starts_with("messages[")
             || fault.place.starts_with("messages.")
             || fault.place.starts_with("input[")
     });
     let left: Vec<_> = left.cloned().collect();
-    assert!(left.is_empty(), "{}\n{}", shown(&left), mended.request);
-    let again = mend(&mended.request, &target, Reasoning::Keep).unwrap();
+    assert!(left.is_empty(), "{}\n{}", shown(&left), repaired.request);
+    let again = repair_request(&repaired.request, &target, Reasoning::Keep).unwrap();
     assert!(
         again.repairs.is_empty(),
         "{:?}\n{}",
         again.repairs,
-        mended.request
+        repaired.request
     );
-    assert_eq!(again.request, mended.request);
+    assert_eq!(again.request, repaired.request);
 });
 
 fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {

@@ -1,9 +1,9 @@
 //! `openai_chat::read`: what was read is written back byte for byte, reads again as the same, and
-//! mended is a request that the server of each dialect accepts.
+//! repaired is a request that the server of each dialect accepts.
 #![no_main]
 
 use libfuzzer_sys::{fuzz_mutator, fuzz_target};
-use plimsoll_fuzz::{Input, chat_dialects, mended, mutate, ours, request, shown};
+use plimsoll_fuzz::{Input, chat_dialects, repaired, mutate, ours, request, shown};
 use plimsoll_judge::canonical::Target;
 use plimsoll_judge::openai_chat::validate;
 use plimsoll_wire::RenderInput;
@@ -40,7 +40,7 @@ fuzz_target!(|data: &[u8]| {
 
     let dialects = chat_dialects();
     let dialect = input.choose(&dialects);
-    let messages = mended(
+    let messages = repaired(
         chat.messages,
         input.opaques(),
         &Target::Chat(dialect.clone()),

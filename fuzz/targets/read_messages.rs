@@ -1,10 +1,10 @@
-//! `anthropic::read`: what was read and mended is a request that each model accepts, and what we
+//! `anthropic::read`: what was read and repaired is a request that each model accepts, and what we
 //! write we read as the same.
 #![no_main]
 
 use libfuzzer_sys::{fuzz_mutator, fuzz_target};
 use plimsoll_context::{Breakpoint, CachePlan};
-use plimsoll_fuzz::{Input, MODELS, Opaques, mended, mutate, ours, request, shown};
+use plimsoll_fuzz::{Input, MODELS, Opaques, repaired, mutate, ours, request, shown};
 use plimsoll_judge::anthropic::validate;
 use plimsoll_judge::canonical::Target;
 use plimsoll_wire::anthropic::{MessagesProfile, read, render};
@@ -30,7 +30,7 @@ fuzz_target!(|data: &[u8]| {
     assert_eq!(chat.messages.len(), chat.from.len());
     let model = *input.choose(&MODELS);
     let profile = MessagesProfile::of_model(model);
-    let messages = mended(
+    let messages = repaired(
         chat.messages,
         input.opaques(),
         &Target::Messages(profile.clone()),

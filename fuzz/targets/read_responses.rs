@@ -1,10 +1,10 @@
 //! `openai_responses::read`: what was read is written back byte for byte, reads again as the same,
-//! and mended is a request that the server of each profile accepts.
+//! and repaired is a request that the server of each profile accepts.
 #![no_main]
 
 use libfuzzer_sys::{fuzz_mutator, fuzz_target};
 use plimsoll_context::Message;
-use plimsoll_fuzz::{Input, Opaques, mended, mutate, ours, request, responses_profiles, shown};
+use plimsoll_fuzz::{Input, Opaques, repaired, mutate, ours, request, responses_profiles, shown};
 use plimsoll_judge::canonical::Target;
 use plimsoll_judge::openai_responses::validate;
 use plimsoll_wire::openai_responses::{read, render};
@@ -40,7 +40,7 @@ fuzz_target!(|data: &[u8]| {
     let (system, said) = without_system(&chat);
     let profiles = responses_profiles();
     let profile = input.choose(&profiles);
-    let messages = mended(said, input.opaques(), &Target::Responses(profile.clone()));
+    let messages = repaired(said, input.opaques(), &Target::Responses(profile.clone()));
     let Some(original) = request(input.text, "input") else {
         return;
     };

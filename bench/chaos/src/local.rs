@@ -31,7 +31,7 @@ const LOOK: Duration = Duration::from_millis(1);
 
 /// The moment at which a run is killed.
 #[derive(Debug, Clone, Copy)]
-enum Moment {
+enum HookEvent {
     /// This long after its start.
     Start(Duration),
     /// This long after its next request to the model.
@@ -182,12 +182,12 @@ impl Lane<'_> {
         }
     }
 
-    fn moment(&self, random: &mut Random, left: &mut u64) -> Option<Moment> {
+    fn moment(&self, random: &mut Random, left: &mut u64) -> Option<HookEvent> {
         let moment = match random.between(1, 3) {
-            1 => Moment::Start(Duration::from_micros(random.between(0, 400_000))),
+            1 => HookEvent::Start(Duration::from_micros(random.between(0, 400_000))),
             // While the answer is read and recorded.
-            2 => Moment::Request(Duration::from_micros(random.between(0, 20_000))),
-            _ => Moment::Request(Duration::from_micros(random.between(0, 150_000))),
+            2 => HookEvent::Request(Duration::from_micros(random.between(0, 20_000))),
+            _ => HookEvent::Request(Duration::from_micros(random.between(0, 150_000))),
         };
         let is_free = self
             .kills
@@ -203,14 +203,14 @@ impl Lane<'_> {
         &self,
         mut child: Child,
         plan: &Plan,
-        moment: Option<Moment>,
+        moment: Option<HookEvent>,
     ) -> Result<Option<String>, Failure> {
         let before = self.model.requests_of(&plan.session);
         let until = async {
             match moment {
                 None => tokio::time::sleep(LONG).await,
-                Some(Moment::Start(delay)) => tokio::time::sleep(delay).await,
-                Some(Moment::Request(delay)) => {
+                Some(HookEvent::Start(delay)) => tokio::time::sleep(delay).await,
+                Some(HookEvent::Request(delay)) => {
                     while self.model.requests_of(&plan.session) == before {
                         tokio::time::sleep(LOOK).await;
                     }

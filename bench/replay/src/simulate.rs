@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use plimsoll_context::{
-    Bpe, Budget, Calibration, Form, Item, Memo, Message, Pace, Ppm, PriceSheet, TokenCounter,
+    Bpe, Budget, Calibration, Form, GrowthRate, Item, Memo, Message, Ppm, PriceSheet, TokenCounter,
     Tokens, Transcript, Trigger, ViewLimits, price,
 };
 
@@ -121,14 +121,16 @@ fn ours(
 ) -> Bill {
     let policy = settings.policy.policy(settings.prune, settings.summary);
     let mut view = Transcript::new(Arc::clone(counter));
-    let mut pace = Pace::default();
+    let mut pace = GrowthRate::default();
     let mut meter = Meter::new(sheet, line.limit, &recording.probes);
     let mut forms = Forms::after(recording.messages.len());
     for (at, message) in recording.messages.iter().enumerate() {
         if matches!(**message, Message::Assistant { .. }) && !view.items().is_empty() {
             let cold = sheet.cold_after(recording.idle_before(at));
             let outlook = pace.outlook(None, cold);
-            let budget = settings.economy.budget(line, &view, Some(sheet), &outlook);
+            let budget = settings
+                .compaction_timing
+                .budget(line, &view, Some(sheet), &outlook);
             let mut cut = CutStatus::None;
             // A view that does not fit is reduced as far as possible and counted.
             if let Some(plan) = policy.best_plan(&view, &budget, Trigger::Request)

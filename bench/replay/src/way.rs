@@ -2,7 +2,7 @@
 //! `rivals.rs` and `hindsight.rs`.
 
 use plimsoll_context::{
-    ContextStrategy, Economy, Ppm, SessionPruneConfig, SummaryConfig, Threshold,
+    CompactionTiming, ContextStrategy, Ppm, SessionPruneConfig, SummaryConfig, Threshold,
 };
 
 /// A way of compacting a context.
@@ -37,7 +37,7 @@ pub struct PlimsollSettings {
     /// The preset policy.
     pub policy: ContextStrategy,
     /// When plans are due.
-    pub economy: Economy,
+    pub compaction_timing: CompactionTiming,
     /// The trigger, if not the preset's.
     pub trigger: Option<Threshold>,
     /// The target, if not the preset's.

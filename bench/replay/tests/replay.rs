@@ -10,8 +10,8 @@ use std::time::Duration;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use plimsoll_context::{
-    Bpe, ContextStrategy, Economy, Memo, Message, Money, Ppm, PriceSheet, Rates, TokenCounter,
-    Tokens,
+    Bpe, CompactionTiming, ContextStrategy, Memo, Message, Money, Ppm, PriceSheet, Rates,
+    TokenCounter, Tokens,
 };
 use plimsoll_replay::{
     Bill, Keep, PlimsollSettings, Reads, Recording, STEADY_PROMPTS, STEADY_RESULT, STEADY_TURNS,
@@ -31,18 +31,18 @@ fn sheet() -> PriceSheet {
     }
 }
 
-fn ours(economy: Economy) -> Way {
+fn ours(compaction_timing: CompactionTiming) -> Way {
     Way::Plimsoll(PlimsollSettings {
-        economy,
+        compaction_timing,
         ..PlimsollSettings::default()
     })
 }
 
 fn ways() -> [Way; 8] {
     [
-        ours(Economy::Priced),
-        ours(Economy::Fixed),
-        ours(Economy::Eager),
+        ours(CompactionTiming::Priced),
+        ours(CompactionTiming::Fixed),
+        ours(CompactionTiming::Eager),
         Way::Fifo,
         Way::SlidingWindow { size: Ppm::ONE },
         Way::Summarize {
@@ -150,21 +150,21 @@ fn a_long_session_is_dearest_where_every_turn_rewrites_it() {
         bill.money.unwrap()
     };
     let [priced, fixed, eager, fifo, sliding, summed, _, best] = ways().map(money);
-    let slide = |economy| {
+    let slide = |compaction_timing| {
         Way::Plimsoll(PlimsollSettings {
             policy: ContextStrategy::SlidingWindow { max_tokens: None },
-            economy,
+            compaction_timing,
             ..PlimsollSettings::default()
         })
     };
-    let dropping = money(slide(Economy::Priced));
+    let dropping = money(slide(CompactionTiming::Priced));
     // Constant growth is what the form is for; it waits longer because of what is read again.
     assert!(
         best <= dropping && dropping.0 * 100 <= best.0 * 108,
         "{dropping} {best}"
     );
     // At these prices the fixed trigger lies near the best batch.
-    let dropping_fixed = money(slide(Economy::Fixed));
+    let dropping_fixed = money(slide(CompactionTiming::Fixed));
     assert!(
         dropping.0 * 100 <= dropping_fixed.0 * 103,
         "{dropping} {dropping_fixed}"

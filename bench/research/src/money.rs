@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_context::{
-    Bpe, ContextStrategy, Economy, Memo, Money, Ppm, PriceSheet, Rates, TARGET, Threshold,
+    Bpe, CompactionTiming, ContextStrategy, Memo, Money, Ppm, PriceSheet, Rates, TARGET, Threshold,
     TokenCounter, Tokens,
 };
 use plimsoll_replay::{
@@ -150,10 +150,10 @@ fn percent(share: Share) -> String {
 fn rows() -> Vec<MoneyRow> {
     let evict = ContextStrategy::Evict { max_tokens: None };
     let slide = ContextStrategy::SlidingWindow { max_tokens: None };
-    let ours = |policy, economy| {
+    let ours = |policy, compaction_timing| {
         Way::Plimsoll(PlimsollSettings {
             policy,
-            economy,
+            compaction_timing,
             ..PlimsollSettings::default()
         })
     };
@@ -175,27 +175,27 @@ fn rows() -> Vec<MoneyRow> {
         ),
         row(
             "`extract`, fixed",
-            ours(extract, Economy::Fixed),
+            ours(extract, CompactionTiming::Fixed),
             RowPurpose::Shown,
         ),
         row(
             "`evict`, priced",
-            ours(evict, Economy::Priced),
+            ours(evict, CompactionTiming::Priced),
             RowPurpose::Shown,
         ),
         row(
             "`sliding_window`, priced",
-            ours(slide, Economy::Priced),
+            ours(slide, CompactionTiming::Priced),
             RowPurpose::Shown,
         ),
         row(
             "`evict`, fixed",
-            ours(evict, Economy::Fixed),
+            ours(evict, CompactionTiming::Fixed),
             RowPurpose::Shown,
         ),
         row(
             "`evict`, eager",
-            ours(evict, Economy::Eager),
+            ours(evict, CompactionTiming::Eager),
             RowPurpose::Shown,
         ),
         row("drop the oldest, each turn", Way::Fifo, RowPurpose::Rival),

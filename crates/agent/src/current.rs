@@ -1,4 +1,4 @@
-//! [`CurrentRun`] and [`Attempt`]: facts that begin anew with each run and with each request.
+//! [`CurrentRun`] and [`RequestAttempt`]: facts that begin anew with each run and with each request.
 
 use plimsoll_context::{Recall, Seq, StopReason, Usage};
 
@@ -50,7 +50,7 @@ pub(crate) struct TurnAnswer {
 
 /// Facts about the next request. They begin anew once it is sent.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Attempt {
+pub(crate) struct RequestAttempt {
     /// The host has vetoed its plan.
     pub(crate) vetoed: bool,
     /// It does not fit by the usual estimate of the provider's count, so it is planned with the lowest

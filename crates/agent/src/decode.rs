@@ -14,14 +14,14 @@ use crate::batch::BatchCall;
 use crate::call_target::CallTarget;
 use crate::doom_loop::LoopVerdict;
 use crate::event::Event;
+use crate::hook_event::HookPoint;
 use crate::identity::identity;
 use crate::limits::ExecutionLimits;
-use crate::moment::HookPoint;
 use crate::notice;
 use crate::permission::Permission;
 use crate::permission_mode::PermissionMode;
 use crate::setup::{KnownTool, Setup};
-use crate::state::{State, Tally};
+use crate::state::{RunTotals, State};
 use crate::step::Approver;
 use crate::tool_execution::MAX_BATCH;
 use crate::tool_names::{NameMatch, ToolNames};
@@ -36,12 +36,12 @@ pub(crate) struct PreparedCall {
     pub(crate) is_protected: bool,
     /// The result in place of running the call. It waits for an earlier call with the same id, which
     /// would receive it otherwise.
-    pub(crate) instead: Option<Instead>,
+    pub(crate) instead: Option<NotRun>,
 }
 
 /// The reason why a call does not run.
 #[derive(Debug, Clone)]
-pub(crate) enum Instead {
+pub(crate) enum NotRun {
     /// The call is faulty.
     Refused(String),
     /// The call is not faulty.
@@ -51,7 +51,7 @@ pub(crate) enum Instead {
 /// The decision about a call.
 pub(crate) enum CallDecision {
     Runs(PreparedCall),
-    Not(Instead),
+    Not(NotRun),
 }
 
 /// A call without a result, with the decision about it.
@@ -96,7 +96,7 @@ impl BatchReader<'_> {
         });
         let calls: Vec<_> = calls.collect();
         let all_read = calls.iter().all(|(_, arguments)| arguments.is_ok());
-        let mut room = Room::new(Arc::clone(&self.setup.limits), &self.state.facts.tally);
+        let mut room = Room::new(Arc::clone(&self.setup.limits), &self.state.facts.totals);
         let mut decoded = Vec::new();
         for (BatchCall { call, result, .. }, arguments) in calls {
             let (is_open, mut corrections) = (result.is_none(), Vec::new());
@@ -221,26 +221,26 @@ fn corrections_of(call: &ToolCall, name: &str, changes: Vec<Coercion>) -> Vec<Ev
 
 impl CallDecision {
     fn refused(why: impl Into<String>) -> Self {
-        Self::Not(Instead::Refused(why.into()))
+        Self::Not(NotRun::Refused(why.into()))
     }
 
     fn skipped(why: impl Into<String>) -> Self {
-        Self::Not(Instead::Skipped(why.into()))
+        Self::Not(NotRun::Skipped(why.into()))
     }
 }
 
 impl Room {
-    fn new(limits: Arc<ExecutionLimits>, tally: &Tally) -> Self {
+    fn new(limits: Arc<ExecutionLimits>, totals: &RunTotals) -> Self {
         let calls = limits.max_tool_calls;
         let of_tool = limits.max_calls_per_tool.iter().map(|(tool, limit)| {
-            let used = tally.calls_of.get(tool).copied().unwrap_or_default();
+            let used = totals.calls_of.get(tool).copied().unwrap_or_default();
             (tool.clone(), limit.saturating_sub(used))
         });
         Self {
             calls: calls.map(|limit| {
                 limit
-                    .saturating_sub(tally.tool_calls)
-                    .saturating_sub(tally.spent.tool_calls)
+                    .saturating_sub(totals.tool_calls)
+                    .saturating_sub(totals.spent.tool_calls)
             }),
             of_tool: of_tool.collect(),
             limits,

@@ -10,8 +10,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use plimsoll_context::{
-    CachePlan, MESSAGE_OVERHEAD, Message, Ppm, ReadySummary, Reply, SUMMARY_FRAME, Span,
-    StopReason, TokenCounter, Tokens, Usage, extract, shorten, without_frames,
+    CachePlan, MESSAGE_OVERHEAD, Message, Ppm, ReadySummary, Reply, SUMMARY_FRAME, StopReason,
+    SummaryRange, TokenCounter, Tokens, Usage, extract, shorten, without_frames,
 };
 
 use crate::request::{Expects, Request, Sampling, ToolChoice};
@@ -41,7 +41,7 @@ const WORD_FOR_WORD: &str = "# Word for word";
 /// A summary in progress.
 #[derive(Debug)]
 pub(crate) struct Digest {
-    span: Span,
+    span: SummaryRange,
     messages: Vec<Arc<Message>>,
     /// The messages that have not been read yet, in pieces that fit.
     pieces: VecDeque<String>,
@@ -67,7 +67,7 @@ pub(crate) enum Progress {
 impl Digest {
     /// Creates a digest. Returns `None` if the model's window is too small.
     pub(crate) fn new(
-        span: Span,
+        span: SummaryRange,
         messages: Vec<Arc<Message>>,
         model: SummaryModel,
         counter: Arc<dyn TokenCounter>,
@@ -145,7 +145,7 @@ impl Digest {
     }
 
     /// Returns the range of the summary.
-    pub(crate) fn span(&self) -> &Span {
+    pub(crate) fn span(&self) -> &SummaryRange {
         &self.span
     }
 

@@ -6,9 +6,9 @@ use std::time::Duration;
 use plimsoll_context::Usage;
 
 use crate::doom_loop::Repetition;
+use crate::hook_event::HookPoint;
 use crate::inbox::QueueMode;
 use crate::limits::ExecutionLimits;
-use crate::moment::HookPoint;
 use crate::notice::{next_does_not_fit, refusal};
 use crate::outcome::{EndReason, Outcome};
 use crate::permission::Permission;

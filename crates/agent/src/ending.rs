@@ -10,8 +10,8 @@ use plimsoll_context::{CannotFit, Item, Message, Part, StopReason, Tokens, Trigg
 use crate::current::TurnAnswer;
 use crate::entry::Entry;
 use crate::event::Event;
+use crate::hook_event::{HookEvent, HookPoint};
 use crate::limits::AtLimit;
-use crate::moment::{HookPoint, Moment};
 use crate::notice;
 use crate::outcome::{EndReason, Outcome};
 use crate::phase::Phase;
@@ -94,7 +94,7 @@ impl Run {
         if self.phase.is_in_turn() {
             // The model call of this turn has no answer.
             self.current.turn_end = Some(TurnAnswer {
-                turn: self.state.facts.tally.turns.saturating_add(1),
+                turn: self.state.facts.totals.turns.saturating_add(1),
                 stop: StopReason::Other,
                 usage: None,
             });
@@ -111,19 +111,19 @@ impl Run {
         if rolled_back {
             self.declare();
         }
-        let tally = &self.state.facts.tally;
+        let totals = &self.state.facts.totals;
         let outcome = Outcome {
             text,
             reason,
-            turns: tally.turns,
-            tool_calls: tally.tool_calls,
-            plans: tally.plans,
-            freed: tally.freed,
-            usage: tally.usage,
-            summary_usage: tally.summary_usage,
-            estimated: tally.estimated,
+            turns: totals.turns,
+            tool_calls: totals.tool_calls,
+            plans: totals.plans,
+            freed: totals.freed,
+            usage: totals.usage,
+            summary_usage: totals.summary_usage,
+            estimated: totals.estimated,
             cache: self.state.facts.cache.tally(),
-            cost: tally.cost,
+            cost: totals.cost,
             undelivered,
             rolled_back,
         };
@@ -136,11 +136,11 @@ impl Run {
         });
         let ended = || Box::new(outcome.clone());
         if self.current.opened {
-            self.after(HookPoint::AfterLoop, || Moment::AfterLoop {
+            self.after(HookPoint::AfterLoop, || HookEvent::AfterLoop {
                 outcome: ended(),
             });
         }
-        self.after(HookPoint::AfterTask, || Moment::AfterTask {
+        self.after(HookPoint::AfterTask, || HookEvent::AfterTask {
             outcome: ended(),
         });
         self.queue.push_back(Step::Finish(outcome));
@@ -164,7 +164,7 @@ impl Run {
     }
 
     /// Informs the host if it has a hook at this point.
-    pub(crate) fn after(&mut self, point: HookPoint, moment: impl FnOnce() -> Moment) {
+    pub(crate) fn after(&mut self, point: HookPoint, moment: impl FnOnce() -> HookEvent) {
         if self.setup.hooks.contains(&point) {
             self.queue.push_back(Step::After(moment()));
         }
@@ -175,9 +175,9 @@ impl Run {
         let Some(TurnAnswer { turn, stop, usage }) = self.current.turn_end.take() else {
             return;
         };
-        let tally = &self.state.facts.tally;
-        let (total, cost) = (tally.usage, tally.cost.whole());
-        let estimated = tally.estimated;
+        let totals = &self.state.facts.totals;
+        let (total, cost) = (totals.usage, totals.cost.whole());
+        let estimated = totals.estimated;
         self.notify(Event::TurnEnd {
             turn,
             stop,
@@ -187,7 +187,10 @@ impl Run {
             cost,
             memory: self.state.memory(),
         });
-        self.after(HookPoint::AfterTurn, || Moment::AfterTurn { turn, usage });
+        self.after(HookPoint::AfterTurn, || HookEvent::AfterTurn {
+            turn,
+            usage,
+        });
     }
 
     /// Ends the run because the view does not fit. `cannot_fit` is in our tokens.

@@ -26,20 +26,20 @@ pub const LOG_FORMAT: u32 = 5;
 /// The source of a learned context window.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Lesson {
+pub enum WindowEvidence {
     /// The provider reported it.
     #[default]
-    Told,
+    Reported,
     /// It was inferred: it is smaller than a request that was refused or cut, or it follows from a rate
     /// limit. It is valid for this session only.
     Inferred,
 }
 
-impl Lesson {
+impl WindowEvidence {
     /// Returns `true` if the provider reported the window.
     #[must_use]
-    pub fn is_told(&self) -> bool {
-        *self == Self::Told
+    pub fn is_reported(&self) -> bool {
+        *self == Self::Reported
     }
 }
 
@@ -190,8 +190,8 @@ tagged_enum! {
             /// The size of the refused request by our counter and by the provider's, if reported.
             used: Option<(Tokens, Tokens)>,
             /// The source of the window.
-            #[serde(default, skip_serializing_if = "Lesson::is_told")]
-            lesson: Lesson,
+            #[serde(default, skip_serializing_if = "WindowEvidence::is_reported")]
+            lesson: WindowEvidence,
         },
         /// The provider counted the tokens of a request without running it. Used for calibration.
         Measured {

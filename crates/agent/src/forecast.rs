@@ -59,7 +59,7 @@ impl Forecast<'_> {
     /// The first call of a run keeps its tools.
     pub(crate) fn has_to_be_last(&self) -> Option<EndReason> {
         let finalizes = self.setup.limits.at_limit == AtLimit::Finalize;
-        let is_first = self.state.facts.tally.turns == 0;
+        let is_first = self.state.facts.totals.turns == 0;
         if !finalizes || is_first {
             return None;
         }
@@ -138,7 +138,7 @@ impl Forecast<'_> {
             let left = limit.minus(tracker.tokens_used).minus(answer);
             left + match limits.count_tokens {
                 CountTokens::Processed => Tokens::ZERO,
-                CountTokens::Growth => self.state.facts.tally.newest,
+                CountTokens::Growth => self.state.facts.totals.newest,
             }
         });
         let money = limits.max_cost.and_then(|limit| {
@@ -195,7 +195,7 @@ impl Forecast<'_> {
     /// Returns how much the input of a call adds to the counted tokens.
     fn adds(&self, processed: Tokens) -> Tokens {
         let count = self.setup.limits.count_tokens;
-        self.state.facts.tally.next(count, processed)
+        self.state.facts.totals.next(count, processed)
     }
 
     /// Returns the maximum input of the next call, in the provider's tokens.
@@ -249,7 +249,7 @@ impl Forecast<'_> {
     /// Returns the price of a million tokens of uncached input.
     fn input_rate(&self, sheet: &PriceSheet) -> Money {
         let input = sheet.rates.input;
-        let writes = self.state.facts.tally.usage.cache_write > Tokens::ZERO;
+        let writes = self.state.facts.totals.usage.cache_write > Tokens::ZERO;
         let write = match writes {
             true => sheet.at_most().rewrite(),
             false => sheet.rewrite(),
@@ -293,19 +293,19 @@ pub struct OwnUsage {
 impl OwnUsage {
     /// Returns the usage so far and the reserve of a run.
     pub(crate) fn of(forecast: &Forecast<'_>) -> Self {
-        let (tally, tracker) = (&forecast.state.facts.tally, &forecast.tracker);
+        let (totals, tracker) = (&forecast.state.facts.totals, &forecast.tracker);
         let next = forecast.next_call();
         let spend = Spend {
-            usage: tally.usage,
-            estimated: tally.estimated,
-            cost: tally.cost,
-            turns: tally.turns,
-            tool_calls: tally.tool_calls,
+            usage: totals.usage,
+            estimated: totals.estimated,
+            cost: totals.cost,
+            turns: totals.turns,
+            tool_calls: totals.tool_calls,
         };
         let others = Spend {
             turns: 0,
             tool_calls: 0,
-            ..tally.spent
+            ..totals.spent
         };
         let batch = &forecast.state.batch;
         let open = || batch.iter().flat_map(|batch| batch.open());
@@ -314,10 +314,10 @@ impl OwnUsage {
             tokens: tracker.tokens_used.minus(others.usage.total_tokens()),
             keeps_tokens: next.tokens + KEPT_FOR_RESULT,
             keeps_cost: next.cost + forecast.full_price(KEPT_FOR_RESULT),
-            keeps_turns: tracker.limits.max_turns.saturating_sub(tally.turns),
+            keeps_turns: tracker.limits.max_turns.saturating_sub(totals.turns),
             keeps_tool_calls: open().filter(|call| !call.began).count() as u64,
             open_calls: open().count() as u64,
-            others: tally.spent,
+            others: totals.spent,
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use plimsoll_context::{Form, Message, Pin, PinnedPart, Seq, Tokens};
 
 use crate::contents::{Contents, WindowUse};
-use crate::current::Attempt;
+use crate::current::RequestAttempt;
 use crate::doom_loop::DoomLoopTracker;
 use crate::entry::{Entry, LOG_FORMAT};
 use crate::event::AppliedPlan;
@@ -284,7 +284,7 @@ impl Run {
         self.current.recall = self.setup.recall;
         self.current.archive_failed = false;
         self.now = self.now.followed_by(now, false);
-        self.attempt = Attempt::default();
+        self.attempt = RequestAttempt::default();
         self.summaries.begin();
         // A summary from the last run does not take the focus into account.
         if focus.is_some() {

@@ -6,10 +6,10 @@
 
 use plimsoll_context::{Budget, OUTPUT_RESERVE, Plan, Tokens, Trigger, Usage};
 
-use crate::entry::{Entry, Lesson};
+use crate::entry::{Entry, WindowEvidence};
 use crate::event::Event;
 use crate::failure::Failure;
-use crate::moment::{HookPoint, Moment};
+use crate::hook_event::{HookEvent, HookPoint};
 use crate::outcome::EndReason;
 use crate::phase::{ModelCallFacts, Next, Phase, RefusedRequest};
 use crate::request::ToolChoice;
@@ -39,10 +39,10 @@ enum OverflowSource {
 }
 
 impl OverflowSource {
-    fn lesson(self) -> Lesson {
+    fn lesson(self) -> WindowEvidence {
         match self {
-            Self::Told => Lesson::Told,
-            Self::RateLimit | Self::Shown => Lesson::Inferred,
+            Self::Told => WindowEvidence::Reported,
+            Self::RateLimit | Self::Shown => WindowEvidence::Inferred,
         }
     }
 }
@@ -51,7 +51,7 @@ impl Run {
     /// Handles a model call that has failed for good. The driver has already retried it if possible.
     pub(crate) fn failed(&mut self, failure: Failure, call: ModelCallFacts) {
         let (failure, source) = self.heard_of(failure);
-        self.after(HookPoint::OnError, || Moment::OnError {
+        self.after(HookPoint::OnError, || HookEvent::OnError {
             message: failure.to_string(),
         });
         let rung = call.rung + 1;
@@ -182,7 +182,7 @@ impl Run {
             self.record(Entry::Learned {
                 window,
                 used: used.map(|used| (counted, used)),
-                lesson: told.map_or(Lesson::Inferred, |_| source.lesson()),
+                lesson: told.map_or(WindowEvidence::Inferred, |_| source.lesson()),
             });
         }
     }

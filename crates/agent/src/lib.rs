@@ -26,6 +26,7 @@ mod expect;
 mod failure;
 mod filters;
 mod forecast;
+mod hook_event;
 mod host;
 mod identity;
 mod inbox;
@@ -34,7 +35,6 @@ mod limits;
 mod loop_id;
 mod loop_record;
 mod memory;
-mod moment;
 mod notice;
 mod now;
 mod opening;
@@ -73,7 +73,7 @@ pub use digest::MAX_SUMMARY_CALLS;
 pub use doom_loop::{
     CallOutcome, DoomLoopTracker, LoopVerdict, MAX_HISTORY, MIN_HISTORY, Repetition, ResultOrigin,
 };
-pub use entry::{Entry, LOG_FORMAT, Lesson, Waiting};
+pub use entry::{Entry, LOG_FORMAT, Waiting, WindowEvidence};
 #[cfg(feature = "schema")]
 pub use event::event_schema;
 pub use event::{
@@ -83,6 +83,7 @@ pub use event::{
 pub use failure::Failure;
 pub use filters::{FilterResult, InputFilter, InputFilters, MAX_FILTERS};
 pub use forecast::{KEPT_FOR_RESULT, OwnUsage};
+pub use hook_event::{Decision, HookEvent, HookPoint};
 pub use host::{CompactError, MAX_FOCUS};
 pub use inbox::{MAX_WAITING, QueueMode};
 pub use limits::{
@@ -91,7 +92,6 @@ pub use limits::{
 };
 pub use loop_id::{BadLoopId, DEFAULT_CONFIG, LoopId};
 pub use loop_record::{LoopConfigSnapshot, LoopReader, LoopRecord, loop_records};
-pub use moment::{Decision, HookPoint, Moment};
 pub use notice::refusal;
 pub use now::Now;
 pub use outcome::{EndReason, Outcome};

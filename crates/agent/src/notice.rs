@@ -57,8 +57,8 @@ pub(crate) fn finalized_for(text: &str, tracker: &ExecutionTracker) -> Option<En
             used: tracker.memory,
         }),
     ];
-    let is_told = |reason: &EndReason| finalize(reason) == text;
-    if let Some(reason) = counted.into_iter().flatten().find(is_told) {
+    let is_reported = |reason: &EndReason| finalize(reason) == text;
+    if let Some(reason) = counted.into_iter().flatten().find(is_reported) {
         return Some(reason);
     }
     // The text begins with the usage at that time, which has grown since.

@@ -7,16 +7,16 @@ use std::sync::Arc;
 
 use plimsoll_context::{Message, Part, Seq};
 
-use crate::current::{Attempt, CurrentRun};
+use crate::current::{CurrentRun, RequestAttempt};
 use crate::entry::{Entry, Waiting};
 use crate::event::{EVENT_VERSION, Event, MessagePhase, TurnTrigger};
+use crate::hook_event::{Decision, HookEvent, HookPoint};
 use crate::inbox::{MAX_WAITING, QueueMode, QueuedMessage};
 use crate::loop_id::LoopId;
 use crate::loop_record::LoopConfigSnapshot;
-use crate::moment::{Decision, HookPoint, Moment};
 use crate::notice;
 use crate::outcome::EndReason;
-use crate::phase::{HostDecision, Opening, Phase};
+use crate::phase::{HostDecision, Phase, RunOpening};
 use crate::run::{AnswerLimit, Run};
 use crate::step::{Step, UserInput};
 
@@ -25,7 +25,7 @@ impl Run {
         self.close_calls("not run: the session was carried on with a new message");
         self.begin(self.state.facts.runs.saturating_add(1));
         self.current.cause = self.setup.first_turn_trigger;
-        let opening = Opening::Said(message);
+        let opening = RunOpening::Message(message);
         match self.state.facts.tasked {
             false => self.decide(HostDecision::Task(opening)),
             true => self.decide(HostDecision::Loop(opening)),
@@ -42,20 +42,20 @@ impl Run {
             false => self.state.facts.runs.saturating_add(1),
         });
         self.current.cause = TurnTrigger::Continue;
-        self.decide(HostDecision::Loop(Opening::GoOn { crashed }));
+        self.decide(HostDecision::Loop(RunOpening::Continuation { crashed }));
     }
 
     /// Asks the host if it has a hook at this point; otherwise continues.
     pub(crate) fn decide(&mut self, what: HostDecision) {
         let moment = match &what {
-            HostDecision::Task(_) => Moment::BeforeTask,
-            HostDecision::Loop(_) => Moment::BeforeLoop {
+            HostDecision::Task(_) => HookEvent::BeforeTask,
+            HostDecision::Loop(_) => HookEvent::BeforeLoop {
                 run: self.state.facts.runs,
             },
-            HostDecision::Turn => Moment::BeforeTurn {
-                turn: self.state.facts.tally.turns + 1,
+            HostDecision::Turn => HookEvent::BeforeTurn {
+                turn: self.state.facts.totals.turns + 1,
             },
-            HostDecision::FollowUp => Moment::FollowUp,
+            HostDecision::FollowUp => HookEvent::FollowUp,
         };
         if self.setup.hooks.contains(&moment.point()) {
             self.queue.push_back(Step::Before(moment));
@@ -105,8 +105,8 @@ impl Run {
                     config_snapshot: Some(Box::new(LoopConfigSnapshot::of(&self.setup))),
                 });
                 match opening {
-                    Opening::Said(message) => self.say(message),
-                    Opening::GoOn { crashed } => self.go_on(crashed),
+                    RunOpening::Message(message) => self.say(message),
+                    RunOpening::Continuation { crashed } => self.go_on(crashed),
                 }
             }
             HostDecision::Turn => self.begin_turn(),
@@ -189,7 +189,7 @@ impl Run {
     fn begin(&mut self, run: u64) {
         self.open_log();
         self.current = CurrentRun::new(self.setup.recall);
-        self.attempt = Attempt::default();
+        self.attempt = RequestAttempt::default();
         self.answer_limit = AnswerLimit::new(&self.setup);
         self.summaries.begin();
         let joining = self.setup.joining().filter(|_| !self.tools.has_joined);

@@ -90,9 +90,9 @@ pub(crate) struct RefusedRequest {
 #[derive(Debug)]
 pub(crate) enum HostDecision {
     /// Whether the first run of a session may start.
-    Task(Opening),
+    Task(RunOpening),
     /// Whether a run may start.
-    Loop(Opening),
+    Loop(RunOpening),
     /// Whether a turn may start.
     Turn,
     /// Whether there is more to do.
@@ -101,11 +101,11 @@ pub(crate) enum HostDecision {
 
 /// The way in which a run starts.
 #[derive(Debug)]
-pub(crate) enum Opening {
+pub(crate) enum RunOpening {
     /// With a message of the user.
-    Said(UserInput),
+    Message(UserInput),
     /// As a continuation of the last run.
-    GoOn { crashed: bool },
+    Continuation { crashed: bool },
 }
 
 impl Phase {

@@ -6,9 +6,9 @@
 use std::collections::HashMap;
 
 use plimsoll_context::{
-    Budget, Calibration, CannotFit, Draft, Economy, Form, Message, Outlook, Plan, PlanContext,
-    Policy, Ppm, Price, Proposal, Recall, Summarizer, SummaryTiming, Threshold, Tokens, Trigger,
-    ViewLimits, price_with_head,
+    Budget, Calibration, CannotFit, CompactionTiming, Draft, Form, GrowthForecast, Message, Plan,
+    PlanContext, Policy, Ppm, Price, Proposal, Recall, Summarizer, SummaryTiming, Threshold,
+    Tokens, Trigger, ViewLimits, price_with_head,
 };
 
 use crate::entry::Entry;
@@ -41,17 +41,17 @@ impl Run {
     /// Returns the budget to plan with. Its trigger is the size at which a plan pays for itself.
     pub(crate) fn priced(&self, line: &Budget) -> Budget {
         let (view, sheet) = (&self.state.transcript, self.setup.sheet.as_ref());
-        let economy = self.setup.economy;
-        economy.budget(line, view, sheet, &self.outlook())
+        let compaction_timing = self.setup.compaction_timing;
+        compaction_timing.budget(line, view, sheet, &self.outlook())
     }
 
     /// Returns the forecast for the rest of the run.
-    pub(crate) fn outlook(&self) -> Outlook {
+    pub(crate) fn outlook(&self) -> GrowthForecast {
         let left = self
             .setup
             .limits
             .max_turns
-            .saturating_sub(self.state.facts.tally.turns);
+            .saturating_sub(self.state.facts.totals.turns);
         let sheet = self.setup.sheet.as_ref();
         let cold_now = sheet.map_or(Ppm(0), |sheet| sheet.cold_after(self.now.since_call));
         self.state.facts.pace.outlook(Some(left), cold_now)
@@ -187,8 +187,8 @@ impl Run {
     /// or if shortening the results is not enough.
     fn rest(&mut self, budget: &Budget) -> Option<FitStatus> {
         let stages = self.setup.policy.stages();
-        let eager =
-            self.setup.economy == Economy::Eager || stages.iter().any(|stage| stage.is_eager());
+        let eager = self.setup.compaction_timing == CompactionTiming::Eager
+            || stages.iter().any(|stage| stage.is_eager());
         if eager || !self.state.compacted_last_turn() {
             return None;
         }

@@ -12,7 +12,7 @@ use plimsoll_context::{
     ViewLimits,
 };
 
-use crate::current::{Attempt, CurrentRun};
+use crate::current::{CurrentRun, RequestAttempt};
 use crate::entry::{Entry, Waiting};
 use crate::event::AppliedPlan;
 use crate::event::Event;
@@ -63,7 +63,7 @@ pub struct Run {
     /// The facts that came with the last input.
     pub(crate) now: Now,
     pub(crate) current: CurrentRun,
-    pub(crate) attempt: Attempt,
+    pub(crate) attempt: RequestAttempt,
     pub(crate) tools: DeclaredTools,
     pub(crate) answer_limit: AnswerLimit,
     pub(crate) server: ServerFacts,
@@ -135,7 +135,7 @@ impl Run {
             phase: Phase::Idle,
             queue: VecDeque::new(),
             now: Now::default(),
-            attempt: Attempt::default(),
+            attempt: RequestAttempt::default(),
             server: ServerFacts::default(),
             summaries: Summaries::default(),
             rules: Vec::new(),
@@ -398,13 +398,13 @@ impl Run {
     /// Returns the run's usage of its limits.
     #[must_use]
     pub fn tracker(&self) -> ExecutionTracker {
-        let tally = &self.state.facts.tally;
+        let totals = &self.state.facts.totals;
         let limits = Arc::clone(&self.setup.limits);
         ExecutionTracker {
-            turns: tally.turns,
-            tokens_used: tally.tokens(limits.count_tokens),
-            cost_accumulated: tally.cost,
-            tool_calls: tally.tool_calls.saturating_add(tally.spent.tool_calls),
+            turns: totals.turns,
+            tokens_used: totals.tokens(limits.count_tokens),
+            cost_accumulated: totals.cost,
+            tool_calls: totals.tool_calls.saturating_add(totals.spent.tool_calls),
             memory: self.state.memory(),
             started_at: Duration::ZERO,
             limits,

@@ -4,18 +4,18 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use plimsoll_context::{
-    CacheConfig, CacheRetention, Economy, HostedTool, Message, Money, Policy, PriceSheet, Recall,
-    SessionPruneConfig, TOOL_OVERHEAD, TokenCounter, Tokens, ToolSpec, Transcript, Usage,
+    CacheConfig, CacheRetention, CompactionTiming, HostedTool, Message, Money, Policy, PriceSheet,
+    Recall, SessionPruneConfig, TOOL_OVERHEAD, TokenCounter, Tokens, ToolSpec, Transcript, Usage,
     ViewLimits,
 };
 
 use crate::call_target::TargetOf;
 use crate::event::TurnTrigger;
 use crate::filters::InputFilters;
+use crate::hook_event::HookPoint;
 use crate::inbox::QueueMode;
 use crate::limits::{ExecutionLimits, MAX_TURNS};
 use crate::loop_id::DEFAULT_CONFIG;
-use crate::moment::HookPoint;
 use crate::permission::Permissions;
 use crate::request::Sampling;
 
@@ -40,7 +40,7 @@ pub struct Setup {
     /// The limits of the view.
     pub line: ViewLimits,
     /// When plans are due.
-    pub economy: Economy,
+    pub compaction_timing: CompactionTiming,
     /// The model's prices; `None` if unknown.
     pub sheet: Option<PriceSheet>,
     /// How the provider's prompt cache is used.
@@ -136,7 +136,7 @@ impl Setup {
             hosted_tools: Arc::default(),
             counter,
             line: ViewLimits::default(),
-            economy: Economy::default(),
+            compaction_timing: CompactionTiming::default(),
             sheet: None,
             cache: CacheConfig::default(),
             retention: CacheRetention::default(),

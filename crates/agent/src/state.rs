@@ -4,14 +4,14 @@
 //! live run and a resumed one are therefore always in the same state.
 
 mod checkpoint;
-mod tally;
+mod totals;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use plimsoll_context::{
-    Bytes, CacheMonitor, CacheTrail, Calibration, CallId, Item, Message, Pace, Part, PlanError,
-    Ppm, Seq, StopReason, TokenCounter, Tokens, Transcript, Usage,
+    Bytes, CacheMonitor, CacheTrail, Calibration, CallId, GrowthRate, Item, Message, Part,
+    PlanError, Ppm, Seq, StopReason, TokenCounter, Tokens, Transcript, Usage,
 };
 use serde::{Deserialize, Serialize};
 
@@ -29,7 +29,7 @@ use crate::tool_names::{NameMatch, ToolNames};
 use crate::undo::Marks;
 
 pub use checkpoint::{CHECKPOINT_FORMAT, Checkpoint, MAX_CHECKPOINT};
-pub(crate) use tally::Tally;
+pub(crate) use totals::RunTotals;
 
 /// The state of a session, computed from its log.
 #[derive(Debug, Clone)]
@@ -67,7 +67,7 @@ pub(crate) struct Facts {
     /// The number of the turn in which the view was last compacted.
     compacted_in: Option<u64>,
     /// The growth of the view, turn by turn.
-    pub(crate) pace: Pace,
+    pub(crate) pace: GrowthRate,
     /// The size of the last answered request, by our counter and as reported.
     pub(crate) heard: Option<(Tokens, Tokens)>,
     pub(crate) trail: CacheTrail,
@@ -79,7 +79,7 @@ pub(crate) struct Facts {
     pub(crate) runs: u64,
     /// The newest answer is incomplete: the model only paused.
     pub(crate) paused: bool,
-    pub(crate) tally: Tally,
+    pub(crate) totals: RunTotals,
     total: Usage,
     total_cost: Cost,
     /// Number of messages that were ever queued.
@@ -197,9 +197,9 @@ impl State {
                 // A run that continues after a crash keeps its number and its usage.
                 if self.facts.runs != *run {
                     self.facts.runs = *run;
-                    self.facts.tally = Tally {
-                        newest: self.facts.tally.newest,
-                        ..Tally::default()
+                    self.facts.totals = RunTotals {
+                        newest: self.facts.totals.newest,
+                        ..RunTotals::default()
                     };
                     self.doom_loop.forget();
                     self.facts.cache.begin();
@@ -238,7 +238,7 @@ impl State {
             }
             // When a key is seen again, the log itself is searched for it.
             Entry::Accepted { .. } => {}
-            Entry::Warned { limit, near } => self.facts.tally.warned.push((*limit, *near)),
+            Entry::Warned { limit, near } => self.facts.totals.warned.push((*limit, *near)),
             Entry::Replied {
                 message,
                 stop,
@@ -255,7 +255,7 @@ impl State {
                 self.facts.cache.answered(*counted, view, usage.as_ref());
                 self.facts.heard = usage.map(|usage| (*counted, usage.processed()));
                 self.transcript.mark_sent();
-                self.facts.tally.answered(
+                self.facts.totals.answered(
                     usage.as_ref(),
                     *counted,
                     self.transcript.counter().message(message),
@@ -267,12 +267,12 @@ impl State {
                     self.batch = Batch::of(message);
                     self.doom_loop.asked(message);
                 }
-                self.facts.tally.turns += 1;
+                self.facts.totals.turns += 1;
                 self.facts.turns += 1;
                 self.pay(Cost::of(*cost));
                 if let Some(usage) = usage {
                     self.facts.calibration.observe(*counted, usage.processed());
-                    self.facts.tally.usage = self.facts.tally.usage.combine(*usage);
+                    self.facts.totals.usage = self.facts.totals.usage.combine(*usage);
                     self.facts.total = self.facts.total.combine(*usage);
                 }
             }
@@ -285,8 +285,8 @@ impl State {
                     NameMatch::Repaired(name) => name.to_owned(),
                     NameMatch::Known | NameMatch::Unknown => name.to_owned(),
                 };
-                self.facts.tally.tool_calls += 1;
-                *self.facts.tally.calls_of.entry(name).or_default() += 1;
+                self.facts.totals.tool_calls += 1;
+                *self.facts.totals.calls_of.entry(name).or_default() += 1;
             }
             Entry::Returned {
                 message,
@@ -296,8 +296,8 @@ impl State {
                 self.take(message)?;
                 self.memory.takes(message);
                 self.charge(spent.usage, spent.cost);
-                self.facts.tally.estimated = self.facts.tally.estimated.combine(spent.estimated);
-                self.facts.tally.spent = self.facts.tally.spent.combine(*spent);
+                self.facts.totals.estimated = self.facts.totals.estimated.combine(spent.estimated);
+                self.facts.totals.spent = self.facts.totals.spent.combine(*spent);
                 for text in wanted {
                     let rule = pins::rule(text);
                     let mut pinned = self.transcript.items().iter();
@@ -317,8 +317,8 @@ impl State {
                 self.join_tools();
                 if plan.is_compaction() {
                     self.facts.compacted_in = Some(self.facts.turns);
-                    self.facts.tally.plans += 1;
-                    self.facts.tally.freed += released.freed;
+                    self.facts.totals.plans += 1;
+                    self.facts.totals.freed += released.freed;
                 }
                 if let Some(price) = &plan.price {
                     self.facts.pace.planned(price);
@@ -326,7 +326,7 @@ impl State {
             }
             Entry::Summarized { usage, cost, .. } => {
                 self.charge(*usage, Cost::of(*cost));
-                self.facts.tally.summary_usage = self.facts.tally.summary_usage.combine(*usage);
+                self.facts.totals.summary_usage = self.facts.totals.summary_usage.combine(*usage);
             }
             Entry::Wasted { usage, cost } => self.charge(*usage, Cost::of(*cost)),
             Entry::Pinned { seq, pin } => {
@@ -349,7 +349,7 @@ impl State {
                 lesson,
             } => {
                 self.facts.learned = Some(*window);
-                self.facts.guessed = !lesson.is_told();
+                self.facts.guessed = !lesson.is_reported();
                 if let Some((counted, reported)) = used {
                     self.facts.calibration.refused(*counted, *reported);
                 }
@@ -461,15 +461,15 @@ impl State {
     /// Adds usage beside the run's own answered calls. Each token counts in full.
     fn charge(&mut self, usage: Usage, cost: Cost) {
         self.pay(cost);
-        let tally = &mut self.facts.tally;
-        tally.processed += usage.total_tokens();
-        tally.growth += usage.total_tokens();
-        tally.usage = tally.usage.combine(usage);
+        let totals = &mut self.facts.totals;
+        totals.processed += usage.total_tokens();
+        totals.growth += usage.total_tokens();
+        totals.usage = totals.usage.combine(usage);
         self.facts.total = self.facts.total.combine(usage);
     }
 
     fn pay(&mut self, cost: Cost) {
-        self.facts.tally.cost = self.facts.tally.cost.combine(cost);
+        self.facts.totals.cost = self.facts.totals.cost.combine(cost);
         self.facts.total_cost = self.facts.total_cost.combine(cost);
     }
 

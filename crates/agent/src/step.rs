@@ -9,7 +9,7 @@ use crate::call_key::CallKey;
 use crate::entry::Entry;
 use crate::event::Event;
 use crate::failure::Failure;
-use crate::moment::{Decision, Moment};
+use crate::hook_event::{Decision, HookEvent};
 use crate::outcome::Outcome;
 use crate::request::Request;
 use crate::spend::Spend;
@@ -97,9 +97,9 @@ pub enum Step {
     /// Inform the host about the messages that a plan has affected.
     AfterPlan(Box<PendingPlan>),
     /// Ask the host's hook; the answer is [`Input::Decided`].
-    Before(Moment),
+    Before(HookEvent),
     /// Call the host's hook, and continue once it has returned.
-    After(Moment),
+    After(HookEvent),
     /// Run a tool.
     Execute(ToolCall),
     /// Ask the host's hook, the gate, or both, whether a call may run.

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use plimsoll_context::{
-    Message, Money, ReadySummary, Reply, Span, Summarizer, SummaryTiming, Usage,
+    Message, Money, ReadySummary, Reply, Summarizer, SummaryRange, SummaryTiming, Usage,
 };
 
 use crate::digest::{Digest, Progress};
@@ -118,7 +118,7 @@ impl Run {
     /// for. Returns `true` if its plan should wait for it.
     pub(crate) fn wants_summary(
         &mut self,
-        span: Span,
+        span: SummaryRange,
         compacting: Option<&RequestedCompaction>,
     ) -> bool {
         let when = span.when;
@@ -130,7 +130,11 @@ impl Run {
         (is_busy || self.begin_digest(span, compacting)) && when == SummaryTiming::Now
     }
 
-    fn begin_digest(&mut self, span: Span, compacting: Option<&RequestedCompaction>) -> bool {
+    fn begin_digest(
+        &mut self,
+        span: SummaryRange,
+        compacting: Option<&RequestedCompaction>,
+    ) -> bool {
         let Some(model) = self.setup.summary_model.clone() else {
             return false;
         };

@@ -7,7 +7,7 @@ use std::collections::{HashMap, VecDeque};
 
 use plimsoll_context::{CallId, ToolCall};
 
-use crate::decode::{Instead, PreparedCall};
+use crate::decode::{NotRun, PreparedCall};
 use crate::step::Approver;
 
 /// The tool calls that this process is handling.
@@ -34,7 +34,7 @@ pub(crate) enum CallAction {
         is_protected: bool,
     },
     /// The call does not run and has this result.
-    Not(ToolCall, Instead),
+    Not(ToolCall, NotRun),
 }
 
 impl ToolQueue {
@@ -115,7 +115,7 @@ impl ToolQueue {
 
     /// Removes the calls that have not been started and returns them. A call with the id of a call in
     /// progress stays, and gets the result `instead` after it.
-    pub(crate) fn skip_unstarted(&mut self, instead: impl Fn() -> Instead) -> Vec<PreparedCall> {
+    pub(crate) fn skip_unstarted(&mut self, instead: impl Fn() -> NotRun) -> Vec<PreparedCall> {
         let allowed = std::mem::take(&mut self.allowed);
         let ready = std::mem::take(&mut self.ready);
         let mut go = Vec::new();

@@ -7,15 +7,15 @@ use std::sync::Arc;
 
 use plimsoll_context::{CachePlan, Calibration, Message, Reply, StopReason, Tokens};
 
-use crate::current::{Attempt, TurnAnswer};
+use crate::current::{RequestAttempt, TurnAnswer};
 use crate::entry::{Entry, Waiting};
 use crate::event::{Event, TurnTrigger};
 use crate::expect::{cache_plan, take_miss};
 use crate::failure::Failure;
 use crate::forecast::UNCOUNTED;
+use crate::hook_event::{HookEvent, HookPoint};
 use crate::inbox::QueueMode;
 use crate::limits::AtLimit;
-use crate::moment::{HookPoint, Moment};
 use crate::notice;
 use crate::outcome::EndReason;
 use crate::phase::{HostDecision, ModelCallFacts, Next, Phase};
@@ -87,7 +87,7 @@ impl Run {
             self.current.cause = TurnTrigger::Steer;
         }
         self.notify(Event::TurnStart {
-            turn: self.state.facts.tally.turns + 1,
+            turn: self.state.facts.totals.turns + 1,
             cause: self.current.cause,
             tokens: self.tokens(),
             trigger,
@@ -133,7 +133,7 @@ impl Run {
             return self.finish(reason);
         }
         let calibration = self.calibration();
-        self.attempt = Attempt::default();
+        self.attempt = RequestAttempt::default();
         let counted = self.tokens();
         let tool_choice =
             match self.current.finalizing.is_some() && !self.server.refuses_tool_choice {
@@ -256,7 +256,7 @@ impl Run {
             matches!(stop, Length | Window | ContentFilter)
         });
         self.current.turn_end = Some(TurnAnswer {
-            turn: self.state.facts.tally.turns,
+            turn: self.state.facts.totals.turns,
             stop,
             usage,
         });
@@ -291,7 +291,7 @@ impl Run {
     /// Ends the run. The filtered text is no answer, and a repeated request would be filtered again.
     fn filtered_out(&mut self) {
         let failure = Failure::ContentFilter;
-        self.after(HookPoint::OnError, || Moment::OnError {
+        self.after(HookPoint::OnError, || HookEvent::OnError {
             message: failure.to_string(),
         });
         self.finish(EndReason::Failed { failure });
@@ -364,7 +364,7 @@ impl Run {
 
     /// Tells the model which limits are near, once for each.
     fn tell_near(&mut self, tracker: &ExecutionTracker) {
-        let warned = &self.state.facts.tally.warned;
+        let warned = &self.state.facts.totals.warned;
         let mut near = tracker.near(self.now.elapsed);
         near.retain(|near| !warned.contains(near));
         if near.is_empty() {

@@ -9,11 +9,11 @@ use std::sync::Arc;
 use plimsoll_context::{Bytes, CallId, Message, ToolCall, ToolResult};
 
 use crate::call_key::CallKey;
-use crate::decode::{BatchReader, CallDecision, Instead, PreparedCall, tool_of};
+use crate::decode::{BatchReader, CallDecision, NotRun, PreparedCall, tool_of};
 use crate::doom_loop::{LoopVerdict, Repetition};
 use crate::entry::{Entry, Waiting};
 use crate::event::{Event, LoopConsequence, ToolPhase, TurnTrigger};
-use crate::moment::{HookPoint, Moment};
+use crate::hook_event::{HookEvent, HookPoint};
 use crate::notice;
 use crate::outcome::EndReason;
 use crate::phase::Phase;
@@ -48,7 +48,7 @@ impl Run {
             setup: &self.setup,
             state: &self.state,
             looping,
-            is_last: is_finalizing || self.setup.limits.max_turns <= self.state.facts.tally.turns,
+            is_last: is_finalizing || self.setup.limits.max_turns <= self.state.facts.totals.turns,
         };
         let mut ready = VecDeque::new();
         let mut ids = HashSet::new();
@@ -170,7 +170,7 @@ impl Run {
         self.now.tool_usage.remove(&call.id);
         self.give(&call, phase, result, pins, spent);
         self.after(HookPoint::AfterToolExecution, || {
-            Moment::AfterToolExecution {
+            HookEvent::AfterToolExecution {
                 call: call.id.clone(),
                 name: call.name.clone(),
                 is_error,
@@ -230,17 +230,17 @@ impl Run {
         let Phase::Working(queue) = &mut self.phase else {
             return;
         };
-        let overtaken = || Instead::Skipped(notice::OVERTAKEN.to_owned());
+        let overtaken = || NotRun::Skipped(notice::OVERTAKEN.to_owned());
         for prepared in queue.skip_unstarted(overtaken) {
             self.skip(&prepared.call, notice::OVERTAKEN.to_owned());
         }
     }
 
     /// Gives an explanatory result to a call that does not run.
-    pub(crate) fn settle(&mut self, call: &ToolCall, instead: Instead) {
+    pub(crate) fn settle(&mut self, call: &ToolCall, instead: NotRun) {
         match instead {
-            Instead::Refused(why) => self.refuse(call, why),
-            Instead::Skipped(why) => self.skip(call, why),
+            NotRun::Refused(why) => self.refuse(call, why),
+            NotRun::Skipped(why) => self.skip(call, why),
         }
     }
 

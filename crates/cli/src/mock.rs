@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum, value_parser};
-use plimsoll::mock::{Mock, RecordedRequest, Script, Server, Tally};
+use plimsoll::mock::{Mock, RecordedRequest, RequestTotals, Script, Server};
 use plimsoll::providers::responses_profile;
 use plimsoll::wire::openai_chat::Dialect;
 use serde_json::json;
@@ -123,7 +123,7 @@ pub(crate) async fn run(args: &MockArgs) -> Result<u8, Stop> {
             json!({"path": path, "status": status, "tokens": tokens, "fault": fault, "body": body})
         );
     }
-    let Tally { asked, refused } = server.tally();
+    let RequestTotals { asked, refused } = server.tally();
     note!(
         "{}, {refused} of them refused, {} left",
         counted(asked, "request"),

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use plimsoll::judge::canonical::{Reasoning, RepairedRequest, Target, mend};
+use plimsoll::judge::canonical::{Reasoning, RepairedRequest, Target, repair_request};
 use plimsoll::providers::{self, ModelRef};
 use serde_json::{Value, json};
 
@@ -68,30 +68,30 @@ pub(crate) fn run(args: &RepairArgs) -> Result<u8, Stop> {
         true => Reasoning::Drop,
         false => Reasoning::Keep,
     };
-    let mended = mend(&text, &target, reasoning).map_err(chat_file::unread)?;
+    let repaired = repair_request(&text, &target, reasoning).map_err(chat_file::unread)?;
     if args.json {
-        crate::note(&report(&mended, &target).to_string());
+        crate::note(&report(&repaired, &target).to_string());
     } else if !args.quiet {
-        for repair in &mended.repairs {
+        for repair in &repaired.repairs {
             say!("repaired: {repair}");
             if let Some(words) = &repair.words {
                 note!("  it would have been refused: {words}");
             }
         }
-        for fault in &mended.faults {
+        for fault in &repaired.faults {
             say!("left: {fault}");
         }
     }
     // An unchanged chat is returned byte for byte, including white space around it.
-    let whole = match mended.repairs.is_empty() {
-        true => mended.request,
-        false => mended.request + "\n",
+    let whole = match repaired.repairs.is_empty() {
+        true => repaired.request,
+        false => repaired.request + "\n",
     };
     match &args.output {
         Some(path) => write::replace(path, &whole)?,
         None => crate::out::exactly(&whole)?,
     }
-    Ok(match mended.faults.is_empty() {
+    Ok(match repaired.faults.is_empty() {
         true => DONE,
         false => FAULTS_LEFT,
     })
@@ -130,10 +130,10 @@ pub(crate) fn spoken(protocol: Option<&str>, request: &Value) -> Result<Target, 
     })
 }
 
-fn report(mended: &RepairedRequest, target: &Target) -> Value {
-    let left = mended.faults.iter().map(|fault| {
+fn report(repaired: &RepairedRequest, target: &Target) -> Value {
+    let left = repaired.faults.iter().map(|fault| {
         json!({ "place": fault.place, "rule": fault.rule.to_string(), "words": fault.words })
     });
     let left: Vec<Value> = left.collect();
-    json!({ "protocol": target.protocol(), "repairs": mended.repairs, "left": left })
+    json!({ "protocol": target.protocol(), "repairs": repaired.repairs, "left": left })
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::economy::{PRINTED, Price};
+use crate::compaction_timing::{PRINTED, Price};
 use crate::message::Message;
 use crate::plan::{Edit, Plan};
 use crate::price::Money;

@@ -21,7 +21,7 @@ use crate::gap::Gap;
 use crate::item::{Form, Item, Seq};
 use crate::message::Message;
 use crate::plan::{Edit, Plan, Rendition, SeqRange, Trigger};
-use crate::plan_context::{PlanContext, Recall, Span, SummaryTiming};
+use crate::plan_context::{PlanContext, Recall, SummaryRange, SummaryTiming};
 use crate::rendition::is_form_of;
 use crate::tokens::Tokens;
 use crate::transcript::Transcript;
@@ -49,7 +49,7 @@ pub struct Draft<'a> {
     removals: OnceCell<Vec<Removal>>,
     due: bool,
     stages: Vec<String>,
-    wants: Option<Span>,
+    wants: Option<SummaryRange>,
     /// The maximum size of a new summary; zero if none is allowed.
     summary_limit: Tokens,
 }
@@ -295,10 +295,10 @@ impl<'a> Draft<'a> {
 
     /// Describes a summary of these exchanges.
     #[must_use]
-    pub fn span(&self, exchanges: &[usize], max: Tokens, when: SummaryTiming) -> Span {
+    pub fn span(&self, exchanges: &[usize], max: Tokens, when: SummaryTiming) -> SummaryRange {
         let at = self.positions(exchanges);
         let items = || at.iter().filter_map(|at| self.items().get(*at));
-        Span {
+        SummaryRange {
             seqs: items().map(|item| item.seq).collect(),
             fingerprint: Fingerprint::of(items().map(|item| item.message.as_ref())),
             tokens: items().map(|item| item.tokens).sum(),
@@ -308,7 +308,7 @@ impl<'a> Draft<'a> {
     }
 
     /// Requests a summary by a model. The planner decides whether the summary is written.
-    pub fn want(&mut self, span: Span) {
+    pub fn want(&mut self, span: SummaryRange) {
         if self.summary_limit > Tokens::ZERO {
             self.wants = Some(span);
         }
@@ -434,7 +434,7 @@ impl<'a> Draft<'a> {
     }
 
     /// Takes the summary request of a stage, if there is one.
-    pub(crate) fn take_wants(&mut self) -> Option<Span> {
+    pub(crate) fn take_wants(&mut self) -> Option<SummaryRange> {
         self.wants.take()
     }
 

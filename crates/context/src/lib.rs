@@ -13,10 +13,10 @@ mod budget;
 mod cache;
 mod calibration;
 mod compaction;
+mod compaction_timing;
 mod counter;
 mod display;
 mod draft;
-mod economy;
 mod estimate;
 mod exchange;
 mod explain;
@@ -65,15 +65,15 @@ pub use calibration::Calibration;
 pub use compaction::{
     CompactionConfig, CompactionScope, ContextConfig, Counts, OwnStages, Thresholds,
 };
+pub use compaction_timing::{
+    CompactionTiming, GrowthForecast, GrowthRate, LEAST_TURNS, MIN_GAIN, Price, RECENT_TURNS,
+    REREADING, Reason, USUAL_LONGER_WRITE, USUAL_READ, batch, head, price, price_with_head,
+};
 pub use counter::{
     AtMost, CALL_OVERHEAD, Chars4, IMAGE_DEFAULT, MESSAGE_OVERHEAD, SUMMARY_FRAME, TOOL_OVERHEAD,
     TokenCounter,
 };
 pub use draft::Draft;
-pub use economy::{
-    Economy, LEAST_TURNS, MIN_GAIN, Outlook, Pace, Price, RECENT_TURNS, REREADING, Reason,
-    USUAL_LONGER_WRITE, USUAL_READ, batch, head, price, price_with_head,
-};
 pub use estimate::Estimate;
 pub use exchange::{Exchange, ExchangeKind};
 pub use explain::{Mark, StageStep, explain};
@@ -89,7 +89,9 @@ pub use message::{
 pub use message_list::{MessageIter, MessageList};
 pub use nearest::nearest;
 pub use plan::{Edit, Plan, PlanError, Rendition, SeqRange, Trigger};
-pub use plan_context::{PlanContext, ReadySummary, Recall, Span, Summarizer, SummaryTiming};
+pub use plan_context::{
+    PlanContext, ReadySummary, Recall, Summarizer, SummaryRange, SummaryTiming,
+};
 pub use plimsoll_handover::without_frames;
 pub use policy::{Policy, Proposal};
 pub use price::{LongerCache, Money, PriceSheet, Rates};

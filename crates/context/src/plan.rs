@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::economy::Price;
+use crate::compaction_timing::Price;
 use crate::item::Seq;
 use crate::message::Message;
 use crate::plan_context::Recall;

@@ -54,7 +54,7 @@ pub enum Summarizer {
 
 /// A range of messages that a stage wants a model to summarise.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Span {
+pub struct SummaryRange {
     /// The items, in view order, including the former summary.
     pub seqs: Vec<Seq>,
     /// The fingerprint of their messages.

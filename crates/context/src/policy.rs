@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::budget::{Budget, CannotFit};
 use crate::draft::Draft;
 use crate::plan::{Plan, Trigger};
-use crate::plan_context::{PlanContext, Span};
+use crate::plan_context::{PlanContext, SummaryRange};
 use crate::stage::Stage;
 use crate::stages::{
     Cap, Evict, Fill, Fit, LEAST_EXTRACT, Prune, PruneWithoutTrigger, SessionPruneConfig,
@@ -46,7 +46,7 @@ pub struct Proposal {
     pub plan: Option<Plan>,
     /// The messages that a stage would prefer to have summarised by a model first. If the policy is
     /// asked again with this summary in its [`PlanContext`], it proposes a better plan.
-    pub wants: Option<Span>,
+    pub wants: Option<SummaryRange>,
 }
 
 impl Policy {

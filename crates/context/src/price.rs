@@ -1,6 +1,6 @@
 //! [`Money`], [`Rates`] and [`PriceSheet`]: the prices of a model, as far as they are known.
 //!
-//! The prices themselves are data of the providers. The cost of a plan is computed in `economy.rs`.
+//! The prices themselves are data of the providers. The cost of a plan is computed in `compaction_timing.rs`.
 
 use std::fmt;
 use std::ops::{Add, AddAssign};

@@ -368,19 +368,19 @@ mod tests {
         for (messages, expected, repairs) in table {
             let input = shape(&messages);
             let repaired = repair(messages);
-            let mended: Vec<Message> = repaired
+            let messages: Vec<Message> = repaired
                 .messages
                 .into_iter()
                 .map(|(_, message)| message)
                 .collect();
-            assert_eq!(shape(&mended).join(" "), expected, "{input:?}");
+            assert_eq!(shape(&messages).join(" "), expected, "{input:?}");
             assert_eq!(
                 repaired.repairs.len(),
                 repairs,
                 "{input:?}: {:?}",
                 repaired.repairs
             );
-            let again = repair(mended.clone());
+            let again = repair(messages.clone());
             assert_eq!(again.repairs, [], "{input:?}");
             assert_eq!(
                 again
@@ -388,7 +388,7 @@ mod tests {
                     .into_iter()
                     .map(|(_, m)| m)
                     .collect::<Vec<_>>(),
-                mended
+                messages
             );
         }
     }

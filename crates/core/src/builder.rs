@@ -16,8 +16,8 @@ use plimsoll_agent::{
     ToolExecutionStrategy, TurnTrigger,
 };
 use plimsoll_context::{
-    Author, Bpe, Bytes, Chars4, ContextStrategy, Economy, HostedTool, Memo, Policy, PriceSheet,
-    SessionPruneConfig, SummaryConfig, TokenCounter, Tokens,
+    Author, Bpe, Bytes, Chars4, CompactionTiming, ContextStrategy, HostedTool, Memo, Policy,
+    PriceSheet, SessionPruneConfig, SummaryConfig, TokenCounter, Tokens,
 };
 
 use crate::agent::{Agent, known};
@@ -55,7 +55,7 @@ pub struct AgentBuilder {
     summary: SummaryConfig,
     summarizer: Option<Arc<dyn Provider>>,
     summary_prompt: Option<String>,
-    economy: Option<Economy>,
+    compaction_timing: Option<CompactionTiming>,
     summarizer_sheet: Option<PriceSheet>,
     archives: bool,
     get_tool_response: bool,
@@ -90,7 +90,7 @@ impl Agent {
             summary: SummaryConfig::default(),
             summarizer: None,
             summary_prompt: None,
-            economy: None,
+            compaction_timing: None,
             summarizer_sheet: None,
             archives: true,
             get_tool_response: false,
@@ -571,7 +571,7 @@ impl AgentBuilder {
             hosted_tools: hosted_tools.into(),
             counter,
             line: self.context.strategy(beside.strategy).line(setup.line),
-            economy: self.context.economy(&beside, setup.line),
+            compaction_timing: self.context.compaction_timing(&beside, setup.line),
             sheet: setup.sheet.map(|sheet| sheet.kept(retention)),
             retention,
             policy: contained::policy(policy, &parts.breakdowns),
@@ -639,7 +639,7 @@ impl AgentBuilder {
             has_strategy: self.strategy.is_some(),
             prune: self.prune,
             summary: self.summary,
-            economy: self.economy,
+            compaction_timing: self.compaction_timing,
         }
     }
 }

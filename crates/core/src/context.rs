@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use plimsoll_context::{
-    ArgumentDigest, Budget, CompactionConfig, ContextConfig, ContextStrategy, Draft, Economy, Gap,
-    HistoryLimit, MAX_SUMMARY, OwnStages, Policy, SessionPruneConfig, Stage, SummaryConfig,
-    Threshold, Tokens, Trigger, ViewLimits,
+    ArgumentDigest, Budget, CompactionConfig, CompactionTiming, ContextConfig, ContextStrategy,
+    Draft, Gap, HistoryLimit, MAX_SUMMARY, OwnStages, Policy, SessionPruneConfig, Stage,
+    SummaryConfig, Threshold, Tokens, Trigger, ViewLimits,
 };
 
 use crate::Window;
@@ -57,12 +57,12 @@ pub(crate) struct RelatedSettings {
     pub(crate) has_strategy: bool,
     pub(crate) prune: Option<SessionPruneConfig>,
     pub(crate) summary: SummaryConfig,
-    pub(crate) economy: Option<Economy>,
+    pub(crate) compaction_timing: Option<CompactionTiming>,
 }
 
 impl AgentBuilder {
     /// Sets when and how the context is compacted, by its size. `None` means unlimited. Unless
-    /// [`Economy`] is set, a plan is due exactly at its trigger.
+    /// [`CompactionTiming`] is set, a plan is due exactly at its trigger.
     ///
     /// ```
     /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
@@ -216,15 +216,19 @@ impl Contexts {
     }
 
     /// Returns the timing of plans.
-    pub(crate) fn economy(&self, related: &RelatedSettings, line: ViewLimits) -> Economy {
+    pub(crate) fn compaction_timing(
+        &self,
+        related: &RelatedSettings,
+        line: ViewLimits,
+    ) -> CompactionTiming {
         let line = self.strategy(related.strategy).line(line);
         let set = line.window.is_some() && matches!(line.trigger, Threshold::Sent(_));
-        related
-            .economy
-            .unwrap_or_else(|| match set || self.config(related.summary).is_some() {
-                true => Economy::Fixed,
-                false => Economy::Priced,
-            })
+        related.compaction_timing.unwrap_or_else(|| {
+            match set || self.config(related.summary).is_some() {
+                true => CompactionTiming::Fixed,
+                false => CompactionTiming::Priced,
+            }
+        })
     }
 
     /// Returns the policy. `own` is a policy set by the host.

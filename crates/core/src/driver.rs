@@ -2,10 +2,10 @@
 //! `agent`.
 
 mod call;
+mod call_usage;
 mod driven;
 mod evicted;
 mod hooked;
-mod losses;
 mod parts;
 mod rewrite;
 mod run_budget;
@@ -35,8 +35,8 @@ use crate::tool::{TOOL_UPDATES, Update, Updates};
 use crate::window::told;
 
 pub(crate) use call::ask;
+pub(crate) use call_usage::{CallUsage, OpenCallUsage};
 pub(crate) use driven::Driven;
-pub(crate) use losses::{CallLosses, Losses};
 pub(crate) use parts::Parts;
 pub(crate) use run_budget::RunBudget;
 
@@ -116,15 +116,24 @@ async fn follow(
                 flush(session).await?;
                 request.cache.key.clone_from(&session.cache_key);
                 rewrite::rewrite(session, &parts, &mut request).await;
-                let losses = Arc::clone(&session.losses.call);
-                let call = call::call(Arc::clone(&parts), request, session.span_context(), losses);
+                let call_usage = Arc::clone(&session.call_usage.call);
+                let call = call::call(
+                    Arc::clone(&parts),
+                    request,
+                    session.span_context(),
+                    call_usage,
+                );
                 underway.call = Some(Box::pin(call));
             }
             Step::Summarize(request) => {
                 flush(session).await?;
-                let losses = Arc::clone(&session.losses.summary);
-                let summary =
-                    call::summarize(Arc::clone(&parts), request, session.span_context(), losses);
+                let call_usage = Arc::clone(&session.call_usage.summary);
+                let summary = call::summarize(
+                    Arc::clone(&parts),
+                    request,
+                    session.span_context(),
+                    call_usage,
+                );
                 let summary = summary.instrument(session.spans.of_summary());
                 underway.summary = Some(Box::pin(summary));
             }
@@ -167,7 +176,7 @@ async fn follow(
             Step::Abort => {
                 *underway = Underway::new();
                 session.spans.forget();
-                session.losses = CallLosses::default();
+                session.call_usage = OpenCallUsage::default();
                 session.forget_calls();
             }
             Step::Wait => {
@@ -213,13 +222,13 @@ async fn follow(
 async fn hear(session: &mut Session, parts: &Arc<Parts>, input: Input) {
     if let Input::Reply(reply) = &input {
         session.called = Some(Instant::now());
-        session.losses.call.arrived(reply);
+        session.call_usage.call.arrived(reply);
     }
     if matches!(input, Input::Reply(_) | Input::ToolDone { .. }) {
         hooked::poll(session, parts, HostMessageKind::Steering).await;
     }
     if matches!(input, Input::Reply(_)) {
-        session.losses.call.answered();
+        session.call_usage.call.answered();
     }
     session.handle(input);
 }
@@ -271,7 +280,7 @@ impl Underway {
 impl Session {
     /// Passes an input to the machine, with the facts of this moment.
     pub(crate) fn handle(&mut self, input: Input) {
-        let (call_usage, summary_usage) = self.losses.at(&input);
+        let (call_usage, summary_usage) = self.call_usage.at(&input);
         let now = Now {
             elapsed: self.started.elapsed(),
             since_call: self.idle(),
@@ -353,7 +362,7 @@ fn end_open(session: &mut Session) {
         session.handle(Input::Interrupt);
         while !matches!(step(session), Step::Finish(_) | Step::Wait) {}
     }
-    session.losses = CallLosses::default();
+    session.call_usage = OpenCallUsage::default();
 }
 
 /// Prepares a session for an operation between two runs.
@@ -452,7 +461,7 @@ async fn wait(session: &Session, underway: &mut Underway) -> DriverEvent {
         },
         () = due => Input::Tick,
         // Handled before the next attempt starts.
-        () = session.losses.news() => Input::Retried,
+        () = session.call_usage.news() => Input::Retried,
         Some(reply) = async { Some(call.as_mut()?.await) } => {
             *call = None;
             Input::Reply(Box::new(reply))

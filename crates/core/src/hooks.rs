@@ -13,7 +13,7 @@ use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use plimsoll_agent::{Decision, HookPoint, Moment, PendingPlan};
+use plimsoll_agent::{Decision, HookEvent, HookPoint, PendingPlan};
 use plimsoll_context::{CallId, Message, Seq, Tokens, Usage};
 use serde::Serialize;
 use serde_json::Value;
@@ -231,7 +231,7 @@ impl Hooks {
     }
 
     /// Asks whether an operation may happen.
-    pub(crate) async fn before(&self, moment: &Moment, seen: HookInput) -> HookAnswer<Decision> {
+    pub(crate) async fn before(&self, moment: &HookEvent, seen: HookInput) -> HookAnswer<Decision> {
         let point = moment.point();
         let messages = seen.messages.len();
         let about = self.commands.about(point, &seen);
@@ -240,15 +240,15 @@ impl Hooks {
             _ => about.with("messages", messages),
         });
         let (answer, about) = match moment {
-            Moment::BeforeTask => {
+            HookEvent::BeforeTask => {
                 let answer = self.ask(point, &self.before_task, seen.state);
                 (answer.await, about)
             }
-            Moment::BeforeLoop { run } => {
+            HookEvent::BeforeLoop { run } => {
                 let args = (seen.messages, *run);
                 (self.ask(point, &self.before_loop, args).await, about)
             }
-            Moment::BeforeTurn { turn } => {
+            HookEvent::BeforeTurn { turn } => {
                 let about = about.map(|about| about.with("turn", *turn));
                 let args = (seen.messages, *turn);
                 (self.ask(point, &self.before_turn, args).await, about)
@@ -261,12 +261,12 @@ impl Hooks {
     }
 
     /// Notifies the hooks. Returns their failures.
-    pub(crate) async fn after(&self, moment: Moment, seen: HookInput) -> Vec<String> {
+    pub(crate) async fn after(&self, moment: HookEvent, seen: HookInput) -> Vec<String> {
         let point = moment.point();
         let messages = seen.messages.len();
         let about = self.commands.about(point, &seen);
         let (mut faults, about) = match moment {
-            Moment::AfterToolExecution {
+            HookEvent::AfterToolExecution {
                 call,
                 name: tool,
                 is_error,
@@ -275,31 +275,31 @@ impl Hooks {
                 let args = (tool, call, is_error);
                 (self.tell(point, &self.after_tool, args).await, about)
             }
-            Moment::AfterTurn { turn, usage } => {
+            HookEvent::AfterTurn { turn, usage } => {
                 let about = about.map(|about| about.with("messages", messages));
                 let about = about.map(|about| about.with("turn", turn).with_all("usage", &usage));
                 let args = (seen.messages, usage.unwrap_or_default());
                 (self.tell(point, &self.after_turn, args).await, about)
             }
-            Moment::OnError { message } => {
+            HookEvent::OnError { message } => {
                 let about = about.map(|about| about.with("error", message.as_str()));
                 (self.tell(point, &self.on_error, message).await, about)
             }
-            Moment::AfterLoop { outcome } => {
+            HookEvent::AfterLoop { outcome } => {
                 let about = about.map(|about| about.with_all("outcome", &outcome));
                 let args = (seen.messages, outcome.usage);
                 (self.tell(point, &self.after_loop, args).await, about)
             }
-            Moment::AfterTask { outcome } => {
+            HookEvent::AfterTask { outcome } => {
                 let about = about.map(|about| about.with_all("outcome", &outcome));
                 let id = seen.state.session_id.clone();
                 let args = (seen.state, AgentOutput::new(id, *outcome));
                 (self.tell(point, &self.after_task, args).await, about)
             }
-            Moment::BeforeTask
-            | Moment::BeforeLoop { .. }
-            | Moment::BeforeTurn { .. }
-            | Moment::FollowUp => return Vec::new(),
+            HookEvent::BeforeTask
+            | HookEvent::BeforeLoop { .. }
+            | HookEvent::BeforeTurn { .. }
+            | HookEvent::FollowUp => return Vec::new(),
         };
         faults.extend(self.commands.tell(about, self.timeout()).await);
         faults

@@ -10,8 +10,8 @@ use plimsoll_agent::{
     ToolExecutionStrategy, TurnTrigger,
 };
 use plimsoll_context::{
-    Author, CacheConfig, CacheRetention, ContextConfig, ContextStrategy, Economy, FALLBACK_WINDOW,
-    OwnStages, Policy, PriceSheet, SummaryConfig, Threshold, Tokens, ViewLimits,
+    Author, CacheConfig, CacheRetention, CompactionTiming, ContextConfig, ContextStrategy,
+    FALLBACK_WINDOW, OwnStages, Policy, PriceSheet, SummaryConfig, Threshold, Tokens, ViewLimits,
 };
 
 use crate::builder::faults_of_run;
@@ -256,14 +256,14 @@ impl AgentLoopConfig {
         }
         let policy = if let Some(strategy) = self.context_strategy {
             setup.line = strategy.line(line);
-            setup.economy = match setup.line.trigger {
-                Threshold::Sent(_) => Economy::Fixed,
-                _ => Economy::Priced,
+            setup.compaction_timing = match setup.line.trigger {
+                Threshold::Sent(_) => CompactionTiming::Fixed,
+                _ => CompactionTiming::Priced,
             };
             strategy.policy(None, summary)
         } else if let Some(config) = &self.context_config {
             setup.line = context::line(config, line, setup.system_tokens())?;
-            setup.economy = Economy::Fixed;
+            setup.compaction_timing = CompactionTiming::Fixed;
             config.policy(summary, None, OwnStages::default())
         } else if let Some(policy) = &self.policy {
             setup.line = line;

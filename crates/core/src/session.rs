@@ -16,7 +16,7 @@ use plimsoll_agent::{
 use plimsoll_context::{Bytes, CacheTally, Message, Part, PinnedPart, Seq, Tokens, Usage};
 
 use crate::agent::{Agent, SessionResources};
-use crate::driver::{self, CallLosses, Parts, RunBudget};
+use crate::driver::{self, OpenCallUsage, Parts, RunBudget};
 use crate::error::Error;
 use crate::host_pins::HostPins;
 use crate::journal::LogChain;
@@ -61,7 +61,7 @@ pub struct Session {
     /// The allowance of the run.
     pub(crate) budget: RunBudget,
     /// Usage of its calls without a reply.
-    pub(crate) losses: CallLosses,
+    pub(crate) call_usage: OpenCallUsage,
     /// When the current or most recent run began.
     pub(crate) started: tokio::time::Instant,
     /// Sequence number of the first message of that run.
@@ -166,7 +166,7 @@ impl Session {
             archives: false,
             steps: Steps::new(parts.max_step_result),
             budget: RunBudget::default(),
-            losses: CallLosses::default(),
+            call_usage: OpenCallUsage::default(),
             started: tokio::time::Instant::now(),
             began: Seq::default(),
             answers_refused: 0,

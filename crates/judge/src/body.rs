@@ -40,7 +40,7 @@ pub use plimsoll_wire::Slot;
 
 use thinking::{BoundThinking, opening};
 
-use crate::canonical::{Reasoning, Repair, RequestVerdict, Target, mend, parse};
+use crate::canonical::{Reasoning, Repair, RequestVerdict, Target, parse, repair_request};
 use crate::fault::Fault;
 
 /// A request, or a history, that was read.
@@ -63,7 +63,7 @@ pub struct Body<'a> {
 /// A request that was read and judged.
 #[derive(Debug)]
 pub enum RequestReading<'a> {
-    /// It is valid: [`mend`] returns it unchanged.
+    /// It is valid: [`repair_request`] returns it unchanged.
     Valid(Body<'a>),
     /// It has no message besides a system prompt, so there is nothing to repair.
     Silent(Body<'a>),
@@ -87,7 +87,7 @@ pub struct WrittenBody {
 
 impl<'a> Body<'a> {
     /// Reads a request, or a bare list of messages or items, in the protocol of `target`. Repairs
-    /// nothing; [`mend`] does.
+    /// nothing; [`repair_request`] does.
     ///
     /// # Errors
     ///
@@ -239,12 +239,12 @@ impl<'a> Body<'a> {
                 faults: Vec::new(),
             });
         }
-        let mended = mend(&text, &self.target, Reasoning::Keep)?;
+        let repaired = repair_request(&text, &self.target, Reasoning::Keep)?;
         Ok(WrittenBody {
-            text: mended.request,
+            text: repaired.request,
             unthinking,
-            repairs: mended.repairs,
-            faults: mended.faults,
+            repairs: repaired.repairs,
+            faults: repaired.faults,
         })
     }
 

@@ -1,6 +1,6 @@
 //! Makes any imported or damaged transcript valid, and reports the repairs.
 //!
-//! [`mend`] repairs a request in its protocol, [`canonical`] repairs messages, and [`import`] reads the
+//! [`repair_request`] repairs a request in its protocol, [`canonical`] repairs messages, and [`import`] reads the
 //! request of another client. Deterministic and idempotent. Valid parts keep their bytes.
 //!
 //! The order is a generalisation of the usual repairs:
@@ -40,7 +40,7 @@ use serde_json::Value;
 
 pub(crate) use judged::RequestVerdict;
 pub use repair::Repair;
-pub use request::{Reasoning, RepairedRequest, mend};
+pub use request::{Reasoning, RepairedRequest, repair_request};
 pub(crate) use request::{loops, thinking};
 pub use target::Target;
 
@@ -86,7 +86,7 @@ pub fn import(text: &str, target: &Target) -> Result<Canonical, WireError> {
         Some(at) => request.place(at),
         None => "system".to_owned(),
     };
-    let mut whole = mended(messages, target, place);
+    let mut whole = repaired(messages, target, place);
     let mut repairs = request.unreadable.clone();
     repairs.append(&mut whole.repairs);
     Ok(Canonical { repairs, ..whole })
@@ -98,10 +98,10 @@ pub fn import(text: &str, target: &Target) -> Result<Canonical, WireError> {
 /// note.
 #[must_use]
 pub fn canonical(messages: Vec<Message>, target: &Target) -> Canonical {
-    mended(messages, target, |at| format!("messages[{at}]"))
+    repaired(messages, target, |at| format!("messages[{at}]"))
 }
 
-fn mended(
+fn repaired(
     mut messages: Vec<Message>,
     target: &Target,
     place: impl Fn(usize) -> String,

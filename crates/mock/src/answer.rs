@@ -16,7 +16,7 @@ pub(crate) struct HttpAnswer {
     pub(crate) status: u16,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: AnswerBody,
-    pub(crate) pace: Pace,
+    pub(crate) pace: StreamPace,
 }
 
 /// The body of an answer.
@@ -32,7 +32,7 @@ pub(crate) enum AnswerBody {
 
 /// The timing and the end of an answer.
 #[derive(Debug, Default)]
-pub(crate) struct Pace {
+pub(crate) struct StreamPace {
     /// The delay before each piece.
     pub(crate) wait: Duration,
     pub(crate) pieces: Pieces,
@@ -71,7 +71,7 @@ impl HttpAnswer {
             status,
             headers: Vec::new(),
             body,
-            pace: Pace::default(),
+            pace: StreamPace::default(),
         }
     }
 
@@ -135,7 +135,7 @@ enum BodyStep {
     Wait(oneshot::Receiver<()>),
 }
 
-fn paced(pieces: Vec<String>, pace: Pace) -> impl Stream<Item = Result<Bytes, io::Error>> {
+fn paced(pieces: Vec<String>, pace: StreamPace) -> impl Stream<Item = Result<Bytes, io::Error>> {
     let pieces = pieces.into_iter().map(Bytes::from);
     let pieces: Vec<Bytes> = match pace.pieces {
         Pieces::Events => pieces.collect(),

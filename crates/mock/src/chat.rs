@@ -1,8 +1,8 @@
 //! The server side of OpenAI Chat Completions: counting, refusals and answers. The rules for
 //! requests are in the `judge` crate.
 
+mod encode;
 mod refuse;
-mod say;
 
 use plimsoll_context::{TokenCounter, Tokens};
 use plimsoll_judge::Fault;
@@ -70,7 +70,7 @@ impl Api for Chat {
     }
 
     fn say(&self, turn: &Turn, call: &PendingReply<'_>) -> AnswerBody {
-        say::say(turn, call, &self.0)
+        encode::say(turn, call, &self.0)
     }
 
     fn opening(&self) -> usize {
@@ -78,7 +78,7 @@ impl Api for Chat {
     }
 
     fn broken(&self, failure: &HttpAnswer, call: &PendingReply<'_>, _: usize) -> String {
-        say::broken(failure, call, &self.0)
+        encode::broken(failure, call, &self.0)
     }
 
     fn counted(&self, tokens: Tokens) -> Value {

@@ -2,7 +2,7 @@
 //! and thinking are in the `judge` crate.
 
 mod admission;
-mod say;
+mod encode;
 mod weigh;
 
 use plimsoll_context::{TokenCounter, Tokens};
@@ -160,7 +160,7 @@ impl Api for Messages {
     }
 
     fn say(&self, turn: &Turn, call: &PendingReply<'_>) -> AnswerBody {
-        say::say(turn, call)
+        encode::say(turn, call)
     }
 
     fn opening(&self) -> usize {
@@ -169,7 +169,7 @@ impl Api for Messages {
 
     fn broken(&self, failure: &HttpAnswer, _: &PendingReply<'_>, _: usize) -> String {
         match &failure.body {
-            AnswerBody::Whole(error) => say::event(error),
+            AnswerBody::Whole(error) => encode::event(error),
             _ => String::new(),
         }
     }

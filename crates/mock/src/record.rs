@@ -36,7 +36,7 @@ pub struct RecordedRequest {
 
 /// The number of received requests, recorded or not.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct RequestTotals {
     /// Requests with a body. Requests without one ask about the server itself.
     pub asked: u64,
     /// Requests with a body that were answered with a status other than 200.
@@ -64,7 +64,7 @@ pub(crate) struct Record {
     most: usize,
     /// The number of all requests, with or without a body.
     so_far: u64,
-    tally: Tally,
+    tally: RequestTotals,
 }
 
 impl Record {
@@ -79,7 +79,7 @@ impl Record {
                 Keep::Outline => 0,
             },
             so_far: 0,
-            tally: Tally::default(),
+            tally: RequestTotals::default(),
         }
     }
 
@@ -116,7 +116,7 @@ impl Record {
         self.kept.iter().map(|(one, _)| one.clone()).collect()
     }
 
-    pub(crate) fn tally(&self) -> Tally {
+    pub(crate) fn tally(&self) -> RequestTotals {
         self.tally
     }
 }
@@ -177,7 +177,7 @@ mod tests {
         assert_eq!(whole(&record), [false; 5], "one that is too large alone");
         record.push(one(200, 1));
         assert_eq!(whole(&record).last(), Some(&true));
-        let tally = Tally {
+        let tally = RequestTotals {
             asked: 6,
             refused: 1,
         };

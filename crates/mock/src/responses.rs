@@ -1,8 +1,8 @@
 //! The server side of OpenAI Responses. The rules for requests and their encrypted content are in
 //! `judge`; this module handles valid requests. It stores only the ids of its replies' items.
 
+mod encode;
 mod events;
-mod say;
 mod stored;
 mod weigh;
 
@@ -165,11 +165,11 @@ impl Api for Responses {
     }
 
     fn say(&self, turn: &Turn, call: &PendingReply<'_>) -> AnswerBody {
-        let items = say::items(turn, call, &self.profile(call.request));
+        let items = encode::items(turn, call, &self.profile(call.request));
         self.stored.keep(call.request, &items);
         match call.streams() {
             true => AnswerBody::Events(events::events(turn, call, &items)),
-            false => AnswerBody::Whole(say::ended(turn, call, &items)),
+            false => AnswerBody::Whole(encode::ended(turn, call, &items)),
         }
     }
 

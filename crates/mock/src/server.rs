@@ -15,10 +15,10 @@ use tokio::task::JoinHandle;
 
 use crate::answer::HttpAnswer;
 use crate::api::ServerInfo;
-use crate::desk::{Desk, HandledRequest};
 use crate::error::MockError;
 use crate::mock::{FixedPage, Mock};
-use crate::record::{Record, RecordedRequest, Tally};
+use crate::record::{Record, RecordedRequest, RequestTotals};
+use crate::request_handler::{HandledRequest, RequestHandler};
 
 /// The maximum size of a request's body, in bytes.
 pub const MAX_BODY: usize = 64 * 1024 * 1024;
@@ -32,7 +32,7 @@ pub struct Server {
 
 #[derive(Debug)]
 struct MockState {
-    desk: Desk,
+    desk: RequestHandler,
     pages: Mutex<Vec<FixedPage>>,
     record: Mutex<Record>,
 }
@@ -52,7 +52,7 @@ impl Server {
         let shared = Arc::new(MockState {
             pages: Mutex::new(mock.pages.clone()),
             record: Mutex::new(Record::new(mock.keep)),
-            desk: Desk::new(mock),
+            desk: RequestHandler::new(mock),
         });
         let app = Router::new()
             .fallback(answer)
@@ -88,7 +88,7 @@ impl Server {
 
     /// Returns the number of requests so far, recorded or not.
     #[must_use]
-    pub fn tally(&self) -> Tally {
+    pub fn tally(&self) -> RequestTotals {
         lock(&self.shared.record).tally()
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use plimsoll_wire::Effort;
-use plimsoll_wire::openai_chat::{Dialect, Reach, Voice, reach};
+use plimsoll_wire::openai_chat::{Dialect, ErrorStyle, Reach, reach};
 
 use crate::model_ref::ModelRef;
 use crate::models::{Fact, ModelFacts};
@@ -40,7 +40,7 @@ pub(crate) fn on_chat(model: &ModelRef, facts: &ModelFacts, dialect: &Dialect) -
         _ => {}
     }
     // Mistral's own API and chat templates do not have this key, whatever model they serve.
-    if matches!(dialect.voice, Voice::Mistral | Voice::Template) {
+    if matches!(dialect.voice, ErrorStyle::Mistral | ErrorStyle::Template) {
         return Vec::new();
     }
     let vendor = model.vendor();

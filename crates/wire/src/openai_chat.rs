@@ -18,8 +18,8 @@ mod write;
 pub use crate::open_reply::{MAX_PARTS, MAX_REPLY};
 pub use crate::renderer::{render, render_next};
 pub use dialect::{
-    CacheMarks, CallIds, Dialect, EchoReasoning, EmptyReasoning, NoContent, Template, ToolStyle,
-    Voice,
+    CacheMarks, CallIds, Dialect, EchoReasoning, EmptyReasoning, ErrorStyle, NoContent, Template,
+    ToolStyle,
 };
 pub use json_turns::TurnDecoder;
 pub use parts::ORIGIN;

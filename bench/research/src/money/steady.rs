@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use plimsoll_context::{ContextStrategy, Economy, Ppm, Threshold, TokenCounter, Tokens};
+use plimsoll_context::{CompactionTiming, ContextStrategy, Ppm, Threshold, TokenCounter, Tokens};
 use plimsoll_replay::{
     Bill, Keep, PlimsollSettings, Reads, STEADY_TURNS, Way, simulate_with, steady_sessions,
 };
@@ -75,7 +75,7 @@ fn rows() -> Vec<(String, Way)> {
     for (trigger, target) in [(80, 30), (90, 20)] {
         let settings = PlimsollSettings {
             policy: ContextStrategy::Extract { max_tokens: None },
-            economy: Economy::Fixed,
+            compaction_timing: CompactionTiming::Fixed,
             trigger: Some(Threshold::Share(Ppm(trigger * 10_000))),
             target: Some(Threshold::Share(Ppm(target * 10_000))),
             ..PlimsollSettings::default()

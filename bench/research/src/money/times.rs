@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll_context::{ContextStrategy, Economy, Threshold, TokenCounter, Tokens};
+use plimsoll_context::{CompactionTiming, ContextStrategy, Threshold, TokenCounter, Tokens};
 use plimsoll_replay::{Bill, PlimsollSettings, Recording, Times, Way, simulate_with};
 
 use super::{percent, unit_sheet};
@@ -100,7 +100,7 @@ fn rows() -> Vec<(String, Way)> {
     let extract = ContextStrategy::Extract { max_tokens: None };
     let sizes = |trigger, target| PlimsollSettings {
         policy: extract,
-        economy: Economy::Fixed,
+        compaction_timing: CompactionTiming::Fixed,
         trigger: Some(Threshold::Mark(Tokens(trigger))),
         target: Some(Threshold::Mark(Tokens(target))),
         ..PlimsollSettings::default()

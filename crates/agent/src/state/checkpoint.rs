@@ -6,12 +6,12 @@ use std::io;
 use std::sync::Arc;
 
 use plimsoll_context::{
-    Bytes, CacheMonitor, Form, Item, Message, Pace, Part, Pin, Recall, Seq, TokenCounter, Tokens,
-    ToolCall, Transcript,
+    Bytes, CacheMonitor, Form, GrowthRate, Item, Message, Part, Pin, Recall, Seq, TokenCounter,
+    Tokens, ToolCall, Transcript,
 };
 use serde::{Deserialize, Serialize};
 
-use super::{Facts, State, Tally};
+use super::{Facts, RunTotals, State};
 use crate::entry::LOG_FORMAT;
 use crate::setup::Setup;
 use crate::undo::{Mark, Marks};
@@ -220,9 +220,9 @@ impl SavedState {
     fn forget_counts(&mut self) {
         self.counter.name.clear();
         self.counter.probe = Tokens::ZERO;
-        self.facts.pace = Pace::default();
+        self.facts.pace = GrowthRate::default();
         self.facts.cache = CacheMonitor::default();
-        self.facts.tally = Tally::default();
+        self.facts.totals = RunTotals::default();
     }
 }
 

@@ -1,6 +1,6 @@
 //! The steps after a provider refuses a request as too long.
 
-use plimsoll_agent::{EndReason, Entry, Event, Failure, Lesson, Setup};
+use plimsoll_agent::{EndReason, Entry, Event, Failure, Setup, WindowEvidence};
 use plimsoll_context::{ContextStrategy, Message, Ppm, Tokens};
 
 use crate::stage::audit::audit;
@@ -129,7 +129,7 @@ fn a_minutes_allowance_is_the_line_for_this_session_alone() {
     });
     assert!(told.unwrap().contains("rate limit") && told.unwrap().contains("Limit 8192"));
     stage.text("ok");
-    let lessons: Vec<Lesson> = stage
+    let lessons: Vec<WindowEvidence> = stage
         .log
         .iter()
         .filter_map(|entry| match entry {
@@ -139,7 +139,7 @@ fn a_minutes_allowance_is_the_line_for_this_session_alone() {
         .collect();
     assert_eq!(
         lessons,
-        [Lesson::Inferred],
+        [WindowEvidence::Inferred],
         "other sessions do not learn it"
     );
     audit(&stage);

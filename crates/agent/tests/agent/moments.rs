@@ -62,7 +62,7 @@ fn story(stage: &Stage) -> Vec<String> {
         .iter()
         .filter_map(|told| match told {
             stage::Notification::Event(event) => short(event),
-            stage::Notification::Moment(point) => Some(point.name().to_owned()),
+            stage::Notification::HookEvent(point) => Some(point.name().to_owned()),
         })
         .collect()
 }

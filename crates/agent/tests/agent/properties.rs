@@ -11,7 +11,7 @@ use plimsoll_agent::{
     SummaryModel, Verdict,
 };
 use plimsoll_context::{
-    Bytes, CallId, ContextStrategy, Economy, Exchange, Gap, Item, Message, Opaque, Part,
+    Bytes, CallId, CompactionTiming, ContextStrategy, Exchange, Gap, Item, Message, Opaque, Part,
     PinnedPart, Policy, Recall, Reply, SOFT_MARK, Seq, StopReason, SummaryConfig, Thinking, Tokens,
     ToolResult, Usage,
 };
@@ -535,7 +535,11 @@ fn any_setup(random: &mut Random) -> Setup {
             prompt: SummaryModel::PROMPT.into(),
             sheet: None,
         }),
-        economy: [Economy::Fixed, Economy::Priced, Economy::Eager][random.below(3) as usize],
+        compaction_timing: [
+            CompactionTiming::Fixed,
+            CompactionTiming::Priced,
+            CompactionTiming::Eager,
+        ][random.below(3) as usize],
         announces_plans: random.chance(60),
         recall: Recall::None,
         limits: Arc::new(ExecutionLimits {

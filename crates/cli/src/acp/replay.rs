@@ -9,7 +9,7 @@ use plimsoll::model::Source;
 use plimsoll::{Message, Part};
 
 use super::calls::{self, Calls};
-use super::transport::{Outbox, Voice};
+use super::transport::{Outbox, TextKind};
 
 /// Sends all messages, as fast as the client reads.
 pub(super) async fn replay(log: &[Entry], session: &SessionId, outbox: &Outbox, calls: &Calls) {
@@ -49,9 +49,9 @@ pub(super) async fn replay(log: &[Entry], session: &SessionId, outbox: &Outbox, 
 
 fn said(part: &Part, session: &SessionId, outbox: &Outbox, calls: &Calls) {
     match part {
-        Part::Text { text } => outbox.text(session, Voice::Agent, text),
+        Part::Text { text } => outbox.text(session, TextKind::Agent, text),
         Part::Thinking(thinking) if !thinking.text.is_empty() => {
-            outbox.text(session, Voice::Thought, &thinking.text);
+            outbox.text(session, TextKind::Thought, &thinking.text);
         }
         Part::ToolCall(call) => {
             let of = calls.describe_past(&call.name, &call.arguments);

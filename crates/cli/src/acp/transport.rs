@@ -33,7 +33,7 @@ const UPDATE: &str = "session/update";
 
 /// The kind of a streamed text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Voice {
+pub(super) enum TextKind {
     Agent,
     Thought,
 }
@@ -63,7 +63,7 @@ enum OutboxItem {
     /// Consecutive pieces of text are sent as one.
     Text {
         session: SessionId,
-        voice: Voice,
+        voice: TextKind,
         text: String,
     },
 }
@@ -97,7 +97,7 @@ impl Outbox {
     }
 
     /// Adds a piece of text.
-    pub(super) fn text(&self, session: &SessionId, voice: Voice, text: &str) {
+    pub(super) fn text(&self, session: &SessionId, voice: TextKind, text: &str) {
         let mut waiting = lock(&self.waiting);
         if !waiting.has_room() {
             waiting.leave_out();
@@ -271,8 +271,8 @@ impl OutboxItem {
             } => {
                 let chunk = ContentChunk::new(ContentBlock::from(text));
                 let update = match voice {
-                    Voice::Agent => SessionUpdate::AgentMessageChunk(chunk),
-                    Voice::Thought => SessionUpdate::AgentThoughtChunk(chunk),
+                    TextKind::Agent => SessionUpdate::AgentMessageChunk(chunk),
+                    TextKind::Thought => SessionUpdate::AgentThoughtChunk(chunk),
                 };
                 line_of(&session, update)
             }

@@ -14,7 +14,7 @@ use plimsoll::pricing::Cost;
 use plimsoll::{Delta, Event, Money, Observer, SessionEvent, Tokens};
 
 use super::calls::{self, CallUpdate, Calls};
-use super::transport::{Outbox, Voice};
+use super::transport::{Outbox, TextKind};
 use crate::event_printer::below;
 use crate::lock;
 use crate::outcome::plan_text;
@@ -88,7 +88,7 @@ impl Updates {
 
     /// Sends a text in the agent's name.
     pub(super) fn say(&self, text: &str) {
-        self.outbox.text(&self.session, Voice::Agent, text);
+        self.outbox.text(&self.session, TextKind::Agent, text);
     }
 
     /// Ends all open calls after a run.
@@ -155,7 +155,7 @@ impl Updates {
                 self.say(text);
                 state.text.push(text);
             }
-            Delta::Thinking { text } => self.outbox.text(&self.session, Voice::Thought, text),
+            Delta::Thinking { text } => self.outbox.text(&self.session, TextKind::Thought, text),
             Delta::CallStarted { call, name } => {
                 let of = self.calls.describe_past(name, "");
                 self.told(self.calls.told(call, &of, ToolCallStatus::Pending));

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use plimsoll::config::AgentConfig;
 use plimsoll::context::ViewLimits;
 use plimsoll::judge::body::{Body, BodyCut, CutError, RequestReading};
-use plimsoll::judge::canonical::{Reasoning, RepairedRequest, Target, mend};
+use plimsoll::judge::canonical::{Reasoning, RepairedRequest, Target, repair_request};
 use plimsoll::policy::{ClearTrigger, Policy};
 use plimsoll::tokens::{AtMost, Calibration, TokenCounter};
 use plimsoll::{ContextStrategy, Message, Tokens};
@@ -67,22 +67,22 @@ impl<'a> CompactSettings<'a> {
             of_log,
         )?;
         let reading = Body::read_judged(text, json, &target).map_err(chat_file::unread)?;
-        let mended = match &reading {
+        let repaired = match &reading {
             RequestReading::Valid(_) | RequestReading::Silent(_) => None,
             RequestReading::Damaged => {
-                Some(mend(text, &target, Reasoning::Keep).map_err(chat_file::unread)?)
+                Some(repair_request(text, &target, Reasoning::Keep).map_err(chat_file::unread)?)
             }
         };
-        let body = match (reading, &mended) {
+        let body = match (reading, &repaired) {
             (RequestReading::Valid(body) | RequestReading::Silent(body), _) => body,
-            (RequestReading::Damaged, mended) => {
-                let mended = mended.as_ref().map_or(text, |mended| &mended.request);
-                chat_file::parse(mended, &target)?
+            (RequestReading::Damaged, repaired) => {
+                let repaired = repaired.as_ref().map_or(text, |repaired| &repaired.request);
+                chat_file::parse(repaired, &target)?
             }
         };
-        let mut notes = mended
+        let mut notes = repaired
             .as_ref()
-            .map(|mended| found(mended, &target))
+            .map(|repaired| found(repaired, &target))
             .unwrap_or_default();
         let mut explained = None;
         let mut json = None;
@@ -122,7 +122,7 @@ impl<'a> CompactSettings<'a> {
         Ok(CompactedChat {
             // An unchanged chat is returned byte for byte, including white space around it.
             json: json.map_or_else(
-                || mended.map_or(Cow::Borrowed(text), |mended| Cow::Owned(mended.request)),
+                || repaired.map_or(Cow::Borrowed(text), |repaired| Cow::Owned(repaired.request)),
                 Cow::Owned,
             ),
             notes,
@@ -193,11 +193,11 @@ fn no_budget() -> Stop {
 
 /// Describes the repairs of a chat, and the remaining faults of its messages. Faults in other keys
 /// are not listed, because those are returned unchanged.
-fn found(mended: &RepairedRequest, target: &Target) -> Vec<String> {
-    let repaired = mended.repairs.iter();
-    let left = mended.faults.iter();
+fn found(repaired: &RepairedRequest, target: &Target) -> Vec<String> {
+    let repairs = repaired.repairs.iter();
+    let left = repaired.faults.iter();
     let left = left.filter(|fault| fault.place.starts_with(target.list()));
-    repaired
+    repairs
         .map(|repair| format!("repaired: {repair}"))
         .chain(left.map(|fault| format!("left: {fault}")))
         .collect()

@@ -3,7 +3,7 @@
 use plimsoll::Tokens;
 use plimsoll::config::AgentConfig;
 use plimsoll::context::{Threshold, ViewLimits};
-use plimsoll::policy::Economy;
+use plimsoll::policy::CompactionTiming;
 
 use super::grouped;
 
@@ -30,8 +30,8 @@ pub(super) fn timing(agent: &AgentConfig) -> String {
         )),
     };
     let room = "the window minus answer, system prompt and tools";
-    match (trigger, settings.economy) {
-        (Threshold::Auto, None | Some(Economy::Priced)) => {
+    match (trigger, settings.compaction_timing) {
+        (Threshold::Auto, None | Some(CompactionTiming::Priced)) => {
             let cold = match target {
                 None => format!(
                     ", or at {} tokens if the provider's cache has expired",

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use plimsoll::judge::Rule;
 use plimsoll::judge::body::{Body, CutError, RequestReading, Slot};
-use plimsoll::judge::canonical::{Reasoning, Repair, Target, mend};
+use plimsoll::judge::canonical::{Reasoning, Repair, Target, repair_request};
 use plimsoll::logs::{Agent, SessionLog};
 use plimsoll::model::{Image, Source};
 use plimsoll::providers::{ModelBook, ModelRef};
@@ -83,9 +83,9 @@ impl Patient {
                     true => Reasoning::Drop,
                     false => Reasoning::Keep,
                 };
-                let mended = mend(&request, &target, reasoning).map_err(unread)?;
-                repairs = mended.repairs;
-                Some(mended.request)
+                let repaired = repair_request(&request, &target, reasoning).map_err(unread)?;
+                repairs = repaired.repairs;
+                Some(repaired.request)
             }
         };
         let mut images_removed = 0;

@@ -190,7 +190,7 @@ fn a_request_that_died_comes_back_smaller_on_its_own_wire() {
                     "{}",
                     said.err
                 );
-                assert!(!said.err.contains("mended"), "{}", said.err);
+                assert!(!said.err.contains("repaired"), "{}", said.err);
                 // Thinking and reasoning come with their messages or not at all.
                 for at in 0..30 {
                     let (thought, call) =

@@ -71,7 +71,7 @@ fn what_is_good_is_said_with_its_thresholds() {
             ],
         ),
         (
-            "economy = \"fixed\"",
+            "compaction_timing = \"fixed\"",
             vec![
                 "compacts above 80 % of the available tokens",
                 "or 80,000 tokens, whichever is less",

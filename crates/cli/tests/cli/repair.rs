@@ -30,19 +30,19 @@ fn the_repair_of_the_documentation_is_had_as_it_shows() {
         assert_eq!(said.out, "");
     }
     let read = |name: &str| std::fs::read_to_string(home.work().join(name)).unwrap();
-    assert_eq!(read("mended.json"), read("again.json"));
-    let mended: Value = serde_json::from_str(&read("mended.json")).unwrap();
+    assert_eq!(read("repaired.json"), read("again.json"));
+    let repaired: Value = serde_json::from_str(&read("repaired.json")).unwrap();
     let before: Value = serde_json::from_str(block("json", 0)).unwrap();
-    assert_eq!(mended["messages"][1], before["messages"][1]);
+    assert_eq!(repaired["messages"][1], before["messages"][1]);
     let kinds = |message: &Value| -> Vec<String> {
         let blocks = message["content"].as_array().unwrap().iter();
         blocks
             .map(|one| one["type"].as_str().unwrap().to_owned())
             .collect()
     };
-    let last = &mended["messages"][2];
+    let last = &repaired["messages"][2];
     assert_eq!(kinds(last), ["tool_result", "tool_result", "text"]);
-    assert_eq!(mended["messages"].as_array().unwrap().len(), 3);
+    assert_eq!(repaired["messages"].as_array().unwrap().len(), 3);
     // What --json is said to say, it says.
     let shown: Value = serde_json::from_str(block("json", 1)).unwrap();
     let said = home.run(["repair", "--json", "session.json"]).done();
@@ -52,7 +52,7 @@ fn the_repair_of_the_documentation_is_had_as_it_shows() {
         (&report["protocol"], &report["left"]),
         (&shown["protocol"], &shown["left"])
     );
-    assert_eq!(said.out, read("mended.json"));
+    assert_eq!(said.out, read("repaired.json"));
 }
 
 fn chat(messages: &Value) -> String {

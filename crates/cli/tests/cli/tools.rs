@@ -54,9 +54,13 @@ fn malformed_arguments_and_unknown_tools_are_told_to_the_model() {
         &[("fetch", "{\"path\":\"a.txt\"}"), ("list", "{}")],
     );
     assert!(bad[0].contains("no tool `fetch`; there is"), "{}", bad[0]);
-    // A slip is not told but mended.
-    let mended = results(&home, &[], &[("raed", "{\"path\":\"a.txt\"}")]);
-    assert!(mended[0].contains("there is no `a.txt`"), "{}", mended[0]);
+    // A slip is not told but repaired.
+    let repaired = results(&home, &[], &[("raed", "{\"path\":\"a.txt\"}")]);
+    assert!(
+        repaired[0].contains("there is no `a.txt`"),
+        "{}",
+        repaired[0]
+    );
     let bad = results(&home, &[], &[("read", "{\"lines\":3}")]);
     assert!(bad[0].contains("path"), "{}", bad[0]);
     let bad = results(&home, &[], &[("read", "{\"path\":\"../../etc/passwd\"}")]);

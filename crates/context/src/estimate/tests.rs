@@ -111,7 +111,7 @@ fn bookings() -> serde_json::Value {
             "scheduled_departure_time_est": format!("{:02}:00:00", n % 24),
             "date": format!("2024-05-{:02}", n + 1),
             "status": if n % 3 == 0 { "available" } else { "landed" },
-            "prices": {"basic_economy": 51 + n, "economy": 101 + 3 * n, "business": null},
+            "prices": {"basic_economy": 51 + n, "compaction_timing": 101 + 3 * n, "business": null},
             "passengers": [{"first_name": "Sofia", "last_name": "Kim", "dob": "1990-04-05"}],
         })
     });

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use plimsoll_context::{
     Breakpoint, CacheConfig, CacheRules, CacheStrategy, CacheTrail, CacheView, Calibration, CallId,
-    Chars4, ContextStrategy, Economy, Fingerprint, Item, LOOK_BACK, MAX_BREAKPOINTS, Message,
-    Outlook, Part, PlanContext, SummaryConfig, Tokens, ToolCall, Transcript, Trigger, ViewLimits,
-    breakpoints,
+    Chars4, CompactionTiming, ContextStrategy, Fingerprint, GrowthForecast, Item, LOOK_BACK,
+    MAX_BREAKPOINTS, Message, Part, PlanContext, SummaryConfig, Tokens, ToolCall, Transcript,
+    Trigger, ViewLimits, breakpoints,
 };
 use proptest::prelude::*;
 
@@ -110,7 +110,8 @@ fn play(turns: &[TurnShape], strategy: ContextStrategy) -> (usize, usize) {
     let (mut before, mut sent_blocks) = (Vec::new(), 0);
     let (mut plans, mut kept) = (0, 0);
     for (number, turn) in turns.iter().enumerate() {
-        let priced = Economy::Fixed.budget(&budget, &transcript, None, &Outlook::default());
+        let priced =
+            CompactionTiming::Fixed.budget(&budget, &transcript, None, &GrowthForecast::default());
         let means = PlanContext::default();
         let proposal = policy.propose(&transcript, &priced, Trigger::Request, &means);
         let Ok(proposal) = proposal else {

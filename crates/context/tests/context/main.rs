@@ -3,9 +3,9 @@
 
 mod cache;
 mod compaction;
+mod compaction_timing;
 mod costs;
 mod docs;
-mod economy;
 mod extract;
 mod histories;
 mod properties;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use plimsoll_context::{
     Author, Budget, Chars4, Edit, Fingerprint, Message, Plan, PlanContext, Policy, Ppm, Proposal,
-    ReadySummary, Recall, Seq, Span, Summarize, Summarizer, SummaryConfig, SummaryTiming,
+    ReadySummary, Recall, Seq, Summarize, Summarizer, SummaryConfig, SummaryRange, SummaryTiming,
     TokenCounter, Tokens, Transcript, Trigger,
 };
 use plimsoll_testkit::notation::view;
@@ -51,7 +51,7 @@ fn free() -> PlanContext {
     }
 }
 
-fn ready(span: &Span, text: &str) -> PlanContext {
+fn ready(span: &SummaryRange, text: &str) -> PlanContext {
     PlanContext {
         ready: Some(ReadySummary {
             seqs: span.seqs.clone(),
@@ -74,7 +74,7 @@ fn covered(plan: &Plan) -> Vec<u64> {
         .collect()
 }
 
-fn seqs(span: &Span) -> Vec<u64> {
+fn seqs(span: &SummaryRange) -> Vec<u64> {
     span.seqs.iter().map(|seq| seq.0).collect()
 }
 

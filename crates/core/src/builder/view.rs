@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_context::{
-    CacheConfig, CacheRetention, ContextStrategy, Economy, Policy, PriceSheet, SessionPruneConfig,
-    SummaryConfig, Threshold, Tokens,
+    CacheConfig, CacheRetention, CompactionTiming, ContextStrategy, Policy, PriceSheet,
+    SessionPruneConfig, SummaryConfig, Threshold, Tokens,
 };
 
 use super::AgentBuilder;
@@ -201,13 +201,13 @@ impl AgentBuilder {
     ///
     /// ```
     /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
-    /// use plimsoll_context::Economy;
+    /// use plimsoll_context::CompactionTiming;
     /// # let model = ScriptedProvider::new([]);
-    /// let agent = Agent::builder(model).economy(Economy::Fixed).build()?;
+    /// let agent = Agent::builder(model).compaction_timing(CompactionTiming::Fixed).build()?;
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
-    pub fn economy(mut self, economy: Economy) -> Self {
-        self.economy = Some(economy);
+    pub fn compaction_timing(mut self, compaction_timing: CompactionTiming) -> Self {
+        self.compaction_timing = Some(compaction_timing);
         self
     }
 

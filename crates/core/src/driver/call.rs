@@ -10,7 +10,7 @@ use plimsoll_context::{Delta, Reply, Tokens};
 use tracing::Instrument;
 
 use super::Parts;
-use super::losses::Losses;
+use super::call_usage::CallUsage;
 use crate::heard::heard;
 use crate::hooks::said_by;
 use crate::provider::Provider;
@@ -26,13 +26,13 @@ pub(super) async fn call(
     parts: Arc<Parts>,
     request: Box<Request>,
     context: SpanContext,
-    losses: Arc<Losses>,
+    call_usage: Arc<CallUsage>,
 ) -> Result<Reply, Failure> {
     let tell = |event| parts.tell(event);
     let heard = CallReceivers {
         judge: heard,
         tell: &tell,
-        losses: &losses,
+        call_usage: &call_usage,
     };
     let traced_as = (context, Purpose::Turn);
     attempts(&*parts.provider, &request, &parts.retry, heard, traced_as).await
@@ -44,11 +44,11 @@ pub(super) async fn summarize(
     parts: Arc<Parts>,
     request: Box<Request>,
     context: SpanContext,
-    losses: Arc<Losses>,
+    call_usage: Arc<CallUsage>,
 ) -> Result<Reply, Failure> {
     let wait = parts.summary_timeout;
     let traced_as = (context, Purpose::Summary);
-    let heard = CallReceivers::quiet(&losses);
+    let heard = CallReceivers::quiet(&call_usage);
     let work = attempts(&*parts.summarizer, &request, &parts.retry, heard, traced_as);
     tokio::time::timeout(wait, work).await.unwrap_or_else(|_| {
         let failure = Failure::Transient {
@@ -56,7 +56,7 @@ pub(super) async fn summarize(
             retry_after_ms: None,
             message: format!("there was no summary within {} s", wait.as_secs_f32()),
         };
-        losses.failed(&failure);
+        call_usage.failed(&failure);
         Err(failure)
     })
 }
@@ -77,20 +77,20 @@ pub(super) async fn count(parts: Arc<Parts>, request: Box<Request>) -> Option<To
     None
 }
 
-/// Makes a call outside of a run, with the usual retries. `losses` receives the usage of attempts
+/// Makes a call outside of a run, with the usual retries. `call_usage` receives the usage of attempts
 /// without a reply, even if the future is dropped.
 pub(crate) async fn ask(
     provider: &dyn Provider,
     request: &Request,
     retry: &RetryConfig,
-    losses: &Losses,
+    call_usage: &CallUsage,
 ) -> Result<Reply, Failure> {
     let traced_as = (SpanContext::default(), Purpose::Choice);
     attempts(
         provider,
         request,
         retry,
-        CallReceivers::quiet(losses),
+        CallReceivers::quiet(call_usage),
         traced_as,
     )
     .await
@@ -100,16 +100,16 @@ pub(crate) async fn ask(
 struct CallReceivers<'a> {
     judge: fn(Reply, &Request) -> Result<Reply, Failure>,
     tell: &'a (dyn Fn(Event) + Send + Sync),
-    losses: &'a Losses,
+    call_usage: &'a CallUsage,
 }
 
 impl<'a> CallReceivers<'a> {
     /// Reports nothing and accepts every reply.
-    fn quiet(losses: &'a Losses) -> Self {
+    fn quiet(call_usage: &'a CallUsage) -> Self {
         Self {
             judge: |reply, _| Ok(reply),
             tell: &|_| {},
-            losses,
+            call_usage,
         }
     }
 }
@@ -125,7 +125,7 @@ async fn attempts(
     let CallReceivers {
         judge,
         tell,
-        losses,
+        call_usage,
     } = heard;
     let mut attempt = 1;
     loop {
@@ -133,7 +133,7 @@ async fn attempts(
         let deltas = |delta| match delta {
             Delta::Used { usage } => {
                 traced.used(usage);
-                losses.hear(usage);
+                call_usage.hear(usage);
             }
             Delta::Refused { status } => traced.refused(status),
             Delta::Warning { text } => tell(Event::Warning { text }),
@@ -156,12 +156,12 @@ async fn attempts(
         traced.end(&reply);
         let failure = match reply {
             Ok(reply) => {
-                losses.answered();
+                call_usage.answered();
                 return Ok(reply);
             }
             Err(failure) => failure,
         };
-        losses.failed(&failure);
+        call_usage.failed(&failure);
         let Some(wait) = retry.wait(attempt, &failure) else {
             return Err(retry.given_up(attempt, failure));
         };

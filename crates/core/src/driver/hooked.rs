@@ -10,7 +10,7 @@ use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, pending};
 
 use plimsoll_agent::{
-    Answer, Approver, Decision, Event, HookPoint, Input, Moment, PendingPlan, Question, Verdict,
+    Answer, Approver, Decision, Event, HookEvent, HookPoint, Input, PendingPlan, Question, Verdict,
 };
 use plimsoll_context::{CallId, Part, Seq};
 use tokio::time::Instant;
@@ -68,9 +68,9 @@ fn until_after_end(session: &Session) -> BoxFuture<'static, ()> {
 }
 
 /// Asks the host and passes its decision to the machine.
-pub(super) async fn before(session: &mut Session, parts: &Arc<Parts>, moment: Moment) {
+pub(super) async fn before(session: &mut Session, parts: &Arc<Parts>, moment: HookEvent) {
     let decision = match moment {
-        Moment::FollowUp => {
+        HookEvent::FollowUp => {
             if !refuse_answer(session, parts).await {
                 poll(session, parts, HostMessageKind::FollowUps).await;
             }
@@ -87,7 +87,7 @@ pub(super) async fn before(session: &mut Session, parts: &Arc<Parts>, moment: Mo
 }
 
 /// Notifies the host.
-pub(super) async fn after(session: &mut Session, parts: &Arc<Parts>, moment: Moment) {
+pub(super) async fn after(session: &mut Session, parts: &Arc<Parts>, moment: HookEvent) {
     let seen = seen(session, moment.point());
     let name = moment.point().name();
     let told = attend(session, parts.hooks.after(moment, seen)).await;

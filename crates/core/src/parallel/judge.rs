@@ -14,7 +14,7 @@ use plimsoll_context::{
 use super::outcome::ParallelLoopResult;
 use super::strategy::{Choice, Evaluation, EvaluationStrategy};
 use crate::allowance::Limit;
-use crate::driver::{Losses, ask};
+use crate::driver::{CallUsage, ask};
 use crate::provider::Provider;
 use crate::retry::RetryConfig;
 use crate::sub_agent::bounded;
@@ -276,11 +276,11 @@ impl PromptedModel {
             let left = until.saturating_duration_since(tokio::time::Instant::now());
             left.min(model.timeout)
         });
-        let losses = Losses::default();
-        let asking = ask(&*model.provider, &request, &model.retry, &losses);
+        let call_usage = CallUsage::default();
+        let asking = ask(&*model.provider, &request, &model.retry, &call_usage);
         let reply = tokio::time::timeout(timeout, asking).await;
         // Attempts without a reply are charged too.
-        if let Some(usage) = losses.all() {
+        if let Some(usage) = call_usage.all() {
             let cost = model.sheet.and_then(|sheet| sheet.cost(usage));
             grant.meter().add(&Spend {
                 usage,

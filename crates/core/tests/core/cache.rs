@@ -133,7 +133,7 @@ async fn a_plan_that_breaks_the_prefix_is_named() {
     let misses = Misses::default();
     let output = agent(provider.clone())
         .window(Window::Known(Tokens(12_000)))
-        .economy(plimsoll_context::Economy::Fixed)
+        .compaction_timing(plimsoll_context::CompactionTiming::Fixed)
         .max_turns(24)
         .observer(misses.observer())
         .build()

@@ -12,7 +12,8 @@ use plimsoll_agent::{
     SessionEvent, State,
 };
 use plimsoll_context::{
-    Bytes, Chars4, ContextStrategy, Delta, Economy, Edit, Message, Reply, Seq, Tokens, Usage,
+    Bytes, Chars4, CompactionTiming, ContextStrategy, Delta, Edit, Message, Reply, Seq, Tokens,
+    Usage,
 };
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{
@@ -53,7 +54,7 @@ fn agent(provider: impl Provider + 'static, strategy: &str) -> AgentBuilder {
     Agent::builder(provider)
         .tool(tool("fetch", "Fetches.", fetch).idempotent())
         .context_strategy(ContextStrategy::named(strategy, max_tokens).unwrap())
-        .economy(Economy::Fixed)
+        .compaction_timing(CompactionTiming::Fixed)
         .window(Window::Known(Tokens(32_000)))
 }
 
@@ -353,7 +354,7 @@ async fn before_says_no_and_after_is_told_the_numbers() {
     let agent = Agent::builder(provider.clone())
         .tool(tool("fetch", "Fetches.", fetch))
         .window(Window::Known(Tokens(12_000)))
-        .economy(Economy::Fixed)
+        .compaction_timing(CompactionTiming::Fixed)
         .observer(seen.observer())
         .before_compaction_start(move |tokens, messages| {
             let mut asked = asks.lock().unwrap();

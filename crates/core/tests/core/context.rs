@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use plimsoll_agent::{Event, SessionEvent};
 use plimsoll_context::{
     ArgumentDigest, Author, Budget, Bytes, CallId, Chars4, CompactionConfig, CompactionScope,
-    ContextConfig, ContextStrategy, Draft, Economy, Gap, Part, Policy, Ppm, Reply,
+    CompactionTiming, ContextConfig, ContextStrategy, Draft, Gap, Part, Policy, Ppm, Reply,
     SessionPruneConfig, Stage, StopReason, SummaryConfig, Threshold, Tokens, ToolCall, Trigger,
 };
 use plimsoll_core::testing::{ScriptedProvider, Turn};
@@ -402,7 +402,7 @@ async fn old_arguments_become_digests_where_somebody_opts_in() {
             .context_strategy(ContextStrategy::Evict {
                 max_tokens: Some(Tokens(12_000)),
             })
-            .economy(Economy::Fixed);
+            .compaction_timing(CompactionTiming::Fixed);
         if let Some(digest) = digest {
             builder = builder.argument_digest(digest);
         }

@@ -8,7 +8,7 @@ use plimsoll_agent::{
     EndReason, Event, ExecutionLimits, Failure, LimitOverrides, Request, SessionEvent,
 };
 use plimsoll_context::{
-    ContextStrategy, Delta, Economy, Money, Part, PriceSheet, Rates, Reply, Tokens,
+    CompactionTiming, ContextStrategy, Delta, Money, Part, PriceSheet, Rates, Reply, Tokens,
 };
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{
@@ -227,7 +227,7 @@ fn summarizes(provider: &ScriptedProvider) -> AgentBuilder {
     Agent::builder(provider.clone())
         .tool(tool("fetch", "Fetches.", fetch).idempotent())
         .context_strategy(ContextStrategy::named("summarize", Some(Tokens(6_000))).unwrap())
-        .economy(Economy::Fixed)
+        .compaction_timing(CompactionTiming::Fixed)
         .window(Window::Known(Tokens(32_000)))
 }
 

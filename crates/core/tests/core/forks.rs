@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use plimsoll_agent::{Entry, loop_records};
-use plimsoll_context::{ContextStrategy, Economy, Part, Seq, Tokens};
+use plimsoll_context::{CompactionTiming, ContextStrategy, Part, Seq, Tokens};
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{
     Agent, AgentBuilder, ArchivedItem, Error, ForkFault, Lease, MemoryStore, RecallError,
@@ -33,7 +33,7 @@ fn agent(
     Agent::builder(provider.clone())
         .tool(tool("fetch", "Fetches.", fetch))
         .context_strategy(ContextStrategy::named("sliding_window", Some(Tokens(6_000))).unwrap())
-        .economy(Economy::Fixed)
+        .compaction_timing(CompactionTiming::Fixed)
         .window(Window::Known(Tokens(32_000)))
         .store(Arc::clone(store))
 }

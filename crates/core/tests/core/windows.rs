@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use plimsoll_agent::{EndReason, Entry, Event, Failure, Lesson, Request, SessionEvent};
+use plimsoll_agent::{EndReason, Entry, Event, Failure, Request, SessionEvent, WindowEvidence};
 use plimsoll_context::{Delta, Part, Reply, StopReason, Tokens, Usage};
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{
@@ -221,7 +221,7 @@ async fn a_request_that_was_cut_is_made_again_and_smaller() {
         assert!(matches!(
             entry,
             Entry::Learned {
-                lesson: Lesson::Inferred,
+                lesson: WindowEvidence::Inferred,
                 ..
             }
         ));

@@ -3,7 +3,7 @@
 use plimsoll_context::Message;
 use plimsoll_wire::__internals::RawObject;
 use plimsoll_wire::__internals::openai_chat::{message_keys, render_list};
-use plimsoll_wire::openai_chat::{Dialect, FORMAT, ORIGIN, ToolStyle, Voice};
+use plimsoll_wire::openai_chat::{Dialect, ErrorStyle, FORMAT, ORIGIN, ToolStyle};
 use plimsoll_wire::{EncodedRequest, WireError};
 use serde_json::Value;
 
@@ -43,7 +43,7 @@ impl WireForm for Dialect {
     fn adapted(&self, request: &Value) -> Option<Target> {
         let continues = || {
             let last = entries(request, "messages").last();
-            self.voice == Voice::Mistral && last.is_some_and(is_prefix)
+            self.voice == ErrorStyle::Mistral && last.is_some_and(is_prefix)
         };
         let dialect = || Self {
             prefill: true,

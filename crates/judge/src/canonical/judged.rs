@@ -1,4 +1,4 @@
-//! [`RequestVerdict`]: whether a parsed request is valid. If it is not, [`mend`](super::mend)
+//! [`RequestVerdict`]: whether a parsed request is valid. If it is not, [`repair_request`](super::repair_request)
 //! repairs it.
 
 use plimsoll_context::{Message, repair};

@@ -8,13 +8,13 @@ use std::collections::BTreeSet;
 use plimsoll_context::{Message, Repair, RepairedTranscript};
 
 /// Puts results back that were only moved within their batch.
-pub(super) fn as_they_came(mut mended: RepairedTranscript) -> RepairedTranscript {
+pub(super) fn as_they_came(mut repaired: RepairedTranscript) -> RepairedTranscript {
     let mut back: BTreeSet<usize> = BTreeSet::new();
     let mut at = 0;
-    while let Some((asked, _)) = mended.messages.get(at) {
+    while let Some((asked, _)) = repaired.messages.get(at) {
         let asked = *asked;
         at += 1;
-        let rest = mended.messages.get_mut(at..).unwrap_or_default();
+        let rest = repaired.messages.get_mut(at..).unwrap_or_default();
         let is_result =
             |(_, message): &&(Option<usize>, Message)| matches!(message, Message::ToolResult(_));
         let count = rest.iter().take_while(is_result).count();
@@ -32,6 +32,6 @@ pub(super) fn as_they_came(mut mended: RepairedTranscript) -> RepairedTranscript
         at += count;
     }
     let moved = |one: &Repair| matches!(one, Repair::MovedResult { at, .. } if back.contains(at));
-    mended.repairs.retain(|one| !moved(one));
-    mended
+    repaired.repairs.retain(|one| !moved(one));
+    repaired
 }

@@ -37,14 +37,14 @@ pub(crate) struct Finding {
 impl Finding {
     /// Creates a finding from a repair of `plimsoll_context::repair`, with the protocol's rule for it.
     pub(super) fn of(repair: &context::Repair, target: &Target) -> Self {
-        use context::Repair as Mended;
+        use context::Repair as TranscriptRepair;
         let rules = target.form().facts();
         let rule = match repair {
-            Mended::ClosedCall { .. } => rules.open,
-            Mended::DroppedResult { .. } => rules.orphan,
-            Mended::DroppedCall { .. } => Rule::V3,
-            Mended::MovedResult { .. } => rules.moved,
-            Mended::DroppedEmpty { .. } => rules.empty,
+            TranscriptRepair::ClosedCall { .. } => rules.open,
+            TranscriptRepair::DroppedResult { .. } => rules.orphan,
+            TranscriptRepair::DroppedCall { .. } => Rule::V3,
+            TranscriptRepair::MovedResult { .. } => rules.moved,
+            TranscriptRepair::DroppedEmpty { .. } => rules.empty,
         };
         Self {
             at: repair.at(),

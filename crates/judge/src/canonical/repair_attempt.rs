@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use plimsoll_context::{Message, Part, Repair as Mended, repair};
+use plimsoll_context::{Message, Part, Repair as TranscriptRepair, repair};
 use plimsoll_wire::WireError;
 use serde_json::Value;
 
@@ -427,14 +427,14 @@ impl PreparedMessages {
         }
         let mut findings = opaque::clean(&mut messages, target, request.is_stored());
         touched.extend(findings.iter().map(|finding| finding.at));
-        let mended = as_they_came(repair(messages));
-        for one in &mended.repairs {
-            if let Mended::DroppedCall { at, .. } = one {
+        let repaired = as_they_came(repair(messages));
+        for one in &repaired.repairs {
+            if let TranscriptRepair::DroppedCall { at, .. } = one {
                 touched.insert(*at);
             }
             findings.push(Finding::of(one, target));
         }
-        let (origins, messages): (Vec<_>, Vec<_>) = mended.messages.into_iter().unzip();
+        let (origins, messages): (Vec<_>, Vec<_>) = repaired.messages.into_iter().unzip();
         Self {
             origins,
             messages,
@@ -453,7 +453,7 @@ impl PreparedMessages {
 /// from their calls stay in place if a provider allows it.
 pub(super) fn is_whole(request: &ParsedRequest<'_>, mut messages: Vec<Message>) -> bool {
     let fits = opaque::clean(&mut messages, &request.target, request.is_stored()).is_empty();
-    let moved = |one: &Mended| matches!(one, Mended::MovedResult { .. });
+    let moved = |one: &TranscriptRepair| matches!(one, TranscriptRepair::MovedResult { .. });
     fits && repair(messages).repairs.iter().all(moved)
 }
 

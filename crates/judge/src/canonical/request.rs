@@ -1,4 +1,4 @@
-//! [`mend`]: repairs a request, or a history in a protocol's own form.
+//! [`repair_request`]: repairs a request, or a history in a protocol's own form.
 //!
 //! The protocol's validator decides what is valid. Signatures and encrypted content can only be judged
 //! by the provider.
@@ -56,26 +56,26 @@ pub struct RepairedRequest {
 /// # Errors
 ///
 /// [`WireError::NotJson`], or [`WireError::Expected`] if there is no list of messages.
-pub fn mend(
+pub fn repair_request(
     text: &str,
     target: &Target,
     reasoning: Reasoning,
 ) -> Result<RepairedRequest, WireError> {
-    let mut mended = once(text, target, reasoning)?;
+    let mut repaired = once(text, target, reasoning)?;
     for _ in 1..PASSES {
-        if mended.repairs.is_empty() {
+        if repaired.repairs.is_empty() {
             break;
         }
         // One turn may be read as two after the repair, one of them without content.
-        let again = once(&mended.request, target, Reasoning::Keep)?;
+        let again = once(&repaired.request, target, Reasoning::Keep)?;
         if again.repairs.is_empty() {
             break;
         }
-        mended.request = again.request;
-        mended.faults = again.faults;
-        mended.repairs.extend(again.repairs);
+        repaired.request = again.request;
+        repaired.faults = again.faults;
+        repaired.repairs.extend(again.repairs);
     }
-    Ok(mended)
+    Ok(repaired)
 }
 
 fn once(text: &str, target: &Target, reasoning: Reasoning) -> Result<RepairedRequest, WireError> {
@@ -122,10 +122,10 @@ fn once(text: &str, target: &Target, reasoning: Reasoning) -> Result<RepairedReq
     }
     let mut repairs = report::told(&attempt, reasoning);
     let mut request = std::mem::take(&mut attempt.text);
-    for mend in [unthinking, fewer_marks, no_marks] {
-        if let Some((mended, repair)) = mend(&request, &attempt.faults) {
-            attempt.faults = repair_attempt::judge(&mended, target);
-            request = mended;
+    for change in [unthinking, fewer_marks, no_marks] {
+        if let Some((repaired, repair)) = change(&request, &attempt.faults) {
+            attempt.faults = repair_attempt::judge(&repaired, target);
+            request = repaired;
             repairs.push(repair);
         }
     }
@@ -254,10 +254,10 @@ fn first_rewritten(attempt: &RepairAttempt<'_, '_>) -> Option<usize> {
 /// Applies AM9: removes the setting `thinking` if the current tool loop began without thinking.
 fn unthinking(request: &str, faults: &[Fault]) -> Option<(String, Repair)> {
     let fault = faults.iter().find(|fault| fault.rule == Rule::Am9)?;
-    let mended = without_thinking(request)?;
+    let repaired = without_thinking(request)?;
     let done = "taken out: the tool loop under way began without thinking";
     let repair = Repair::new("thinking", done).because(Some(fault));
-    Some((mended, repair))
+    Some((repaired, repair))
 }
 
 /// Applies AM11: keeps the newest breakpoints, because they cover the older ones.
@@ -268,13 +268,13 @@ fn fewer_marks(request: &str, faults: &[Fault]) -> Option<(String, Repair)> {
     let before: usize = before.filter_map(|key| object.get(key)).map(marks).sum();
     let mut keep = MAX_BREAKPOINTS.saturating_sub(before);
     let messages = object.get("messages")?;
-    let mended = unmarked(messages, &mut keep);
-    if mended == messages {
+    let repaired = unmarked(messages, &mut keep);
+    if repaired == messages {
         return None;
     }
     let done = "took out breakpoints of the cache; the newest stay";
     let repair = Repair::new("messages", done).because(Some(fault));
-    Some((object.with(&[("messages", Some(mended))]), repair))
+    Some((object.with(&[("messages", Some(repaired))]), repair))
 }
 
 /// Applies AM11: without any breakpoints, the request is valid but expensive.

@@ -1,6 +1,6 @@
 //! Checks whether reasoning is sent back if the server requires it: OC6. Part of the validator.
 
-use plimsoll_wire::openai_chat::{EchoReasoning, EmptyReasoning, Voice};
+use plimsoll_wire::openai_chat::{EchoReasoning, EmptyReasoning, ErrorStyle};
 use serde_json::Value;
 
 use super::validate::{ChatCheck, calls, role};
@@ -49,7 +49,7 @@ fn missing(check: &mut ChatCheck<'_>, index: usize, message: &Value) {
         return;
     }
     let words = match dialect.voice {
-        Voice::Kimi => format!(
+        ErrorStyle::Kimi => format!(
             "thinking is enabled but reasoning_content is missing in assistant tool call message \
              at index {index}"
         ),

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use plimsoll_wire::openai_chat::Voice;
+use plimsoll_wire::openai_chat::ErrorStyle;
 use serde_json::Value;
 
 use super::validate::{ChatCheck, calls, role};
@@ -102,7 +102,7 @@ impl<'m> Batch<'m> {
              {}",
             open.join(", ")
         );
-        if check.profile.voice == Voice::Mistral {
+        if check.profile.voice == ErrorStyle::Mistral {
             let words = "Not the same number of function calls and responses";
             check.fault(Rule::Oc7, place.clone(), words);
         } else {
@@ -130,7 +130,7 @@ fn ids(message: &Value) -> Vec<&str> {
 /// Reports a tool message that does not follow an assistant message with calls.
 fn orphan(check: &mut ChatCheck<'_>, index: usize, message: &Value, messages: &[Value]) {
     let place = format!("messages[{index}].role");
-    if check.profile.voice == Voice::Mistral {
+    if check.profile.voice == ErrorStyle::Mistral {
         let previous = index.checked_sub(1).and_then(|at| messages.get(at));
         let previous = previous.map_or("none", role);
         check.unexpected(place, "tool", previous);
@@ -141,7 +141,7 @@ fn orphan(check: &mut ChatCheck<'_>, index: usize, message: &Value, messages: &[
 }
 
 fn not_asked(check: &mut ChatCheck<'_>, place: String, id: &str) {
-    if check.profile.voice == Voice::Mistral {
+    if check.profile.voice == ErrorStyle::Mistral {
         let words = format!("Unexpected tool call id {id} in tool results");
         check.fault(Rule::Oc7, place, words);
         return;

@@ -12,7 +12,7 @@ use std::sync::LazyLock;
 use plimsoll_wire::__internals::openai_chat::{AUDIO, CUSTOM, reasons};
 use plimsoll_wire::__internals::{MAX_ID, is_json_object, is_legal_name};
 use plimsoll_wire::CallIdForm;
-use plimsoll_wire::openai_chat::{CallIds, Dialect, EchoReasoning, NoContent, Voice};
+use plimsoll_wire::openai_chat::{CallIds, Dialect, EchoReasoning, ErrorStyle, NoContent};
 use serde_json::{Value, json};
 
 use super::echo;
@@ -35,7 +35,7 @@ pub(crate) static TABLE: LazyLock<Table<Dialect>> = LazyLock::new(|| {
         &[
             ("strict", |check, _, _| check.profile.name == STRICT),
             ("mistral", |check, _, _| {
-                check.profile.voice == Voice::Mistral
+                check.profile.voice == ErrorStyle::Mistral
             }),
             ("tool", |_, message, _| role(message) == "tool"),
             ("assistant", |_, message, _| role(message) == "assistant"),
@@ -52,7 +52,7 @@ pub(crate) static TABLE: LazyLock<Table<Dialect>> = LazyLock::new(|| {
             }),
             // A server that is configured to receive reasoning accepts it.
             ("no-reasoning", |check, _, _| {
-                check.profile.voice == Voice::Mistral
+                check.profile.voice == ErrorStyle::Mistral
                     && check.profile.echo_reasoning == EchoReasoning::Never
             }),
             ("address", |_, part, _| has_address(part)),
@@ -138,7 +138,7 @@ pub fn refusal(fault: &Fault, dialect: &Dialect) -> (u16, Value) {
         Rule::Oc4 | Rule::Oc8 | Rule::T1 | Rule::T2 | Rule::T3 | Rule::T4 | Rule::T5
     );
     match dialect.voice {
-        Voice::Template if template => {
+        ErrorStyle::Template if template => {
             let message = match fault.rule {
                 Rule::Oc4 | Rule::Oc8 => words.clone(),
                 _ => format!("Jinja Exception: {words}"),
@@ -146,7 +146,7 @@ pub fn refusal(fault: &Fault, dialect: &Dialect) -> (u16, Value) {
             let error = json!({"code": 500, "message": message, "type": "server_error"});
             (500, json!({"error": error}))
         }
-        Voice::Mistral if words == FORBIDDEN => {
+        ErrorStyle::Mistral if words == FORBIDDEN => {
             let place = fault.place.split(['.', '[', ']']);
             let place = place.filter(|part| !part.is_empty());
             let place = place.map(|part| part.parse().map_or(json!(part), |at: usize| json!(at)));
@@ -158,7 +158,7 @@ pub fn refusal(fault: &Fault, dialect: &Dialect) -> (u16, Value) {
             });
             (422, body)
         }
-        Voice::Mistral => {
+        ErrorStyle::Mistral => {
             let (kind, code) = match fault.rule {
                 Rule::Oc7 if words.starts_with("Tool call id") => ("invalid_function_call", "3280"),
                 _ => ("invalid_request_message_order", "3230"),
@@ -168,7 +168,7 @@ pub fn refusal(fault: &Fault, dialect: &Dialect) -> (u16, Value) {
             });
             (400, body)
         }
-        Voice::OpenAi | Voice::DeepSeek | Voice::Kimi | Voice::Template => {
+        ErrorStyle::OpenAi | ErrorStyle::DeepSeek | ErrorStyle::Kimi | ErrorStyle::Template => {
             let error = json!({
                 "message": words,
                 "type": "invalid_request_error",
@@ -220,7 +220,7 @@ impl ChatCheck<'_> {
             let role = role(message);
             let system = role == "system" || role == "developer";
             if system && index > 0 && dialect.system_first {
-                if dialect.voice == Voice::Mistral {
+                if dialect.voice == ErrorStyle::Mistral {
                     self.unexpected(place.clone(), role, previous);
                 } else {
                     let words = "System message must be at the beginning.";
@@ -228,7 +228,7 @@ impl ChatCheck<'_> {
                 }
             }
             if role == "user" && previous == "tool" && !dialect.user_after_tool {
-                if dialect.voice == Voice::Mistral {
+                if dialect.voice == ErrorStyle::Mistral {
                     self.unexpected(place.clone(), role, previous);
                 } else {
                     let words = "After the optional system message, conversation roles must \
@@ -239,7 +239,7 @@ impl ChatCheck<'_> {
             }
             let twice = role == previous && (role == "user" || role == "assistant");
             let headless = role == "assistant" && only_systems;
-            if dialect.voice == Voice::Mistral {
+            if dialect.voice == ErrorStyle::Mistral {
                 // Mistral accepts consecutive user messages and an assistant message at the start.
                 // Calls without results are reported elsewhere.
                 let assistant = role == "assistant" && !asked;
@@ -257,10 +257,10 @@ impl ChatCheck<'_> {
         let last = messages.len().saturating_sub(1);
         if previous == "assistant"
             && !dialect.prefill
-            && !(dialect.voice == Voice::Mistral && messages.last().is_some_and(is_prefix))
+            && !(dialect.voice == ErrorStyle::Mistral && messages.last().is_some_and(is_prefix))
         {
             let words = match dialect.voice {
-                Voice::Mistral => {
+                ErrorStyle::Mistral => {
                     "Expected last role User or Tool (or Assistant with prefix True) for serving \
                      but got assistant"
                 }

@@ -312,7 +312,7 @@ proptest! {
         }
     }
 
-    /// Messages in any order, dropped and doubled, once they are mended.
+    /// Messages in any order, dropped and doubled, once they are repaired.
     #[test]
     fn whatever_was_damaged_is_accepted_once_it_is_mended(
         messages in history(exchange()),
@@ -325,12 +325,12 @@ proptest! {
             (true, false) => messages,
             (false, false) => picks.iter().map(|pick| pick.get(&messages).clone()).collect(),
         };
-        let mended = repair(picked).messages;
-        let mended: Vec<Message> = mended.into_iter().map(|(_, message)| message).collect();
+        let repaired = repair(picked).messages;
+        let repaired: Vec<Message> = repaired.into_iter().map(|(_, message)| message).collect();
         for model in MODELS {
             let profile = MessagesProfile::of_model(model);
             let input = RenderInput { model, effort, ..RenderInput::default() };
-            let body = bytes(&mended, &input, &profile);
+            let body = bytes(&repaired, &input, &profile);
             let body: Value = serde_json::from_slice(&body).unwrap();
             let faults = validate(&body, &profile);
             prop_assert!(faults.is_empty(), "{model} {faults:?} {body}");

@@ -23,7 +23,7 @@ fn claude() -> Target {
     target("anthropic", Some("claude-opus-4-6"))
 }
 
-/// Writes, and asserts that nothing had to be mended.
+/// Writes, and asserts that nothing had to be repaired.
 fn write(text: &str, target: &Target, slots: &[Slot<'_>]) -> String {
     let written = Body::read(text, target)
         .unwrap()

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use plimsoll_context::{Chars4, Estimate, Policy, TokenCounter};
 use plimsoll_judge as judge;
 use plimsoll_judge::body::{Body, BodyCut, CutError, RequestReading, Slot};
-use plimsoll_judge::canonical::{Reasoning, Target, mend};
+use plimsoll_judge::canonical::{Reasoning, Target, repair_request};
 use plimsoll_wire::openai_chat::Dialect;
 use plimsoll_wire::{anthropic, openai_responses};
 use proptest::prelude::*;
@@ -29,9 +29,11 @@ fn cut(
     policy: &Policy,
     counter: &Arc<dyn TokenCounter>,
 ) -> (String, Result<Option<BodyCut>, CutError>) {
-    let mended = mend(text, target, Reasoning::Keep).unwrap().request;
-    let cut = cutting::cut(&mended, target, budget, policy, counter);
-    (mended, cut)
+    let repaired = repair_request(text, target, Reasoning::Keep)
+        .unwrap()
+        .request;
+    let cut = cutting::cut(&repaired, target, budget, policy, counter);
+    (repaired, cut)
 }
 
 /// The texts of a list's entries, and of the blocks in them.
@@ -60,7 +62,7 @@ fn texts(text: &str, key: &str) -> Vec<(String, Vec<String>)> {
         .collect()
 }
 
-/// What is judged of every cut; says how much was mended behind it, if there was one.
+/// What is judged of every cut; says how much was repaired behind it, if there was one.
 fn judge(
     request: &Value,
     target: &Target,
@@ -197,9 +199,9 @@ proptest! {
             };
             let target = Target::of_request(&list);
             let text = list.to_string();
-            let mended = mend(&text, &target, Reasoning::Keep).unwrap();
+            let repaired = repair_request(&text, &target, Reasoning::Keep).unwrap();
             // Texts alone are the same in all of them.
-            prop_assert!(target.protocol() == protocol || mended.request == text, "{protocol}: {target:?}\n{text}");
+            prop_assert!(target.protocol() == protocol || repaired.request == text, "{protocol}: {target:?}\n{text}");
         }
     }
 
@@ -213,13 +215,13 @@ proptest! {
         };
         let is_valid = |request: &Value| {
             let text = request.to_string();
-            let mended = mend(&text, &target, Reasoning::Keep);
+            let repaired = repair_request(&text, &target, Reasoning::Keep);
             let body = Body::read_judged(&text, request.clone(), &target);
             let body = match body {
                 Ok(RequestReading::Valid(body)) => Some(body.messages),
                 _ => None,
             };
-            let whole = mended.is_ok_and(|mended| mended.request == text && mended.faults.is_empty());
+            let whole = repaired.is_ok_and(|repaired| repaired.request == text && repaired.faults.is_empty());
             let read = Body::read(&text, &target).ok().map(|body| body.messages);
             (body.is_some(), whole, body.is_none() || body == read)
         };
@@ -248,7 +250,7 @@ proptest! {
         let written = body.write(slots.clone()).unwrap();
         prop_assert_eq!(&body.write(slots).unwrap(), &written);
         // Nothing of the messages is left to be refused.
-        let again = mend(&written.text, &target, Reasoning::Keep).unwrap();
+        let again = repair_request(&written.text, &target, Reasoning::Keep).unwrap();
         prop_assert!(again.repairs.is_empty(), "{:?}\n{}", again.repairs, written.text);
     }
 }
@@ -277,7 +279,7 @@ fn every_recorded_session_can_be_cut() {
         return;
     };
     let counter: Arc<dyn TokenCounter> = Arc::new(Estimate);
-    let (mut sessions, mut cuts, mut mended) = (0_usize, 0_usize, 0_usize);
+    let (mut sessions, mut cuts, mut repaired) = (0_usize, 0_usize, 0_usize);
     for (_, line) in recorded {
         let session: Value = serde_json::from_str(&line).unwrap();
         let messages = session["messages"].as_array().unwrap();
@@ -316,10 +318,10 @@ fn every_recorded_session_can_be_cut() {
             );
             let cut = cut.unwrap_or_else(|error| panic!("{}: {error}", session["id"]));
             cuts += usize::from(cut.is_some());
-            mended += usize::from(cut.is_some_and(|repairs| repairs > 0));
+            repaired += usize::from(cut.is_some_and(|repairs| repairs > 0));
         }
     }
-    println!("{sessions} sessions, {cuts} cuts, {mended} of them mended afterwards");
+    println!("{sessions} sessions, {cuts} cuts, {repaired} of them repaired afterwards");
     assert!(sessions > 0 && cuts > sessions / 2);
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use plimsoll_context::{Estimate, TokenCounter, Tokens, ViewLimits};
 use plimsoll_judge::body::Body;
-use plimsoll_judge::canonical::{Reasoning, Target, mend};
+use plimsoll_judge::canonical::{Reasoning, Target, repair_request};
 use plimsoll_wire::openai_chat::Dialect;
 use serde_json::{Value, json};
 
@@ -28,7 +28,9 @@ fn the_budget_is_used() {
     for (_, line) in recorded {
         let session: Value = serde_json::from_str(&line).unwrap();
         let text = json!({"messages": session["messages"]}).to_string();
-        let text = mend(&text, &target, Reasoning::Keep).unwrap().request;
+        let text = repair_request(&text, &target, Reasoning::Keep)
+            .unwrap()
+            .request;
         let mut body = Body::read(&text, &target).unwrap();
         let view = body.transcript(&counter);
         if view.tokens() < LEAST {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use plimsoll_context::{Chars4, Estimate, Policy, TokenCounter};
 use plimsoll_judge::body::CutError;
-use plimsoll_judge::canonical::{Reasoning, Target, mend};
+use plimsoll_judge::canonical::{Reasoning, Target, repair_request};
 use plimsoll_wire::openai_chat::Dialect;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -25,8 +25,8 @@ fn judge(
     policy: &Policy,
     counter: &Arc<dyn TokenCounter>,
 ) -> Result<bool, TestCaseError> {
-    let mended = mend(&request.to_string(), target, Reasoning::Keep);
-    let text = mended.unwrap().request;
+    let repaired = repair_request(&request.to_string(), target, Reasoning::Keep);
+    let text = repaired.unwrap().request;
     let Err(CutError::CannotFit(error)) = cut(&text, target, budget, policy, counter) else {
         return Ok(false);
     };

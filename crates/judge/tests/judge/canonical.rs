@@ -3,7 +3,7 @@
 //! bytes, and repairing is idempotent.
 
 use plimsoll_judge::Rule;
-use plimsoll_judge::canonical::{Reasoning, RepairedRequest, Target, mend};
+use plimsoll_judge::canonical::{Reasoning, RepairedRequest, Target, repair_request};
 use plimsoll_wire::openai_chat::{Dialect, Template};
 use plimsoll_wire::{anthropic, openai_responses};
 use serde_json::{Value, json};
@@ -26,28 +26,28 @@ fn responses() -> Target {
     Target::Responses(openai_responses::ResponsesProfile::openai())
 }
 
-/// What it is mended to, after it was found to be refused for that rule.
+/// What it is repaired to, after it was found to be refused for that rule.
 #[track_caller]
-fn mended(request: &Value, target: &Target, rule: Rule) -> RepairedRequest {
+fn repaired(request: &Value, target: &Target, rule: Rule) -> RepairedRequest {
     let faults = target.validate(request);
     assert!(
         faults.iter().any(|fault| fault.rule == rule),
         "{rule} is not broken: {faults:?}"
     );
     let text = request.to_string();
-    let mended = mend(&text, target, Reasoning::Keep).unwrap();
-    assert_eq!(mended.faults, [], "{}", mended.request);
-    let after: Value = serde_json::from_str(&mended.request).unwrap();
-    assert_eq!(target.validate(&after), [], "{}", mended.request);
-    assert!(!mended.repairs.is_empty(), "{}", mended.request);
-    let again = mend(&mended.request, target, Reasoning::Keep).unwrap();
-    assert_eq!(again.repairs, [], "{}", mended.request);
-    assert_eq!(again.request, mended.request);
-    mended
+    let repaired = repair_request(&text, target, Reasoning::Keep).unwrap();
+    assert_eq!(repaired.faults, [], "{}", repaired.request);
+    let after: Value = serde_json::from_str(&repaired.request).unwrap();
+    assert_eq!(target.validate(&after), [], "{}", repaired.request);
+    assert!(!repaired.repairs.is_empty(), "{}", repaired.request);
+    let again = repair_request(&repaired.request, target, Reasoning::Keep).unwrap();
+    assert_eq!(again.repairs, [], "{}", repaired.request);
+    assert_eq!(again.request, repaired.request);
+    repaired
 }
 
-fn told(mended: &RepairedRequest) -> Vec<String> {
-    mended.repairs.iter().map(ToString::to_string).collect()
+fn told(repaired: &RepairedRequest) -> Vec<String> {
+    repaired.repairs.iter().map(ToString::to_string).collect()
 }
 
 fn call(id: &str) -> Value {
@@ -64,8 +64,8 @@ fn tool(id: &str) -> Value {
 }
 
 /// The messages in short: who, and which calls.
-fn shape(mended: &RepairedRequest) -> String {
-    let request: Value = serde_json::from_str(&mended.request).unwrap();
+fn shape(repaired: &RepairedRequest) -> String {
+    let request: Value = serde_json::from_str(&repaired.request).unwrap();
     let messages = request["messages"].as_array().unwrap();
     let one = |message: &Value| {
         let role = &message["role"].as_str().unwrap()[..1];
@@ -167,8 +167,8 @@ fn chats_of_openai() {
             if faults.is_array() {
                 faults = json!({"messages": faults});
             }
-            let mended = mended(&faults, &chat("openai"), rule);
-            assert_eq!(shape(&mended), expected, "{faults}");
+            let repaired = repaired(&faults, &chat("openai"), rule);
+            assert_eq!(shape(&repaired), expected, "{faults}");
         }
     }
 }
@@ -178,7 +178,7 @@ fn arguments_that_are_no_text_become_one() {
     let mut broken = asks(&["1"]);
     broken["tool_calls"][0]["function"]["arguments"] = json!({"path": "a"});
     let request = json!({"messages": [user("q"), broken, tool("1")]});
-    let fixed = mended(&request, &chat("openai"), Rule::Oc4);
+    let fixed = repaired(&request, &chat("openai"), Rule::Oc4);
     assert!(fixed.request.contains(r#""arguments":"{\"path\":\"a\"}""#));
     assert_eq!(
         told(&fixed),
@@ -191,7 +191,7 @@ fn arguments_that_are_no_text_become_one() {
     let mut cut = asks(&["1"]);
     cut["tool_calls"][0]["function"]["arguments"] = json!("{\"path\":");
     let request = json!({"messages": [user("q"), cut, tool("1")]});
-    let fixed = mended(&request, &chat("llama.cpp"), Rule::Oc4);
+    let fixed = repaired(&request, &chat("llama.cpp"), Rule::Oc4);
     assert!(
         fixed.request.contains("malformed_arguments"),
         "{}",
@@ -202,16 +202,16 @@ fn arguments_that_are_no_text_become_one() {
 #[test]
 fn reasoning_that_has_to_be_given_back_is_stood_in_for() {
     let request = json!({"messages": [user("q"), asks(&["1"]), tool("1"), user("?")]});
-    let fixed = mended(&request, &chat("kimi"), Rule::Oc6);
+    let fixed = repaired(&request, &chat("kimi"), Rule::Oc6);
     assert!(fixed.request.contains(r#""reasoning_content":" ""#));
-    let fixed = mended(&request, &chat("deepseek"), Rule::Oc6);
+    let fixed = repaired(&request, &chat("deepseek"), Rule::Oc6);
     assert!(fixed.request.contains(r#""reasoning_content":"""#));
     // Of an exchange with tools the answer at its end has to have some, too.
     let mut call = asks(&["1"]);
     call["reasoning_content"] = json!("hm");
     let answer = json!({"role": "assistant", "content": "done"});
     let request = json!({"messages": [user("q"), call, tool("1"), answer, user("and?")]});
-    let fixed = mended(&request, &chat("deepseek"), Rule::Oc6);
+    let fixed = repaired(&request, &chat("deepseek"), Rule::Oc6);
     let after: Value = serde_json::from_str(&fixed.request).unwrap();
     assert_eq!(after["messages"][3]["reasoning_content"], "");
     assert_eq!(after["messages"][1], request["messages"][1]);
@@ -221,7 +221,7 @@ fn reasoning_that_has_to_be_given_back_is_stood_in_for() {
 fn mistral_gets_ids_counts_and_turns_as_it_wants_them() {
     let named = json!({"role": "tool", "tool_call_id": "call_1", "name": "read", "content": "r"});
     let request = json!({"messages": [user("q"), asks(&["call_1"]), named, user("and?")]});
-    let fixed = mended(&request, &chat("mistral"), Rule::Oc7);
+    let fixed = repaired(&request, &chat("mistral"), Rule::Oc7);
     let after: Value = serde_json::from_str(&fixed.request).unwrap();
     let id = after["messages"][1]["tool_calls"][0]["id"]
         .as_str()
@@ -240,7 +240,7 @@ fn mistral_gets_ids_counts_and_turns_as_it_wants_them() {
     );
     let open =
         json!({"messages": [user("q"), asks(&["abcdefgh1", "abcdefgh2"]), tool("abcdefgh1")]});
-    let fixed = mended(&open, &chat("mistral"), Rule::Oc7);
+    let fixed = repaired(&open, &chat("mistral"), Rule::Oc7);
     assert_eq!(shape(&fixed), "u aabcdefgh1abcdefgh2 tabcdefgh1 xabcdefgh2");
 }
 
@@ -251,7 +251,7 @@ fn mistral_gets_no_keys_that_it_does_not_know() {
         json!({"role": "assistant", "content": "a", "reasoning_content": "hm", "prefix": false});
     let request =
         json!({"model": "mistral-large-latest", "messages": [user("q"), answer, user("?")]});
-    let fixed = mended(&request, &chat("mistral"), Rule::Shape);
+    let fixed = repaired(&request, &chat("mistral"), Rule::Shape);
     let after: Value = serde_json::from_str(&fixed.request).unwrap();
     assert_eq!(
         after["messages"][1],
@@ -277,7 +277,7 @@ fn keys_that_stay_are_not_told_as_gone() {
     let mut result = tool("call_1");
     result["name"] = json!("read");
     let given = json!({"model": "m", "messages": [user("q"), calls, result]});
-    let fixed = mended(&given, &chat("mistral"), Rule::Oc7);
+    let fixed = repaired(&given, &chat("mistral"), Rule::Oc7);
     let after: Value = serde_json::from_str(&fixed.request).unwrap();
     assert_eq!(after["messages"][1]["mine"], 1);
     assert_eq!(after["messages"][2]["name"], "read");
@@ -333,7 +333,7 @@ fn templates_get_the_turns_that_they_insist_on() {
         ),
     ];
     for (which, rule, messages, expected) in rows {
-        let fixed = mended(&json!({ "messages": messages }), &template(which), rule);
+        let fixed = repaired(&json!({ "messages": messages }), &template(which), rule);
         assert_eq!(shape(&fixed), expected, "{which:?} {:?}", told(&fixed));
     }
 }
@@ -342,10 +342,10 @@ fn templates_get_the_turns_that_they_insist_on() {
 fn only_a_request_must_not_end_with_the_assistant() {
     let messages = json!([user("q"), {"role": "assistant", "content": "done"}]);
     let history = json!({"messages": messages.clone()}).to_string();
-    let kept = mend(&history, &chat("kimi"), Reasoning::Keep).unwrap();
+    let kept = repair_request(&history, &chat("kimi"), Reasoning::Keep).unwrap();
     assert_eq!((kept.request, kept.repairs), (history, vec![]));
     let request = json!({"model": "kimi-k2", "messages": messages});
-    let fixed = mended(&request, &chat("kimi"), Rule::Oc8);
+    let fixed = repaired(&request, &chat("kimi"), Rule::Oc8);
     assert_eq!(shape(&fixed), "u a u");
     assert!(told(&fixed)[0].starts_with("the end: put a message of the user's"));
 }
@@ -354,7 +354,7 @@ fn only_a_request_must_not_end_with_the_assistant() {
 fn what_is_no_message_is_told_and_left_out() {
     let request =
         json!({"messages": [user("q"), {"content": "who?"}, 7, {"role": "tool", "content": "r"}]});
-    let fixed = mended(&request, &chat("openai"), Rule::Shape);
+    let fixed = repaired(&request, &chat("openai"), Rule::Shape);
     assert_eq!(shape(&fixed), "u");
     let places: Vec<&str> = fixed.repairs.iter().map(|r| r.place.as_str()).collect();
     assert_eq!(places, ["messages[1]", "messages[2]", "messages[3]"]);
@@ -381,7 +381,7 @@ fn what_responses_takes_stays_as_it_is() {
         json!([user("q"), item_call("1"), user("w"), output("1"), user("x")]),
     ] {
         let request = json!({"model": "gpt-5", "store": false, "input": input}).to_string();
-        let kept = mend(&request, &responses(), Reasoning::Keep).unwrap();
+        let kept = repair_request(&request, &responses(), Reasoning::Keep).unwrap();
         assert_eq!(told(&kept), [""; 0], "{request}");
         assert_eq!(kept.request, request);
     }
@@ -396,7 +396,7 @@ fn what_responses_takes_stays_as_it_is() {
     ]);
     let request = json!({"model": "gpt-5", "store": false, "input": input});
     assert_eq!(
-        items(&mended(&request, &responses(), Rule::V3)),
+        items(&repaired(&request, &responses(), Rule::V3)),
         "u c1 c2 o2 o1"
     );
 }
@@ -404,7 +404,7 @@ fn what_responses_takes_stays_as_it_is() {
 #[test]
 fn results_of_messages_may_stand_in_any_order() {
     let given = request("u:text q | a:use 1,use 2 | u:result 2,result 1 | a:text so | u:text r");
-    let kept = mend(
+    let kept = repair_request(
         &given.to_string(),
         &claude("claude-sonnet-4-5"),
         Reasoning::Keep,
@@ -412,7 +412,7 @@ fn results_of_messages_may_stand_in_any_order() {
     .unwrap();
     assert_eq!((told(&kept), kept.request), (vec![], given.to_string()));
     let given = request("u:text q | a:use 1,use 2 | u:result 2,result 1,result 3");
-    let fixed = mended(&given, &claude("claude-sonnet-4-5"), Rule::Am2);
+    let fixed = repaired(&given, &claude("claude-sonnet-4-5"), Rule::Am2);
     assert_eq!(
         notation(&fixed),
         "u:text q | a:use 1,use 2 | u:result 2,result 1"
@@ -429,18 +429,18 @@ fn results_of_a_batch_may_stand_in_any_order() {
             continue;
         }
         let text = request.to_string();
-        let fixed = mend(&text, &chat(name), Reasoning::Keep).unwrap();
+        let fixed = repair_request(&text, &chat(name), Reasoning::Keep).unwrap();
         assert_eq!(told(&fixed), [""; 0], "{name}");
         assert_eq!(fixed.request, text);
     }
     // Not where one stood elsewhere: then all stand in the order of their calls.
     let request =
         json!({"messages": [user("q"), asks(&["1", "2"]), tool("2"), user("?"), tool("1")]});
-    let fixed = mended(&request, &chat("openai"), Rule::Oc1);
+    let fixed = repaired(&request, &chat("openai"), Rule::Oc1);
     assert_eq!(shape(&fixed), "u a12 t1 t2 u");
 }
 
-/// All faults are mended at once: time grows as the history does, not as its square.
+/// All faults are repaired at once: time grows as the history does, not as its square.
 #[test]
 fn a_long_history_takes_its_length() {
     let exchanges = (0..6_000).flat_map(|index| {
@@ -449,7 +449,7 @@ fn a_long_history_takes_its_length() {
     });
     let mut messages: Vec<Value> = exchanges.collect();
     messages.push(user("?"));
-    let fixed = mended(&json!({"messages": messages}), &chat("mistral"), Rule::Oc7);
+    let fixed = repaired(&json!({"messages": messages}), &chat("mistral"), Rule::Oc7);
     let after: Value = serde_json::from_str(&fixed.request).unwrap();
     // A word stands between each result and what the user said then.
     assert_eq!(after["messages"].as_array().unwrap().len(), 24_001);
@@ -461,7 +461,7 @@ fn what_is_not_wrong_keeps_its_bytes() {
     let text = r#"{ "model":"gpt-5", "messages":[ {"role":"user",  "content":"q","name":"ann"},
         {"content":null,"role":"assistant","annotations":[],"tool_calls":[{"type":"function","id":"1","function":{"arguments":"{ }","name":"read"}}]},
         {"role":"tool","tool_call_id":"2","content":"orphan"} ],  "seed":1.50}"#;
-    let fixed = mend(text, &chat("openai"), Reasoning::Keep).unwrap();
+    let fixed = repair_request(text, &chat("openai"), Reasoning::Keep).unwrap();
     let list = r#"[{"role":"user",  "content":"q","name":"ann"},{"content":null,"role":"assistant","annotations":[],"tool_calls":[{"type":"function","id":"1","function":{"arguments":"{ }","name":"read"}}]},"#;
     assert!(fixed.request.contains(list), "{}", fixed.request);
     assert!(fixed.request.ends_with(r#""seed":1.50}"#));
@@ -487,8 +487,8 @@ fn rs(id: &str) -> Value {
 }
 
 /// The items in short.
-fn items(mended: &RepairedRequest) -> String {
-    let request: Value = serde_json::from_str(&mended.request).unwrap();
+fn items(repaired: &RepairedRequest) -> String {
+    let request: Value = serde_json::from_str(&repaired.request).unwrap();
     let one = |item: &Value| match item["type"].as_str() {
         Some("function_call") => format!("c{}", item["call_id"].as_str().unwrap()),
         Some("function_call_output") if item["output"].to_string().contains("aborted") => {
@@ -558,7 +558,7 @@ fn histories_of_responses() {
     ];
     for (rule, input, expected) in rows {
         let request = json!({"model": "gpt-5", "store": false, "input": input});
-        let fixed = mended(&request, &responses(), rule);
+        let fixed = repaired(&request, &responses(), rule);
         assert_eq!(items(&fixed), expected, "{request} {:?}", told(&fixed));
     }
 }
@@ -591,8 +591,8 @@ fn request(messages: &str) -> Value {
     json!({"model": "claude", "max_tokens": 9000, "messages": messages})
 }
 
-fn notation(mended: &RepairedRequest) -> String {
-    let request: Value = serde_json::from_str(&mended.request).unwrap();
+fn notation(repaired: &RepairedRequest) -> String {
+    let request: Value = serde_json::from_str(&repaired.request).unwrap();
     let one = |message: &Value| {
         let role = &message["role"].as_str().unwrap()[..1];
         let block = |block: &Value| match block["type"].as_str().unwrap() {
@@ -673,7 +673,7 @@ fn messages_of_anthropic() {
     ];
     for (rule, given, expected) in rows {
         for model in ["claude-sonnet-4-5", "claude-opus-5-5"] {
-            let fixed = mended(&request(given), &claude(model), rule);
+            let fixed = repaired(&request(given), &claude(model), rule);
             let expected = match expected.starts_with("u:text (") {
                 true => notation(&fixed),
                 false => expected.to_owned(),
@@ -694,7 +694,7 @@ fn ids_of_anthropic_are_legal_and_each_is_used_once() {
         } else {
             Rule::V3
         };
-        let fixed = mended(&request(given), &claude("claude-sonnet-4-5"), rule);
+        let fixed = repaired(&request(given), &claude("claude-sonnet-4-5"), rule);
         assert_eq!(
             notation(&fixed).matches("result").count(),
             given.matches("result").count()
@@ -705,13 +705,13 @@ fn ids_of_anthropic_are_legal_and_each_is_used_once() {
 #[test]
 fn who_may_not_have_the_last_word_does_not_have_it() {
     let given = request("u:text q | a:text so");
-    let fixed = mended(&given, &claude("claude-opus-4-6"), Rule::Am8);
+    let fixed = repaired(&given, &claude("claude-opus-4-6"), Rule::Am8);
     assert!(notation(&fixed).starts_with("u:text q | a:text so | u:text "));
     // An older model may be given the beginning of its answer, without white space behind it.
     let older = claude("claude-sonnet-4-5");
     let given = json!({"model": "c", "max_tokens": 9, "messages": [user("q"), {"role": "assistant", "content": "so "}]});
     assert_eq!(
-        notation(&mended(&given, &older, Rule::Am6)),
+        notation(&repaired(&given, &older, Rule::Am6)),
         "u:text q | a:text so"
     );
 }
@@ -722,7 +722,7 @@ fn thinking_that_nobody_signed_goes_for_its_whole_loop() {
         "u:text a | a:think old,text b | u:text c | a:think one,use 1 | u:result 1 | a:think two,use 2 | u:result 2",
     );
     given["messages"][5]["content"][0]["signature"] = "".into();
-    let fixed = mended(&given, &claude("claude-sonnet-4-5"), Rule::Am10);
+    let fixed = repaired(&given, &claude("claude-sonnet-4-5"), Rule::Am10);
     assert_eq!(
         notation(&fixed),
         "u:text a | a:think old,text b | u:text c | a:use 1 | u:result 1 | a:use 2 | u:result 2"
@@ -741,17 +741,17 @@ fn thinking_that_no_request_asks_for_goes_from_the_loop_under_way() {
     let all = "u:text a | a:think old,text b | u:text c | a:think one,use 1 | u:result 1 | a:think two,use 2 | u:result 2";
     let given = request(all);
     let target = claude("claude-sonnet-4-5");
-    let fixed = mended(&given, &target, Rule::Am9);
+    let fixed = repaired(&given, &target, Rule::Am9);
     assert_eq!(
         notation(&fixed),
         "u:text a | a:think old,text b | u:text c | a:use 1 | u:result 1 | a:use 2 | u:result 2"
     );
     let mut asked = given.clone();
     asked["thinking"] = json!({"type": "enabled", "budget_tokens": 2000});
-    let kept = mend(&asked.to_string(), &target, Reasoning::Keep).unwrap();
+    let kept = repair_request(&asked.to_string(), &target, Reasoning::Keep).unwrap();
     assert_eq!(told(&kept), [""; 0]);
     let history = given["messages"].to_string();
-    let kept = mend(&history, &target, Reasoning::Keep).unwrap();
+    let kept = repair_request(&history, &target, Reasoning::Keep).unwrap();
     assert_eq!(
         (told(&kept), kept.request.as_str()),
         (vec![], history.as_str())
@@ -763,7 +763,7 @@ fn thinking_stays_behind_a_repair_only_where_it_is_bound_to_itself() {
     let given = request(
         "u:text q | a:think one,use 1 | u:text w | u:result 1 | a:think two,text a | u:text b | a:think three,text c | u:text d",
     );
-    let kept = mended(&given, &claude("claude-sonnet-4-5"), Rule::Am1);
+    let kept = repaired(&given, &claude("claude-sonnet-4-5"), Rule::Am1);
     assert!(notation(&kept).contains("think one"), "{}", notation(&kept));
     assert!(
         notation(&kept).contains("think three"),
@@ -771,13 +771,13 @@ fn thinking_stays_behind_a_repair_only_where_it_is_bound_to_itself() {
         notation(&kept),
         kept.repairs
     );
-    let bound = mended(&given, &claude("claude-opus-5-5"), Rule::Am1);
+    let bound = repaired(&given, &claude("claude-opus-5-5"), Rule::Am1);
     assert!(notation(&bound).contains("think one"));
     let behind = ["think two", "think three"];
     assert!(!behind.iter().any(|one| notation(&bound).contains(one)));
     // What stands before the repair was read as it was written.
     let given = request("u:text q | a:think one,text a | u:text b | a:think two,use 1");
-    let bound = mended(&given, &claude("claude-opus-5-5"), Rule::Am1);
+    let bound = repaired(&given, &claude("claude-opus-5-5"), Rule::Am1);
     assert_eq!(
         notation(&bound),
         "u:text q | a:think one,text a | u:text b | a:think two,use 1 | u:closed 1"
@@ -788,7 +788,7 @@ fn thinking_stays_behind_a_repair_only_where_it_is_bound_to_itself() {
 fn a_loop_that_began_without_thinking_goes_on_without() {
     let mut given = request("u:text q | a:use 1 | u:result 1");
     given["thinking"] = json!({"type": "enabled", "budget_tokens": 2000});
-    let fixed = mended(&given, &claude("claude-sonnet-4-5"), Rule::Am9);
+    let fixed = repaired(&given, &claude("claude-sonnet-4-5"), Rule::Am9);
     assert!(!fixed.request.contains("budget_tokens"));
     assert_eq!(
         told(&fixed),
@@ -804,18 +804,18 @@ fn messages_keep_their_bytes_where_only_thinking_goes() {
     given["messages"][0] = json!({"role": "user", "mine": 1, "content": [
         {"type": "text", "text": "q", "cache_control": {"type": "ephemeral"}},
         {"type": "text", "text": "r"}]});
-    let fixed = mended(&given, &claude("claude-sonnet-4-5"), Rule::Am9);
+    let fixed = repaired(&given, &claude("claude-sonnet-4-5"), Rule::Am9);
     let after: Value = serde_json::from_str(&fixed.request).unwrap();
     assert_eq!(after["messages"], given["messages"]);
     assert_eq!(
         told(&fixed),
         ["thinking: taken out: the tool loop under way began without thinking (AM9)"]
     );
-    // What a message is to blame for is mended all the same.
+    // What a message is to blame for is repaired all the same.
     let mut given = request("u:text q | a:text a,think one | u:text b | a:use 1 | u:result 1");
     given["thinking"] = json!({"type": "enabled", "budget_tokens": 2000});
     given["messages"][0]["mine"] = json!(1);
-    let fixed = mended(&given, &claude("claude-sonnet-4-5"), Rule::Am9);
+    let fixed = repaired(&given, &claude("claude-sonnet-4-5"), Rule::Am9);
     let after: Value = serde_json::from_str(&fixed.request).unwrap();
     assert_eq!(after["messages"][0], given["messages"][0]);
     assert_eq!(after["messages"][3], given["messages"][3]);
@@ -836,7 +836,7 @@ fn thousands_of_faults_are_mended_one_by_one() {
         .push(json!({"role": "assistant", "content": [{"type": "text", "text": "a"}], "mine": 2}));
     messages.push(user("b"));
     let given = json!({"model": "claude-sonnet-4-5", "max_tokens": 9, "messages": messages});
-    let fixed = mended(&given, &claude("claude-sonnet-4-5"), Rule::Am5);
+    let fixed = repaired(&given, &claude("claude-sonnet-4-5"), Rule::Am5);
     let after: Value = serde_json::from_str(&fixed.request).unwrap();
     for at in [0, 3001, 3002] {
         assert_eq!(after["messages"][at], given["messages"][at]);
@@ -851,13 +851,13 @@ fn breakpoints_are_four_at_most_and_stay_where_messages_are_mended() {
         given["messages"][index]["content"][0]["cache_control"] = mark.clone();
     }
     given["system"] = json!([{"type": "text", "text": "s", "cache_control": mark}]);
-    let fixed = mended(&given, &claude("claude-sonnet-4-5"), Rule::Am11);
+    let fixed = repaired(&given, &claude("claude-sonnet-4-5"), Rule::Am11);
     assert_eq!(fixed.request.matches("cache_control").count(), 4);
     assert!(!fixed.request.contains(r#""text":"a","cache_control""#));
-    // A mended message keeps its breakpoint.
+    // A repaired message keeps its breakpoint.
     let mut given = request("u:text q | a:use 1 | u:text w,result 1");
     given["messages"][2]["content"][1]["cache_control"] = json!({"type": "ephemeral", "ttl": "1h"});
-    let fixed = mended(&given, &claude("claude-sonnet-4-5"), Rule::Am3);
+    let fixed = repaired(&given, &claude("claude-sonnet-4-5"), Rule::Am3);
     assert!(
         fixed
             .request
@@ -893,11 +893,11 @@ fn tools_of_anthropics_own_keep_their_pairs() {
         ),
     ];
     for (rule, blocks, expected) in rows {
-        let fixed = mended(&of(blocks), &claude("claude-sonnet-4-5"), rule);
+        let fixed = repaired(&of(blocks), &claude("claude-sonnet-4-5"), rule);
         assert_eq!(notation(&fixed), expected);
     }
     let whole = of(json!([server("s1"), found("s1"), text])).to_string();
-    let kept = mend(&whole, &claude("claude-sonnet-4-5"), Reasoning::Keep).unwrap();
+    let kept = repair_request(&whole, &claude("claude-sonnet-4-5"), Reasoning::Keep).unwrap();
     assert_eq!((kept.repairs, kept.request), (vec![], whole));
 }
 
@@ -916,10 +916,10 @@ fn a_program_that_waits_for_results_stays() {
     let result = json!({"role": "user", "content": [
         {"type": "tool_result", "tool_use_id": "a", "content": "r"}]});
     let whole = of(json!([code, asks]), &[result]).to_string();
-    let kept = mend(&whole, &target, Reasoning::Keep).unwrap();
+    let kept = repair_request(&whole, &target, Reasoning::Keep).unwrap();
     assert_eq!((kept.repairs, kept.request), (vec![], whole));
     // A run that died before the result came.
-    let died = mended(&of(json!([code, asks]), &[]), &target, Rule::Am1);
+    let died = repaired(&of(json!([code, asks]), &[]), &target, Rule::Am1);
     let request: Value = serde_json::from_str(&died.request).unwrap();
     assert_eq!(request["messages"][1]["content"], json!([code, asks]));
 }
@@ -927,7 +927,7 @@ fn a_program_that_waits_for_results_stays() {
 #[test]
 fn a_system_message_in_the_list_stands_beside_it() {
     let given = json!({"model": "c", "max_tokens": 9, "messages": [{"role": "system", "content": "s"}, user("q")]});
-    let fixed = mended(&given, &claude("claude-sonnet-4-5"), Rule::Shape);
+    let fixed = repaired(&given, &claude("claude-sonnet-4-5"), Rule::Shape);
     let after: Value = serde_json::from_str(&fixed.request).unwrap();
     assert_eq!(after["system"], json!([{"type": "text", "text": "s"}]));
     assert_eq!(notation(&fixed), "u:text q");
@@ -939,9 +939,9 @@ fn all_thinking_goes_where_a_provider_refuses_its_signature() {
         request("u:text q | a:think one,use 1 | u:result 1 | a:think two,text a | u:text b")
             .to_string();
     let target = claude("claude-sonnet-4-5");
-    let kept = mend(&given, &target, Reasoning::Keep).unwrap();
+    let kept = repair_request(&given, &target, Reasoning::Keep).unwrap();
     assert_eq!((kept.repairs, kept.request), (vec![], given.clone()));
-    let dropped = mend(&given, &target, Reasoning::Drop).unwrap();
+    let dropped = repair_request(&given, &target, Reasoning::Drop).unwrap();
     assert_eq!(
         notation(&dropped),
         "u:text q | a:use 1 | u:result 1 | a:text a | u:text b"
@@ -967,7 +967,7 @@ fn what_was_said_with_dropped_reasoning_keeps_its_annotations() {
         {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "x"},
         said,
         {"type": "message", "role": "user", "content": "r"}]});
-    let dropped = mend(&given.to_string(), &responses(), Reasoning::Drop).unwrap();
+    let dropped = repair_request(&given.to_string(), &responses(), Reasoning::Drop).unwrap();
     assert_eq!(dropped.faults, []);
     let after: Value = serde_json::from_str(&dropped.request).unwrap();
     let mut kept = said;
@@ -980,7 +980,7 @@ fn what_was_said_with_dropped_reasoning_keeps_its_annotations() {
             "input[1]: changed id (taken out)"
         ]
     );
-    let again = mend(&dropped.request, &responses(), Reasoning::Drop).unwrap();
+    let again = repair_request(&dropped.request, &responses(), Reasoning::Drop).unwrap();
     assert_eq!((again.repairs, again.request), (vec![], dropped.request));
 }
 
@@ -1002,7 +1002,7 @@ fn who_says_nothing_begins_all_the_same() {
             json!({"model": "c", "max_tokens": 9, "messages": [user("")]}),
         ),
     ] {
-        let fixed = mend(&given.to_string(), &target, Reasoning::Keep).unwrap();
+        let fixed = repair_request(&given.to_string(), &target, Reasoning::Keep).unwrap();
         assert_eq!(fixed.faults, [], "{given}");
         assert!(fixed.request.contains("Begin."), "{}", fixed.request);
         let told = told(&fixed);
@@ -1015,7 +1015,7 @@ fn who_says_nothing_begins_all_the_same() {
 fn the_keys_of_a_history_are_no_settings() {
     let history = json!({"title": "t", "max_tokens": 0, "messages": [user("q")]}).to_string();
     for target in [chat("openai"), claude("claude-sonnet-4-5")] {
-        let kept = mend(&history, &target, Reasoning::Keep).unwrap();
+        let kept = repair_request(&history, &target, Reasoning::Keep).unwrap();
         assert_eq!((kept.repairs, kept.faults), (vec![], vec![]));
         assert_eq!(kept.request, history);
     }
@@ -1030,7 +1030,7 @@ fn what_is_nested_too_deep_is_said() {
     );
     for target in [claude("c"), chat("openai"), responses()] {
         for error in [
-            mend(&text, &target, Reasoning::Keep).unwrap_err(),
+            repair_request(&text, &target, Reasoning::Keep).unwrap_err(),
             plimsoll_judge::canonical::import(&text, &target).unwrap_err(),
         ] {
             let said = error.to_string();
@@ -1046,7 +1046,7 @@ fn what_is_nested_too_deep_is_said() {
 #[test]
 fn settings_are_judged_and_left_alone() {
     let given = json!({"model": "c", "max_tokens": 0, "messages": [user("q"), message("a:use 1")]});
-    let fixed = mend(
+    let fixed = repair_request(
         &given.to_string(),
         &claude("claude-sonnet-4-5"),
         Reasoning::Keep,
@@ -1177,10 +1177,10 @@ fn what_names_no_model_is_left_as_it_is() {
         let target = Target::of_request(&request);
         assert_eq!(target.protocol(), protocol, "{request}");
         let text = request.to_string();
-        let mended = mend(&text, &target, Reasoning::Keep).unwrap();
-        assert_eq!(told(&mended), [""; 0], "{request}");
-        assert_eq!(mended.request, text);
-        assert_eq!(mended.faults, []);
+        let repaired = repair_request(&text, &target, Reasoning::Keep).unwrap();
+        assert_eq!(told(&repaired), [""; 0], "{request}");
+        assert_eq!(repaired.request, text);
+        assert_eq!(repaired.faults, []);
     }
 }
 
@@ -1202,11 +1202,11 @@ fn a_key_that_looks_like_a_place_is_not_taken_for_one() {
         ]});
         request[key] = json!(1);
         let text = request.to_string();
-        let mended = mend(&text, &target, Reasoning::Keep).unwrap();
-        assert_eq!(mended.request, text, "{key}");
-        assert_eq!(mended.repairs, [], "{key}");
-        let [fault] = mended.faults.as_slice() else {
-            panic!("{key}: {:?}", mended.faults);
+        let repaired = repair_request(&text, &target, Reasoning::Keep).unwrap();
+        assert_eq!(repaired.request, text, "{key}");
+        assert_eq!(repaired.repairs, [], "{key}");
+        let [fault] = repaired.faults.as_slice() else {
+            panic!("{key}: {:?}", repaired.faults);
         };
         assert_eq!(fault.words, format!("Unknown parameter: '{key}'."));
         let escaped = key.contains(['[', '.']);

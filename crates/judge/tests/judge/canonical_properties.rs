@@ -2,7 +2,7 @@
 //! is idempotent, and every change is reported.
 
 use plimsoll_context::{CallId, Message, Opaque, Part, Thinking, ToolCall, ToolResult};
-use plimsoll_judge::canonical::{Reasoning, Target, canonical, mend};
+use plimsoll_judge::canonical::{Reasoning, Target, canonical, repair_request};
 use plimsoll_wire::RenderInput;
 use plimsoll_wire::openai_chat;
 use plimsoll_wire::{anthropic, openai_responses};
@@ -196,30 +196,35 @@ fn claude_message() -> impl Strategy<Value = Value> {
     (role, content).prop_map(|(role, content)| json!({"role": role, "content": content}))
 }
 
-/// Judges what a request is mended to.
+/// Judges what a request is repaired to.
 fn judge(list: &[Value], target: &Target, request: &Value) -> Result<(), TestCaseError> {
     let text = request.to_string();
-    let mended = mend(&text, target, Reasoning::Keep).unwrap();
+    let repaired = repair_request(&text, target, Reasoning::Keep).unwrap();
     let what = || {
         format!(
             "{target:?}\n{text}\n{}\n{:#?}",
-            mended.request, mended.repairs
+            repaired.request, repaired.repairs
         )
     };
-    prop_assert!(mended.faults.is_empty(), "{:?}\n{}", mended.faults, what());
+    prop_assert!(
+        repaired.faults.is_empty(),
+        "{:?}\n{}",
+        repaired.faults,
+        what()
+    );
     if request.get("model").is_some() {
-        let after: Value = serde_json::from_str(&mended.request).unwrap();
+        let after: Value = serde_json::from_str(&repaired.request).unwrap();
         let faults = target.validate(&after);
         prop_assert!(faults.is_empty(), "{faults:?}\n{}", what());
     }
     prop_assert_eq!(
-        mended.repairs.is_empty(),
-        mended.request == text,
+        repaired.repairs.is_empty(),
+        repaired.request == text,
         "{}",
         what()
     );
     // What is not there any more as it was is told.
-    let after: Value = serde_json::from_str(&mended.request).unwrap();
+    let after: Value = serde_json::from_str(&repaired.request).unwrap();
     let key = if matches!(target, Target::Responses(_)) {
         "input"
     } else {
@@ -229,7 +234,7 @@ fn judge(list: &[Value], target: &Target, request: &Value) -> Result<(), TestCas
         Value::Array(list) => list.clone(),
         after => after[key].as_array().unwrap().clone(),
     };
-    let told: String = mended
+    let told: String = repaired
         .repairs
         .iter()
         .map(|one| format!("{one}\n"))
@@ -242,15 +247,18 @@ fn judge(list: &[Value], target: &Target, request: &Value) -> Result<(), TestCas
         let same = kept.contains(item) || marks || turn;
         prop_assert!(same || told.contains(&place), "{place}\n{}", what());
     }
-    let again = mend(&mended.request, target, Reasoning::Keep).unwrap();
+    let again = repair_request(&repaired.request, target, Reasoning::Keep).unwrap();
     prop_assert!(
         again.repairs.is_empty(),
         "again: {:#?}\n{}",
         again.repairs,
         what()
     );
-    prop_assert_eq!(&again.request, &mended.request);
-    prop_assert_eq!(mend(&text, target, Reasoning::Keep).unwrap(), mended);
+    prop_assert_eq!(&again.request, &repaired.request);
+    prop_assert_eq!(
+        repair_request(&text, target, Reasoning::Keep).unwrap(),
+        repaired
+    );
     Ok(())
 }
 
@@ -312,8 +320,8 @@ proptest! {
     #[test]
     fn nothing_that_is_read_breaks_anything(text in "[\\[\\]{}\",:a-z0-9 ]{0,60}", wire in 0_usize..3) {
         let target = [chats(), responses(), claudes()][wire][0].clone();
-        let _ = mend(&text, &target, Reasoning::Drop);
-        let _ = mend(&format!("{{\"messages\":[{text}],\"input\":[{text}]}}"), &target, Reasoning::Keep);
+        let _ = repair_request(&text, &target, Reasoning::Drop);
+        let _ = repair_request(&format!("{{\"messages\":[{text}],\"input\":[{text}]}}"), &target, Reasoning::Keep);
     }
 
     #[test]
@@ -345,7 +353,7 @@ proptest! {
     }
 }
 
-/// Whether anything is said: a chat of nothing cannot be mended into something.
+/// Whether anything is said: a chat of nothing cannot be repaired into something.
 fn has_something(list: &[Value]) -> bool {
     list.iter().any(|message| {
         message["role"] == "user"

@@ -2,7 +2,7 @@
 //! after the other: after the repair it is valid, and repairing is idempotent. Skipped with a note
 //! if the data does not exist.
 
-use plimsoll_judge::canonical::{Reasoning, Target, mend};
+use plimsoll_judge::canonical::{Reasoning, Target, repair_request};
 use plimsoll_wire::openai_chat::Dialect;
 use serde_json::{Value, json};
 
@@ -26,21 +26,21 @@ fn every_session_can_be_gone_on_with() {
         let cut = json!({"messages": &messages[..=end.min(messages.len() - 1)]});
         let target = &targets[sessions % targets.len()];
         let text = cut.to_string();
-        let mended = mend(&text, target, Reasoning::Keep).unwrap();
-        assert_eq!(mended.faults, [], "{:?}", mended.repairs);
-        let again = mend(&mended.request, target, Reasoning::Keep).unwrap();
+        let repaired = repair_request(&text, target, Reasoning::Keep).unwrap();
+        assert_eq!(repaired.faults, [], "{:?}", repaired.repairs);
+        let again = repair_request(&repaired.request, target, Reasoning::Keep).unwrap();
         assert_eq!(
             (again.request.as_str(), again.repairs.len()),
-            (mended.request.as_str(), 0)
+            (repaired.request.as_str(), 0)
         );
-        if mended.repairs.is_empty() {
-            assert_eq!(mended.request, text);
+        if repaired.repairs.is_empty() {
+            assert_eq!(repaired.request, text);
             whole += 1;
         }
-        let after: Value = serde_json::from_str(&mended.request).unwrap();
+        let after: Value = serde_json::from_str(&repaired.request).unwrap();
         let after = after["messages"].as_array().unwrap();
         kept += after.iter().filter(|one| messages.contains(one)).count();
-        repairs += mended.repairs.len();
+        repairs += repaired.repairs.len();
         sessions += 1;
     }
     println!(

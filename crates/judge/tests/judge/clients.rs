@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use plimsoll_context::{Estimate, TokenCounter};
 use plimsoll_judge::body::{BodyCut, CutError};
-use plimsoll_judge::canonical::{Reasoning, Target, mend};
+use plimsoll_judge::canonical::{Reasoning, Target, repair_request};
 use serde_json::Value;
 
 use crate::client_requests;
@@ -30,10 +30,10 @@ fn requests_of_real_clients_keep_their_instructions() {
         for (path, text) in &client.requests {
             let request: Value = serde_json::from_str(text).unwrap();
             let target = client.target(&request);
-            let mended = mend(text, &target, Reasoning::Keep).unwrap();
-            assert_eq!(&mended.request, text, "{}", path.display());
+            let repaired = repair_request(text, &target, Reasoning::Keep).unwrap();
+            assert_eq!(&repaired.request, text, "{}", path.display());
             assert_eq!(
-                (mended.repairs, mended.faults),
+                (repaired.repairs, repaired.faults),
                 (vec![], vec![]),
                 "{}",
                 path.display()
@@ -83,8 +83,12 @@ fn judge(
 ) {
     let tokens = weighs(&cut.text, target, counter);
     assert!(tokens <= budget, "{place}: {tokens}");
-    let mended = mend(&cut.text, target, Reasoning::Keep).unwrap();
-    assert_eq!((mended.repairs, mended.faults), (vec![], vec![]), "{place}");
+    let repaired = repair_request(&cut.text, target, Reasoning::Keep).unwrap();
+    assert_eq!(
+        (repaired.repairs, repaired.faults),
+        (vec![], vec![]),
+        "{place}"
+    );
     let after: Value = serde_json::from_str(&cut.text).unwrap();
     let kept = instructions(&after, target);
     let mut left = kept.iter();

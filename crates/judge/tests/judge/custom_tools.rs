@@ -2,7 +2,7 @@
 //! and written back as such, or as calls of functions if a server supports only those.
 
 use plimsoll_context::{CallId, Message, Part, ToolResult};
-use plimsoll_judge::canonical::{Reasoning, Target, mend};
+use plimsoll_judge::canonical::{Reasoning, Target, repair_request};
 use plimsoll_judge::openai_chat::validate;
 use plimsoll_wire::openai_chat::{ChatStreamState, Dialect, read, read_reply, render};
 use plimsoll_wire::{RenderInput, StreamDecoder};
@@ -24,18 +24,18 @@ fn a_history_with_them_is_valid_and_keeps_its_bytes() {
     let openai = Dialect::openai();
     assert_eq!(validate(&history(), &openai), []);
     let text = history().to_string();
-    let mended = mend(&text, &Target::Chat(openai.clone()), Reasoning::Keep).unwrap();
-    assert_eq!((mended.repairs, mended.request), (vec![], text));
+    let repaired = repair_request(&text, &Target::Chat(openai.clone()), Reasoning::Keep).unwrap();
+    assert_eq!((repaired.repairs, repaired.request), (vec![], text));
     for odd in [json!({"name": "sh"}), json!({"input": "ls"}), json!("ls")] {
         let mut broken = history();
         broken["messages"][1]["tool_calls"][0]["custom"] = odd;
         assert!(!validate(&broken, &openai).is_empty(), "{broken}");
-        let mended = mend(
+        let repaired = repair_request(
             &broken.to_string(),
             &Target::Chat(openai.clone()),
             Reasoning::Keep,
         );
-        assert_eq!(mended.unwrap().faults, []);
+        assert_eq!(repaired.unwrap().faults, []);
     }
 }
 

@@ -2,7 +2,7 @@
 //! audio stored by OpenAI.
 
 use plimsoll_context::{CallId, Message, Part, Reply};
-use plimsoll_judge::canonical::{Reasoning, Target, mend};
+use plimsoll_judge::canonical::{Reasoning, Target, repair_request};
 use plimsoll_judge::openai_chat::validate;
 use plimsoll_wire::openai_chat::{ChatStreamState, Dialect, read_reply, render};
 use plimsoll_wire::{RenderInput, StreamDecoder};
@@ -81,13 +81,13 @@ fn what_was_only_heard_is_a_message() {
     assert_eq!(validate(&request, &Dialect::openai()), []);
     let target = Target::Chat(Dialect::openai());
     let text = request.to_string();
-    let mended = mend(&text, &target, Reasoning::Keep).unwrap();
-    assert_eq!((mended.repairs, mended.request), (vec![], text));
-    // It stays where something else is mended.
+    let repaired = repair_request(&text, &target, Reasoning::Keep).unwrap();
+    assert_eq!((repaired.repairs, repaired.request), (vec![], text));
+    // It stays where something else is repaired.
     let mut broken = request.clone();
     broken["messages"][2] = json!({"role": "tool", "tool_call_id": "z", "content": "r"});
-    let mended = mend(&broken.to_string(), &target, Reasoning::Keep).unwrap();
-    let after: Value = serde_json::from_str(&mended.request).unwrap();
+    let repaired = repair_request(&broken.to_string(), &target, Reasoning::Keep).unwrap();
+    let after: Value = serde_json::from_str(&repaired.request).unwrap();
     assert_eq!(after["messages"][1], request["messages"][1]);
 }
 
@@ -137,12 +137,12 @@ fn parts_and_tools_that_are_none() {
     let parts = json!([{"type": "text", "text": "q"}, {"type": "video_url"}]);
     let request = json!({"model": "gpt-5", "messages": [{"role": "user", "content": parts}]});
     let target = Target::Chat(openai.clone());
-    let mended = mend(&request.to_string(), &target, Reasoning::Keep).unwrap();
-    assert_eq!(mended.faults, []);
+    let repaired = repair_request(&request.to_string(), &target, Reasoning::Keep).unwrap();
+    assert_eq!(repaired.faults, []);
     assert!(
-        mended.request.contains(r#""content":"q""#),
+        repaired.request.contains(r#""content":"q""#),
         "{}",
-        mended.request
+        repaired.request
     );
     let choice = |name: &str| {
         json!({"model": "gpt-5", "messages": [{"role": "user", "content": "q"}],

@@ -8,7 +8,7 @@ use plimsoll_context::{
     TrimStrategy, ViewLimits,
 };
 use plimsoll_judge::body::{Body, BodyCut, CutError};
-use plimsoll_judge::canonical::{Reasoning, Target, mend};
+use plimsoll_judge::canonical::{Reasoning, Target, repair_request};
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -72,8 +72,8 @@ fn judge(
     edit: &ClearToolUses,
     share: u64,
 ) -> Result<(), TestCaseError> {
-    let mended = mend(&request.to_string(), target, Reasoning::Keep);
-    let text = mended.unwrap().request;
+    let repaired = repair_request(&request.to_string(), target, Reasoning::Keep);
+    let text = repaired.unwrap().request;
     let max = (weighs(&text, target, &chars4()) * share / 100).max(1);
     match trim(&text, target, options, max) {
         Ok(None) => {}

@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use plimsoll_context::{Estimate, Message, TokenCounter, ToolSpec};
-use plimsoll_judge::canonical::{Reasoning, Target, canonical, import, mend};
+use plimsoll_judge::canonical::{Reasoning, Target, canonical, import, repair_request};
 use plimsoll_wire::{
     Effort, RenderInput, StreamDecoder, anthropic, bedrock, gemini, openai_chat, openai_responses,
 };
@@ -148,13 +148,13 @@ fn judged(request: &Value, text: &str, target: &Target) -> String {
     for fault in target.validate(request) {
         writeln!(told, "{fault}").unwrap();
     }
-    match mend(text, target, Reasoning::Keep) {
-        Ok(mended) => {
-            writeln!(told, "{}", mended.request).unwrap();
-            for repair in mended.repairs {
+    match repair_request(text, target, Reasoning::Keep) {
+        Ok(repaired) => {
+            writeln!(told, "{}", repaired.request).unwrap();
+            for repair in repaired.repairs {
                 writeln!(told, "{repair}").unwrap();
             }
-            for fault in mended.faults {
+            for fault in repaired.faults {
                 writeln!(told, "{fault}").unwrap();
             }
         }
@@ -265,8 +265,12 @@ fn cut_requests_are_what_they_were() {
     let mut frozen = Frozen::open("cuts");
     let counter: Arc<dyn TokenCounter> = Arc::new(Estimate);
     for (name, target, request) in requests() {
-        let mended = mend(&request.to_string(), &target, Reasoning::Keep).unwrap();
-        frozen.check("request", &name, &cuts(&mended.request, &target, &counter));
+        let repaired = repair_request(&request.to_string(), &target, Reasoning::Keep).unwrap();
+        frozen.check(
+            "request",
+            &name,
+            &cuts(&repaired.request, &target, &counter),
+        );
     }
     frozen.close();
 }
@@ -430,11 +434,11 @@ fn recorded_sessions_are_repaired_and_cut_as_they_were() {
             &format!("judged {of}"),
             &judged(&request, &line, &target),
         );
-        let mended = mend(&line, &target, Reasoning::Keep).unwrap();
+        let repaired = repair_request(&line, &target, Reasoning::Keep).unwrap();
         frozen.check(
             &source,
             &format!("cut {of}"),
-            &cuts(&mended.request, &target, &counter),
+            &cuts(&repaired.request, &target, &counter),
         );
     }
     frozen.close();

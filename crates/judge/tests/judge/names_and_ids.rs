@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use plimsoll_context::{CallId, Message, Part, ToolCall, ToolSpec};
 use plimsoll_judge as judge;
-use plimsoll_judge::canonical::{Reasoning, Target, mend};
+use plimsoll_judge::canonical::{Reasoning, Target, repair_request};
 use plimsoll_judge::openai_chat::{refusal, validate};
 use plimsoll_wire::openai_chat::{Dialect, render};
 use plimsoll_wire::overflow::{Verdict, classify};
@@ -317,8 +317,8 @@ fn responses_refuses_a_reused_id_and_mending_gives_it_another() {
     assert_eq!(classify(Some(status), &body.to_string()), Verdict::Invalid);
 
     let target = Target::Responses(profile);
-    let mended = mend(&given.to_string(), &target, Reasoning::Keep).unwrap();
-    let request: Value = serde_json::from_str(&mended.request).unwrap();
+    let repaired = repair_request(&given.to_string(), &target, Reasoning::Keep).unwrap();
+    let request: Value = serde_json::from_str(&repaired.request).unwrap();
     assert_eq!(
         judge::openai_responses::validate(&request, &openai_responses::ResponsesProfile::openai()),
         []
@@ -328,11 +328,11 @@ fn responses_refuses_a_reused_id_and_mending_gives_it_another() {
     assert_eq!((calls.len(), calls[0].0.as_str()), (3, "call_0"));
     assert_eq!(request["input"][0], input[0]);
     assert!(
-        mended
+        repaired
             .repairs
             .iter()
             .any(|repair| repair.place == "input[4]"),
         "{:?}",
-        mended.repairs
+        repaired.repairs
     );
 }

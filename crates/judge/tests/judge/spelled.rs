@@ -1,7 +1,7 @@
 //! Misspelled requests that no reader accepts: their content is kept, only meaningless parts are
 //! removed, and every change is reported with its place.
 
-use plimsoll_judge::canonical::{Reasoning, RepairedRequest, Target, mend};
+use plimsoll_judge::canonical::{Reasoning, RepairedRequest, Target, repair_request};
 use plimsoll_wire::openai_chat::Dialect;
 use plimsoll_wire::{anthropic, openai_responses};
 use proptest::prelude::*;
@@ -19,9 +19,9 @@ fn responses() -> Target {
     Target::Responses(openai_responses::ResponsesProfile::openai())
 }
 
-/// The list of the request that it is mended to, after it was found to be no request.
+/// The list of the request that it is repaired to, after it was found to be no request.
 #[track_caller]
-fn mended(list: &Value, target: &Target) -> (Value, Vec<String>) {
+fn repaired(list: &Value, target: &Target) -> (Value, Vec<String>) {
     let key = match target {
         Target::Responses(_) => "input",
         _ => "messages",
@@ -34,10 +34,10 @@ fn mended(list: &Value, target: &Target) -> (Value, Vec<String>) {
         request,
         repairs,
         faults,
-    } = mend(&request.to_string(), target, Reasoning::Keep).unwrap();
+    } = repair_request(&request.to_string(), target, Reasoning::Keep).unwrap();
     assert_eq!(faults, [], "{request}");
     assert!(!repairs.is_empty(), "{request}");
-    let again = mend(&request, target, Reasoning::Keep).unwrap();
+    let again = repair_request(&request, target, Reasoning::Keep).unwrap();
     assert_eq!(again.repairs, [], "{request}");
     assert_eq!(again.request, request);
     let after: Value = serde_json::from_str(&request).unwrap();
@@ -79,12 +79,12 @@ fn one_odd_part_does_not_cost_the_message() {
             (json!({"port": 8431}), r#"{"port":8431}"#),
             (json!(8431), "8431"),
         ] {
-            let (list, told) = mended(&json!([user(content.clone())]), &target);
+            let (list, told) = repaired(&json!([user(content.clone())]), &target);
             assert_eq!(list.as_array().unwrap().len(), 1, "{list}");
             assert_eq!(said(&list[0]), text, "{content}: {told:?}");
         }
     }
-    let (_, told) = mended(
+    let (_, told) = repaired(
         &json!([
             user(json!("q")),
             user(json!([{"type": "text", "text": null}, {"type": "text", "text": "x"}]))
@@ -104,7 +104,7 @@ fn parts_of_chats_stand_in_responses() {
         {"type": "image_url", "image_url": {"url": url, "detail": "low"}},
         {"type": "file", "file": {"file_id": "file-1"}}, {"type": "question", "q": "?"},
         {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AA=="}}]);
-    let (list, told) = mended(&json!([user(content)]), &responses());
+    let (list, told) = repaired(&json!([user(content)]), &responses());
     assert_eq!(
         list[0]["content"],
         json!([{"type": "input_text", "text": "what is this?"},
@@ -125,7 +125,7 @@ fn what_a_tool_said_is_its_text() {
         (json!(5), "5"),
     ] {
         let result = json!({"type": "function_call_output", "call_id": "a", "output": output});
-        let (list, told) = mended(&json!([q, call, result]), &responses());
+        let (list, told) = repaired(&json!([q, call, result]), &responses());
         assert_eq!(list[2]["output"], text);
         assert!(told[0].starts_with("input[2].output: "), "{told:?}");
         assert_eq!(list[1], call);
@@ -133,7 +133,7 @@ fn what_a_tool_said_is_its_text() {
     let call = json!({"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "f", "input": {}}]});
     for (content, text) in [(json!(5), "5"), (json!({"port": 8431}), r#"{"port":8431}"#)] {
         let result = user(json!([{"type": "tool_result", "tool_use_id": "a", "content": content}]));
-        let (list, told) = mended(&json!([q, call, result]), &claude());
+        let (list, told) = repaired(&json!([q, call, result]), &claude());
         assert_eq!(list[2]["content"][0]["content"], text);
         assert!(
             told[0].starts_with("messages[2].content[0].content: "),
@@ -183,23 +183,23 @@ fn what_a_tool_returns_is_no_part_because_it_has_a_type() {
             json!({"type": "reasoning", "because": "x"}),
             json!({"type": "tool_use", "id": "x", "name": "g", "input": {}}),
         ] {
-            let (list, told) = mended(&returned(&target, &content), &target);
+            let (list, told) = repaired(&returned(&target, &content), &target);
             assert_eq!(output(&list, &target), content.to_string(), "{told:?}");
             let two = json!([content, {"type": "text", "text": "and"}, content]);
-            let (list, told) = mended(&returned(&target, &two), &target);
+            let (list, told) = repaired(&returned(&target, &two), &target);
             let all = format!("{content}|and|{content}");
             assert_eq!(output(&list, &target).replace('\n', "|"), all, "{told:?}");
         }
         // As MCP has it.
         let resource =
             json!({"type": "resource", "resource": {"uri": "file:///a", "text": "important"}});
-        let (list, _) = mended(&returned(&target, &json!([resource])), &target);
+        let (list, _) = repaired(&returned(&target, &json!([resource])), &target);
         assert_eq!(output(&list, &target), resource.to_string());
         // Bytes are not written out as a text.
         let bytes = json!([{"type": "text", "text": "see"},
             {"type": "resource", "resource": {"uri": "file:///a", "blob": "AAAA"}},
             {"type": "audio", "data": "AAAA", "mimeType": "audio/wav"}]);
-        let (list, _) = mended(&returned(&target, &bytes), &target);
+        let (list, _) = repaired(&returned(&target, &bytes), &target);
         assert!(!list.to_string().contains("AAAA"), "{list}");
     }
 }
@@ -208,18 +208,18 @@ fn what_a_tool_returns_is_no_part_because_it_has_a_type() {
 fn what_somebody_says_is_no_part_because_it_has_a_type() {
     for target in [chat(), claude(), responses()] {
         let question = json!({"type": "question", "q": "what is it?"});
-        let (list, told) = mended(&json!([user(question.clone())]), &target);
+        let (list, told) = repaired(&json!([user(question.clone())]), &target);
         assert_eq!(said(&list[0]), question.to_string(), "{told:?}");
         let answer = json!({"type": "answer", "a": 42});
         let history =
             json!([user(json!("q")), {"role": "assistant", "content": answer}, user(json!("r"))]);
-        let (list, told) = mended(&history, &target);
+        let (list, told) = repaired(&history, &target);
         assert_eq!(said(&list[1]), answer.to_string(), "{told:?}");
         // What a model thinks is not said aloud.
         let thinking = json!({"type": "reasoning", "text": "secret"});
         let history =
             json!([user(json!("q")), {"role": "assistant", "content": thinking}, user(json!("r"))]);
-        let (list, _) = mended(&history, &target);
+        let (list, _) = repaired(&history, &target);
         assert!(!list.to_string().contains("secret"), "{list}");
     }
 }
@@ -229,13 +229,13 @@ fn arguments_are_what_they_say() {
     let q = user(json!("q"));
     let call = json!({"type": "function_call", "call_id": "a", "name": "f", "arguments": {"x": 1}});
     let result = json!({"type": "function_call_output", "call_id": "a", "output": "r"});
-    let (list, _) = mended(&json!([q, call, result]), &responses());
+    let (list, _) = repaired(&json!([q, call, result]), &responses());
     assert_eq!(list[1]["arguments"], r#"{"x":1}"#);
     assert_eq!(list[2], result);
     let call = json!({"role": "assistant", "content": "keep me", "tool_calls": [
         {"id": "a", "type": "function", "function": {"name": "f", "arguments": 5}}]});
     let result = json!({"role": "tool", "tool_call_id": "a", "content": "r"});
-    let (list, _) = mended(&json!([q, call, result]), &chat());
+    let (list, _) = repaired(&json!([q, call, result]), &chat());
     assert_eq!(list[1]["content"], "keep me");
     assert_eq!(list[1]["tool_calls"][0]["function"]["arguments"], "5");
     assert_eq!(list[2], result);
@@ -243,7 +243,7 @@ fn arguments_are_what_they_say() {
     let call = json!({"role": "assistant", "content": [
         {"type": "tool_use", "id": "a", "name": "f", "input": "{\"x\":1}"}]});
     let result = user(json!([{"type": "tool_result", "tool_use_id": "a", "content": "r"}]));
-    let (list, told) = mended(&json!([q, call, result]), &claude());
+    let (list, told) = repaired(&json!([q, call, result]), &claude());
     assert_eq!(list[1]["content"][0]["input"], json!({"x": 1}));
     assert_eq!(
         told,
@@ -313,7 +313,7 @@ fn calls_and_results_without_an_id_find_each_other() {
             ["1", "2"],
         ),
     ] {
-        let (after, told) = mended(&list, &chat());
+        let (after, told) = repaired(&list, &chat());
         let calls = after[1]["tool_calls"].as_array().unwrap();
         assert_eq!(after[1]["content"], "keep me");
         assert_eq!([&calls[0]["id"], &calls[1]["id"]], ids, "{told:?}");
@@ -325,7 +325,7 @@ fn calls_and_results_without_an_id_find_each_other() {
     let call = json!({"role": "assistant", "content": [{"type": "text", "text": "keep me"},
         {"type": "tool_use", "name": "f", "input": {}}]});
     let result = user(json!([{"type": "tool_result", "content": "r"}]));
-    let (list, told) = mended(&json!([q, call, result]), &claude());
+    let (list, told) = repaired(&json!([q, call, result]), &claude());
     assert_eq!(list[1]["content"][0]["text"], "keep me");
     assert_eq!(
         list[1]["content"][1]["id"],
@@ -335,7 +335,7 @@ fn calls_and_results_without_an_id_find_each_other() {
     assert_eq!(told.len(), 2, "{told:?}");
     let call = json!({"type": "function_call", "name": "f", "arguments": "{}"});
     let result = json!({"type": "function_call_output", "output": "r"});
-    let (list, _) = mended(&json!([q, call, result]), &responses());
+    let (list, _) = repaired(&json!([q, call, result]), &responses());
     assert_eq!(list[1]["call_id"], list[2]["call_id"]);
     assert_eq!(list[2]["output"], "r");
 }
@@ -371,7 +371,7 @@ fn one_id_is_not_that_of_two_calls() {
             &["call_1_0", "x", "call_1_2"],
         ),
     ] {
-        let (list, told) = mended(&chats(ids), &chat());
+        let (list, told) = repaired(&chats(ids), &chat());
         let list = list.as_array().unwrap();
         let calls = list[1]["tool_calls"].as_array().unwrap();
         assert_eq!(calls.len(), ids.len(), "{told:?}");
@@ -385,7 +385,7 @@ fn one_id_is_not_that_of_two_calls() {
     let call = json!({"type": "function_call", "name": "f", "arguments": "{}"});
     let output =
         |said: &str| json!({"type": "function_call_output", "call_id": "x", "output": said});
-    let (list, _) = mended(
+    let (list, _) = repaired(
         &json!([q, call, call, output("1"), output("2")]),
         &responses(),
     );
@@ -404,7 +404,7 @@ fn one_id_is_not_that_of_two_calls() {
     let call = json!({"type": "tool_use", "name": "f", "input": {}});
     let result = |said: &str| json!({"type": "tool_result", "tool_use_id": "x", "content": said});
     let list = json!([q, {"role": "assistant", "content": [call, call]}, user(json!([result("1"), result("2")]))]);
-    let (list, _) = mended(&list, &claude());
+    let (list, _) = repaired(&list, &claude());
     let (calls, results) = (&list[1]["content"], &list[2]["content"]);
     assert_eq!(calls[0]["id"], "x");
     assert_ne!(calls[1]["id"], "x");
@@ -419,11 +419,11 @@ fn a_result_in_the_words_of_chats_is_one() {
     let q = user(json!("q"));
     let result = json!({"role": "tool", "tool_call_id": "a", "content": "r"});
     let call = json!({"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "f", "input": {}}]});
-    let (list, _) = mended(&json!([q, call, result]), &claude());
+    let (list, _) = repaired(&json!([q, call, result]), &claude());
     let expected = json!({"type": "tool_result", "tool_use_id": "a", "content": "r"});
     assert_eq!(list[2], user(json!([expected])));
     let call = json!({"type": "function_call", "call_id": "a", "name": "f", "arguments": "{}"});
-    let (list, _) = mended(&json!([q, call, result]), &responses());
+    let (list, _) = repaired(&json!([q, call, result]), &responses());
     assert_eq!(
         list[2],
         json!({"type": "function_call_output", "call_id": "a", "output": "r"})
@@ -433,7 +433,7 @@ fn a_result_in_the_words_of_chats_is_one() {
 #[test]
 fn what_is_no_message_is_told_where_it_stands() {
     let list = json!([user(json!("q")), {"role": 5, "content": "x"}]);
-    let (_, told) = mended(&list, &chat());
+    let (_, told) = repaired(&list, &chat());
     assert_eq!(
         told,
         [
@@ -535,10 +535,10 @@ proptest! {
                 request["max_tokens"] = json!(100);
             }
             let text = request.to_string();
-            let one = mend(&text, &target, Reasoning::Keep).unwrap();
+            let one = repair_request(&text, &target, Reasoning::Keep).unwrap();
             prop_assert_eq!(&one.faults, &vec![], "{}\n{}", text, one.request);
-            prop_assert_eq!(&mend(&text, &target, Reasoning::Keep).unwrap(), &one);
-            let again = mend(&one.request, &target, Reasoning::Keep).unwrap();
+            prop_assert_eq!(&repair_request(&text, &target, Reasoning::Keep).unwrap(), &one);
+            let again = repair_request(&one.request, &target, Reasoning::Keep).unwrap();
             prop_assert_eq!(&again.repairs, &vec![], "{}\n{}\n{}", text, one.request, again.request);
             prop_assert_eq!(&again.request, &one.request);
             let after: Value = serde_json::from_str(&one.request).unwrap();

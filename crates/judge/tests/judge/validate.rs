@@ -1,7 +1,7 @@
 //! The validator: a failing and a passing request for each rule. No JSON makes it panic.
 
 use plimsoll_judge::MAX_FAULTS;
-use plimsoll_judge::canonical::{Reasoning, Target, mend};
+use plimsoll_judge::canonical::{Reasoning, Target, repair_request};
 use plimsoll_judge::openai_chat::{refusal, validate};
 use plimsoll_testkit::json_of;
 use plimsoll_wire::openai_chat::{Dialect, NoContent, Template};
@@ -46,14 +46,14 @@ fn mistral_goes_on_with_a_prefix() {
     let mut off = prefix.clone();
     off["prefix"] = false.into();
     assert_eq!(rules(&[user("q"), off], &mistral), ["OC8"]);
-    // The canonicaliser leaves it where it is, whatever else it mends.
+    // The canonicaliser leaves it where it is, whatever else it repairs.
     let target = Target::Chat(mistral);
     let given = json!({"model": "m", "messages": [user("q"), prefix.clone()]}).to_string();
-    let same = mend(&given, &target, Reasoning::Keep).unwrap();
+    let same = repair_request(&given, &target, Reasoning::Keep).unwrap();
     assert_eq!((same.repairs, same.request), (vec![], given));
     let messages = json!([user("q"), asks(&["a"]), tool("a"), prefix]);
     let given = json!({"model": "m", "messages": messages}).to_string();
-    let fixed = mend(&given, &target, Reasoning::Keep).unwrap();
+    let fixed = repair_request(&given, &target, Reasoning::Keep).unwrap();
     assert_eq!(fixed.faults, [], "{}", fixed.request);
     assert!(!fixed.repairs.is_empty(), "its id is no id of Mistral's");
     let fixed: Value = serde_json::from_str(&fixed.request).unwrap();

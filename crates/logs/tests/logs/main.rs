@@ -12,7 +12,7 @@ use plimsoll_context::{
     CLOSED_CALL, Chars4, ContextStrategy, Message, SummaryConfig, TokenCounter, Tokens, ViewLimits,
 };
 use plimsoll_judge::body::Body;
-use plimsoll_judge::canonical::{Reasoning, mend};
+use plimsoll_judge::canonical::{Reasoning, repair_request};
 use plimsoll_logs::{Agent, Copy, Ids, LogError, SessionLog, copy};
 
 const CODEX: &str = "rollout-2026-11-01T10-00-00-01a2108d-0000-7000-8000-000000000001.jsonl";
@@ -59,19 +59,19 @@ pub(crate) fn shape(messages: &[Message]) -> Vec<String> {
 /// Repairs a history, and compacts it if there is a budget.
 fn treated(log: &SessionLog, budget: Option<u64>) -> String {
     let target = log.target();
-    let mended = mend(&log.request(), &target, Reasoning::Keep).unwrap();
+    let repaired = repair_request(&log.request(), &target, Reasoning::Keep).unwrap();
     let Some(budget) = budget else {
-        return mended.request;
+        return repaired.request;
     };
     let counter: Arc<dyn TokenCounter> = Arc::new(Chars4);
-    let mut body = Body::read(&mended.request, &target).unwrap();
+    let mut body = Body::read(&repaired.request, &target).unwrap();
     let view = body.transcript(&counter);
     let strategy = ContextStrategy::named("extract", None).unwrap();
     let policy = strategy.filter_policy(SummaryConfig::default().without_model());
     let line = ViewLimits::exactly(Tokens(budget));
     let cut = body.cut(&view, &policy.for_filter().filled(), &line);
     cut.unwrap()
-        .map_or_else(|| mended.request.clone(), |cut| cut.text)
+        .map_or_else(|| repaired.request.clone(), |cut| cut.text)
 }
 
 fn copied(log: &SessionLog, history: &str, tokens: Option<u64>) -> Copy {

@@ -2,7 +2,7 @@
 //! tokens per minute, overloaded. Each server has its own error format.
 
 use plimsoll_context::Tokens;
-use plimsoll_wire::openai_chat::{Dialect, Voice};
+use plimsoll_wire::openai_chat::{Dialect, ErrorStyle};
 use serde_json::{Value, json};
 
 use crate::answer::HttpAnswer;
@@ -39,11 +39,11 @@ impl EmulatedServer {
             "together" => Self::Together,
             "cohere" => Self::Cohere,
             _ => match dialect.voice {
-                Voice::OpenAi => Self::OpenAi,
-                Voice::DeepSeek => Self::DeepSeek,
-                Voice::Template => Self::LlamaCpp,
-                Voice::Mistral => Self::Mistral,
-                Voice::Kimi => Self::Kimi,
+                ErrorStyle::OpenAi => Self::OpenAi,
+                ErrorStyle::DeepSeek => Self::DeepSeek,
+                ErrorStyle::Template => Self::LlamaCpp,
+                ErrorStyle::Mistral => Self::Mistral,
+                ErrorStyle::Kimi => Self::Kimi,
             },
         }
     }

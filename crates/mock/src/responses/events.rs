@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::say::{ended, response};
+use super::encode::{ended, response};
 use crate::answer::{AnswerBody, HttpAnswer};
 use crate::api::{PendingReply, halves, list, text};
 use crate::turn::Turn;

@@ -10,9 +10,9 @@ use plimsoll_agent::{
     TurnTrigger,
 };
 use plimsoll_context::{
-    ArgumentDigest, Bpe, Bytes, CacheConfig, CacheRetention, CacheStrategy, Chars4, ContextConfig,
-    ContextStrategy, Economy, Estimate, HostedTool, Memo, Ppm, SessionPruneConfig, SummaryConfig,
-    Threshold, TokenCounter, Tokens,
+    ArgumentDigest, Bpe, Bytes, CacheConfig, CacheRetention, CacheStrategy, Chars4,
+    CompactionTiming, ContextConfig, ContextStrategy, Estimate, HostedTool, Memo, Ppm,
+    SessionPruneConfig, SummaryConfig, Threshold, TokenCounter, Tokens,
 };
 use plimsoll_core::{
     AgentBuilder, CommandHook, HOOK_TIMEOUT, MAX_STEP_RESULT, RetryConfig, TOOL_RETRIES, Window,
@@ -112,7 +112,7 @@ pub struct AgentSettings {
     /// The timeout of one call of the summarizer.
     pub summary_timeout: Option<Duration>,
     /// When to compact.
-    pub economy: Option<Economy>,
+    pub compaction_timing: Option<CompactionTiming>,
     /// How the provider's prompt cache is used.
     pub cache: CacheConfig,
     /// How long the provider is to keep its cache.
@@ -221,7 +221,7 @@ impl Default for AgentSettings {
             summarizer: None,
             summary_prompt: None,
             summary_timeout: None,
-            economy: None,
+            compaction_timing: None,
             cache: CacheConfig::default(),
             retention: CacheRetention::default(),
             hosted_tools: Vec::new(),
@@ -372,7 +372,7 @@ impl AgentSettings {
             max_result(self.max_result),
             max_history_messages(self.max_history),
             argument_digest(self.argument_digest()),
-            economy(self.economy),
+            compaction_timing(self.compaction_timing),
             summary_timeout(self.summary_timeout),
             session_prune(self.prune),
         );

@@ -15,7 +15,7 @@ const ASK: Duration = Duration::from_secs(5);
 
 /// The result of waiting for a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ready {
+pub(super) enum ServerStart {
     Yes,
     Died,
     Late,
@@ -27,9 +27,9 @@ pub(super) fn free_port() -> std::io::Result<u16> {
 }
 
 /// Waits until a server has generated a token.
-pub(super) async fn wait(server: &mut ServerProcess, port: u16, patience: Duration) -> Ready {
+pub(super) async fn wait(server: &mut ServerProcess, port: u16, patience: Duration) -> ServerStart {
     let Ok(client) = crate::tls::plain_client().build() else {
-        return Ready::Late;
+        return ServerStart::Late;
     };
     let ready = async {
         while !healthy(&client, port).await {
@@ -41,10 +41,10 @@ pub(super) async fn wait(server: &mut ServerProcess, port: u16, patience: Durati
     };
     tokio::select! {
         biased;
-        () = server.exited() => Ready::Died,
+        () = server.exited() => ServerStart::Died,
         outcome = timeout(patience, ready) => match outcome {
-            Ok(()) => Ready::Yes,
-            Err(_) => Ready::Late,
+            Ok(()) => ServerStart::Yes,
+            Err(_) => ServerStart::Late,
         },
     }
 }

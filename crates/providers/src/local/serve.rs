@@ -13,7 +13,7 @@ use plimsoll_core::process::{Command, ProcessEnd, ServerProcess};
 
 use super::catalogue::LocalModel;
 use super::error::LocalError;
-use super::probe::{self, Ready};
+use super::probe::{self, ServerStart};
 use super::{DownloadSource, LocalModels, Progress, Watch, blocking};
 
 /// The time to load a model and generate one token. Usually seconds; on a slow disk a minute or
@@ -190,8 +190,8 @@ impl LocalModels {
         let command = command.args(arguments(model, file, window, port));
         let mut server = command.serve(LOG).map_err(|error| none(&error))?;
         match probe::wait(&mut server, port, self.patience).await {
-            Ready::Yes => Ok((server, port)),
-            Ready::Late => {
+            ServerStart::Yes => Ok((server, port)),
+            ServerStart::Late => {
                 server.stop().await;
                 let models = self.catalogue.models.iter();
                 let smaller = models.min_by_key(|model| model.bytes);
@@ -200,7 +200,7 @@ impl LocalModels {
                     smaller: smaller.map(|model| model.name.clone()).unwrap_or_default(),
                 }))
             }
-            Ready::Died => {
+            ServerStart::Died => {
                 let log = server.log().text();
                 let said = format!("{}\n{}", log.head, log.tail);
                 Err(StartError::Next(end(server.stop().await, &said)))

@@ -7,7 +7,7 @@ use plimsoll_context::{CacheRetention, Reply};
 use plimsoll_judge::Fault;
 use plimsoll_judge::openai_chat::validate;
 use plimsoll_wire::openai_chat::{
-    CacheMarks, ChatStreamState, Dialect, Reach, Template, ToolStyle, TurnDecoder, Voice,
+    CacheMarks, ChatStreamState, Dialect, ErrorStyle, Reach, Template, ToolStyle, TurnDecoder,
 };
 use plimsoll_wire::openai_responses::ResponsesProfile;
 use plimsoll_wire::{Effort, LeftOut, RenderInput, StreamDecoder};
@@ -178,11 +178,11 @@ pub(crate) fn dialect_of(model: &ModelRef) -> Dialect {
     } else {
         dialect
     };
-    let runs_template = is_unknown || dialect.voice == Voice::Template;
+    let runs_template = is_unknown || dialect.voice == ErrorStyle::Template;
     let name = model.name().to_ascii_lowercase();
     let family = TEMPLATES.iter().find(|(part, _)| name.contains(part));
     let is_wanted = |template| {
-        runs_template || (template == Template::Mistral && dialect.voice == Voice::OpenAi)
+        runs_template || (template == Template::Mistral && dialect.voice == ErrorStyle::OpenAi)
     };
     match family {
         Some((_, template)) if is_wanted(*template) => dialect.with_template(*template),

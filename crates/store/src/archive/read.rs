@@ -29,7 +29,7 @@ const LOOKED_AT: usize = 10_000;
 const COLUMNS: &str = "seq, kind, tool, call, bytes, left_at, why, held IS NULL";
 
 /// The part of the archive that belongs to one session.
-struct Shelf {
+struct SessionItems {
     key: i64,
     /// The highest forgotten number.
     forgotten: Option<Seq>,
@@ -49,11 +49,11 @@ struct View<'a> {
     moment: &'a Transaction<'a>,
     path: &'a Path,
     bounds: &'a ArchiveBounds,
-    shelves: Vec<Shelf>,
+    shelves: Vec<SessionItems>,
     now: u64,
 }
 
-impl Shelf {
+impl SessionItems {
     fn end(&self) -> i64 {
         self.below.map_or(i64::MAX, |below| to_column(below.0))
     }
@@ -212,7 +212,7 @@ pub(super) fn owner(session: i64) -> String {
 }
 
 /// Returns the existing shelves. The shelves of another log of the same name are excluded.
-fn shelves(moment: &Transaction<'_>, of: &ArchiveScopes) -> rusqlite::Result<Vec<Shelf>> {
+fn shelves(moment: &Transaction<'_>, of: &ArchiveScopes) -> rusqlite::Result<Vec<SessionItems>> {
     let mut statement = moment.prepare_cached(
         "SELECT key, forgotten FROM sessions WHERE id = ?1 AND (log IS NULL OR log = ?2)",
     )?;
@@ -220,7 +220,7 @@ fn shelves(moment: &Transaction<'_>, of: &ArchiveScopes) -> rusqlite::Result<Vec
     for place in of.all() {
         let shelf = |row: &Row<'_>| {
             let forgotten: i64 = row.get(1)?;
-            Ok(Shelf {
+            Ok(SessionItems {
                 key: row.get(0)?,
                 forgotten: u64::try_from(forgotten).ok().map(Seq),
                 below: place.below,
@@ -234,7 +234,7 @@ fn shelves(moment: &Transaction<'_>, of: &ArchiveScopes) -> rusqlite::Result<Vec
 
 fn item(
     moment: &Transaction<'_>,
-    shelf: &Shelf,
+    shelf: &SessionItems,
     id: RecallId,
 ) -> rusqlite::Result<Option<(ArchiveRow, Option<Body>)>> {
     moment
@@ -252,7 +252,7 @@ fn item(
 /// eleven are returned, because eleven are already ambiguous.
 fn of_call(
     moment: &Transaction<'_>,
-    shelf: &Shelf,
+    shelf: &SessionItems,
     call: &str,
     bounds: &ArchiveBounds,
     now: u64,
@@ -331,7 +331,7 @@ const NEWEST: &str =
 
 fn newest(
     moment: &Transaction<'_>,
-    shelf: &Shelf,
+    shelf: &SessionItems,
     wanted: &str,
     most: usize,
 ) -> rusqlite::Result<Vec<i64>> {

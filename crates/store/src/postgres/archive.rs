@@ -29,7 +29,7 @@ pub(super) const COLUMNS: &str = "seq, left_at, about, message, sum";
 
 /// The archived items of a session, as far as another session may see them.
 #[derive(Debug, Clone)]
-pub(super) struct Shelf {
+pub(super) struct SessionItems {
     pub(super) key: i64,
     /// The highest forgotten number.
     forgotten: Option<Seq>,
@@ -65,7 +65,7 @@ pub(super) struct About {
     why: String,
 }
 
-impl Shelf {
+impl SessionItems {
     /// Checks whether the item with this number may be seen.
     fn shows(&self, seq: Seq) -> bool {
         seq < self.below
@@ -119,7 +119,7 @@ impl StoredItem {
 pub(super) async fn shelves(
     connection: &mut PgConnection,
     session: &SessionId,
-) -> sqlx::Result<Vec<Shelf>> {
+) -> sqlx::Result<Vec<SessionItems>> {
     let rows = sqlx::query(
         "WITH RECURSIVE kin (depth, id, below, parent, items) AS (
            SELECT 0::bigint, $1, NULL::bigint, max(parent), max(items) FROM sessions WHERE id = $1
@@ -135,7 +135,7 @@ pub(super) async fn shelves(
     let shelf = |row: &PgRow| {
         let forgotten: i64 = row.try_get("forgotten")?;
         let below: Option<i64> = row.try_get("below")?;
-        Ok(Shelf {
+        Ok(SessionItems {
             key: row.try_get("key")?,
             forgotten: u64::try_from(forgotten).ok().map(Seq),
             taken: row.try_get("taken")?,
@@ -195,7 +195,7 @@ pub(super) async fn recall(
 /// name, if it exists.
 async fn named(
     connection: &mut PgConnection,
-    shelves: &[Shelf],
+    shelves: &[SessionItems],
     key: &RecallKey,
     name: &str,
     bounds: &ArchiveBounds,
@@ -231,7 +231,7 @@ async fn named(
 
 async fn item(
     connection: &mut PgConnection,
-    shelf: &Shelf,
+    shelf: &SessionItems,
     id: RecallId,
 ) -> sqlx::Result<Option<StoredItem>> {
     let sql = format!("SELECT {COLUMNS} FROM items WHERE shelf = $1 AND seq = $2");

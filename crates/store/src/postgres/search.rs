@@ -12,7 +12,7 @@ use plimsoll_core::{ArchiveBounds, SessionId};
 use sqlx::{AssertSqlSafe, PgPool, Postgres, QueryBuilder, Row};
 use tokio::runtime::Handle;
 
-use super::archive::{BLOCKS, COLUMNS, Shelf, StoredItem, block, owner, shelves};
+use super::archive::{BLOCKS, COLUMNS, SessionItems, StoredItem, block, owner, shelves};
 use super::fault;
 use crate::read::{from_column, to_column};
 
@@ -28,7 +28,7 @@ struct View {
     pool: PgPool,
     place: Arc<str>,
     bounds: ArchiveBounds,
-    shelves: Vec<Shelf>,
+    shelves: Vec<SessionItems>,
     now: u64,
     runtime: Handle,
     /// The rows that were found and not read yet. The last ones are read first.
@@ -154,7 +154,7 @@ impl SearchIndex for View {
 /// Returns the words of the index that select the newest items of a shelf, then those that select
 /// more, and finally all items. A frequent word is found among the newest items; a word that is not
 /// found there is rare. So no stage finds many more items than requested.
-fn stages(shelf: &Shelf) -> Vec<Vec<String>> {
+fn stages(shelf: &SessionItems) -> Vec<Vec<String>> {
     let mut stages = Vec::new();
     for size in BLOCKS {
         let blocks = shelf.taken / size;
@@ -171,7 +171,7 @@ fn stages(shelf: &Shelf) -> Vec<Vec<String>> {
 /// Returns a query for the newest rows in some blocks of a shelf that contain all terms. It is
 /// written so that the planner uses the word index first, whatever order is requested.
 fn newest(
-    shelf: &Shelf,
+    shelf: &SessionItems,
     terms: &[MatchedTerm<'_>],
     blocks: &[String],
     most: usize,

@@ -44,7 +44,7 @@ const DEMANDS: [&str; 2] = ["requires task augmentation", "requires task-augment
 
 /// A task in progress, from its request to its end. If it is dropped before, the task is cancelled on
 /// the server.
-struct Wish {
+struct TaskHandle {
     peer: Peer<RoleClient>,
     activity: Arc<ServerActivity>,
     cancellations: Arc<PendingCancellations>,
@@ -91,7 +91,7 @@ impl Connection {
         request.extensions.insert(Listener(cx.clone()));
         let request = ClientRequest::CustomRequest(request);
         let handle = self.send(request).await?;
-        let mut wish = Wish {
+        let mut wish = TaskHandle {
             peer: self.service.peer().clone(),
             activity: Arc::clone(&self.activity),
             cancellations: Arc::clone(&self.cancellations),
@@ -210,7 +210,7 @@ impl Connection {
     }
 }
 
-impl Wish {
+impl TaskHandle {
     /// Waits for the server's answer to the request for a task.
     async fn answer(&mut self) -> Result<ServerResult, ServiceError> {
         let Some(handle) = &mut self.request else {
@@ -222,7 +222,7 @@ impl Wish {
     }
 }
 
-impl Drop for Wish {
+impl Drop for TaskHandle {
     fn drop(&mut self) {
         self.activity.forget(&self.token);
         let (peer, id) = (self.peer.clone(), self.id.take());

@@ -5,7 +5,7 @@
 use plimsoll_context::{Opaque, Part};
 use serde_json::{Map, Value};
 
-use super::dialect::{Dialect, Voice};
+use super::dialect::{Dialect, ErrorStyle};
 use super::parts::ORIGIN;
 use crate::own;
 
@@ -74,7 +74,7 @@ pub fn keys(opaque: &Opaque) -> Option<Map<String, Value>> {
 pub(super) fn read_by(dialect: &Dialect, mut keys: Map<String, Value>) -> Map<String, Value> {
     keys.retain(|key, _| match key.as_str() {
         DETAILS => dialect.name == GATEWAY,
-        _ => dialect.voice == Voice::OpenAi,
+        _ => dialect.voice == ErrorStyle::OpenAi,
     });
     keys
 }

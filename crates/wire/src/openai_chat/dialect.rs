@@ -64,7 +64,7 @@ pub struct Dialect {
     /// How requests use a prompt cache.
     pub cache: CacheMarks,
     /// The server whose error texts are imitated.
-    pub voice: Voice,
+    pub voice: ErrorStyle,
 }
 
 /// The content of an assistant message with tool calls and no text.
@@ -155,7 +155,7 @@ pub enum CacheMarks {
 /// The server whose error texts are imitated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Voice {
+pub enum ErrorStyle {
     /// OpenAI and compatible servers.
     OpenAi,
     /// Mistral's own API.
@@ -226,13 +226,13 @@ impl Dialect {
                 echo_reasoning: EchoReasoning::ToolExchanges,
                 empty_reasoning: EmptyReasoning::Empty,
                 images: false,
-                voice: Voice::DeepSeek,
+                voice: ErrorStyle::DeepSeek,
                 ..Self::hosted(name)
             },
             "kimi" => Self {
                 echo_reasoning: EchoReasoning::ToolTurns,
                 empty_reasoning: EmptyReasoning::Space,
-                voice: Voice::Kimi,
+                voice: ErrorStyle::Kimi,
                 ..Self::hosted(name)
             },
             // It forwards requests to OpenAI, among others.
@@ -294,7 +294,7 @@ impl Dialect {
             prefill: false,
             tools: ToolStyle::Native,
             cache: CacheMarks::Unasked,
-            voice: Voice::OpenAi,
+            voice: ErrorStyle::OpenAi,
         }
     }
 
@@ -312,7 +312,7 @@ impl Dialect {
             call_ids: CallIds::NineAlphanumeric,
             // The last chunk contains the usage anyway, and the API does not have the key.
             asks_for_usage: false,
-            voice: Voice::Mistral,
+            voice: ErrorStyle::Mistral,
             ..Self::hosted("mistral")
         }
     }
@@ -362,7 +362,7 @@ impl Dialect {
     fn local(name: &str) -> Self {
         Self {
             name: name.into(),
-            voice: Voice::Template,
+            voice: ErrorStyle::Template,
             ..Self::compatible().for_templates()
         }
     }

@@ -6,7 +6,7 @@ use plimsoll_context::{Breakpoint, Message, ToolSpec};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::dialect::{CacheMarks, Dialect, ToolStyle, Voice};
+use super::dialect::{CacheMarks, Dialect, ErrorStyle, ToolStyle};
 use super::json_turns;
 use super::parts::call_name;
 use super::reach::takes_temperature;
@@ -155,7 +155,7 @@ fn settings(
 fn takes(input: &RenderInput<'_>, dialect: &Dialect) -> bool {
     let effort = input.extra.and_then(|extra| extra.get("reasoning_effort"));
     let effort = effort.and_then(Value::as_str);
-    let judges = matches!(dialect.voice, Voice::OpenAi | Voice::Kimi);
+    let judges = matches!(dialect.voice, ErrorStyle::OpenAi | ErrorStyle::Kimi);
     let refused = |asked| judges && !takes_temperature(input.model, effort, asked);
     !input.temperature.is_some_and(refused)
 }

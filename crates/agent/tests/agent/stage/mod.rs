@@ -10,14 +10,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_agent::{
-    Answer, AtLimit, Decision, Entry, Event, ExecutionLimits, Failure, HookPoint, Input, KnownTool,
-    Moment, Now, Outcome, PendingPlan, Question, Request, Run, Setup, Spend, Step, SummaryModel,
+    Answer, AtLimit, Decision, Entry, Event, ExecutionLimits, Failure, HookEvent, HookPoint, Input,
+    KnownTool, Now, Outcome, PendingPlan, Question, Request, Run, Setup, Spend, Step, SummaryModel,
     TargetOf, Verdict,
 };
 use plimsoll_context::{
-    CallId, Chars4, ContextStrategy, Economy, Message, MessageList, Part, Policy, Reply, Seq,
-    SessionPruneConfig, StopReason, SummaryConfig, Tokens, ToolCall, ToolResult, ToolSpec, Usage,
-    ViewLimits,
+    CallId, Chars4, CompactionTiming, ContextStrategy, Message, MessageList, Part, Policy, Reply,
+    Seq, SessionPruneConfig, StopReason, SummaryConfig, Tokens, ToolCall, ToolResult, ToolSpec,
+    Usage, ViewLimits,
 };
 
 /// Steps after which a run that has not ended never will.
@@ -64,7 +64,7 @@ pub(crate) struct Stage {
     pub(crate) leaving: Vec<PendingPlan>,
     pub(crate) gone: Vec<PendingPlan>,
     /// The host's hooks that were asked or told, in order.
-    pub(crate) moments: Vec<Moment>,
+    pub(crate) moments: Vec<HookEvent>,
     /// The same among the events.
     pub(crate) story: Vec<Notification>,
     /// Those that say no, by name.
@@ -75,7 +75,7 @@ pub(crate) struct Stage {
 #[allow(clippy::large_enum_variant)]
 pub(crate) enum Notification {
     Event(Event),
-    Moment(HookPoint),
+    HookEvent(HookPoint),
 }
 
 /// A request as it went out, and what was known then.
@@ -105,7 +105,7 @@ pub(crate) fn setup() -> Setup {
             window: Some(Tokens(10_000)),
             ..ViewLimits::default()
         },
-        economy: Economy::Fixed,
+        compaction_timing: CompactionTiming::Fixed,
         recovery: Policy::recovery(prune, Some(SummaryConfig::default())),
         max_parallel_tools: 3,
         ..Setup::new("test/one", Arc::new(Chars4), policy)
@@ -325,8 +325,8 @@ impl Stage {
         panic!("the machine does not come to rest");
     }
 
-    fn met(&mut self, moment: Moment) {
-        self.story.push(Notification::Moment(moment.point()));
+    fn met(&mut self, moment: HookEvent) {
+        self.story.push(Notification::HookEvent(moment.point()));
         self.moments.push(moment);
     }
 

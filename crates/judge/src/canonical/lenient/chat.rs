@@ -1,12 +1,12 @@
 //! Converts the values of one message of Chat Completions.
 
-use super::part::{Voice, Wire, content};
+use super::part::{Author, Wire, content};
 use super::{Notes, ObjectConversion, RawObject, id, is_said, list, name, note, object};
 
 /// Converts a message. Returns `None` if nothing has to be converted.
 pub(in crate::canonical) fn message(raw: &str, place: &str, notes: &mut Notes) -> Option<String> {
     let message = object(raw)?;
-    let whose = (Wire::Chat, Voice::of(message.get("role")));
+    let whose = (Wire::Chat, Author::of(message.get("role")));
     let mut converted = ObjectConversion::new(&message, place, notes);
     converted.value("content", |raw, place, notes| {
         content(raw?, place, whose, notes)

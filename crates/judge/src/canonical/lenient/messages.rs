@@ -1,6 +1,6 @@
 //! Converts the values of one message of Anthropic Messages.
 
-use super::part::{Voice, Wire, content};
+use super::part::{Author, Wire, content};
 use super::{Notes, ObjectConversion, id, list, name, note, object, quoted, text};
 
 /// Converts a message. Returns `None` if nothing has to be converted.
@@ -27,7 +27,7 @@ pub(in crate::canonical) fn message(raw: &str, place: &str, notes: &mut Notes) -
     }
     let raw = message.get("content")?;
     let place = format!("{place}.content");
-    let whose = (Wire::Messages, Voice::of(message.get("role")));
+    let whose = (Wire::Messages, Author::of(message.get("role")));
     let converted = content(raw, &place, whose, notes);
     let blocks = list(converted.as_deref().unwrap_or(raw));
     let mut changed = false;
@@ -57,7 +57,7 @@ fn block(raw: &str, place: &str, notes: &mut Notes) -> Option<String> {
         Some("\"tool_result\"") => {
             converted.value("tool_use_id", id);
             converted.value("content", |raw, place, notes| {
-                content(raw?, place, (Wire::Messages, Voice::Tool), notes)
+                content(raw?, place, (Wire::Messages, Author::Tool), notes)
             });
         }
         _ => {}
@@ -84,5 +84,5 @@ fn input(raw: Option<&str>, place: &str, notes: &mut Notes) -> Option<String> {
 
 /// Returns the system prompt beside the messages as readers expect it, if it differs.
 pub(in crate::canonical) fn system(raw: &str, notes: &mut Notes) -> Option<String> {
-    content(raw, "system", (Wire::Messages, Voice::Heard), notes)
+    content(raw, "system", (Wire::Messages, Author::Heard), notes)
 }

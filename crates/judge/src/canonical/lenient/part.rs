@@ -14,7 +14,7 @@ pub(super) enum Wire {
 
 /// The author of the content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Voice {
+pub(super) enum Author {
     /// A user, or the author of the system prompt.
     Heard,
     Model,
@@ -22,7 +22,7 @@ pub(super) enum Voice {
     Tool,
 }
 
-impl Voice {
+impl Author {
     /// Returns the author for the role of a message.
     pub(super) fn of(role: Option<&str>) -> Self {
         match role {
@@ -45,7 +45,7 @@ enum PartConversion {
 pub(super) fn content(
     raw: &str,
     place: &str,
-    (wire, voice): (Wire, Voice),
+    (wire, voice): (Wire, Author),
     notes: &mut Notes,
 ) -> Option<String> {
     if raw == "null" || raw.starts_with('"') {
@@ -86,7 +86,12 @@ pub(super) fn content(
     Some(quoted(raw))
 }
 
-fn part(raw: &str, place: &str, (wire, voice): (Wire, Voice), notes: &mut Notes) -> PartConversion {
+fn part(
+    raw: &str,
+    place: &str,
+    (wire, voice): (Wire, Author),
+    notes: &mut Notes,
+) -> PartConversion {
     if raw.starts_with('"') {
         return PartConversion::Same;
     }
@@ -126,7 +131,7 @@ fn part(raw: &str, place: &str, (wire, voice): (Wire, Voice), notes: &mut Notes)
             }
         },
         Some("image_url")
-            if wire == Wire::Chat && (voice != Voice::Tool || is_said(part.get("image_url"))) =>
+            if wire == Wire::Chat && (voice != Author::Tool || is_said(part.get("image_url"))) =>
         {
             let image = part.get("image_url").unwrap_or("null");
             let address = object(image).map_or(text(Some(image)), |image| text(image.get("url")));
@@ -144,14 +149,14 @@ fn part(raw: &str, place: &str, (wire, voice): (Wire, Voice), notes: &mut Notes)
         },
         Some(kind)
             if is_elsewhere(&part, kind, voice)
-                && (wire == Wire::Responses || voice == Voice::Tool) =>
+                && (wire == Wire::Responses || voice == Author::Tool) =>
         {
             let done = format!("left it out: this API has no such part `{kind}`");
             note(notes, place, done);
             PartConversion::Gone
         }
         // Servers may know more kinds of message parts than we do.
-        Some(_) if wire != Wire::Responses && voice != Voice::Tool => PartConversion::Same,
+        Some(_) if wire != Wire::Responses && voice != Author::Tool => PartConversion::Same,
         Some(_) => as_text(notes),
     }
 }
@@ -186,11 +191,11 @@ fn of_chat(raw: &str, kind: &str, place: &str, notes: &mut Notes) -> Option<Part
 /// name in Responses.
 ///
 /// The output of a tool may have a known type by accident, so the fields are checked, too.
-fn is_known(part: &RawObject<'_>, kind: &str, (wire, voice): (Wire, Voice)) -> bool {
+fn is_known(part: &RawObject<'_>, kind: &str, (wire, voice): (Wire, Author)) -> bool {
     let holds = |key: &str| object(part.get(key).unwrap_or_default()).is_some();
     match (wire, kind) {
         (_, "text" | "input_text" | "output_text") => true,
-        (Wire::Chat | Wire::Responses, "refusal") if voice != Voice::Tool => {
+        (Wire::Chat | Wire::Responses, "refusal") if voice != Author::Tool => {
             is_text(part.get("refusal"))
         }
         (Wire::Chat | Wire::Responses, "image_url") => {
@@ -207,7 +212,7 @@ fn is_known(part: &RawObject<'_>, kind: &str, (wire, voice): (Wire, Voice)) -> b
         (Wire::Messages, "search_result") => is_said(part.get("source")),
         (Wire::Messages, "tool_reference") => is_said(part.get("tool_name")),
         // A result must not contain calls, results or thinking.
-        (Wire::Messages, _) if voice == Voice::Tool => false,
+        (Wire::Messages, _) if voice == Author::Tool => false,
         (Wire::Messages, "container_upload") => is_said(part.get("file_id")),
         (Wire::Messages, "tool_use" | "tool_result" | "compaction") => true,
         (Wire::Messages, "thinking" | "redacted_thinking") => true,
@@ -219,11 +224,11 @@ fn is_known(part: &RawObject<'_>, kind: &str, (wire, voice): (Wire, Voice)) -> b
 /// Returns `true` for a part of another protocol that is not text: binary data, thinking or tool calls.
 ///
 /// Written as text, binary data would cost many tokens, and thinking would become visible.
-fn is_elsewhere(part: &RawObject<'_>, kind: &str, voice: Voice) -> bool {
+fn is_elsewhere(part: &RawObject<'_>, kind: &str, voice: Author) -> bool {
     let at = |key: &str| part.get(key).and_then(object);
     match kind {
         "thinking" | "redacted_thinking" | "reasoning" | "tool_use" | "tool_call" => {
-            voice == Voice::Model
+            voice == Author::Model
         }
         "image" if is_text(part.get("data")) => true,
         "image" | "document" => at("source").is_some(),
@@ -259,15 +264,15 @@ fn is_text(raw: Option<&str>) -> bool {
     raw.is_some_and(|raw| raw.starts_with('"'))
 }
 
-fn text_kind(wire: Wire, voice: Voice) -> &'static str {
+fn text_kind(wire: Wire, voice: Author) -> &'static str {
     match (wire, voice) {
-        (Wire::Responses, Voice::Model) => "output_text",
+        (Wire::Responses, Author::Model) => "output_text",
         (Wire::Responses, _) => "input_text",
         (Wire::Chat | Wire::Messages, _) => "text",
     }
 }
 
-fn said(text: &str, wire: Wire, voice: Voice) -> String {
+fn said(text: &str, wire: Wire, voice: Author) -> String {
     format!(
         "{{\"type\":\"{}\",\"text\":{}}}",
         text_kind(wire, voice),

@@ -1,6 +1,6 @@
 //! Converts the values of one item of Responses.
 
-use super::part::{Voice, Wire, content};
+use super::part::{Author, Wire, content};
 use super::{Notes, ObjectConversion, arguments, id, name, note, object, quoted, text};
 
 /// Converts an item. Returns `None` if nothing has to be converted.
@@ -23,7 +23,7 @@ pub(in crate::canonical) fn item(raw: &str, place: &str, notes: &mut Notes) -> O
     let mut converted = ObjectConversion::new(&item, place, notes);
     match kind.as_deref() {
         _ if is_message && item.get("role").is_some() => {
-            let voice = Voice::of(item.get("role"));
+            let voice = Author::of(item.get("role"));
             converted.value("content", |raw, place, notes| {
                 said(raw, voice, place, notes)
             });
@@ -32,7 +32,7 @@ pub(in crate::canonical) fn item(raw: &str, place: &str, notes: &mut Notes) -> O
         Some("custom_tool_call") => called(&mut converted, "input"),
         Some("function_call_output" | "custom_tool_call_output") => {
             converted.value("output", |raw, place, notes| {
-                said(raw, Voice::Tool, place, notes)
+                said(raw, Author::Tool, place, notes)
             });
             converted.value("call_id", id);
         }
@@ -42,7 +42,7 @@ pub(in crate::canonical) fn item(raw: &str, place: &str, notes: &mut Notes) -> O
 }
 
 /// Converts a content that must not be null.
-fn said(raw: Option<&str>, voice: Voice, place: &str, notes: &mut Notes) -> Option<String> {
+fn said(raw: Option<&str>, voice: Author, place: &str, notes: &mut Notes) -> Option<String> {
     match raw {
         None | Some("null") => {
             note(notes, place, "put in an empty text: there was none");

@@ -1,6 +1,6 @@
 //! Keys for limiting the context.
 
-use plimsoll_context::{Economy, LEAST_ARGUMENT_CHARS, LEAST_SUMMARY};
+use plimsoll_context::{CompactionTiming, LEAST_ARGUMENT_CHARS, LEAST_SUMMARY};
 
 use super::super::key::{
     Preset::{Value, Words},
@@ -47,12 +47,12 @@ pub(super) const ROWS: &[SettingKey] = &[
         "Size that a compaction aims for: tokens of the whole request, or a share of the available tokens.",
     ),
     key(
-        "economy",
-        Choice(&Economy::NAMES, |s, name| s.economy = Economy::named(name)),
+        "compaction_timing",
+        Choice(&CompactionTiming::NAMES, |s, name| s.compaction_timing = CompactionTiming::named(name)),
         Words("priced; fixed if a trigger is set"),
         "When to compact: when it saves money or the limit is near (priced), at the trigger (fixed), or on every turn above the trigger (eager).",
     )
-    .flag("economy"),
+    .flag("compaction_timing"),
     key(
         "max_result",
         Tokens(1, |s, tokens| s.max_result = Some(tokens)),

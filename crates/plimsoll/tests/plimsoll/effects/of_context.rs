@@ -71,9 +71,9 @@ pub(super) const ROWS: &[KeyEffect] = &[
         },
     },
     KeyEffect {
-        key: "economy",
+        key: "compaction_timing",
         base: EVICT,
-        set: "economy = \"eager\"",
+        set: "compaction_timing = \"eager\"",
         scene: Scene::Work(20),
         shows: |without, with| assert!(with.output().plans > without.output().plans),
     },

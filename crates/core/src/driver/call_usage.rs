@@ -1,4 +1,4 @@
-//! [`Losses`]: usage of calls without a reply, as reported by the providers while they answer.
+//! [`CallUsage`]: usage of calls without a reply, as reported by the providers while they answer.
 //!
 //! It collects numbers between a call and the driver; the machine accounts for them.
 
@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 
 /// Usage of the attempts of one call.
 #[derive(Debug, Default)]
-pub(crate) struct Losses {
+pub(crate) struct CallUsage {
     used: Mutex<AttemptUsage>,
     failed: Notify,
 }
@@ -25,13 +25,13 @@ struct AttemptUsage {
 
 /// Usage of a session's calls that may be under way at the same time.
 #[derive(Debug, Default)]
-pub(crate) struct CallLosses {
-    pub(super) call: Arc<Losses>,
-    pub(super) summary: Arc<Losses>,
+pub(crate) struct OpenCallUsage {
+    pub(super) call: Arc<CallUsage>,
+    pub(super) summary: Arc<CallUsage>,
 }
 
-impl CallLosses {
-    /// Waits until one of the calls has new losses.
+impl OpenCallUsage {
+    /// Waits until one of the calls has new call_usage.
     pub(super) async fn news(&self) {
         tokio::select! {
             () = self.call.news() => {}
@@ -40,7 +40,7 @@ impl CallLosses {
     }
 }
 
-impl CallLosses {
+impl OpenCallUsage {
     /// Returns the usage of the run's own call and of a call for a summary without a reply, as far as
     /// this input affects them.
     pub(super) fn at(&self, input: &Input) -> (Option<Usage>, Option<Usage>) {
@@ -55,7 +55,7 @@ impl CallLosses {
     }
 }
 
-impl Losses {
+impl CallUsage {
     /// Records the reported usage of the current attempt.
     pub(super) fn hear(&self, usage: Usage) {
         self.lock().now = Some(usage);
@@ -88,7 +88,7 @@ impl Losses {
         }
     }
 
-    /// Waits until an attempt that used something has failed. Losses taken meanwhile do not count.
+    /// Waits until an attempt that used something has failed. CallUsage taken meanwhile do not count.
     pub(super) async fn news(&self) {
         loop {
             self.failed.notified().await;

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Outlook, Ratio};
+use super::{GrowthForecast, Ratio};
 use crate::budget::Budget;
 use crate::item::Seq;
 use crate::plan::{Edit, Plan, Trigger};
@@ -60,14 +60,14 @@ impl Price {
 }
 
 /// Returns the cost and the savings of a plan for this view, before the plan is applied. `line` is
-/// the budget before [`Economy::budget`](super::Economy::budget).
+/// the budget before [`CompactionTiming::budget`](super::CompactionTiming::budget).
 #[must_use]
 pub fn price(
     plan: &Plan,
     transcript: &Transcript,
     line: &Budget,
     sheet: Option<&PriceSheet>,
-    outlook: &Outlook,
+    outlook: &GrowthForecast,
 ) -> Price {
     price_with_head(plan, transcript, None, line, sheet, outlook)
 }
@@ -81,7 +81,7 @@ pub fn price_with_head(
     head: Option<Tokens>,
     line: &Budget,
     sheet: Option<&PriceSheet>,
-    outlook: &Outlook,
+    outlook: &GrowthForecast,
 ) -> Price {
     let (rewrites, freed_unsent) = rewritten(plan, transcript, head);
     let ratio = Ratio::of(sheet);

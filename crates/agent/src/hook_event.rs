@@ -1,4 +1,4 @@
-//! [`Moment`]: a point in a run at which the host may have a hook, which either decides or is informed.
+//! [`HookEvent`]: a point in a run at which the host may have a hook, which either decides or is informed.
 //!
 //! The hooks themselves are in `core`.
 
@@ -41,7 +41,7 @@ pub enum HookPoint {
 
 /// A hook point with its data.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Moment {
+pub enum HookEvent {
     /// See [`HookPoint::BeforeTask`].
     BeforeTask,
     /// See [`HookPoint::BeforeLoop`].
@@ -101,7 +101,7 @@ pub enum Decision {
     },
 }
 
-impl Moment {
+impl HookEvent {
     /// Returns the hook point.
     #[must_use]
     pub fn point(&self) -> HookPoint {

@@ -1,4 +1,4 @@
-//! [`Tally`]: the usage of the current run, which its limits are compared with.
+//! [`RunTotals`]: the usage of the current run, which its limits are compared with.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::tracker::{ExecutionTracker, LimitKind, Nearness};
 
 /// The usage of the current run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Tally {
+pub(crate) struct RunTotals {
     pub(crate) turns: u64,
     pub(crate) tool_calls: u64,
     pub(crate) plans: u64,
@@ -37,7 +37,7 @@ pub(crate) struct Tally {
     pub(crate) warned: Vec<(LimitKind, Nearness)>,
 }
 
-impl Tally {
+impl RunTotals {
     /// Adds a call, with the reported usage or else our own count.
     pub(super) fn answered(&mut self, usage: Option<&Usage>, counted: Tokens, reply: Tokens) {
         let (processed, output) = match usage {

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_context::{
-    Budget, CacheRetention, Chars4, Economy, LEAST_TURNS, LongerCache, Message, Money, Outlook,
-    Pace, Part, Plan, Policy, Ppm, Price, PriceSheet, Rates, Reason, Tokens, Transcript, Trigger,
-    Usage, batch, head, price, price_with_head,
+    Budget, CacheRetention, Chars4, CompactionTiming, GrowthForecast, GrowthRate, LEAST_TURNS,
+    LongerCache, Message, Money, Part, Plan, Policy, Ppm, Price, PriceSheet, Rates, Reason, Tokens,
+    Transcript, Trigger, Usage, batch, head, price, price_with_head,
 };
 use proptest::prelude::*;
 
@@ -41,11 +41,11 @@ fn line(limit: u64) -> Budget {
     }
 }
 
-fn outlook(grows: u64, turns_left: u64) -> Outlook {
-    Outlook {
+fn outlook(grows: u64, turns_left: u64) -> GrowthForecast {
+    GrowthForecast {
         grows: Tokens(grows),
         turns_left,
-        ..Outlook::default()
+        ..GrowthForecast::default()
     }
 }
 
@@ -190,7 +190,8 @@ fn a_provider_without_a_cheaper_cache_gives_no_reason_to_wait() {
         batch(Some(&flat), Tokens(10_000), Tokens(0), &outlook(500, 10)),
         Tokens(0)
     );
-    let least = Economy::Priced.budget(&line(10_000), &empty(), Some(&flat), &outlook(500, 10));
+    let least =
+        CompactionTiming::Priced.budget(&line(10_000), &empty(), Some(&flat), &outlook(500, 10));
     // √(2 · 2,200 · 500): only what is read again after a plan is a reason to wait.
     assert_eq!(least.trigger, Tokens(5_500 + 1_483));
 }
@@ -220,12 +221,12 @@ fn the_trigger_of_each_way() {
     let line = line(100_000);
     let calm = outlook(100, 400);
     let wild = outlook(50_000, 400);
-    let cold = Outlook {
+    let cold = GrowthForecast {
         cold_now: Ppm::ONE,
         ..calm
     };
     let short = outlook(100, 20);
-    let cold_and_short = Outlook {
+    let cold_and_short = GrowthForecast {
         turns_left: 2,
         ..cold
     };
@@ -235,47 +236,83 @@ fn the_trigger_of_each_way() {
         ..line
     };
     let rows = [
-        ("fixed", Economy::Fixed, line, calm, (80_000, 55_000)),
-        ("eager", Economy::Eager, line, calm, (80_000, 80_000)),
+        (
+            "fixed",
+            CompactionTiming::Fixed,
+            line,
+            calm,
+            (80_000, 55_000),
+        ),
+        (
+            "eager",
+            CompactionTiming::Eager,
+            line,
+            calm,
+            (80_000, 80_000),
+        ),
         // √(2 · (0.9 · 54,900 + 22,000) · 100 / 0.1)
-        ("priced", Economy::Priced, line, calm, (66_950, 55_000)),
+        (
+            "priced",
+            CompactionTiming::Priced,
+            line,
+            calm,
+            (66_950, 55_000),
+        ),
         (
             "at the latest",
-            Economy::Priced,
+            CompactionTiming::Priced,
             line,
             wild,
             (95_000, 55_000),
         ),
         (
             "where it was set",
-            Economy::Priced,
+            CompactionTiming::Priced,
             set,
             wild,
             (70_000, 55_000),
         ),
         // A tenth above the target of an expired cache; 8,000 are read again.
-        ("cold", Economy::Priced, line, cold, (22_000, 20_000)),
+        (
+            "cold",
+            CompactionTiming::Priced,
+            line,
+            cold,
+            (22_000, 20_000),
+        ),
         // 8,000 / (1 + 0.1)
         (
             "cold, and ends soon",
-            Economy::Priced,
+            CompactionTiming::Priced,
             line,
             cold_and_short,
             (27_272, 20_000),
         ),
-        ("cold, fixed", Economy::Fixed, line, cold, (80_000, 55_000)),
+        (
+            "cold, fixed",
+            CompactionTiming::Fixed,
+            line,
+            cold,
+            (80_000, 55_000),
+        ),
         // (0.9 · 54,900 + 22,000) / (0.1 · 20)
-        ("ends soon", Economy::Priced, line, short, (90_705, 55_000)),
+        (
+            "ends soon",
+            CompactionTiming::Priced,
+            line,
+            short,
+            (90_705, 55_000),
+        ),
         (
             "nothing known",
-            Economy::Priced,
+            CompactionTiming::Priced,
             line,
             outlook(0, 8),
             (80_000, 55_000),
         ),
     ];
-    for (name, economy, line, outlook, (trigger, target)) in rows {
-        let found = economy.budget(&line, &empty(), None, &outlook);
+    for (name, compaction_timing, line, outlook, (trigger, target)) in rows {
+        let found = compaction_timing.budget(&line, &empty(), None, &outlook);
         let expected = Budget {
             trigger: Tokens(trigger),
             target: Tokens(target),
@@ -289,7 +326,10 @@ fn the_trigger_of_each_way() {
         target: Tokens::MAX,
         ..line
     };
-    assert_eq!(Economy::Priced.budget(&none, &empty(), None, &calm), none);
+    assert_eq!(
+        CompactionTiming::Priced.budget(&none, &empty(), None, &calm),
+        none
+    );
 }
 
 #[test]
@@ -300,7 +340,9 @@ fn where_much_has_just_arrived_less_is_enough() {
         view.push(user("the task"));
         view.mark_sent();
         view.push(said(4 * letters));
-        Economy::Priced.budget(&line, &view, None, &outlook).trigger
+        CompactionTiming::Priced
+            .budget(&line, &view, None, &outlook)
+            .trigger
     };
     assert_eq!(trigger(10), trigger(300), "no more than usual");
     // √(13,650 / 54,600) is a half, of √(2 · (0.9 · 54,600 + 22,000) · 400 / 0.1) = 23,857.
@@ -316,7 +358,7 @@ fn where_much_has_just_arrived_less_is_enough() {
 #[test]
 fn a_plan_that_rewrites_little_is_due_sooner() {
     let (view, line) = (view(40), line(10_000));
-    let mut pace = Pace::default();
+    let mut pace = GrowthRate::default();
     pace.observe(view.unsent(), Ppm(0));
     let found = price(
         &plan(&view, &self::line(4_000), Trigger::Request),
@@ -325,12 +367,12 @@ fn a_plan_that_rewrites_little_is_due_sooner() {
         None,
         &outlook(1, 1),
     );
-    let trigger = |pace: &Pace| {
-        let outlook = Outlook {
+    let trigger = |pace: &GrowthRate| {
+        let outlook = GrowthForecast {
             turns_left: 400,
             ..pace.outlook(None, Ppm(0))
         };
-        Economy::Priced
+        CompactionTiming::Priced
             .budget(&line, &empty(), None, &outlook)
             .trigger
     };
@@ -351,7 +393,7 @@ fn a_plan_that_rewrites_little_is_due_sooner() {
 #[test]
 fn a_pace_is_the_mean_of_its_turns() {
     let mut view = Transcript::new(Arc::new(Chars4));
-    let mut pace = Pace::default();
+    let mut pace = GrowthRate::default();
     view.push(user(&"t".repeat(4_000)));
     pace.observe(view.unsent(), Ppm(0));
     assert_eq!(pace.turns, 0, "the beginning is no turn");
@@ -399,7 +441,7 @@ fn a_plan_is_priced_by_what_it_rewrites_and_frees() {
     assert_eq!(ten.over_turns, 10);
     let net = i128::from(ten.saves.unwrap().0) - i128::from(ten.loses.unwrap().0);
     assert_eq!(ten.net(), Some(net));
-    let cold = Outlook {
+    let cold = GrowthForecast {
         cold_now: Ppm::ONE,
         ..outlook(100, 10)
     };
@@ -423,7 +465,7 @@ fn the_reason_of_a_plan() {
     let full = view(40);
     // At nine tenths of its limit: over the trigger, under the mark.
     let (over, tight) = (line(full.tokens().0 * 10 / 9), line(4_000));
-    let cold = Outlook {
+    let cold = GrowthForecast {
         cold_now: Ppm::ONE,
         ..outlook(100, 2)
     };
@@ -513,7 +555,7 @@ proptest! {
         reread in 0_u64..100_000,
     ) {
         let sheet = sheet(1.0, f64::from(read) / 1_000.0, f64::from(write) / 1_000.0);
-        let at = |growth| Outlook { cold: Ppm(cold), ..outlook(growth, 10) };
+        let at = |growth| GrowthForecast { cold: Ppm(cold), ..outlook(growth, 10) };
         let one = batch(Some(&sheet), Tokens(kept), Tokens(reread), &at(growth));
         let batch = |kept, reread, growth| batch(Some(&sheet), Tokens(kept), Tokens(reread), &at(growth));
         prop_assert!(batch(kept + more, reread, growth) >= one);
@@ -535,7 +577,7 @@ proptest! {
             cache_read: Some(rates[2]),
             cache_write: Some(rates[3]),
         });
-        let outlook = Outlook {
+        let outlook = GrowthForecast {
             grows: Tokens(grows),
             other: Tokens(other),
             turns_left: turns,
@@ -543,7 +585,7 @@ proptest! {
             cold_now: Ppm(cold_now),
             rewrites: rewrites.map(Tokens),
         };
-        let priced = Economy::Priced.budget(&line, &seen, Some(&sheet), &outlook);
+        let priced = CompactionTiming::Priced.budget(&line, &seen, Some(&sheet), &outlook);
         prop_assert!(priced.target < priced.trigger && priced.trigger <= priced.limit);
         prop_assert_eq!(priced.limit, line.limit);
         let is_cold = cold_now == Ppm::ONE.0 && grows.saturating_add(other) > 0;
@@ -554,7 +596,7 @@ proptest! {
     #[test]
     fn a_longer_run_never_waits_longer(grows in 1_u64..5_000, turns in 1_u64..1_000) {
         let line = line(100_000);
-        let at = |turns| Economy::Priced.budget(&line, &empty(), None, &outlook(grows, turns)).trigger;
+        let at = |turns| CompactionTiming::Priced.budget(&line, &empty(), None, &outlook(grows, turns)).trigger;
         prop_assert!(at(turns + 1) <= at(turns));
     }
 

@@ -1,14 +1,14 @@
-//! [`Economy`]: decides when a compaction pays for itself.
+//! [`CompactionTiming`]: decides when a compaction pays for itself.
 //!
 //! Compacting rewrites part of the prompt, and the provider charges for writing that part to its
-//! cache again. [`Economy::Priced`] weighs this cost against the cheaper requests that follow. All
+//! cache again. [`CompactionTiming::Priced`] weighs this cost against the cheaper requests that follow. All
 //! computations use integers and no clock. The stages of the policy decide which messages are
 //! removed.
 
-mod outlook;
+mod forecast;
 mod price;
 
-pub use outlook::{LEAST_TURNS, Outlook, Pace, RECENT_TURNS};
+pub use forecast::{GrowthForecast, GrowthRate, LEAST_TURNS, RECENT_TURNS};
 pub(crate) use price::PRINTED;
 pub use price::{Price, Reason, price, price_with_head};
 use serde::{Deserialize, Serialize};
@@ -40,7 +40,7 @@ pub const USUAL_LONGER_WRITE: Ppm = Ppm(2_000_000);
 /// When to compact.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Economy {
+pub enum CompactionTiming {
     /// When it saves money, when the limit forces it, or when the cache is cold anyway. The
     /// default.
     #[default]
@@ -59,7 +59,7 @@ struct Ratio {
     write: u128,
 }
 
-impl Economy {
+impl CompactionTiming {
     /// The names that a configuration may use.
     pub const NAMES: [&'static str; 3] = ["priced", "fixed", "eager"];
 
@@ -81,7 +81,7 @@ impl Economy {
     /// saw. A cut has two costs: the kept tokens that are written to the cache again, `P`, and the
     /// tokens that the model reads again because of the cut, `R` ([`REREADING`] of the target). `P`
     /// is the target less the [`head`], which stays in the cache, and less the tokens that a turn
-    /// adds, which are new anyway. If the last plan rewrote fewer tokens ([`Pace::planned`]), `P` is
+    /// adds, which are new anyway. If the last plan rewrote fewer tokens ([`GrowthRate::planned`]), `P` is
     /// that number.
     ///
     /// The view may exceed its target by [`batch`]`(P, R)`. If `Δ` tokens more than usual have just
@@ -94,17 +94,17 @@ impl Economy {
     ///
     /// ```
     /// use std::sync::Arc;
-    /// use plimsoll_context::{Budget, Chars4, Economy, ViewLimits, Message, Outlook, Tokens, Transcript};
+    /// use plimsoll_context::{Budget, Chars4, CompactionTiming, ViewLimits, Message, GrowthForecast, Tokens, Transcript};
     /// let line = ViewLimits { window: Some(Tokens(106_096)), ..ViewLimits::default() };
     /// let line = line.budget(Tokens(2_000), Tokens::ZERO, Default::default()).unwrap();
     /// assert_eq!((line.trigger, line.target), (Tokens(80_000), Tokens(26_000)));
     /// let mut view = Transcript::new(Arc::new(Chars4));
     /// view.push(Message::user("What is in README.md?"));
-    /// let outlook = Outlook { grows: Tokens(400), turns_left: 100, ..Outlook::default() };
+    /// let outlook = GrowthForecast { grows: Tokens(400), turns_left: 100, ..GrowthForecast::default() };
     /// // √(2 · (0.9 · 25,590 + 10,400) · 400 / 0.1) = 16,353 at the usual ratio of prices
-    /// let priced = Economy::Priced.budget(&line, &view, None, &outlook);
+    /// let priced = CompactionTiming::Priced.budget(&line, &view, None, &outlook);
     /// assert_eq!(priced, Budget { trigger: Tokens(42_353), ..line });
-    /// assert_eq!(Economy::Fixed.budget(&line, &view, None, &outlook), line);
+    /// assert_eq!(CompactionTiming::Fixed.budget(&line, &view, None, &outlook), line);
     /// ```
     #[must_use]
     pub fn budget(
@@ -112,7 +112,7 @@ impl Economy {
         line: &Budget,
         view: &Transcript,
         sheet: Option<&PriceSheet>,
-        outlook: &Outlook,
+        outlook: &GrowthForecast,
     ) -> Budget {
         match self {
             Self::Fixed => *line,
@@ -173,8 +173,8 @@ pub fn head(transcript: &Transcript) -> Tokens {
 /// of writing the cache.
 ///
 /// ```
-/// use plimsoll_context::{Outlook, Tokens, batch};
-/// let outlook = Outlook { grows: Tokens(500), ..Outlook::default() };
+/// use plimsoll_context::{GrowthForecast, Tokens, batch};
+/// let outlook = GrowthForecast { grows: Tokens(500), ..GrowthForecast::default() };
 /// // r = 0.1 w
 /// assert_eq!(batch(None, Tokens(10_000), Tokens(0), &outlook), Tokens(9_486));
 /// assert_eq!(batch(None, Tokens(10_000), Tokens(4_000), &outlook), Tokens(11_401));
@@ -184,7 +184,7 @@ pub fn batch(
     sheet: Option<&PriceSheet>,
     kept: Tokens,
     reread: Tokens,
-    outlook: &Outlook,
+    outlook: &GrowthForecast,
 ) -> Tokens {
     let ratio = Ratio::of(sheet);
     let a = ratio.reading(outlook.cold);
@@ -202,7 +202,7 @@ fn least(line: &Budget) -> Tokens {
 
 /// Returns how many tokens must be removed from an uncached view to save more than the lost content
 /// costs to read again.
-fn worth_rereading(line: &Budget, sheet: Option<&PriceSheet>, outlook: &Outlook) -> Tokens {
+fn worth_rereading(line: &Budget, sheet: Option<&PriceSheet>, outlook: &GrowthForecast) -> Tokens {
     let ratio = Ratio::of(sheet);
     let costs = ratio.a_plan(Tokens::ZERO, reread(line), Ppm::ONE);
     let later = u128::from(outlook.turns_left.saturating_sub(1));
@@ -221,7 +221,7 @@ fn over(
     head: Tokens,
     arrived: Tokens,
     sheet: Option<&PriceSheet>,
-    outlook: &Outlook,
+    outlook: &GrowthForecast,
 ) -> Tokens {
     let room = line.target.minus(head);
     let most = room.minus(outlook.growth());
@@ -248,7 +248,7 @@ fn least_that_pays(
     sheet: Option<&PriceSheet>,
     kept: Tokens,
     reread: Tokens,
-    outlook: &Outlook,
+    outlook: &GrowthForecast,
 ) -> Tokens {
     let ratio = Ratio::of(sheet);
     let costs = ratio.a_plan(kept, reread, outlook.cold_now);

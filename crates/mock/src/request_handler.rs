@@ -1,4 +1,4 @@
-//! [`Desk`]: handles one request in the order of a provider's servers: headers, rules, rate limit,
+//! [`RequestHandler`]: handles one request in the order of a provider's servers: headers, rules, rate limit,
 //! window, and then the script. HTTP and the formats of the protocols are elsewhere.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,7 +8,7 @@ use plimsoll_context::{Bpe, Memo, TokenCounter, Tokens};
 use plimsoll_judge::Fault;
 use serde_json::Value;
 
-use crate::answer::{AnswerBody, End, HttpAnswer, Pace, Pieces};
+use crate::answer::{AnswerBody, End, HttpAnswer, Pieces, StreamPace};
 use crate::api::{Api, Header, PendingReply, ReportedUsage, RequestKind, Size, text};
 use crate::cache::Cache;
 use crate::mock::{Mock, Over};
@@ -17,7 +17,7 @@ use crate::script::Script;
 use crate::turn::Turn;
 
 /// The handler of all requests to a server.
-pub(crate) struct Desk {
+pub(crate) struct RequestHandler {
     pub(crate) mock: Mock,
     counter: Memo<Bpe>,
     now: Mutex<Now>,
@@ -41,7 +41,7 @@ pub(crate) struct HandledRequest {
     pub(crate) fault: Option<Fault>,
 }
 
-impl Desk {
+impl RequestHandler {
     pub(crate) fn new(mock: Mock) -> Self {
         let now = Now {
             script: mock.script.clone(),
@@ -254,9 +254,9 @@ impl Desk {
     }
 }
 
-impl std::fmt::Debug for Desk {
+impl std::fmt::Debug for RequestHandler {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Desk")
+        f.debug_struct("RequestHandler")
             .field("mock", &self.mock)
             .finish_non_exhaustive()
     }
@@ -270,7 +270,7 @@ fn dressed(mut answer: HttpAnswer, turn: &Turn) -> HttpAnswer {
     for (name, value) in &turn.headers {
         answer = answer.header(name, value);
     }
-    answer.pace = Pace {
+    answer.pace = StreamPace {
         wait: Duration::from_millis(turn.slow_ms),
         pieces: match turn.bytewise {
             true => Pieces::Bytes,

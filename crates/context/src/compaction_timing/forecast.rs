@@ -1,4 +1,4 @@
-//! [`Pace`]: the past growth of a view. [`Outlook`]: the forecast for the rest of a run.
+//! [`GrowthRate`]: the past growth of a view. [`GrowthForecast`]: the forecast for the rest of a run.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +14,7 @@ pub const LEAST_TURNS: u64 = 8;
 pub const RECENT_TURNS: u64 = 32;
 /// The growth of a view per turn: a mean of about the last [`RECENT_TURNS`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Pace {
+pub struct GrowthRate {
     /// The number of turns seen so far.
     pub turns: u64,
     calls: u64,
@@ -27,7 +27,7 @@ pub struct Pace {
 
 /// The forecast for the rest of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Outlook {
+pub struct GrowthForecast {
     /// Tokens that a turn's calls and results add (`g`).
     pub grows: Tokens,
     /// Other tokens that a turn adds (`c`).
@@ -44,7 +44,7 @@ pub struct Outlook {
     pub rewrites: Option<Tokens>,
 }
 
-impl Pace {
+impl GrowthRate {
     /// Records a turn when the next request is made; `unsent` are the items that no request has
     /// carried yet. The beginning of a session, before the model has answered, is no turn.
     pub fn observe(&mut self, unsent: &[Item], cold: Ppm) {
@@ -85,9 +85,9 @@ impl Pace {
     /// turns as have passed, at least [`LEAST_TURNS`] and at most `limit`: without a known length,
     /// its past length is the best estimate.
     #[must_use]
-    pub fn outlook(&self, limit: Option<u64>, cold_now: Ppm) -> Outlook {
+    pub fn outlook(&self, limit: Option<u64>, cold_now: Ppm) -> GrowthForecast {
         let expected = self.turns.max(LEAST_TURNS);
-        Outlook {
+        GrowthForecast {
             grows: Tokens(self.calls / 1_000),
             other: Tokens(self.other / 1_000),
             turns_left: limit.map_or(expected, |limit| expected.min(limit)).max(1),
@@ -98,7 +98,7 @@ impl Pace {
     }
 }
 
-impl Outlook {
+impl GrowthForecast {
     /// Returns the total growth per turn.
     #[must_use]
     pub fn growth(&self) -> Tokens {
