@@ -73,14 +73,11 @@ impl Wire for openai_chat::ChatStreamState {
             return Ok(());
         };
         let faults = judge::openai_chat::validate(&request, dialect);
-        match faults.is_empty() {
-            true => Ok(()),
-            false => Err(format!(
+        if faults.is_empty() { Ok(()) } else { Err(format!(
                 "{} {}\n{request}",
                 dialect.name,
                 view::shown(&faults)
-            )),
-        }
+            )) }
     }
 }
 
@@ -104,14 +101,11 @@ impl Wire for openai_responses::ResponsesStreamState {
             return Ok(());
         };
         let faults = judge::openai_responses::validate(&request, profile);
-        match faults.is_empty() {
-            true => Ok(()),
-            false => Err(format!(
+        if faults.is_empty() { Ok(()) } else { Err(format!(
                 "{} {}\n{request}",
                 profile.name,
                 view::shown(&faults)
-            )),
-        }
+            )) }
     }
 }
 
@@ -132,10 +126,7 @@ impl Wire for anthropic::MessagesStreamState {
             return Ok(());
         };
         let faults = judge::anthropic::validate(&request, &profile);
-        match faults.is_empty() {
-            true => Ok(()),
-            false => Err(format!("{model} {}\n{request}", view::shown(&faults))),
-        }
+        if faults.is_empty() { Ok(()) } else { Err(format!("{model} {}\n{request}", view::shown(&faults))) }
     }
 }
 

@@ -139,9 +139,10 @@ fn items(json: &PathBuf) -> Result<BTreeSet<String>, Error> {
 
 /// Returns the path of the item of `package` that a line is about.
 fn subject<'a>(line: &'a str, package: &str) -> Option<&'a str> {
-    let about = match line.starts_with("impl") {
-        true => line.rsplit_once(" for ").map_or(line, |(_, of)| of),
-        false => line,
+    let about = if line.starts_with("impl") {
+        line.rsplit_once(" for ").map_or(line, |(_, of)| of)
+    } else {
+        line
     };
     let path = about.get(about.find(package)?..)?;
     let end = path.find(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | ':')));

@@ -142,9 +142,10 @@ impl BatchReader<'_> {
         let prepared = ToolCall {
             id: call.id.clone(),
             name: name.clone(),
-            arguments: match fitted.changes.is_empty() {
-                true => call.arguments.clone(),
-                false => arguments.to_string(),
+            arguments: if fitted.changes.is_empty() {
+                call.arguments.clone()
+            } else {
+                arguments.to_string()
             },
             opaque: call.opaque.clone(),
         };

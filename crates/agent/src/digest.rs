@@ -180,9 +180,10 @@ impl Digest {
                 _ => None,
             })?;
         let most = self.part_of_window().times(2);
-        match self.counter.text(former) <= most {
-            true => Some(former.to_owned()),
-            false => shorten(former, most, self.counter.as_ref()),
+        if self.counter.text(former) <= most {
+            Some(former.to_owned())
+        } else {
+            shorten(former, most, self.counter.as_ref())
         }
     }
 

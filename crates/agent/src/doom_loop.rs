@@ -150,9 +150,10 @@ impl DoomLoopTracker {
         (!fits).then(|| {
             format!(
                 "tool_call_history_size is {history}; choose {least} to {MAX_HISTORY}{}",
-                match repeated.saturating_add(1) >= least {
-                    true => ", one more than max_identical_tool_calls at least",
-                    false => "",
+                if repeated.saturating_add(1) >= least {
+                    ", one more than max_identical_tool_calls at least"
+                } else {
+                    ""
                 }
             )
         })
@@ -192,9 +193,10 @@ impl DoomLoopTracker {
         let calls = hash(&calls);
         for (matches, period) in self.matches.iter_mut().zip(1..) {
             let before = nth_newest(&self.ring, period - 1);
-            match before.is_some_and(|before| before.calls == calls) {
-                true => *matches += 1,
-                false => *matches = 0,
+            if before.is_some_and(|before| before.calls == calls) {
+                *matches += 1
+            } else {
+                *matches = 0
             }
         }
         if self.ring.len() == self.history {

@@ -29,9 +29,10 @@ impl Run {
         let (last_answer, end) = self.tracker().deadlines()?;
         // If the time passes while the host decides, nothing can be done before its answer.
         let cuts = self.now.elapsed < last_answer || self.phase.is_cuttable();
-        Some(match self.may_finalize() && cuts {
-            true => last_answer,
-            false => end,
+        Some(if self.may_finalize() && cuts {
+            last_answer
+        } else {
+            end
         })
     }
 
@@ -68,9 +69,10 @@ impl Run {
             self.close_calls(notice::OUT_OF_TIME);
             self.say_pins();
             self.ask_to_finish(reason);
-            self.phase = match self.phase.is_in_turn() {
-                true => Phase::Preparing,
-                false => Phase::TurnDue,
+            self.phase = if self.phase.is_in_turn() {
+                Phase::Preparing
+            } else {
+                Phase::TurnDue
             };
         }
     }

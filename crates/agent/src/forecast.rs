@@ -111,9 +111,10 @@ impl Forecast<'_> {
         };
         // Not if this turns out to be the last call.
         let finalizes = !self.is_finalizing && limits.at_limit == AtLimit::Finalize;
-        let held = match finalizes && self.no_call_after_next().is_none() {
-            true => self.last_call(),
-            false => NextCall::default(),
+        let held = if finalizes && self.no_call_after_next().is_none() {
+            self.last_call()
+        } else {
+            NextCall::default()
         };
         let tokens = limits.max_total_tokens.map(|limit| {
             let left = limit.minus(tracker.tokens_used);
@@ -250,9 +251,10 @@ impl Forecast<'_> {
     fn input_rate(&self, sheet: &PriceSheet) -> Money {
         let input = sheet.rates.input;
         let writes = self.state.facts.totals.usage.cache_write > Tokens::ZERO;
-        let write = match writes {
-            true => sheet.at_most().rewrite(),
-            false => sheet.rewrite(),
+        let write = if writes {
+            sheet.at_most().rewrite()
+        } else {
+            sheet.rewrite()
         };
         input.max(write.unwrap_or_default())
     }

@@ -122,9 +122,10 @@ pub(crate) fn stopped(reason: &EndReason) -> String {
 
 /// Explains why a run ended below its limit.
 pub(crate) fn next_does_not_fit(below_limit: bool) -> &'static str {
-    match below_limit {
-        true => ", and the next call would exceed it",
-        false => "",
+    if below_limit {
+        ", and the next call would exceed it"
+    } else {
+        ""
     }
 }
 

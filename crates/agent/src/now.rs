@@ -38,9 +38,10 @@ impl Now {
 
     /// Returns the facts at the next input. A clock never runs backwards during a run.
     pub(crate) fn followed_by(&self, next: Self, is_running: bool) -> Self {
-        let elapsed = match is_running {
-            true => next.elapsed.max(self.elapsed),
-            false => next.elapsed,
+        let elapsed = if is_running {
+            next.elapsed.max(self.elapsed)
+        } else {
+            next.elapsed
         };
         Self { elapsed, ..next }
     }

@@ -26,9 +26,10 @@ impl Run {
         self.begin(self.state.facts.runs.saturating_add(1));
         self.current.cause = self.setup.first_turn_trigger;
         let opening = RunOpening::Message(message);
-        match self.state.facts.tasked {
-            false => self.decide(HostDecision::Task(opening)),
-            true => self.decide(HostDecision::Loop(opening)),
+        if self.state.facts.tasked {
+            self.decide(HostDecision::Loop(opening))
+        } else {
+            self.decide(HostDecision::Task(opening))
         }
     }
 
@@ -37,9 +38,10 @@ impl Run {
             return;
         }
         let crashed = self.state.running;
-        self.begin(match crashed {
-            true => self.state.facts.runs,
-            false => self.state.facts.runs.saturating_add(1),
+        self.begin(if crashed {
+            self.state.facts.runs
+        } else {
+            self.state.facts.runs.saturating_add(1)
         });
         self.current.cause = TurnTrigger::Continue;
         self.decide(HostDecision::Loop(RunOpening::Continuation { crashed }));

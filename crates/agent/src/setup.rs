@@ -266,9 +266,10 @@ impl DeclaredTools {
         Self {
             specs: declared.map(|tool| tool.spec.clone()).collect(),
             overhead: setup.overhead_after(has_joined),
-            joins: match has_joined {
-                true => Tokens::ZERO,
-                false => setup.weight_of(setup.joining()),
+            joins: if has_joined {
+                Tokens::ZERO
+            } else {
+                setup.weight_of(setup.joining())
             },
             has_joined,
         }

@@ -173,9 +173,10 @@ fn word_slips(written: &str, tool: &str) -> Option<usize> {
 
 /// Checks whether one name begins or ends with all words of the other.
 fn is_part(one: &[String], other: &[String]) -> bool {
-    let (part, whole) = match one.len() < other.len() {
-        true => (one, other),
-        false => (other, one),
+    let (part, whole) = if one.len() < other.len() {
+        (one, other)
+    } else {
+        (other, one)
     };
     let letters: usize = part.iter().map(|word| word.chars().count()).sum();
     letters >= LETTERS_FOR_A_PART && (whole.starts_with(part) || whole.ends_with(part))

@@ -89,9 +89,10 @@ impl ToolQueue {
         if let Some(prepared) = self.allowed.pop_front() {
             return Some(prepared);
         }
-        match self.holds(&self.ready.front()?.call.id) {
-            true => None,
-            false => self.ready.pop_front(),
+        if self.holds(&self.ready.front()?.call.id) {
+            None
+        } else {
+            self.ready.pop_front()
         }
     }
 

@@ -135,11 +135,11 @@ impl Run {
         let calibration = self.calibration();
         self.attempt = RequestAttempt::default();
         let counted = self.tokens();
-        let tool_choice =
-            match self.current.finalizing.is_some() && !self.server.refuses_tool_choice {
-                true => ToolChoice::None,
-                false => ToolChoice::Auto,
-            };
+        let tool_choice = if self.current.finalizing.is_some() && !self.server.refuses_tool_choice {
+            ToolChoice::None
+        } else {
+            ToolChoice::Auto
+        };
         // The requested answer must fit in the window after the request, or providers refuse the
         // request.
         let reported = calibration.reported(counted);

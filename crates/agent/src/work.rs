@@ -32,9 +32,10 @@ impl Run {
     pub(crate) fn decode_batch(&mut self) {
         let is_finalizing = self.current.finalizing.is_some();
         // A run that is about to end ends for that reason, even if its last answer is a repetition.
-        let looping = match is_finalizing {
-            true => LoopVerdict::No,
-            false => self.looping(),
+        let looping = if is_finalizing {
+            LoopVerdict::No
+        } else {
+            self.looping()
         };
         match looping {
             LoopVerdict::Stop(kind, times) => {

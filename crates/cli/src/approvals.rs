@@ -126,9 +126,10 @@ impl Approvals {
         };
         let is_family =
             FAMILIES.contains(&program) && first.starts_with(char::is_alphabetic) && is_word(first);
-        let command = match is_family {
-            true => format!("{program} {first}"),
-            false => text,
+        let command = if is_family {
+            format!("{program} {first}")
+        } else {
+            text
         };
         // In a rule, `*` is a wildcard.
         let is_plain = command.len() <= MAX_COMMAND && !command.contains('*');

@@ -92,15 +92,16 @@ impl Gate for Refuse {
         let name = &question.call.name;
         if self.is_new(name) {
             let name = clean(name);
-            self.terminal.note(&match question.is_protected {
-                true => "note: there is no terminal to ask at, so a protected file was not \
+            self.terminal.note(&if question.is_protected {
+                "note: there is no terminal to ask at, so a protected file was not \
                          changed; --yes allows it"
-                    .to_owned(),
-                false => format!(
+                    .to_owned()
+            } else {
+                format!(
                     "note: there is no terminal to ask at, so `{name}` did not run; --allow \
                      {name} allows it, --permission-mode auto-edit allows changes of files, --yes \
                      everything"
-                ),
+                )
             });
         }
         DenyAll.decide(question).await

@@ -53,12 +53,11 @@ impl CallerSettings {
     pub(crate) fn make(&self, config: &AgentConfig) -> Result<AgentBuilder, ConfigError> {
         let mut config = config.clone();
         let model = config.model_beside(self.name.as_deref(), &self.model)?;
-        let built_in = match Arc::ptr_eq(&model.provider, &self.model.provider) {
-            true => {
-                adapt(config.settings_mut(), self.fit);
-                self.fit.system
-            }
-            false => SYSTEM,
+        let built_in = if Arc::ptr_eq(&model.provider, &self.model.provider) {
+            adapt(config.settings_mut(), self.fit);
+            self.fit.system
+        } else {
+            SYSTEM
         };
         let system = config.system()?;
         let settings = config.settings_mut();

@@ -22,14 +22,15 @@ pub(crate) async fn run(folder: &Path, drop_checkpoints: bool, as_json: bool) ->
     }
     let found = SqliteStore::check(folder).await?;
     for session in &found.sessions {
-        match as_json {
-            true => out!("{}", as_value(session)),
-            false => out!(
+        if as_json {
+            out!("{}", as_value(session))
+        } else {
+            out!(
                 "{:<24}  {:>6} entries  {}",
                 session.id.as_str(),
                 session.entries,
                 state(session)
-            ),
+            )
         }
     }
     let is_whole = found.sessions.iter().all(CheckedSession::is_whole);
@@ -88,9 +89,10 @@ fn state(session: &CheckedSession) -> String {
                 (0, false) => "",
                 _ => " and others",
             };
-            match shown.is_empty() {
-                true => state,
-                false => format!("{state}; so are entries {}{more}", shown.join(", ")),
+            if shown.is_empty() {
+                state
+            } else {
+                format!("{state}; so are entries {}{more}", shown.join(", "))
             }
         }
     };
@@ -109,8 +111,9 @@ fn state(session: &CheckedSession) -> String {
 
 fn place(fault: &EntryFault) -> String {
     let EntryFault { first, last, why } = fault;
-    match first == last {
-        true => format!("{first} ({why})"),
-        false => format!("{first} to {last} ({why})"),
+    if first == last {
+        format!("{first} ({why})")
+    } else {
+        format!("{first} to {last} ({why})")
     }
 }

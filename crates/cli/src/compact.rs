@@ -107,9 +107,10 @@ pub(crate) fn run(args: &CompactArgs) -> Result<u8, Stop> {
         crate::say(&note);
     }
     if let Some(explained) = compacted.explained {
-        crate::note(&match args.json {
-            true => explained.as_json().to_string(),
-            false => explained.as_text(),
+        crate::note(&if args.json {
+            explained.as_json().to_string()
+        } else {
+            explained.as_text()
         });
     }
     crate::out::exactly(&compacted.json)?;

@@ -32,10 +32,7 @@ pub(crate) async fn run(args: &ConfigArgs) -> Result<u8, Stop> {
             json,
         } => {
             let config = checked(file.as_deref())?;
-            let tried = match connect {
-                true => tried(&config).await,
-                false => None,
-            };
+            let tried = if connect { tried(&config).await } else { None };
             check(&config, tried, *json)
         }
         ConfigCommand::Trust { file, revoke } => trust(file.as_deref(), *revoke),
@@ -82,9 +79,12 @@ fn checked(file: Option<&Path>) -> Result<Config, Stop> {
             "{path} cannot be read: it does not exist; `plimsoll config init` writes one"
         )));
     }
-    let config = sources.read().map_err(|error| match path.is_file() {
-        true => Stop::failed(error),
-        false => Stop::usage(error),
+    let config = sources.read().map_err(|error| {
+        if path.is_file() {
+            Stop::failed(error)
+        } else {
+            Stop::usage(error)
+        }
     })?;
     for note in notes_of(&config) {
         crate::say(&note);
@@ -114,9 +114,10 @@ fn trust(file: Option<&Path>, revoke: bool) -> Result<u8, Stop> {
         _ => Stop::failed(error),
     };
     if revoke {
-        match store.revoke(&path).map_err(wrong)? {
-            true => out!("{shown} is no longer trusted"),
-            false => out!("{shown} was not trusted"),
+        if store.revoke(&path).map_err(wrong)? {
+            out!("{shown} is no longer trusted")
+        } else {
+            out!("{shown} was not trusted")
         }
         return Ok(DONE);
     }
@@ -205,9 +206,10 @@ fn show(sources: &Sources, origin: bool, json: bool) -> Result<u8, Stop> {
         return Ok(DONE);
     }
     for setting in settings {
-        match origin {
-            true => out!("{:<60}  # {}", setting.line(), setting.origin),
-            false => out!("{}", setting.line()),
+        if origin {
+            out!("{:<60}  # {}", setting.line(), setting.origin)
+        } else {
+            out!("{}", setting.line())
         }
     }
     Ok(DONE)
@@ -231,9 +233,12 @@ fn import(file: &Path, from: Option<System>, json: bool) -> Result<u8, Stop> {
         Some("-") => Import::of(&input::whole(input::open(None)?)?, from),
         _ => Import::read(file, from),
     };
-    let import = import.map_err(|error| match file.is_file() {
-        true => Stop::failed(error),
-        false => Stop::usage(error),
+    let import = import.map_err(|error| {
+        if file.is_file() {
+            Stop::failed(error)
+        } else {
+            Stop::usage(error)
+        }
     })?;
     if json {
         let settings = import.settings.iter().map(|setting| {

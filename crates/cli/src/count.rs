@@ -102,12 +102,13 @@ pub(crate) async fn exact(args: &CountArgs) -> Result<u8, Stop> {
             "the server of {model} does not count requests; leave out --exact to count here"
         )));
     };
-    match args.json {
-        true => out!(
+    if args.json {
+        out!(
             "{}",
             json!({ "counter": model, "total": total, "exact": true })
-        ),
-        false => out!("{total} tokens, counted by {model}"),
+        )
+    } else {
+        out!("{total} tokens, counted by {model}")
     }
     Ok(DONE)
 }

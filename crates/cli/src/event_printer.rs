@@ -134,9 +134,10 @@ impl EventPrinter {
         match (phase, running.diff) {
             (ToolPhase::Success, Some(diff)) => {
                 let summary = format!(" {}", diff.summary(terminal.colours()));
-                let lines = match running.was_shown {
-                    true => Vec::new(),
-                    false => diff.lines(diff::SHOWN, terminal.colours()),
+                let lines = if running.was_shown {
+                    Vec::new()
+                } else {
+                    diff.lines(diff::SHOWN, terminal.colours())
                 };
                 self.call(name, argument, &summary, lines);
             }
@@ -267,9 +268,10 @@ impl Observer for EventPrinter {
                 wait_ms,
                 why,
             } => {
-                let void = match state.text.discard() {
-                    true => ", its partial answer is discarded",
-                    false => "",
+                let void = if state.text.discard() {
+                    ", its partial answer is discarded"
+                } else {
+                    ""
                 };
                 let seconds = *wait_ms as f64 / 1_000.0;
                 self.dim(&format!(

@@ -76,9 +76,10 @@ impl ChangedFile {
     /// otherwise in full.
     pub(crate) fn shown(&self) -> String {
         let here = std::env::current_dir().and_then(|here| here.canonicalize());
-        match here.is_ok_and(|here| here == self.root) {
-            true => self.path.display().to_string(),
-            false => self.root.join(&self.path).display().to_string(),
+        if here.is_ok_and(|here| here == self.root) {
+            self.path.display().to_string()
+        } else {
+            self.root.join(&self.path).display().to_string()
         }
     }
 

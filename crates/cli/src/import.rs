@@ -50,13 +50,14 @@ pub(crate) async fn run(store: &SqliteStore, args: &ImportArgs) -> Result<u8, St
         Some(log) => (log.request(), Some(log.target())),
         None => (input::whole(input::open(args.file.as_deref())?)?, None),
     };
-    let text = match of_log.is_none() && Export::is_one(&text) {
-        false => text,
-        true => match Export::parse_rest(&text).map_err(Stop::failed)? {
+    let text = if of_log.is_none() && Export::is_one(&text) {
+        match Export::parse_rest(&text).map_err(Stop::failed)? {
             None => return exported(store, args, &text).await,
             // Missing parts are repaired as in a chat of another client.
             Some(rest) => as_chat(&rest)?,
-        },
+        }
+    } else {
+        text
     };
     let json = chat_file::json(&text)?;
     let target = repair::target(None, args.protocol.as_deref(), &json, of_log.as_ref())?;
@@ -66,9 +67,10 @@ pub(crate) async fn run(store: &SqliteStore, args: &ImportArgs) -> Result<u8, St
     }
     let (id, lease) = begin(store, args).await?;
     let messages = history.messages.into_iter().map(|(_, message)| message);
-    let messages: Vec<Message> = match args.drop_thinking {
-        true => messages.filter_map(unthinking).collect(),
-        false => messages.collect(),
+    let messages: Vec<Message> = if args.drop_thinking {
+        messages.filter_map(unthinking).collect()
+    } else {
+        messages.collect()
     };
     let count = messages.len();
     let mut log = vec![Entry::Opened { format: LOG_FORMAT }];
@@ -148,9 +150,10 @@ async fn exported(store: &SqliteStore, args: &ImportArgs, text: &str) -> Result<
     refuse_taken(&taken, imported.len())?;
     restore::run(store, export).await?;
     for (id, entries) in &imported {
-        match args.json {
-            true => out!("{}", json!({ "id": id, "entries": entries })),
-            false => out!("{id}"),
+        if args.json {
+            out!("{}", json!({ "id": id, "entries": entries }))
+        } else {
+            out!("{id}")
         }
     }
     if !args.json {

@@ -95,10 +95,11 @@ fn read(path: &Path) -> Result<Option<String>, Stop> {
         Ok(file) => file,
     };
     let text = io::read_to_string(file.take(MAX_FILE + 1)).map_err(|error| at(&error))?;
-    match text.len() as u64 > MAX_FILE {
-        true => Err(at(&format!(
+    if text.len() as u64 > MAX_FILE {
+        Err(at(&format!(
             "larger than {MAX_FILE} bytes; keep only the models that you use"
-        ))),
-        false => Ok(Some(text)),
+        )))
+    } else {
+        Ok(Some(text))
     }
 }

@@ -105,9 +105,12 @@ async fn places(store: &impl SessionReader, id: &SessionId) -> BTreeMap<RecallId
         say!("{error}");
         Vec::new()
     });
-    let place = |expired| match expired {
-        true => ArchiveStatus::Expired,
-        false => ArchiveStatus::Held,
+    let place = |expired| {
+        if expired {
+            ArchiveStatus::Expired
+        } else {
+            ArchiveStatus::Held
+        }
     };
     rows.iter()
         .map(|row| (row.id, place(row.expired)))

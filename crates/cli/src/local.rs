@@ -230,11 +230,12 @@ async fn consent(missing: &MissingDownloads<'_>, by: ChosenBy) -> Result<(), Sto
         note!("  {name}\n    from {origin}\n    licence: {licence}");
     }
     let question = "Checksums are verified. Download it now?";
-    match ask::confirm(question, "nothing was fetched").await? {
-        true => Ok(()),
-        false => Err(Stop::usage(
+    if ask::confirm(question, "nothing was fetched").await? {
+        Ok(())
+    } else {
+        Err(Stop::usage(
             "nothing was downloaded; name a model with --model, as in --model openai/gpt-5-mini",
-        )),
+        ))
     }
 }
 

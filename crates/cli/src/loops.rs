@@ -77,9 +77,10 @@ pub(crate) async fn undo(
     let entries = recorded(&mut run);
     store.append(&lease, &entries).await?;
     if json {
-        let restored = match restore_files {
-            true => files::offer(store, id, &undone, true).await?,
-            false => Vec::new(),
+        let restored = if restore_files {
+            files::offer(store, id, &undone, true).await?
+        } else {
+            Vec::new()
         };
         out!(
             "{}",

@@ -211,9 +211,10 @@ async fn asked_to_end() -> io::Result<()> {
 /// terminal, it is broken between words.
 fn say(text: &str) {
     let text = clean(&format!("plimsoll: {text}"));
-    write_note(&match console::Term::stderr().is_term() {
-        true => wrapped(&text),
-        false => text,
+    write_note(&if console::Term::stderr().is_term() {
+        wrapped(&text)
+    } else {
+        text
     });
 }
 

@@ -77,11 +77,12 @@ pub(crate) async fn run(args: &McpArgs) -> Result<u8, Stop> {
 }
 
 fn add(args: &AddArgs) -> Result<u8, Stop> {
-    let path = match args.project {
-        true => PathBuf::from(CONFIG_FILE),
-        false => users_file().ok_or_else(|| {
+    let path = if args.project {
+        PathBuf::from(CONFIG_FILE)
+    } else {
+        users_file().ok_or_else(|| {
             Stop::usage("there is no directory for your own configuration; set PLIMSOLL_HOME, or add it with --project")
-        })?,
+        })?
     };
     let shown = path.display();
     let failed = |error| Stop::failed(format!("{shown} cannot be written: {error}"));
@@ -168,9 +169,10 @@ fn list(as_json: bool) -> Result<u8, Stop> {
     let width = width.max().unwrap_or(0);
     for server in config.mcp() {
         let reach = reach(server);
-        match as_json {
-            true => out!("{}", json!({ "name": server.name, "reach": reach })),
-            false => out!("{:<width$}  {reach}", server.name),
+        if as_json {
+            out!("{}", json!({ "name": server.name, "reach": reach }))
+        } else {
+            out!("{:<width$}  {reach}", server.name)
         }
     }
     Ok(DONE)

@@ -17,9 +17,10 @@ pub(crate) struct Mcp;
 
 impl Mcp {
     pub(crate) async fn connect(agent: &AgentConfig, _said: Verbosity) -> Result<Self, Stop> {
-        match agent.mcp().is_empty() {
-            true => Ok(Self),
-            false => Err(Stop::usage(WITHOUT)),
+        if agent.mcp().is_empty() {
+            Ok(Self)
+        } else {
+            Err(Stop::usage(WITHOUT))
         }
     }
 
@@ -39,8 +40,9 @@ impl Mcp {
 }
 
 pub(crate) async fn check(_agent: &AgentConfig, servers: &[McpServer]) -> (Vec<String>, bool) {
-    match servers.is_empty() {
-        true => (Vec::new(), true),
-        false => (vec![WITHOUT.to_owned()], false),
+    if servers.is_empty() {
+        (Vec::new(), true)
+    } else {
+        (vec![WITHOUT.to_owned()], false)
     }
 }

@@ -273,16 +273,17 @@ async fn update(from: &str, check: bool, json: bool) -> Result<u8, Stop> {
             0 => String::new(),
             left_out => format!("; {left_out} impossible figures are ignored"),
         };
-        match check {
-            true => out!(
+        if check {
+            out!(
                 "{} of {from}{odd}; nothing was written",
                 counted(count, "model")
-            ),
-            false => out!(
+            )
+        } else {
+            out!(
                 "{} of {from} written to {}{odd}",
                 counted(count, "model"),
                 path.display()
-            ),
+            )
         }
         let own = known::own_path()?;
         if own.exists() {

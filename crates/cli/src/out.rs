@@ -42,9 +42,10 @@ pub(crate) fn exactly(text: &str) -> Result<(), Stop> {
 
 /// Writes a text to standard output and flushes it.
 pub(crate) fn write(out: &mut io::StdoutLock<'_>, text: &str) -> io::Result<()> {
-    let text = match out.is_terminal() {
-        true => Cow::Owned(clean(text)),
-        false => Cow::Borrowed(text),
+    let text = if out.is_terminal() {
+        Cow::Owned(clean(text))
+    } else {
+        Cow::Borrowed(text)
     };
     out.write_all(text.as_bytes()).and_then(|()| out.flush())
 }

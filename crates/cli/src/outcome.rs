@@ -72,9 +72,10 @@ pub(crate) fn is_worth_telling(money: Money) -> bool {
 
 /// Returns the prefix of a number that is partly estimated.
 pub(crate) fn about(estimated: Usage) -> &'static str {
-    match estimated == Usage::default() {
-        true => "",
-        false => "about ",
+    if estimated == Usage::default() {
+        ""
+    } else {
+        "about "
     }
 }
 
@@ -110,9 +111,10 @@ pub(crate) fn reason_text(settings: &AgentSettings, reason: &EndReason) -> Strin
         EndReason::CannotFit { cannot_fit } if settings.trigger.is_none() => {
             let window = cannot_fit.window(settings.max_tokens).0;
             // From this size on, the recall tools are sent as well.
-            let window = match window >= RECALL_LEAST_WINDOW.0 {
-                true => window + RECALL_TOOLS,
-                false => window,
+            let window = if window >= RECALL_LEAST_WINDOW.0 {
+                window + RECALL_TOOLS
+            } else {
+                window
             };
             format!(
                 "{cannot_fit}; with the answer it requires a window of at least {window}, as in \

@@ -64,9 +64,10 @@ pub(crate) fn run(args: &RepairArgs) -> Result<u8, Stop> {
     let json = chat_file::json(&text)?;
     let (model, protocol) = (args.model.as_deref(), args.protocol.as_deref());
     let target = target(model, protocol, &json, of_log.as_ref())?;
-    let reasoning = match args.drop_thinking {
-        true => Reasoning::Drop,
-        false => Reasoning::Keep,
+    let reasoning = if args.drop_thinking {
+        Reasoning::Drop
+    } else {
+        Reasoning::Keep
     };
     let repaired = repair_request(&text, &target, reasoning).map_err(chat_file::unread)?;
     if args.json {
@@ -83,17 +84,19 @@ pub(crate) fn run(args: &RepairArgs) -> Result<u8, Stop> {
         }
     }
     // An unchanged chat is returned byte for byte, including white space around it.
-    let whole = match repaired.repairs.is_empty() {
-        true => repaired.request,
-        false => repaired.request + "\n",
+    let whole = if repaired.repairs.is_empty() {
+        repaired.request
+    } else {
+        repaired.request + "\n"
     };
     match &args.output {
         Some(path) => write::replace(path, &whole)?,
         None => crate::out::exactly(&whole)?,
     }
-    Ok(match repaired.faults.is_empty() {
-        true => DONE,
-        false => FAULTS_LEFT,
+    Ok(if repaired.faults.is_empty() {
+        DONE
+    } else {
+        FAULTS_LEFT
     })
 }
 

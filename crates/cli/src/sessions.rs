@@ -235,9 +235,10 @@ async fn show(
 /// not in the log.
 fn context(system: &str, state: &State, log: &[Entry], json: bool) -> Result<u8, Stop> {
     let counter = state.transcript().counter();
-    let system = match system.is_empty() {
-        true => Tokens::ZERO,
-        false => MESSAGE_OVERHEAD + counter.text(system),
+    let system = if system.is_empty() {
+        Tokens::ZERO
+    } else {
+        MESSAGE_OVERHEAD + counter.text(system)
     };
     let view = Contents::of(state);
     if json {

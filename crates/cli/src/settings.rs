@@ -181,9 +181,10 @@ pub(crate) fn trust_store() -> TrustStore {
 fn announce(config: &Config) {
     static ANNOUNCED: Once = Once::new();
     let path = config.path().unwrap_or(CONFIG_FILE.as_ref()).display();
-    let trust = match config.is_trusted() {
-        true => "which you trust",
-        false => "which was found here and is not trusted",
+    let trust = if config.is_trusted() {
+        "which you trust"
+    } else {
+        "which was found here and is not trusted"
     };
     ANNOUNCED.call_once(|| {
         say!("using the settings of {path}, {trust}; --no-config ignores them");

@@ -69,9 +69,10 @@ pub(crate) enum Verbosity {
 impl Verbosity {
     /// Returns the verbosity with and without `--quiet`.
     pub(crate) fn of(is_quiet: bool) -> Self {
-        match is_quiet {
-            true => Self::Answers,
-            false => Self::Everything,
+        if is_quiet {
+            Self::Answers
+        } else {
+            Self::Everything
         }
     }
 }
@@ -146,18 +147,20 @@ impl Terminal {
 
     /// Writes requested output as whole lines.
     pub(crate) fn say(&self, text: &str) {
-        match self.answers {
-            true => self.op(Op::Lines(clean(text))),
-            false => self.keep(out::line(format_args!("{text}"))),
+        if self.answers {
+            self.op(Op::Lines(clean(text)))
+        } else {
+            self.keep(out::line(format_args!("{text}")))
         }
     }
 
     /// Writes requested output as whole lines, without cleaning it. The caller must have
     /// [cleaned](clean) all foreign text in it.
     pub(crate) fn say_styled(&self, text: &str) {
-        match self.answers {
-            true => self.op(Op::Lines(text.to_owned())),
-            false => self.keep(out::line(format_args!("{text}"))),
+        if self.answers {
+            self.op(Op::Lines(text.to_owned()))
+        } else {
+            self.keep(out::line(format_args!("{text}")))
         }
     }
 

@@ -57,9 +57,10 @@ pub(crate) fn argument(tool: &str, arguments: &str) -> String {
     let mut main = MAIN.iter().filter_map(|name| scalar(&object, name));
     let others = || object.keys().find_map(|name| scalar(&object, name));
     let Some(main) = main.next().or_else(others) else {
-        return match object.is_empty() {
-            true => String::new(),
-            false => one_line(arguments),
+        return if object.is_empty() {
+            String::new()
+        } else {
+            one_line(arguments)
         };
     };
     let main = one_line(&main);
@@ -172,9 +173,10 @@ fn bash(body: &str, note: Option<&str>, time: Duration) -> CallResult {
     }
     let lines: Vec<&str> = body.lines().collect();
     let has_failed = !note.unwrap_or_default().starts_with("exit 0");
-    let details = match has_failed {
-        true => fold_begin(&lines),
-        false => fold(&lines, SHOWN),
+    let details = if has_failed {
+        fold_begin(&lines)
+    } else {
+        fold(&lines, SHOWN)
     };
     CallResult { summary, details }
 }

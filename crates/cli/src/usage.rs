@@ -115,9 +115,10 @@ async fn show(store: &impl SessionReader, args: &UsageArgs) -> Result<u8, Stop> 
             rows.add(&used);
         }
     }
-    match args.json {
-        true => rows.print_json()?,
-        false => rows.print()?,
+    if args.json {
+        rows.print_json()?
+    } else {
+        rows.print()?
     }
     Ok(DONE)
 }

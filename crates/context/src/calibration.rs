@@ -209,9 +209,10 @@ impl Default for Calibration {
 
 /// Rises at once, and falls by an eighth of the distance.
 fn follow(old: Ppm, seen: Ppm) -> Ppm {
-    match seen >= old {
-        true => seen,
-        false => Ppm(old.0 - (old.0 - seen.0) / 8),
+    if seen >= old {
+        seen
+    } else {
+        Ppm(old.0 - (old.0 - seen.0) / 8)
     }
 }
 

@@ -33,9 +33,10 @@ impl fmt::Display for Message {
         text.split_whitespace()
             .try_for_each(|word| write!(f, " {word}"))?;
         let calls: Vec<&str> = self.calls().map(|call| call.name.as_str()).collect();
-        match calls.is_empty() {
-            true => Ok(()),
-            false => write!(f, " [{}]", calls.join(", ")),
+        if calls.is_empty() {
+            Ok(())
+        } else {
+            write!(f, " [{}]", calls.join(", "))
         }
     }
 }
@@ -46,9 +47,10 @@ impl Plan {
     #[must_use]
     pub fn describe(&self, removed: Option<usize>) -> String {
         let is_removal = |edit: &Edit| !matches!(edit, Edit::Shrink { .. });
-        let (what, messages) = match self.edits.iter().any(is_removal) {
-            true => ("compacted", removed),
-            false => ("shortened", Some(self.edits.len())),
+        let (what, messages) = if self.edits.iter().any(is_removal) {
+            ("compacted", removed)
+        } else {
+            ("shortened", Some(self.edits.len()))
         };
         let messages = messages.map_or_else(String::new, |count| {
             format!(": {count} {}", plural(count == 1, "message"))

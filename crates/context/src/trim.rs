@@ -228,9 +228,10 @@ fn partition(most: usize, fits: impl Fn(usize) -> bool) -> usize {
     let (mut fitting, mut exceeding) = (0, most + 1);
     while fitting + 1 < exceeding {
         let middle = fitting + (exceeding - fitting) / 2;
-        match fits(middle) {
-            true => fitting = middle,
-            false => exceeding = middle,
+        if fits(middle) {
+            fitting = middle
+        } else {
+            exceeding = middle
         }
     }
     fitting

@@ -208,13 +208,15 @@ fn cut(text: &str, max: usize, marker: &Marker, script: Script) -> Option<String
     if (side as u64) < MIN_SIDE.0 {
         return None;
     }
-    let head = match front.len() <= side {
-        true => front,
-        false => front.get(..script.head_end(front, side))?,
+    let head = if front.len() <= side {
+        front
+    } else {
+        front.get(..script.head_end(front, side))?
     };
-    let tail = match back.len() <= side {
-        true => back,
-        false => back.get(script.tail_start(back, side)..)?,
+    let tail = if back.len() <= side {
+        back
+    } else {
+        back.get(script.tail_start(back, side)..)?
     };
     let hole = Hole {
         bytes: hidden + (shown - head.len() - tail.len()) as u64,

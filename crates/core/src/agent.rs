@@ -251,9 +251,10 @@ fn offers_recall(
     window: Option<Tokens>,
     state: &State,
 ) -> bool {
-    let ours = RECALL_TOOLS.iter().take(match get_tool_response {
-        true => RECALL_TOOLS.len(),
-        false => 2,
+    let ours = RECALL_TOOLS.iter().take(if get_tool_response {
+        RECALL_TOOLS.len()
+    } else {
+        2
     });
     let is_ours = |tool: &KnownTool| ours.clone().any(|name| *name == tool.spec.name);
     // A learned window is valid for one model only.
@@ -282,9 +283,10 @@ async fn prepare_archive(
 
 /// Returns the cache key of a session: its id, or a hash if the id is too long.
 fn cache_key(name: &str) -> Arc<str> {
-    match name.len() <= MAX_CACHE_KEY {
-        true => name.into(),
-        false => Fingerprint::of([&Message::user(name)]).to_string().into(),
+    if name.len() <= MAX_CACHE_KEY {
+        name.into()
+    } else {
+        Fingerprint::of([&Message::user(name)]).to_string().into()
     }
 }
 

@@ -224,9 +224,10 @@ impl Contexts {
         let line = self.strategy(related.strategy).line(line);
         let set = line.window.is_some() && matches!(line.trigger, Threshold::Sent(_));
         related.compaction_timing.unwrap_or_else(|| {
-            match set || self.config(related.summary).is_some() {
-                true => CompactionTiming::Fixed,
-                false => CompactionTiming::Priced,
+            if set || self.config(related.summary).is_some() {
+                CompactionTiming::Fixed
+            } else {
+                CompactionTiming::Priced
             }
         })
     }

@@ -304,9 +304,10 @@ fn until(session: &Session) -> BoxFuture<'static, ()> {
 /// Returns the next message or an interrupt. Messages wait in the inbox while the machine has no
 /// room.
 async fn command(session: &Session) -> RemoteCommand {
-    match session.run.has_room() {
-        true => session.inbox.next().await,
-        false => session.inbox.interrupt().await,
+    if session.run.has_room() {
+        session.inbox.next().await
+    } else {
+        session.inbox.interrupt().await
     }
 }
 

@@ -242,13 +242,14 @@ impl AgentLoopConfig {
     /// Sets the policy of the run, and the limits and the timing that belong to it.
     fn apply_context(&self, setup: &mut Setup, parts: &Parts) -> Result<(), String> {
         // An unlimited agent has no trigger that another policy could use.
-        let line = match self.policy.is_some() && setup.policy.is_limited() {
-            true => setup.line,
-            false => ViewLimits {
+        let line = if self.policy.is_some() && setup.policy.is_limited() {
+            setup.line
+        } else {
+            ViewLimits {
                 trigger: Threshold::Auto,
                 target: None,
                 ..setup.line
-            },
+            }
         };
         let mut summary = SummaryConfig::default();
         if setup.summary_model.is_none() {

@@ -158,17 +158,16 @@ async fn evaluate(
     results.sort_by_key(|result| result.branch);
     let mut warnings = Vec::new();
     let judging = allowance.for_call();
-    let choice = match interrupted || !results.iter().any(ParallelLoopResult::answered) {
-        true => Choice::Nothing {
+    let choice = if interrupted || !results.iter().any(ParallelLoopResult::answered) {
+        Choice::Nothing {
             why: outcome::nobody(&results),
-        },
-        false => {
-            let chosen = choose(session, strategy, &trunk, &results, &judging);
-            let (choice, told, late) = chosen.await;
-            warnings = told;
-            undelivered.extend(late);
-            choice
         }
+    } else {
+        let chosen = choose(session, strategy, &trunk, &results, &judging);
+        let (choice, told, late) = chosen.await;
+        warnings = told;
+        undelivered.extend(late);
+        choice
     };
     drop(open);
     undelivered.extend(session.inbox.close().into_iter().map(|spoken| spoken.parts));
@@ -295,9 +294,10 @@ fn check(branches: &[Branch], options: &ParallelOptions) -> Result<(), Error> {
     if let Some(limits) = &options.limits {
         faults.extend(limits.faults());
     }
-    match faults.is_empty() {
-        true => Ok(()),
-        false => Err(Error::Build(faults)),
+    if faults.is_empty() {
+        Ok(())
+    } else {
+        Err(Error::Build(faults))
     }
 }
 

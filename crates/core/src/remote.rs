@@ -273,9 +273,10 @@ impl UserMessage {
     /// Returns the parts, or an error if the message is empty.
     pub(crate) fn checked(self) -> Result<Vec<Part>, Error> {
         let says = |part: &Part| part.as_text().is_none_or(|text| !text.trim().is_empty());
-        match self.0.iter().any(says) {
-            true => Ok(self.0),
-            false => Err(Error::EmptyTask),
+        if self.0.iter().any(says) {
+            Ok(self.0)
+        } else {
+            Err(Error::EmptyTask)
         }
     }
 }

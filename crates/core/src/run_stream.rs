@@ -103,9 +103,10 @@ impl Session {
 
     /// Continues without a new message, like [`Self::carry_on`], and returns a stream of the events.
     pub fn start_carry_on(&mut self) -> RunStream<'_> {
-        let input = match self.run.state().transcript().items().is_empty() {
-            true => Err(Error::EmptyTask),
-            false => Ok(Input::Continue),
+        let input = if self.run.state().transcript().items().is_empty() {
+            Err(Error::EmptyTask)
+        } else {
+            Ok(Input::Continue)
         };
         self.stream(AgentLoopConfig::default(), input)
     }

@@ -39,9 +39,10 @@ impl Secret {
     #[must_use]
     pub fn new(text: &str) -> Self {
         let text = text.trim().to_owned();
-        let encoded = match text.len() < MIN_STRUCK {
-            true => Vec::new(),
-            false => encoded(text.as_bytes()),
+        let encoded = if text.len() < MIN_STRUCK {
+            Vec::new()
+        } else {
+            encoded(text.as_bytes())
         };
         let name = None;
         Self(Arc::new(Spellings {

@@ -473,9 +473,10 @@ impl Session {
     /// [`Remote::current_query_memory_usage`](crate::Remote::current_query_memory_usage).
     #[must_use]
     pub fn current_query_memory_usage(&self) -> usize {
-        match self.run.is_running() {
-            true => usize::try_from(self.run.state().memory().0).unwrap_or(usize::MAX),
-            false => 0,
+        if self.run.is_running() {
+            usize::try_from(self.run.state().memory().0).unwrap_or(usize::MAX)
+        } else {
+            0
         }
     }
 

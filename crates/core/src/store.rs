@@ -567,9 +567,10 @@ impl Fork {
             let wanted = self.entries;
             return Err(self.refused(ForkFault::Beyond { wanted, entries }));
         }
-        match depth >= MAX_FORK_DEPTH {
-            true => Err(self.refused(ForkFault::TooDeep)),
-            false => Ok(()),
+        if depth >= MAX_FORK_DEPTH {
+            Err(self.refused(ForkFault::TooDeep))
+        } else {
+            Ok(())
         }
     }
 }

@@ -64,17 +64,16 @@ impl Provider for Watching {
         let live = ALLOCATOR.current_usage();
         self.watched.live.store(live, Ordering::Relaxed);
         let n = self.made.fetch_add(1, Ordering::Relaxed);
-        let (part, stop) = match n < self.case.calls {
-            false => (Part::text("All pages are read."), StopReason::Stop),
-            true => {
-                let call = ToolCall {
-                    id: CallId(format!("call_{n}")),
-                    name: "read".to_owned(),
-                    arguments: (self.case.make)(self.case.arguments),
-                    opaque: None,
-                };
-                (Part::ToolCall(call), StopReason::ToolCalls)
-            }
+        let (part, stop) = if n < self.case.calls {
+            let call = ToolCall {
+                id: CallId(format!("call_{n}")),
+                name: "read".to_owned(),
+                arguments: (self.case.make)(self.case.arguments),
+                opaque: None,
+            };
+            (Part::ToolCall(call), StopReason::ToolCalls)
+        } else {
+            (Part::text("All pages are read."), StopReason::Stop)
         };
         Ok(Reply {
             parts: vec![part],

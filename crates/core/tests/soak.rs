@@ -217,9 +217,10 @@ fn agent(
                     remote.interrupt().await;
                 }
             }
-            match fails {
-                true => Err(ToolError("the disk is full".into())),
-                false => Ok("written"),
+            if fails {
+                Err(ToolError("the disk is full".into()))
+            } else {
+                Ok("written")
             }
         }
     });
@@ -334,9 +335,10 @@ async fn a_session_lives_through_everything() {
         let text = random.text(40);
         let goes_on = runs > 1 && random.chance(15);
         let run = async {
-            let output = match goes_on {
-                true => session.carry_on().await,
-                false => session.run(&text).await,
+            let output = if goes_on {
+                session.carry_on().await
+            } else {
+                session.run(&text).await
             };
             output.or_else(Error::into_output)
         };

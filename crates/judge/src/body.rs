@@ -132,9 +132,10 @@ impl<'a> Body<'a> {
         let mut document = Document::read_parsed(text, list, target.form().facts().document)?;
         let messages = std::mem::take(&mut document.messages);
         Ok(Self {
-            opening: match target.form().facts().opens_with_thinking {
-                true => opening(&document, &messages),
-                false => None,
+            opening: if target.form().facts().opens_with_thinking {
+                opening(&document, &messages)
+            } else {
+                None
             },
             standing: standing::of(&messages, target),
             bound: BoundThinking::of(&messages, target),

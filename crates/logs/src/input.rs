@@ -58,9 +58,10 @@ fn too_large(path: &Path) -> LogError {
 pub(crate) fn read_rest(path: &Path, input: impl Read, into: &mut Vec<u8>) -> Result<(), LogError> {
     let read = input.take(MAX_LOG + 1).read_to_end(into);
     read.map_err(LogError::read(path))?;
-    match into.len() as u64 > MAX_LOG {
-        true => Err(too_large(path)),
-        false => Ok(()),
+    if into.len() as u64 > MAX_LOG {
+        Err(too_large(path))
+    } else {
+        Ok(())
     }
 }
 

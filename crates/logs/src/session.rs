@@ -259,9 +259,10 @@ impl SessionLog {
 /// Returns the approximate size of blocks as a model counts them, in bytes.
 fn size(blocks: &[HistoryBlock]) -> u64 {
     let weights = blocks.iter().map(|block| {
-        match block.json.contains(";base64,") || block.json.contains("\"base64\"") {
-            true => block.json.len().min(IMAGE_BYTES),
-            false => block.json.len(),
+        if block.json.contains(";base64,") || block.json.contains("\"base64\"") {
+            block.json.len().min(IMAGE_BYTES)
+        } else {
+            block.json.len()
         }
     });
     weights.sum::<usize>() as u64

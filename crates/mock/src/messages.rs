@@ -107,12 +107,13 @@ impl Api for Messages {
             output,
             window,
         } = size;
-        let words = match used > window {
-            true => format!("prompt is too long: {used} tokens > {window} maximum"),
-            false => format!(
+        let words = if used > window {
+            format!("prompt is too long: {used} tokens > {window} maximum")
+        } else {
+            format!(
                 "input length and `max_tokens` exceed context limit: {used} + {output} > \
                  {window}, decrease input length or `max_tokens` and try again"
-            ),
+            )
         };
         error(400, "invalid_request_error", &words)
     }

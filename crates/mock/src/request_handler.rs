@@ -133,9 +133,10 @@ impl RequestHandler {
                 Over::InStream if sent < window => left = Some(window.minus(sent)),
                 Over::InStream => {
                     let refusal = api.too_long(request, size);
-                    return match call.streams() && api.window_stop().is_none() {
-                        true => self.broken(None, &call, refusal),
-                        false => refusal,
+                    return if call.streams() && api.window_stop().is_none() {
+                        self.broken(None, &call, refusal)
+                    } else {
+                        refusal
                     };
                 }
             }
@@ -177,16 +178,18 @@ impl RequestHandler {
         }
         if let Some(status) = turn.fail_in_stream {
             let failure = api.failure(status, turn.message.as_deref());
-            return match call.streams() {
-                true => dressed(self.broken(Some(turn), &call, failure), turn),
-                false => dressed(failure, turn),
+            return if call.streams() {
+                dressed(self.broken(Some(turn), &call, failure), turn)
+            } else {
+                dressed(failure, turn)
             };
         }
         let answer = HttpAnswer::of(200, api.say(turn, &call));
         dressed(
-            match turn.cut || turn.hang {
-                true => answer.halved(),
-                false => answer,
+            if turn.cut || turn.hang {
+                answer.halved()
+            } else {
+                answer
             },
             turn,
         )
@@ -272,9 +275,10 @@ fn dressed(mut answer: HttpAnswer, turn: &Turn) -> HttpAnswer {
     }
     answer.pace = StreamPace {
         wait: Duration::from_millis(turn.slow_ms),
-        pieces: match turn.bytewise {
-            true => Pieces::Bytes,
-            false => Pieces::Events,
+        pieces: if turn.bytewise {
+            Pieces::Bytes
+        } else {
+            Pieces::Events
         },
         end: match (turn.cut, turn.hang) {
             (true, _) => End::Cut,

@@ -167,9 +167,10 @@ impl Api for Responses {
     fn say(&self, turn: &Turn, call: &PendingReply<'_>) -> AnswerBody {
         let items = encode::items(turn, call, &self.profile(call.request));
         self.stored.keep(call.request, &items);
-        match call.streams() {
-            true => AnswerBody::Events(events::events(turn, call, &items)),
-            false => AnswerBody::Whole(encode::ended(turn, call, &items)),
+        if call.streams() {
+            AnswerBody::Events(events::events(turn, call, &items))
+        } else {
+            AnswerBody::Whole(encode::ended(turn, call, &items))
         }
     }
 

@@ -49,9 +49,10 @@ impl Script {
             }
             turns.push_back(turn);
         }
-        match turns.len() > MAX_SCRIPT {
-            true => Err(MockError::TooLong(MAX_SCRIPT)),
-            false => Ok(Self(turns)),
+        if turns.len() > MAX_SCRIPT {
+            Err(MockError::TooLong(MAX_SCRIPT))
+        } else {
+            Ok(Self(turns))
         }
     }
 

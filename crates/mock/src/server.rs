@@ -211,9 +211,10 @@ async fn answer(State(shared): State<Arc<MockState>>, request: Request) -> Respo
 
 /// Parses a body. An empty body is null.
 fn read(bytes: &Bytes) -> Result<Value, serde_json::Error> {
-    match bytes.is_empty() {
-        true => Ok(Value::Null),
-        false => serde_json::from_slice(bytes),
+    if bytes.is_empty() {
+        Ok(Value::Null)
+    } else {
+        serde_json::from_slice(bytes)
     }
 }
 

@@ -125,8 +125,9 @@ fn exported(settings: &Settings, layers: &mut Vec<BoxedLayer>) -> Result<Guard, 
 
 #[cfg(not(feature = "otlp"))]
 fn exported(settings: &Settings, _: &mut Vec<BoxedLayer>) -> Result<Guard, TelemetryError> {
-    match settings.export() {
-        true => Err(TelemetryError::NotBuilt),
-        false => Ok(Guard::default()),
+    if settings.export() {
+        Err(TelemetryError::NotBuilt)
+    } else {
+        Ok(Guard::default())
     }
 }

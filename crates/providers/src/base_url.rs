@@ -125,9 +125,12 @@ impl BaseUrl {
         let raw = self.url.query().unwrap_or_default().split('&');
         let raw = raw.map(|piece| piece.split_once('=').unwrap_or(("", piece)));
         let read = self.url.query_pairs();
-        let read = read.map(|(name, value)| match value.is_empty() {
-            true => (String::new(), name.into_owned()),
-            false => (name.into_owned(), value.into_owned()),
+        let read = read.map(|(name, value)| {
+            if value.is_empty() {
+                (String::new(), name.into_owned())
+            } else {
+                (name.into_owned(), value.into_owned())
+            }
         });
         let raw = raw.map(|(name, value)| (name.to_owned(), value.to_owned()));
         let said = raw

@@ -120,9 +120,10 @@ impl Provider for ModelClient {
     }
 
     fn takes_images(&self) -> Option<bool> {
-        match self.protocol.takes_images() {
-            true => self.connection.facts.takes_images(),
-            false => Some(false),
+        if self.protocol.takes_images() {
+            self.connection.facts.takes_images()
+        } else {
+            Some(false)
         }
     }
 

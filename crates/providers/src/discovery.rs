@@ -161,9 +161,10 @@ async fn at_anthropic(http: &Http, model: &str) -> Report {
 /// Asks Google. Requests are refused by their input size, so the input limit is the window.
 async fn at_google(http: &Http, model: &str) -> Report {
     let path = format!("models/{model}");
-    let url = match http.base.has_version() {
-        true => http.base.beside(&format!("v1beta/{path}")),
-        false => http.base.endpoint(&path),
+    let url = if http.base.has_version() {
+        http.base.beside(&format!("v1beta/{path}"))
+    } else {
+        http.base.endpoint(&path)
     };
     in_entry(http, url, "inputTokenLimit").await
 }

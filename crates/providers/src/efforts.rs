@@ -61,9 +61,10 @@ pub(crate) fn goes(model: &ModelRef) -> Reach {
         MAKER => true,
         _ => model.vendor().place == ServerLocation::Anywhere,
     };
-    match asks_openai {
-        true => reach(model.name()),
-        false => Reach::Whole,
+    if asks_openai {
+        reach(model.name())
+    } else {
+        Reach::Whole
     }
 }
 

@@ -71,11 +71,12 @@ fn message_length(bytes: &[u8]) -> Result<Option<usize>, String> {
         return Err("a message of the stream has a wrong checksum".into());
     }
     let length = usize::try_from(length).unwrap_or(usize::MAX);
-    match (PRELUDE + CHECKSUM..=MAX_MESSAGE).contains(&length) {
-        true => Ok(Some(length)),
-        false => Err(format!(
+    if (PRELUDE + CHECKSUM..=MAX_MESSAGE).contains(&length) {
+        Ok(Some(length))
+    } else {
+        Err(format!(
             "a message of the stream cannot have {length} bytes"
-        )),
+        ))
     }
 }
 

@@ -159,9 +159,10 @@ impl Wishes {
     }
 
     fn gets(&self, provider: &dyn Provider) -> CacheRetention {
-        match provider.keeps(self.retention) {
-            true => self.retention,
-            false => CacheRetention::Usual,
+        if provider.keeps(self.retention) {
+            self.retention
+        } else {
+            CacheRetention::Usual
         }
     }
 
@@ -170,9 +171,10 @@ impl Wishes {
         OwnTools {
             kinds,
             asked: names.map(|tool| tool.name().to_owned()).collect(),
-            faults: match self.hosted_tools.is_empty() {
-                true => Vec::new(),
-                false => provider.hosted_tool_faults(&self.hosted_tools),
+            faults: if self.hosted_tools.is_empty() {
+                Vec::new()
+            } else {
+                provider.hosted_tool_faults(&self.hosted_tools)
             },
         }
     }

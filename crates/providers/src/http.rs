@@ -54,9 +54,10 @@ impl Http {
         headers
             .values_mut()
             .for_each(|value| value.set_sensitive(true));
-        let client = match base.is_loopback() {
-            true => tls::plain_client(),
-            false => tls::client(),
+        let client = if base.is_loopback() {
+            tls::plain_client()
+        } else {
+            tls::client()
         };
         let client = client
             .default_headers(headers)

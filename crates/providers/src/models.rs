@@ -160,9 +160,10 @@ impl ModelBook {
     }
 
     pub(crate) fn rows(rows: Rows, from: Origin) -> Self {
-        let layers = match rows.is_empty() {
-            true => Vec::new(),
-            false => vec![Layer { from, rows }],
+        let layers = if rows.is_empty() {
+            Vec::new()
+        } else {
+            vec![Layer { from, rows }]
         };
         Self { layers }
     }
@@ -287,9 +288,12 @@ fn insert(
 fn undated(name: &str) -> Option<&str> {
     let is = |date: &str, dashes: &[usize]| {
         let mut bytes = date.bytes().enumerate();
-        bytes.all(|(at, byte)| match dashes.contains(&at) {
-            true => byte == b'-',
-            false => byte.is_ascii_digit(),
+        bytes.all(|(at, byte)| {
+            if dashes.contains(&at) {
+                byte == b'-'
+            } else {
+                byte.is_ascii_digit()
+            }
         })
     };
     let forms = [(11, [0, 5, 8].as_slice()), (9, &[0]), (5, &[0])];

@@ -186,9 +186,10 @@ impl Restate {
         let path = format!("/{SERVICE}/{session}/{handler}");
         let body = serde_json::to_string(what).map_err(|error| self.strange(error))?;
         let reply = self.send(Method::POST, &path, Some(body), None).await?;
-        match reply.status().is_success() {
-            true => Ok(()),
-            false => Err(self.refusal(reply).await),
+        if reply.status().is_success() {
+            Ok(())
+        } else {
+            Err(self.refusal(reply).await)
         }
     }
 

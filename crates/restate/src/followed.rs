@@ -72,9 +72,10 @@ impl FollowedSessions {
         Ok(Follower {
             followed: Arc::clone(&self.0),
             changes,
-            pause: match was_watched {
-                true => LONGEST_PAUSE,
-                false => FIRST_PAUSE,
+            pause: if was_watched {
+                LONGEST_PAUSE
+            } else {
+                FIRST_PAUSE
             },
         })
     }
@@ -101,9 +102,10 @@ impl Follower {
 
     /// Waits for a possible change, at most until the given time.
     pub(crate) async fn changed(&mut self, until: Instant) {
-        let longest = match self.followed.is_listening.load(Ordering::Relaxed) {
-            true => LONGEST_PAUSE,
-            false => ALONE,
+        let longest = if self.followed.is_listening.load(Ordering::Relaxed) {
+            LONGEST_PAUSE
+        } else {
+            ALONE
         };
         let left = until.saturating_duration_since(Instant::now());
         let pause = self.pause.min(longest).min(left);

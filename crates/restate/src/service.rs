@@ -141,14 +141,15 @@ impl Sessions {
     ) -> HandlerResult<()> {
         let id = session(ctx.key())?;
         let Approval { key, answer } = approval;
-        match self.wrote(self.store.answer(&id, &key, &answer).await)? {
-            true => Ok(()),
-            false => Err(refused(
+        if self.wrote(self.store.answer(&id, &key, &answer).await)? {
+            Ok(())
+        } else {
+            Err(refused(
                 404,
                 format!(
                     "session {id} has no question `{key}`; its status lists those that are open"
                 ),
-            )),
+            ))
         }
     }
 
@@ -173,9 +174,10 @@ impl Sessions {
         let id = session(ctx.key())?;
         let wait = Duration::from_millis(request.wait_ms).min(LONGEST_WAIT);
         let until = Instant::now() + wait;
-        let mut follower = match wait.is_zero() {
-            true => None,
-            false => Some(self.read(self.followed.follow(&id).await)?),
+        let mut follower = if wait.is_zero() {
+            None
+        } else {
+            Some(self.read(self.followed.follow(&id).await)?)
         };
         let mut after = request.after;
         loop {
@@ -324,8 +326,9 @@ fn refused(status: u16, why: String) -> HandlerError {
 }
 
 fn failed(error: Error) -> HandlerError {
-    match error.is_passing() {
-        true => HandlerError::from(error),
-        false => refused(500, error.to_string()),
+    if error.is_passing() {
+        HandlerError::from(error)
+    } else {
+        refused(500, error.to_string())
     }
 }

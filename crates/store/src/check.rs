@@ -92,9 +92,12 @@ impl SqliteStore {
         let (mut faults, mut has_more_faults) = (Vec::new(), false);
         let mut last = 0;
         let mut compared = Compared::new(self.own_checkpoint(&info.id).await);
-        let mut note = |fault: EntryFault| match faults.len() < MAX_FAULTS {
-            true => faults.push(fault),
-            false => has_more_faults = true,
+        let mut note = |fault: EntryFault| {
+            if faults.len() < MAX_FAULTS {
+                faults.push(fault)
+            } else {
+                has_more_faults = true
+            }
         };
         self.read_all(info, 0, |found| match found {
             LogElement::Entry(raw) => {

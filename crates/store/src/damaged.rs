@@ -386,9 +386,10 @@ impl RowLocations {
         let is_whole =
             |raw: &Raw| serde_json::from_slice::<serde::de::IgnoredAny>(&raw.json).is_ok();
         let raw = raw.filter(is_whole).ok_or("its page is damaged")?;
-        match raw.is_unaltered() {
-            true => Ok(raw),
-            false => Err(ALTERED),
+        if raw.is_unaltered() {
+            Ok(raw)
+        } else {
+            Err(ALTERED)
         }
     }
 
@@ -494,9 +495,10 @@ impl Pages {
         }
         let local = local(length, self.size);
         let mut payload = page.get(at..at.checked_add(local)?)?.to_vec();
-        let mut next = match local < length {
-            true => number_at(page, at + local, 4)?,
-            false => 0,
+        let mut next = if local < length {
+            number_at(page, at + local, 4)?
+        } else {
+            0
         };
         while payload.len() < length {
             let more = self.read(file, u32::try_from(next).ok().filter(|next| *next > 0)?)?;

@@ -209,9 +209,10 @@ impl ExportedSession {
     }
 
     fn info(&self, id: &SessionId) -> SessionInfo {
-        let title = match self.title.is_empty() {
-            true => write::title_of(&self.entries).unwrap_or_default(),
-            false => self.title.clone(),
+        let title = if self.title.is_empty() {
+            write::title_of(&self.entries).unwrap_or_default()
+        } else {
+            self.title.clone()
         };
         SessionInfo {
             id: id.clone(),
@@ -349,11 +350,12 @@ impl ExportReader {
                 fork.entries, parent.entries
             ));
         }
-        match parent.depth >= MAX_FORK_DEPTH {
-            true => Err(format!(
+        if parent.depth >= MAX_FORK_DEPTH {
+            Err(format!(
                 "forks of forks may be {MAX_FORK_DEPTH} deep, and it is deeper"
-            )),
-            false => Ok(parent.depth + 1),
+            ))
+        } else {
+            Ok(parent.depth + 1)
         }
     }
 
@@ -409,11 +411,12 @@ impl ExportReader {
                 format!("{why}, or take out the first line of the file to import the entries that are there")
             });
         }
-        match number < of {
-            true => whole.and(Err(format!(
+        if number < of {
+            whole.and(Err(format!(
                 "it ends session {number} of {of}: the others are missing; export them again"
-            ))),
-            false => whole,
+            )))
+        } else {
+            whole
         }
     }
 }

@@ -139,9 +139,10 @@ impl SqliteStore {
             why,
             last,
         } = self.readable(info, begins).await;
-        let why = match self.may_go_on(&info.id).await {
-            true => why.or_else(|| Some(MAY_GO_ON.to_owned())),
-            false => why,
+        let why = if self.may_go_on(&info.id).await {
+            why.or_else(|| Some(MAY_GO_ON.to_owned()))
+        } else {
+            why
         };
         let recovered = before.last().map_or(begins, |raw| raw.n);
         let mut salvaged = SalvagedSession {

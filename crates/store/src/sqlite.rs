@@ -278,9 +278,10 @@ impl SqliteStore {
         F: FnOnce(&mut Connection, &Path) -> Result<T, E> + Send + 'static,
         S: FnOnce(&DamagedFile) -> Result<Option<T>, StoreError> + Send + 'static,
     {
-        let read = match self.is_older {
-            true => Err(fault::corrupt(&self.path, "it is of an older format")),
-            false => self.reader.with(work).await,
+        let read = if self.is_older {
+            Err(fault::corrupt(&self.path, "it is of an older format"))
+        } else {
+            self.reader.with(work).await
         };
         let error = match read {
             Err(error @ (StoreError::Corrupt { .. } | StoreError::BadEntry { .. })) => error,

@@ -61,9 +61,10 @@ pub(crate) fn plan(scope: &Scope, input: &EditInput) -> Result<PlannedChange, To
             "`{shown}` is read-only; leave it, or change its permissions with bash"
         )));
     }
-    let (old, new) = match has_crlf_only(&text) {
-        true => (with_crlf(old), with_crlf(new)),
-        false => (old.clone(), new.clone()),
+    let (old, new) = if has_crlf_only(&text) {
+        (with_crlf(old), with_crlf(new))
+    } else {
+        (old.clone(), new.clone())
     };
     let places = places(&text, &old);
     let replaced = match (places.as_slice(), input.replace_all) {

@@ -99,9 +99,10 @@ pub(crate) fn read_bytes(
     // A file may grow while it is read, and files in /proc report no length.
     let read = file.take(max.0.saturating_add(1)).read_to_end(&mut bytes);
     read.map_err(|error| ToolError(format!("cannot read `{given}`: {error}")))?;
-    match bytes.len() as u64 > max.0 {
-        true => Err(too_large(bytes.len() as u64)),
-        false => Ok(bytes),
+    if bytes.len() as u64 > max.0 {
+        Err(too_large(bytes.len() as u64))
+    } else {
+        Ok(bytes)
     }
 }
 

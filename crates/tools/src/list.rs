@@ -45,9 +45,10 @@ pub(crate) fn work(scope: &Scope, input: ListInput, stop: &Stop) -> Result<Strin
             break;
         }
         let entry = entry.map_err(failed)?;
-        match scope.may_show(&folder.real.join(entry.file_name())) {
-            true => entries.push(entry),
-            false => hidden += 1,
+        if scope.may_show(&folder.real.join(entry.file_name())) {
+            entries.push(entry)
+        } else {
+            hidden += 1
         }
     }
     if entries.is_empty() && hidden == 0 {

@@ -175,9 +175,10 @@ impl PageScan {
             self.full = true;
             return;
         }
-        let skipped = match self.line == self.first {
-            true => (self.column - 1).saturating_sub(self.at),
-            false => 0,
+        let skipped = if self.line == self.first {
+            (self.column - 1).saturating_sub(self.at)
+        } else {
+            0
         };
         let skipped = usize::try_from(skipped).unwrap_or(usize::MAX);
         let (_, piece) = piece.split_at(skipped.min(piece.len()));
@@ -270,9 +271,10 @@ impl PageScan {
         if first == 1 && from == 1 && !more {
             return Vec::new();
         }
-        let mut notes = vec![match first == last {
-            true => format!("line {last} of {total}"),
-            false => format!("lines {first}-{last} of {total}"),
+        let mut notes = vec![if first == last {
+            format!("line {last} of {total}")
+        } else {
+            format!("lines {first}-{last} of {total}")
         }];
         if from > 1 {
             notes.push(format!("line {first} from byte {from}"));

@@ -74,9 +74,10 @@ impl Root {
                         // A `..` after a directory that does not exist.
                         return Err(self.refusal(given));
                     };
-                    missing = match missing.as_os_str().is_empty() {
-                        true => PathBuf::from(name),
-                        false => Path::new(name).join(missing),
+                    missing = if missing.as_os_str().is_empty() {
+                        PathBuf::from(name)
+                    } else {
+                        Path::new(name).join(missing)
                     };
                     existing.pop();
                 }
@@ -178,9 +179,10 @@ impl Root {
                 Component::CurDir => {}
             }
         }
-        match names.is_empty() && first.is_empty() {
-            true => ".".to_owned(),
-            false => format!("{first}{}", names.join("/")),
+        if names.is_empty() && first.is_empty() {
+            ".".to_owned()
+        } else {
+            format!("{first}{}", names.join("/"))
         }
     }
 

@@ -282,9 +282,10 @@ mod kernel {
 
     /// Returns the words before the shell, which start it in the sandbox.
     pub(super) fn enter(writable: &[PathBuf]) -> Result<Vec<OsString>, SandboxError> {
-        match denies_writes() {
-            true => Ok(seatbelt::words(writable)),
-            false => Err(SandboxError::NotOffered),
+        if denies_writes() {
+            Ok(seatbelt::words(writable))
+        } else {
+            Err(SandboxError::NotOffered)
         }
     }
 }

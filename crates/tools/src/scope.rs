@@ -90,10 +90,7 @@ impl Access {
             written: path.clone(),
             path,
             // A search checks each file separately.
-            same_as: match self.is_optional {
-                true => &[],
-                false => self.same_as,
-            },
+            same_as: if self.is_optional { &[] } else { self.same_as },
         }
     }
 }

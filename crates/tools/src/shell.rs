@@ -125,9 +125,10 @@ fn simple(nodes: &[Node], script: &str) -> Option<SimpleCommand> {
 fn quoted(word: &str) -> String {
     let safe = |c: char| c.is_alphanumeric() || "_./:=@%+,^-".contains(c);
     let is_safe = |(at, c): (usize, char)| safe(c) || (c == '~' && at > 0);
-    match !word.is_empty() && word.char_indices().all(is_safe) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', r"'\''")),
+    if !word.is_empty() && word.char_indices().all(is_safe) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
     }
 }
 

@@ -240,9 +240,10 @@ fn described(text: &str) -> Result<(String, String), String> {
 fn read(path: &Path) -> Result<String, String> {
     let text = File::open(path).and_then(|file| io::read_to_string(file.take(MAX_SKILL.0 + 1)));
     let text = text.map_err(unreadable)?;
-    match text.len() as u64 > MAX_SKILL.0 {
-        true => Err(format!("it is larger than {} KiB", MAX_SKILL.0 / 1024)),
-        false => Ok(text),
+    if text.len() as u64 > MAX_SKILL.0 {
+        Err(format!("it is larger than {} KiB", MAX_SKILL.0 / 1024))
+    } else {
+        Ok(text)
     }
 }
 

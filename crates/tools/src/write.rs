@@ -30,15 +30,16 @@ pub(crate) struct WriteInput {
 pub(crate) fn plan(scope: &Scope, input: &WriteInput) -> Result<PlannedChange, ToolError> {
     let (file, is_new) = target(scope, input)?;
     let shown = scope.shown(&file);
-    let before = match is_new {
-        true => None,
-        false => Some(file::read_bytes(
+    let before = if is_new {
+        None
+    } else {
+        Some(file::read_bytes(
             scope,
             &shown,
             &file,
             MAX_KEPT_FILE,
             "kept before they are replaced",
-        )?),
+        )?)
     };
     let content = &input.content;
     let done = if is_new { "created" } else { "replaced" };

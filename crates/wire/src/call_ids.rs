@@ -122,9 +122,10 @@ impl CallIdForm {
 
     /// Returns the id itself if the API accepts it.
     fn legal(self, id: &str) -> Cow<'_, str> {
-        match self.accepts(id) {
-            true => Cow::Borrowed(id),
-            false => Cow::Owned(self.salted(id, 0)),
+        if self.accepts(id) {
+            Cow::Borrowed(id)
+        } else {
+            Cow::Owned(self.salted(id, 0))
         }
     }
 

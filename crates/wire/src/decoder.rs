@@ -156,9 +156,10 @@ impl<E: ReplyEvents> StreamDecoder for StreamState<E> {
             return Ok(Vec::new());
         }
         if data == DONE {
-            match E::DONE_ENDS {
-                true => self.reply.end(),
-                false => self.reply.close(),
+            if E::DONE_ENDS {
+                self.reply.end()
+            } else {
+                self.reply.close()
             }
             return Ok(Vec::new());
         }

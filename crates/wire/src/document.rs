@@ -154,12 +154,13 @@ impl<'a> Document<'a> {
         list: &'a str,
         format: &'static DocumentFormat,
     ) -> Result<Self, WireError> {
-        let entries = match list.starts_with('[') {
-            true => parse::<Vec<&'a RawValue>>(list)?
+        let entries = if list.starts_with('[') {
+            parse::<Vec<&'a RawValue>>(list)?
                 .into_iter()
                 .map(RawValue::get)
-                .collect(),
-            false => vec![list],
+                .collect()
+        } else {
+            vec![list]
         };
         Ok(Self {
             messages: Vec::new(),

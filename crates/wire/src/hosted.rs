@@ -68,9 +68,10 @@ fn listed(list: &[Value]) -> String {
     let lines = list.iter().map(|one| {
         let said = ["title", "url", "text"].map(|key| text(one, key));
         let said: Vec<&str> = said.into_iter().filter(|said| !said.is_empty()).collect();
-        match said.is_empty() {
-            true => text(one, "type").to_owned(),
-            false => said.join(" "),
+        if said.is_empty() {
+            text(one, "type").to_owned()
+        } else {
+            said.join(" ")
         }
     });
     let lines: Vec<String> = lines.collect();

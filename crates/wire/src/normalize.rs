@@ -395,9 +395,10 @@ impl Normalizer {
             _ => None,
         });
         let text: String = texts.collect();
-        match text.is_empty() {
-            true => rule.placeholder.map(str::to_owned),
-            false => Some(text),
+        if text.is_empty() {
+            rule.placeholder.map(str::to_owned)
+        } else {
+            Some(text)
         }
     }
 
@@ -407,9 +408,10 @@ impl Normalizer {
     }
 
     fn says(&self, text: &str, role: Role) -> bool {
-        match self.rules.blank_texts {
-            true => role != Role::Assistant || !text.is_empty(),
-            false => !text.trim().is_empty(),
+        if self.rules.blank_texts {
+            role != Role::Assistant || !text.is_empty()
+        } else {
+            !text.trim().is_empty()
         }
     }
 

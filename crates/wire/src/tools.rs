@@ -58,9 +58,10 @@ pub(crate) fn choose(
 /// Begins the JSON of a tool with its name, and its description if it has one.
 pub(crate) fn described(name: &str, description: &str) -> Object {
     let tool = Object::new().text("name", name);
-    match description.trim().is_empty() {
-        true => tool,
-        false => tool.text("description", description),
+    if description.trim().is_empty() {
+        tool
+    } else {
+        tool.text("description", description)
     }
 }
 

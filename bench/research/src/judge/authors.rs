@@ -83,9 +83,10 @@ pub(super) fn typed(session: &Session) -> Vec<String> {
 /// Returns the maximum number of messages in the user's role that may be a person's.
 pub(super) fn most_typed(session: &Session) -> usize {
     let mut task_only = TASK_ONLY.iter();
-    match task_only.any(|source| session.id.starts_with(source)) {
-        true => 1,
-        false => usize::MAX,
+    if task_only.any(|source| session.id.starts_with(source)) {
+        1
+    } else {
+        usize::MAX
     }
 }
 

@@ -98,12 +98,13 @@ fn read(session: &Value) -> Session {
         })
         .collect();
     let raw = list("messages");
-    let actions = match raw
+    let actions = if raw
         .iter()
         .any(|raw| text_of(raw, "content").starts_with(OUTPUT_MARK))
     {
-        true => Actions::Fenced,
-        false => Actions::Calls,
+        Actions::Fenced
+    } else {
+        Actions::Calls
     };
     let messages: Vec<Message> = raw
         .iter()

@@ -229,9 +229,10 @@ fn wish<'a>(visits: &mut Visits<'a>, schema: &'a Value) -> String {
         }
         wanted.extend(types(schema).unwrap_or_default());
     }
-    match wanted.is_empty() {
-        true => String::new(),
-        false => either(&wanted),
+    if wanted.is_empty() {
+        String::new()
+    } else {
+        either(&wanted)
     }
 }
 

@@ -35,9 +35,10 @@ impl Honest {
         let last = request.tool_choice == ToolChoice::None;
         let wanted = self.below(3_000);
         let output = request.max_output.map_or(wanted, |most| wanted.min(most.0));
-        let read = match self.caches && self.below(8) > 0 {
-            true => self.cached.min(input),
-            false => 0,
+        let read = if self.caches && self.below(8) > 0 {
+            self.cached.min(input)
+        } else {
+            0
         };
         self.cached = input;
         let usage = Usage {

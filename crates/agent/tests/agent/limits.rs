@@ -60,9 +60,10 @@ fn read_on(stage: &mut Stage, usage: impl Fn(u64) -> Option<Usage>) -> usize {
         }
         let id = format!("c{n}");
         let last = stage.requests.last().unwrap().request.tool_choice == ToolChoice::None;
-        let parts = match last {
-            true => vec![Part::text("what I know")],
-            false => vec![stage::words::call(&format!("{id}:read:{{\"n\":{n}}}"))],
+        let parts = if last {
+            vec![Part::text("what I know")]
+        } else {
+            vec![stage::words::call(&format!("{id}:read:{{\"n\":{n}}}"))]
         };
         stage.reply(parts, usage(n));
         if !last && stage.outcomes.is_empty() {

@@ -189,9 +189,10 @@ fn a_log_can_be_forked_at_any_entry_and_gone_on_from() {
         assert_eq!(view(&log), view(&whole.log[..at]), "the same view at {at}");
         for says in [true, false] {
             let mut stage = Stage::resume(log.clone(), named("other"));
-            match says {
-                true => stage.say("something else"),
-                false => stage.go_on(),
+            if says {
+                stage.say("something else")
+            } else {
+                stage.go_on()
             };
             stage.finish();
             audit(&stage);

@@ -221,13 +221,19 @@ fn a_hook_that_says_no_to_a_call_leaves_it_out() {
 
 #[test]
 fn the_first_filter_that_rejects_wins_and_warnings_stand_behind_the_text() {
-    let warn = |text: &str| match text.contains("risky") {
-        true => FilterResult::Warn("take care".into()),
-        false => FilterResult::Pass,
+    let warn = |text: &str| {
+        if text.contains("risky") {
+            FilterResult::Warn("take care".into())
+        } else {
+            FilterResult::Pass
+        }
     };
-    let reject = |text: &str| match text.contains("bad") {
-        true => FilterResult::Reject("no bad words".into()),
-        false => FilterResult::Pass,
+    let reject = |text: &str| {
+        if text.contains("bad") {
+            FilterResult::Reject("no bad words".into())
+        } else {
+            FilterResult::Pass
+        }
     };
     let late = |_: &str| FilterResult::Warn("late".into());
     let mut stage = Stage::new(filtered(&[warn, reject, late]));

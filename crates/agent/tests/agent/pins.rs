@@ -384,9 +384,10 @@ fn a_rule_waits_for_open_calls() {
         next.run.pin_rule(RULE).unwrap();
         next.run.pin_rule("Be kind.").unwrap();
         next.rest();
-        match carry_on {
-            true => next.go_on(),
-            false => next.say("something else"),
+        if carry_on {
+            next.go_on()
+        } else {
+            next.say("something else")
         };
         while let Some(call) = next.running.front() {
             let id = call.id.0.clone();

@@ -216,18 +216,20 @@ impl Script {
             if self.random.chance(10) && self.stage.run.undo().is_ok() {
                 return self.stage.rest();
             }
-            let input = match self.random.chance(30) {
-                true => Input::Continue,
-                false => Input::User(vec![Part::text(self.random.text(3))].into()),
+            let input = if self.random.chance(30) {
+                Input::Continue
+            } else {
+                Input::User(vec![Part::text(self.random.text(3))].into())
             };
             return self.stage.tell(input);
         }
         if self.random.chance(4) {
             // Most of the time little passes.
             let passes = self.random.size(3) as u64;
-            self.elapsed = match self.stage.run.is_running() {
-                true => self.elapsed + Duration::from_millis(passes * passes),
-                false => Duration::ZERO,
+            self.elapsed = if self.stage.run.is_running() {
+                self.elapsed + Duration::from_millis(passes * passes)
+            } else {
+                Duration::ZERO
             };
             self.stage.now.elapsed = self.elapsed;
             return self.stage.tell(Input::Tick);
@@ -256,9 +258,10 @@ impl Script {
             let at = self.random.below(self.stage.asked.len() as u64) as usize;
             let id = self.stage.asked[at].call.id.0.clone();
             let why = "no".to_owned();
-            let answer = match self.random.chance(60) {
-                true => Answer::Allow,
-                false => Answer::Deny { why },
+            let answer = if self.random.chance(60) {
+                Answer::Allow
+            } else {
+                Answer::Deny { why }
             };
             self.stage.answer(&id, answer);
         } else if !self.stage.running.is_empty() {
@@ -274,9 +277,10 @@ impl Script {
                 parts: vec![Part::text(text)],
                 is_error: self.random.chance(10),
             };
-            let pins = match self.random.chance(8) {
-                true => vec![self.random.text(3)],
-                false => Vec::new(),
+            let pins = if self.random.chance(8) {
+                vec![self.random.text(3)]
+            } else {
+                Vec::new()
             };
             self.stage.tell(Input::ToolDone {
                 result,
@@ -467,9 +471,10 @@ fn any_permissions(random: &mut Random) -> Permissions {
 }
 
 fn any_mode(random: &mut Random) -> QueueMode {
-    match random.chance(50) {
-        true => QueueMode::All,
-        false => QueueMode::OneAtATime,
+    if random.chance(50) {
+        QueueMode::All
+    } else {
+        QueueMode::OneAtATime
     }
 }
 
@@ -510,9 +515,10 @@ fn any_setup(random: &mut Random) -> Setup {
         .chance(40)
         .then(|| Tokens(600 + random.size(4) as u64));
     let names = ContextStrategy::NAMES;
-    let name = match random.chance(35) {
-        true => "summarize",
-        false => names[random.below(names.len() as u64) as usize],
+    let name = if random.chance(35) {
+        "summarize"
+    } else {
+        names[random.below(names.len() as u64) as usize]
     };
     let window = random.chance(70).then(|| 1_000 + random.size(5) as u64);
     let setup = strategy(ContextStrategy::named(name, explicit).unwrap(), window);
@@ -550,18 +556,20 @@ fn any_setup(random: &mut Random) -> Setup {
             max_total_tokens: random
                 .chance(30)
                 .then(|| Tokens(1_000 + random.size(5) as u64)),
-            count_tokens: match random.chance(50) {
-                true => CountTokens::Processed,
-                false => CountTokens::Growth,
+            count_tokens: if random.chance(50) {
+                CountTokens::Processed
+            } else {
+                CountTokens::Growth
             },
             max_duration: random.chance(30).then(|| Duration::from_secs(100)),
             max_memory: random
                 .chance(20)
                 .then(|| Bytes(1_000 + random.size(5) as u64)),
             max_identical_tool_calls: random.chance(30).then(|| 1 + random.below(3)),
-            max_calls_per_tool: match random.chance(20) {
-                true => [("write".to_owned(), random.below(4))].into(),
-                false => BTreeMap::new(),
+            max_calls_per_tool: if random.chance(20) {
+                [("write".to_owned(), random.below(4))].into()
+            } else {
+                BTreeMap::new()
             },
             ..ExecutionLimits::default()
         }),

@@ -285,9 +285,10 @@ impl CallDescription {
 pub(super) fn ended(id: ToolCallId, is_error: bool, shown: Option<&str>) -> ToolCallUpdate {
     let mut update = with_status(
         id,
-        match is_error {
-            true => ToolCallStatus::Failed,
-            false => ToolCallStatus::Completed,
+        if is_error {
+            ToolCallStatus::Failed
+        } else {
+            ToolCallStatus::Completed
         },
     );
     if let Some(text) = shown.filter(|text| !text.trim().is_empty()) {

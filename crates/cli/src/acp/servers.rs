@@ -80,8 +80,9 @@ fn plain(name: &str) -> String {
         .chars()
         .map(|c| if is_good(c) { c } else { '_' })
         .collect();
-    match plain.is_empty() {
-        true => "client".to_owned(),
-        false => plain,
+    if plain.is_empty() {
+        "client".to_owned()
+    } else {
+        plain
     }
 }

@@ -314,9 +314,10 @@ impl Work {
             return Ok(nothing_to_do(&self.session.window_use()));
         };
         let said = plan_text(&done);
-        Ok(match focus.is_some() && !has_summary(&done.plan) {
-            true => format!("{said}\n\n{NO_FOCUS}"),
-            false => said,
+        Ok(if focus.is_some() && !has_summary(&done.plan) {
+            format!("{said}\n\n{NO_FOCUS}")
+        } else {
+            said
         })
     }
 

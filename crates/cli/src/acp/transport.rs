@@ -126,9 +126,10 @@ impl Outbox {
             return;
         };
         let mut waiting = lock(&self.waiting);
-        match waiting.has_room() {
-            true => waiting.push(line),
-            false => waiting.leave_out(),
+        if waiting.has_room() {
+            waiting.push(line)
+        } else {
+            waiting.leave_out()
         }
         drop(waiting);
         self.more.notify_one();

@@ -117,9 +117,10 @@ impl Updates {
     /// Sends information for the user that is no part of the agent's text.
     fn notice(&self, severity: NoticeSeverity, text: &str) {
         let text = clean(text);
-        match self.takes_notices {
-            true => self.update(SessionUpdate::Notice(Notice::new(severity, text))),
-            false => crate::note(&text),
+        if self.takes_notices {
+            self.update(SessionUpdate::Notice(Notice::new(severity, text)))
+        } else {
+            crate::note(&text)
         }
     }
 

@@ -324,9 +324,10 @@ impl Chat {
         let before = self.take(next);
         self.remember().await?;
         let model = self.ready.choice.provider.model();
-        let model = match model == was {
-            true => String::new(),
-            false => format!(", on {model}"),
+        let model = if model == was {
+            String::new()
+        } else {
+            format!(", on {model}")
         };
         self.terminal.say(&format!(
             "now in session {id}{model}{last}; before: {before}"

@@ -169,10 +169,7 @@ impl LineEditor {
                 Err(ReadlineError::Interrupted) => {
                     left = split(was);
                     let empty = left.0.is_empty() && left.1.is_empty();
-                    let prompt = match empty {
-                        true => Prompt::Empty,
-                        false => Prompt::Typed,
-                    };
+                    let prompt = if empty { Prompt::Empty } else { Prompt::Typed };
                     match keys(of).press(Instant::now(), prompt) {
                         Press::Leave => return ChatExit::Pressed,
                         press => drop(presses.try_send(press)),
@@ -258,9 +255,10 @@ impl Highlighter for EditorState {
         prompt: &'p str,
         default: bool,
     ) -> Cow<'b, str> {
-        match default {
-            true => Cow::Owned(self.gauge.prompt()),
-            false => Cow::Borrowed(prompt),
+        if default {
+            Cow::Owned(self.gauge.prompt())
+        } else {
+            Cow::Borrowed(prompt)
         }
     }
 }
@@ -268,9 +266,10 @@ impl Highlighter for EditorState {
 impl Validator for EditorState {
     /// Continues the line if it ends with a backslash.
     fn validate(&self, line: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
-        Ok(match line.input().ends_with('\\') {
-            true => ValidationResult::Incomplete,
-            false => ValidationResult::Valid(None),
+        Ok(if line.input().ends_with('\\') {
+            ValidationResult::Incomplete
+        } else {
+            ValidationResult::Valid(None)
         })
     }
 }

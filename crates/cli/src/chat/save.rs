@@ -21,12 +21,11 @@ pub(super) async fn save(
 ) -> Result<usize, Stop> {
     let log = store.load(session.id()).await?;
     let (model, system) = started(&log);
-    let text = match file.extension().is_some_and(|end| end == "md") {
-        true => markdown(&model, session.view().transcript().items()),
-        false => {
-            let chat = openai(&model, &system, session.view())?;
-            serde_json::to_string_pretty(&chat)? + "\n"
-        }
+    let text = if file.extension().is_some_and(|end| end == "md") {
+        markdown(&model, session.view().transcript().items())
+    } else {
+        let chat = openai(&model, &system, session.view())?;
+        serde_json::to_string_pretty(&chat)? + "\n"
     };
     write::create(file, &text, "; choose another name")?;
     Ok(session.view().transcript().items().len())

@@ -126,9 +126,10 @@ impl Talk {
     pub(crate) fn rest(&mut self) -> Next {
         self.asked.clear();
         while self.input.questions.try_recv().is_ok() {}
-        match std::mem::take(&mut self.leaving) {
-            true => Next::Leave,
-            false => Next::Line,
+        if std::mem::take(&mut self.leaving) {
+            Next::Leave
+        } else {
+            Next::Line
         }
     }
 

@@ -97,9 +97,10 @@ fn is_name(name: &str) -> bool {
 fn read(path: &Path) -> Result<String, String> {
     let text = File::open(path).and_then(|file| io::read_to_string(file.take(MAX_TEMPLATE + 1)));
     let text = text.map_err(|error| error.to_string())?;
-    match text.len() as u64 > MAX_TEMPLATE {
-        true => Err(format!("it is larger than {} KiB", MAX_TEMPLATE >> 10)),
-        false => Ok(text),
+    if text.len() as u64 > MAX_TEMPLATE {
+        Err(format!("it is larger than {} KiB", MAX_TEMPLATE >> 10))
+    } else {
+        Ok(text)
     }
 }
 

@@ -178,9 +178,10 @@ impl<'a> CompactSettings<'a> {
             return Ok((policy.for_filter(), line));
         }
         // A policy with its own limit needs no budget.
-        let budget = match self.filter.has_own_trigger() {
-            true => Tokens::MAX,
-            false => asked.ok_or_else(no_budget)?,
+        let budget = if self.filter.has_own_trigger() {
+            Tokens::MAX
+        } else {
+            asked.ok_or_else(no_budget)?
         };
         let within = self.filter.within(budget);
         Ok(within.unwrap_or_else(|| (Policy::unlimited(), ViewLimits::exactly(Tokens::MAX))))

@@ -79,9 +79,10 @@ pub(crate) async fn run(args: &DoctorArgs) -> Result<u8, Stop> {
     faults.extend(connected.as_ref().and_then(|said| trouble(said, &found)));
     let reported = connected.as_ref().and_then(|said| said.window);
     let window = begins(&found, reported).await?;
-    match args.json {
-        true => out!("{}", as_json(&found, connected.as_ref(), window, &faults)),
-        false => tell(&found, connected.as_ref(), window, &faults)?,
+    if args.json {
+        out!("{}", as_json(&found, connected.as_ref(), window, &faults))
+    } else {
+        tell(&found, connected.as_ref(), window, &faults)?
     }
     Ok(if faults.is_empty() { DONE } else { FAILED })
 }
@@ -368,9 +369,10 @@ fn tell(
         out!("Thinking");
     }
     for level in &explained.thinking {
-        let sent = match level.sent.is_empty() {
-            true => "nothing is said".to_owned(),
-            false => Value::Object(level.sent.clone()).to_string(),
+        let sent = if level.sent.is_empty() {
+            "nothing is said".to_owned()
+        } else {
+            Value::Object(level.sent.clone()).to_string()
         };
         row(level.level, sent)?;
     }
@@ -458,9 +460,10 @@ fn list(head: &str, said: &[Peculiarity]) -> Result<(), Stop> {
     }
     out!("{head}");
     for said in said {
-        match said.rules.is_empty() {
-            true => out!("  - {}", said.says),
-            false => out!("  - {} [{}]", said.says, said.rules.join(", ")),
+        if said.rules.is_empty() {
+            out!("  - {}", said.says)
+        } else {
+            out!("  - {} [{}]", said.says, said.rules.join(", "))
         }
     }
     Ok(())

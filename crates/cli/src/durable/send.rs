@@ -80,9 +80,10 @@ pub(crate) async fn run(args: &SendArgs) -> Result<u8, Stop> {
     if args.text.is_none() {
         return show(&id, &status);
     }
-    let sent = match args.later {
-        true => server.follow_up(session, &message).await,
-        false => server.steer(session, &message).await,
+    let sent = if args.later {
+        server.follow_up(session, &message).await
+    } else {
+        server.steer(session, &message).await
     };
     sent.map_err(stop_of)?;
     let run = status.run.unwrap_or_default();

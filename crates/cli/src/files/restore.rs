@@ -295,9 +295,10 @@ impl RestoreSet {
         runs: &[u64],
     ) -> Result<Self, Stop> {
         let files = ChangedFile::all(store, id).await?;
-        let to = match files.is_empty() {
-            true => None,
-            false => before_runs(store, id, runs).await?,
+        let to = if files.is_empty() {
+            None
+        } else {
+            before_runs(store, id, runs).await?
         };
         let files = to.map_or_else(Vec::new, |_| files);
         Self::plan(store, files, to, false).await

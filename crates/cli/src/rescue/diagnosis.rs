@@ -79,9 +79,10 @@ impl Patient {
         let mut history = match reading {
             RequestReading::Valid(_) | RequestReading::Silent(_) if !drop_thinking => None,
             _ => {
-                let reasoning = match drop_thinking {
-                    true => Reasoning::Drop,
-                    false => Reasoning::Keep,
+                let reasoning = if drop_thinking {
+                    Reasoning::Drop
+                } else {
+                    Reasoning::Keep
                 };
                 let repaired = repair_request(&request, &target, reasoning).map_err(unread)?;
                 repairs = repaired.repairs;
@@ -207,9 +208,10 @@ impl Patient {
     /// Describes the session and its faults for the user.
     pub(super) fn describe(&self, log: &SessionLog) -> Vec<String> {
         let mut lines = vec![
-            match log.id.is_empty() {
-                true => format!("{} session", log.agent.title()),
-                false => format!("{} session {}", log.agent.title(), log.id),
+            if log.id.is_empty() {
+                format!("{} session", log.agent.title())
+            } else {
+                format!("{} session {}", log.agent.title(), log.id)
             },
             format!("  {}", log.path.display()),
         ];
@@ -380,9 +382,10 @@ fn used(log: &SessionLog, counted: u64) -> u64 {
     let whole =
         u128::from(reported.tokens) * u128::from(reported.all) / u128::from(reported.covered);
     let whole = u64::try_from(whole).unwrap_or(reported.tokens);
-    match counted < MIN_SAMPLE {
-        true => counted.max(reported.tokens),
-        false => whole.clamp(counted / 2, counted.saturating_mul(4)),
+    if counted < MIN_SAMPLE {
+        counted.max(reported.tokens)
+    } else {
+        whole.clamp(counted / 2, counted.saturating_mul(4))
     }
 }
 

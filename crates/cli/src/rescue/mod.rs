@@ -100,9 +100,10 @@ pub(crate) fn run(args: &RescueArgs) -> Result<u8, Stop> {
                 error => Stop::failed(error),
             })?;
     }
-    let copy = match patient.is_well() || args.dry_run {
-        true => None,
-        false => Some(save::write(args, &log, &patient)?),
+    let copy = if patient.is_well() || args.dry_run {
+        None
+    } else {
+        Some(save::write(args, &log, &patient)?)
     };
     report(args, &log, &patient, copy.as_ref())
 }

@@ -26,12 +26,11 @@ pub(crate) struct ExportArgs {
 pub(crate) async fn run(store: &impl SessionReader, args: &ExportArgs) -> Result<u8, Stop> {
     let sessions = store.list().await?;
     let mut ids = BTreeSet::new();
-    match args.all {
-        true => ids.extend(sessions.iter().map(|info| info.id.clone())),
-        false => {
-            for id in &args.ids {
-                ids.insert(known(store, id).await?);
-            }
+    if args.all {
+        ids.extend(sessions.iter().map(|info| info.id.clone()))
+    } else {
+        for id in &args.ids {
+            ids.insert(known(store, id).await?);
         }
     }
     let chosen = sessions.iter().filter(|info| ids.contains(&info.id));

@@ -39,12 +39,11 @@ pub(crate) async fn run(store: &impl SessionReader, here: bool, as_json: bool) -
         return Ok(DONE);
     }
     if sessions.is_empty() {
-        crate::say(match here {
-            true => {
-                "there are no sessions of this folder yet; leave out --here to list those of all \
+        crate::say(if here {
+            "there are no sessions of this folder yet; leave out --here to list those of all \
                  folders"
-            }
-            false => "there are no sessions yet; `plimsoll run` starts one",
+        } else {
+            "there are no sessions yet; `plimsoll run` starts one"
         });
         return Ok(DONE);
     }
@@ -60,9 +59,10 @@ pub(crate) async fn sessions(
     store: &impl SessionReader,
     here: bool,
 ) -> Result<Vec<ListedSession>, Stop> {
-    let folder = match here {
-        true => Some(env::current_dir().map_err(Stop::failed)?),
-        false => None,
+    let folder = if here {
+        Some(env::current_dir().map_err(Stop::failed)?)
+    } else {
+        None
     };
     // If the store is damaged, the sessions are listed without settings.
     let settings = store.all_settings().await.unwrap_or_default();

@@ -56,11 +56,12 @@ impl PlaceArgs {
     /// # Errors
     /// If a database was named.
     pub(crate) fn only_files(&self, what: &str) -> Result<(), Stop> {
-        match self.is_database() {
-            true => Err(Stop::usage(format!(
+        if self.is_database() {
+            Err(Stop::usage(format!(
                 "{what} works with local files, not with a database; --store local selects them"
-            ))),
-            false => Ok(()),
+            )))
+        } else {
+            Ok(())
         }
     }
 

@@ -147,9 +147,10 @@ async fn remove(
 
 fn print(sessions: &[ListedSession], as_json: bool) -> Result<(), Stop> {
     for (info, _) in sessions {
-        match as_json {
-            true => out!("{}", json!({ "id": info.id, "title": info.title })),
-            false => out!("{}", info.id),
+        if as_json {
+            out!("{}", json!({ "id": info.id, "title": info.title }))
+        } else {
+            out!("{}", info.id)
         }
     }
     Ok(())

@@ -30,9 +30,10 @@ pub(crate) async fn run(from: &Path, args: &SalvageArgs) -> Result<u8, Stop> {
         out!("{HEADING}");
     }
     for one in &salvaged {
-        match args.json {
-            true => out!("{}", as_value(one)),
-            false => out!("{}", as_line(one)),
+        if args.json {
+            out!("{}", as_value(one))
+        } else {
+            out!("{}", as_line(one))
         }
     }
     let damaged = salvaged.iter().filter(|one| one.why.is_some()).count();

@@ -392,9 +392,10 @@ impl MarkdownWriter {
 /// Renders a line of code as rows.
 pub(crate) fn code_rows(line: &str, page: PageStyle, first: &str, rest: &str) -> Vec<String> {
     let (first, rest) = (format!("{first}{CODE}"), format!("{rest}{CODE}"));
-    match line.is_empty() {
-        true => vec![first.trim_end().to_owned()],
-        false => wrap(line, page.width, &first, &rest, Break::Anywhere),
+    if line.is_empty() {
+        vec![first.trim_end().to_owned()]
+    } else {
+        wrap(line, page.width, &first, &rest, Break::Anywhere)
     }
 }
 

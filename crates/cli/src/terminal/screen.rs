@@ -316,9 +316,10 @@ impl Printer {
 
 /// Cuts a line to the width of a terminal. Returns the whole line if the output is no terminal.
 pub(crate) fn fitted(line: &str, terminal: &console::Term) -> String {
-    match terminal.is_term() {
-        true => clip(line, columns(terminal)),
-        false => line.to_owned(),
+    if terminal.is_term() {
+        clip(line, columns(terminal))
+    } else {
+        line.to_owned()
     }
 }
 

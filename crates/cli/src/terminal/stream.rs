@@ -170,9 +170,10 @@ impl MarkdownStream {
 
     /// Returns the empty row before the open block, if there is one.
     fn before(&self) -> Vec<String> {
-        match self.gap && self.begun {
-            true => vec![String::new()],
-            false => Vec::new(),
+        if self.gap && self.begun {
+            vec![String::new()]
+        } else {
+            Vec::new()
         }
     }
 

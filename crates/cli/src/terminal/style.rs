@@ -87,8 +87,9 @@ impl Colours {
 
 /// Returns the colours of the terminal: none if NO_COLOR is set.
 pub(crate) fn colours() -> Colours {
-    match std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) {
-        true => Colours::Ansi,
-        false => Colours::None,
+    if std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) {
+        Colours::Ansi
+    } else {
+        Colours::None
     }
 }

@@ -58,9 +58,10 @@ pub(crate) fn rows_of(text: &str, width: usize) -> Vec<String> {
 
 /// Returns the width of a text without escape sequences, in columns.
 fn columns(text: &str) -> usize {
-    match text.is_ascii() {
-        true => text.len(),
-        false => measure_text_width(text),
+    if text.is_ascii() {
+        text.len()
+    } else {
+        measure_text_width(text)
     }
 }
 
@@ -152,9 +153,10 @@ impl<'a> Rows<'a> {
             self.turn();
         }
         self.give_blanks();
-        match wide <= self.left {
-            true => self.push(word, wide),
-            false => self.chars(word),
+        if wide <= self.left {
+            self.push(word, wide)
+        } else {
+            self.chars(word)
         }
     }
 

@@ -75,9 +75,12 @@ fn short_text<const REMEMBERED: bool>(bencher: Bencher<'_, '_>, len: usize) {
     let text = text.get(..len).unwrap_or_default();
     let (bpe, memo) = (Bpe::o200k(), Memo::new(Bpe::o200k()));
     memo.text(text);
-    bencher.bench_local(|| match REMEMBERED {
-        true => memo.text(black_box(text)),
-        false => bpe.text(black_box(text)),
+    bencher.bench_local(|| {
+        if REMEMBERED {
+            memo.text(black_box(text))
+        } else {
+            bpe.text(black_box(text))
+        }
     });
 }
 

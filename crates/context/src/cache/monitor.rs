@@ -201,9 +201,10 @@ impl CacheMonitor {
     pub fn readable(&self) -> Tokens {
         let left = self.left.as_ref().filter(|_| self.reports);
         let still = left.map(|left| left.still).unwrap_or_default();
-        match still >= LEAST_EXPECTED {
-            true => still,
-            false => Tokens::ZERO,
+        if still >= LEAST_EXPECTED {
+            still
+        } else {
+            Tokens::ZERO
         }
     }
 

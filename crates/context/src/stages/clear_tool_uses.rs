@@ -95,9 +95,10 @@ impl Stage for ClearToolUses {
 impl ClearToolUses {
     /// Returns the cleared forms of the messages of these uses.
     fn cleared(&self, draft: &Draft<'_>, uses: &[Use]) -> Vec<(usize, Message)> {
-        let clearable = match self.clear_tool_inputs {
-            true => old_calls(draft),
-            false => Vec::new(),
+        let clearable = if self.clear_tool_inputs {
+            old_calls(draft)
+        } else {
+            Vec::new()
         };
         let mut cleared: BTreeMap<usize, Message> = BTreeMap::new();
         for one in uses {

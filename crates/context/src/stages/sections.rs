@@ -267,9 +267,10 @@ fn most_that(
     }
     while low < high {
         let middle = low + (high - low).div_ceil(2);
-        match is_good(middle) {
-            true => low = middle,
-            false => high = middle - 1,
+        if is_good(middle) {
+            low = middle
+        } else {
+            high = middle - 1
         }
     }
     Some(low)

@@ -139,9 +139,10 @@ impl<'a> Container<'a> {
             ContainerKind::List => level >= share,
             ContainerKind::Object => level >= VALUE_MIN,
         };
-        let all = match all_stay {
-            true => self.join(None, level, marker, depth),
-            false => None,
+        let all = if all_stay {
+            self.join(None, level, marker, depth)
+        } else {
+            None
         };
         all.filter(|all| all.len() <= max)
             .or_else(|| self.drop_middle(max, level.max(share), marker, depth))
@@ -157,9 +158,10 @@ impl<'a> Container<'a> {
         let (mut low, mut high) = (0, max + 1);
         while high - low > 1 {
             let middle = low + (high - low) / 2;
-            match fits(middle) {
-                true => low = middle,
-                false => high = middle,
+            if fits(middle) {
+                low = middle
+            } else {
+                high = middle
             }
         }
         low

@@ -69,9 +69,10 @@ fn any_json() -> impl Strategy<Value = Value> {
 }
 
 fn written(value: &Value, pretty: bool) -> String {
-    match pretty {
-        true => serde_json::to_string_pretty(value).unwrap(),
-        false => value.to_string(),
+    if pretty {
+        serde_json::to_string_pretty(value).unwrap()
+    } else {
+        value.to_string()
     }
 }
 
@@ -108,10 +109,7 @@ proptest! {
         let mut bounds = bounds;
         bounds.sort_unstable_by(|a, b| b.cmp(a));
         for (round, max) in bounds.into_iter().enumerate() {
-            let marker = match noted && round % 2 == 0 {
-                true => Marker::with_note("ask for it"),
-                false => Marker::default(),
-            };
+            let marker = if noted && round % 2 == 0 { Marker::with_note("ask for it") } else { Marker::default() };
             if let Some(short) = marker.head_tail(&current, Bytes(max)) {
                 let (head, tail) = sides(&short);
                 prop_assert!(text.starts_with(head) && text.ends_with(tail));

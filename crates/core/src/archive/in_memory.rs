@@ -172,9 +172,10 @@ impl InMemoryArchive {
                 None => was_there |= row.forgotten.is_some_and(|last| id.0 <= last),
             }
         }
-        Err(match was_there {
-            true => RecallError::Expired(id),
-            false => RecallError::Unknown(key.to_string()),
+        Err(if was_there {
+            RecallError::Expired(id)
+        } else {
+            RecallError::Unknown(key.to_string())
         })
     }
 

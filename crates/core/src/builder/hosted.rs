@@ -66,20 +66,20 @@ impl AgentBuilder {
             );
         }
         // Without caching, the lifetime does not matter.
-        let wanted = match self.setup.cache.is_on() {
-            true => self.setup.retention,
-            false => CacheRetention::Usual,
+        let wanted = if self.setup.cache.is_on() {
+            self.setup.retention
+        } else {
+            CacheRetention::Usual
         };
-        let retention = match self.parts.provider.keeps(wanted) {
-            true => wanted,
-            false => {
-                let (model, name) = (self.parts.provider.model(), wanted.name());
-                notes.push(format!(
+        let retention = if self.parts.provider.keeps(wanted) {
+            wanted
+        } else {
+            let (model, name) = (self.parts.provider.model(), wanted.name());
+            notes.push(format!(
                     "cache.retention is \"{name}\", and {model} has no such thing: its prompt cache lives \
                      as usual"
                 ));
-                CacheRetention::Usual
-            }
+            CacheRetention::Usual
         };
         notes.extend(self.parts.provider.sampling_notes(&self.setup.sampling));
         (tools, retention, notes)

@@ -31,9 +31,10 @@ pub(super) async fn attend<T>(session: &mut Session, hook: impl Future<Output = 
     let mut hook = pin!(hook);
     loop {
         let listens = session.run.is_running();
-        let due = match listens {
-            true => until(session),
-            false => until_after_end(session),
+        let due = if listens {
+            until(session)
+        } else {
+            until_after_end(session)
         };
         let command = tokio::select! {
             biased;

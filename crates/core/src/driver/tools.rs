@@ -78,9 +78,10 @@ pub(super) async fn execute(
                 shows_images: parts.provider.takes_images() == Some(true),
                 origin: origin.clone(),
             };
-            let tries = match tool.idempotent() {
-                true => parts.tool_retries.saturating_add(1),
-                false => 1,
+            let tries = if tool.idempotent() {
+                parts.tool_retries.saturating_add(1)
+            } else {
+                1
             };
             let mut number = 1;
             loop {

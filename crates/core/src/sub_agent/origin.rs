@@ -42,9 +42,10 @@ impl Caller {
 /// that is too long. A place has at most 95 characters, since a tool's name has at most 64.
 pub(crate) fn named_below(session: &SessionId, place: &str) -> Option<SessionId> {
     let whole = format!("{session}.{place}");
-    let name = match whole.len() <= MAX_SESSION_ID {
-        true => whole,
-        false => format!("{}.{place}", Fingerprint::of([&Message::user(whole)])),
+    let name = if whole.len() <= MAX_SESSION_ID {
+        whole
+    } else {
+        format!("{}.{place}", Fingerprint::of([&Message::user(whole)]))
     };
     SessionId::new(name).ok()
 }

@@ -64,9 +64,10 @@ impl ToolSpan {
         Self {
             span,
             // A name invented by the model appears in the span, but not as a metric label.
-            name: match known {
-                true => call.name.clone(),
-                false => "_OTHER".to_owned(),
+            name: if known {
+                call.name.clone()
+            } else {
+                "_OTHER".to_owned()
             },
             contents,
         }

@@ -72,22 +72,24 @@ impl Provider for Caching {
         let pairs = inner.last.iter().zip(&request.messages);
         let same = pairs.take_while(|(then, now)| then == now).count();
         let head = Chars4.text(&request.system);
-        let read = match inner.last.is_empty() {
-            true => Tokens::ZERO,
-            false => head + weigh(same),
+        let read = if inner.last.is_empty() {
+            Tokens::ZERO
+        } else {
+            head + weigh(same)
         };
         let all = head + weigh(request.messages.len());
         inner.last.clone_from(&request.messages);
         inner.system = Arc::clone(&request.system);
         inner.requests.push(request.clone());
-        let parts = match inner.answers.contains(&number) {
-            true => vec![Part::text("All is well.")],
-            false => vec![Part::ToolCall(ToolCall {
+        let parts = if inner.answers.contains(&number) {
+            vec![Part::text("All is well.")]
+        } else {
+            vec![Part::ToolCall(ToolCall {
                 id: CallId(format!("c{number}")),
                 name: "watch".into(),
                 arguments: "{}".into(),
                 opaque: None,
-            })],
+            })]
         };
         Ok(Reply {
             parts,
@@ -268,10 +270,7 @@ async fn a_session_that_is_opened_after_an_hour_is_cut_while_its_cache_is_cold()
         let reasons: Vec<Reason> = reasons.collect();
         // By the second request the cache is warm again, whatever it was.
         let is_cold = idle == Some(hour) && retention != CacheRetention::Long;
-        let wanted: &[Reason] = match is_cold {
-            true => &[Reason::Cold],
-            false => &[],
-        };
+        let wanted: &[Reason] = if is_cold { &[Reason::Cold] } else { &[] };
         assert_eq!(reasons, wanted, "{idle:?}");
     }
 }

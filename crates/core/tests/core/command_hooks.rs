@@ -172,9 +172,10 @@ async fn a_broken_program_guards_all_the_same() {
         let mut hook = sh(HookPoint::BeforeToolExecution, script_of);
         hook.timeout =
             Some(Duration::from_millis(300)).filter(|_| script_of.contains("& exec sleep"));
-        let all = match script_of.contains("sleep") {
-            true => Duration::from_millis(300),
-            false => plimsoll_core::HOOK_TIMEOUT,
+        let all = if script_of.contains("sleep") {
+            Duration::from_millis(300)
+        } else {
+            plimsoll_core::HOOK_TIMEOUT
         };
         let output = builder
             .hook_timeout(all)

@@ -1035,9 +1035,10 @@ async fn a_rule_does_not_come_between_a_call_and_its_result() {
         } else {
             session.pin_text("Be kind.").await.unwrap();
         }
-        let output = match carry_on {
-            true => session.carry_on().await.unwrap(),
-            false => session.run("something else").await.unwrap(),
+        let output = if carry_on {
+            session.carry_on().await.unwrap()
+        } else {
+            session.run("something else").await.unwrap()
         };
         assert!(output.reason.is_answer(), "{:?}", output.reason);
         assert_eq!(session.pinned().count(), 1);

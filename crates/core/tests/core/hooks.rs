@@ -227,9 +227,10 @@ async fn all_hooks_and_events_in_their_order() {
                 let first = follows.fetch_add(1, Ordering::SeqCst) == 0;
                 diary.note("> follow_ups");
                 async move {
-                    match first {
-                        true => vec![vec![Part::text("And the rest?")]],
-                        false => Vec::new(),
+                    if first {
+                        vec![vec![Part::text("And the rest?")]]
+                    } else {
+                        Vec::new()
                     }
                 }
             }
@@ -663,11 +664,12 @@ fn a_hook_may_steer_its_own_run() {
             }
         };
         let builder = plain(&diary, &provider);
-        let agent = match blocks {
-            true => builder.after_turn(move |_, _| {
+        let agent = if blocks {
+            builder.after_turn(move |_, _| {
                 tokio::runtime::Handle::current().block_on(steer());
-            }),
-            false => builder.after_turn(move |_, _| steer()),
+            })
+        } else {
+            builder.after_turn(move |_, _| steer())
         };
         let agent = agent.build().unwrap();
         let output = runtime.block_on(async {

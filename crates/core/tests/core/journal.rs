@@ -56,10 +56,7 @@ impl Journal for Tape {
         if !dies || self.has_it {
             self.steps.lock().unwrap().push(end.clone());
         }
-        match dies {
-            true => Err(Error::Stale),
-            false => Ok(end),
-        }
+        if dies { Err(Error::Stale) } else { Ok(end) }
     }
 }
 
@@ -209,9 +206,10 @@ impl Tool for Hangs {
             keys.push(cx.key().unwrap().to_string());
             keys.len() == 1
         };
-        match first {
-            true => std::future::pending().await,
-            false => Ok("went through".into()),
+        if first {
+            std::future::pending().await
+        } else {
+            Ok("went through".into())
         }
     }
 }
@@ -240,18 +238,15 @@ async fn a_call_cut_off_by_a_crash_is_repeated_only_if_it_is_idempotent() {
         let output = work(&agent, &journal).await.unwrap();
         assert_eq!(output.text, "understood");
         let told = provider.requests()[1].to_string();
-        match is_idempotent {
-            false => {
-                assert_eq!(*keys.lock().unwrap(), ["s.1-0"]);
-                assert!(
-                    told.contains("it is not known whether this call ran to its end"),
-                    "{told}"
-                );
-            }
-            true => {
-                assert_eq!(*keys.lock().unwrap(), ["s.1-0", "s.1-0"]);
-                assert!(told.contains("went through"), "{told}");
-            }
+        if is_idempotent {
+            assert_eq!(*keys.lock().unwrap(), ["s.1-0", "s.1-0"]);
+            assert!(told.contains("went through"), "{told}");
+        } else {
+            assert_eq!(*keys.lock().unwrap(), ["s.1-0"]);
+            assert!(
+                told.contains("it is not known whether this call ran to its end"),
+                "{told}"
+            );
         }
     }
 }

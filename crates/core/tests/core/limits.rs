@@ -587,9 +587,10 @@ async fn limits_fall_back_one_by_one_in_any_order() {
         let provider = ScriptedProvider::new([]).then_always(Turn::say("Land!"));
         let store = MemoryStore::default();
         let builder = agent(&provider).store(Arc::new(store.clone()));
-        let builder = match all_first {
-            true => single(builder.execution_limits(turns())),
-            false => single(builder).execution_limits(turns()),
+        let builder = if all_first {
+            single(builder.execution_limits(turns()))
+        } else {
+            single(builder).execution_limits(turns())
         };
         let agent = builder.build().unwrap();
         let mut session = agent.session(id()).await.unwrap();

@@ -299,9 +299,10 @@ impl Provider for Quiet {
 fn cutting(window: Tokens, share: u64) -> impl Provider + Clone {
     ComputedProvider::new("cutting/model", move |request, _| {
         let whole = request.counted <= window;
-        let read = match whole {
-            true => request.counted,
-            false => Tokens(window.0 / 2 + 2),
+        let read = if whole {
+            request.counted
+        } else {
+            Tokens(window.0 / 2 + 2)
         };
         let text = Part::text(if whole { "aye" } else { "cut" });
         let call = tool_call(&format!("c{}", request.messages.len()), "watch", "{}");

@@ -108,9 +108,10 @@ fn of_servers(check: &mut MessagesCheck<'_>, messages: &[Value]) {
         let blocks = content(message);
         if role(message) != "assistant" {
             let said = message.get("content").is_some_and(Value::is_string);
-            match said || blocks.iter().any(|block| kind(block) != "tool_result") {
-                true => waiting.said(),
-                false => waiting.answered(),
+            if said || blocks.iter().any(|block| kind(block) != "tool_result") {
+                waiting.said()
+            } else {
+                waiting.answered()
             }
             continue;
         }

@@ -109,9 +109,10 @@ impl Body<'_> {
             else {
                 break;
             };
-            let step = match size < EXACT_SIZES {
-                true => Tokens(1),
-                false => Tokens(minimum.0 / 4 + 1),
+            let step = if size < EXACT_SIZES {
+                Tokens(1)
+            } else {
+                Tokens(minimum.0 / 4 + 1)
             };
             minimum = next.minimum.max(minimum + step);
         }
@@ -203,9 +204,10 @@ impl Body<'_> {
     ) -> Result<Option<UnwrittenCut>, CutError> {
         let mut gone: BTreeSet<usize> = BTreeSet::new();
         loop {
-            let planned = match gone.is_empty() {
-                true => view.clone(),
-                false => self.without(view, &gone),
+            let planned = if gone.is_empty() {
+                view.clone()
+            } else {
+                self.without(view, &gone)
             };
             let plan = match policy.plan(&planned, budget, Trigger::Asked) {
                 Ok(plan) => plan,

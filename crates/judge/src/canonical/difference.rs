@@ -53,9 +53,10 @@ fn compare(place: &str, before: &Value, after: &Value, places: &mut Vec<String>)
         }
         (old, new) => {
             let (old, new) = (old.to_string(), new.to_string());
-            places.push(match old.len() <= SHOWN && new.len() <= SHOWN {
-                true => format!("{place} from {old} to {new}"),
-                false => place.to_owned(),
+            places.push(if old.len() <= SHOWN && new.len() <= SHOWN {
+                format!("{place} from {old} to {new}")
+            } else {
+                place.to_owned()
             });
         }
     }

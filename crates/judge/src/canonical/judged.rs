@@ -33,9 +33,10 @@ impl RequestVerdict {
 
     /// Returns the list of messages of the request that was judged.
     pub(crate) fn list(&self, mut json: Value) -> Option<Vec<Value>> {
-        let list = match json.is_array() {
-            true => json,
-            false => json.get_mut(self.target.list())?.take(),
+        let list = if json.is_array() {
+            json
+        } else {
+            json.get_mut(self.target.list())?.take()
         };
         match list {
             Value::Array(list) => Some(list),

@@ -141,15 +141,17 @@ pub(super) fn unmarked(blocks: &str, keep: &mut usize) -> String {
                 changes.push(("content", Some(after)));
             }
         }
-        texts.push(match changes.is_empty() {
-            true => (*raw).to_owned(),
-            false => entry.with(&changes),
+        texts.push(if changes.is_empty() {
+            (*raw).to_owned()
+        } else {
+            entry.with(&changes)
         });
     }
     texts.reverse();
-    match entries == texts {
-        true => blocks.to_owned(),
-        false => array(&texts),
+    if entries == texts {
+        blocks.to_owned()
+    } else {
+        array(&texts)
     }
 }
 

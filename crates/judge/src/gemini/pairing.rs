@@ -44,16 +44,13 @@ fn answers_only(content: &Value) -> bool {
 
 /// Reports responses without calls.
 fn orphan(check: &mut GeminiCheck<'_>, index: usize, content: &Value) {
-    let words = match calls(content).is_empty() {
-        true => {
-            "Please ensure that function response turn comes immediately after a function call \
+    let words = if calls(content).is_empty() {
+        "Please ensure that function response turn comes immediately after a function call \
              turn. And the number of function response parts should be equal to number of function \
              call parts of the function call turn."
-        }
-        false => {
-            "Please ensure that function call turn contains at least one function_call part which \
+    } else {
+        "Please ensure that function call turn contains at least one function_call part which \
              can not be mixed with function_response parts."
-        }
     };
     check.fault(Rule::Gm1, format!("contents[{index}]"), words);
 }

@@ -112,9 +112,10 @@ fn is_of_callers_tool(kind: &str) -> bool {
 /// before it.
 fn first_of(waiting: &mut Vec<usize>, newest: usize) -> Option<usize> {
     let at = waiting.partition_point(|call| *call < newest);
-    match at < waiting.len() {
-        true => Some(waiting.remove(at)),
-        false => waiting.pop(),
+    if at < waiting.len() {
+        Some(waiting.remove(at))
+    } else {
+        waiting.pop()
     }
 }
 

@@ -132,9 +132,10 @@ pub fn refusal(fault: &Fault) -> (u16, Value) {
     } else {
         fault.place.as_str()
     };
-    let status = match words.starts_with("Item with id") {
-        true => 404,
-        false => 400,
+    let status = if words.starts_with("Item with id") {
+        404
+    } else {
+        400
     };
     let error = json!({
         "message": words,

@@ -735,9 +735,12 @@ fn what_came_of_reasoning_that_is_gone_goes_without_its_id() {
     parts.remove(0);
     let silent = Message::Assistant { parts };
     let slots: Vec<Slot<'_>> = (0..body.messages.len())
-        .map(|index| match index == turn {
-            true => Slot::Edited(index, &silent),
-            false => Slot::Original(index),
+        .map(|index| {
+            if index == turn {
+                Slot::Edited(index, &silent)
+            } else {
+                Slot::Original(index)
+            }
         })
         .collect();
     let before: Value = serde_json::from_str(RESPONSES).unwrap();

@@ -53,9 +53,10 @@ fn texts(text: &str, key: &str) -> Vec<(String, Vec<String>)> {
             .map(|raw| raw.get().to_owned())
             .unwrap_or_default()
     };
-    let of = match text.starts_with('[') {
-        true => list(text),
-        false => list(&inside(text, key)),
+    let of = if text.starts_with('[') {
+        list(text)
+    } else {
+        list(&inside(text, key))
     };
     of.into_iter()
         .map(|entry| (entry.clone(), list(&inside(&entry, "content"))))
@@ -193,10 +194,7 @@ proptest! {
             (claude(&steps, false), "messages", "anthropic"),
         ] {
             // One that names no model says no more of itself than its list.
-            let list = match bare || key == "input" {
-                true => whole[key].clone(),
-                false => json!({"max_tokens": 100, "messages": whole[key]}),
-            };
+            let list = if bare || key == "input" { whole[key].clone() } else { json!({"max_tokens": 100, "messages": whole[key]}) };
             let target = Target::of_request(&list);
             let text = list.to_string();
             let repaired = repair_request(&text, &target, Reasoning::Keep).unwrap();

@@ -674,9 +674,10 @@ fn messages_of_anthropic() {
     for (rule, given, expected) in rows {
         for model in ["claude-sonnet-4-5", "claude-opus-5-5"] {
             let fixed = repaired(&request(given), &claude(model), rule);
-            let expected = match expected.starts_with("u:text (") {
-                true => notation(&fixed),
-                false => expected.to_owned(),
+            let expected = if expected.starts_with("u:text (") {
+                notation(&fixed)
+            } else {
+                expected.to_owned()
             };
             assert_eq!(notation(&fixed), expected, "{given} {:?}", told(&fixed));
         }

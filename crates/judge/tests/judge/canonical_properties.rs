@@ -269,10 +269,7 @@ proptest! {
         request in any::<bool>(),
     ) {
         for target in chats() {
-            let whole = match request {
-                true => json!({"model": "m", "messages": list, "temperature": 1}),
-                false => Value::from(list.clone()),
-            };
+            let whole = if request { json!({"model": "m", "messages": list, "temperature": 1}) } else { Value::from(list.clone()) };
             if has_something(&list) {
                 judge(&list, &target, &whole)?;
             }

@@ -209,9 +209,10 @@ fn rendered_elsewhere(messages: &[Message], model: &str, effort: Option<Effort>)
         effort,
         ..RenderInput::default()
     };
-    let rendered = match model.starts_with("gemini") {
-        true => gemini::render(&input, messages, &gemini::GeminiProfile::of_model(model)),
-        false => bedrock::render(&input, messages, &bedrock::ConverseProfile::of_model(model)),
+    let rendered = if model.starts_with("gemini") {
+        gemini::render(&input, messages, &gemini::GeminiProfile::of_model(model))
+    } else {
+        bedrock::render(&input, messages, &bedrock::ConverseProfile::of_model(model))
     };
     let rendered = rendered.unwrap();
     let body = String::from_utf8(rendered.body).unwrap();

@@ -132,19 +132,16 @@ fn judged(
     messages: &[Message],
 ) -> (EncodedRequest, Vec<Fault>) {
     let value = |body: &[u8]| -> Value { serde_json::from_slice(body).unwrap() };
-    match GEMINIS.contains(&model) {
-        true => {
-            let profile = gemini::GeminiProfile::of_model(model);
-            let rendered = gemini::render(input, messages, &profile).unwrap();
-            let faults = judge::gemini::validate(&value(&rendered.body), &profile);
-            (rendered, faults)
-        }
-        false => {
-            let profile = bedrock::ConverseProfile::of_model(model);
-            let rendered = bedrock::render(input, messages, &profile).unwrap();
-            let faults = judge::bedrock::validate(&value(&rendered.body), &profile);
-            (rendered, faults)
-        }
+    if GEMINIS.contains(&model) {
+        let profile = gemini::GeminiProfile::of_model(model);
+        let rendered = gemini::render(input, messages, &profile).unwrap();
+        let faults = judge::gemini::validate(&value(&rendered.body), &profile);
+        (rendered, faults)
+    } else {
+        let profile = bedrock::ConverseProfile::of_model(model);
+        let rendered = bedrock::render(input, messages, &profile).unwrap();
+        let faults = judge::bedrock::validate(&value(&rendered.body), &profile);
+        (rendered, faults)
     }
 }
 
@@ -247,10 +244,7 @@ proptest! {
                     ..RenderInput::default()
                 };
                 let (whole, _) = judged(model, &input, &messages[..end]);
-                let grown = match GEMINIS.contains(&model) {
-                    true => gemini::render_next(&mut at_gemini, &input, &list, &gemini::GeminiProfile::of_model(model)),
-                    false => bedrock::render_next(&mut at_bedrock, &input, &list, &bedrock::ConverseProfile::of_model(model)),
-                };
+                let grown = if GEMINIS.contains(&model) { gemini::render_next(&mut at_gemini, &input, &list, &gemini::GeminiProfile::of_model(model)) } else { bedrock::render_next(&mut at_bedrock, &input, &list, &bedrock::ConverseProfile::of_model(model)) };
                 prop_assert_eq!(grown.into_whole(), EncodedRequest { from: Vec::new(), ..whole }, "{}", model);
             }
         }

@@ -30,13 +30,16 @@ fn attachment() -> impl Strategy<Value = Part> {
         Just(url("https://x/y")),
         Just(url("file-123"))
     ];
-    (sources, any::<bool>()).prop_map(|(source, image)| match image {
-        true => Part::Image(Image {
-            source,
-            size: None,
-            detail: Some("low".into()),
-        }),
-        false => file(Some("a.pdf"), source),
+    (sources, any::<bool>()).prop_map(|(source, image)| {
+        if image {
+            Part::Image(Image {
+                source,
+                size: None,
+                detail: Some("low".into()),
+            })
+        } else {
+            file(Some("a.pdf"), source)
+        }
     })
 }
 

@@ -88,9 +88,10 @@ fn message(
     );
     message.insert("content".to_owned(), content.into());
     message.shift_remove("displayContent");
-    match calls.is_empty() {
-        true => message.shift_remove("toolCalls"),
-        false => message.insert("toolCalls".to_owned(), calls.into()),
+    if calls.is_empty() {
+        message.shift_remove("toolCalls")
+    } else {
+        message.insert("toolCalls".to_owned(), calls.into())
     };
     Ok(message.into())
 }

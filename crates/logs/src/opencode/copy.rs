@@ -208,12 +208,13 @@ fn answer(parts: &mut [Value], block: &Value) {
         .cloned()
         .unwrap_or_else(|| json!({ "start": 0, "end": 0 }));
     let input = arguments(old.get("input"));
-    let state = match block.get("is_error") == Some(&Value::Bool(true)) {
-        true => json!({ "status": "error", "input": input, "error": said, "time": time }),
-        false => json!({
+    let state = if block.get("is_error") == Some(&Value::Bool(true)) {
+        json!({ "status": "error", "input": input, "error": said, "time": time })
+    } else {
+        json!({
             "status": "completed", "input": input, "output": said, "title": old.get("title"),
             "metadata": {}, "time": time,
-        }),
+        })
     };
     set(part, "state", state);
 }

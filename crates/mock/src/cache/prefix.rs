@@ -33,9 +33,10 @@ impl PrefixCache {
         }
         self.0
             .push_back(chunks().map(|(print, _)| *print).collect());
-        match held >= LEAST_CACHED {
-            true => Tokens(held.0 / CACHE_STEP * CACHE_STEP),
-            false => Tokens::ZERO,
+        if held >= LEAST_CACHED {
+            Tokens(held.0 / CACHE_STEP * CACHE_STEP)
+        } else {
+            Tokens::ZERO
         }
     }
 }

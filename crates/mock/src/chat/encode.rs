@@ -14,14 +14,16 @@ pub(crate) const CREATED: u64 = 1_700_000_000;
 /// Returns the body for a turn, streamed if the request asks for it.
 pub(crate) fn say(turn: &Turn, call: &PendingReply<'_>, dialect: &Dialect) -> AnswerBody {
     let stop = turn.stop.as_deref();
-    let stop = stop.unwrap_or(match turn.call.is_empty() {
-        true => "stop",
-        false => "tool_calls",
+    let stop = stop.unwrap_or(if turn.call.is_empty() {
+        "stop"
+    } else {
+        "tool_calls"
     });
     let calls = calls(turn, call, dialect);
-    match call.streams() {
-        true => AnswerBody::Events(chunks(turn, call, &calls, stop)),
-        false => AnswerBody::Whole(completion(turn, call, &calls, stop)),
+    if call.streams() {
+        AnswerBody::Events(chunks(turn, call, &calls, stop))
+    } else {
+        AnswerBody::Whole(completion(turn, call, &calls, stop))
     }
 }
 

@@ -14,16 +14,16 @@ const UNSCRIPTED_THOUGHT: &str = "(The script says nothing of this.)";
 /// Returns the body for a turn, streamed if the request asks for it.
 pub(crate) fn say(turn: &Turn, call: &PendingReply<'_>) -> AnswerBody {
     let blocks = blocks(turn, call);
-    let stop = turn.stop.as_deref().unwrap_or(match turn.call.is_empty() {
-        true => "end_turn",
-        false => "tool_use",
+    let stop = turn.stop.as_deref().unwrap_or(if turn.call.is_empty() {
+        "end_turn"
+    } else {
+        "tool_use"
     });
-    match call.streams() {
-        true => AnswerBody::Events(events(turn, call, &blocks, stop)),
-        false => {
-            let content = blocks.into_iter().map(|block| block.whole).collect();
-            AnswerBody::Whole(message(turn, call, content, Some(stop)))
-        }
+    if call.streams() {
+        AnswerBody::Events(events(turn, call, &blocks, stop))
+    } else {
+        let content = blocks.into_iter().map(|block| block.whole).collect();
+        AnswerBody::Whole(message(turn, call, content, Some(stop)))
     }
 }
 

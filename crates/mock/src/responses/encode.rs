@@ -31,9 +31,10 @@ pub(crate) fn items(
         items.push(reasoning(thought, call, profile));
     }
     if let Some(said) = turn.say.as_deref().filter(|said| !said.is_empty()) {
-        let phase = match turn.call.is_empty() {
-            true => FINAL,
-            false => COMMENTARY,
+        let phase = if turn.call.is_empty() {
+            FINAL
+        } else {
+            COMMENTARY
         };
         let id = format!("msg_{number}_0");
         items.push(message(&id, said, &turn.citations, phase));
@@ -210,10 +211,11 @@ fn tool_call(one: &Call, at: usize, call: &PendingReply<'_>) -> Value {
     let custom = list(call.request, "tools")
         .iter()
         .any(|tool| text(tool, "type") == "custom" && text(tool, "name") == one.name);
-    match custom {
-        true => json!({"id": format!("ctc_{number}_{at}"), "type": "custom_tool_call",
-            "status": "completed", "call_id": id, "name": one.name, "input": one.text()}),
-        false => json!({"id": format!("fc_{number}_{at}"), "type": "function_call",
-            "status": "completed", "arguments": one.text(), "call_id": id, "name": one.name}),
+    if custom {
+        json!({"id": format!("ctc_{number}_{at}"), "type": "custom_tool_call",
+            "status": "completed", "call_id": id, "name": one.name, "input": one.text()})
+    } else {
+        json!({"id": format!("fc_{number}_{at}"), "type": "function_call",
+            "status": "completed", "arguments": one.text(), "call_id": id, "name": one.name})
     }
 }

@@ -169,18 +169,15 @@ async fn a_tool_loop_that_the_script_begins_without_thinking_can_be_continued() 
         let mut kinds = Vec::new();
         for _ in 0..3 {
             let mut request = thinking(BUDGET, messages.clone().into());
-            let content = match streamed {
-                false => {
-                    let (status, reply) = ask(&server, &request).await;
-                    assert_eq!(status, 200, "{reply}");
-                    reply["content"].clone()
-                }
-                true => {
-                    request["stream"] = true.into();
-                    let (status, text) = post(&server, &request).await;
-                    assert_eq!(status, 200, "{text}");
-                    streamed_content(&text)
-                }
+            let content = if streamed {
+                request["stream"] = true.into();
+                let (status, text) = post(&server, &request).await;
+                assert_eq!(status, 200, "{text}");
+                streamed_content(&text)
+            } else {
+                let (status, reply) = ask(&server, &request).await;
+                assert_eq!(status, 200, "{reply}");
+                reply["content"].clone()
             };
             let blocks = content.as_array().unwrap();
             let call = blocks.iter().find(|block| block["type"] == "tool_use");

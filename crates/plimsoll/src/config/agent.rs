@@ -350,9 +350,10 @@ impl AgentConfig {
         for name in settings.mcp.iter().flatten() {
             if !servers.contains(&name.as_str()) {
                 let line = self.line_of("mcp");
-                let known = match servers.is_empty() {
-                    true => "there is no [[mcp]]".to_owned(),
-                    false => format!("there is: {}", servers.join(", ")),
+                let known = if servers.is_empty() {
+                    "there is no [[mcp]]".to_owned()
+                } else {
+                    format!("there is: {}", servers.join(", "))
                 };
                 faults.push(line, format!("there is no MCP server `{name}`; {known}"));
             }

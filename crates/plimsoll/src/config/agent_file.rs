@@ -54,9 +54,10 @@ impl Config {
     pub fn agent_file(mut self, path: &Path, form: AgentFileForm, is_users: bool) -> Self {
         let mut faults = Faults::default();
         let mut warnings = Faults::default();
-        let named = match is_users {
-            true => FileOrigin::ByUser,
-            false => FileOrigin::Found,
+        let named = if is_users {
+            FileOrigin::ByUser
+        } else {
+            FileOrigin::Found
         };
         let part = self.part_of(path, form, named, &mut faults, &mut warnings);
         let told = warnings.0.iter().map(|warning| warning.in_file(Some(path)));

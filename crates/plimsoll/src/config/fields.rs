@@ -104,9 +104,10 @@ impl Fields {
                 read.failed.push(field.name);
                 let expected = field.kind.expects();
                 // The value of a field that holds a key is never printed.
-                let text = match field.kind == FieldKind::Map || field.name == "api_key" {
-                    true => format!("`{}` is wrong; give {expected}", entry.key),
-                    false => format!("`{}` is {}; give {expected}", entry.key, entry.node.value),
+                let text = if field.kind == FieldKind::Map || field.name == "api_key" {
+                    format!("`{}` is wrong; give {expected}", entry.key)
+                } else {
+                    format!("`{}` is {}; give {expected}", entry.key, entry.node.value)
                 };
                 faults.at(entry.line, text);
                 continue;

@@ -335,9 +335,10 @@ impl Config {
             faults,
             &mut Faults::default(),
         );
-        match faults.0.is_empty() {
-            true => with,
-            false => self.clone(),
+        if faults.0.is_empty() {
+            with
+        } else {
+            self.clone()
         }
     }
 

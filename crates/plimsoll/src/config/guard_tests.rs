@@ -247,10 +247,8 @@ fn an_address_is_of_the_model_that_it_was_set_beside() {
         ),
     ] {
         let config = Config::parse(&file).unwrap();
-        let variables: &dyn Fn(&str) -> Option<String> = match environment {
-            true => &variables,
-            false => &nothing,
-        };
+        let variables: &dyn Fn(&str) -> Option<String> =
+            if environment { &variables } else { &nothing };
         let mut over = Overrides::default().environment(variables);
         if let Some(model) = flag {
             over = over.flag("--model", "model", model);

@@ -150,9 +150,10 @@ pub(crate) const PREFIX: &str = "PLIMSOLL_";
 
 /// Joins the names of a table and a key.
 pub(crate) fn join(table: &str, name: &str) -> String {
-    match table.is_empty() {
-        true => name.to_owned(),
-        false => format!("{table}.{name}"),
+    if table.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{table}.{name}")
     }
 }
 
@@ -165,9 +166,10 @@ pub(crate) fn is_table(path: &str) -> bool {
 
 /// Returns the known names directly within a table, including tables.
 pub(crate) fn known_in(table: &str) -> Vec<&'static str> {
-    let begin = match table.is_empty() {
-        true => String::new(),
-        false => format!("{table}."),
+    let begin = if table.is_empty() {
+        String::new()
+    } else {
+        format!("{table}.")
     };
     let within = NAMES
         .keys()

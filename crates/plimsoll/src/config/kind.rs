@@ -199,12 +199,13 @@ impl SettingKind {
                 return node;
             }
         }
-        match plain {
-            true => Node {
+        if plain {
+            Node {
                 line: 1,
                 value: WrittenValue::Text(raw.to_owned()),
-            },
-            false => parse_value(raw),
+            }
+        } else {
+            parse_value(raw)
         }
     }
 
@@ -536,9 +537,10 @@ fn toml(value: &Value) -> String {
 /// Returns a name as a TOML key, quoted if it needs to be.
 pub(crate) fn bare(key: &str) -> String {
     let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-    match !key.is_empty() && key.chars().all(good) {
-        true => key.to_owned(),
-        false => quoted(key),
+    if !key.is_empty() && key.chars().all(good) {
+        key.to_owned()
+    } else {
+        quoted(key)
     }
 }
 

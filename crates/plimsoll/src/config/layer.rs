@@ -207,9 +207,10 @@ impl TableReader<'_> {
     pub(crate) fn restrict(&mut self, name: &str, line: usize) {
         if self.named == FileOrigin::Found {
             // The advice is given once.
-            let text = match self.restricted.is_empty() {
-                true => not_trusted(name, self.path),
-                false => format!("`{name}` needs trust too"),
+            let text = if self.restricted.is_empty() {
+                not_trusted(name, self.path)
+            } else {
+                format!("`{name}` needs trust too")
             };
             self.faults.at(line, text);
         }
@@ -311,9 +312,10 @@ pub(crate) fn unknown(table_path: &str, name: &str) -> String {
         })
     };
     let advice = near.or_else(elsewhere).unwrap_or_default();
-    let known = match known.len() <= MAX_LISTED {
-        true => format!("known are: {}", known.join(", ")),
-        false => "`plimsoll config show` lists all there are".to_owned(),
+    let known = if known.len() <= MAX_LISTED {
+        format!("known are: {}", known.join(", "))
+    } else {
+        "`plimsoll config show` lists all there are".to_owned()
     };
     format!("there is no `{name}`{in_place}; {advice}{known}")
 }

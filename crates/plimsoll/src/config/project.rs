@@ -102,9 +102,10 @@ impl ProjectFiles {
     #[must_use]
     pub fn add_agents(&self, mut config: Config) -> Config {
         for place in self.places("agents", &AGENTS_OF_OTHERS) {
-            let form = match place.is_ours {
-                true => AgentFileForm::Plimsoll,
-                false => AgentFileForm::ClaudeCode,
+            let form = if place.is_ours {
+                AgentFileForm::Plimsoll
+            } else {
+                AgentFileForm::ClaudeCode
             };
             let Ok(files) = fs::read_dir(&place.folder) else {
                 continue;

@@ -119,9 +119,10 @@ impl MergedSettings {
                 None => format!("`{}` is {}", found.key.name, found.origin),
             })
             .collect();
-        match others {
-            true => (line, format!("{fault} ({})", places.join(", "))),
-            false => (line, fault.to_owned()),
+        if others {
+            (line, format!("{fault} ({})", places.join(", ")))
+        } else {
+            (line, fault.to_owned())
         }
     }
 }
@@ -215,9 +216,10 @@ fn either_or(
         };
         return faults.push(first.line().max(second.line()), text);
     }
-    let (upper, lower, side) = match first.rank() < second.rank() {
-        true => (first, second, other),
-        false => (second, first, one),
+    let (upper, lower, side) = if first.rank() < second.rank() {
+        (first, second, other)
+    } else {
+        (second, first, one)
     };
     if upper.line().is_none() {
         let text = format!("{} replaces {}", upper.named(), lower.named());

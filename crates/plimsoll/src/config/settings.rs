@@ -273,11 +273,14 @@ impl AgentSettings {
         let named = self
             .strategy
             .and_then(|name| ContextStrategy::named(name, trigger));
-        named.unwrap_or_else(|| match self.summarization {
-            true => ContextStrategy::default_for(self.summarizer.is_some(), trigger),
-            false => ContextStrategy::Evict {
-                max_tokens: trigger,
-            },
+        named.unwrap_or_else(|| {
+            if self.summarization {
+                ContextStrategy::default_for(self.summarizer.is_some(), trigger)
+            } else {
+                ContextStrategy::Evict {
+                    max_tokens: trigger,
+                }
+            }
         })
     }
 

@@ -208,9 +208,10 @@ fn hash(bytes: &[u8]) -> String {
 
 fn read(path: &Path, max: u64) -> io::Result<String> {
     let text = io::read_to_string(File::open(path)?.take(max + 1))?;
-    match text.len() as u64 > max {
-        true => Err(io::Error::other(format!("it is larger than {max} bytes"))),
-        false => Ok(text),
+    if text.len() as u64 > max {
+        Err(io::Error::other(format!("it is larger than {max} bytes")))
+    } else {
+        Ok(text)
     }
 }
 

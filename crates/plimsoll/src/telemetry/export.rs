@@ -232,9 +232,10 @@ fn resource(service: &str) -> Resource {
         _ => false,
     });
     let resource = Resource::builder();
-    match told {
-        true => resource.build(),
-        false => resource.with_service_name(service.to_owned()).build(),
+    if told {
+        resource.build()
+    } else {
+        resource.with_service_name(service.to_owned()).build()
     }
 }
 

@@ -185,9 +185,10 @@ fn the_documentation_says_what_is_so() {
     let code = |text: &&str| format!("`{text}`");
     for vendor in VENDORS.iter() {
         let keys: Vec<String> = vendor.key_variables.iter().map(code).collect();
-        let keys = match keys.is_empty() {
-            true => "none".to_owned(),
-            false => keys.join(", "),
+        let keys = if keys.is_empty() {
+            "none".to_owned()
+        } else {
+            keys.join(", ")
         };
         let address = match (vendor.base_url, vendor.place) {
             (Some(url), _) => format!("`{url}`"),

@@ -34,9 +34,12 @@ impl ModelFacts {
         let mut enforced = request.clone();
         enforced.sampling.thinking = level;
         if blind {
-            let messages = request.messages.iter().map(|message| match shows(message) {
-                true => Arc::new(noted(message)),
-                false => Arc::clone(message),
+            let messages = request.messages.iter().map(|message| {
+                if shows(message) {
+                    Arc::new(noted(message))
+                } else {
+                    Arc::clone(message)
+                }
             });
             enforced.messages = messages.collect();
         }

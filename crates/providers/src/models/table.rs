@@ -227,9 +227,10 @@ fn row(vendor: &str, name: &str, entry: &Json, left_out: &mut usize) -> Table {
             .filter(|(total, _)| *total == window)
             .map(|(_, input)| *input);
         let window = input.next_back().unwrap_or(window);
-        match window > LONG && is_behind_beta(vendor, name, entry) {
-            true => LONG,
-            false => window,
+        if window > LONG && is_behind_beta(vendor, name, entry) {
+            LONG
+        } else {
+            window
         }
     });
     add(vec![("window", window.map(Value::Integer))]);

@@ -88,9 +88,10 @@ impl Protocol for ChatProtocol {
 
     fn decoder(&self, request: &Request) -> Box<dyn StreamDecoder> {
         // If the request has its own schema, the answer is the object itself.
-        match self.dialect.tools == ToolStyle::JsonSchema && request.format.is_none() {
-            true => Box::new(TurnDecoder::new(request.messages.len())),
-            false => Box::new(ChatStreamState::new()),
+        if self.dialect.tools == ToolStyle::JsonSchema && request.format.is_none() {
+            Box::new(TurnDecoder::new(request.messages.len()))
+        } else {
+            Box::new(ChatStreamState::new())
         }
     }
 

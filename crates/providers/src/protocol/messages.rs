@@ -148,8 +148,9 @@ impl Protocol for MessagesProtocol {
 /// Returns the address of an endpoint. Users of this API leave the version out of the base URL, as
 /// Anthropic's own clients do.
 pub(crate) fn url(base: &BaseUrl, path: &str) -> Url {
-    match base.has_version() {
-        true => base.endpoint(path),
-        false => base.endpoint(&format!("v1/{path}")),
+    if base.has_version() {
+        base.endpoint(path)
+    } else {
+        base.endpoint(&format!("v1/{path}"))
     }
 }

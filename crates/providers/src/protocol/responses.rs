@@ -100,9 +100,10 @@ impl Protocol for ResponsesProtocol {
     }
 
     fn cache_lifetime(&self) -> CacheLifetime {
-        match self.profile.cache_key {
-            true => CacheLifetime::ByKey,
-            false => CacheLifetime::Fixed,
+        if self.profile.cache_key {
+            CacheLifetime::ByKey
+        } else {
+            CacheLifetime::Fixed
         }
     }
 

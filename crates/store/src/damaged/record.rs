@@ -29,10 +29,7 @@ pub(super) fn record(
     is_row: bool,
 ) -> Option<(i64, Vec<RecordValue<'_>>)> {
     let (length, at) = varint(page, offset)?;
-    let (key, at) = match is_row {
-        true => varint(page, at)?,
-        false => (0, at),
-    };
+    let (key, at) = if is_row { varint(page, at)? } else { (0, at) };
     let length = usize::try_from(length).ok()?;
     let end = at.checked_add(local(length, page.len()))?;
     Some((key, values(page.get(at..end)?)?))

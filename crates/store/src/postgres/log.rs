@@ -262,9 +262,10 @@ fn read<'a>(
         let (_, at, json, sum) = columns
             .filter(|columns| from_column(columns.0) == n)
             .ok_or_else(|| bad("it is missing"))?;
-        match sum == checksum::of_entry(to_column(n), at, json.as_bytes()) {
-            true => Ok((n, from_column(at), json)),
-            false => Err(bad(ALTERED)),
+        if sum == checksum::of_entry(to_column(n), at, json.as_bytes()) {
+            Ok((n, from_column(at), json))
+        } else {
+            Err(bad(ALTERED))
         }
     })
 }

@@ -124,11 +124,12 @@ impl PostgresStore {
         .fetch_one(&self.pool)
         .await
         .map_err(&fault)?;
-        match is_known {
-            true => Ok(()),
-            false => Err(refused(format!(
+        if is_known {
+            Ok(())
+        } else {
+            Err(refused(format!(
                 "its run was sent {MAX_RUN_MESSAGES} messages already; wait until it has ended"
-            ))),
+            )))
         }
     }
 

@@ -32,12 +32,13 @@ pub(super) async fn migrate(pool: &PgPool, place: &str) -> Result<(), StoreError
         .fetch_one(&mut *transaction)
         .await
         .map_err(&fault)?;
-    let version = match has_one {
-        false => 0,
-        true => sqlx::query_scalar("SELECT version FROM format")
+    let version = if has_one {
+        sqlx::query_scalar("SELECT version FROM format")
             .fetch_one(&mut *transaction)
             .await
-            .map_err(&fault)?,
+            .map_err(&fault)?
+    } else {
+        0
     };
     let known = to_column(STEPS.len() as u64);
     if version > known {

@@ -178,8 +178,9 @@ fn redirected(attempt: Attempt<'_>) -> reqwest::redirect::Action {
     );
     let first = attempt.previous().first();
     let is_home = first.is_some_and(|first| first.origin() == attempt.url().origin());
-    match keeps_message && is_home && attempt.previous().len() <= MCP_REDIRECTS {
-        true => attempt.follow(),
-        false => attempt.stop(),
+    if keeps_message && is_home && attempt.previous().len() <= MCP_REDIRECTS {
+        attempt.follow()
+    } else {
+        attempt.stop()
     }
 }

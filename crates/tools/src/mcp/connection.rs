@@ -194,10 +194,7 @@ impl Connection {
     /// Closes the connection. A local server can end by itself, and is stopped otherwise.
     pub(super) async fn close(self) {
         // Waiting is limited, because the server may have stopped reading.
-        let patience = match self.is_elsewhere {
-            true => MCP_CLOSE,
-            false => GRACE,
-        };
+        let patience = if self.is_elsewhere { MCP_CLOSE } else { GRACE };
         let _ = timeout(patience, self.cancellations.are_sent()).await;
         let _ = timeout(patience, self.service.cancel()).await;
         if let Some(mut child) = self.child.lock().await.take() {

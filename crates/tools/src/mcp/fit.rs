@@ -66,14 +66,13 @@ pub(super) fn renamed(schema: &mut Map<String, Value>) -> Vec<(String, String)> 
     let mut names = Vec::new();
     let all = std::mem::take(properties);
     for (name, value) in all {
-        let shown = match is_good(&name) {
-            true => name,
-            false => {
-                let shown = good(&name, &taken);
-                taken.insert(shown.clone());
-                names.push((shown.clone(), name));
-                shown
-            }
+        let shown = if is_good(&name) {
+            name
+        } else {
+            let shown = good(&name, &taken);
+            taken.insert(shown.clone());
+            names.push((shown.clone(), name));
+            shown
         };
         properties.insert(shown, value);
     }

@@ -146,9 +146,12 @@ impl LazyTool {
             return Err(with_schema(&text, tool));
         }
         let answer = self.client.call(tool, &input.arguments, cx).await;
-        answer.map_err(|error| match cx.cancel.is_cancelled() {
-            true => error,
-            false => with_schema(&error.0, tool),
+        answer.map_err(|error| {
+            if cx.cancel.is_cancelled() {
+                error
+            } else {
+                with_schema(&error.0, tool)
+            }
         })
     }
 }

@@ -14,20 +14,19 @@ const HASHED: usize = 9;
 pub(super) fn name(server: &str, tool: &str, taken: &mut HashSet<String>) -> String {
     let plain = clean(&format!("{server}_{tool}"));
     let is_whole = plain.len() <= MCP_NAME_MAX;
-    let name = match is_whole && !taken.contains(&plain) {
-        true => plain,
-        false => {
-            let kept: String = plain.chars().take(MCP_NAME_MAX - HASHED).collect();
-            // The tools of a server have different names, so the second attempt always succeeds.
-            let hashed = |salt| format!("{kept}_{:08x}", hash(&format!("{server}/{tool}{salt}")));
-            (0..u8::MAX)
-                .map(|salt| match salt {
-                    0 => hashed(String::new()),
-                    salt => hashed(format!("/{salt}")),
-                })
-                .find(|name| !taken.contains(name))
-                .unwrap_or(kept)
-        }
+    let name = if is_whole && !taken.contains(&plain) {
+        plain
+    } else {
+        let kept: String = plain.chars().take(MCP_NAME_MAX - HASHED).collect();
+        // The tools of a server have different names, so the second attempt always succeeds.
+        let hashed = |salt| format!("{kept}_{:08x}", hash(&format!("{server}/{tool}{salt}")));
+        (0..u8::MAX)
+            .map(|salt| match salt {
+                0 => hashed(String::new()),
+                salt => hashed(format!("/{salt}")),
+            })
+            .find(|name| !taken.contains(name))
+            .unwrap_or(kept)
     };
     taken.insert(name.clone());
     name

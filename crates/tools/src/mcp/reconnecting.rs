@@ -86,10 +86,7 @@ impl ReconnectingClient {
         arguments: &Map<String, Value>,
         cx: &ToolContext,
     ) -> Result<ToolOutput, ToolError> {
-        let mut repeats = match tool.idempotent {
-            true => MCP_REPEATS,
-            false => 0,
-        };
+        let mut repeats = if tool.idempotent { MCP_REPEATS } else { 0 };
         let mut sessions = MCP_SESSIONS;
         let arguments = tool.arguments(arguments);
         loop {
@@ -159,9 +156,10 @@ impl ReconnectingClient {
         if let Some(connection) = &state.connection
             && connection.is_open()
         {
-            match connection.is_silent() {
-                false => return Ok(Arc::clone(connection)),
-                true => SILENT.clone_into(&mut state.why),
+            if connection.is_silent() {
+                SILENT.clone_into(&mut state.why)
+            } else {
+                return Ok(Arc::clone(connection));
             }
         }
         state.connection = None;
@@ -241,9 +239,10 @@ impl ReconnectingClient {
     /// Handles a broken connection.
     async fn broken(&self, connection: &Connection, why: String) -> String {
         let why = self.server.strike_out(why);
-        match connection.outlives_failures() {
-            false => self.leave(connection, why.clone()).await,
-            true => self.state.lock().await.why.clone_from(&why),
+        if connection.outlives_failures() {
+            self.state.lock().await.why.clone_from(&why)
+        } else {
+            self.leave(connection, why.clone()).await
         }
         why
     }
@@ -268,9 +267,10 @@ impl ReconnectingClient {
     }
 
     fn unknown_end(&self, tool: &Remote, why: &str) -> ToolError {
-        let effect = match tool.idempotent {
-            true => "",
-            false => "; whether the call had an effect is not known, look before you call it again",
+        let effect = if tool.idempotent {
+            ""
+        } else {
+            "; whether the call had an effect is not known, look before you call it again"
         };
         ToolError(format!(
             "the MCP server `{}` gave no answer: {why}{effect}",

@@ -108,9 +108,10 @@ impl Connection {
         let answer = self.read(answer).await?;
         let Some((id, task)) = begun(&answer) else {
             // A server without task support ignores the parameter.
-            return match is_result(&answer) {
-                true => Ok(answer),
-                false => Err(Failure::Odd("its task cannot be read".to_owned())),
+            return if is_result(&answer) {
+                Ok(answer)
+            } else {
+                Err(Failure::Odd("its task cannot be read".to_owned()))
             };
         };
         let (id, task) = (id.to_owned(), task.clone());

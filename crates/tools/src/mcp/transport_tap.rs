@@ -122,9 +122,10 @@ impl ServerActivity {
             return;
         }
         let mut inner = lock(&self.inner);
-        let before = match inner.messages == wait.messages {
-            true => wait.silences,
-            false => 0,
+        let before = if inner.messages == wait.messages {
+            wait.silences
+        } else {
+            0
         };
         inner.silences = inner.silences.max(before.saturating_add(1));
     }

@@ -242,9 +242,10 @@ impl Finder {
 
     /// Handles the elements of an array.
     fn elements(&mut self, elements: &str) {
-        match elements.contains([';', '&', '|', '<', '>']) {
-            true => self.is_opaque = true,
-            false => self.script(&format!(": {elements}")),
+        if elements.contains([';', '&', '|', '<', '>']) {
+            self.is_opaque = true
+        } else {
+            self.script(&format!(": {elements}"))
         }
     }
 
@@ -354,9 +355,10 @@ impl Finder {
             ShellText::Unknown => 1,
         };
         self.size += words.len() + spellings.iter().flatten().map(length).sum::<usize>();
-        match self.size > MAX_TEXT {
-            true => self.is_opaque = true,
-            false => self.commands.append(&mut spellings),
+        if self.size > MAX_TEXT {
+            self.is_opaque = true
+        } else {
+            self.commands.append(&mut spellings)
         }
     }
 }

@@ -57,15 +57,17 @@ async fn holds_a_server() {
 async fn only_idempotent_calls_are_made_again() {
     for (is_trusted, starts, calls) in [(true, 2, 2), (false, 1, 1)] {
         let mut stage = Stage::new();
-        let server = match is_trusted {
-            true => stage.server("").trusted(),
-            false => stage.server(""),
+        let server = if is_trusted {
+            stage.server("").trusted()
+        } else {
+            stage.server("")
         };
         let tools = connect(server).await.tools(&[]);
         let got = call(&tools, "fake_dies_once", json!({})).await;
-        match is_trusted {
-            true => assert_eq!(got.as_deref(), Ok("alive")),
-            false => assert!(got.unwrap_err().ends_with(UNKNOWN)),
+        if is_trusted {
+            assert_eq!(got.as_deref(), Ok("alive"))
+        } else {
+            assert!(got.unwrap_err().ends_with(UNKNOWN))
         }
         // A last event, so that it is known what came before.
         let _ = call(&tools, "fake_asks", json!({})).await;

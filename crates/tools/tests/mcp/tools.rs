@@ -49,17 +49,19 @@ async fn hints_count_only_where_the_server_is_trusted() {
     ];
     let stage = Stage::new();
     for is_trusted in [false, true] {
-        let server = match is_trusted {
-            true => stage.server("").trusted(),
-            false => stage.server(""),
+        let server = if is_trusted {
+            stage.server("").trusted()
+        } else {
+            stage.server("")
         };
         let tools = connect(server).await.tools(&[]);
         for (name, idempotent, asks) in rows {
             let tool = tool(&tools, name);
             let seen = (tool.idempotent(), tool.asks());
-            let told = match is_trusted {
-                true => (idempotent, asks),
-                false => (false, true),
+            let told = if is_trusted {
+                (idempotent, asks)
+            } else {
+                (false, true)
             };
             assert_eq!(seen, told, "{name}, trusted: {is_trusted}");
         }

@@ -106,9 +106,10 @@ impl Family {
                 EffortSupport::Refused
             },
             unasked_thinking: self.era != Era::Budget,
-            no_thinking: match is("always-thinks") {
-                true => NoThinking::Refused,
-                false => NoThinking::Supported,
+            no_thinking: if is("always-thinks") {
+                NoThinking::Refused
+            } else {
+                NoThinking::Supported
             },
             both_samplers: is("both-samplers"),
             temperature: !since(Era::Fixed),

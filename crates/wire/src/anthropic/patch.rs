@@ -89,9 +89,10 @@ struct BlockPatcher;
 
 impl PiecePatcher for BlockPatcher {
     fn parts(&self, raw: &str) -> Result<Vec<Part>, WireError> {
-        match raw.starts_with('"') {
-            true => Ok(vec![Part::text(parse::<String>(raw)?)]),
-            false => parts(raw, "a block"),
+        if raw.starts_with('"') {
+            Ok(vec![Part::text(parse::<String>(raw)?)])
+        } else {
+            parts(raw, "a block")
         }
     }
 

@@ -207,9 +207,10 @@ impl ServerCalls {
             Message::ToolResult(result) => {
                 // Images and files of a failed result are sent after the batch.
                 let told = result.parts.iter().all(|part| part.as_text().is_some());
-                match result.is_error && !told {
-                    true => waiting.said(),
-                    false => waiting.answered(),
+                if result.is_error && !told {
+                    waiting.said()
+                } else {
+                    waiting.answered()
                 }
             }
             Message::Notice { text } if !says(text) => {}

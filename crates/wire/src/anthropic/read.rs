@@ -228,9 +228,12 @@ fn blocks<'a>(raw: &'a str, place: &str) -> Result<Vec<ContentEntry<'a>>, WireEr
         return Ok(text.into_iter().collect());
     }
     let list = array(raw, place)?;
-    let block = |raw: &'a str| match raw.starts_with('"') {
-        true => parse(raw).map(ContentEntry::Text),
-        false => Ok(ContentEntry::Raw(raw)),
+    let block = |raw: &'a str| {
+        if raw.starts_with('"') {
+            parse(raw).map(ContentEntry::Text)
+        } else {
+            Ok(ContentEntry::Raw(raw))
+        }
     };
     list.into_iter().map(block).collect()
 }

@@ -76,9 +76,10 @@ impl RequestRenderer for MessagesProfile {
             let composer = written.composer(RULES, input.system);
             let end = composer.end(input.context);
             let turns = composer.outlines(&end);
-            let began = match paused {
-                true => LoopBegan::of_paused(&turns),
-                false => LoopBegan::of(&turns),
+            let began = if paused {
+                LoopBegan::of_paused(&turns)
+            } else {
+                LoopBegan::of(&turns)
             };
             (end, Settings::of(input, self, began))
         };

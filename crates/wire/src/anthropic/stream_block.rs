@@ -77,12 +77,13 @@ impl OpenBlock<MessagesBlock> {
                 // Thinking without a signature cannot be sent back.
                 if !signature.is_empty() {
                     let text = self.said();
-                    let block = match grew {
-                        false => self.state.began.clone(),
-                        true => Object::of("thinking")
+                    let block = if grew {
+                        Object::of("thinking")
                             .text("thinking", &text)
                             .text("signature", signature)
-                            .end(),
+                            .end()
+                    } else {
+                        self.state.began.clone()
                     };
                     let opaque = Some(own::opaque(ORIGIN, block));
                     parts = vec![Part::Thinking(Thinking { text, opaque })];

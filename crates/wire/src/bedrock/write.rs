@@ -50,9 +50,10 @@ impl ConverseProfile {
     pub(super) fn rules(&self) -> ServerRules {
         ServerRules {
             max_name: Some(MAX_NAME),
-            results: match self.mixed_turn {
-                true => Results::InUserTurn,
-                false => Results::ApartFromUser,
+            results: if self.mixed_turn {
+                Results::InUserTurn
+            } else {
+                Results::ApartFromUser
             },
             user_after_result: self.mixed_turn,
             ..ServerRules::BLOCKS

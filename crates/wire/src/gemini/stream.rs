@@ -238,13 +238,14 @@ fn media(data: &Value) -> Option<Part> {
         media_type,
         base64: text("data")?,
     };
-    Some(match is_image {
-        true => Part::Image(Image {
+    Some(if is_image {
+        Part::Image(Image {
             source,
             size: None,
             detail: None,
-        }),
-        false => Part::File(File { name: None, source }),
+        })
+    } else {
+        Part::File(File { name: None, source })
     })
 }
 

@@ -91,9 +91,10 @@ impl Native for GeminiParts {
         self.closed = true;
         let part: Option<Map<String, Value>> = own::own(opaque, ORIGIN);
         let own = |part: &Map<String, Value>| OWN_PARTS.iter().any(|key| part.contains_key(*key));
-        match part.is_some_and(|part| own(&part)) && role == Role::Assistant {
-            true => blocks.push(Content::Json(opaque.data.clone()).into()),
-            false => return Err(LeftOut::ForeignBlock),
+        if part.is_some_and(|part| own(&part)) && role == Role::Assistant {
+            blocks.push(Content::Json(opaque.data.clone()).into())
+        } else {
+            return Err(LeftOut::ForeignBlock);
         }
         Ok(())
     }
@@ -171,9 +172,10 @@ impl BlockWriter for GeminiWriter<'_> {
 
 /// Begins a call or a result with its id and the name of the tool.
 fn function(id: &str, name: &str) -> Object {
-    let function = match is_given(id) {
-        true => Object::new().text("id", id),
-        false => Object::new(),
+    let function = if is_given(id) {
+        Object::new().text("id", id)
+    } else {
+        Object::new()
     };
     function.text("name", &declared(name))
 }

@@ -101,8 +101,9 @@ pub(super) fn file_part(file: &File) -> ContentPart<'_> {
 
 /// Returns a tool's name in the form that the server accepts, in a call and in a definition.
 pub(super) fn call_name<'a>(name: &'a str, dialect: &Dialect) -> Cow<'a, str> {
-    match dialect.plain_names {
-        false => Cow::Borrowed(name),
-        true => legal_name(name, MAX_NAME),
+    if dialect.plain_names {
+        legal_name(name, MAX_NAME)
+    } else {
+        Cow::Borrowed(name)
     }
 }

@@ -89,9 +89,10 @@ fn patched_calls(original: &Value, before: &Message, edited: &Message) -> Option
         let edited = edited
             .calls()
             .find(|edited| Some(&edited.id.0) == id.as_ref());
-        let key = match call.get(CUSTOM).is_some_and(Value::is_object) {
-            true => CUSTOM,
-            false => "function",
+        let key = if call.get(CUSTOM).is_some_and(Value::is_object) {
+            CUSTOM
+        } else {
+            "function"
         };
         let taken = if key == CUSTOM { "input" } else { "arguments" };
         let function = call.get_mut(key).and_then(Value::as_object_mut);

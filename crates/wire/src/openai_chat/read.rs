@@ -326,9 +326,10 @@ pub(super) fn tools(document: &mut Document<'_>) -> Result<(), WireError> {
             document.hosted_tools.push(tool);
             continue;
         }
-        let key = match tool.get(CUSTOM).is_some_and(Value::is_object) {
-            true => CUSTOM,
-            false => "function",
+        let key = if tool.get(CUSTOM).is_some_and(Value::is_object) {
+            CUSTOM
+        } else {
+            "function"
         };
         let function = match tool.get_mut(key) {
             Some(function) => function,

@@ -117,9 +117,10 @@ fn settings(
         };
         tools::choose(&mut settings, input, dialect.parallel_calls, named);
     }
-    let output = match dialect.completion_tokens_key {
-        false => "max_tokens",
-        true => "max_completion_tokens",
+    let output = if dialect.completion_tokens_key {
+        "max_completion_tokens"
+    } else {
+        "max_tokens"
     };
     settings.set(output, input.max_output.map(Value::from));
     if takes(input, dialect) {
@@ -127,9 +128,10 @@ fn settings(
     } else {
         notes.push(Note::setting(LeftOut::Temperature));
     }
-    let seed = match dialect.random_seed_key {
-        false => "seed",
-        true => "random_seed",
+    let seed = if dialect.random_seed_key {
+        "random_seed"
+    } else {
+        "seed"
     };
     settings.set(seed, input.seed.map(Value::from));
     if !input.stop.is_empty() {

@@ -194,9 +194,10 @@ impl ChatEvents {
             call.name = name;
         }
         let is_named = !call.name.is_empty();
-        let more = match open.is_text {
-            true => arguments,
-            false => state.new_arguments(call, &arguments),
+        let more = if open.is_text {
+            arguments
+        } else {
+            state.new_arguments(call, &arguments)
         };
         if is_named {
             reply.tell_call(at);

@@ -37,9 +37,10 @@ pub(crate) fn usage(reported: &Keys, names: &[(&str, &str)]) -> Option<Usage> {
     let rest = total.map_or(0, |total| total.saturating_sub(prompt));
     let written = written.unwrap_or(rest);
     let apart = written.saturating_add(reasoning);
-    let output = match reasoning > 0 && (rest == apart || reasoning > written) {
-        true => apart,
-        false => written,
+    let output = if reasoning > 0 && (rest == apart || reasoning > written) {
+        apart
+    } else {
+        written
     };
     // A part cannot be larger than the whole: some gateways count it separately, as Anthropic does.
     let (fresh, write) = if read > prompt || write > prompt {

@@ -158,9 +158,10 @@ impl ChatWriter<'_> {
 }
 
 fn write_call(call: &TurnCall, out: &mut Vec<u8>) {
-    let (kind, taken) = match call.custom {
-        true => (CUSTOM, "input"),
-        false => ("function", "arguments"),
+    let (kind, taken) = if call.custom {
+        (CUSTOM, "input")
+    } else {
+        ("function", "arguments")
     };
     out.extend_from_slice(br#"{"id":"#);
     push_text(out, &call.id);
@@ -197,17 +198,20 @@ impl Dialect {
         ServerRules {
             ids: self.call_ids.form(),
             max_name: self.plain_names.then_some(MAX_NAME),
-            arguments: match self.object_arguments {
-                false => Arguments::AnyText,
-                true => Arguments::ObjectText,
+            arguments: if self.object_arguments {
+                Arguments::ObjectText
+            } else {
+                Arguments::AnyText
             },
-            system: match self.system_first {
-                false => SystemMessages::Anywhere,
-                true => SystemMessages::First,
+            system: if self.system_first {
+                SystemMessages::First
+            } else {
+                SystemMessages::Anywhere
             },
-            neighbors: match self.merges_roles {
-                true => Neighbors::JoinTexts,
-                false => Neighbors::Keep,
+            neighbors: if self.merges_roles {
+                Neighbors::JoinTexts
+            } else {
+                Neighbors::Keep
             },
             results: Results::OwnTurn,
             result_content: ResultContent::Texts,

@@ -53,9 +53,10 @@ fn write(messages: &[&Message], kept: &[&str]) -> Result<Vec<Vec<String>>, WireE
         let id = item.get("call_id").filter(|_| custom)?;
         id.as_str().map(str::to_owned)
     };
-    let custom = match has_results {
-        true => kept.iter().filter_map(custom_id).collect(),
-        false => BTreeSet::new(),
+    let custom = if has_results {
+        kept.iter().filter_map(custom_id).collect()
+    } else {
+        BTreeSet::new()
     };
     Ok(written(messages.iter().copied(), custom))
 }
@@ -157,9 +158,10 @@ impl PiecePatcher for ItemPatcher {
             reasoned |= thinks;
             reasons |= thinks && item.is_some();
             if let Some(item) = item {
-                items.push(match reasoned && !reasons {
-                    true => without_tie(item)?,
-                    false => item,
+                items.push(if reasoned && !reasons {
+                    without_tie(item)?
+                } else {
+                    item
                 });
             }
         }

@@ -229,9 +229,10 @@ fn list(blocks: &[Block], text: &str) -> String {
 }
 
 fn call_item(call: &TurnCall) -> String {
-    let (kind, taken) = match call.custom {
-        true => (CUSTOM, "input"),
-        false => ("function_call", "arguments"),
+    let (kind, taken) = if call.custom {
+        (CUSTOM, "input")
+    } else {
+        ("function_call", "arguments")
     };
     let mut item = Object::of(kind);
     if let Some(id) = &call.item {
@@ -245,9 +246,10 @@ fn call_item(call: &TurnCall) -> String {
 }
 
 fn output(answer: &AnsweredCall, blocks: &[Block]) -> String {
-    let kind = match answer.custom {
-        true => "custom_tool_call_output",
-        false => "function_call_output",
+    let kind = if answer.custom {
+        "custom_tool_call_output"
+    } else {
+        "function_call_output"
     };
     let item = Object::of(kind).text("call_id", &answer.id);
     let item = match blocks {

@@ -184,9 +184,10 @@ pub(super) fn failed_edit(id: CallId, form: usize, path: &str) -> Vec<Message> {
             false,
         ),
     };
-    let result = match flagged {
-        true => Message::error_result(id.clone(), result),
-        false => Message::result(id.clone(), result),
+    let result = if flagged {
+        Message::error_result(id.clone(), result)
+    } else {
+        Message::result(id.clone(), result)
     };
     vec![calls(&id, name, &arguments), result]
 }

@@ -126,12 +126,13 @@ fn request(stage: &Stage, sent: &SentRequest) {
     if !stage.setup.policy.stages().is_empty() && !sent.again {
         let calibration = calibration(&stage.log[..sent.at]);
         // What the host wanted left as it is must fit the window all the same.
-        let line = match sent.vetoed {
-            true => ViewLimits {
+        let line = if sent.vetoed {
+            ViewLimits {
                 trigger: Threshold::Share(Ppm::ONE),
                 ..sent.line
-            },
-            false => sent.line,
+            }
+        } else {
+            sent.line
         };
         let overhead = stage.setup.overhead();
         // If the estimate leaves no room, the least that the provider may count decides.
@@ -240,9 +241,10 @@ fn kept(stage: &Stage) {
     }
     let planned = |entry: &&Entry| matches!(entry, Entry::Planned { .. });
     let planned = stage.log[stage.born..].iter().filter(planned).count();
-    match stage.setup.announces_plans {
-        true => assert_eq!(stage.gone.len(), planned, "once for every plan"),
-        false => assert!(stage.gone.is_empty() && stage.leaving.is_empty()),
+    if stage.setup.announces_plans {
+        assert_eq!(stage.gone.len(), planned, "once for every plan")
+    } else {
+        assert!(stage.gone.is_empty() && stage.leaving.is_empty())
     }
 }
 

@@ -292,11 +292,12 @@ impl Stage {
                 Step::Before(moment) => {
                     let name = moment.point().name();
                     self.met(moment);
-                    let decision = match self.refuses.contains(name) {
-                        true => Decision::No {
+                    let decision = if self.refuses.contains(name) {
+                        Decision::No {
                             why: format!("{name} says no"),
-                        },
-                        false => Decision::Go,
+                        }
+                    } else {
+                        Decision::Go
                     };
                     self.run.handle(self.now.clone(), Input::Decided(decision));
                 }

@@ -56,9 +56,10 @@ fn word(message: &Message) -> String {
         }
         Message::Assistant { .. } => {
             let ids: Vec<&str> = message.calls().map(|call| call.id.0.as_str()).collect();
-            let calls = match ids.is_empty() {
-                true => String::new(),
-                false => format!(" [{}]", ids.join(",")),
+            let calls = if ids.is_empty() {
+                String::new()
+            } else {
+                format!(" [{}]", ids.join(","))
             };
             let space = if text.is_empty() { "" } else { " " };
             format!("a{space}{text}{calls}")

@@ -54,9 +54,10 @@ fn call(raw: &str, place: &str, notes: &mut Notes) -> Option<Option<String>> {
         return Some(None);
     };
     let is_custom = call.get("type") == Some("\"custom\"");
-    let (key, taken) = match is_custom {
-        true => ("custom", "input"),
-        false => ("function", "arguments"),
+    let (key, taken) = if is_custom {
+        ("custom", "input")
+    } else {
+        ("function", "arguments")
     };
     let mut converted = ObjectConversion::new(&call, place, notes);
     converted.value("id", id);

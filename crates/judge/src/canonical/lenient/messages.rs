@@ -37,9 +37,10 @@ pub(in crate::canonical) fn message(raw: &str, place: &str, notes: &mut Notes) -
         changed |= new.is_some();
         all.push(new.unwrap_or_else(|| raw.to_owned()));
     }
-    let new = match changed {
-        true => format!("[{}]", all.join(",")),
-        false => converted?,
+    let new = if changed {
+        format!("[{}]", all.join(","))
+    } else {
+        converted?
     };
     Some(message.with(&[("content", Some(new))]))
 }

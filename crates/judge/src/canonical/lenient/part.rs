@@ -65,9 +65,12 @@ pub(super) fn content(
             }
         }
         let empty = all.is_empty();
-        return changed.then(|| match empty {
-            true => quoted(""),
-            false => format!("[{}]", all.join(",")),
+        return changed.then(|| {
+            if empty {
+                quoted("")
+            } else {
+                format!("[{}]", all.join(","))
+            }
         });
     }
     let is_part = object(raw).is_some_and(|part| match text(part.get("type")) {

@@ -224,9 +224,10 @@ impl CodeReader {
         } else if self.is(0, '{') {
             self.at += 1;
             let table = WrittenValue::Table(Table(self.entries(Some('}'))));
-            match word.contains("::") {
-                true => one(name, Node { line, value: table }),
-                false => table,
+            if word.contains("::") {
+                one(name, Node { line, value: table })
+            } else {
+                table
             }
         } else if self.is(0, '=') {
             // The name before it was a type.

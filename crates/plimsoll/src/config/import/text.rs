@@ -75,9 +75,10 @@ impl Text {
                 .as_ref()
                 .map_or(0, |(_, name)| name.matches('.').count())
         };
-        let loser = match depth(other) < depth(&line) {
-            true => line,
-            false => std::mem::replace(other, line),
+        let loser = if depth(other) < depth(&line) {
+            line
+        } else {
+            std::mem::replace(other, line)
         };
         loser.from.map(|(line, _)| line)
     }
@@ -95,9 +96,12 @@ impl Text {
         let rest = reach.split_once("://").map_or(reach, |(_, rest)| rest);
         let host = rest.split(['/', ':']).next().filter(|_| rest != reach);
         let word = host.unwrap_or_else(|| rest.rsplit(['/', '\\']).next().unwrap_or(rest));
-        let sign = |c: char| match c.is_ascii_alphanumeric() {
-            true => c.to_ascii_lowercase(),
-            false => '_',
+        let sign = |c: char| {
+            if c.is_ascii_alphanumeric() {
+                c.to_ascii_lowercase()
+            } else {
+                '_'
+            }
         };
         let word: String = word.chars().map(sign).take(24).collect();
         let word = match word.trim_matches('_') {

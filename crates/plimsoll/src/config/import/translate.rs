@@ -92,9 +92,10 @@ impl Search {
         for entry in &table.0 {
             let name = entry.key.trim_start_matches(CALL);
             let path = wrapped(self.system, &join(before, &snake(name)));
-            let (path, dropped) = match self.is_code {
-                true => self.without_names(path),
-                false => (path, 0),
+            let (path, dropped) = if self.is_code {
+                self.without_names(path)
+            } else {
+                (path, 0)
             };
             let shown = join(shown, name);
             let shown = shown.splitn(dropped + 1, '.').last().unwrap_or_default();
@@ -279,9 +280,10 @@ impl Translation {
                         .leaves
                         .iter()
                         .any(|leaf| leaf.path == "tools.batch_size");
-                    return match has_size {
-                        true => self.became(place.shown(row.ours)),
-                        false => self.note("the number of parallel calls is not stated"),
+                    return if has_size {
+                        self.became(place.shown(row.ours))
+                    } else {
+                        self.note("the number of parallel calls is not stated")
                     };
                 }
                 (None, value) => value.clone(),
