@@ -181,12 +181,15 @@ mod tests {
             assert_eq!(schema.check(answer), Ok(json), "{answer}");
         }
         for (answer, says) in [
-            ("Ada is 36.", "not one JSON value"),
-            (r#"Here: {"name":"Ada","age":36}"#, "not one JSON value"),
+            ("Ada is 36.", "not exactly one JSON value"),
+            (
+                r#"Here: {"name":"Ada","age":36}"#,
+                "not exactly one JSON value",
+            ),
             (r#"{"name":"Ada"}"#, "missing properties 'age'"),
             (r#"{"name":"Ada","age":-1}"#, "at /age: "),
             (r#"{"name":"","age":"old","x":1}"#, "'x'"),
-            ("", "not one JSON value"),
+            ("", "not exactly one JSON value"),
         ] {
             let why = schema.check(answer).err().unwrap_or_default();
             assert!(why.contains(says), "{answer}: {why}");
@@ -197,13 +200,13 @@ mod tests {
     fn a_schema_that_is_none_is_refused_in_one_sentence() {
         for (text, says) in [
             ("{", "is not valid JSON"),
-            (r#"{"type":"strong"}"#, "is no JSON Schema"),
+            (r#"{"type":"strong"}"#, "is not a JSON Schema"),
             (
                 r#"{"$ref":"file:///etc/passwd"}"#,
                 "other documents are not read",
             ),
-            (r##"{"$ref":"#/$defs/none"}"##, "is no JSON Schema"),
-            (r#"{"pattern":"("}"#, "is no JSON Schema"),
+            (r##"{"$ref":"#/$defs/none"}"##, "is not a JSON Schema"),
+            (r#"{"pattern":"("}"#, "is not a JSON Schema"),
             ("no/such/file.json", "no/such/file.json"),
         ] {
             let why = schema(text).err().unwrap_or_default();

@@ -32,7 +32,7 @@ pub(crate) async fn run(args: &ConfigArgs) -> Result<u8, Stop> {
             json,
         } => {
             let config = checked(file.as_deref())?;
-            let tried = if connect { tried(&config).await } else { None };
+            let tried = if *connect { tried(&config).await } else { None };
             check(&config, tried, *json)
         }
         ConfigCommand::Trust { file, revoke } => trust(file.as_deref(), *revoke),

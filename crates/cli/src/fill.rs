@@ -308,7 +308,7 @@ mod tests {
         let text = lines.join("\n");
         let expected = "  790 of 2000 tokens, 39.5 %\n  \
             STTAAAAAAAAARRRRRRRRRRR░░░░░░░░░░░░░░░░░░░░░░░░░░░░░········\n         \
-            a plan is due at 1400, ends at 900 ▲";
+            compacts at 1400, ends at 900 ▲";
         assert!(text.starts_with(expected), "{text}");
         for row in [
             "  S system prompt                             40    2.0 %",

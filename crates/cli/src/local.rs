@@ -230,7 +230,7 @@ async fn consent(missing: &MissingDownloads<'_>, by: ChosenBy) -> Result<(), Sto
         note!("  {name}\n    from {origin}\n    licence: {licence}");
     }
     let question = "Checksums are verified. Download it now?";
-    if ask::confirm(question, "nothing was fetched").await? {
+    if ask::confirm(question, "nothing was downloaded").await? {
         Ok(())
     } else {
         Err(Stop::usage(

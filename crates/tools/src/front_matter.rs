@@ -85,8 +85,11 @@ mod tests {
     #[test]
     fn what_has_no_front_matter_is_refused() {
         for (text, why) in [
-            ("# Title", "does not begin with a line ---"),
-            ("---\nname: x\n", "no second line ---"),
+            ("# Title", "does not start with a line ---"),
+            (
+                "---\nname: x\n",
+                "a second line --- after its fields is missing",
+            ),
             ("---\n- a\n---\n", "has no fields"),
             ("---\n\"a\n---\n", "not valid YAML"),
         ] {

@@ -378,9 +378,13 @@ mod tests {
             (
                 "a",
                 "# No front matter\n".to_owned(),
-                "does not begin with a line ---",
+                "does not start with a line ---",
             ),
-            ("b", "---\nname: b\n".to_owned(), "no second line ---"),
+            (
+                "b",
+                "---\nname: b\n".to_owned(),
+                "a second line --- after its fields is missing",
+            ),
             (
                 "c",
                 "---\nname: c\n---\n".to_owned(),

@@ -267,9 +267,9 @@ mod tests {
             ),
             (
                 &PROMPT.chars().take(600).collect::<String>(),
-                "what it had been given",
+                "it repeated its input",
             ),
-            (PROMPT, "what it had been given"),
+            (PROMPT, "it repeated its input"),
             (
                 &format!(
                     "## Goal\n- a\n## Constraints\n- b\n## Decisions\n- c\n## Files\n{}",
@@ -283,7 +283,7 @@ mod tests {
             ),
             (
                 "## Goal\n- a\n## Constraints\n## Decisions\n## Files\n- b",
-                "next to nothing",
+                "nearly empty",
             ),
             (
                 "Goals of the project are many, and errors too",

@@ -184,7 +184,7 @@ fn the_host_can_refuse_it_and_an_archive_that_fails_is_said() {
     };
     stage.run.compact(Now::default(), None).unwrap();
     stage.rest();
-    assert_eq!(stage.plans(), 1, "the log has it all the same");
+    assert_eq!(stage.plans(), 1, "the log still contains them");
     assert!(
         stage
             .warnings()

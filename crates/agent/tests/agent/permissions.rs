@@ -380,10 +380,26 @@ fn rules_for_the_tools_of_a_hosted_server_are_kept_or_refused() {
     let reads = || mcp(json!(["read"]));
     let deletes = || mcp(json!({"tool_names": ["read", "delete_repo"]}));
     for (tool, set, expected) in [
-        (any(), &["deny gh_delete*"][..], Err("say `allowed_tools`")),
-        (any(), &["ask gh_push"], Err("say `allowed_tools`")),
-        (any(), &["deny *delete*"], Err("say `allowed_tools`")),
-        (any(), &["deny gh_* repo=main"], Err("say `allowed_tools`")),
+        (
+            any(),
+            &["deny gh_delete*"][..],
+            Err("list only permitted tools in its `allowed_tools`"),
+        ),
+        (
+            any(),
+            &["ask gh_push"],
+            Err("list only permitted tools in its `allowed_tools`"),
+        ),
+        (
+            any(),
+            &["deny *delete*"],
+            Err("list only permitted tools in its `allowed_tools`"),
+        ),
+        (
+            any(),
+            &["deny gh_* repo=main"],
+            Err("list only permitted tools in its `allowed_tools`"),
+        ),
         (any(), &["allow gh", "deny gh_delete*"], Err("rule 2")),
         (any(), &["allow gh_read", "deny gh_*"], Err("rule 2")),
         (

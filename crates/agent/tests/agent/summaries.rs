@@ -721,7 +721,7 @@ fn a_summariser_without_a_known_window_is_said_once_a_run() {
         });
         stage.say("task");
         for n in 0..40 {
-            stage.turn(n, 3_000, &mut |_| panic!("nobody can be asked"));
+            stage.turn(n, 3_000, &mut |_| panic!("there is no terminal to ask at"));
         }
         assert!(stage.plans() > 3);
         let warnings = stage.warnings();

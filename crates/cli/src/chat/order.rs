@@ -281,7 +281,7 @@ mod tests {
             ("/quti", "did you mean /quit?"),
             ("/usr/bin is empty", "//usr/bin says it"),
             ("/save", "/save needs FILE"),
-            ("/undo it", "nothing follows /undo"),
+            ("/undo it", "/undo takes no argument"),
             ("/", "there is no command /"),
         ] {
             let Order::Unknown(text) = Order::of(line) else {

@@ -134,7 +134,7 @@ fn a_line_that_is_no_message_is_answered_and_the_next_one_read() {
     let parsed = answers.iter().find(|line| line["error"]["code"] == -32700);
     let message = parsed.unwrap()["error"]["message"].as_str().unwrap();
     assert!(
-        message.contains("send one JSON-RPC message a line"),
+        message.contains("send one JSON-RPC message per line"),
         "{message}"
     );
     assert!(

@@ -21,7 +21,11 @@ fn the_answer_is_json_that_matches_the_schema() {
     let asked = fake.asked();
     let said = |request: usize| asked[request]["messages"].to_string();
     assert!(said(0).contains("one JSON value and nothing else"));
-    assert!(said(1).contains("it is not one JSON value"), "{}", said(1));
+    assert!(
+        said(1).contains("it is not exactly one JSON value"),
+        "{}",
+        said(1)
+    );
     assert!(said(2).contains("at /licence: "), "{}", said(2));
 }
 
@@ -31,7 +35,7 @@ fn an_answer_that_never_matches_is_not_printed() {
     let fake = Fake::new(vec![FakeAnswer::say("It is MIT."); 4]);
     let args = ["--json-schema", SCHEMA, "Which licence?"];
     let ran = home.agent(&fake, &args);
-    ran.refused(1, &["the answer is not what --json-schema asks for"]);
+    ran.refused(1, &["the answer does not match --json-schema"]);
     assert_eq!(fake.asked().len(), 4);
 }
 
@@ -50,7 +54,7 @@ fn a_schema_that_is_none_is_refused_before_anything_is_called() {
             "large.json",
             "--json-schema: large.json is larger than 64 KiB",
         ),
-        ("{\"type\":\"strong\"}", "is no JSON Schema: at /type"),
+        ("{\"type\":\"strong\"}", "is not a JSON Schema: at /type"),
     ] {
         home.agent(&fake, &["--json-schema", given, "Look."])
             .refused(2, &[why]);

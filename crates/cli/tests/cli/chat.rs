@@ -240,7 +240,7 @@ fn the_exit_code_is_the_last_runs() {
     assert_eq!(limit.code, Some(3), "{}", limit.err);
     assert_eq!(limit.out, "So far: forty-two.\n");
     assert!(
-        limit.err.contains("ended by a limit (tool_limit)"),
+        limit.err.contains("stopped by a limit (tool_limit)"),
         "{}",
         limit.err
     );

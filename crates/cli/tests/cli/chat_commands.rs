@@ -44,15 +44,18 @@ fn undo_takes_the_last_run_out_of_the_view() {
     assert_eq!(lines[..2], ["one", "two"]);
     assert_eq!(
         lines[2],
-        "run 2 is undone: the view is what it was before; last said: First."
+        "run 2 is undone: the model sees what it saw before; last message: First."
     );
     assert_eq!(lines[3], "three");
     assert_eq!(sent(&fake.asked()[2]), ["First.", "one", "Third."]);
     assert_eq!(
         lines[4],
-        "run 3 is undone: the view is what it was before; last said: First."
+        "run 3 is undone: the model sees what it saw before; last message: First."
     );
-    assert_eq!(lines[5], "run 1 is undone: the view is what it was before");
+    assert_eq!(
+        lines[5],
+        "run 1 is undone: the model sees what it saw before"
+    );
     assert!(
         said.err.contains("plimsoll: there is no run to undo"),
         "{}",
@@ -69,11 +72,11 @@ fn a_fork_goes_its_own_way_and_the_session_stays_as_it_was() {
     assert_eq!(said.code, Some(0), "{}", said.err);
     let lines: Vec<&str> = said.out.lines().collect();
     assert!(
-        lines[1].starts_with("this is session side now, a fork of "),
+        lines[1].starts_with("now in session side, a fork of "),
         "{lines:?}"
     );
     let before = lines[1].rsplit(' ').next().unwrap();
-    assert_eq!(lines[2..], ["two", "this is session side"]);
+    assert_eq!(lines[2..], ["two", "now in session side"]);
     assert!(
         said.err
             .contains("continue with: plimsoll chat --session side")
@@ -116,7 +119,7 @@ fn another_session_is_gone_on_with() {
     let said = Chat::start(&home, &fake, &[]).lines(lines);
     assert!(
         said.out
-            .contains(&format!("this is session {first} now; last said: First.")),
+            .contains(&format!("now in session {first}; last message: First.")),
         "{}",
         said.out
     );
@@ -147,7 +150,7 @@ fn the_model_can_be_changed_and_the_session_goes_on() {
         "{}",
         said.out
     );
-    let now = "the model is openai-compatible/n now; it was openai-compatible/m\n";
+    let now = "the model is now openai-compatible/n; before: openai-compatible/m\n";
     assert!(said.out.contains(now), "{}", said.out);
     assert!(said.err.contains("nobody"), "{}", said.err);
 }
@@ -238,7 +241,7 @@ fn context_says_what_fills_the_window() {
         "      read                          3 ",
         "  ░ free ",
         "  · kept for the answer ",
-        "a plan is due at ",
+        "compacts at ",
         "a window of 20000 as the provider counts",
     ] {
         assert!(said.out.contains(part), "no `{part}`:\n{}", said.out);
@@ -384,10 +387,14 @@ fn there_is_nothing_to_go_on_with_before_the_first_word() {
     let (home, fake) = (Home::with_notes(), Fake::new([FakeAnswer::say("Hello.")]));
     let said = Chat::start(&home, &fake, &[]).lines("/go\n/compact\n/context\n");
     assert_eq!(said.code, Some(2), "{}", said.err);
-    assert!(said.err.contains("nothing was said yet"), "{}", said.err);
+    assert!(
+        said.err.contains("there is no run to continue yet"),
+        "{}",
+        said.err
+    );
     assert!(said.out.contains("nothing to do"), "{}", said.out);
     assert!(fake.asked().is_empty());
-    assert!(!said.err.contains("carry on with"), "{}", said.err);
+    assert!(!said.err.contains("continue with"), "{}", said.err);
 }
 
 #[test]
@@ -399,10 +406,7 @@ fn a_chat_begins_a_new_session_and_finds_the_others() {
     );
     assert_eq!(said.code, Some(0), "{}", said.err);
     let lines: Vec<&str> = said.out.lines().collect();
-    assert!(
-        lines[1].contains("now, and new; go back with /session "),
-        "{lines:?}"
-    );
+    assert!(lines[1].contains("; go back with /session "), "{lines:?}");
     let first = lines[1].rsplit(' ').next().unwrap();
     assert!(lines[3].ends_with("Second.") && lines[4].ends_with("The first voyage."));
     assert!(lines[5].starts_with(first) && lines[6].contains("user message: The first voyage."));

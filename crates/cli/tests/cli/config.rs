@@ -191,8 +191,7 @@ fn everything_wrong_is_said_at_once() {
         (
             "[context]\nkeep_recent = 3\n",
             vec![
-                "plimsoll.toml:2: there is no `keep_recent` in [context]: what phi-core calls so is \
-                 `compaction.keep_recent_turns` here, and `plimsoll config import` translates a whole file",
+                "plimsoll.toml:2: there is no `keep_recent` in [context]: this setting of phi-core is `compaction.keep_recent_turns` here, and `plimsoll config import` translates a whole file",
             ],
         ),
         (
@@ -307,7 +306,7 @@ fn a_configuration_that_is_no_good_ends_the_run_before_it_begins() {
         (
             "[context]\n",
             &["--max-context", "4000"],
-            "of 4000 tokens of context the system prompt takes 4000",
+            "the system prompt takes 4000 of the 4000 tokens of context",
         ),
     ] {
         let (home, fake) = (home(config), Fake::new(script()));
@@ -468,7 +467,7 @@ fn compact_does_as_a_configuration_says() {
     assert!(chats::weight(&said.out).0 <= 3_000 * 85 / 100 * 7 / 10 + 20);
     config("[summary]\nauthor = \"extract\"\n");
     home.pipe(["compact", "--config", "plimsoll.toml"], &chat)
-        .refused(2, &["no [context]"]);
+        .refused(2, &["without [context]"]);
     config("[contxt]\n");
     home.pipe(["compact", "--config", "plimsoll.toml"], &chat)
         .refused(2, &["did you mean `context`"]);

@@ -202,8 +202,8 @@ fn a_server_is_asked_and_generates_nothing() {
     };
     let said = ask("openai-compatible/m").done();
     for words in [
-        "lists 2 models, this one among them",
-        "tells a window of 7777 tokens",
+        "lists 2 models, including this one",
+        "reports a window of 7777 tokens",
         "7777 tokens (from its server)",
         "(--base-url)",
     ] {
@@ -249,11 +249,7 @@ fn a_request_is_weighed_by_its_provider_where_that_is_asked_for() {
     );
     let none = count("openai-compatible/m");
     assert_eq!(none.code, Some(5));
-    assert!(
-        none.err.contains("does not say what a request weighs"),
-        "{}",
-        none.err
-    );
+    assert!(none.err.contains("does not count requests"), "{}", none.err);
     assert_eq!(home.run(["count", "--exact"]).code, Some(2));
     assert_eq!(home.run(["count", "--model", "openai/x"]).code, Some(2));
 }
@@ -276,8 +272,9 @@ fn a_refused_key_is_told_as_that_and_any_status_is_an_answer() {
     for status in [401, 403] {
         let said = ask(status, Some(HUSH));
         assert_eq!(said.code, Some(1), "{}", said.out);
-        let words =
-            format!("refuses the key (status {status}); check what OPENAI_COMPATIBLE_API_KEY");
+        let words = format!(
+            "refuses the key (status {status}); check the value of $OPENAI_COMPATIBLE_API_KEY"
+        );
         assert!(said.out.contains(&words), "{}", said.out);
         assert!(!said.out.contains("hush"));
         let said = ask(status, None);
@@ -286,7 +283,7 @@ fn a_refused_key_is_told_as_that_and_any_status_is_an_answer() {
     }
     for status in [404, 500] {
         let said = ask(status, None).done();
-        let words = format!("answers the question for its models with status {status}");
+        let words = format!("answers the request for its models with status {status}");
         assert!(said.out.contains(&words), "{}", said.out);
     }
 }
@@ -309,9 +306,9 @@ fn the_window_is_the_one_that_a_run_begins_with() {
     let place = format!("{url} m");
     remember(&[
         (place.clone(), 6_000),
-        (format!("{place} (said to be 50000)"), 7_000),
-        (format!("{place} (said to be 60000)"), 90_000),
-        (format!("{place} (said to be 70000)"), 8_000),
+        (format!("{place} (reported as 50000)"), 7_000),
+        (format!("{place} (reported as 60000)"), 90_000),
+        (format!("{place} (reported as 70000)"), 8_000),
     ]);
     let window = |own: u64, more: &[&str]| {
         let row = format!("[openai-compatible.m]\nwindow = {own}");

@@ -264,7 +264,7 @@ fn what_is_no_whole_export_is_refused_and_nothing_is_imported() {
         &all,
         &["--to", "new"],
         2,
-        &["--to names one session, and the file has 3"],
+        &["--to names one session, but the file contains 3"],
     );
     refused(
         &one,
@@ -281,7 +281,7 @@ fn what_is_no_whole_export_is_refused_and_nothing_is_imported() {
     said.refused(
         2,
         &[
-            "1 of the 3 sessions are there already (alone)",
+            "1 of the 3 sessions exist already (alone)",
             "nothing was imported",
         ],
     );

@@ -59,7 +59,7 @@ fn a_refused_connection_says_what_listens_nowhere() {
         &url,
         "Do it.",
     ]);
-    said.refused(5, &["nothing listens at", "--base-url"]);
+    said.refused(5, &["no server listens at", "--base-url"]);
     goes_on(&home, &said);
 }
 

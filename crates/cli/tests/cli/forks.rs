@@ -36,7 +36,8 @@ fn a_fork_goes_its_own_way_and_says_what_it_is_of() {
         .run(["sessions", "fork", "tour", "--at", &ends, "--to", "other"])
         .done();
     assert_eq!(said.out, "other\n");
-    let hint = format!("a fork of tour at entry {ends}; go on with: plimsoll run --session other");
+    let hint =
+        format!("a fork of tour at entry {ends}; continue with: plimsoll run --session other");
     assert!(said.err.contains(&hint), "{}", said.err);
 
     home.agent(&fake, &["--session", "other", "And in the fork?"])

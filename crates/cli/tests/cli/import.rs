@@ -32,7 +32,7 @@ fn imported(home: &Home) {
         [
             "plimsoll: repaired: messages[1]: call `toolu_02` has no result; closed it as aborted (AM1)",
             "plimsoll: repaired: messages[2]: moved this result to its call `toolu_01` (AM3)",
-            "7 messages; go on with: plimsoll run --session rescued --model PROVIDER/NAME \"...\"",
+            "7 messages; continue with: plimsoll run --session rescued --model PROVIDER/NAME \"...\"",
         ]
     );
 }

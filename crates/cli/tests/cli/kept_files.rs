@@ -113,7 +113,7 @@ fn changed_files_are_listed_with_how_they_are_now() {
 fn files_are_restored_and_restored_again() {
     let (home, fake) = tour();
     // Without anybody to ask, nothing happens.
-    restore(&home, &[]).refused(2, &["nobody can be asked", "--yes"]);
+    restore(&home, &[]).refused(2, &["there is no terminal to ask at", "--yes"]);
     assert!(file(&home, "docs/notes.md").is_some());
     let said = restore(&home, &["--yes"]).done();
     for shown in [
@@ -128,7 +128,7 @@ fn files_are_restored_and_restored_again() {
     assert_eq!(file(&home, "main.rs").as_deref(), Some(MAIN));
     assert_eq!(file(&home, "docs/notes.md"), None);
     let again = restore(&home, &["--yes"]).done();
-    assert_eq!(again.err, "nothing to restore: 2 files are as they were\n");
+    assert_eq!(again.err, "nothing to restore: 2 files are unchanged\n");
     assert!(listed(&home).iter().all(|it| it.3 == "unchanged"));
 
     // The model is told.
@@ -209,7 +209,7 @@ fn undoing_a_run_offers_its_files() {
     let (home, _fake) = tour();
     let said = home.run(["sessions", "undo", "tour"]).done();
     assert!(
-        said.err.contains("docs/notes.md, main.rs are as the run left it; to restore: plimsoll sessions restore tour --to "),
+        said.err.contains("docs/notes.md, main.rs are not restored; to restore: plimsoll sessions restore tour --to "),
         "{}",
         said.err
     );

@@ -209,11 +209,7 @@ fn what_is_not_there_is_refused_with_a_cure() {
     let empty = Fake::new([FakeAnswer::say("yes")]);
     let id = home.agent(&empty, &["Are you there?"]).done().session();
     let said = home.run(["sessions", "ledger", &id]).done();
-    assert!(
-        said.out.contains("nothing has left the view"),
-        "{}",
-        said.out
-    );
+    assert!(said.out.contains("nothing was evicted"), "{}", said.out);
     assert!(ledger(&home, &id).is_empty());
     let said = home.run(["sessions", "recall", &id, "m0"]).done();
     assert_eq!(said.out, "Are you there?");

@@ -296,7 +296,7 @@ fn a_server_is_added_listed_and_tried() {
 fn nothing_is_added_to_a_file_that_would_be_wrong_then() {
     let home = Home::new();
     home.run(["mcp", "test"])
-        .refused(2, &["there are no servers of tools"]);
+        .refused(2, &["no MCP servers are configured"]);
     for (text, why) in [
         ("max_turns = ", "plimsoll.toml"),
         ("mcp = []", "nothing was added"),

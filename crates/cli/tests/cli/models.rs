@@ -96,7 +96,7 @@ fn an_update_writes_what_is_published_and_touches_nothing_of_the_users() {
     assert!(!published.exists(), "it was only looked at");
     let said = update(&home, &[]).done();
     assert!(said.out.contains("new: "), "{}", said.out);
-    assert!(said.out.contains("goes before that"), "{}", said.out);
+    assert!(said.out.contains("overrides these values"), "{}", said.out);
     let text = std::fs::read_to_string(&published).unwrap();
     assert!(
         text.contains("# date: ") && text.contains("table.json"),
@@ -172,7 +172,10 @@ fn credentials_in_an_address_are_used_and_never_shown_or_kept() {
             "http://me:hush@127.0.0.1:9/t?k=hush".to_owned(),
             "cannot be fetched",
         ),
-        ("http://me:hush@:x/t?k=hush".to_owned(), "no address"),
+        (
+            "http://me:hush@:x/t?k=hush".to_owned(),
+            "not a valid address",
+        ),
         (
             "ftp://me:hush@127.0.0.1/t?k=hush".to_owned(),
             "of http or https",
@@ -281,7 +284,7 @@ fn what_was_fetched_is_only_a_cache() {
             let said = home.run(args).done();
             let warned = said
                 .err
-                .matches("fetch it again with `plimsoll models update`");
+                .matches("download it again with `plimsoll models update`");
             assert_eq!(warned.count(), 1, "{}", said.err);
             let cure = format!("or remove {}", published.display());
             assert!(said.err.contains(&cure), "{}", said.err);

@@ -33,7 +33,7 @@ fn nothing_is_fetched_where_nobody_can_be_asked() {
             2,
             &[
                 "no model is named",
-                "--model local, which fetches",
+                "--model local, which downloads",
                 "1117 MB",
             ],
         );
@@ -62,6 +62,6 @@ fn a_person_is_asked_before_anything_is_fetched() {
     terminal.keys("\r");
     assert_eq!(terminal.end(), Some(2), "{}", terminal.screen());
     let screen = terminal.screen();
-    assert!(screen.contains("nothing was fetched"), "{screen}");
+    assert!(screen.contains("nothing was downloaded"), "{screen}");
     assert!(!home.data().join("cache").exists());
 }

@@ -32,8 +32,10 @@ fn a_session_is_chosen_from_a_list_or_found() {
 #[test]
 fn nothing_runs_if_no_session_is_chosen() {
     let (home, fake) = (Home::new(), Fake::new([FakeAnswer::say("One.")]));
-    home.agent(&fake, &["-r", "Go on."])
-        .refused(2, &["nobody can choose a session here", "--session ID"]);
+    home.agent(&fake, &["-r", "Go on."]).refused(
+        2,
+        &["a session can be chosen only at a terminal", "--session ID"],
+    );
     let mut run = Terminal::run(&home, &fake, &["-r", "Go on."], 80);
     assert_eq!(run.end(), Some(2), "{}", run.screen());
     assert!(run.screen().contains("there are no sessions yet"));

@@ -107,7 +107,7 @@ fn what_is_printed_to_carry_on_with_works_as_it_is_printed() {
     ]);
     let said = home.agent(&fake, &["--max-turns", "2", "Go on."]);
     assert_eq!(said.code, Some(3), "{}", said.err);
-    let said = as_printed(&home, &said, "carry on with: ").done();
+    let said = as_printed(&home, &said, "continue with: ").done();
     assert_eq!(said.out, "All of it.\n");
     let said = home.run(["run", "--session", &said.session(), "More."]);
     said.refused(5, &["being replaced"]);
@@ -146,7 +146,7 @@ fn a_chat_prints_how_to_carry_on_and_takes_a_new_name() {
     let said = said.done();
     assert!(
         said.out
-            .contains("this is session o now, on openai-compatible/other"),
+            .contains("now in session o, on openai-compatible/other"),
         "{}",
         said.out
     );
@@ -192,10 +192,8 @@ fn a_named_configuration_is_used_again_as_long_as_it_is_the_same() {
     let asked = fake.asked();
     assert!(messages(&asked[1])[0].1.contains("sailor"), "{asked:?}");
     std::fs::write(&config, "system = \"Do harm.\"\n").unwrap();
-    home.run(["run", "--session", "s", "Again."]).refused(
-        2,
-        &["session s was run with --config", "not as it was then"],
-    );
+    home.run(["run", "--session", "s", "Again."])
+        .refused(2, &["session s was run with --config", "has changed since"]);
     assert_eq!(fake.asked().len(), 2);
 }
 

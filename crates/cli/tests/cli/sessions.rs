@@ -82,7 +82,7 @@ fn a_session_goes_on_after_a_failure_without_a_new_message() {
     let id = said.session();
     let hint = format!("try again with: plimsoll run --session {id}\n");
     assert!(said.err.contains(&hint), "{}", said.err);
-    assert!(!said.err.contains("carry on with"), "{}", said.err);
+    assert!(!said.err.contains("continue with"), "{}", said.err);
     let sound = Fake::new([FakeAnswer::say("alpha")]);
     let said = home.agent(&sound, &["--session", &id]).done();
     assert_eq!(said.out, "alpha\n");
@@ -235,7 +235,7 @@ fn the_newest_session_of_a_folder_is_continued() {
     let moved = home
         .agent(&more, &["--session", &there, "Here now."])
         .done();
-    assert!(moved.err.contains("no longer there"), "{}", moved.err);
+    assert!(moved.err.contains("no longer exists"), "{}", moved.err);
 }
 
 #[test]

@@ -159,13 +159,13 @@ fn a_file_that_programs_run_or_agents_obey_is_written_after_a_question() {
                 is_written,
                 "{args:?} {path}: {said}"
             );
-            assert_eq!(said.contains("must be approved"), !is_written, "{said}");
+            assert_eq!(said.contains("requires approval"), !is_written, "{said}");
         }
     }
     let home = Home::new();
     let said = results(&home, &["--allow", "write:path=plimsoll.toml"], &calls[..2]);
     assert!(
-        said[0].starts_with("created") && said[1].contains("must be approved"),
+        said[0].starts_with("created") && said[1].contains("requires approval"),
         "{said:?}"
     );
 }
@@ -193,7 +193,7 @@ fn a_pattern_allows_one_simple_command_and_denies_it_anywhere() {
     );
     assert!(said[0].starts_with("a;b c d\n"), "{}", said[0]);
     for said in &said[1..] {
-        assert!(said.contains("must be approved"), "{said}");
+        assert!(said.contains("requires approval"), "{said}");
     }
     assert!(!home.work().join("made").exists());
     let said = run(

@@ -134,5 +134,5 @@ fn an_agent_trusts_no_file() {
     assert_eq!(said.code, Some(0), "{said:?}");
     assert!(!data.join("trusted.json").exists());
     let told = messages(&fake.asked()[1]).last().unwrap().1.clone();
-    assert!(told.contains("must be approved"), "{told}");
+    assert!(told.contains("requires approval"), "{told}");
 }

@@ -182,7 +182,7 @@ mod tests {
             ("u c:1 r:1 r:1", Some("a result at 3")),
             ("u c:1 r:2", Some("a result at 2")),
             ("u c:1,1 r:1", Some("two calls")),
-            ("u e", Some("at 1 that says nothing")),
+            ("u e", Some("an empty message at 1")),
         ] {
             let got = check(&messages(script));
             match fault {

@@ -610,7 +610,7 @@ fn settings_that_do_not_agree_are_refused_at_once() {
         ),
         (
             Box::new(move |b| b.context_config(config).window(window(4_096))),
-            vec!["of 4096 tokens of context the system prompt takes 4000"],
+            vec!["the system prompt takes 4000 of the 4096 tokens of context"],
         ),
         (
             Box::new(move |b| b.context_config(None).max_history_messages(9)),
@@ -651,7 +651,7 @@ async fn a_system_prompt_that_leaves_nothing_is_refused_when_it_is_weighed() {
         .unwrap();
     let error = agent.run("the task").await.unwrap_err().to_string();
     assert!(
-        error.contains("of 1000 tokens of context the system prompt takes 1004"),
+        error.contains("the system prompt takes 1004 of the 1000 tokens of context"),
         "{error}"
     );
 }

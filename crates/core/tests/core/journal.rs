@@ -151,8 +151,7 @@ async fn a_journal_of_another_log_or_a_newer_version_is_refused() {
     assert_eq!(
         error.to_string(),
         format!(
-            "the journal of session s names entry {named}, which the log does not have: it is empty; \
-             nothing was run. Give the worker the database that the run began with, or cancel the run and \
+            "the journal of session s names entry {named}, which the log does not contain: it is empty; nothing was run. Give the worker the database that the run started with, or cancel the run and \
              begin another"
         )
     );

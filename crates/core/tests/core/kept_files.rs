@@ -119,7 +119,7 @@ async fn a_file_that_cannot_be_kept_is_not_changed_and_the_model_is_told_why() {
     agent.run("Paint.").await.unwrap();
     let told = model.requests()[1]["messages"].to_string();
     assert!(
-        told.contains("`hull` was not changed: what files contain cannot be kept in the hold: no space is left"),
+        told.contains("`hull` was not changed: contents of files cannot be stored in the hold: no space is left"),
         "{told}"
     );
 }

@@ -428,7 +428,7 @@ fn every_fault_is_said_in_one_go() {
         "max_total_tokens is 0",
         "max_duration is 0",
         "max_cost is 0",
-        "max_cost needs to know what `scripted/model` costs",
+        "max_cost requires the prices of `scripted/model`",
         "max_memory is 0",
         "max_step_result_size is 0",
         "max_identical_tool_calls is 0",

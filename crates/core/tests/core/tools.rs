@@ -385,7 +385,7 @@ impl Gate for ApprovalReply {
 #[tokio::test(start_paused = true)]
 async fn silence_denies() {
     for (gate, ran, says) in [
-        (ApprovalReply::Silent, 0, "nobody has answered in time"),
+        (ApprovalReply::Silent, 0, "there was no answer in time"),
         (ApprovalReply::Panics, 0, "is out of order: out of rum"),
         (ApprovalReply::Allows, 1, "done"),
     ] {

@@ -99,7 +99,7 @@ async fn what_it_does_not_say_costs_a_note_at_most() {
     for (says, words) in [
         (CountReply::Nothing, None),
         (CountReply::No, Some("invalid x-api-key")),
-        (CountReply::Never, Some("nothing came within 10 s")),
+        (CountReply::Never, Some("no answer within 10 s")),
         (
             CountReply::Panic,
             Some("its client broke down: out of order"),
@@ -113,7 +113,7 @@ async fn what_it_does_not_say_costs_a_note_at_most() {
             Some(words) => {
                 assert_eq!(warned.len(), 1);
                 assert!(warned[0].contains(words), "{warned:?}");
-                assert!(warned[0].contains("our count holds"), "{warned:?}");
+                assert!(warned[0].contains("our own count is used"), "{warned:?}");
             }
         }
     }

@@ -38,37 +38,37 @@ fn another_name_is_an_error_that_says_ours() {
         (
             "max_steps = 7",
             format!(
-                "line 1: there is no `max_steps`: what GAIA calls so is `max_turns` here, {import}"
+                "line 1: there is no `max_steps`: this setting of GAIA is `max_turns` here, {import}"
             ),
         ),
         (
             "maxSteps = 7",
             format!(
-                "line 1: there is no `maxSteps`: what GAIA calls so is `max_turns` here, {import}"
+                "line 1: there is no `maxSteps`: this setting of GAIA is `max_turns` here, {import}"
             ),
         ),
         (
             "max_iterations = 7",
             format!(
-                "line 1: there is no `max_iterations`: what Ambi calls so is `max_turns` here, {import}"
+                "line 1: there is no `max_iterations`: this setting of Ambi is `max_turns` here, {import}"
             ),
         ),
         (
             "max_token = 7",
             format!(
-                "line 1: there is no `max_token`: what Cognipeer calls so is `trigger` here, {import}"
+                "line 1: there is no `max_token`: this setting of Cognipeer is `trigger` here, {import}"
             ),
         ),
         (
             "contextSize = 7",
             format!(
-                "line 1: there is no `contextSize`: what GAIA calls so is `window` here, {import}"
+                "line 1: there is no `contextSize`: this setting of GAIA is `window` here, {import}"
             ),
         ),
         (
             "[context]\nkeep_recent = 7",
             format!(
-                "line 2: there is no `keep_recent` in [context]: what phi-core calls so is `compaction.keep_recent_turns` here, {import}"
+                "line 2: there is no `keep_recent` in [context]: this setting of phi-core is `compaction.keep_recent_turns` here, {import}"
             ),
         ),
         (
@@ -88,7 +88,7 @@ fn another_name_is_an_error_that_says_ours() {
         (
             "[[agents]]\nname = \"a\"\nsystem_prompt = \"x\"",
             format!(
-                "line 3: there is no `system_prompt`: what Cognipeer calls so is `system` here, {import}"
+                "line 3: there is no `system_prompt`: this setting of Cognipeer is `system` here, {import}"
             ),
         ),
     ] {
@@ -285,7 +285,7 @@ fn contradictions_name_both_sides_and_their_lines() {
         ),
         (
             "context_strategy = \"unlimited\"\ntrigger = 3000",
-            "the strategy is unlimited, which edits nothing",
+            "context_strategy \"unlimited\" never compacts",
         ),
         (
             "system = \"x\"\nsystem_file = \"y\"\n",

@@ -267,7 +267,7 @@ async fn a_server_that_is_not_there_is_named_with_the_cure() {
         let failure = nobody.call(&request(), &|_| {}).await.unwrap_err();
         assert!(matches!(failure, Failure::Transient { .. }));
         let told = failure.to_string();
-        assert!(told.contains("nothing listens at"), "{told}");
+        assert!(told.contains("no server listens at"), "{told}");
     }
 }
 

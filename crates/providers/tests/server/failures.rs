@@ -176,8 +176,7 @@ async fn a_server_that_is_not_there_is_named_with_the_cure() {
     assert_eq!(
         failure.to_string(),
         format!(
-            "the model could not be reached: nothing listens at {address}/v1 (connection refused); \
-             is the server running? start it or give another address with --base-url"
+            "the model could not be reached: no server listens at {address}/v1 (connection refused); start it or give another address with --base-url"
         )
     );
 }

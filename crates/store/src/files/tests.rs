@@ -158,7 +158,7 @@ async fn what_cannot_be_kept_is_refused_in_a_sentence() {
     let error = files.keep(id("s"), None, edit("f", None, Some("x"))).await;
     let error = error.unwrap_err().to_string();
     assert!(
-        error.contains("what files contain cannot be kept in") && error.contains("move it away"),
+        error.contains("contents of files cannot be stored in") && error.contains("move it away"),
         "{error}"
     );
 }

@@ -241,7 +241,7 @@ async fn a_fault_is_told_with_its_line_and_the_cure() {
         (
             [&one[1..], &one[..]].concat().join("\n"),
             5,
-            "the entries before it belong to none",
+            "the entries before it belong to no session",
         ),
         (
             [&one[..], &one[4..]].concat().join("\n"),

@@ -475,7 +475,7 @@ async fn a_damaged_entry_is_named_and_other_sessions_still_open() {
         let text = error.to_string();
         let beginning = format!("entry 3 of session s in {path} cannot be read: {why}");
         assert!(text.starts_with(&beginning), "{damage}: {text}");
-        assert!(text.ends_with("begin a new one to carry on"), "{text}");
+        assert!(text.ends_with("start a new one to continue"), "{text}");
         assert_eq!(store.load(&id("t")).await.unwrap(), log(4));
         assert_eq!(store.list().await.unwrap().len(), 2);
     }
@@ -726,7 +726,7 @@ async fn a_session_is_deleted_as_a_whole_or_not_at_all() {
     };
     assert_eq!(
         error.to_string(),
-        "session s cannot be deleted: fork begins with its log; delete that first"
+        "session s cannot be deleted: its fork fork shares its log; delete the fork first"
     );
     assert_eq!(store.load(&id("s")).await.unwrap(), log(60));
     assert!(store.delete(&fork).await.unwrap());

@@ -124,7 +124,7 @@ async fn one_that_always_dies_is_left_alone_for_a_while() {
 #[tokio::test]
 async fn one_that_says_too_much_is_ended_and_the_next_call_finds_another() {
     let too_long = "it sent more than 16 MiB in one message and was ended; ask it for less at once";
-    let flood = "it sent more than 5000 messages in 10 s that nobody asked for, and was ended";
+    let flood = "it sent more than 5000 unrequested messages in 10 s and was stopped";
     for (name, why) in [
         ("fake_huge", too_long),
         ("fake_endless", too_long),

@@ -10,7 +10,7 @@ use crate::stage::{PATIENCE, Stage, begin, begin_all, call, connect, give_up, na
 
 #[tokio::test]
 async fn one_that_babbles_is_ended_and_one_that_chats_is_not() {
-    let flood = "the MCP server `fake` gave no answer: it sent more than 5000 messages in 10 s that nobody asked for, and was ended; \
+    let flood = "the MCP server `fake` gave no answer: it sent more than 5000 unrequested messages in 10 s and was stopped; \
                  whether the call had an effect is not known, look before you call it again";
     let stage = Stage::new();
     let tools = connect(stage.server("more")).await.tools(&[]);
@@ -205,7 +205,7 @@ async fn one_that_begins_badly_is_left_out_with_what_it_did() {
     for (mode, told) in [
         (
             "babbles_at_start",
-            "it sent more than 5000 messages in 10 s that nobody asked for, and was ended",
+            "it sent more than 5000 unrequested messages in 10 s and was stopped",
         ),
         ("refuses_to_start", "it refuses: no licence"),
         ("starts_oddly", "expect initialized result"),

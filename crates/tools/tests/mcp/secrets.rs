@@ -174,7 +174,7 @@ async fn one_that_wants_another_key_is_told_of_with_what_to_do() {
             "401",
             "it wants a token, or another one; `bearer_env` names its variable",
         ),
-        ("403", "what its token allows is not enough"),
+        ("403", "its token does not allow this"),
     ] {
         for kind in ["", "/bare", "/json"] {
             let told = absent(server(format!("{url}/{status}{kind}"))).await;

@@ -77,7 +77,7 @@ impl OpenBlock<MessagesBlock> {
                 // Thinking without a signature cannot be sent back.
                 if !signature.is_empty() {
                     let text = self.said();
-                    let block = if grew {
+                    let block = if *grew {
                         Object::of("thinking")
                             .text("thinking", &text)
                             .text("signature", signature)

@@ -339,16 +339,16 @@ fn what_cannot_be_imported_gets_one_sentence() {
         ("\0\x01\u{fffd}ELF", "line 1: it is not text"),
         (
             "max_turns = 3\n",
-            "it is a plimsoll.toml already and needs no import",
+            "it is already a plimsoll.toml and needs no import",
         ),
         (
             "colour = \"red\"\n",
-            "it does not say whose configuration it is (Cognipeer, phi-core",
+            "its system is not recognised (Cognipeer, phi-core",
         ),
-        ("once upon a time\n", "it does not say whose"),
-        ("{\"a\": ", "it does not say whose"),
+        ("once upon a time\n", "its system is not recognised"),
+        ("{\"a\": ", "its system is not recognised"),
         (deep_json.as_str(), "64 deep"),
-        (deep_yaml.as_str(), "it does not say whose"),
+        (deep_yaml.as_str(), "its system is not recognised"),
     ] {
         let error = Import::of(text, None).unwrap_err().to_string();
         assert!(error.contains(part) && !error.contains('\n'), "{error}");

@@ -12,8 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 pub(crate) const PLACE: &str = "PLIMSOLL_STORE_TEST_PLACE";
 
 /// The error of a process that has lost the session `s`.
-pub(crate) const LOST: &str = "session s was taken over by another process while this one stood still: nothing \
-                    of this step was written; open the session again to carry on";
+pub(crate) const LOST: &str = "session s was taken over by another process while this one was paused: nothing of this step was written; open the session again to continue";
 
 /// A second process that holds the session `s` and obeys the test.
 pub(crate) struct Other {
