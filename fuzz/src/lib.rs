@@ -17,4 +17,6 @@ pub use input::Input;
 pub use mutate::mutate;
 pub use sse_events::{Seen, events};
 pub use stream::{Wire, stream};
-pub use view::{MODELS, Opaques, chat_dialects, repaired, ours, request, responses_profiles, shown};
+pub use view::{
+    MODELS, Opaques, chat_dialects, ours, repaired, request, responses_profiles, shown,
+};

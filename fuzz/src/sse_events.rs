@@ -1,7 +1,7 @@
 //! [`events`]: what the SSE reader makes of bytes that arrive in pieces. Not the reader; that is
 //! `crates/providers/src/sse.rs`, taken in as it is.
 
-use crate::sse::{ServerSentEvent, EventKind, SseReader};
+use crate::sse::{EventKind, ServerSentEvent, SseReader};
 
 /// What came of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -73,11 +73,15 @@ impl Wire for openai_chat::ChatStreamState {
             return Ok(());
         };
         let faults = judge::openai_chat::validate(&request, dialect);
-        if faults.is_empty() { Ok(()) } else { Err(format!(
+        if faults.is_empty() {
+            Ok(())
+        } else {
+            Err(format!(
                 "{} {}\n{request}",
                 dialect.name,
                 view::shown(&faults)
-            )) }
+            ))
+        }
     }
 }
 
@@ -101,17 +105,23 @@ impl Wire for openai_responses::ResponsesStreamState {
             return Ok(());
         };
         let faults = judge::openai_responses::validate(&request, profile);
-        if faults.is_empty() { Ok(()) } else { Err(format!(
+        if faults.is_empty() {
+            Ok(())
+        } else {
+            Err(format!(
                 "{} {}\n{request}",
                 profile.name,
                 view::shown(&faults)
-            )) }
+            ))
+        }
     }
 }
 
 impl Wire for anthropic::MessagesStreamState {
     fn target(choice: &Input<'_>) -> Target {
-        Target::Messages(anthropic::MessagesProfile::of_model(*choice.choose(&view::MODELS)))
+        Target::Messages(anthropic::MessagesProfile::of_model(
+            *choice.choose(&view::MODELS),
+        ))
     }
     fn send_back(messages: &[Message], choice: &Input<'_>) -> Result<(), String> {
         let model = *choice.choose(&view::MODELS);
@@ -126,7 +136,11 @@ impl Wire for anthropic::MessagesStreamState {
             return Ok(());
         };
         let faults = judge::anthropic::validate(&request, &profile);
-        if faults.is_empty() { Ok(()) } else { Err(format!("{model} {}\n{request}", view::shown(&faults))) }
+        if faults.is_empty() {
+            Ok(())
+        } else {
+            Err(format!("{model} {}\n{request}", view::shown(&faults)))
+        }
     }
 }
 

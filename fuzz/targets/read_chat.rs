@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::{fuzz_mutator, fuzz_target};
-use plimsoll_fuzz::{Input, chat_dialects, repaired, mutate, ours, request, shown};
+use plimsoll_fuzz::{Input, chat_dialects, mutate, ours, repaired, request, shown};
 use plimsoll_judge::canonical::Target;
 use plimsoll_judge::openai_chat::validate;
 use plimsoll_wire::RenderInput;

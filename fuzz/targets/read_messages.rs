@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::{fuzz_mutator, fuzz_target};
 use plimsoll_context::{Breakpoint, CachePlan};
-use plimsoll_fuzz::{Input, MODELS, Opaques, repaired, mutate, ours, request, shown};
+use plimsoll_fuzz::{Input, MODELS, Opaques, mutate, ours, repaired, request, shown};
 use plimsoll_judge::anthropic::validate;
 use plimsoll_judge::canonical::Target;
 use plimsoll_wire::anthropic::{MessagesProfile, read, render};

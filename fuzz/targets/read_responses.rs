@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::{fuzz_mutator, fuzz_target};
 use plimsoll_context::Message;
-use plimsoll_fuzz::{Input, Opaques, repaired, mutate, ours, request, responses_profiles, shown};
+use plimsoll_fuzz::{Input, Opaques, mutate, ours, repaired, request, responses_profiles, shown};
 use plimsoll_judge::canonical::Target;
 use plimsoll_judge::openai_responses::validate;
 use plimsoll_wire::openai_responses::{read, render};

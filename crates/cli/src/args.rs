@@ -44,7 +44,8 @@ Exit codes:
   141  the reader of the output closed it
 
 Sessions and models are stored in $PLIMSOLL_HOME, or in the XDG directories if that is not set. \
-models.toml in that directory overrides the built-in table of models.";
+models.toml in the configuration directory ($PLIMSOLL_HOME, or plimsoll in $XDG_CONFIG_HOME) \
+overrides the built-in table of models.";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -108,14 +109,16 @@ Examples:
   plimsoll run --model openai/gpt-5-mini -i screen.png \"What is wrong here?\"
   plimsoll run -q --json-schema answer.schema.json \"Which licences are used?\" | jq .
   git diff | plimsoll run --model ollama/qwen3 --tools read,grep -
-  plimsoll run -c \"And now the other file\"   # continue the newest session of this folder
-  plimsoll run -r                            # choose the session from a list, or search
+  # Continue the newest session of this folder:
+  plimsoll run -c \"And now the other file\"
+  # Choose the session from a list, or search:
+  plimsoll run -r
   plimsoll run --session 18f2c-a1            # continue an interrupted run";
 
 #[derive(Debug, Args)]
 #[command(after_help = RUN_EXAMPLES)]
 pub(crate) struct RunArgs {
-    /// The task; `-` reads it from standard input. Without a task, the session's last run goes on
+    /// The task; `-` reads it from standard input. Without a task, the session's last run continues
     pub(crate) task: Option<String>,
     /// Send an image with the task (PNG, JPEG, GIF or WebP, up to 20 MiB); can be repeated
     #[arg(long = "image", short = 'i', value_name = "FILE", requires = "task")]
@@ -146,13 +149,17 @@ pub(crate) struct RunArgs {
 
 const CHAT_EXAMPLES: &str = "\
 Examples:
-  plimsoll chat                              # a server on this machine, else the local model
+  # A server on this machine, else the local model:
+  plimsoll chat
   plimsoll chat --model openai/gpt-5-mini \"What does this project do?\"
   plimsoll chat --agent reviewer --config plimsoll.toml
-  plimsoll chat -c                           # continue the newest session of this folder
-  plimsoll chat -r                           # choose the session from a list, or search
+  # Continue the newest session of this folder:
+  plimsoll chat -c
+  # Choose the session from a list, or search:
+  plimsoll chat -r
   plimsoll chat --session 18f2c-a1           # continue that session
-  plimsoll chat --quiet < questions.txt      # a line, an answer; the exit code is the last run's
+  # A line, an answer; the exit code is the last run's:
+  plimsoll chat --quiet < questions.txt
 
 A line starts a run. A line typed during a run steers it; /later TEXT is sent after the answer. \
 Ctrl-C stops the run, Ctrl-C twice or Ctrl-D exits. /help lists all commands. From a pipe, each \
@@ -207,12 +214,17 @@ pub(crate) struct AcpArgs {
 
 const CONFIG_EXAMPLES: &str = "\
 Examples:
-  plimsoll config init                       # write a plimsoll.toml with every setting in it
-  plimsoll config check                      # print its settings, or every error in it
-  plimsoll config trust                      # read it first: runs then use all of its settings
+  # Write a plimsoll.toml with every setting in it:
+  plimsoll config init
+  # Print its settings, or every error in it:
+  plimsoll config check
+  # Read it first: runs then use all of its settings:
+  plimsoll config trust
   plimsoll config show --agent reviewer --origin
-  plimsoll config show --max-turns 20        # as a run with this flag would use it
-  plimsoll config import heartbit.toml       # another system's configuration as a plimsoll.toml
+  # As a run with this flag would use it:
+  plimsoll config show --max-turns 20
+  # Another system's configuration as a plimsoll.toml:
+  plimsoll config import heartbit.toml
   plimsoll config schema > plimsoll.schema.json
 
 A configuration, in short:
@@ -302,7 +314,8 @@ const COUNT_EXAMPLES: &str = "\
 Examples:
   plimsoll count < chat.json
   plimsoll count --json --counter estimate chat.json
-  plimsoll count --exact --model anthropic/claude-opus-5 chat.json  # the provider counts, free of charge
+  # The provider counts, free of charge:
+  plimsoll count --exact --model anthropic/claude-opus-5 chat.json
 
 --exact works with Anthropic and OpenAI Responses (openai-responses/NAME).";
 
@@ -373,10 +386,11 @@ const MODELS_EXAMPLES: &str = "\
 Examples:
   plimsoll models                            # all known models
   plimsoll models gpt-5 --json
-  plimsoll models update                     # download LiteLLM's table of models
+  # Download LiteLLM's table of models:
+  plimsoll models update
   plimsoll models update --from table.json --check
 
-Your own values go into models.toml, in the folder of plimsoll's data:
+Your own values go into models.toml, in $PLIMSOLL_HOME, or in plimsoll in $XDG_CONFIG_HOME:
 
   [openai.\"gpt-9\"]
   window = 400_000
@@ -423,7 +437,8 @@ pub(crate) enum ModelsCommand {
 const DOCTOR_EXAMPLES: &str = "\
 Examples:
   plimsoll doctor
-  plimsoll doctor --model openai/gpt-5       # what would be sent, and why the API accepts it
+  # What would be sent, and why the API accepts it:
+  plimsoll doctor --model openai/gpt-5
   plimsoll doctor --model ollama/qwen3 --connect
   plimsoll doctor --model openai-compatible/m --base-url http://127.0.0.1:9000/v1 --json
 

@@ -56,8 +56,7 @@ pub(crate) struct CompactArgs {
     /// messages overrides it
     #[arg(long, visible_alias = "max-tokens", value_name = "TOKENS", value_parser = crate::args::tokens, allow_hyphen_values = true)]
     pub(crate) budget: Option<u64>,
-    /// How to compact: extract (evicts, and quotes the most important of it in a summary; no model
-    /// is asked), evict, sliding_window, unlimited (only repairs), clear-tool-uses (Anthropic's
+    /// How to compact: extract (evicts messages and quotes their most important parts in a summary, without a model), evict, sliding_window, unlimited (only repairs), clear-tool-uses (Anthropic's
     /// rules) or trim (LangChain's rules)
     #[arg(long, default_value = "extract", value_name = "NAME")]
     pub(crate) policy: String,

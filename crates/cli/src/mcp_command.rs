@@ -42,7 +42,7 @@ enum McpCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Connect to the servers and say what tools they have; exit code 1 if one cannot be had
+    /// Connect to the servers and list their tools; exit code 1 if one cannot be reached
     Test {
         /// Only this server
         name: Option<String>,
@@ -59,7 +59,7 @@ struct AddArgs {
     /// The address of a server that runs elsewhere
     #[arg(long)]
     url: Option<String>,
-    /// The variable of the environment that holds the token for it
+    /// The environment variable that contains its token
     #[arg(long, value_name = "VARIABLE", requires = "url")]
     bearer_env: Option<String>,
     /// Add it to plimsoll.toml in this directory

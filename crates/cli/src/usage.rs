@@ -26,7 +26,8 @@ const EXAMPLES: &str = "\
 Examples:
   plimsoll usage                      # by day
   plimsoll usage --by model --since 30d
-  plimsoll usage --by session --here  # the sessions of this folder, the newest first
+  # The sessions of this folder, the newest first:
+  plimsoll usage --by session --here
   plimsoll usage --by month --json
 
 Days are UTC. `read` counts all tokens that models read, `cached` those of them that came from a \

@@ -120,7 +120,7 @@ impl Trigger {
 pub enum PlanError {
     /// The plan was made for a view of another size.
     #[error(
-        "the plan is for a view of {stated} tokens, and this one has {actual}; plan again on it"
+        "the plan was made for a view of {stated} tokens, but this view has {actual}; plan again"
     )]
     OtherView {
         /// The size that the plan was made for.
@@ -135,7 +135,7 @@ pub enum PlanError {
     #[error("the plan puts something else in the place of item {0}; plan again on this view")]
     NotItsForm(Seq),
     /// A replacement is not smaller than the item it replaces.
-    #[error("the plan does not make item {0} lighter; plan again on this view")]
+    #[error("the plan does not make item {0} smaller; plan again on this view")]
     NotLighter(Seq),
     /// The plan would change or remove pinned content.
     #[error("the plan evicts the pinned message {0}; unpin it first, or keep it")]
@@ -144,9 +144,7 @@ pub enum PlanError {
     #[error("the plan splits the exchange that starts at {0}; evict it completely or not at all")]
     PartsExchange(Seq),
     /// The plan does not free the number of tokens that it states.
-    #[error(
-        "the plan says that it frees {stated} tokens but frees {actual}; plan again on this view"
-    )]
+    #[error("the plan claims to free {stated} tokens but frees {actual}; plan again on this view")]
     WrongGain {
         /// The number that the plan states.
         stated: Tokens,

@@ -404,7 +404,7 @@ async fn flush(session: &mut Session) -> Result<(), Error> {
 
 /// Finishes a write to the log, if one was begun.
 async fn finish_write(session: &mut Session) -> Result<(), Error> {
-    let Some(writing) = &mut session.writing else {
+    let Some(writing) = &session.writing else {
         return Ok(());
     };
     let result = writing.finish().await;

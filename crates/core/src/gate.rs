@@ -29,8 +29,7 @@ impl Gate for AllowAll {
 impl Gate for DenyAll {
     async fn decide(&self, question: &Question) -> Answer {
         let why = format!(
-            "`{}` was not allowed: it requires approval and nobody can be asked here; continue \
-             without it",
+            "`{}` was not allowed: it requires approval, and there is nobody to ask; continue without it",
             question.call.name
         );
         Answer::Deny { why }

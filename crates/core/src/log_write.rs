@@ -1,31 +1,27 @@
 //! [`LogWrite`]: a write to a session's log. If the run or the session that waits for it is dropped, it
 //! goes on in a task of its own.
 
-use std::future::poll_fn;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll};
+use std::sync::Arc;
 
 use futures_util::FutureExt as _;
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, Shared};
 use plimsoll_agent::Entry;
 use tokio::runtime::Handle;
-use tokio::task::JoinHandle;
 
 use crate::store::{Lease, SessionStore, StoreError};
 
-type Written = Result<(), StoreError>;
+/// A write that several can wait for. Whoever waits carries it on, so it does not depend on the
+/// runtime of the others.
+type SharedWrite = Shared<BoxFuture<'static, Result<(), StoreError>>>;
 
 /// Entries on their way to the store.
 pub(crate) struct LogWrite {
     entries: Arc<Vec<Entry>>,
-    // Never locked; it lets threads share a session.
-    write: Mutex<Option<BoxFuture<'static, Written>>>,
-    /// The task that continues the write.
-    task: Option<JoinHandle<Written>>,
+    write: SharedWrite,
 }
 
 /// Waits for a write. If it is dropped before the end, the write goes on in a task.
-struct WriteWait<'a>(&'a mut LogWrite);
+struct WriteWait(SharedWrite);
 
 impl LogWrite {
     /// Prepares a write. It begins with [`Self::finish`], and keeps the lease until its end, so that
@@ -40,8 +36,7 @@ impl LogWrite {
         let write = async move { store.append(&lease, &taken).await };
         Self {
             entries,
-            write: Mutex::new(Some(write.boxed())),
-            task: None,
+            write: write.boxed().shared(),
         }
     }
 
@@ -49,49 +44,25 @@ impl LogWrite {
     ///
     /// # Errors
     /// If the store fails.
-    pub(crate) async fn finish(&mut self) -> Result<(), StoreError> {
-        if let Some(task) = &mut self.task {
-            return task.await.unwrap_or_else(|error| {
-                Err(StoreError::Io {
-                    path: "the log".to_owned(),
-                    why: format!("a write was cut short: {error}"),
-                })
-            });
-        }
-        let waiting = WriteWait(self);
-        poll_fn(|cx| waiting.0.poll(cx)).await
+    pub(crate) async fn finish(&self) -> Result<(), StoreError> {
+        let waiting = WriteWait(self.write.clone());
+        waiting.0.clone().await
     }
 
     /// Returns the entries.
     pub(crate) fn entries(&self) -> &[Entry] {
         &self.entries
     }
-
-    fn write(&mut self) -> &mut Option<BoxFuture<'static, Written>> {
-        let write = self.write.get_mut();
-        write.unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Written> {
-        let write = self.write();
-        let written = match write {
-            Some(write) => write.poll_unpin(cx),
-            None => Poll::Ready(Ok(())),
-        };
-        if written.is_ready() {
-            *write = None;
-        }
-        written
-    }
 }
 
-impl Drop for WriteWait<'_> {
+impl Drop for WriteWait {
     fn drop(&mut self) {
+        if self.0.peek().is_some() || std::thread::panicking() {
+            return;
+        }
         // Without a runtime, the write waits for the next operation on the session.
-        if let Ok(runtime) = Handle::try_current()
-            && let Some(write) = self.0.write().take()
-        {
-            self.0.task = Some(runtime.spawn(write));
+        if let Ok(runtime) = Handle::try_current() {
+            runtime.spawn(self.0.clone());
         }
     }
 }

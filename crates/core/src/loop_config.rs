@@ -134,7 +134,8 @@ impl Session {
                 setup.retention = CacheRetention::Usual;
                 setup.sheet = setup.sheet.map(|sheet| sheet.kept(setup.retention));
             }
-            if setup.line.window.is_some() {
+            // A faulty configuration costs no request to the server.
+            if setup.line.window.is_some() && faults.is_empty() {
                 let window = window::reported(&**provider).await;
                 setup.line.window = Some(window.unwrap_or(FALLBACK_WINDOW));
             }
@@ -152,7 +153,7 @@ impl Session {
         if let Some(retry) = config.retry_config {
             parts.retry = retry;
         }
-        if config.has_context() && setup.line.window.is_none() {
+        if config.has_context() && setup.line.window.is_none() && faults.is_empty() {
             setup.line.window = window::reported(&*parts.provider).await;
         }
         config.apply(&mut setup);

@@ -75,7 +75,8 @@ pub trait SessionStore: Send + Sync {
 
     /// Appends all entries or none. They are durable when the method returns.
     ///
-    /// If the run or the session is dropped during a write, the write goes on in a task of its own.
+    /// An agent finishes this future even if its run or session is dropped meanwhile: it goes on in a task
+    /// of its own.
     ///
     /// # Errors
     /// If the entries cannot be written. The log is then unchanged.

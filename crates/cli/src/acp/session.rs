@@ -252,7 +252,7 @@ impl OpenSession {
         let Some(work) = work.take() else { return };
         match timeout(CLOSING, work.session.close()).await {
             Ok(Err(error)) => say!("{}", stop_of(&error)),
-            // A write that takes longer is finished in the background.
+            // A write in progress is finished in the background.
             Ok(Ok(())) | Err(_) => {}
         }
         let _ = timeout(CLOSING, work.ready.mcp.close()).await;

@@ -382,7 +382,7 @@ pub(crate) fn nothing_to_do(now: &WindowUse) -> String {
             now.used
         ),
         Some(target) => format!(
-            "nothing to do: the request has {} tokens, and a compaction reduces it to {target}",
+            "nothing to do: the request has {} tokens, less than the target of {target}",
             now.used
         ),
     }

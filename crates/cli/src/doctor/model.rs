@@ -284,7 +284,7 @@ fn words(window: Begins) -> String {
         WindowOrigin::Said(WindowSource::Reported) => "from its server".to_owned(),
         WindowOrigin::Said(WindowSource::Known(origin)) => origin.to_string(),
         WindowOrigin::Said(WindowSource::Fallback) => {
-            "unknown; set it with --max-context".to_owned()
+            "assumed; set it with --max-context".to_owned()
         }
     };
     format!("{tokens} tokens ({source})")
@@ -363,7 +363,7 @@ fn tell(
     let weighs = explained
         .weighs
         .unwrap_or("our own counter, calibrated by the reported usage");
-    row("weighed", format!("by {weighs}"))?;
+    row("counted", format!("by {weighs}"))?;
     row("own tools", own_tools(found))?;
     if !explained.thinking.is_empty() {
         out!("Thinking");

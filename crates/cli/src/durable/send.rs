@@ -21,7 +21,8 @@ const EXAMPLES: &str = "\
 Examples:
   plimsoll send --on restate://127.0.0.1:8080 18f2c-a1 \"Leave the tests alone\"
   plimsoll send --on restate://127.0.0.1:8080 18f2c-a1 --later \"Then write the changelog\"
-  plimsoll send --on restate://127.0.0.1:8080 18f2c-a1          # how it stands, and what it asks
+  # How it stands, and what it asks:
+  plimsoll send --on restate://127.0.0.1:8080 18f2c-a1
   plimsoll send --on restate://127.0.0.1:8080 18f2c-a1 --approve 18f2c-a1.3-0
   plimsoll send --on restate://127.0.0.1:8080 18f2c-a1 --interrupt";
 

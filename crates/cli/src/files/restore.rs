@@ -81,7 +81,7 @@ pub(crate) async fn restore(
     }
     if restoring.is_empty() {
         crate::note(&match restoring.as_wanted {
-            0 => format!("session {id} changed no file since"),
+            0 => format!("session {id} has changed no file since then"),
             1 => "nothing to restore: 1 file is unchanged".to_owned(),
             count => format!("nothing to restore: {count} files are unchanged"),
         });

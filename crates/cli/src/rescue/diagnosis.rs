@@ -241,7 +241,7 @@ impl Patient {
                 (true, Some(error)) => {
                     format!("too long: the provider said \"{}\"", first_line(error))
                 }
-                _ => "too long: no room is left for the next answer".to_owned(),
+                _ => "too long: no tokens are left for the next answer".to_owned(),
             });
         } else if let Some(error) = &self.last_error {
             wrong.push(format!("its last request failed: {}", first_line(error)));

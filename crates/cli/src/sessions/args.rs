@@ -8,15 +8,17 @@ const SESSIONS_EXAMPLES: &str = "\
 Examples:
   plimsoll sessions list
   plimsoll sessions list --here              # those of this folder
-  plimsoll sessions search connection pool   # in all that was ever said
+  plimsoll sessions search connection pool   # in the whole history
   plimsoll sessions show 18f2c-a1            # what the model would see now
   plimsoll sessions export 18f2c-a1 > log.jsonl
   plimsoll sessions export --all > all.jsonl
-  plimsoll sessions ledger 18f2c-a1          # what was evicted: when, why, its size
+  # What was evicted: when, why, its size:
+  plimsoll sessions ledger 18f2c-a1
   plimsoll sessions recall 18f2c-a1 m12      # all of m12, byte for byte
   plimsoll sessions recall 18f2c-a1 m12 --pattern 'error.*'
   plimsoll sessions loops 18f2c-a1           # its runs, and the entries of each
-  plimsoll sessions undo 18f2c-a1            # the view as it was before the last run
+  # The view as it was before the last run:
+  plimsoll sessions undo 18f2c-a1
   plimsoll sessions files 18f2c-a1           # the files that it changed
   plimsoll sessions restore 18f2c-a1 src/main.rs --to 12
   plimsoll sessions fork 18f2c-a1 --at 12 --to other

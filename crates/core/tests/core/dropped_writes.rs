@@ -143,3 +143,29 @@ async fn a_session_that_is_closed_has_a_complete_log_and_opens_again_at_once() {
         }
     }
 }
+
+#[test]
+fn a_write_goes_on_in_another_runtime() {
+    let id = SessionId::new("s").unwrap();
+    let runtime = || {
+        let mut builder = tokio::runtime::Builder::new_current_thread();
+        builder.enable_all().build().unwrap()
+    };
+    for polls in 1.. {
+        let store = Arc::new(SlowDisk::default());
+        let first = runtime();
+        let session = first.block_on(agent(&store).session(id.clone()));
+        let mut session = session.unwrap();
+        let has_ended = first.block_on(dropped_after(polls, &mut session));
+        drop(first);
+        let second = runtime();
+        let output = second.block_on(session.run("go on")).unwrap();
+        assert!(output.is_success(), "{polls} polls: {output:?}");
+        drop(session);
+        let log = second.block_on(store.load(&id)).unwrap();
+        assert_eq!(log, *store.1.lock().unwrap(), "{polls} polls");
+        if has_ended {
+            break;
+        }
+    }
+}

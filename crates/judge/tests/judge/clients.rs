@@ -1,7 +1,6 @@
 //! Requests of real clients, as recorded by `cargo xtask clients`: every one is valid and unchanged
 //! byte for byte if there is nothing to do. Cut by any policy to any budget, it stays valid,
-//within
-//! the budget, and keeps every instruction. Skipped with a note if there are no recordings.
+//! within the budget, and keeps every instruction. Skipped with a note if there are no recordings.
 
 use std::sync::Arc;
 

@@ -160,9 +160,7 @@ fn size(row: &Table, key: &str) -> Result<Option<Tokens>, Wrong> {
     };
     match tokens {
         Some(tokens) if tokens < least || tokens > MAX_WINDOW => {
-            let fault = format!(
-                "{tokens} is no number of tokens that a model has; {least} to {MAX_WINDOW} are believed"
-            );
+            let fault = format!("{tokens} tokens are not plausible; give {least} to {MAX_WINDOW}");
             wrong(key, fault)
         }
         tokens => Ok(tokens),

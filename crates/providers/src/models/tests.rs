@@ -260,14 +260,8 @@ fn what_is_wrong_is_refused_with_its_place() {
             "min_cacheable: 1.5 is no whole",
         ),
         (row("input = 1\nlonger_write = 2"), "give both"),
-        (
-            of("window = 200"),
-            "window: 200 is no number of tokens that a model has",
-        ),
-        (
-            of("window = 1_000_000_000"),
-            "512 to 100000000 are believed",
-        ),
+        (of("window = 200"), "window: 200 tokens are not plausible"),
+        (of("window = 1_000_000_000"), "give 512 to 100000000"),
         (
             of("max_output = -1"),
             "max_output: -1 is no whole number above 0",

@@ -97,7 +97,7 @@ pub(super) const ROWS: &[SettingKey] = &[
         "archive",
         Flag(|s, on| s.archive = on),
         Value("true"),
-        "Archive evicted messages, so that the model can recall them.",
+        "Archive evicted messages. The model can only recall what is archived.",
     )
     .flag("no-archive"),
     key(
