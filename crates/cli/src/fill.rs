@@ -95,7 +95,7 @@ pub(crate) fn view(
 /// Returns the newest plan of a log.
 pub(crate) fn newest_plan(log: &[Entry]) -> Option<&Plan> {
     log.iter().rev().find_map(|entry| match entry {
-        Entry::Planned { plan } => Some(plan),
+        Entry::PlanApplied { plan } => Some(plan),
         _ => None,
     })
 }

@@ -173,8 +173,8 @@ fn loops_say_what_each_run_was_and_used() {
         .zip([("What is in a.txt?", 1), ("How long is it?", 0)])
     {
         let at = |key: &str| &entries[run[key].as_u64().unwrap() as usize - 1]["entry"];
-        assert_eq!(at("first")["entry"], "started");
-        assert_eq!(at("last")["entry"], "ended");
+        assert_eq!(at("first")["entry"], "run_started");
+        assert_eq!(at("last")["entry"], "run_ended");
         assert_eq!(at("last")["outcome"]["usage"], run["usage"]);
         assert_eq!(run["prompt"]["parts"][0]["text"], text);
         assert_eq!(run["outcome"]["reason"], "answered");
