@@ -47,14 +47,14 @@ struct Read {
 
 /// Returns `true` if the run has ended according to the log.
 pub(crate) fn has_ended(log: &[Entry]) -> bool {
-    matches!(log.last(), Some(Entry::Ended { .. }))
+    matches!(log.last(), Some(Entry::RunEnded { .. }))
 }
 
 /// Returns `true` if an entry is a message of the user. The run itself adds other messages for the
 /// model.
 pub(crate) fn is_task(entry: &Entry) -> bool {
     match entry {
-        Entry::Said { message, .. } => matches!(**message, Message::User { .. }),
+        Entry::Message { message, .. } => matches!(**message, Message::User { .. }),
         _ => false,
     }
 }
@@ -222,8 +222,8 @@ impl Read {
         let mut read = Self::default();
         for entry in log {
             match entry {
-                Entry::Said { .. } if is_task(entry) => read.tasks += 1,
-                Entry::Replied { message, .. } => {
+                Entry::Message { .. } if is_task(entry) => read.tasks += 1,
+                Entry::Reply { message, .. } => {
                     let message = serde_json::to_value(message).unwrap_or_default();
                     let parts = message.get("parts").and_then(Value::as_array);
                     let ids = parts
@@ -233,15 +233,15 @@ impl Read {
                     let ids = ids.filter_map(Value::as_str).map(str::to_owned);
                     read.replies.push(ids.collect());
                 }
-                Entry::Began { call } => *read.began.entry(call.0.clone()).or_default() += 1,
-                Entry::Returned { message, .. } => {
+                Entry::ToolStarted { call } => *read.began.entry(call.0.clone()).or_default() += 1,
+                Entry::ToolResult { message, .. } => {
                     let message = serde_json::to_value(message).unwrap_or_default();
                     let text = |at| message.pointer(at).and_then(Value::as_str);
                     let id = text("/call").unwrap_or_default().to_owned();
                     let said = text("/parts/0/text").unwrap_or_default().to_owned();
                     read.results.entry(id).or_default().push(said);
                 }
-                Entry::Ended { outcome } => {
+                Entry::RunEnded { outcome } => {
                     let reason = serde_json::to_value(&outcome.reason).unwrap_or_default();
                     let word = reason.get("reason").and_then(Value::as_str);
                     read.ends.push(word.unwrap_or_default().to_owned());
@@ -278,20 +278,20 @@ mod tests {
         let usage =
             json!({"input": 1, "output": 1, "reasoning": 0, "cache_read": 0, "cache_write": 0});
         let replied = |part: Value| {
-            json!({"entry": "replied", "message": {"role": "assistant", "parts": [part]},
+            json!({"entry": "reply", "message": {"role": "assistant", "parts": [part]},
                 "stop": "stop", "usage": null, "counted": 1})
         };
         let call = json!({"type": "tool_call", "id": "s-0", "name": "bash", "arguments": "{}"});
         let text = |text: &str| json!({"type": "text", "text": text});
         let entries = [
-            json!({"entry": "said", "message": {"role": "user", "parts": [text("go")]}}),
+            json!({"entry": "message", "message": {"role": "user", "parts": [text("go")]}}),
             replied(call),
-            json!({"entry": "began", "call": "s-0"}),
-            json!({"entry": "returned",
+            json!({"entry": "tool_started", "call": "s-0"}),
+            json!({"entry": "tool_result",
                 "message": {"role": "tool_result", "call": "s-0", "parts": [text(result)]}}),
             replied(text("done")),
-            json!({"entry": "ended", "outcome": {"reason": {"reason": "answered"}, "text": "done",
-                "turns": 2, "tool_calls": 1, "plans": 0, "freed": 0, "usage": usage}}),
+            json!({"entry": "run_ended", "outcome": {"reason": {"reason": "answered"}, "text": "done",
+                "turns": 2, "tool_calls": 1, "plans": 0, "freed": 0, "usage": usage, "cost": {"known": 0}}}),
         ];
         let entries = entries.map(|entry| serde_json::from_value(entry).unwrap());
         entries.into()

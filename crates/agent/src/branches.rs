@@ -23,7 +23,6 @@ pub struct BranchRecord {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
     /// The usage of the branch.
-    #[serde(default)]
     pub spent: Spend,
     /// The duration in milliseconds.
     pub duration_ms: u64,

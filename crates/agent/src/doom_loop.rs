@@ -35,13 +35,12 @@ pub struct DoomLoopTracker {
 }
 
 /// The kind of a repetition.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Repetition {
     /// The same batch of calls in a row.
-    #[default]
     Identical,
     /// A cycle of a few batches.
     Period {

@@ -129,7 +129,7 @@ impl Run {
             undelivered,
             rolled_back,
         };
-        self.record(Entry::Ended {
+        self.record(Entry::RunEnded {
             outcome: outcome.clone(),
         });
         self.notify(Event::AgentEnd {

@@ -16,12 +16,8 @@ use crate::outcome::Outcome;
 use crate::spend::Spend;
 use crate::tracker::{LimitKind, Nearness};
 
-/// The version of the log's format, recorded in the first entry and again when an older log is
-/// continued.
-///
-/// 2: summaries, pins and plans that can be recalled. 3: prices, queued messages, roll-backs, forks. 4:
-/// token counts from the provider for requests that were not sent. 5: keys of requests.
-pub const LOG_FORMAT: u32 = 5;
+/// The version of the log's format, recorded in the first entry.
+pub const LOG_FORMAT: u32 = 1;
 
 /// The source of a learned context window.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -68,7 +64,7 @@ tagged_enum! {
         },
         /// A run began, or continued after a crash. Contains the parts of every request other than the
         /// view.
-        Started {
+        RunStarted {
             /// The run's number in its session, from 1; unchanged if the run continues.
             run: u64,
             /// The model, as `provider/name`.
@@ -85,7 +81,7 @@ tagged_enum! {
             config: Option<Box<LoopConfigSnapshot>>,
         },
         /// A message of the user or the host entered the view.
-        Said {
+        Message {
             /// The message.
             message: Arc<Message>,
             /// The number of the queued message that was delivered, if it had waited.
@@ -121,7 +117,7 @@ tagged_enum! {
             near: Nearness,
         },
         /// The model answered; its message enters the view unless it is empty.
-        Replied {
+        Reply {
             /// The assistant's message.
             message: Arc<Message>,
             /// Why the model stopped.
@@ -135,12 +131,12 @@ tagged_enum! {
             cost: Option<Money>,
         },
         /// A tool call is about to run. If its result is missing after a crash, the tool may have run.
-        Began {
+        ToolStarted {
             /// The call.
             call: CallId,
         },
         /// A tool call has a result. Results enter the view in the order of the calls.
-        Returned {
+        ToolResult {
             /// The result, as a `Message::ToolResult`.
             message: Arc<Message>,
             /// Texts that the tool wants pinned. They are added and pinned once all calls of the batch have
@@ -152,7 +148,7 @@ tagged_enum! {
             spent: Spend,
         },
         /// A plan was applied to the view.
-        Planned {
+        PlanApplied {
             /// The plan.
             plan: Plan,
         },
@@ -184,7 +180,7 @@ tagged_enum! {
             seq: Seq,
         },
         /// The provider refused a request as too long, and Plimsoll learned the window from it.
-        Learned {
+        WindowLearned {
             /// The window from now on.
             window: Tokens,
             /// The size of the refused request by our counter and by the provider's, if reported.
@@ -201,7 +197,7 @@ tagged_enum! {
             reported: Tokens,
         },
         /// A model call was billed, but its answer was discarded.
-        Wasted {
+        ReplyDiscarded {
             /// The usage of the call.
             usage: Usage,
             /// The cost of the call, if known.
@@ -236,7 +232,7 @@ tagged_enum! {
             judged: Spend,
         },
         /// The run ended.
-        Ended {
+        RunEnded {
             /// The outcome.
             outcome: Outcome,
         },

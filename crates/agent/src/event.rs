@@ -22,7 +22,7 @@ use crate::spend::Spend;
 
 /// The version of the JSON form of events. It is incremented when a field is renamed, removed or gets
 /// another meaning, not when a field or an event is added.
-pub const EVENT_VERSION: u32 = 2;
+pub const EVENT_VERSION: u32 = 1;
 
 /// An event with the session and the run that it belongs to. `plimsoll run --json` prints one per line.
 ///
@@ -55,8 +55,7 @@ pub struct SessionEvent {
 pub enum Event {
     /// A run begins.
     AgentStart {
-        /// [`EVENT_VERSION`]; 0 if an older program wrote the event.
-        #[serde(default)]
+        /// See [`EVENT_VERSION`].
         version: u32,
         /// The full identifier of the run.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -88,7 +87,6 @@ pub enum Event {
         /// The turn's number in its run, from 1.
         turn: u64,
         /// The reason for the turn.
-        #[serde(default)]
         cause: TurnTrigger,
         /// The request's size by our counter.
         tokens: Tokens,
@@ -125,7 +123,6 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost: Option<Money>,
         /// The memory that the run holds now.
-        #[serde(default)]
         memory: Bytes,
     },
     /// A running tool reports progress.
@@ -174,7 +171,6 @@ pub enum Event {
         /// The arguments when the call starts, the result when it ends; shortened.
         text: String,
         /// The full size of the arguments or the result.
-        #[serde(default)]
         size: Bytes,
         /// The full text, for observers in the same process. Not part of the JSON; empty if read from
         /// it.
@@ -267,7 +263,6 @@ pub enum Event {
         /// The outcome.
         outcome: Outcome,
         /// The most memory that the run held at once.
-        #[serde(default)]
         peak_memory: Bytes,
     },
 }

@@ -44,7 +44,6 @@ pub enum Failure {
         limit: Tokens,
         /// Milliseconds to wait if the same request may pass later, because most of it may then be read
         /// from the cache, which does not count. `None` if waiting does not help.
-        #[serde(default)]
         retry_after_ms: Option<u64>,
         /// The provider's text.
         message: String,

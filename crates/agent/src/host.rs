@@ -85,10 +85,9 @@ impl Run {
         self.tools.overhead = self.setup.overhead_after(self.tools.has_joined);
     }
 
-    /// Writes the first entry of an empty log, so that the session can be forked. In a log of an older format, records that the current format
-    /// is used from here on.
+    /// Writes the first entry of an empty log, so that the session can be forked.
     pub fn open_log(&mut self) {
-        if self.state.facts.format < LOG_FORMAT {
+        if self.state.facts.format == 0 {
             self.record(Entry::Opened { format: LOG_FORMAT });
         }
     }
@@ -186,7 +185,7 @@ impl Run {
         let more = self.setup.counter.message(&message);
         self.check_pins(count + 1, weight + more)?;
         let seq = self.state.transcript.next_seq();
-        self.record(Entry::Said {
+        self.record(Entry::Message {
             message: Arc::new(message),
             queued: None,
         });

@@ -179,7 +179,7 @@ impl Run {
         let window = told.unwrap_or_else(|| known.map_or(refused, |known| known.min(refused)));
         let news = known != Some(window) || used.is_some();
         if news && window >= LEAST_WINDOW {
-            self.record(Entry::Learned {
+            self.record(Entry::WindowLearned {
                 window,
                 used: used.map(|used| (counted, used)),
                 lesson: told.map_or(WindowEvidence::Inferred, |_| source.lesson()),
@@ -271,7 +271,7 @@ impl Run {
     pub(crate) fn waste(&mut self, usage: Usage) -> bool {
         let sheet = self.setup.sheet.as_ref();
         let cost = sheet.and_then(|sheet| self.setup.cost(usage, sheet));
-        self.record(Entry::Wasted { usage, cost })
+        self.record(Entry::ReplyDiscarded { usage, cost })
     }
 }
 

@@ -22,8 +22,8 @@ use crate::spend::Cost;
 pub struct LoopRecord {
     /// The id of the run. A run that a fork shares keeps the id of its original session.
     pub id: LoopId,
-    /// The configuration of the run; if the run continued after a crash, the first one. In logs of
-    /// format 2 or older, only the model is known.
+    /// The configuration of the run; if the run continued after a crash, the first one. If the log
+    /// has none, as for an answer that combines several branches, only the model is known.
     pub config: LoopConfigSnapshot,
     /// The number of the run's first entry in the log, from 1.
     pub first: u64,
@@ -69,7 +69,6 @@ pub struct LoopReader {
 /// The part of a run's configuration that affects its behaviour.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(default)]
 pub struct LoopConfigSnapshot {
     /// The configuration's id. Default: [`DEFAULT_CONFIG`].
     pub config_id: String,
@@ -94,7 +93,7 @@ pub struct LoopConfigSnapshot {
     /// The names of the policy's stages, in order.
     pub policy: Vec<String>,
     /// The names of the enabled tools that the provider runs.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosted_tools: Vec<String>,
 }
 
@@ -103,8 +102,8 @@ pub struct LoopConfigSnapshot {
 /// ```
 /// use plimsoll_agent::{Entry, loop_records};
 /// let log: Vec<Entry> = serde_json::from_str(r#"[
-///     {"entry": "opened", "format": 2},
-///     {"entry": "started", "run": 1, "model": "test/m", "system": "", "tools": []}
+///     {"entry": "opened", "format": 1},
+///     {"entry": "run_started", "run": 1, "model": "test/m", "system": "", "tools": []}
 /// ]"#)?;
 /// let records = loop_records("s", &log);
 /// assert_eq!(records[0].id.to_string(), "s.default.1");
@@ -139,7 +138,7 @@ impl LoopReader {
     pub fn read(&mut self, entry: &Entry) {
         self.read += 1;
         match entry {
-            Entry::Started {
+            Entry::RunStarted {
                 run, model, config, ..
             } => {
                 let config = config.as_deref();
@@ -203,8 +202,8 @@ impl LoopReader {
 impl LoopRecord {
     fn take(&mut self, entry: &Entry) {
         match entry {
-            // A message after the first answer steers the run. Older logs did not queue such messages.
-            Entry::Said {
+            // A message after the first answer steers the run.
+            Entry::Message {
                 message,
                 queued: None,
             } if message.is_user()
@@ -214,16 +213,16 @@ impl LoopRecord {
             {
                 self.prompt = Some(Arc::clone(message));
             }
-            Entry::Replied { usage, cost, .. } => {
+            Entry::Reply { usage, cost, .. } => {
                 self.turns += 1;
                 self.pay(usage.unwrap_or_default(), Cost::of(*cost));
             }
-            Entry::Began { .. } => self.tool_calls += 1,
-            Entry::Returned { spent, .. } => self.pay(spent.usage, spent.cost),
-            Entry::Summarized { usage, cost, .. } | Entry::Wasted { usage, cost } => {
+            Entry::ToolStarted { .. } => self.tool_calls += 1,
+            Entry::ToolResult { spent, .. } => self.pay(spent.usage, spent.cost),
+            Entry::Summarized { usage, cost, .. } | Entry::ReplyDiscarded { usage, cost } => {
                 self.pay(*usage, Cost::of(*cost));
             }
-            Entry::Ended { outcome } => self.outcome = Some(outcome.reason.clone()),
+            Entry::RunEnded { outcome } => self.outcome = Some(outcome.reason.clone()),
             _ => {}
         }
     }

@@ -136,7 +136,7 @@ impl Run {
         self.current.cause = self.setup.first_turn_trigger;
         self.current.asked_at = self.state.transcript.next_seq();
         self.accept(key);
-        self.record(Entry::Said {
+        self.record(Entry::Message {
             message: Arc::new(Message::User { parts }),
             queued: None,
         });
@@ -196,7 +196,7 @@ impl Run {
         self.summaries.begin();
         let joining = self.setup.joining().filter(|_| !self.tools.has_joined);
         let later = joining.map(|tool| tool.spec.name.clone()).collect();
-        self.record(Entry::Started {
+        self.record(Entry::RunStarted {
             run,
             model: self.setup.model.clone(),
             system: Arc::clone(&self.setup.system),
@@ -267,7 +267,7 @@ impl Run {
             .cloned()
             .collect();
         for QueuedMessage { id, parts, .. } in &now {
-            self.record(Entry::Said {
+            self.record(Entry::Message {
                 message: Arc::new(Message::User {
                     parts: parts.clone(),
                 }),

@@ -37,7 +37,6 @@ pub struct Outcome {
     #[serde(default, skip_serializing_if = "CacheTally::is_empty")]
     pub cache: CacheTally,
     /// The total cost, including summaries and sub-agents.
-    #[serde(default)]
     pub cost: Cost,
     /// Queued messages that were not delivered before the end.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -129,7 +128,6 @@ pub enum EndReason {
         /// Number of consecutive repetitions; for a cycle, the number of batches in all its rounds.
         times: u64,
         /// The kind of repetition.
-        #[serde(default)]
         kind: Repetition,
     },
     /// The run was interrupted.

@@ -382,7 +382,7 @@ impl Run {
     fn apply(&mut self, pending: PendingPlan) -> Option<AppliedPlan> {
         let plan = pending.plan.clone();
         let had_planned = self.tools.has_joined;
-        if !self.record(Entry::Planned { plan: plan.clone() }) {
+        if !self.record(Entry::PlanApplied { plan: plan.clone() }) {
             return None;
         }
         if !had_planned {

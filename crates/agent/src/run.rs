@@ -336,9 +336,9 @@ impl Run {
     /// An entry that does not match the state is a bug in the machine. It is reported and not recorded,
     /// so that the log stays valid.
     pub(crate) fn record(&mut self, mut entry: Entry) -> bool {
-        if let Entry::Said { message, .. }
-        | Entry::Replied { message, .. }
-        | Entry::Returned { message, .. } = &mut entry
+        if let Entry::Message { message, .. }
+        | Entry::Reply { message, .. }
+        | Entry::ToolResult { message, .. } = &mut entry
             && let Some(message) = Arc::get_mut(message)
         {
             message.shrink_to_fit();
@@ -355,7 +355,7 @@ impl Run {
 
     /// Adds a notice for the model, sent in the role of the user.
     pub(crate) fn notice(&mut self, text: String) {
-        self.record(Entry::Said {
+        self.record(Entry::Message {
             message: Arc::new(Message::Notice { text }),
             queued: None,
         });

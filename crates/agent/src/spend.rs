@@ -8,12 +8,11 @@ use crate::outcome::is_nothing;
 /// Used tokens, money, turns and tool calls.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(default)]
 pub struct Spend {
     /// Tokens.
     pub usage: Usage,
     /// Estimated usage of the calls for which the provider reported none. Not part of `usage`.
-    #[serde(skip_serializing_if = "is_nothing")]
+    #[serde(default, skip_serializing_if = "is_nothing")]
     pub estimated: Usage,
     /// The cost of the calls.
     pub cost: Cost,
@@ -26,12 +25,11 @@ pub struct Spend {
 /// A sum of prices. Some of them may be unknown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(default)]
 pub struct Cost {
     /// The sum of the known prices.
     pub known: Money,
     /// Number of calls with an unknown price.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub unpriced: u64,
 }
 

@@ -175,7 +175,7 @@ impl State {
                 return Err(FoldError::Format { found: *format });
             }
             Entry::Opened { format } => self.facts.format = *format,
-            Entry::Started {
+            Entry::RunStarted {
                 run,
                 model,
                 system,
@@ -210,7 +210,7 @@ impl State {
                 }
                 self.running = true;
             }
-            Entry::Said { message, queued } => {
+            Entry::Message { message, queued } => {
                 if let Some(id) = queued {
                     self.waiting.retain(|queued| queued.id != *id);
                 }
@@ -239,7 +239,7 @@ impl State {
             // When a key is seen again, the log itself is searched for it.
             Entry::Accepted { .. } => {}
             Entry::Warned { limit, near } => self.facts.totals.warned.push((*limit, *near)),
-            Entry::Replied {
+            Entry::Reply {
                 message,
                 stop,
                 usage,
@@ -276,7 +276,7 @@ impl State {
                     self.facts.total = self.facts.total.combine(*usage);
                 }
             }
-            Entry::Began { call } => {
+            Entry::ToolStarted { call } => {
                 let batch = self.batch.as_mut();
                 let Some(name) = batch.and_then(|batch| batch.begin(call)) else {
                     return Err(FoldError::Result(call.clone()));
@@ -288,7 +288,7 @@ impl State {
                 self.facts.totals.tool_calls += 1;
                 *self.facts.totals.calls_of.entry(name).or_default() += 1;
             }
-            Entry::Returned {
+            Entry::ToolResult {
                 message,
                 pins: wanted,
                 spent,
@@ -307,7 +307,7 @@ impl State {
                     }
                 }
             }
-            Entry::Planned { plan } => {
+            Entry::PlanApplied { plan } => {
                 self.marks.keep(&self.transcript);
                 let released = self.transcript.replay(plan)?;
                 self.memory.planned(&released.items, &self.transcript);
@@ -328,7 +328,7 @@ impl State {
                 self.charge(*usage, Cost::of(*cost));
                 self.facts.totals.summary_usage = self.facts.totals.summary_usage.combine(*usage);
             }
-            Entry::Wasted { usage, cost } => self.charge(*usage, Cost::of(*cost)),
+            Entry::ReplyDiscarded { usage, cost } => self.charge(*usage, Cost::of(*cost)),
             Entry::Pinned { seq, pin } => {
                 self.marks.keep(&self.transcript);
                 if !self.transcript.set_pin(*seq, pin.clone()) {
@@ -343,7 +343,7 @@ impl State {
                 self.marks.keep(&self.transcript);
                 self.transcript.unpin(*seq);
             }
-            Entry::Learned {
+            Entry::WindowLearned {
                 window,
                 used,
                 lesson,
@@ -376,7 +376,7 @@ impl State {
                 judged,
                 ..
             } => self.branched(branches, *winner, judged),
-            Entry::Ended { outcome } => {
+            Entry::RunEnded { outcome } => {
                 // The window may have been inferred wrongly from the refusal. A guess that leaves no
                 // tokens would end the session.
                 if matches!(outcome.reason, EndReason::CannotFit { .. }) && self.facts.guessed {
@@ -432,12 +432,6 @@ impl State {
     #[must_use]
     pub fn model(&self) -> &str {
         &self.facts.model
-    }
-
-    /// Returns the newest format that the log was written in; 0 if it is empty. See [`LOG_FORMAT`].
-    #[must_use]
-    pub fn log_format(&self) -> u32 {
-        self.facts.format
     }
 
     /// Returns the session that the oldest entries of the log come from, if the log is a fork's.

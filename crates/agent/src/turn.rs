@@ -243,7 +243,7 @@ impl Run {
         let message = Arc::new(Message::Assistant { parts });
         let cost = self.setup.cost_of(usage, counted, &message);
         let is_empty = is_empty(&message);
-        self.record(Entry::Replied {
+        self.record(Entry::Reply {
             message,
             stop,
             usage,

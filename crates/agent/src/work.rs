@@ -118,7 +118,7 @@ impl Run {
             }
         }
         for call in start {
-            self.record(Entry::Began {
+            self.record(Entry::ToolStarted {
                 call: call.id.clone(),
             });
             self.tool_event(ToolPhase::Start, &call, call.arguments.clone());
@@ -271,7 +271,7 @@ impl Run {
         self.tool_event(phase, call, message.text());
         // One more than can ever be pinned, so that the model is told about the excess.
         pins.truncate(MAX_PINS + 1);
-        self.record(Entry::Returned {
+        self.record(Entry::ToolResult {
             message: Arc::new(message),
             pins,
             spent,

@@ -67,7 +67,6 @@ fn as_value(session: &CheckedSession) -> serde_json::Value {
         "faults": faults.collect::<Vec<_>>(),
         "more_faults": session.has_more_faults,
         "may_go_on": session.may_go_on,
-        "unverified": session.unverified,
         "wrong_checkpoint": session.has_wrong_checkpoint,
     })
 }
@@ -96,13 +95,6 @@ fn state(session: &CheckedSession) -> String {
             }
         }
     };
-    if session.unverified > 0 {
-        let count = usize::try_from(session.unverified).unwrap_or(usize::MAX);
-        said += &format!(
-            "; unverified: {} without a checksum",
-            counted(count, "entry")
-        );
-    }
     if session.has_wrong_checkpoint {
         said += "; its checkpoint does not match the log";
     }

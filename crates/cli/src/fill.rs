@@ -95,7 +95,7 @@ pub(crate) fn view(
 /// Returns the newest plan of a log.
 pub(crate) fn newest_plan(log: &[Entry]) -> Option<&Plan> {
     log.iter().rev().find_map(|entry| match entry {
-        Entry::Planned { plan } => Some(plan),
+        Entry::PlanApplied { plan } => Some(plan),
         _ => None,
     })
 }
@@ -307,7 +307,7 @@ mod tests {
         let lines = picture(&window(), None, Colours::None);
         let text = lines.join("\n");
         let expected = "  790 of 2000 tokens, 39.5 %\n  \
-            STTAAAAAAAAARRRRRRRRRRR░░░░░░░░░░░░░░░░░░░░░░░░░░░░░········\n         \
+            STTAAAAAAAAARRRRRRRRRRR░░░░░░░░░░░░░░░░░░░░░░░░░░░░░········\n              \
             compacts at 1400, ends at 900 ▲";
         assert!(text.starts_with(expected), "{text}");
         for row in [
@@ -356,6 +356,6 @@ mod tests {
             ..window()
         };
         let lines = picture(&of, None, Colours::None);
-        assert!(lines.first().is_some_and(|line| line.contains("not known")));
+        assert!(lines.first().is_some_and(|line| line.contains("unknown")));
     }
 }

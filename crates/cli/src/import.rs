@@ -74,7 +74,7 @@ pub(crate) async fn run(store: &SqliteStore, args: &ImportArgs) -> Result<u8, St
     };
     let count = messages.len();
     let mut log = vec![Entry::Opened { format: LOG_FORMAT }];
-    log.extend(messages.into_iter().map(|message| Entry::Said {
+    log.extend(messages.into_iter().map(|message| Entry::Message {
         message: Arc::new(message),
         queued: None,
     }));
@@ -114,12 +114,12 @@ fn log(args: &ImportArgs) -> Result<Option<SessionLog>, Stop> {
     Ok(log)
 }
 
-/// Converts the messages of a log whose beginning is lost to a chat.
+/// Converts the messages of entries without the first line of a session to a chat.
 fn as_chat(entries: &[Entry]) -> Result<String, Stop> {
     let messages = entries.iter().filter_map(|entry| match entry {
-        Entry::Said { message, .. }
-        | Entry::Replied { message, .. }
-        | Entry::Returned { message, .. } => Some(message.as_ref()),
+        Entry::Message { message, .. }
+        | Entry::Reply { message, .. }
+        | Entry::ToolResult { message, .. } => Some(message.as_ref()),
         _ => None,
     });
     Ok(view::chat("", "", messages)?.to_string())
@@ -137,9 +137,7 @@ async fn exported(store: &SqliteStore, args: &ImportArgs, text: &str) -> Result<
     let mut imported = Vec::new();
     let mut taken = Vec::new();
     for session in export.sessions_mut() {
-        let Some(id) = session.id.clone() else {
-            continue;
-        };
+        let id = session.id.clone();
         if store.info(&id).await?.is_some() {
             taken.push(id.clone());
         }
@@ -172,12 +170,11 @@ fn note(imported: &[(SessionId, u64)]) {
     note!("{}; {text}", counted(entries, "entry"));
 }
 
-/// Gives the only session of an export the chosen name, or a new one if it has none.
+/// Gives the only session of an export the chosen name.
 fn name(export: &mut Export, to: Option<&str>) -> Result<(), Stop> {
     let to = to.map(SessionId::new).transpose().map_err(Stop::usage)?;
     match (export.sessions_mut(), to) {
-        ([only], Some(to)) => only.id = Some(to),
-        ([only], None) if only.id.is_none() => only.id = Some(new_session_id()),
+        ([only], Some(to)) => only.id = to,
         (many, Some(_)) => {
             return Err(Stop::usage(format!(
                 "--to names one session, but the file contains {}; leave it out",

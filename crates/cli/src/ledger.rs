@@ -12,7 +12,7 @@ use plimsoll::model::CallId;
 use plimsoll::policy::{Edit, Plan};
 use plimsoll::store::{ExportedEntry, SessionReader};
 use plimsoll::tokens::Bpe;
-use plimsoll::{Message, SessionId, Tokens};
+use plimsoll::{SessionId, Tokens};
 use serde::Serialize;
 
 use crate::exit::{DONE, Stop};
@@ -133,7 +133,7 @@ impl LedgerReader {
             let bytes = recall_text(&item.message).len() as u64;
             self.bytes.insert(item.seq, bytes);
         }
-        if let Entry::Planned { plan } = &line.entry {
+        if let Entry::PlanApplied { plan } = &line.entry {
             self.plans += 1;
             self.add_rows(line.at, plan, &replaced);
         }
@@ -143,27 +143,24 @@ impl LedgerReader {
     /// Adds a row for each message that a plan removed or replaced.
     fn add_rows(&mut self, at: u64, plan: &Plan, replaced: &[Item]) {
         let view = self.log.view();
-        let is_new_summary = |was: &Item| {
-            let now = view.get(was.seq).map(|item| &item.message);
-            now.is_some_and(|now| matches!(**now, Message::Summary { .. }))
-        };
-        // Messages that were dropped together with a summary are not covered by it.
-        let is_covered = |seq: Seq| {
-            let covers = plan.edits.iter().filter_map(|edit| match edit {
-                Edit::Summarize { covers, .. } => Some(covers),
-                _ => None,
+        let how = |seq: Seq| {
+            let removed = plan.edits.iter().find_map(|edit| match edit {
+                Edit::Drop { first, last, .. } => {
+                    let is_dropped = (first..=last).contains(&&seq);
+                    is_dropped.then_some(RemovalKind::Dropped)
+                }
+                Edit::Summarize { covers, .. } => {
+                    let mut ranges = covers.iter();
+                    let is_covered = ranges.any(|range| (range.first..=range.last).contains(&seq));
+                    is_covered.then_some(RemovalKind::Summarized)
+                }
+                Edit::Shrink { .. } => None,
             });
-            let mut ranges = covers.flatten();
-            ranges.any(|range| (range.first..=range.last).contains(&seq))
+            removed.unwrap_or(RemovalKind::Shortened)
         };
         for was in replaced {
             let now = view.get(was.seq);
-            let how = match now {
-                None if is_covered(was.seq) => RemovalKind::Summarized,
-                Some(_) if is_new_summary(was) => RemovalKind::Summarized,
-                None => RemovalKind::Dropped,
-                Some(_) => RemovalKind::Shortened,
-            };
+            let how = how(was.seq);
             let (call, tool) = self.log.call(&was.message);
             self.rows.push(LedgerRow {
                 at,
@@ -270,7 +267,7 @@ mod tests {
             let message = Arc::new(Message::user(text));
             read(
                 &mut reader,
-                Entry::Said {
+                Entry::Message {
                     message,
                     queued: None,
                 },
@@ -282,13 +279,22 @@ mod tests {
             text: "all is well".to_owned(),
         };
         let tokens = Bpe::o200k().message(&message);
+        let marker = Message::Notice {
+            text: "[2 messages were removed here]".to_owned(),
+        };
+        let of_marker = Bpe::o200k().message(&marker);
         let gone: Tokens = [0, 1, 2, 4].map(weight).into_iter().sum();
         let range = |first, last| json!({ "first": first, "last": last });
         let plan = json!({
             "why": Trigger::Request,
             "stages": ["evict", "summarize"],
             "edits": [
-                { "edit": "drop", "first": 0, "last": 1 },
+                {
+                    "edit": "drop",
+                    "first": 0,
+                    "last": 1,
+                    "marker": { "message": marker, "tokens": of_marker },
+                },
                 {
                     "edit": "summarize",
                     "covers": [range(2, 2), range(4, 4)],
@@ -296,11 +302,11 @@ mod tests {
                 },
             ],
             "before": view.tokens(),
-            "frees": gone.minus(tokens),
+            "frees": gone.minus(tokens).minus(of_marker),
             "rewrites_from": null,
         });
         let plan = serde_json::from_value(plan).unwrap();
-        read(&mut reader, Entry::Planned { plan });
+        read(&mut reader, Entry::PlanApplied { plan });
         let rows: Vec<(u64, RemovalKind)> = reader
             .rows
             .iter()

@@ -17,9 +17,8 @@ use crate::view_reader::ViewReader;
 pub(crate) async fn run(store: &SqliteStore, export: Export) -> Result<(), Stop> {
     let mut originals = Vec::new();
     for session in export.sessions() {
-        let Some(id) = &session.id else { continue };
-        let left = left(id, &export.log(session), session.shared())?;
-        originals.push((id.clone(), left));
+        let left = left(&session.id, &export.log(session), session.shared())?;
+        originals.push((session.id.clone(), left));
     }
     store.import(export).await?;
     for (id, left) in originals.iter().filter(|(_, left)| !left.is_empty()) {
@@ -52,7 +51,7 @@ fn left(id: &SessionId, log: &[Entry], shared: u64) -> Result<Vec<ArchivedItem>,
         })?;
         let added = change.added.into_iter();
         originals.extend(added.map(|item| (item.seq, item.message)));
-        let Entry::Planned { plan } = entry else {
+        let Entry::PlanApplied { plan } = entry else {
             continue;
         };
         for was in change.replaced {

@@ -205,7 +205,7 @@ async fn show(
         );
     }
     let plans = log.iter().filter_map(|entry| match entry {
-        Entry::Planned { plan } => Some(plan),
+        Entry::PlanApplied { plan } => Some(plan),
         _ => None,
     });
     for plan in plans {

@@ -136,7 +136,7 @@ async fn used(store: &impl SessionReader, session: ListedSession, since: u64) ->
     let (mut calls, mut branches) = (Vec::new(), BTreeSet::new());
     let each = |line: &ExportedEntry| {
         match &line.entry {
-            Entry::Started { model: of, .. } => model.clone_from(of),
+            Entry::RunStarted { model: of, .. } => model.clone_from(of),
             Entry::Branched { branches: of, .. } => {
                 branches.extend(of.iter().map(|branch| branch.session.clone()));
             }
@@ -174,14 +174,14 @@ fn spent(entry: &Entry, model: &str) -> Vec<(String, Spend)> {
         vec![(model.to_owned(), spent)]
     };
     match entry {
-        Entry::Replied { usage, cost, .. } => {
+        Entry::Reply { usage, cost, .. } => {
             call(model, 1, usage.unwrap_or_default(), Cost::of(*cost))
         }
-        Entry::Wasted { usage, cost } => call(model, 1, *usage, Cost::of(*cost)),
+        Entry::ReplyDiscarded { usage, cost } => call(model, 1, *usage, Cost::of(*cost)),
         Entry::Summarized {
             calls, usage, cost, ..
         } if *calls > 0 => call(SUMMARIES, *calls, *usage, Cost::of(*cost)),
-        Entry::Returned { spent, .. } if !spent.is_nothing() => {
+        Entry::ToolResult { spent, .. } if !spent.is_nothing() => {
             vec![(TOOLS.to_owned(), *spent)]
         }
         Entry::Branched {

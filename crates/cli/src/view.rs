@@ -13,7 +13,7 @@ use crate::exit::Stop;
 /// Returns the model and the system prompt of a log's last run.
 pub(crate) fn started(log: &[Entry]) -> (String, Arc<str>) {
     let last = log.iter().rev().find_map(|entry| match entry {
-        Entry::Started { model, system, .. } => Some((model.clone(), Arc::clone(system))),
+        Entry::RunStarted { model, system, .. } => Some((model.clone(), Arc::clone(system))),
         _ => None,
     });
     last.unwrap_or_default()

@@ -37,7 +37,7 @@ impl ViewReader {
     pub(crate) fn read(&mut self, entry: &Entry) -> Result<ViewChange, FoldError> {
         let next = self.view().next_seq();
         let mut replaced = match entry {
-            Entry::Planned { .. } => self.view().items().to_vec(),
+            Entry::PlanApplied { .. } => self.view().items().to_vec(),
             _ => Vec::new(),
         };
         self.state.absorb(entry)?;

@@ -30,10 +30,8 @@ const MOST_HIDDEN: Tokens = Tokens(32_000);
 pub struct Calibration {
     ratio: Ppm,
     /// The reported tokens that are not counted.
-    #[serde(default)]
     hidden: Tokens,
     /// The last request with a usable report.
-    #[serde(default)]
     last: Option<Sample>,
 }
 

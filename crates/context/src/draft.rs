@@ -405,7 +405,7 @@ impl<'a> Draft<'a> {
             let edit = Edit::Drop {
                 first: seq(run.start),
                 last: seq(run.end - 1),
-                marker: Some(marker),
+                marker,
             };
             edits.push((run.start, edit));
         }

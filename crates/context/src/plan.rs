@@ -55,9 +55,8 @@ pub enum Edit {
         first: Seq,
         /// The last item to be removed.
         last: Seq,
-        /// The marker, a [`Gap`](crate::Gap). `None` only in logs of format 4 and older.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        marker: Option<Rendition>,
+        /// The marker, a [`Gap`](crate::Gap).
+        marker: Rendition,
     },
     /// Replaces the first covered item by a summary, and removes the other covered items.
     Summarize {

@@ -381,12 +381,10 @@ impl Transcript {
                     let start = find(*first)?;
                     let range = start..=find(*last)?;
                     changes.extend(range.map(|at| (at, Change::Dropped)));
-                    if let Some(marker) = marker {
-                        if Gap::of(&marker.message).is_none() {
-                            return Err(PlanError::NotItsForm(*first));
-                        }
-                        changes.insert(start, Change::Replaced(weighed(marker)));
+                    if Gap::of(&marker.message).is_none() {
+                        return Err(PlanError::NotItsForm(*first));
                     }
+                    changes.insert(start, Change::Replaced(weighed(marker)));
                 }
                 Edit::Summarize { covers, to } => {
                     let Some(first) = covers.first().map(|range| range.first) else {

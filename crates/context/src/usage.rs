@@ -13,7 +13,6 @@ use crate::tokens::Tokens;
 /// is a part of `output`, `cache_write_longer` of `cache_write`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(default)]
 pub struct Usage {
     /// Fresh input: neither read from a cache nor written to one.
     pub input: Tokens,
@@ -26,7 +25,7 @@ pub struct Usage {
     /// Input written to the provider's prompt cache.
     pub cache_write: Tokens,
     /// The part of `cache_write` with a longer retention than usual, at its own price.
-    #[serde(skip_serializing_if = "is_none")]
+    #[serde(default, skip_serializing_if = "is_none")]
     pub cache_write_longer: Tokens,
 }
 

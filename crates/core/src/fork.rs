@@ -88,7 +88,7 @@ async fn fork_for(
         items: state.transcript().next_seq(),
     };
     let mut own = Vec::new();
-    if state.log_format() < LOG_FORMAT {
+    if of.entries == 0 {
         own.push(Entry::Opened { format: LOG_FORMAT });
     }
     own.push(Entry::Forked {

@@ -26,9 +26,9 @@ impl HostPins {
         let (mut added, mut items) = (Vec::new(), BTreeMap::new());
         for entry in log {
             match entry {
-                Entry::Started { .. } => running = true,
-                Entry::Ended { .. } => running = false,
-                Entry::Said { message, .. } if !running => added.push(&**message),
+                Entry::RunStarted { .. } => running = true,
+                Entry::RunEnded { .. } => running = false,
+                Entry::Message { message, .. } if !running => added.push(&**message),
                 Entry::Pinned { seq, pin } if !running => {
                     items.insert(*seq, pin.what);
                 }

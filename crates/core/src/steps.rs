@@ -44,7 +44,7 @@ impl Steps {
     /// Processes a new log entry. Returns the step if the entry is a tool result.
     pub(crate) fn see(&mut self, entry: &Entry) -> Option<&RunStep> {
         match entry {
-            Entry::Replied { message, .. } => {
+            Entry::Reply { message, .. } => {
                 self.open.clear();
                 self.came.clear();
                 for (place, call) in message.calls().enumerate() {
@@ -53,7 +53,7 @@ impl Steps {
                     self.open.insert(call.id.clone(), called);
                 }
             }
-            Entry::Returned { message, .. } => {
+            Entry::ToolResult { message, .. } => {
                 if let Message::ToolResult(result) = message.as_ref() {
                     let called = self.open.remove(&result.call);
                     let (place, name, arguments) = called.unwrap_or_default();
@@ -190,7 +190,7 @@ mod tests {
                 })
             };
             let parts = ["a", "b", "c"].map(call).to_vec();
-            steps.see(&Entry::Replied {
+            steps.see(&Entry::Reply {
                 message: Message::Assistant { parts }.into(),
                 stop: plimsoll_context::StopReason::ToolCalls,
                 usage: None,
@@ -198,7 +198,7 @@ mod tests {
                 cost: None,
             });
             for id in ["c", "a", "b"] {
-                steps.see(&Entry::Returned {
+                steps.see(&Entry::ToolResult {
                     message: Message::result(CallId(format!("{turn}{id}")), "ok").into(),
                     pins: Vec::new(),
                     spent: Default::default(),
@@ -217,7 +217,7 @@ mod tests {
         for n in 0..MAX_STEPS + 5 {
             let call = CallId(format!("c{n}"));
             let message = Message::result(call, "y".repeat(200));
-            steps.see(&Entry::Returned {
+            steps.see(&Entry::ToolResult {
                 message: message.into(),
                 pins: Vec::new(),
                 spent: Default::default(),
@@ -233,7 +233,7 @@ mod tests {
     #[test]
     fn steps_are_bounded_in_bytes_and_one_always_stays() {
         let see = |steps: &mut Steps, n: usize, size: usize| {
-            steps.see(&Entry::Returned {
+            steps.see(&Entry::ToolResult {
                 message: Message::result(CallId(format!("c{n}")), "y".repeat(size)).into(),
                 pins: Vec::new(),
                 spent: Default::default(),

@@ -582,7 +582,7 @@ impl SessionInfo {
     #[must_use]
     pub fn title_of(log: &[Entry]) -> String {
         let first = log.iter().find_map(|entry| match entry {
-            Entry::Said { message, .. } if message.is_user() => Some(message.text()),
+            Entry::Message { message, .. } if message.is_user() => Some(message.text()),
             _ => None,
         });
         first

@@ -438,7 +438,7 @@ async fn ended(session: &Session, agent: &Agent) -> Result<Option<Outcome>, Erro
     }
     let log = agent.parts.store.load(session.id()).await?;
     Ok(log.into_iter().next_back().and_then(|entry| match entry {
-        Entry::Ended { outcome } => Some(outcome),
+        Entry::RunEnded { outcome } => Some(outcome),
         _ => None,
     }))
 }

@@ -106,7 +106,7 @@ pub(crate) async fn reported(provider: &dyn Provider) -> Option<Tokens> {
 /// small to store.
 pub(crate) fn told(entries: &[Entry]) -> Option<Tokens> {
     let told = entries.iter().rev().find_map(|entry| match entry {
-        Entry::Learned { window, lesson, .. } if lesson.is_reported() => Some(*window),
+        Entry::WindowLearned { window, lesson, .. } if lesson.is_reported() => Some(*window),
         _ => None,
     });
     told.filter(|window| *window >= LEAST_REMEMBERED)

@@ -65,7 +65,7 @@ impl LogFollower {
             return events;
         }
         match entry {
-            Entry::Started { run, model, .. } => {
+            Entry::RunStarted { run, model, .. } => {
                 let is_again = self.is_taken;
                 self.started = Some((*run, model.clone()));
                 if is_again {
@@ -93,7 +93,7 @@ impl LogFollower {
                     parts: parts.clone(),
                 });
             }
-            Entry::Said {
+            Entry::Message {
                 queued: Some(id), ..
             } => events.extend(self.message(*id, MessagePhase::Delivered)),
             Entry::Undelivered { ids } => {
@@ -101,7 +101,7 @@ impl LogFollower {
                     events.extend(self.message(*id, MessagePhase::Undelivered));
                 }
             }
-            Entry::Replied {
+            Entry::Reply {
                 message,
                 stop,
                 usage,
@@ -136,14 +136,14 @@ impl LogFollower {
                     memory: Bytes(0),
                 });
             }
-            Entry::Began { call } => {
+            Entry::ToolStarted { call } => {
                 if let Some(found) = self.calls.get_mut(call) {
                     found.began = true;
                     let text = found.call.arguments.clone();
                     events.push(told(ToolPhase::Start, &found.call, text));
                 }
             }
-            Entry::Returned { message, .. } => {
+            Entry::ToolResult { message, .. } => {
                 if let Message::ToolResult(result) = &**message
                     && let Some(found) = self.calls.remove(&result.call)
                 {
@@ -165,7 +165,7 @@ impl LogFollower {
                 usage: *usage,
                 failure: failure.clone(),
             }),
-            Entry::Ended { outcome } => {
+            Entry::RunEnded { outcome } => {
                 self.outcome = Some(outcome.clone());
                 events.push(Event::AgentEnd {
                     outcome: outcome.clone(),

@@ -14,9 +14,9 @@ const SAID: Bytes = Bytes(1024 * 1024);
 /// Returns the entry for display, or `None` if it is not shown.
 pub(crate) fn shown(entry: Entry) -> Option<Entry> {
     Some(match entry {
-        Entry::Started {
+        Entry::RunStarted {
             run, model, tools, ..
-        } => Entry::Started {
+        } => Entry::RunStarted {
             run,
             model,
             system: "".into(),
@@ -24,24 +24,24 @@ pub(crate) fn shown(entry: Entry) -> Option<Entry> {
             later: Vec::new(),
             config: None,
         },
-        Entry::Said { message, queued } => Entry::Said {
+        Entry::Message { message, queued } => Entry::Message {
             message: Arc::new(short(&message, SAID)),
             queued,
         },
-        Entry::Replied {
+        Entry::Reply {
             message,
             stop,
             usage,
             counted,
             cost,
-        } => Entry::Replied {
+        } => Entry::Reply {
             message: Arc::new(short(&message, SAID)),
             stop,
             usage,
             counted,
             cost,
         },
-        Entry::Returned { message, spent, .. } => Entry::Returned {
+        Entry::ToolResult { message, spent, .. } => Entry::ToolResult {
             message: Arc::new(short(&message, TEXT)),
             pins: Vec::new(),
             spent,
@@ -49,9 +49,9 @@ pub(crate) fn shown(entry: Entry) -> Option<Entry> {
         entry @ (Entry::Accepted { .. }
         | Entry::Queued { .. }
         | Entry::Undelivered { .. }
-        | Entry::Began { .. }
+        | Entry::ToolStarted { .. }
         | Entry::Summarized { .. }
-        | Entry::Ended { .. }) => entry,
+        | Entry::RunEnded { .. }) => entry,
         _ => return None,
     })
 }
@@ -97,13 +97,13 @@ mod tests {
             parts: vec![Part::text("x".repeat(1_000_000))],
             is_error: false,
         });
-        let entry = Entry::Returned {
+        let entry = Entry::ToolResult {
             message: Arc::new(result),
             pins: Vec::new(),
             spent: Default::default(),
         };
         let json = serde_json::to_string(&shown(entry)).unwrap_or_default();
         assert!((1_000..6_000).contains(&json.len()), "{}", json.len());
-        assert_eq!(shown(Entry::Opened { format: 5 }), None);
+        assert_eq!(shown(Entry::Opened { format: 1 }), None);
     }
 }

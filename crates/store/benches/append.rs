@@ -60,7 +60,7 @@ fn entry(bytes: usize) -> Entry {
     let call = CallId("call_0123456789".to_owned());
     let text = "The quick brown fox jumps over the lazy dog.\n".repeat(bytes / 45 + 1);
     let text = text.get(..bytes).unwrap_or_default();
-    Entry::Returned {
+    Entry::ToolResult {
         message: Arc::new(Message::result(call, text)),
         pins: Vec::new(),
         spent: Default::default(),

@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use plimsoll_agent::{Entry, Outcome};
 use plimsoll_context::{
-    CallId, Edit, Message, Part, Plan, Recall, Seq, StopReason, Tokens, Trigger,
+    CallId, Edit, Gap, Message, Part, Plan, Recall, Rendition, Seq, StopReason, Tokens, Trigger,
 };
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{Agent, Lease, SessionId, SessionStore, Window};
@@ -188,7 +188,7 @@ fn long_talk() -> Vec<Entry> {
     let mut log = Vec::new();
     let (mut first, mut next) = (0, 0);
     for run in 1.. {
-        log.push(Entry::Started {
+        log.push(Entry::RunStarted {
             run,
             model: "scripted/model".to_owned(),
             system: format!("Be brief. {text}").into(),
@@ -196,11 +196,11 @@ fn long_talk() -> Vec<Entry> {
             later: Vec::new(),
             config: None,
         });
-        log.push(Entry::Said {
+        log.push(Entry::Message {
             message: Arc::new(Message::user(format!("{run} {text}"))),
             queued: None,
         });
-        log.push(Entry::Replied {
+        log.push(Entry::Reply {
             message: Arc::new(Message::Assistant {
                 parts: vec![Part::text(format!("answer {run} {text}"))],
             }),
@@ -209,7 +209,7 @@ fn long_talk() -> Vec<Entry> {
             counted: Tokens(1_000),
             cost: None,
         });
-        log.push(Entry::Ended {
+        log.push(Entry::RunEnded {
             outcome: Outcome::answered(text.clone()),
         });
         next += 2;
@@ -217,7 +217,7 @@ fn long_talk() -> Vec<Entry> {
             break;
         }
         if next - first == VIEW * 2 {
-            log.push(Entry::Planned {
+            log.push(Entry::PlanApplied {
                 plan: drops(first, next - VIEW + 10),
             });
             first = next - VIEW + 10;
@@ -234,7 +234,16 @@ fn drops(from: u64, to: u64) -> Plan {
         edits: vec![Edit::Drop {
             first: Seq(from),
             last: Seq(to - 1),
-            marker: None,
+            marker: Rendition {
+                message: Arc::new(
+                    Gap {
+                        messages: 1,
+                        recall: None,
+                    }
+                    .message(),
+                ),
+                tokens: Tokens::ZERO,
+            },
         }],
         before: Tokens::ZERO,
         frees: Tokens::ZERO,
@@ -263,7 +272,7 @@ fn lease(runtime: &Runtime, store: &dyn SessionStore, name: &str) -> Lease {
 /// A tool result of 1 KB.
 fn entry() -> Entry {
     let text = "The quick brown fox jumps over the lazy dog.\n".repeat(23);
-    Entry::Returned {
+    Entry::ToolResult {
         message: Arc::new(Message::result(CallId("call_0123456789".to_owned()), text)),
         pins: Vec::new(),
         spent: Default::default(),

@@ -11,7 +11,10 @@ CREATE TABLE sessions (
     held      INTEGER NOT NULL DEFAULT 0,
     expired   INTEGER NOT NULL DEFAULT 0,
     -- The highest number of which not even that it has expired is known; -1 where there is none.
-    forgotten INTEGER NOT NULL DEFAULT -1
+    forgotten INTEGER NOT NULL DEFAULT -1,
+    -- The log's `born` in sessions.db; NULL where nobody has said it. Of another log of the same name,
+    -- as where sessions.db was moved away, nothing is found here.
+    log       BLOB
 ) STRICT;
 
 CREATE TABLE items (
@@ -41,7 +44,9 @@ CREATE INDEX items_by_call ON items (session, call) WHERE call IS NOT NULL;
 CREATE TABLE bodies (
     row     INTEGER PRIMARY KEY REFERENCES items (row) ON DELETE CASCADE,
     -- The whole message as JSON.
-    message TEXT NOT NULL
+    message TEXT    NOT NULL,
+    -- The first 8 bytes of BLAKE3 over the item's number, as 8 bytes, big-endian, and its JSON.
+    sum     INTEGER NOT NULL
 ) STRICT;
 
 -- The words of each text, prepared by the program, and one word that names the session, so that a
@@ -49,6 +54,9 @@ CREATE TABLE bodies (
 CREATE VIRTUAL TABLE words USING fts5 (
     owner, text, content = '', contentless_delete = 1, tokenize = 'unicode61 remove_diacritics 0'
 );
+
+-- The words of the index as a table, to look up those that begin with some letters.
+CREATE VIRTUAL TABLE vocabulary USING fts5vocab (words, instance);
 
 CREATE TRIGGER items_come AFTER INSERT ON items
 BEGIN

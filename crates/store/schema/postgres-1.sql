@@ -17,7 +17,10 @@ CREATE TABLE sessions (
     -- What it is a fork of, the entries that it shares, and the first item that it does not.
     parent  BIGINT REFERENCES sessions (key),
     shared  BIGINT NOT NULL DEFAULT 0,
-    items   BIGINT NOT NULL DEFAULT 0
+    items   BIGINT NOT NULL DEFAULT 0,
+    -- The bytes of its own entries as JSON, so that a list of sessions need not read them; of a fork,
+    -- without those that it shares.
+    bytes   BIGINT NOT NULL DEFAULT 0
 );
 
 CREATE INDEX sessions_by_newest ON sessions (newest);
@@ -32,6 +35,18 @@ CREATE TABLE entries (
     -- The first 8 bytes of BLAKE3 over the number and the time, each as 8 bytes, and the JSON; big-endian.
     sum     BIGINT NOT NULL,
     PRIMARY KEY (session, n)
+);
+
+-- Checkpoints, as sessions.db has them.
+CREATE TABLE checkpoints (
+    session BIGINT PRIMARY KEY REFERENCES sessions (key) ON DELETE CASCADE,
+    -- Number of entries that led to the state.
+    entries BIGINT NOT NULL,
+    -- The state as JSON; the program alone reads it.
+    state   TEXT   NOT NULL,
+    -- The first 8 bytes of BLAKE3 over the session's key, the number of entries and the checksum of the
+    -- last of them, each as 8 bytes, big-endian, and the state.
+    sum     BIGINT NOT NULL
 );
 
 CREATE TABLE holders (
@@ -100,6 +115,41 @@ CREATE TABLE vocabulary (
     shelf BIGINT NOT NULL REFERENCES shelves (key) ON DELETE CASCADE,
     word  TEXT   COLLATE "C" NOT NULL,
     PRIMARY KEY (shelf, word)
+);
+
+-- What runs are told from outside.
+CREATE TABLE messages (
+    -- Only grows, so that the lowest is the oldest.
+    row     BIGINT PRIMARY KEY GENERATED ALWAYS AS IDENTITY,
+    session TEXT   NOT NULL,
+    -- The request whose run it is for.
+    run     TEXT   NOT NULL,
+    -- The sender's name for it: it is taken once, however often it is sent.
+    id      TEXT   NOT NULL,
+    kind    TEXT   NOT NULL,
+    text    TEXT   NOT NULL,
+    UNIQUE (session, run, id)
+);
+
+-- What runs ask.
+CREATE TABLE questions (
+    -- The idempotency key of the call that is asked about.
+    key       TEXT    PRIMARY KEY,
+    session   TEXT    NOT NULL,
+    tool      TEXT    NOT NULL,
+    arguments TEXT    NOT NULL,
+    protected BOOLEAN NOT NULL,
+    -- JSON; NULL until somebody has answered.
+    answer    TEXT
+);
+
+CREATE INDEX questions_by_session ON questions (session);
+
+-- Which sessions somebody follows from elsewhere.
+CREATE TABLE watchers (
+    session TEXT        PRIMARY KEY,
+    -- By the clock of the server. What is appended until then is announced.
+    until   TIMESTAMPTZ NOT NULL
 );
 
 CREATE TABLE format (version BIGINT NOT NULL);

@@ -68,7 +68,7 @@ impl ArchiveScopes {
     pub(crate) fn new(session: SessionId, kin: Vec<Kin>) -> Self {
         let mut kin = kin.into_iter().map(|kin| ArchiveScope {
             session: kin.id,
-            born: kin.born,
+            born: Some(kin.born),
             below: kin.below,
         });
         let own = kin.next().unwrap_or(ArchiveScope {

@@ -35,9 +35,6 @@ pub struct CheckedSession {
     pub entries: u64,
     /// The number of entries before the first unreadable one; all of them if the log is intact.
     pub readable: u64,
-    /// The number of readable entries without a checksum, because an older version wrote them. It
-    /// is unknown whether they were altered.
-    pub unverified: u64,
     /// The unreadable or altered entries, in order; at most [`MAX_FAULTS`].
     pub faults: Vec<EntryFault>,
     /// Whether there are more than [`MAX_FAULTS`] faults.
@@ -61,7 +58,7 @@ pub struct EntryFault {
 }
 
 impl CheckedSession {
-    /// Returns `true` if the log is readable and unaltered, as far as its checksums tell.
+    /// Returns `true` if the log is readable and unaltered.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         self.faults.is_empty() && !self.may_go_on
@@ -69,8 +66,8 @@ impl CheckedSession {
 }
 
 impl SqliteStore {
-    /// Reads every session of the store in `folder`. Nothing in the folder is changed: the store is not
-    /// brought to a newer format, and its write-ahead log stays as it is.
+    /// Reads every session of the store in `folder`. Nothing in the folder is changed: the write-ahead
+    /// log stays as it is, too.
     ///
     /// # Errors
     /// If there is no store in the folder, or if no session can be found in it.
@@ -80,15 +77,13 @@ impl SqliteStore {
         for info in store.list().await? {
             sessions.push(store.check_session(&info).await);
         }
-        let has_faults = !sessions.iter().all(CheckedSession::is_whole);
         Ok(CheckedStore {
-            is_damaged: store.damaged().was_read() && (has_faults || !store.is_older()),
+            is_damaged: store.damaged().was_read(),
             sessions,
         })
     }
 
     async fn check_session(&self, info: &SessionInfo) -> CheckedSession {
-        let mut unverified = 0;
         let (mut faults, mut has_more_faults) = (Vec::new(), false);
         let mut last = 0;
         let mut compared = Compared::new(self.own_checkpoint(&info.id).await);
@@ -103,10 +98,7 @@ impl SqliteStore {
             LogElement::Entry(raw) => {
                 last = raw.n;
                 match export::line(&raw, self.path(), &info.id) {
-                    Ok(line) => {
-                        unverified += u64::from(raw.sum.is_none());
-                        compared.absorb(&line);
-                    }
+                    Ok(line) => compared.absorb(&line),
                     Err(StoreError::BadEntry { why, .. }) => note(EntryFault::of(raw.n, why)),
                     Err(error) => note(EntryFault::of(raw.n, error.to_string())),
                 }
@@ -122,7 +114,6 @@ impl SqliteStore {
             id: info.id.clone(),
             entries,
             readable: faults.first().map_or(entries, |fault| fault.first - 1),
-            unverified,
             faults,
             has_more_faults,
             may_go_on: self.may_go_on(&info.id).await,
@@ -222,7 +213,7 @@ impl Compared {
 
 /// An element of a log that is being checked.
 pub(crate) enum LogElement {
-    /// The next entry, unaltered if it has a checksum.
+    /// The next entry, unaltered.
     Entry(Raw),
     /// Unreadable entries.
     Fault(EntryFault),

@@ -277,8 +277,8 @@ impl RowLocations {
                         RecordValue::Integer(n),
                         RecordValue::Integer(_),
                         RecordValue::Text(_),
-                        // The checksum, which is missing in older formats.
-                        ..,
+                        // The checksum.
+                        _,
                     ],
                 ) => {
                     self.entries.insert((*session, from_column(*n)), place);
@@ -293,7 +293,12 @@ impl RowLocations {
                         title,
                         RecordValue::Integer(entries),
                         RecordValue::Integer(_),
-                        more @ ..,
+                        parent,
+                        RecordValue::Integer(shared),
+                        RecordValue::Integer(items),
+                        // Distinguishes the log from others of its name.
+                        _,
+                        RecordValue::Integer(bytes),
                     ],
                 ) => {
                     let Some(id) = name(id) else { continue };
@@ -301,19 +306,11 @@ impl RowLocations {
                         RecordValue::Text(title) => String::from_utf8_lossy(title).into_owned(),
                         _ => String::new(),
                     };
-                    let parent = match more {
-                        [
-                            RecordValue::Integer(parent),
-                            RecordValue::Integer(shared),
-                            RecordValue::Integer(items),
-                            ..,
-                        ] => Some((*parent, from_column(*shared), Seq(from_column(*items)))),
+                    let parent = match parent {
+                        RecordValue::Integer(parent) => {
+                            Some((*parent, from_column(*shared), Seq(from_column(*items))))
+                        }
                         _ => None,
-                    };
-                    let bytes = match more {
-                        [_, _, _, _, RecordValue::Integer(bytes), ..] => from_column(*bytes),
-                        // Older formats have no size.
-                        _ => 0,
                     };
                     let row = SessionRow {
                         id,
@@ -322,7 +319,7 @@ impl RowLocations {
                         title,
                         entries: Some(from_column(*entries)),
                         parent,
-                        bytes: Bytes(bytes),
+                        bytes: Bytes(from_column(*bytes)),
                     };
                     // A page that is no longer in use may contain an older version of a row.
                     let had = self.sessions.get(&key);
@@ -383,18 +380,19 @@ impl RowLocations {
     fn whole_entry(&self, file: &File, key: i64, n: u64) -> Result<Raw, &'static str> {
         let raw = self.entry(file, key, n);
         // A text that is cut short by its page is not an entry.
-        let is_whole =
-            |raw: &Raw| serde_json::from_slice::<serde::de::IgnoredAny>(&raw.json).is_ok();
-        let raw = raw.filter(is_whole).ok_or("its page is damaged")?;
-        if raw.is_unaltered() {
+        let is_whole = |(raw, _): &(Raw, i64)| {
+            serde_json::from_slice::<serde::de::IgnoredAny>(&raw.json).is_ok()
+        };
+        let (raw, sum) = raw.filter(is_whole).ok_or("its page is damaged")?;
+        if raw.matches(sum) {
             Ok(raw)
         } else {
             Err(ALTERED)
         }
     }
 
-    /// Reads an entry of a session or of a session that it was forked from.
-    fn entry(&self, file: &File, mut key: i64, n: u64) -> Option<Raw> {
+    /// Reads an entry and its checksum, of a session or of a session that it was forked from.
+    fn entry(&self, file: &File, mut key: i64, n: u64) -> Option<(Raw, i64)> {
         for _ in 0..=MAX_FORK_DEPTH {
             match self.sessions.get(&key).and_then(|row| row.parent) {
                 Some((parent, shared, _)) if n <= shared => key = parent,
@@ -412,16 +410,11 @@ impl RowLocations {
                 RecordValue::Integer(number),
                 RecordValue::Integer(at),
                 RecordValue::Text(json),
-                more @ ..,
-            ] if from_column(*number) == n => Some(Raw {
-                n,
-                at: from_column(*at),
-                json: json.to_vec(),
-                sum: match more {
-                    [RecordValue::Integer(sum), ..] => Some(*sum),
-                    _ => None,
-                },
-            }),
+                RecordValue::Integer(sum),
+            ] if from_column(*number) == n => {
+                let (at, json) = (from_column(*at), json.to_vec());
+                Some((Raw { n, at, json }, *sum))
+            }
             _ => None,
         }
     }

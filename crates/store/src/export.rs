@@ -17,8 +17,8 @@ use crate::fault;
 use crate::read::{Raw, bad_entry, to_column};
 use crate::retention::forks_first;
 
-/// The version of an export. In version 1, a session had no line with its name.
-pub const EXPORT_VERSION: u64 = 2;
+/// The version of an export.
+pub const EXPORT_VERSION: u64 = 1;
 
 /// One entry of a log. In an export, each entry is one such line, with a checksum.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

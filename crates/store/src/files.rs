@@ -145,7 +145,7 @@ impl Files {
             }
             let change = NewChange {
                 session: &session,
-                log: of.as_ref().and_then(|kin| kin.born.as_deref()),
+                log: of.as_ref().map(|kin| &*kin.born),
                 entry: of.as_ref().map_or(0, |kin| kin.entries),
                 root,
                 path: relative,
@@ -175,7 +175,7 @@ impl Files {
         if !self.path.exists() {
             return Ok(());
         }
-        let (session, born) = (session.clone(), of.and_then(|kin| kin.born));
+        let (session, born) = (session.clone(), of.map(|kin| kin.born));
         let open = self.open().await?;
         let work =
             open.with(move |connection, _| remove_all(connection, &session, born.as_deref()));

@@ -23,6 +23,7 @@ use crate::write::{self, MAX_ENTRY};
 /// The beginning of a session's first line, unless another program rewrote it.
 const HEADER: &str = "{\"session\":";
 const DAMAGED: &str = "the file is damaged or was cut; export the session again";
+const NO_FIRST_LINE: &str = "the first line of its session is missing; export the session again";
 const OUT_OF_ORDER: &str = "lines are missing or out of order; export the session again";
 const ALTERED: &str = "it was altered; export the session again, or take its \"sum\" out if you changed \
                        the line yourself";
@@ -36,8 +37,8 @@ pub struct Export {
 /// A session of an export.
 #[derive(Debug)]
 pub struct ExportedSession {
-    /// The name. `None` in an export of version 1; a name must be set before the import.
-    pub id: Option<SessionId>,
+    /// The name.
+    pub id: SessionId,
     /// The session that it was forked from, if that session is in the same export.
     pub fork: Option<Fork>,
     /// The settings that are stored beside the log, as with [`SqliteStore::save_settings`]. They
@@ -137,16 +138,15 @@ impl Export {
         })
     }
 
-    /// Parses the rest of a log whose first entries are missing, as written by
-    /// [`SqliteStore::salvage`]. Returns `None` if the text begins with the first entry of a log or
-    /// with the first line of a session, so that [`Self::parse`] reads it. A session cannot begin
-    /// with the returned entries.
+    /// Parses entries without the first line of a session, as written by [`SqliteStore::salvage`] if
+    /// the first entries of a log are lost. Returns `None` if the text begins with the first line of a
+    /// session, so that [`Self::parse`] reads it. A session cannot begin with the returned entries.
     ///
     /// # Errors
     /// If a line is not an entry, or if its number is not above the previous one.
     pub fn parse_rest(text: &str) -> Result<Option<Vec<Entry>>, BadExport> {
         let first = text.lines().next().unwrap_or_default();
-        if serde_json::from_str::<OwnedLine>(first).map_or(true, |line| line.n <= 1) {
+        if serde_json::from_str::<OwnedLine>(first).is_err() {
             return Ok(None);
         }
         let (mut entries, mut last) = (Vec::new(), 0);
@@ -182,7 +182,7 @@ impl Export {
         for _ in 0..MAX_FORK_DEPTH {
             let Some(fork) = of else { break };
             let mut named = self.sessions.iter();
-            let Some(parent) = named.find(|one| one.id.as_ref() == Some(&fork.from)) else {
+            let Some(parent) = named.find(|one| one.id == fork.from) else {
                 break;
             };
             shared = shared.min(fork.entries);
@@ -208,14 +208,14 @@ impl ExportedSession {
         self.fork.as_ref().map_or(0, |fork| fork.entries)
     }
 
-    fn info(&self, id: &SessionId) -> SessionInfo {
+    fn info(&self) -> SessionInfo {
         let title = if self.title.is_empty() {
             write::title_of(&self.entries).unwrap_or_default()
         } else {
             self.title.clone()
         };
         SessionInfo {
-            id: id.clone(),
+            id: self.id.clone(),
             created: self.created,
             updated: self.updated,
             entries: self.shared() + self.lines.len() as u64,
@@ -276,13 +276,6 @@ impl ExportReader {
         if sum.is_some() && sum != header.checksum() {
             return Err(ALTERED.to_owned());
         }
-        if self.sessions.last().is_some_and(|last| last.id.is_none()) {
-            return Err(
-                "a session starts here, but the entries before it belong to no session; export \
-                 the sessions again"
-                    .to_owned(),
-            );
-        }
         self.complete()?;
         let before = self.due.as_ref().map_or((0, 0), |due| (due.number, due.of));
         let due = match before {
@@ -322,7 +315,7 @@ impl ExportReader {
             of: header.of,
         });
         self.sessions.push(ExportedSession {
-            id: Some(header.session),
+            id: header.session,
             fork: header.fork,
             settings: header.settings.map(|json| settings_text(&json)),
             title: header.title,
@@ -361,8 +354,7 @@ impl ExportReader {
 
     fn add(&mut self, line: OwnedLine) -> Result<(), String> {
         if self.sessions.is_empty() {
-            self.next = 1;
-            self.sessions.push(ExportedSession::headless(&line));
+            return Err(NO_FIRST_LINE.to_owned());
         }
         let (n, due) = (line.n, self.next);
         if n != due {
@@ -408,7 +400,11 @@ impl ExportReader {
         };
         if *of == 1 && whole.is_err() && self.next > 1 {
             return whole.map_err(|why| {
-                format!("{why}, or take out the first line of the file to import the entries that are there")
+                format!(
+                    "{why}, or write \"entries\":{} into the first line and take its \"sum\" out, to import \
+                     the entries that are there",
+                    self.next - 1
+                )
             });
         }
         if number < of {
@@ -421,31 +417,14 @@ impl ExportReader {
     }
 }
 
-impl ExportedSession {
-    /// Creates a session of version 1, which begins with an entry.
-    fn headless(first: &OwnedLine) -> Self {
-        Self {
-            id: None,
-            fork: None,
-            settings: None,
-            title: String::new(),
-            created: first.at,
-            updated: first.at,
-            order: 0,
-            entries: Vec::new(),
-            lines: Vec::new(),
-        }
-    }
-}
-
 impl SqliteStore {
     /// Creates sessions with their logs, numbers, times, titles, settings and forks, in one
     /// transaction. The list shows them as newer than the existing sessions, in the order that they
     /// had.
     ///
     /// # Errors
-    /// If a session has no name, exists already or is held by another process, or if the file
-    /// cannot be written. In these cases nothing is written.
+    /// If a session exists already or is held by another process, or if the file cannot be written. In
+    /// these cases nothing is written.
     pub async fn import(&self, export: Export) -> Result<(), StoreError> {
         let leases = self.leases().clone();
         self.writer()
@@ -464,10 +443,7 @@ fn import(
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let mut order = Vec::with_capacity(export.sessions.len());
     for session in &export.sessions {
-        let Some(id) = &session.id else {
-            let why = "an exported session has no name; give it one";
-            return Err(fault::other(path, why).into());
-        };
+        let id = &session.id;
         if write::exists(&transaction, id)? {
             let why = format!("there is a session {id} already; import it by another name");
             return Err(fault::other(path, why).into());
@@ -476,7 +452,7 @@ fn import(
         let lines = session.lines.iter();
         let lines = lines.map(|line| (line.n, line.at, line.entry.get()));
         let settings = session.settings.as_deref();
-        write::restore(&transaction, &session.info(id), None, settings, lines)?;
+        write::restore(&transaction, &session.info(), None, settings, lines)?;
         order.push((session.order, id));
     }
     order.sort_by_key(|(order, _)| *order);

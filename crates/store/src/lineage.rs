@@ -20,7 +20,7 @@ pub(crate) struct Kin {
     /// Only items below this number belong to the log. `None` for the session itself.
     pub(crate) below: Option<Seq>,
     /// Distinguishes its log from other logs of the same name.
-    pub(crate) born: Option<Vec<u8>>,
+    pub(crate) born: Vec<u8>,
 }
 
 /// Returns the session and its ancestors, beginning with the session. Empty if the session has no

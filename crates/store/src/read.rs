@@ -33,16 +33,13 @@ pub(crate) struct Raw {
     pub(crate) n: u64,
     pub(crate) at: u64,
     pub(crate) json: Vec<u8>,
-    /// `None` for an entry that was written before checksums existed.
-    pub(crate) sum: Option<i64>,
 }
 
 impl Raw {
-    /// Checks whether the entry matches its checksum, if it has one.
-    pub(crate) fn is_unaltered(&self) -> bool {
+    /// Checks whether the entry matches its stored checksum.
+    pub(crate) fn matches(&self, sum: i64) -> bool {
         let (n, at) = (to_column(self.n), to_column(self.at));
-        self.sum
-            .is_none_or(|sum| sum == checksum::of_entry(n, at, &self.json))
+        sum == checksum::of_entry(n, at, &self.json)
     }
 }
 
@@ -79,10 +76,10 @@ pub(crate) fn page(
             statement.query(params![kin.key, to_column(before), to_column(kin.entries)])?;
         for expected in before.saturating_add(1)..=kin.entries {
             let raw = rows.next()?.map(raw).transpose()?;
-            let Some(raw) = raw.filter(|raw| raw.n == expected) else {
+            let Some((raw, sum)) = raw.filter(|(raw, _)| raw.n == expected) else {
                 return Err(bad(expected, "it is missing"));
             };
-            if !raw.is_unaltered() {
+            if !raw.matches(sum) {
                 return Err(bad(expected, ALTERED));
             }
             let size = raw.json.len() as u64;
@@ -138,14 +135,15 @@ pub(crate) fn bad_entry(
     }
 }
 
-fn raw(row: &Row<'_>) -> rusqlite::Result<Raw> {
-    Ok(Raw {
+/// Reads an entry and its checksum.
+fn raw(row: &Row<'_>) -> rusqlite::Result<(Raw, i64)> {
+    let raw = Raw {
         n: from_column(row.get(0)?),
         at: from_column(row.get(1)?),
         // As bytes: an invalid text is detected by the parser.
         json: row.get_ref(2)?.as_bytes()?.to_vec(),
-        sum: row.get(3)?,
-    })
+    };
+    Ok((raw, row.get(3)?))
 }
 
 fn info_of(row: &Row<'_>) -> rusqlite::Result<SessionInfo> {

@@ -63,8 +63,7 @@ impl SqliteStore {
     ///
     /// A log ends before its first unreadable or altered entry. The readable entries after it are
     /// written to `ID.after-N.jsonl` in `to`; N is the number of the last entry of the log. Nothing
-    /// in `from` is changed: the store is not migrated to a newer format, and its write-ahead log
-    /// stays unchanged. The archive and the kept contents of files are not copied.
+    /// in `from` is changed: the write-ahead log stays unchanged, too. The archive and the kept contents of files are not copied.
     ///
     /// # Errors
     /// If there is a store in `to` already, if the new one cannot be written, or if no session can
@@ -155,7 +154,7 @@ impl SqliteStore {
         };
         // Unknown in a damaged file. The archive then finds no items of this log.
         let kin = self.lineage(&info.id).await.unwrap_or_default();
-        let born = kin.into_iter().next().and_then(|kin| kin.born);
+        let born = kin.into_iter().next().map(|kin| kin.born);
         let settings = self.settings(&info.id).await.ok().flatten();
         let info = SessionInfo {
             fork: fork.cloned(),

@@ -11,27 +11,13 @@ use crate::fault;
 /// The log: `sessions.db`.
 pub(crate) const LOG: Format = Format {
     application: 0x506c_696d,
-    steps: &[
-        include_str!("../schema/1.sql"),
-        include_str!("../schema/2.sql"),
-        include_str!("../schema/3.sql"),
-        include_str!("../schema/4.sql"),
-        include_str!("../schema/5.sql"),
-        include_str!("../schema/6.sql"),
-        include_str!("../schema/7.sql"),
-        include_str!("../schema/8.sql"),
-    ],
+    steps: &[include_str!("../schema/sessions-1.sql")],
 };
 
 /// The archive: `archive.db`.
 pub(crate) const ARCHIVE: Format = Format {
     application: 0x506c_6961,
-    steps: &[
-        include_str!("../schema/archive-1.sql"),
-        include_str!("../schema/archive-2.sql"),
-        include_str!("../schema/archive-3.sql"),
-        include_str!("../schema/archive-4.sql"),
-    ],
+    steps: &[include_str!("../schema/archive-1.sql")],
 };
 
 /// The kept contents of files: `files.db`.
@@ -161,7 +147,7 @@ mod tests {
         migrate(&mut connection, path, LOG).unwrap();
         migrate(&mut connection, path, LOG).unwrap();
         assert_eq!(check(&connection, path, LOG), Ok(StoreFileState::Store));
-        assert_eq!(header(&connection, "user_version").unwrap(), 8);
+        assert_eq!(header(&connection, "user_version").unwrap(), 1);
         assert_eq!(
             header(&connection, "application_id").unwrap(),
             LOG.application
@@ -219,10 +205,10 @@ mod tests {
     fn a_newer_file_and_a_foreign_one_are_refused_and_left_alone() {
         let mut newer = fresh();
         migrate(&mut newer, Path::new("s.db"), LOG).unwrap();
-        newer.pragma_update(None, "user_version", 9).unwrap();
+        newer.pragma_update(None, "user_version", 2).unwrap();
         assert_eq!(
             said(&newer),
-            "s.db: it was written by a newer version of Plimsoll (format 9, this one knows 8); \
+            "s.db: it was written by a newer version of Plimsoll (format 2, this one knows 1); \
              update Plimsoll, or choose another data folder with PLIMSOLL_HOME"
         );
 

@@ -33,7 +33,7 @@ pub trait SessionReader: SessionStore {
     /// Writes sessions as JSON lines and returns the writer.
     ///
     /// Each session begins with a line with its name, title and times,
-    /// `{"session":"tour","version":2,…}`. A line for each entry follows,
+    /// `{"session":"tour","version":1,…}`. A line for each entry follows,
     /// `{"n":1,"at":1767225600,"entry":{…},"sum":"…"}`, byte for byte as stored. The values of
     /// `sessions` are the settings that [`import`](crate::SqliteStore::import) will store, if any;
     /// other [settings](Self::all_settings) are not written.

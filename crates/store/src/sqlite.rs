@@ -60,9 +60,6 @@ pub struct SqliteStore {
     /// The reason why nothing can be written. Existing sessions can be read nevertheless.
     unwritable: Option<StoreError>,
     reader: SharedConnection,
-    /// Whether the file cannot be read with SQL because its format is older and must not be
-    /// changed.
-    is_older: bool,
     /// Declared after the connections, so that it is dropped after them.
     damaged: DamagedFile,
     leases: Leases,
@@ -156,19 +153,10 @@ impl SqliteStore {
         }
         let damaged = DamagedFile::new(&path);
         let mut reader = connection::reader(&path, options)?;
-        let (mut unwritable, mut is_older) = (None, false);
+        let mut unwritable = None;
         match schema::check(&reader, &path, schema::LOG) {
             Ok(StoreFileState::Store) => {}
-            Ok(StoreFileState::New) => writer = open_writer()?,
-            Ok(StoreFileState::Older) => match open_writer() {
-                Ok(opened) => writer = opened,
-                // The file stays unchanged, and part of it can be read.
-                Err(error @ StoreError::Corrupt { .. }) if damaged.sessions()?.is_some() => {
-                    unwritable = Some(error);
-                    is_older = true;
-                }
-                Err(error) => return Err(error),
-            },
+            Ok(StoreFileState::New | StoreFileState::Older) => writer = open_writer()?,
             // Part of the file can be read.
             Err(StoreError::Corrupt { .. }) if damaged.sessions()?.is_some() => {}
             Err(error @ (StoreError::Full { .. } | StoreError::Io { .. })) => {
@@ -185,7 +173,6 @@ impl SqliteStore {
         Ok(Self {
             writer: Arc::new(writer),
             unwritable,
-            is_older,
             damaged,
             ..Self::of_reader(folder, path, reader, options)
         })
@@ -213,7 +200,10 @@ impl SqliteStore {
             match found {
                 Ok(StoreFileState::Store) => {}
                 Ok(StoreFileState::New) => return Err(fault::other(&at, "there is no store")),
-                Ok(StoreFileState::Older) => store.is_older = true,
+                Ok(StoreFileState::Older) => {
+                    let why = "it has an older format; list its sessions once, which updates it";
+                    return Err(fault::other(&at, why));
+                }
                 Err(StoreError::Corrupt { .. }) if store.damaged.sessions()?.is_some() => {}
                 Err(error) => return Err(error),
             }
@@ -232,7 +222,6 @@ impl SqliteStore {
             writer: Arc::default(),
             unwritable: None,
             reader,
-            is_older: false,
             damaged: DamagedFile::new(&path),
             leases: Leases::new(&folder.join(LOCKS), options),
             archive: Archive::new(folder, options),
@@ -248,11 +237,6 @@ impl SqliteStore {
 
     pub(crate) fn damaged(&self) -> &DamagedFile {
         &self.damaged
-    }
-
-    /// Returns `true` if the file has an older format and must not be migrated.
-    pub(crate) fn is_older(&self) -> bool {
-        self.is_older
     }
 
     pub(crate) async fn writer(&self) -> Result<&SharedConnection, StoreError> {
@@ -278,12 +262,7 @@ impl SqliteStore {
         F: FnOnce(&mut Connection, &Path) -> Result<T, E> + Send + 'static,
         S: FnOnce(&DamagedFile) -> Result<Option<T>, StoreError> + Send + 'static,
     {
-        let read = if self.is_older {
-            Err(fault::corrupt(&self.path, "it is of an older format"))
-        } else {
-            self.reader.with(work).await
-        };
-        let error = match read {
+        let error = match self.reader.with(work).await {
             Err(error @ (StoreError::Corrupt { .. } | StoreError::BadEntry { .. })) => error,
             read => return read,
         };

@@ -184,13 +184,14 @@ fn title_in(
     let last = to_column(kin.entries.min(shared));
     let mut said = transaction.prepare_cached(
         "SELECT json FROM entries
-         WHERE session = ?1 AND n <= ?2 AND instr(json, '\"said\"') ORDER BY n",
+         WHERE session = ?1 AND n <= ?2 AND iif(json_valid(json), json ->> '$.entry', NULL) = 'message'
+         ORDER BY n",
     )?;
     let mut rows = said.query(params![kin.key, last])?;
     while let Some(row) = rows.next()? {
         // Unreadable entries are reported when the log is read.
         let entry = serde_json::from_slice(row.get_ref(0)?.as_bytes()?);
-        if let Some(entry) = entry.ok().filter(is_said_by_user) {
+        if let Some(entry) = entry.ok().filter(is_user_message) {
             return Ok(Some(SessionInfo::title_of(&[entry])));
         }
     }
@@ -289,7 +290,7 @@ pub(crate) fn to_lines(
 
 /// Returns the title for a log with these entries, if they determine one.
 pub(crate) fn title_of(entries: &[Entry]) -> Option<String> {
-    let has = entries.iter().any(is_said_by_user);
+    let has = entries.iter().any(is_user_message);
     has.then(|| SessionInfo::title_of(entries))
 }
 
@@ -313,8 +314,8 @@ fn sized(json: String, path: &Path) -> Result<String, StoreError> {
     Ok(json)
 }
 
-fn is_said_by_user(entry: &Entry) -> bool {
-    matches!(entry, Entry::Said { message, .. } if message.is_user())
+fn is_user_message(entry: &Entry) -> bool {
+    matches!(entry, Entry::Message { message, .. } if message.is_user())
 }
 
 /// Returns the seconds since 1970, or 0 if the clock is set to an earlier time.

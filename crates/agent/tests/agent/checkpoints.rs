@@ -9,10 +9,10 @@ use plimsoll_context::{Chars4, Estimate};
 use crate::stage::{Stage, read_log, setup};
 
 const LOGS: [&str; 4] = [
-    include_str!("../golden/v2.jsonl"),
-    include_str!("../golden/v3.jsonl"),
-    include_str!("../golden/v4.jsonl"),
-    include_str!("../golden/v5.jsonl"),
+    include_str!("../golden/plans.jsonl"),
+    include_str!("../golden/limits.jsonl"),
+    include_str!("../golden/measured.jsonl"),
+    include_str!("../golden/keys.jsonl"),
 ];
 const CHECKPOINTS: &str = include_str!("../golden/checkpoints.jsonl");
 
@@ -76,7 +76,7 @@ fn a_checkpoint_of_another_version_counter_or_log_format_is_not_used() {
     assert!(here.state.starts_with(&version));
     for state in [
         here.state.replacen(&version, "{\"version\":0,", 1),
-        here.state.replacen("\"format\":5", "\"format\":6", 1),
+        here.state.replacen("\"format\":1", "\"format\":2", 1),
         here.state.replacen("\"seq\":1", "\"seq\":0", 1),
         here.state.replacen("\"message\":1", "\"message\":99", 1),
         here.state

@@ -69,7 +69,7 @@ fn a_view_under_its_trigger_is_brought_to_its_target() {
         stage.run.tokens()
     );
     assert!(stage.summaries.is_empty() && stage.requests.len() == 37);
-    let [Entry::Planned { plan }] = &stage.log[entries..] else {
+    let [Entry::PlanApplied { plan }] = &stage.log[entries..] else {
         panic!("{:?}", &stage.log[entries..]);
     };
     assert_eq!(plan.why, Trigger::Asked);

@@ -1,6 +1,6 @@
-//! Logs of each format since 2, as they were when the format was introduced. They must be readable
-//! and fold, and newly written entries must be read back unchanged. Logs of format 1 are golden
-//! files of the store.
+//! Logs of format 1. They must be readable and fold, and newly written entries must be read back
+//! unchanged. Once released, these files are never rewritten: a new kind of entry gets a new file.
+//! A log with each kind of message, part and end is a golden file of the store.
 
 use std::sync::Arc;
 
@@ -12,13 +12,13 @@ use plimsoll_context::{
 
 use crate::stage::{self, Stage, good_summary, overflow, read_log, setup, summarizing, words};
 
-const FORMAT_2: &str = include_str!("../golden/v2.jsonl");
-const FORMAT_3: &str = include_str!("../golden/v3.jsonl");
-const FORMAT_4: &str = include_str!("../golden/v4.jsonl");
-const FORMAT_5: &str = include_str!("../golden/v5.jsonl");
+const PLANS: &str = include_str!("../golden/plans.jsonl");
+const LIMITS: &str = include_str!("../golden/limits.jsonl");
+const MEASURED: &str = include_str!("../golden/measured.jsonl");
+const KEYS: &str = include_str!("../golden/keys.jsonl");
 
 /// A session with a pin, a summary by a model, one without, recall, and a refusal.
-fn scene() -> Vec<Entry> {
+fn plans() -> Vec<Entry> {
     let mut stage = Stage::new(Setup {
         announces_plans: true,
         recall: Recall::Offered,
@@ -48,9 +48,9 @@ fn scene() -> Vec<Entry> {
 }
 
 #[test]
-fn format_2_is_read_and_folds() {
-    let golden = read_log(FORMAT_2);
-    let now: Vec<String> = scene()
+fn a_log_with_pins_summaries_and_plans_is_read_and_folds() {
+    let golden = read_log(PLANS);
+    let now: Vec<String> = plans()
         .iter()
         .map(|entry| serde_json::to_string(entry).unwrap())
         .collect();
@@ -62,7 +62,7 @@ fn format_2_is_read_and_folds() {
         .filter(|item| matches!(*item.message, Message::Summary { .. }));
     assert_eq!(summaries.count(), 1);
     let covers = |entry: &&Entry| {
-        matches!(entry, Entry::Planned { plan } if plan.recall == Recall::Offered
+        matches!(entry, Entry::PlanApplied { plan } if plan.recall == Recall::Offered
         && plan.edits.iter().any(|edit| matches!(edit, Edit::Summarize { .. })))
     };
     assert!(golden.iter().filter(covers).count() >= 2);
@@ -79,18 +79,19 @@ fn format_2_is_read_and_folds() {
             ..
         }
     )));
-    assert!(is(|entry| matches!(entry, Entry::Learned { .. })));
+    assert!(is(|entry| matches!(entry, Entry::WindowLearned { .. })));
     // What it writes may change with the policies; that it is read the same must not.
     let again: Vec<Entry> = now
         .iter()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
-    assert_eq!(again, scene());
+    assert_eq!(again, plans());
 }
 
-/// What format 3 has besides: limits told and reached, money, what a tool spent, messages that wait and
-/// are given up, a run rolled back, one undone, the mark of a fork, branches.
-fn scene_3() -> Vec<Entry> {
+/// A session with limits that are near and reached, prices, usage of a tool, queued and undelivered
+/// messages, a run that was rolled back, and one that was undone. The golden log has a fork and
+/// branches besides.
+fn limits() -> Vec<Entry> {
     let rates = Rates {
         input: Money(1_000_000_000),
         ..Rates::FREE
@@ -151,8 +152,8 @@ fn scene_3() -> Vec<Entry> {
 }
 
 #[test]
-fn format_3_is_read_and_folds() {
-    let golden = read_log(FORMAT_3);
+fn a_log_with_limits_prices_and_queued_messages_is_read_and_folds() {
+    let golden = read_log(LIMITS);
     let state = State::fold(Arc::new(Chars4), &golden).unwrap();
     let texts: Vec<String> = state
         .transcript()
@@ -164,13 +165,13 @@ fn format_3_is_read_and_folds() {
     assert!(state.cost().known > Money(0));
     let is = |of: fn(&Entry) -> bool| assert!(golden.iter().any(of));
     is(
-        |entry| matches!(entry, Entry::Started { config: Some(config), .. } if config.config_id == "golden"),
+        |entry| matches!(entry, Entry::RunStarted { config: Some(config), .. } if config.config_id == "golden"),
     );
     is(|entry| matches!(entry, Entry::Queued { .. }));
     is(|entry| {
         matches!(
             entry,
-            Entry::Said {
+            Entry::Message {
                 queued: Some(_),
                 ..
             }
@@ -178,12 +179,12 @@ fn format_3_is_read_and_folds() {
     });
     is(|entry| matches!(entry, Entry::Undelivered { .. }));
     is(|entry| matches!(entry, Entry::Warned { .. }));
-    is(|entry| matches!(entry, Entry::Replied { cost: Some(_), .. }));
-    is(|entry| matches!(entry, Entry::Returned { spent, .. } if !spent.is_nothing()));
+    is(|entry| matches!(entry, Entry::Reply { cost: Some(_), .. }));
+    is(|entry| matches!(entry, Entry::ToolResult { spent, .. } if !spent.is_nothing()));
     is(|entry| matches!(entry, Entry::RolledBack { .. }));
     is(|entry| matches!(entry, Entry::Forked { .. }));
     is(|entry| matches!(entry, Entry::Branched { .. }));
-    let now = scene_3();
+    let now = limits();
     let json: Vec<String> = now
         .iter()
         .map(|entry| serde_json::to_string(entry).unwrap())
@@ -200,8 +201,8 @@ fn format_3_is_read_and_folds() {
     }
 }
 
-/// What format 4 has besides: a request that the provider has weighed, and the plan that follows.
-fn scene_4() -> Vec<Entry> {
+/// A session with a request whose tokens the provider counted, and the plan that follows.
+fn measured() -> Vec<Entry> {
     let mut stage = Stage::new(Setup {
         measures: true,
         ..setup()
@@ -217,18 +218,18 @@ fn scene_4() -> Vec<Entry> {
 }
 
 #[test]
-fn format_4_is_read_and_folds() {
-    let golden = read_log(FORMAT_4);
+fn a_log_with_counts_by_the_provider_is_read_and_folds() {
+    let golden = read_log(MEASURED);
     let state = State::fold(Arc::new(Chars4), &golden).unwrap();
     let is = |of: fn(&Entry) -> bool| assert!(golden.iter().any(of));
-    is(|entry| matches!(entry, Entry::Opened { format: 4 }));
+    is(|entry| matches!(entry, Entry::Opened { format: 1 }));
     is(|entry| matches!(entry, Entry::Measured { reported, .. } if *reported == Tokens(7_000)));
-    is(|entry| matches!(entry, Entry::Planned { .. }));
+    is(|entry| matches!(entry, Entry::PlanApplied { .. }));
     assert!(
         state.transcript().tokens() < Tokens(3_000),
         "it was planned"
     );
-    let now = scene_4();
+    let now = measured();
     let json: Vec<String> = now
         .iter()
         .map(|entry| serde_json::to_string(entry).unwrap())
@@ -241,10 +242,9 @@ fn format_4_is_read_and_folds() {
     }
 }
 
-/// What format 5 has besides: requests with keys.
 #[test]
-fn format_5_is_read_and_folds() {
-    let golden = read_log(FORMAT_5);
+fn a_log_with_keys_of_requests_is_read_and_folds() {
+    let golden = read_log(KEYS);
     let mut stage = Stage::new(setup());
     let keyed = |text: &str, key: &str| UserInput {
         parts: vec![Part::text(text)],

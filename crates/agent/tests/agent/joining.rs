@@ -47,7 +47,7 @@ fn log(name: &str) -> Vec<Entry> {
             parts: vec![Part::text("done")],
         },
     ];
-    let said = messages.map(|message| Entry::Said {
+    let said = messages.map(|message| Entry::Message {
         message: Arc::new(message),
         queued: None,
     });
@@ -70,7 +70,7 @@ fn first_request(log: &[Entry]) -> (Box<Request>, Vec<String>) {
     loop {
         match run.poll() {
             Step::Call(request) => return (request, started),
-            Step::Record(Entry::Started { tools, .. }) => started = tools,
+            Step::Record(Entry::RunStarted { tools, .. }) => started = tools,
             Step::Wait | Step::Finish(_) => panic!("no request"),
             _ => {}
         }

@@ -133,7 +133,7 @@ fn a_minutes_allowance_is_the_line_for_this_session_alone() {
         .log
         .iter()
         .filter_map(|entry| match entry {
-            Entry::Learned { lesson, .. } => Some(*lesson),
+            Entry::WindowLearned { lesson, .. } => Some(*lesson),
             _ => None,
         })
         .collect();
@@ -269,7 +269,7 @@ fn unlimited_edits_nothing_before_a_refusal_and_recovers_then() {
         !stage
             .log
             .iter()
-            .any(|entry| matches!(entry, Entry::Planned { .. }))
+            .any(|entry| matches!(entry, Entry::PlanApplied { .. }))
     );
     assert_eq!(results(&stage), [40_000; 20]);
     stage.refuse(overflow(Some(200_100), Some(128_000)));
@@ -278,7 +278,7 @@ fn unlimited_edits_nothing_before_a_refusal_and_recovers_then() {
     assert_eq!(stage.outcome().reason, EndReason::Answered);
     // Nor after it: the next request simply grows, until it is refused again.
     let plans = |stage: &Stage| {
-        let planned = |entry: &&Entry| matches!(entry, Entry::Planned { .. });
+        let planned = |entry: &&Entry| matches!(entry, Entry::PlanApplied { .. });
         stage.log.iter().filter(planned).count()
     };
     let before = plans(&stage);
@@ -481,8 +481,8 @@ fn no_two_turns_in_a_row_are_compacted() {
             let mut turns = 0;
             for entry in &stage.log {
                 match entry {
-                    Entry::Replied { .. } => turns += 1,
-                    Entry::Planned { plan } if plan.is_compaction() => compacted.push(turns),
+                    Entry::Reply { .. } => turns += 1,
+                    Entry::PlanApplied { plan } if plan.is_compaction() => compacted.push(turns),
                     _ => {}
                 }
             }

@@ -421,7 +421,7 @@ fn a_result_is_cut_to_what_is_left_of_the_memory() {
             .log
             .iter()
             .filter_map(|entry| match entry {
-                Entry::Returned { message, .. } => Some(message.text()),
+                Entry::ToolResult { message, .. } => Some(message.text()),
                 _ => None,
             })
             .collect();
@@ -774,7 +774,7 @@ fn after_a_crash_a_last_answer_ends_the_run_at_its_limit() {
         });
         let whole = stage.outcome().clone();
         assert!(whole.reason.is_limit(), "{:?}", whole.reason);
-        let ended = |entry: &Entry| matches!(entry, Entry::Ended { .. });
+        let ended = |entry: &Entry| matches!(entry, Entry::RunEnded { .. });
         let end = stage.log.iter().position(ended).unwrap();
         let mut next = Stage::resume(stage.log[..end].to_vec(), stage.setup.clone());
         next.go_on();

@@ -27,7 +27,7 @@ fn named(config: &str) -> Setup {
 
 fn outcomes(log: &[Entry]) -> Vec<&Outcome> {
     let ended = log.iter().filter_map(|entry| match entry {
-        Entry::Ended { outcome } => Some(outcome),
+        Entry::RunEnded { outcome } => Some(outcome),
         _ => None,
     });
     ended.collect()
@@ -86,7 +86,7 @@ fn a_record_says_of_a_run_what_its_outcome_says() {
     assert_eq!(records[1].first, records[0].last + 1);
     assert_eq!(records[1].last, stage.log.len() as u64);
     let prompt = records[0].prompt.as_ref().unwrap();
-    let is_it = |entry: &Entry| matches!(entry, Entry::Said { message, .. } if Arc::ptr_eq(message, prompt));
+    let is_it = |entry: &Entry| matches!(entry, Entry::Message { message, .. } if Arc::ptr_eq(message, prompt));
     assert!(stage.log.iter().any(is_it), "the log's own, not a copy");
 }
 
@@ -143,7 +143,7 @@ fn a_run_that_was_cut_off_is_one_run_and_says_where_it_went_on() {
 #[test]
 fn a_run_that_was_cut_off_and_undone_is_not_gone_on_with() {
     let before = two_runs();
-    let is_end = |entry: &Entry| matches!(entry, Entry::Ended { .. });
+    let is_end = |entry: &Entry| matches!(entry, Entry::RunEnded { .. });
     let first = before.log.iter().position(is_end).unwrap();
     let mut stage = Stage::resume(before.log.clone(), setup());
     assert_eq!(stage.run.undo().unwrap(), 2);
@@ -202,8 +202,8 @@ fn a_log_can_be_forked_at_any_entry_and_gone_on_from() {
             // What had run in the parent has not run again, unless that does no harm.
             let again = stage.executed.iter().filter(|call| call.name == "write");
             let began = whole.log[..at].iter();
-            let began =
-                began.filter(|entry| matches!(entry, Entry::Began { call } if call.0 == "c3"));
+            let began = began
+                .filter(|entry| matches!(entry, Entry::ToolStarted { call } if call.0 == "c3"));
             assert!(again.count() + began.count() <= 1, "at {at}");
             let records = loop_records("f", &stage.log);
             let parents = loop_records("s", &whole.log[..at]);
@@ -233,16 +233,16 @@ fn a_fork_of_a_fork_tells_the_runs_of_all_three_apart() {
 }
 
 #[test]
-fn an_old_log_has_records_too() {
+fn a_log_without_configurations_has_records_too() {
     let text = r#"[
         {"entry": "opened", "format": 1},
-        {"entry": "started", "run": 1, "model": "old/one", "system": "", "tools": []},
-        {"entry": "said", "message": {"role": "user", "parts": [{"type": "text", "text": "hi"}]}}
+        {"entry": "run_started", "run": 1, "model": "test/one", "system": "", "tools": []},
+        {"entry": "message", "message": {"role": "user", "parts": [{"type": "text", "text": "hi"}]}}
     ]"#;
     let log: Vec<Entry> = serde_json::from_str(text).unwrap();
     let records = loop_records("s", log);
     assert_eq!(ids(&records), ["s.default.1"]);
-    assert_eq!(records[0].config.model, "old/one");
+    assert_eq!(records[0].config.model, "test/one");
     assert_eq!((records[0].first, records[0].last), (2, 3));
     let text = serde_json::to_string(&records).unwrap();
     assert_eq!(

@@ -351,7 +351,7 @@ fn a_message_that_waits_survives_a_crash() {
     let delivered = resumed.log.iter().filter(|entry| {
         matches!(
             entry,
-            Entry::Said {
+            Entry::Message {
                 queued: Some(_),
                 ..
             }

@@ -131,7 +131,7 @@ fn what_a_call_had_used_counts_where_it_is_cut_off() {
         assert_eq!(outcome.usage.input, Tokens(1_000 + 50 + 400));
         assert_eq!(outcome.cost.known, Money(14));
         let others = log.iter().filter_map(|entry| match entry {
-            Entry::Returned { spent, .. } => Some(spent.usage.input),
+            Entry::ToolResult { spent, .. } => Some(spent.usage.input),
             _ => None,
         });
         assert_eq!(others.collect::<Vec<_>>(), [Tokens(50), Tokens(400)]);
@@ -219,7 +219,7 @@ fn what_is_taken_over_is_taken_over_whole_or_not_at_all() {
     run.open_log();
     let (mut log, _) = settle(&mut run);
     assert_eq!(log, [Entry::Opened { format: LOG_FORMAT }]);
-    let said = Entry::Said {
+    let said = Entry::Message {
         message: Arc::new(Message::user("Where to?")),
         queued: None,
     };

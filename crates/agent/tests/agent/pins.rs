@@ -343,7 +343,7 @@ fn pins_survive_a_crash_at_any_entry() {
             let log = stage.log[..end].to_vec();
             let wanted = log
                 .iter()
-                .any(|entry| matches!(entry, Entry::Returned { pins, .. } if !pins.is_empty()));
+                .any(|entry| matches!(entry, Entry::ToolResult { pins, .. } if !pins.is_empty()));
             // The host says its rules whenever it opens a session, also where calls are open.
             let mut next = Stage::resume(log, setup.clone());
             next.archive.clone_from(&stage.archive);
@@ -412,7 +412,7 @@ fn a_pin_on_nothing_is_a_damaged_log() {
     stage.say("the task").text("ok");
     let mut log = stage.log.clone();
     for entry in &mut log {
-        if let Entry::Said { message, .. } = entry
+        if let Entry::Message { message, .. } = entry
             && matches!(**message, Message::Notice { .. })
         {
             *message = std::sync::Arc::new(Message::Notice {

@@ -42,10 +42,10 @@ fn whatever_happens_requests_are_whole_and_runs_end() {
             .filter(|entry| matches!(entry, Entry::Pinned { .. }))
             .count();
         plans += log
-            .filter(|entry| matches!(entry, Entry::Planned { .. }))
+            .filter(|entry| matches!(entry, Entry::PlanApplied { .. }))
             .count();
         for entry in &script.stage.log {
-            if let Entry::Ended { outcome } = entry {
+            if let Entry::RunEnded { outcome } = entry {
                 runs += 1;
                 *ends.entry(outcome.reason.word()).or_insert(0) += 1;
             }
@@ -668,7 +668,7 @@ fn events_agree_with_the_log() {
         let stage = &script.stage;
         let plans = |entries: &[Entry]| -> Vec<_> {
             let plan = |entry: &Entry| match entry {
-                Entry::Planned { plan } => Some(plan.clone()),
+                Entry::PlanApplied { plan } => Some(plan.clone()),
                 _ => None,
             };
             entries.iter().filter_map(plan).collect()
@@ -689,7 +689,7 @@ fn events_agree_with_the_log() {
             }
         }
         let returned = stage.log[stage.born..].iter().filter(
-            |entry| matches!(entry, Entry::Returned { message, .. } if matches!(**message, Message::ToolResult(_))),
+            |entry| matches!(entry, Entry::ToolResult { message, .. } if matches!(**message, Message::ToolResult(_))),
         );
         let ends = stage.events.iter().filter(|event| {
             matches!(event, Event::ToolCall { phase, .. } if *phase != plimsoll_agent::ToolPhase::Start)

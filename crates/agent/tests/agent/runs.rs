@@ -569,7 +569,7 @@ fn after_a_crash_only_idempotent_calls_run_again() {
 fn after_a_crash_a_batch_is_read_before_it_runs() {
     let mut stage = Stage::new(limits(50, Some(1), AtLimit::Finalize));
     stage.say("go").calls(&["a:read", "b:nothing", "c:write"]);
-    let replied = |entry: &Entry| matches!(entry, Entry::Replied { .. });
+    let replied = |entry: &Entry| matches!(entry, Entry::Reply { .. });
     let end = stage.log.iter().position(replied).unwrap() + 1;
     let mut next = Stage::resume(stage.log[..end].to_vec(), stage.setup.clone());
     next.go_on();
@@ -607,7 +607,7 @@ fn limits_hold_across_a_crash() {
 fn after_a_crash_a_whole_answer_ends_the_run() {
     let mut stage = Stage::new(setup());
     stage.say("go").text("42");
-    let ended = |entry: &Entry| matches!(entry, Entry::Ended { .. });
+    let ended = |entry: &Entry| matches!(entry, Entry::RunEnded { .. });
     let end = stage.log.iter().position(ended).unwrap();
     let mut next = Stage::resume(stage.log[..end].to_vec(), setup());
     next.go_on();
@@ -741,7 +741,7 @@ fn a_log_opens_under_another_counter() {
     let plans = stage
         .log
         .iter()
-        .filter(|e| matches!(e, Entry::Planned { .. }));
+        .filter(|e| matches!(e, Entry::PlanApplied { .. }));
     assert!(plans.count() > 1);
     let other = Setup {
         counter: std::sync::Arc::new(plimsoll_context::Bpe::o200k()),
@@ -918,7 +918,7 @@ fn a_newer_or_damaged_log_is_refused_with_a_reason() {
     let error = Run::resume(&newer, setup()).unwrap_err();
     assert_eq!(error, FoldError::Format { found: 99 });
     let orphan = plimsoll_context::CallId("x".into());
-    let damaged = [Entry::Returned {
+    let damaged = [Entry::ToolResult {
         message: Message::result(orphan.clone(), "?").into(),
         pins: Vec::new(),
         spent: Default::default(),
@@ -926,7 +926,7 @@ fn a_newer_or_damaged_log_is_refused_with_a_reason() {
     let error = Run::resume(&damaged, setup()).unwrap_err();
     assert_eq!(error, FoldError::Result(orphan));
     // Numbers that no run has reach no arithmetic that could fail.
-    let far = [Entry::Started {
+    let far = [Entry::RunStarted {
         run: u64::MAX,
         model: "test/one".into(),
         system: "".into(),

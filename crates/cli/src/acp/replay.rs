@@ -72,7 +72,7 @@ fn messages(log: &[Entry]) -> Vec<&Message> {
     for entry in log {
         match entry {
             // A run that is continued has begun before.
-            Entry::Started { run, .. } if begun.iter().all(|(other, _)| other != run) => {
+            Entry::RunStarted { run, .. } if begun.iter().all(|(other, _)| other != run) => {
                 begun.push((*run, messages.len()));
             }
             Entry::RolledBack { run } => {
@@ -81,9 +81,9 @@ fn messages(log: &[Entry]) -> Vec<&Message> {
                 }
                 begun.retain(|(other, _)| other < run);
             }
-            Entry::Said { message, .. }
-            | Entry::Replied { message, .. }
-            | Entry::Returned { message, .. } => messages.push(message),
+            Entry::Message { message, .. }
+            | Entry::Reply { message, .. }
+            | Entry::ToolResult { message, .. } => messages.push(message),
             _ => {}
         }
     }

@@ -123,7 +123,7 @@ pub(crate) static COMMANDS: [SlashCommand; 19] = [
     command(
         "sessions",
         May("WORDS", Order::Sessions),
-        "list the sessions of this folder, or search for WORDS",
+        "list this folder's sessions, or search for WORDS",
     ),
     command(
         "save",
@@ -279,7 +279,7 @@ mod tests {
         for (line, says) in [
             ("/contxt", "did you mean /context?"),
             ("/quti", "did you mean /quit?"),
-            ("/usr/bin is empty", "//usr/bin says it"),
+            ("/usr/bin is empty", "//usr/bin sends the line"),
             ("/save", "/save needs FILE"),
             ("/undo it", "/undo takes no argument"),
             ("/", "there is no command /"),

@@ -141,7 +141,7 @@ async fn taken(server: &Restate, id: &SessionId, after: u64, key: &str) -> Resul
             request.after = number;
             match entry {
                 Entry::Accepted { key: taken } if taken == key => return Ok(DONE),
-                Entry::Ended { .. } => {
+                Entry::RunEnded { .. } => {
                     crate::say("not delivered: the run had ended");
                     return Ok(FAILED);
                 }

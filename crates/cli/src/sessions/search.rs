@@ -125,9 +125,9 @@ pub(crate) async fn places(
 /// Returns the message that an entry adds to the session.
 fn said(entry: &Entry) -> Option<&Message> {
     match entry {
-        Entry::Said { message, .. }
-        | Entry::Replied { message, .. }
-        | Entry::Returned { message, .. } => Some(message),
+        Entry::Message { message, .. }
+        | Entry::Reply { message, .. }
+        | Entry::ToolResult { message, .. } => Some(message),
         _ => None,
     }
 }

@@ -426,7 +426,7 @@ fn sessions_go_on_side_by_side_each_in_its_folder() {
         let second = async {
             editor.until(&one, "Slowly, ").await;
             let error = editor.say(&one, "More.").await.unwrap_err();
-            assert!(error.message.contains("under way"), "{error:?}");
+            assert!(error.message.contains("in progress"), "{error:?}");
             editor.say(&two, "Quick.").await.unwrap();
             opener.open();
         };

@@ -62,7 +62,7 @@ fn what_is_wrong_is_answered_by_one_error_that_says_what_helps() {
             "session/new",
             json!({"cwd": work.join("none"), "mcpServers": []}),
             -32602,
-            "none is no folder",
+            "none is not a folder",
         ),
         (
             "session/new",

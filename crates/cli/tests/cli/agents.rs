@@ -312,7 +312,7 @@ fn who_says_no_is_said_and_why() {
     );
     let args = ["--config", "plimsoll.toml", "Look."];
     let said = home.agent(&Fake::new([]), &args);
-    said.refused(1, &["before_turn said no: it is Sunday"]);
+    said.refused(1, &["before_turn refused: it is Sunday"]);
     assert_eq!(said.err.matches("said no").count(), 1, "{}", said.err);
 }
 
@@ -321,7 +321,7 @@ fn init_writes_a_good_file_once() {
     let home = Home::new();
     let said = home.run(["config", "init"]).done();
     assert!(
-        said.err.contains("plimsoll.toml is written"),
+        said.err.contains("wrote plimsoll.toml"),
         "{}",
         said.err
     );

@@ -11,7 +11,7 @@ fn wrong_arguments_name_the_right_ones() {
     let idle = Fake::new([]);
     let cases: &[(&[&str], &[&str])] = &[
         (&[], &["no task", "plimsoll run \""]),
-        (&[""], &["the task is empty", "no task: give one"]),
+        (&[""], &["the task is empty", "describe what the agent should do"]),
         (&[" \n\t"], &["the task is empty"]),
         (&["-"], &["the task is empty"]),
         (&["Hi", "--root", "nowhere"], &["nowhere"]),

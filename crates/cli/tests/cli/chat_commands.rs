@@ -76,7 +76,7 @@ fn a_fork_goes_its_own_way_and_the_session_stays_as_it_was() {
         "{lines:?}"
     );
     let before = lines[1].rsplit(' ').next().unwrap();
-    assert_eq!(lines[2..], ["two", "now in session side"]);
+    assert_eq!(lines[2..], ["two", "this is session side"]);
     assert!(
         said.err
             .contains("continue with: plimsoll chat --session side")
@@ -361,7 +361,7 @@ fn what_is_no_command_is_answered_with_the_nearest() {
     );
     assert!(
         said.err
-            .contains("there is no command /frobnicate; /help lists them"),
+            .contains("there is no command /frobnicate; /help lists all commands"),
         "{}",
         said.err
     );

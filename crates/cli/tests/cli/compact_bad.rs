@@ -111,7 +111,7 @@ fn a_gigabyte_is_refused_by_its_named_limit() {
     let home = Home::new();
     let endless = std::io::repeat(b'x').take(1 << 30);
     let said = feed_from(home.command(["compact", "--budget", "100"]), endless);
-    said.refused(1, &["larger than 256 MiB", "split it"]);
+    said.refused(1, &["larger than the limit of 256 MiB", "split it"]);
     assert_eq!(said.out, "");
 }
 

@@ -157,7 +157,7 @@ fn another_systems_configuration_is_translated() {
     );
 
     home.run(["config", "import", "plimsoll.toml"])
-        .refused(1, &["plimsoll.toml:1: it is a plimsoll.toml already"]);
+        .refused(1, &["plimsoll.toml:1: it is already a plimsoll.toml"]);
     home.run(["config", "import", "nothing.toml"])
         .refused(2, &["nothing.toml cannot be read"]);
     let said = home.run(["config", "import", "--from", "heartbeat", "heartbit.toml"]);
@@ -467,7 +467,7 @@ fn compact_does_as_a_configuration_says() {
     assert!(chats::weight(&said.out).0 <= 3_000 * 85 / 100 * 7 / 10 + 20);
     config("[summary]\nauthor = \"extract\"\n");
     home.pipe(["compact", "--config", "plimsoll.toml"], &chat)
-        .refused(2, &["without [context]"]);
+        .refused(2, &["no [context]"]);
     config("[contxt]\n");
     home.pipe(["compact", "--config", "plimsoll.toml"], &chat)
         .refused(2, &["did you mean `context`"]);

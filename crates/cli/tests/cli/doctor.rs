@@ -278,7 +278,7 @@ fn a_refused_key_is_told_as_that_and_any_status_is_an_answer() {
         assert!(said.out.contains(&words), "{}", said.out);
         assert!(!said.out.contains("hush"));
         let said = ask(status, None);
-        let words = format!("wants a key (status {status}); set OPENAI_COMPATIBLE_API_KEY");
+        let words = format!("requires a key (status {status}); set OPENAI_COMPATIBLE_API_KEY");
         assert!(said.out.contains(&words), "{}", said.out);
     }
     for status in [404, 500] {

@@ -314,7 +314,7 @@ fn a_protected_file_is_asked_about_each_time() {
         FakeAnswer::say("Done."),
     ]);
     let mut terminal = Terminal::run(&home, &fake, &["Write."], 80);
-    terminal.until("obey it, unasked. Allow? [y]es, [N]o:");
+    terminal.until("execute this file without asking. Allow? [y]es, [N]o:");
     terminal.keys("always\r");
     terminal.until_times("Allow?", 2);
     terminal.keys("n\r");

@@ -66,7 +66,7 @@ fn a_fork_goes_its_own_way_and_says_what_it_is_of() {
     let list = home.run(["sessions", "list"]).done();
     assert_eq!(list.out.matches(&text).count(), 1, "{}", list.out);
     let show = home.run(["sessions", "show", "other"]).done();
-    let text = format!("fork of tour at entry {ends}, with which it shares");
+    let text = format!("fork of tour at entry {ends}, which shares its first entries");
     assert!(show.out.contains(&text), "{}", show.out);
     assert!(show.out.contains("2 runs"), "{}", show.out);
 
@@ -174,8 +174,8 @@ fn loops_say_what_each_run_was_and_used() {
         .zip([("What is in a.txt?", 1), ("How long is it?", 0)])
     {
         let at = |key: &str| &entries[run[key].as_u64().unwrap() as usize - 1]["entry"];
-        assert_eq!(at("first")["entry"], "started");
-        assert_eq!(at("last")["entry"], "ended");
+        assert_eq!(at("first")["entry"], "run_started");
+        assert_eq!(at("last")["entry"], "run_ended");
         assert_eq!(at("last")["outcome"]["usage"], run["usage"]);
         assert_eq!(run["prompt"]["parts"][0]["text"], text);
         assert_eq!(run["outcome"]["reason"], "answered");

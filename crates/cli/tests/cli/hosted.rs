@@ -341,7 +341,7 @@ fn what_is_denied_is_not_asked_for() {
     let said = mocked.run(&home, model, &deny);
     assert_eq!(said.code, Some(2));
     assert!(
-        said.err.contains("which the provider runs itself"),
+        said.err.contains("which the provider runs by itself"),
         "{}",
         said.err
     );

@@ -48,7 +48,7 @@ fn what_cannot_be_sent_is_refused_before_anything_is_called() {
         ("none.png", "--image none.png: No such file"),
         ("text.png", "--image text.png is no PNG, JPEG, GIF or WebP"),
         ("half.png", "--image half.png is"),
-        ("large.png", "--image large.png is larger than 20 MiB"),
+        ("large.png", "--image large.png is larger than the limit of 20 MiB"),
     ] {
         home.agent(&fake, &["-i", name, "Look."]).refused(2, &[why]);
     }
@@ -64,7 +64,7 @@ fn what_cannot_be_sent_is_refused_before_anything_is_called() {
     command.env("DEEPSEEK_API_KEY", "k");
     super::command::feed(command, b"").refused(
         2,
-        &["deepseek/deepseek-chat takes no images; choose another model"],
+        &["deepseek/deepseek-chat accepts no images; choose another model"],
     );
 }
 

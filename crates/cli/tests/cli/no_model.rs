@@ -48,7 +48,7 @@ fn a_person_is_asked_before_anything_is_fetched() {
         return;
     };
     let mut terminal = Terminal::start(command, &[], 80);
-    terminal.until("Fetch it now? [y]es, [N]o:");
+    terminal.until("Download it now? [y]es, [N]o:");
     let screen = terminal.screen();
     for words in [
         "no model is named",

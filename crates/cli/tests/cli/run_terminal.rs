@@ -142,9 +142,9 @@ fn an_error_is_broken_between_words() {
     assert!(screen.contains("window 20000 tokens"), "{screen}");
     let (_, error) = screen.split_once("\nplimsoll: ").unwrap();
     let (error, _) = error.split_once("\nfailed").unwrap();
-    let expected = "the model could not be reached: nothing listens\n\
-        at http://127.0.0.1:9/v1 (connection refused); is the\n\
-        server running? start it or give another address with\n--base-url";
+    let expected = "the model could not be reached: no server listens\n\
+        at http://127.0.0.1:9/v1 (connection refused); start it or\n\
+        give another address with --base-url";
     assert_eq!(error, expected, "{screen}");
 }
 

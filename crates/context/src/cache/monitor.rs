@@ -79,7 +79,6 @@ pub enum CacheBreak {
 /// The expected and the actual cache reads of a run's calls.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(default)]
 pub struct CacheTally {
     /// Calls that were expected to read from the cache.
     pub calls: u64,
@@ -310,7 +309,8 @@ impl std::fmt::Display for CacheBreak {
 mod tests {
     use super::*;
     use crate::counter::Chars4;
-    use crate::plan::{Edit, Trigger};
+    use crate::gap::Gap;
+    use crate::plan::{Edit, Rendition, Trigger};
     use crate::transcript::Transcript;
     use std::sync::Arc;
 
@@ -329,7 +329,16 @@ mod tests {
             edits: vec![Edit::Drop {
                 first: Seq(first),
                 last: Seq(first),
-                marker: None,
+                marker: Rendition {
+                    message: Arc::new(
+                        Gap {
+                            messages: 1,
+                            recall: None,
+                        }
+                        .message(),
+                    ),
+                    tokens: Tokens::ZERO,
+                },
             }],
             before: Tokens(0),
             frees: Tokens(1),

@@ -81,7 +81,10 @@ fn before(seq: Seq) -> Option<Seq> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+    use crate::gap::Gap;
     use crate::message::{Message, Part};
     use crate::plan::{Rendition, Trigger};
     use crate::tokens::Tokens;
@@ -116,7 +119,16 @@ mod tests {
         Edit::Drop {
             first: Seq(first),
             last: Seq(last),
-            marker: None,
+            marker: Rendition {
+                message: Arc::new(
+                    Gap {
+                        messages: 1,
+                        recall: None,
+                    }
+                    .message(),
+                ),
+                tokens: Tokens::ZERO,
+            },
         }
     }
 

@@ -21,7 +21,6 @@ pub struct GrowthRate {
     other: u64,
     cold: u64,
     /// The tokens that the last plan rewrote.
-    #[serde(default)]
     rewrites: Option<Tokens>,
 }
 
@@ -40,7 +39,6 @@ pub struct GrowthForecast {
     pub cold_now: Ppm,
     /// The tokens that the last plan rewrote; the next plan is expected to rewrite as many. `None`:
     /// the whole target except the head.
-    #[serde(default)]
     pub rewrites: Option<Tokens>,
 }
 

@@ -131,9 +131,10 @@ fn rewritten(plan: &Plan, transcript: &Transcript, head: Option<Tokens>) -> (Tok
             let items = transcript.unsent().iter();
             let within = items.filter(|item| (from..=*last).contains(&item.seq));
             let weight: Tokens = within.map(|item| item.tokens).sum();
-            match marker {
-                Some(marker) if *first >= sent => weight.minus(marker.tokens),
-                _ => weight,
+            if *first >= sent {
+                weight.minus(marker.tokens)
+            } else {
+                weight
             }
         }
         _ => Tokens::ZERO,

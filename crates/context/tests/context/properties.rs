@@ -371,7 +371,7 @@ impl Session {
                     first,
                     last,
                     marker,
-                } => self.dropped(*first, *last, marker.as_ref()),
+                } => self.dropped(*first, *last, marker),
                 Edit::Shrink { .. } => {}
             }
         }
@@ -384,8 +384,7 @@ impl Session {
 
     /// A summary that another has followed may leave; it is not the last one when that is covered.
     /// The marker is what stands there from now on.
-    fn dropped(&mut self, first: Seq, last: Seq, marker: Option<&Rendition>) {
-        let marker = marker.expect("every gap is marked");
+    fn dropped(&mut self, first: Seq, last: Seq, marker: &Rendition) {
         let gap = Gap::of(&marker.message).expect("it is a marker");
         let removed = self.said.range(first..=last).map(|(_, said)| match said {
             Message::Summary { text } => Gap::split_summary(text).0.map_or(1, |gap| gap.messages),

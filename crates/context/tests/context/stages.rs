@@ -778,10 +778,20 @@ fn a_plan_for_another_view_is_refused_whole() {
         ..mine.clone()
     };
     let seq = plimsoll_context::Seq;
-    let drop = |first, last| Edit::Drop {
+    let marker = |messages| {
+        let gap = plimsoll_context::Gap {
+            messages,
+            recall: None,
+        };
+        plimsoll_context::Rendition {
+            tokens: Chars4.message(&gap.message()),
+            message: Arc::new(gap.message()),
+        }
+    };
+    let drop = |first: u64, last: u64| Edit::Drop {
         first: seq(first),
         last: seq(last),
-        marker: None,
+        marker: marker(last + 1 - first),
     };
     let shrink = |at, word: &str| Edit::Shrink {
         seq: seq(at),
@@ -810,7 +820,7 @@ fn a_plan_for_another_view_is_refused_whole() {
         refused(&with(vec![drop(1, 2)], 1)),
         PlanError::WrongGain {
             stated: Tokens(1),
-            actual: Tokens(243)
+            actual: Tokens(243).minus(marker(2).tokens)
         }
     );
     // A view that looks the same but for one message: other results, other calls, other roles.

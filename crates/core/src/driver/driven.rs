@@ -69,9 +69,9 @@ impl Driven {
 pub(super) fn is_point(entry: &Entry) -> bool {
     matches!(
         entry,
-        Entry::Replied { .. }
-            | Entry::Returned { .. }
+        Entry::Reply { .. }
+            | Entry::ToolResult { .. }
             | Entry::Summarized { .. }
-            | Entry::Wasted { .. }
+            | Entry::ReplyDiscarded { .. }
     )
 }

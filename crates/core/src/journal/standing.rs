@@ -23,8 +23,8 @@ impl RequestProgress {
         let mut standing = Self::New;
         for entry in log.iter().skip(at) {
             match entry {
-                Entry::Ended { outcome } => return Self::Ended(Box::new(outcome.clone())),
-                Entry::Said {
+                Entry::RunEnded { outcome } => return Self::Ended(Box::new(outcome.clone())),
+                Entry::Message {
                     message,
                     queued: None,
                 } if message.is_user() => standing = Self::Begun,

@@ -58,15 +58,13 @@ pub(super) async fn adopt(
     written
 }
 
-/// Returns the entries of a fork after the fork point, without entries that only open the log.
+/// Returns the entries of a fork after the fork point.
 async fn own_entries(session: &Session, fork: &SessionId) -> Result<Vec<Entry>, Error> {
     let mut log = session.parts.store.load(fork).await?;
     let begins = log
         .iter()
         .rposition(|entry| matches!(entry, Entry::Forked { .. }));
-    let mut own = log.split_off(begins.map_or(0, |at| at + 1));
-    own.retain(|entry| !matches!(entry, Entry::Opened { .. }));
-    Ok(own)
+    Ok(log.split_off(begins.map_or(0, |at| at + 1)))
 }
 
 /// Returns the entries for the prompt and a merged answer. Their usage is part of the record of the
@@ -76,7 +74,7 @@ fn merged(trunk: &Trunk, text: &str, model: &str) -> Vec<Entry> {
         parts: vec![Part::text(text)],
     };
     vec![
-        Entry::Started {
+        Entry::RunStarted {
             run: trunk.run,
             model: model.to_owned(),
             system: "".into(),
@@ -84,20 +82,20 @@ fn merged(trunk: &Trunk, text: &str, model: &str) -> Vec<Entry> {
             later: Vec::new(),
             config: None,
         },
-        Entry::Said {
+        Entry::Message {
             message: Arc::new(Message::User {
                 parts: trunk.prompt.clone(),
             }),
             queued: None,
         },
-        Entry::Replied {
+        Entry::Reply {
             message: Arc::new(answer),
             stop: StopReason::Stop,
             usage: None,
             counted: Tokens::ZERO,
             cost: Some(Money(0)),
         },
-        Entry::Ended {
+        Entry::RunEnded {
             outcome: Outcome::answered(text),
         },
     ]

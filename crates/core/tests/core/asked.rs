@@ -112,7 +112,7 @@ async fn what_leaves_is_archived_told_and_gone_from_the_next_request() {
     assert_eq!(texts(&state), texts(session.view()));
     let plans = log
         .iter()
-        .filter(|entry| matches!(entry, Entry::Planned { .. }));
+        .filter(|entry| matches!(entry, Entry::PlanApplied { .. }));
     assert_eq!(plans.count(), 1);
 }
 

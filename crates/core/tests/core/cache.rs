@@ -264,7 +264,7 @@ async fn a_session_that_is_opened_after_an_hour_is_cut_while_its_cache_is_cold()
         session.run("keep watch").await.unwrap();
         let log = store.load(&id).await.unwrap();
         let reasons = log.iter().filter_map(|entry| match entry {
-            Entry::Planned { plan } => Some(plan.price.unwrap().reason),
+            Entry::PlanApplied { plan } => Some(plan.price.unwrap().reason),
             _ => None,
         });
         let reasons: Vec<Reason> = reasons.collect();

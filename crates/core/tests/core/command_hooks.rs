@@ -128,11 +128,11 @@ async fn programs_say_yes_or_no() {
         ("exec <&-", "saw"),
         (
             "echo '{\"decision\":\"deny\",\"reason\":\"not on a Sunday\"}'",
-            "`look` was skipped: before_tool_execution said no: not on a Sunday",
+            "`look` was skipped: before_tool_execution refused: not on a Sunday",
         ),
         (
             "echo 'not on a Sunday' >&2; exit 2",
-            "`look` was skipped: before_tool_execution said no: not on a Sunday",
+            "`look` was skipped: before_tool_execution refused: not on a Sunday",
         ),
         (
             "exit 2",
@@ -231,7 +231,7 @@ async fn the_first_no_counts() {
     let on = HookPoint::BeforeTurn;
     for (closure, by, read) in [
         (false, "before_turn said no", 0),
-        (true, "before_turn said no: two", 1),
+        (true, "before_turn refused: two", 1),
     ] {
         let provider = script();
         let (builder, _) = agent(&provider);

@@ -199,7 +199,7 @@ fn said_and_planned(log: &[Entry]) -> (BTreeMap<Seq, Arc<Message>>, Vec<BTreeSet
         let items = state.transcript().items().iter();
         let new = items.filter(|item| item.seq >= next);
         said.extend(new.map(|item| (item.seq, Arc::clone(&item.message))));
-        let Entry::Planned { plan } = entry else {
+        let Entry::PlanApplied { plan } = entry else {
             continue;
         };
         let ranges = plan.edits.iter().flat_map(|edit| match edit {
@@ -565,7 +565,7 @@ async fn an_archive_that_fails_is_said_and_offers_nothing() {
         // The log has it all the same.
         let log = store.inner.load(&id()).await.unwrap();
         let said = |n: usize| {
-            log.iter().any(|entry| matches!(entry, Entry::Returned { message, .. } if message.text() == result(n)))
+            log.iter().any(|entry| matches!(entry, Entry::ToolResult { message, .. } if message.text() == result(n)))
         };
         assert!((0..TURNS).all(said), "{name}");
     }
@@ -662,7 +662,7 @@ async fn a_model_that_follows_a_marker_gets_the_exact_bytes() {
     for id in asked {
         let call = plimsoll_context::CallId(format!("recall_{id}"));
         let back = log.iter().find_map(|entry| match entry {
-            Entry::Returned { message, .. } => match message.as_ref() {
+            Entry::ToolResult { message, .. } => match message.as_ref() {
                 Message::ToolResult(result) if result.call == call => Some(message.text()),
                 _ => None,
             },

@@ -137,7 +137,7 @@ async fn a_session_that_is_closed_has_a_complete_log_and_opens_again_at_once() {
         let log = store.load(&id).await.unwrap();
         assert_eq!(log, *store.1.lock().unwrap(), "{polls} polls");
         let last = log.last();
-        assert!(matches!(last, Some(Entry::Ended { .. })), "{last:?}");
+        assert!(matches!(last, Some(Entry::RunEnded { .. })), "{last:?}");
         if has_ended {
             break;
         }

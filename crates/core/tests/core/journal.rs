@@ -88,7 +88,7 @@ async fn log(store: &MemoryStore) -> Vec<Entry> {
     let mut log = store.load(&id()).await.unwrap();
     let mut begun = false;
     log.retain(|entry| {
-        !matches!(entry, Entry::Started { .. }) || !std::mem::replace(&mut begun, true)
+        !matches!(entry, Entry::RunStarted { .. }) || !std::mem::replace(&mut begun, true)
     });
     log
 }

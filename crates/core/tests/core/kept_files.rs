@@ -93,7 +93,7 @@ async fn what_a_sub_agent_changes_is_kept_for_the_session_that_called_it() {
     let mut session = agent.session(SessionId::new("s").unwrap()).await.unwrap();
     session.run("Paint.").await.unwrap();
     let log = store.load(session.id()).await.unwrap();
-    let began = |at: u64| matches!(log[at as usize - 1], Entry::Began { .. });
+    let began = |at: u64| matches!(log[at as usize - 1], Entry::ToolStarted { .. });
     let kept = store.kept.lock().unwrap();
     assert_eq!(kept.len(), 2);
     for (session, entries, edit) in &*kept {

@@ -535,7 +535,7 @@ async fn settings_reach_the_log() {
     assert_eq!(*snapshots.lock().unwrap(), ["s.careful%2Ev1.1"]);
     let log = store.load(&id()).await.unwrap();
     let config = log.iter().find_map(|entry| match entry {
-        Entry::Started { config, .. } => config.clone(),
+        Entry::RunStarted { config, .. } => config.clone(),
         _ => None,
     });
     let config = config.unwrap();
@@ -554,7 +554,7 @@ async fn settings_reach_the_log() {
 async fn limits_of(store: &MemoryStore) -> ExecutionLimits {
     let log = store.load(&id()).await.unwrap();
     let mut configs = log.iter().filter_map(|entry| match entry {
-        Entry::Started { config, .. } => config.clone(),
+        Entry::RunStarted { config, .. } => config.clone(),
         _ => None,
     });
     configs.next_back().unwrap().limits

@@ -126,7 +126,7 @@ async fn tries_that_broke_are_in_the_bill_and_in_the_log() {
     let wasted: Vec<Usage> = entries
         .iter()
         .filter_map(|entry| match entry {
-            Entry::Wasted { usage, .. } => Some(*usage),
+            Entry::ReplyDiscarded { usage, .. } => Some(*usage),
             _ => None,
         })
         .collect();

@@ -132,7 +132,9 @@ async fn the_winner_becomes_the_session_and_the_others_stay_beside_it() {
     let shared = usize::try_from(fork.entries).unwrap();
     assert_eq!(log[..shared], other[..shared]);
     for (mine, theirs) in log.iter().zip(&other[..shared]) {
-        if let (Entry::Said { message: a, .. }, Entry::Said { message: b, .. }) = (mine, theirs) {
+        if let (Entry::Message { message: a, .. }, Entry::Message { message: b, .. }) =
+            (mine, theirs)
+        {
             assert!(Arc::ptr_eq(a, b));
         }
     }
@@ -237,7 +239,7 @@ async fn the_fastest_wins_and_the_others_are_cancelled() {
     let loser = &outcome.results[0];
     assert_eq!(loser.usage.processed(), hangs.weigh(&hangs.requests()[0]));
     let log = store.load(&loser.session_id).await.unwrap();
-    let Some(Entry::Ended { outcome }) = log.last() else {
+    let Some(Entry::RunEnded { outcome }) = log.last() else {
         panic!("{:?}", log.last())
     };
     assert_eq!(outcome.reason, EndReason::Interrupted);
@@ -544,7 +546,7 @@ fn sheet() -> PriceSheet {
 async fn limits_of(store: &MemoryStore, session: &SessionId) -> ExecutionLimits {
     let log = store.load(session).await.unwrap();
     let config = log.iter().rev().find_map(|entry| match entry {
-        Entry::Started { config, .. } => config.clone(),
+        Entry::RunStarted { config, .. } => config.clone(),
         _ => None,
     });
     config.unwrap().limits

@@ -65,7 +65,7 @@ fn last(provider: &ScriptedProvider) -> String {
 async fn limits_of(store: &MemoryStore, session: &str) -> ExecutionLimits {
     let log = store.load(&id(session)).await.unwrap();
     let config = log.iter().rev().find_map(|entry| match entry {
-        Entry::Started { config, .. } => config.clone(),
+        Entry::RunStarted { config, .. } => config.clone(),
         _ => None,
     });
     config
@@ -137,13 +137,13 @@ async fn a_task_goes_out_and_an_answer_comes_back() {
     // Its log is beside the caller's.
     let child = child_of(&store, "s").await;
     let log = store.load(&id(&child)).await.unwrap();
-    let Some(Entry::Ended { outcome: below }) = log.last() else {
+    let Some(Entry::RunEnded { outcome: below }) = log.last() else {
         panic!("the child's run has not ended");
     };
     // What it has used is the caller's: in the result, in the sum of the run, in the session.
     let mine = store.load(&id("s")).await.unwrap();
     let spent = mine.iter().find_map(|entry| match entry {
-        Entry::Returned { spent, .. } => Some(*spent),
+        Entry::ToolResult { spent, .. } => Some(*spent),
         _ => None,
     });
     let spent = spent.unwrap();
@@ -452,7 +452,7 @@ async fn an_interrupt_reaches_it_and_what_it_had_used_counts() {
     drop(lease);
     let log = store.load(&child).await.unwrap();
     assert!(
-        matches!(log.last(), Some(Entry::Ended { outcome }) if outcome.reason == EndReason::Interrupted)
+        matches!(log.last(), Some(Entry::RunEnded { outcome }) if outcome.reason == EndReason::Interrupted)
     );
 }
 
@@ -617,14 +617,14 @@ async fn after_a_crash_it_is_carried_on_and_what_it_had_used_counts() {
     let whole = session.run("go").await.unwrap();
     let child = child_of(&store, "s").await;
     let log = store.load(&id("s")).await.unwrap();
-    let returned = |entry: &Entry| matches!(entry, Entry::Returned { .. });
+    let returned = |entry: &Entry| matches!(entry, Entry::ToolResult { .. });
     let before = log.iter().position(returned).unwrap();
     let log = store.load(&id(&child)).await.unwrap();
     for keep in 0..=log.len() {
         let copy = crashed(&store, &[("s", before), (&child, keep)]).await;
         // Only what was not answered yet is asked again.
         let answered = log[..keep].iter();
-        let answered = answered.filter(|entry| matches!(entry, Entry::Replied { .. }));
+        let answered = answered.filter(|entry| matches!(entry, Entry::Reply { .. }));
         let script = [
             Turn::call("echo", json!({"text": "x"})),
             Turn::say("It says x."),

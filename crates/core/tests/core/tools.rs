@@ -386,7 +386,7 @@ impl Gate for ApprovalReply {
 async fn silence_denies() {
     for (gate, ran, says) in [
         (ApprovalReply::Silent, 0, "there was no answer in time"),
-        (ApprovalReply::Panics, 0, "is out of order: out of rum"),
+        (ApprovalReply::Panics, 0, "that should decide failed: out of rum"),
         (ApprovalReply::Allows, 1, "done"),
     ] {
         let provider = once("rm");
@@ -529,7 +529,7 @@ async fn a_result_without_text_is_logged_as_it_is() {
         assert_eq!(session.run("go").await.unwrap().text, "ok");
         let log = store.load(&id).await.unwrap();
         let logged = log.iter().find_map(|entry| match entry {
-            Entry::Returned { message, .. } => Some(message.parts().to_vec()),
+            Entry::ToolResult { message, .. } => Some(message.parts().to_vec()),
             _ => None,
         });
         assert_eq!(logged, Some(parts));

@@ -148,7 +148,7 @@ async fn what_no_number_tells_is_learned_for_one_session_only() {
     let log = store.load(&id).await.unwrap();
     assert!(
         !log.iter()
-            .any(|entry| matches!(entry, Entry::Learned { .. }))
+            .any(|entry| matches!(entry, Entry::WindowLearned { .. }))
     );
 }
 
@@ -204,23 +204,23 @@ async fn a_request_that_was_cut_is_made_again_and_smaller() {
     assert!(overflows[0].contains("dropped a part"), "{overflows:?}");
     // No answer that was given to half of a request was taken.
     let log = store.load(&id).await.unwrap();
-    let taken = |entry: &Entry| matches!(entry, Entry::Replied { message, .. } if message.text().contains("cut"));
+    let taken = |entry: &Entry| matches!(entry, Entry::Reply { message, .. } if message.text().contains("cut"));
     assert!(!log.iter().any(taken));
     // They were paid all the same.
     let wasted = log
         .iter()
-        .filter(|entry| matches!(entry, Entry::Wasted { .. }))
+        .filter(|entry| matches!(entry, Entry::ReplyDiscarded { .. }))
         .count();
     assert_eq!(wasted, overflows.len());
     assert_eq!(output.tokens_used.output, Tokens((40 + wasted as u64) * 10));
     let learned: Vec<&Entry> = log
         .iter()
-        .filter(|entry| matches!(entry, Entry::Learned { .. }))
+        .filter(|entry| matches!(entry, Entry::WindowLearned { .. }))
         .collect();
     for entry in learned {
         assert!(matches!(
             entry,
-            Entry::Learned {
+            Entry::WindowLearned {
                 lesson: WindowEvidence::Inferred,
                 ..
             }

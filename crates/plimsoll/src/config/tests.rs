@@ -242,7 +242,7 @@ fn everything_wrong_is_said_at_once_with_its_line() {
         "line 24: models, openai, x, input",
         "line 27: models, opnai: there is no such provider; did you mean `openai`?",
         "line 30: [providers.mine] needs a `base_url`",
-        "line 31: `api_key_env` is no name of a variable",
+        "line 31: `api_key_env` is not the name of an environment variable",
     ];
     for (at, part) in parts.iter().enumerate() {
         let said = said.get(at).map_or("nothing", String::as_str);

@@ -259,7 +259,7 @@ fn what_is_wrong_is_refused_with_its_place() {
             row("input = 1\nmin_cacheable = 1.5"),
             "min_cacheable: 1.5 is no whole",
         ),
-        (row("input = 1\nlonger_write = 2"), "give both"),
+        (row("input = 1\nlonger_write = 2"), "set both"),
         (of("window = 200"), "window: 200 tokens are not plausible"),
         (of("window = 1_000_000_000"), "give 512 to 100000000"),
         (

@@ -40,8 +40,7 @@ struct SessionItems {
 /// An item as stored in the file.
 struct Body {
     json: String,
-    /// `None` for an item that was archived before checksums existed.
-    sum: Option<i64>,
+    sum: i64,
 }
 
 /// The data of one search: the shelves of a session and of the sessions that it was forked from.
@@ -396,7 +395,7 @@ fn phrases(wanted: &MatchedTerm<'_>) -> String {
 impl Body {
     fn message(&self, path: &Path, id: RecallId) -> Result<Message, StoreError> {
         let sum = checksum::of_item(to_column(id.0.0), self.json.as_bytes());
-        if self.sum.is_some_and(|had| had != sum) {
+        if self.sum != sum {
             return Err(fault::corrupt(path, format!("item {id} in it: {ALTERED}")));
         }
         serde_json::from_str(&self.json)
@@ -407,8 +406,11 @@ impl Body {
 /// Returns the columns `message` and `sum` after [`COLUMNS`], or `None` if the item has expired.
 fn body(columns: &Row<'_>) -> rusqlite::Result<Option<Body>> {
     let json: Option<String> = columns.get(8)?;
-    let sum = columns.get(9)?;
-    Ok(json.map(|json| Body { json, sum }))
+    json.map(|json| {
+        let sum = columns.get(9)?;
+        Ok(Body { json, sum })
+    })
+    .transpose()
 }
 
 fn row(columns: &Row<'_>) -> rusqlite::Result<ArchiveRow> {

@@ -15,7 +15,7 @@ fn kin(name: &str, entries: u64, below: Option<u64>) -> Kin {
         shared: 0,
         entries,
         below: below.map(plimsoll_context::Seq),
-        born: Some(name.as_bytes().to_vec()),
+        born: name.as_bytes().to_vec(),
     }
 }
 
@@ -94,7 +94,7 @@ async fn a_fork_shows_what_it_shares_and_a_new_log_of_the_name_nothing() {
     let paths: Vec<_> = shown.await.unwrap().into_iter().map(|it| it.path).collect();
     assert_eq!(paths, [Path::new("parent4"), Path::new("fork12")]);
     let other = Kin {
-        born: Some(b"another".to_vec()),
+        born: b"another".to_vec(),
         ..kin("parent", 9, None)
     };
     assert_eq!(files.changes(vec![other]).await.unwrap(), []);

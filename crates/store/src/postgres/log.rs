@@ -97,8 +97,6 @@ pub(super) async fn page(
                 n,
                 at,
                 json: json.as_bytes().to_vec(),
-                // The checksum has been compared already.
-                sum: None,
             });
         }
     }

@@ -6,13 +6,7 @@ use sqlx::{Connection, PgPool};
 use crate::read::to_column;
 
 /// The steps from an empty schema to the newest format.
-const STEPS: [&str; 5] = [
-    include_str!("../../schema/postgres-1.sql"),
-    include_str!("../../schema/postgres-2.sql"),
-    include_str!("../../schema/postgres-3.sql"),
-    include_str!("../../schema/postgres-4.sql"),
-    include_str!("../../schema/postgres-5.sql"),
-];
+const STEPS: [&str; 1] = [include_str!("../../schema/postgres-1.sql")];
 
 /// The key of the lock that is held while the tables are created, so that one process does it:
 /// "Plim" in ASCII.

@@ -64,7 +64,7 @@ async fn title_in(
 ) -> sqlx::Result<Option<String>> {
     let messages: Vec<String> = sqlx::query_scalar(
         "SELECT json FROM entries
-         WHERE session = $1 AND n <= $2 AND strpos(json, '\"said\"') > 0 ORDER BY n",
+         WHERE session = $1 AND n <= $2 AND starts_with(json, '{\"entry\":\"message\"') ORDER BY n",
     )
     .bind(kin.key)
     .bind(to_column(kin.entries.min(shared)))

@@ -249,28 +249,6 @@ async fn a_check_finds_a_checkpoint_that_is_not_the_state_of_its_log() {
 }
 
 #[tokio::test]
-async fn an_older_program_that_has_the_file_open_can_delete_a_session() {
-    let folder = tempfile::tempdir().unwrap();
-    let older = Connection::open(folder.path().join(FILE)).unwrap();
-    older.pragma_update(None, "foreign_keys", true).unwrap();
-    let store = sqlite(&folder).await;
-    let lease = begin(&store, "s", after(3)).await;
-    let here = checkpoint(&log(after(3)));
-    store.save_checkpoint(&lease, &here).await.unwrap();
-    // As before format 8.
-    older
-        .execute_batch(
-            "INSERT INTO deletions (session) VALUES (1);
-             DELETE FROM entries WHERE session = 1;
-             DELETE FROM sessions WHERE key = 1;
-             DELETE FROM deletions WHERE session = 1;",
-        )
-        .unwrap();
-    store.append(&lease, &log(after(3))).await.unwrap();
-    assert_eq!(covered(&store, "s").await, 0);
-}
-
-#[tokio::test]
 async fn no_checkpoint_of_a_deleted_session_is_left_in_the_file() {
     let folder = tempfile::tempdir().unwrap();
     let store = sqlite(&folder).await;
@@ -304,7 +282,7 @@ async fn no_checkpoint_of_a_deleted_session_is_left_in_the_file() {
 }
 
 fn said(text: &str) -> Entry {
-    Entry::Said {
+    Entry::Message {
         message: Arc::new(Message::user(text)),
         queued: None,
     }

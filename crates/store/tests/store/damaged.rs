@@ -39,7 +39,7 @@ async fn write(store: &SqliteStore, session: &str, entries: &[Entry]) {
 async fn filled(folder: &TempDir) -> Vec<(&'static str, Vec<Entry>)> {
     let store = open(folder.path()).await;
     let mut large = log(3);
-    large.push(Entry::Said {
+    large.push(Entry::Message {
         message: std::sync::Arc::new(Message::user("a long tale ".repeat(2_000))),
         queued: None,
     });
@@ -216,7 +216,6 @@ async fn salvaged(from: &Path, sessions: &[(&str, Vec<Entry>)]) -> Vec<SalvagedS
     for (one, salvaged) in checked.iter().zip(&all) {
         let lost = one.faults.iter().map(|fault| fault.last - fault.first + 1);
         assert_eq!(lost.sum::<u64>(), salvaged.lost(), "{one:?}");
-        assert_eq!(one.unverified, 0);
     }
     let new = open(folder.path()).await;
     let listed: Vec<_> = new.list().await.unwrap();
@@ -339,7 +338,7 @@ async fn what_a_cut_file_and_an_altered_byte_leave_is_salvaged() {
 }
 
 #[tokio::test]
-async fn a_check_names_every_entry_that_was_altered_or_has_no_checksum() {
+async fn a_check_names_every_entry_that_was_altered() {
     let folder = tempfile::tempdir().unwrap();
     drop(filled(&folder).await);
     let path = folder.path().join(FILE);
@@ -348,8 +347,7 @@ async fn a_check_names_every_entry_that_was_altered_or_has_no_checksum() {
     raw.execute_batch(
         "DROP TRIGGER entries_are_not_changed;
          UPDATE entries SET json = replace(json, 'file-', 'fule-') WHERE session = 1 AND n IN (11, 25);
-         UPDATE entries SET at = at - 1 WHERE session = 1 AND n = 40;
-         UPDATE entries SET sum = NULL WHERE session = 2 AND n <= 9;",
+         UPDATE entries SET at = at - 1 WHERE session = 1 AND n = 40;",
     )
     .unwrap();
     drop(raw);
@@ -363,11 +361,11 @@ async fn a_check_names_every_entry_that_was_altered_or_has_no_checksum() {
         .collect();
     assert_eq!(altered, [(11, 11), (25, 25), (40, 40)]);
     assert!(a.faults.iter().all(|fault| fault.why.contains("altered")));
-    assert_eq!((a.entries, a.readable, a.unverified), (60, 10, 0));
+    assert_eq!((a.entries, a.readable), (60, 10));
     let b = find("b").unwrap();
-    assert_eq!((b.entries, b.readable, b.unverified), (61, 61, 9));
+    assert_eq!((b.entries, b.readable), (61, 61));
     let fork = find("fork").unwrap();
-    assert_eq!((fork.readable, fork.unverified), (60, 6), "what it shares");
+    assert_eq!(fork.readable, 60);
     assert!(b.faults.is_empty() && fork.faults.is_empty());
     let nowhere = tempfile::tempdir().unwrap();
     let error = SqliteStore::check(nowhere.path()).await.unwrap_err();
@@ -392,75 +390,6 @@ async fn what_stands_in_the_write_ahead_log_is_salvaged_and_stays_there() {
     assert_eq!(all.iter().map(SalvagedSession::lost).sum::<u64>(), 0);
     let (wal, _) = &files(copy.path())[1];
     assert!(wal.ends_with("sessions.db-wal"));
-}
-
-/// A store of an older format with the session `s`.
-fn older(folder: &Path, version: usize) {
-    let old = Connection::open(folder.join(FILE)).unwrap();
-    for step in 1..=version {
-        let path = format!("{}/schema/{step}.sql", env!("CARGO_MANIFEST_DIR"));
-        old.execute_batch(&std::fs::read_to_string(path).unwrap())
-            .unwrap();
-    }
-    old.execute_batch(&format!(
-        "PRAGMA journal_mode = wal;
-         PRAGMA application_id = 0x506c696d; PRAGMA user_version = {version};
-         INSERT INTO sessions (id, created, updated, title, entries, newest, born)
-         VALUES ('s', 5, 5, 'Old', 0, 0, randomblob(16))"
-    ))
-    .unwrap();
-    for (n, entry) in (1..).zip(log(30)) {
-        let json = serde_json::to_string(&entry).unwrap();
-        old.execute(
-            "INSERT INTO entries (session, n, at, json) VALUES (1, ?1, 5, ?2)",
-            rusqlite::params![n, json],
-        )
-        .unwrap();
-    }
-}
-
-#[tokio::test]
-async fn a_damaged_store_of_an_older_format_is_read_and_stays_as_it_is() {
-    let folder = tempfile::tempdir().unwrap();
-    older(folder.path(), 6);
-    let path = folder.path().join(FILE);
-    let mut bytes = std::fs::read(&path).unwrap();
-    let said = b"task 3";
-    let at = bytes.windows(said.len()).position(|window| window == said);
-    let page = at.unwrap() / PAGE;
-    bytes[page * PAGE..][..PAGE].fill(0x5a);
-    std::fs::write(&path, &bytes).unwrap();
-    // The sizes of its logs cannot be counted, so it cannot be brought to the newest format.
-    let store = open(folder.path()).await;
-    let [info] = &store.list().await.unwrap()[..] else {
-        panic!("one session is in it")
-    };
-    assert_eq!((info.title.as_str(), info.entries), ("Old", 30));
-    let error = store.load(&id("s")).await.unwrap_err();
-    assert!(matches!(error, StoreError::BadEntry { .. }), "{error}");
-    let error = store.acquire(&id("s")).await.unwrap_err();
-    assert!(matches!(error, StoreError::Corrupt { .. }), "{error}");
-    assert!(std::fs::read(&path).unwrap() == bytes);
-}
-
-#[tokio::test]
-async fn a_store_of_an_older_format_is_salvaged_and_stays_as_it_is() {
-    let folder = tempfile::tempdir().unwrap();
-    older(folder.path(), 4);
-    let before = files(folder.path());
-    let checked = SqliteStore::check(folder.path()).await.unwrap();
-    assert!(!checked.is_damaged);
-    assert_eq!(checked.sessions[0].unverified, 30);
-    let target = tempfile::tempdir().unwrap();
-    SqliteStore::salvage(folder.path(), target.path())
-        .await
-        .unwrap();
-    assert!(files(folder.path()) == before);
-    let new = open(target.path()).await;
-    assert_eq!(new.load(&id("s")).await.unwrap(), log(30));
-    assert_eq!(new.list().await.unwrap()[0].title, "Old");
-    let checked = SqliteStore::check(target.path()).await.unwrap();
-    assert_eq!(checked.sessions[0].unverified, 0);
 }
 
 /// Damages a page.

@@ -1,23 +1,16 @@
-//! Files of every format so far: they can always be parsed, folded and opened. The files under
+//! A log of every format so far: it can always be parsed and folded. Once released, the files under
 //! `golden/` are never rewritten; a new kind of entry gets a new file.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use plimsoll_agent::{Entry, State};
-use plimsoll_context::{Bytes, Message, Part, Seq, TokenCounter, Tokens, Usage};
-use plimsoll_core::{SessionInfo, SessionStore};
-use plimsoll_store::SessionReader;
-use plimsoll_store::{ExportedEntry, FILE, SqliteStore};
-use rusqlite::Connection;
+use plimsoll_context::{Message, Part, Seq, TokenCounter, Tokens, Usage};
+use plimsoll_core::SessionInfo;
+use plimsoll_store::ExportedEntry;
 
-use crate::script;
-
-/// An export of format 1: every kind of entry, message, part, edit and end that it had.
-const LOG_1: &str = include_str!("../golden/v1.jsonl");
-
-/// A store of format 1 as SQL: two sessions, and the schema as it was then.
-const STORE_1: &str = include_str!("../golden/v1.sql");
+/// The entries of an export: every kind of message, part, edit and end, and most kinds of entries.
+const ENTRIES: &str = include_str!("../golden/entries.jsonl");
 
 /// The counter of the golden log, by which its plans were weighed. It never changes, whatever
 /// becomes of the counters in use.
@@ -39,20 +32,12 @@ impl TokenCounter for FourBytes {
 }
 
 fn golden() -> Vec<ExportedEntry> {
-    let lines = LOG_1.lines().map(serde_json::from_str);
+    let lines = ENTRIES.lines().map(serde_json::from_str);
     lines.collect::<Result<_, _>>().unwrap()
 }
 
 fn entries() -> Vec<Entry> {
     golden().into_iter().map(|line| line.entry).collect()
-}
-
-/// The statements that made everything in a file.
-fn schema(file: &Connection) -> Vec<String> {
-    let sql = "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid";
-    let mut statement = file.prepare(sql).unwrap();
-    let rows = statement.query_map([], |row| row.get(0)).unwrap();
-    rows.map(Result::unwrap).collect()
 }
 
 /// The value of `key` wherever it stands below.
@@ -71,13 +56,20 @@ fn tags(value: &serde_json::Value, key: &str, found: &mut BTreeSet<String>) {
 #[test]
 fn the_golden_log_has_one_of_everything() {
     let value: serde_json::Value =
-        serde_json::from_str(&format!("[{}]", LOG_1.trim_end().replace('\n', ","))).unwrap();
+        serde_json::from_str(&format!("[{}]", ENTRIES.trim_end().replace('\n', ","))).unwrap();
     let table: [(&str, &[&str]); 9] = [
         (
             "entry",
             &[
-                "began", "ended", "learned", "opened", "planned", "replied", "returned", "said",
-                "started",
+                "message",
+                "opened",
+                "plan_applied",
+                "reply",
+                "run_ended",
+                "run_started",
+                "tool_result",
+                "tool_started",
+                "window_learned",
             ],
         ),
         (
@@ -153,13 +145,15 @@ fn the_golden_log_folds_to_the_same_state() {
         .map(|item| (item.seq, item.message.as_ref()))
         .collect();
     let seqs: Vec<u64> = view.iter().map(|(seq, _)| seq.0).collect();
-    assert_eq!(seqs, [0, 4, 6, 7, 8, 9, 10, 11]);
+    assert_eq!(seqs, [0, 1, 4, 5, 6, 7, 8, 9, 10, 11]);
     let texts: Vec<String> = view.iter().map(|(_, message)| message.text()).collect();
     assert_eq!(
         texts,
         [
             "What is in notes.txt?\nAnd what does the picture show?",
+            "[3 messages were removed here]",
             "A list.",
+            "[1 message was removed here]",
             "How many eggs?",
             "The user asked about notes.txt; it is a shopping list.",
             "Twel",
@@ -168,7 +162,7 @@ fn the_golden_log_folds_to_the_same_state() {
             "Twelve.",
         ]
     );
-    assert_eq!(state.transcript().tokens(), Tokens(56));
+    assert_eq!(state.transcript().tokens(), Tokens(73));
     assert_eq!(state.runs(), 12);
     assert_eq!(state.learned_window(), Some(Tokens(4_096)));
     assert_eq!(
@@ -186,7 +180,7 @@ fn the_golden_log_folds_to_the_same_state() {
 
     // What a provider needs to have back is there to the byte.
     let opaque = entries.iter().find_map(|entry| match entry {
-        Entry::Replied { message, .. } => message.parts().iter().find_map(|part| match part {
+        Entry::Reply { message, .. } => message.parts().iter().find_map(|part| match part {
             Part::Thinking(thinking) => thinking.opaque.clone(),
             _ => None,
         }),
@@ -196,53 +190,4 @@ fn the_golden_log_folds_to_the_same_state() {
         opaque.unwrap().data,
         "{\"signature\":  \"c2ln\", \"n\": 1.50}"
     );
-}
-
-#[tokio::test]
-async fn a_store_of_format_1_opens_and_is_written_on() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = Connection::open(folder.path().join(FILE)).unwrap();
-    file.execute_batch(STORE_1).unwrap();
-
-    let store = SqliteStore::open(folder.path()).await.unwrap();
-    // An old file and a new one differ in nothing but what is in them.
-    let fresh = tempfile::tempdir().unwrap();
-    drop(SqliteStore::open(fresh.path()).await.unwrap());
-    let fresh = Connection::open(fresh.path().join(FILE)).unwrap();
-    assert_eq!(schema(&file), schema(&fresh));
-
-    let list = store.list().await.unwrap();
-    let list: Vec<_> = list
-        .iter()
-        .map(|info| {
-            let (id, title) = (info.id.as_str(), info.title.as_str());
-            (id, info.created, info.updated, info.entries, title)
-        })
-        .collect();
-    assert_eq!(
-        list,
-        [
-            ("b", 1_767_225_600, 1_767_225_603, 3, "task 1"),
-            ("a", 1_767_225_601, 1_767_225_602, 2, ""),
-        ]
-    );
-    // The older entries count as well.
-    let bytes = |n: usize| -> u64 {
-        let entries = script::log(9);
-        let json = entries[..n]
-            .iter()
-            .map(|entry| serde_json::to_string(entry).unwrap());
-        json.map(|json| json.len() as u64).sum()
-    };
-    let session = script::id("b");
-    let size = || async { store.info(&session).await.unwrap().unwrap().bytes };
-    assert_eq!(size().await, Bytes(bytes(3)));
-    let lease = store.acquire(&session).await.unwrap();
-    store
-        .append(&lease, &script::log(9).split_off(3))
-        .await
-        .unwrap();
-    assert_eq!(size().await, Bytes(bytes(9)));
-    assert_eq!(store.load(&session).await.unwrap(), script::log(9));
-    assert_eq!(store.load(&script::id("a")).await.unwrap(), script::log(2));
 }

@@ -96,7 +96,7 @@ async fn what_is_exported_together_is_the_same_elsewhere() {
     assert_eq!(text.lines().count(), 4 + 12 + 1 + 1 + 4);
     let export = Export::parse(&text).unwrap();
     for session in export.sessions() {
-        let log = store.load(session.id.as_ref().unwrap()).await.unwrap();
+        let log = store.load(&session.id).await.unwrap();
         assert_eq!(export.log(session), log);
     }
 }
@@ -134,29 +134,35 @@ async fn a_fork_that_is_exported_alone_is_a_session_of_its_own() {
 }
 
 #[tokio::test]
-async fn an_export_without_first_lines_is_one_session_without_a_name() {
+async fn entries_without_the_first_line_of_a_session_are_no_session() {
     let (_one, store) = family().await;
     let text = export(&store, &["q"]).await;
-    // As the first version wrote it.
-    let old: String = text
-        .lines()
-        .skip(1)
-        .map(|line| format!("{}}}\n", line.split(",\"sum\"").next().unwrap()))
-        .collect();
-    assert!(Export::is_one(&old) && Export::is_one(&text));
-    let mut parsed = Export::parse(&old).unwrap();
-    assert_eq!(parsed.sessions()[0].id, None);
-    let (_other, elsewhere) = open().await;
-    let nameless = elsewhere
-        .import(Export::parse(&old).unwrap())
-        .await
-        .unwrap_err();
-    assert!(nameless.to_string().contains("has no name"), "{nameless}");
-    parsed.sessions_mut()[0].id = Some(id("q"));
-    elsewhere.import(parsed).await.unwrap();
-    let was = store.info(&id("q")).await.unwrap();
-    assert_eq!(elsewhere.info(&id("q")).await.unwrap(), was);
-    assert_eq!(elsewhere.load(&id("q")).await.unwrap(), log(4));
+    assert_eq!(Export::parse_rest(&text), Ok(None));
+    for first in [1, 3] {
+        let lines: Vec<&str> = text.lines().skip(first).collect();
+        let rest = lines.join("\n");
+        assert!(Export::is_one(&rest) && Export::is_one(&text));
+        let BadExport { line, why } = Export::parse(&rest).unwrap_err();
+        assert!(
+            why.contains("first line of its session is missing"),
+            "{why}"
+        );
+        assert_eq!(line, 1);
+        let entries = Export::parse_rest(&rest).unwrap().unwrap();
+        assert_eq!(entries, log(4)[first - 1..]);
+    }
+}
+
+#[tokio::test]
+async fn a_file_that_was_cut_is_imported_after_its_first_line_was_corrected() {
+    let (_one, store) = family().await;
+    let text = export(&store, &["q"]).await;
+    let mut lines: Vec<&str> = text.lines().take(3).collect();
+    let (first, _) = lines[0].split_once(",\"sum\"").unwrap();
+    let first = first.replace("\"entries\":4", "\"entries\":2") + "}";
+    lines[0] = &first;
+    let (_other, elsewhere) = import(&lines.join("\n")).await;
+    assert_eq!(elsewhere.load(&id("q")).await.unwrap(), log(2));
 }
 
 #[tokio::test]
@@ -188,7 +194,7 @@ async fn a_fault_is_told_with_its_line_and_the_cure() {
         (
             one[..3].join("\n"),
             3,
-            "take out the first line of the file",
+            "write \"entries\":2 into the first line and take its \"sum\" out",
         ),
         (
             one.join("\n").trim_end_matches("\"}").to_owned(),
@@ -228,9 +234,9 @@ async fn a_fault_is_told_with_its_line_and_the_cure() {
         ),
         (with(f, "The", "Tee"), f as u64 + 1, "it was altered"),
         (
-            with(0, "\"version\":2", "\"version\":3"),
+            with(0, "\"version\":1", "\"version\":2"),
             1,
-            "version 3, and this Plimsoll reads versions up to 2; update",
+            "version 2, and this Plimsoll reads versions up to 1; update",
         ),
         (with(0, "\"order\"", "\"odor\""), 1, "unknown field `odor`"),
         (
@@ -240,8 +246,8 @@ async fn a_fault_is_told_with_its_line_and_the_cure() {
         ),
         (
             [&one[1..], &one[..]].concat().join("\n"),
-            5,
-            "the entries before it belong to no session",
+            1,
+            "the first line of its session is missing",
         ),
         (
             [&one[..], &one[4..]].concat().join("\n"),

@@ -229,7 +229,7 @@ async fn a_deleted_session_leaves_no_name() {
     let store = open(folder.path()).await;
     let name = "about-the-merger";
     let lease = store.acquire(&id(name)).await.unwrap();
-    let said = Entry::Said {
+    let said = Entry::Message {
         message: Arc::new(Message::user("Hush.")),
         queued: None,
     };

@@ -46,10 +46,23 @@ fn raw(folder: &Path) -> Connection {
 }
 
 fn said(text: impl Into<String>) -> Entry {
-    Entry::Said {
+    Entry::Message {
         message: Arc::new(Message::user(text)),
         queued: None,
     }
+}
+
+/// The statement that makes `json` entry `n` of the first session, with the checksum that the schema
+/// describes, as another version would write it.
+fn rewrite(n: i64, json: &str) -> String {
+    let mut hasher = blake3::Hasher::new();
+    for number in [n, 5] {
+        hasher.update(&number.to_be_bytes());
+    }
+    hasher.update(json.as_bytes());
+    let sum = hasher.finalize().as_bytes()[..8].try_into().unwrap();
+    let sum = i64::from_be_bytes(sum);
+    format!("UPDATE entries SET json = '{json}', at = 5, sum = {sum} WHERE session = 1 AND n = {n}")
 }
 
 async fn sentence(folder: &Path) -> String {
@@ -217,7 +230,7 @@ async fn an_export_is_lines_of_number_time_and_entry() {
     let text = String::from_utf8(text).unwrap();
     let (header, text) = text.split_once('\n').unwrap();
     assert!(
-        header.starts_with("{\"session\":\"s\",\"version\":2,"),
+        header.starts_with("{\"session\":\"s\",\"version\":1,"),
         "{header}"
     );
     let lines: Vec<&str> = text.lines().collect();
@@ -300,7 +313,10 @@ async fn the_file_itself_refuses_to_rewrite_a_log() {
         .unwrap()
         .map(Result::unwrap)
         .collect();
-    assert_eq!(kinds, ["opened", "started", "said", "replied", "began"]);
+    assert_eq!(
+        kinds,
+        ["opened", "run_started", "message", "reply", "tool_started"]
+    );
 }
 
 #[tokio::test]
@@ -386,12 +402,12 @@ async fn a_newer_file_asks_for_a_newer_version() {
     let folder = tempfile::tempdir().unwrap();
     drop(with_log(folder.path(), &log(3)).await);
     raw(folder.path())
-        .pragma_update(None, "user_version", 9)
+        .pragma_update(None, "user_version", 2)
         .unwrap();
     assert_eq!(
         sentence(folder.path()).await,
         format!(
-            "{}: it was written by a newer version of Plimsoll (format 9, this one knows 8); \
+            "{}: it was written by a newer version of Plimsoll (format 2, this one knows 1); \
              update Plimsoll, or choose another data folder with PLIMSOLL_HOME",
             folder.path().join(FILE).display()
         )
@@ -425,32 +441,31 @@ async fn a_damaged_file_ends_in_a_sentence() {
 #[tokio::test]
 async fn a_damaged_entry_is_named_and_other_sessions_still_open() {
     let table = [
+        (rewrite(3, "gibberish"), "expected value"),
         (
-            "UPDATE entries SET json = 'gibberish', sum = NULL WHERE session = 1 AND n = 3",
-            "expected value",
-        ),
-        (
-            "UPDATE entries SET json = '{\"entry\":\"dreamt\"}', sum = NULL WHERE session = 1 AND n = 3",
+            rewrite(3, "{\"entry\":\"dreamt\"}"),
             "unknown variant `dreamt`",
         ),
         (
-            "UPDATE entries SET json = CAST(x'22ff22' AS TEXT) WHERE session = 1 AND n = 3",
+            "UPDATE entries SET json = CAST(x'22ff22' AS TEXT) WHERE session = 1 AND n = 3"
+                .to_owned(),
             "",
         ),
         (
-            "UPDATE entries SET json = replace(json, 'e', 'i') WHERE session = 1 AND n = 3",
+            "UPDATE entries SET json = replace(json, 'e', 'i') WHERE session = 1 AND n = 3"
+                .to_owned(),
             "it was altered: its checksum is another;",
         ),
         (
-            "UPDATE entries SET at = at + 1 WHERE session = 1 AND n = 3",
+            "UPDATE entries SET at = at + 1 WHERE session = 1 AND n = 3".to_owned(),
             "it was altered: its checksum is another;",
         ),
         (
-            "DELETE FROM entries WHERE session = 1 AND n = 3",
+            "DELETE FROM entries WHERE session = 1 AND n = 3".to_owned(),
             "it is missing;",
         ),
         (
-            "DELETE FROM entries WHERE session = 1 AND n >= 3",
+            "DELETE FROM entries WHERE session = 1 AND n >= 3".to_owned(),
             "it is missing;",
         ),
     ];
@@ -464,7 +479,7 @@ async fn a_damaged_entry_is_named_and_other_sessions_still_open() {
                 "DROP TRIGGER entries_are_not_changed; DROP TRIGGER entries_are_not_deleted;",
             )
             .unwrap();
-        other.execute(damage, []).unwrap();
+        other.execute(&damage, []).unwrap();
 
         let error = store.load(&id("s")).await.unwrap_err();
         assert!(
@@ -501,10 +516,8 @@ async fn an_export_saves_what_can_be_read_and_passes_on_what_is_newer() {
     other
         .execute("DROP TRIGGER entries_are_not_changed", [])
         .unwrap();
-    let change = "UPDATE entries SET json = ?1, sum = NULL WHERE n = ?2";
-    other
-        .execute(change, ("{\"entry\":\"dreamt\",\"of\":1.50}", 2))
-        .unwrap();
+    let dreamt = rewrite(2, "{\"entry\":\"dreamt\",\"of\":1.50}");
+    other.execute(&dreamt, []).unwrap();
     let text = store
         .export(&[(id("s"), None)].into(), Vec::new())
         .await
@@ -513,7 +526,7 @@ async fn an_export_saves_what_can_be_read_and_passes_on_what_is_newer() {
     assert_eq!(text.lines().count(), 1 + 5);
     assert!(text.contains("\"entry\":{\"entry\":\"dreamt\",\"of\":1.50},\"sum\":"));
 
-    other.execute(change, ("{\"entry\":", 4)).unwrap();
+    other.execute(&rewrite(4, "{\"entry\":"), []).unwrap();
     let out = folder.path().join("out.jsonl");
     let file = std::fs::File::create(&out).unwrap();
     let error = store

@@ -73,7 +73,7 @@ fn sound(stage: &Stage) {
     let ended = stage.log[stage.born..]
         .iter()
         .filter_map(|entry| match entry {
-            Entry::Ended { outcome } => Some(outcome),
+            Entry::RunEnded { outcome } => Some(outcome),
             _ => None,
         });
     assert!(ended.eq(&stage.outcomes), "the log says how each run ended");
@@ -84,7 +84,7 @@ fn grows_at_its_end(stage: &Stage, one: &SentRequest, two: &SentRequest) {
     let between = &stage.log[one.at..two.at];
     if between
         .iter()
-        .any(|entry| matches!(entry, Entry::Planned { .. } | Entry::RolledBack { .. }))
+        .any(|entry| matches!(entry, Entry::PlanApplied { .. } | Entry::RolledBack { .. }))
     {
         return;
     }
@@ -104,7 +104,7 @@ fn request(stage: &Stage, sent: &SentRequest) {
     let last = messages.last().unwrap();
     let mut replies = stage.log[..sent.at].iter().rev();
     let newest = replies.find_map(|entry| match entry {
-        Entry::Replied { stop, .. } => Some(*stop),
+        Entry::Reply { stop, .. } => Some(*stop),
         _ => None,
     });
     // A turn that was only paused goes back as it stands.
@@ -151,15 +151,15 @@ fn spent(stage: &Stage) {
     let (mut run, mut used) = (0, Usage::default());
     for entry in &stage.log {
         match entry {
-            Entry::Started { run: number, .. } if *number != run => {
+            Entry::RunStarted { run: number, .. } if *number != run => {
                 (run, used) = (*number, Usage::default());
             }
-            Entry::Replied {
+            Entry::Reply {
                 usage: Some(usage), ..
             }
             | Entry::Summarized { usage, .. }
-            | Entry::Wasted { usage, .. } => used = used.combine(*usage),
-            Entry::Ended { outcome } => assert_eq!(outcome.usage, used, "run {run}"),
+            | Entry::ReplyDiscarded { usage, .. } => used = used.combine(*usage),
+            Entry::RunEnded { outcome } => assert_eq!(outcome.usage, used, "run {run}"),
             _ => {}
         }
     }
@@ -170,7 +170,7 @@ fn originals(stage: &Stage) -> State {
     let said = stage.log.iter().filter(|entry| {
         !matches!(
             entry,
-            Entry::Planned { .. }
+            Entry::PlanApplied { .. }
                 | Entry::Pinned { .. }
                 | Entry::Unpinned { .. }
                 | Entry::RolledBack { .. }
@@ -239,7 +239,7 @@ fn kept(stage: &Stage) {
             .collect();
         assert!(seqs.is_sorted(), "in view order");
     }
-    let planned = |entry: &&Entry| matches!(entry, Entry::Planned { .. });
+    let planned = |entry: &&Entry| matches!(entry, Entry::PlanApplied { .. });
     let planned = stage.log[stage.born..].iter().filter(planned).count();
     if stage.setup.announces_plans {
         assert_eq!(stage.gone.len(), planned, "once for every plan")
@@ -268,7 +268,7 @@ fn delivered_once(stage: &Stage) {
                 ever = *id;
                 waiting.insert(*id);
             }
-            Entry::Said {
+            Entry::Message {
                 queued: Some(id), ..
             } => assert!(waiting.remove(id), "{id} is said twice"),
             Entry::Undelivered { ids } => {
@@ -278,7 +278,7 @@ fn delivered_once(stage: &Stage) {
             }
             // It waits in the session that this one is a fork of.
             Entry::Forked { .. } => waiting.clear(),
-            Entry::Ended { outcome } => {
+            Entry::RunEnded { outcome } => {
                 assert!(waiting.is_empty(), "{waiting:?} is forgotten: {outcome:?}");
             }
             _ => {}
@@ -309,7 +309,7 @@ fn summed_up(stage: &Stage) {
     let (mut open, mut since) = (0, 0);
     let steers = stage.log.iter();
     let steers = steers
-        .filter(|entry| matches!(entry, Entry::Said { .. }))
+        .filter(|entry| matches!(entry, Entry::Message { .. }))
         .count();
     for event in &stage.events {
         match event {
@@ -351,16 +351,16 @@ fn limits(stage: &Stage) {
     let names = ToolNames::new(tools.map(|tool| tool.spec.name.as_str()));
     for entry in &stage.log {
         match entry {
-            Entry::Started { run: number, .. } if *number != run => {
+            Entry::RunStarted { run: number, .. } if *number != run => {
                 (run, turns, calls) = (*number, 0, 0);
                 of_tool.clear();
             }
-            Entry::Replied { message, .. } => {
+            Entry::Reply { message, .. } => {
                 turns += 1;
                 let calls = message.calls();
                 batch = calls.map(|call| (&call.id, call.name.as_str())).collect();
             }
-            Entry::Began { call } => {
+            Entry::ToolStarted { call } => {
                 calls += 1;
                 let tool = match names.resolve(batch[call]) {
                     NameMatch::Repaired(name) => name,
@@ -400,19 +400,19 @@ pub(crate) fn calibration(log: &[Entry]) -> Calibration {
     let mut last = None;
     for entry in log {
         match entry {
-            Entry::Started { model, .. } => {
+            Entry::RunStarted { model, .. } => {
                 if last.is_some_and(|last| last != model) {
                     calibration = Calibration::default();
                 }
                 last = Some(model);
             }
-            Entry::Replied {
+            Entry::Reply {
                 usage: Some(usage),
                 counted,
                 ..
             } => calibration.observe(*counted, usage.processed()),
             Entry::Measured { counted, reported } => calibration.measured(*counted, *reported),
-            Entry::Learned {
+            Entry::WindowLearned {
                 used: Some((counted, used)),
                 ..
             } => calibration.refused(*counted, *used),
@@ -445,7 +445,9 @@ fn folds(stage: &Stage) {
 /// The process died after `end` entries. A new one carries on.
 pub(crate) fn carried_on(stage: &Stage, end: usize, input: Input) {
     let log = stage.log[..end].to_vec();
-    let says_something = log.iter().any(|entry| matches!(entry, Entry::Said { .. }));
+    let says_something = log
+        .iter()
+        .any(|entry| matches!(entry, Entry::Message { .. }));
     let dangerous = dangerous(stage, &log);
     let mut next = Stage::resume(log, stage.setup.clone());
     next.archive.clone_from(&stage.archive);
@@ -473,8 +475,8 @@ pub(crate) fn carried_on(stage: &Stage, end: usize, input: Input) {
 fn dangerous(stage: &Stage, log: &[Entry]) -> HashSet<CallId> {
     let last = log
         .iter()
-        .rposition(|entry| matches!(entry, Entry::Replied { .. }));
-    let Some(Entry::Replied { message, .. }) = last.map(|at| &log[at]) else {
+        .rposition(|entry| matches!(entry, Entry::Reply { .. }));
+    let Some(Entry::Reply { message, .. }) = last.map(|at| &log[at]) else {
         return HashSet::new();
     };
     let tools = || stage.setup.tools.iter();
@@ -490,11 +492,11 @@ fn dangerous(stage: &Stage, log: &[Entry]) -> HashSet<CallId> {
     let after = &log[last.unwrap()..];
     let mut dangerous = HashSet::new();
     for call in message.calls() {
-        let began = after.contains(&Entry::Began {
+        let began = after.contains(&Entry::ToolStarted {
             call: call.id.clone(),
         });
         let returned = after.iter().any(|entry| {
-            matches!(entry, Entry::Returned { message, .. } if matches!(message.as_ref(),
+            matches!(entry, Entry::ToolResult { message, .. } if matches!(message.as_ref(),
                 Message::ToolResult(result) if result.call == call.id))
         });
         if returned || began && !idempotent(&call.name) {

@@ -261,7 +261,7 @@ impl Stage {
                     });
                 }
                 Step::Execute(call) => {
-                    let began = Entry::Began {
+                    let began = Entry::ToolStarted {
                         call: call.id.clone(),
                     };
                     assert!(self.log.contains(&began), "it began before it was recorded");
@@ -513,7 +513,7 @@ impl Stage {
     pub(crate) fn plans(&self) -> usize {
         let plans = self.log.iter();
         plans
-            .filter(|entry| matches!(entry, Entry::Planned { .. }))
+            .filter(|entry| matches!(entry, Entry::PlanApplied { .. }))
             .count()
     }
 

@@ -67,13 +67,12 @@ pub(crate) async fn stores(bounds: ArchiveBounds) -> Vec<Case> {
 /// Entry k, counted from 0.
 pub(crate) fn entry(k: u64) -> Entry {
     let Some(k) = k.checked_sub(1) else {
-        // The first format, as the golden files have it.
         return Entry::Opened { format: 1 };
     };
     let run = k / RUN + 1;
     let call = CallId(format!("call-{run}"));
     match k % RUN {
-        0 => Entry::Started {
+        0 => Entry::RunStarted {
             run,
             model: "test/model".to_owned(),
             system: "You are a test.".into(),
@@ -81,7 +80,7 @@ pub(crate) fn entry(k: u64) -> Entry {
             later: Vec::new(),
             config: None,
         },
-        1 => Entry::Said {
+        1 => Entry::Message {
             message: Arc::new(Message::user(format!("task {run}\nwith a second line"))),
             queued: None,
         },
@@ -94,8 +93,8 @@ pub(crate) fn entry(k: u64) -> Entry {
             })],
             StopReason::ToolCalls,
         ),
-        3 => Entry::Began { call },
-        4 => Entry::Returned {
+        3 => Entry::ToolStarted { call },
+        4 => Entry::ToolResult {
             message: Arc::new(Message::result(
                 call,
                 format!("{run}: {}", "é\u{0}\n".repeat(200)),
@@ -104,7 +103,7 @@ pub(crate) fn entry(k: u64) -> Entry {
             spent: Default::default(),
         },
         5 => replied(vec![Part::text(format!("done {run}"))], StopReason::Stop),
-        _ => Entry::Ended {
+        _ => Entry::RunEnded {
             outcome: Outcome {
                 turns: 2,
                 tool_calls: 1,
@@ -130,7 +129,7 @@ pub(crate) fn id(name: &str) -> SessionId {
 }
 
 fn replied(parts: Vec<Part>, stop: StopReason) -> Entry {
-    Entry::Replied {
+    Entry::Reply {
         message: Arc::new(Message::Assistant { parts }),
         stop,
         usage: Some(Usage {
