@@ -246,6 +246,7 @@ const MAX_DATE: u64 = 253_402_300_799;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use plimsoll::Message;
 
     use std::sync::Arc;
 

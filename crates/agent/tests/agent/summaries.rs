@@ -291,7 +291,11 @@ fn bad_answers() -> Vec<(&'static str, Result<Reply, Failure>, &'static str)> {
         ("blank", text(" \n\t"), "empty"),
         ("call", replied(vec![call], StopReason::ToolCalls), "tool"),
         ("text and call", replied(both, StopReason::Stop), "tool"),
-        ("its prompt", text(SummaryModel::PROMPT), "given"),
+        (
+            "its prompt",
+            text(SummaryModel::PROMPT),
+            "repeated its input",
+        ),
         (
             "another language",
             text("Voici un résumé : tout va bien, le fichier a été lu et rien n'est cassé."),

@@ -320,11 +320,7 @@ fn who_says_no_is_said_and_why() {
 fn init_writes_a_good_file_once() {
     let home = Home::new();
     let said = home.run(["config", "init"]).done();
-    assert!(
-        said.err.contains("wrote plimsoll.toml"),
-        "{}",
-        said.err
-    );
+    assert!(said.err.contains("wrote plimsoll.toml"), "{}", said.err);
     home.run(["config", "check"]).done();
     let before = std::fs::read(home.work().join("plimsoll.toml")).unwrap();
     home.run(["config", "init"])

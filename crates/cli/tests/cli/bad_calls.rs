@@ -11,7 +11,10 @@ fn wrong_arguments_name_the_right_ones() {
     let idle = Fake::new([]);
     let cases: &[(&[&str], &[&str])] = &[
         (&[], &["no task", "plimsoll run \""]),
-        (&[""], &["the task is empty", "describe what the agent should do"]),
+        (
+            &[""],
+            &["the task is empty", "describe what the agent should do"],
+        ),
         (&[" \n\t"], &["the task is empty"]),
         (&["-"], &["the task is empty"]),
         (&["Hi", "--root", "nowhere"], &["nowhere"]),

@@ -48,7 +48,10 @@ fn what_cannot_be_sent_is_refused_before_anything_is_called() {
         ("none.png", "--image none.png: No such file"),
         ("text.png", "--image text.png is no PNG, JPEG, GIF or WebP"),
         ("half.png", "--image half.png is"),
-        ("large.png", "--image large.png is larger than the limit of 20 MiB"),
+        (
+            "large.png",
+            "--image large.png is larger than the limit of 20 MiB",
+        ),
     ] {
         home.agent(&fake, &["-i", name, "Look."]).refused(2, &[why]);
     }

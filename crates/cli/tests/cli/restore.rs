@@ -54,7 +54,8 @@ fn an_export_is_imported_with_everything_about_it() {
         assert_eq!(said.out, format!("{name}\n"));
         let entries = export.lines().count() - 1;
         assert!(
-            said.err.starts_with(&format!("{entries} entries; continue with")),
+            said.err
+                .starts_with(&format!("{entries} entries; continue with")),
             "{}",
             said.err
         );

@@ -104,7 +104,11 @@ fn an_unknown_window_is_learned_from_refusals() {
         .agent(&fake, &["--max-context", "unknown", "Once more."])
         .done();
     assert_eq!(said.out, "All parts are read.\n");
-    assert!(said.err.contains("assumed to be 4096 tokens"), "{}", said.err);
+    assert!(
+        said.err.contains("assumed to be 4096 tokens"),
+        "{}",
+        said.err
+    );
     let doctor = home.run(["doctor"]).done();
     assert!(doctor.out.contains("4096"), "{}", doctor.out);
 }

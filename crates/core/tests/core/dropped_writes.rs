@@ -160,7 +160,7 @@ fn a_write_goes_on_in_another_runtime() {
         drop(first);
         let second = runtime();
         let output = second.block_on(session.run("go on")).unwrap();
-        assert!(output.is_success(), "{polls} polls: {output:?}");
+        assert_eq!(output.text, "done", "{polls} polls: {output:?}");
         drop(session);
         let log = second.block_on(store.load(&id)).unwrap();
         assert_eq!(log, *store.1.lock().unwrap(), "{polls} polls");

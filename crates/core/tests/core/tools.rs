@@ -386,7 +386,11 @@ impl Gate for ApprovalReply {
 async fn silence_denies() {
     for (gate, ran, says) in [
         (ApprovalReply::Silent, 0, "there was no answer in time"),
-        (ApprovalReply::Panics, 0, "that should decide failed: out of rum"),
+        (
+            ApprovalReply::Panics,
+            0,
+            "that should decide failed: out of rum",
+        ),
         (ApprovalReply::Allows, 1, "done"),
     ] {
         let provider = once("rm");
