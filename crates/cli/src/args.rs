@@ -103,7 +103,7 @@ Examples:
   plimsoll run \"What does this project do? Read README.md.\"
   plimsoll run --model openai/gpt-4o --yes \"Run the tests and say what fails\"
   plimsoll run --model local --max-context 3000 \"Summarise docs/\"
-  plimsoll run --policy summarize --summarizer openai/gpt-5-mini --model openai/gpt-5 \"Port it\"
+  plimsoll run --summarizer openai/gpt-5-mini --model openai/gpt-5 \"Port it\"
   plimsoll run --pin \"Never touch vendor/\" \"Make the tests pass\"
   plimsoll run --agent reviewer --config plimsoll.toml \"Review the last commit\"
   plimsoll run --model openai/gpt-5-mini -i screen.png \"What is wrong here?\"

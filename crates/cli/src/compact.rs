@@ -24,12 +24,12 @@ use one::CompactSettings;
 const EXAMPLES: &str = "\
 Examples:
   plimsoll compact --budget 8000 < chat.json > smaller.json
-  plimsoll compact --budget 100000 --model anthropic/claude-opus-4-6 died.json > session.json
+  plimsoll compact --budget 100k --model openai/gpt-5 died.json > session.json
   jq -c . chats/*.json | plimsoll compact --lines --budget 8000 > smaller.jsonl
   echo '{\"budget_tokens\": 500, \"messages\": [...]}' | plimsoll compact
   plimsoll compact --budget 8000 --explain < chat.json > smaller.json
-  plimsoll compact --policy clear-tool-uses --trigger 30000 --keep 5 < chat.json > smaller.json
-  plimsoll compact --policy trim --max-tokens 8000 --start-on user < chat.json > smaller.json
+  plimsoll compact --policy clear-tool-uses --trigger 30k < chat.json > b.json
+  plimsoll compact --policy trim --budget 8k --start-on user < chat.json > b.json
 
 The input is a request to a model, or its messages alone: {\"messages\": [...]}, {\"input\": \
 [...]} or a bare array, in the format of OpenAI Chat, OpenAI Responses or Anthropic Messages. The \

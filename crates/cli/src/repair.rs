@@ -16,9 +16,9 @@ use crate::write;
 const EXAMPLES: &str = "\
 Examples:
   plimsoll repair session.json > repaired.json
-  plimsoll repair session.json --model anthropic/claude-opus-4-6 --output session.json
+  plimsoll repair session.json --model openai/gpt-5 --output session.json
   plimsoll repair request.json --model mistral/devstral-medium-latest --json
-  plimsoll repair - --drop-thinking < session.json | plimsoll compact --budget 100000
+  plimsoll repair - --drop-thinking < old.json | plimsoll compact --budget 100k
 
 The input is a request to a model, or its messages alone: {\"messages\": [...]}, {\"input\": \
 [...]} or a bare array. For a session log of another agent (see `plimsoll rescue`), the output is \

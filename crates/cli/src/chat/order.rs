@@ -128,7 +128,7 @@ pub(crate) static COMMANDS: [SlashCommand; 19] = [
     command(
         "save",
         Must("FILE", |file| Order::Save(file.into())),
-        "save the chat as JSON (OpenAI), or as text if FILE ends in .md",
+        "save the chat as JSON, or as text to an .md FILE",
     ),
     command("quit", Nothing(Order::Quit), "exit, as Ctrl-D does"),
 ];

@@ -169,7 +169,7 @@ async fn forks_of_forks_are_read_whole_up_to_a_depth_that_is_bounded() {
             .await
             .unwrap_err();
         let text = error.to_string();
-        assert!(text.contains("256 times over; continue it"), "{text}");
+        assert!(text.contains("256 levels deep; continue it"), "{text}");
         assert_eq!(load(store, "f").await, [], "{name}");
     }
 }
