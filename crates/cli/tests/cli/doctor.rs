@@ -273,7 +273,7 @@ fn a_refused_key_is_told_as_that_and_any_status_is_an_answer() {
         let said = ask(status, Some(HUSH));
         assert_eq!(said.code, Some(1), "{}", said.out);
         let words = format!(
-            "refuses the key (status {status}); check the value of $OPENAI_COMPATIBLE_API_KEY"
+            "refuses the key (status {status}); check the value of OPENAI_COMPATIBLE_API_KEY"
         );
         assert!(said.out.contains(&words), "{}", said.out);
         assert!(!said.out.contains("hush"));
