@@ -289,7 +289,7 @@ async fn a_run_is_approved_and_steered_and_ended_from_elsewhere() {
     let nobody = stage.send(&["hello"]);
     assert_eq!(nobody.status.code(), Some(1), "{nobody:?}");
     let words = String::from_utf8_lossy(&nobody.stderr);
-    assert!(words.contains("session s has no run under way"), "{words}");
+    assert!(words.contains("session s has no current run"), "{words}");
 
     let run = stage.run("Do it.");
     for (number, answer) in [(1, "--approve"), (2, "--deny")] {
