@@ -89,7 +89,7 @@ struct SessionUsage {
 /// Runs the command.
 pub(crate) async fn run(args: &UsageArgs) -> Result<u8, Stop> {
     if args.here || args.by == By::Folder {
-        args.place.only_files("a folder")?;
+        args.place.only_files("--by folder")?;
     }
     match args.place.open().await? {
         OpenStore::Files(store) => show(&*store, args).await,

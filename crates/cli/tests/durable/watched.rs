@@ -94,10 +94,10 @@ async fn sessions_of_workers_are_listed_shown_forked_and_deleted() {
     for (args, words) in [
         (
             &["sessions", "check"][..],
-            "`sessions check` is for the files",
+            "`sessions check` works with local files",
         ),
-        (&["sessions", "list", "--here"], "--here is for the files"),
-        (&["usage", "--by", "folder"], "a folder is for the files"),
+        (&["sessions", "list", "--here"], "--here works with local files"),
+        (&["usage", "--by", "folder"], "--by folder works with local files"),
     ] {
         let output = stage.command(args).output().unwrap();
         let err = String::from_utf8(output.stderr).unwrap();
