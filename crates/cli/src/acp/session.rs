@@ -250,10 +250,9 @@ impl OpenSession {
             return;
         };
         let Some(work) = work.take() else { return };
-        match timeout(CLOSING, work.session.close()).await {
-            Ok(Err(error)) => say!("{}", stop_of(&error)),
-            // A write in progress is finished in the background.
-            Ok(Ok(())) | Err(_) => {}
+        // A write that takes longer is finished in the background.
+        if let Ok(Err(error)) = timeout(CLOSING, work.session.close()).await {
+            say!("{}", stop_of(&error));
         }
         let _ = timeout(CLOSING, work.ready.mcp.close()).await;
         retention::apply(&work.store, work.ready.config.retention(), true).await;

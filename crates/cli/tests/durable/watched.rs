@@ -96,8 +96,14 @@ async fn sessions_of_workers_are_listed_shown_forked_and_deleted() {
             &["sessions", "check"][..],
             "`sessions check` works with local files",
         ),
-        (&["sessions", "list", "--here"], "--here works with local files"),
-        (&["usage", "--by", "folder"], "--by folder works with local files"),
+        (
+            &["sessions", "list", "--here"],
+            "--here works with local files",
+        ),
+        (
+            &["usage", "--by", "folder"],
+            "--by folder works with local files",
+        ),
     ] {
         let output = stage.command(args).output().unwrap();
         let err = String::from_utf8(output.stderr).unwrap();
