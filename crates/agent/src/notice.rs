@@ -136,11 +136,11 @@ pub(crate) const CUT_OFF: &str = "[The answer was cut off before its end.]";
 pub(crate) const FILTERED: &str =
     "[The answer was cut off before its end by the provider's content filter.]";
 
-/// Returns a sentence that names the hook or gate that said no, with its reason. The name is not
+/// Returns a sentence that names the hook or gate that refused, with its reason. The name is not
 /// repeated if the reason already begins with it.
 #[must_use]
 pub fn refusal(by: &str, why: &str) -> String {
-    let no = format!("{by} said no");
+    let no = format!("{by} refused");
     match why {
         "" => no,
         why if why.starts_with(&no) => why.to_owned(),
@@ -320,12 +320,12 @@ mod tests {
     use super::refusal;
 
     #[test]
-    fn who_said_no_is_said_once() {
+    fn who_refused_is_named_once() {
         for (why, said) in [
-            ("", "before_turn said no"),
-            ("before_turn said no", "before_turn said no"),
-            ("before_turn said no: late", "before_turn said no: late"),
-            ("it is late", "before_turn said no: it is late"),
+            ("", "before_turn refused"),
+            ("before_turn refused", "before_turn refused"),
+            ("before_turn refused: late", "before_turn refused: late"),
+            ("it is late", "before_turn refused: it is late"),
         ] {
             assert_eq!(refusal("before_turn", why), said);
         }

@@ -508,7 +508,7 @@ async fn ask<A: Clone>(
         match hook(args.clone(), timeout).await {
             Ok(true) => {}
             Ok(false) => {
-                let why = format!("{name} said no");
+                let why = format!("{name} refused");
                 answer.says = Decision::No { why };
                 break;
             }

@@ -153,7 +153,7 @@ fn a_no_stops_exactly_that_and_says_so() {
         assert_eq!(stage.outcome().reason, refused);
         assert_eq!(
             stage.outcome().text,
-            format!("[Agent stopped: {name} said no: {name} says no]")
+            format!("[Agent stopped: {name} refused: {name} says no]")
         );
         let began = story(&stage).iter().any(|told| told == "AgentStart");
         let said = !stage.run.state().transcript().items().is_empty();

@@ -303,7 +303,7 @@ impl CommandHook {
 
     fn no(&self, why: &str) -> String {
         match why {
-            "" => format!("{} said no", self.on.name()),
+            "" => format!("{} refused", self.on.name()),
             why => format!("{} refused: {why}", self.on.name()),
         }
     }

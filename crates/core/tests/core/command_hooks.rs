@@ -136,7 +136,7 @@ async fn programs_say_yes_or_no() {
         ),
         (
             "exit 2",
-            "`look` was skipped: before_tool_execution said no",
+            "`look` was skipped: before_tool_execution refused",
         ),
     ] {
         let provider = script();
@@ -230,7 +230,7 @@ async fn the_first_no_counts() {
     let folder = tempfile::tempdir().unwrap();
     let on = HookPoint::BeforeTurn;
     for (closure, by, read) in [
-        (false, "before_turn said no", 0),
+        (false, "before_turn refused", 0),
         (true, "before_turn refused: two", 1),
     ] {
         let provider = script();

@@ -332,7 +332,7 @@ fn two_turns() -> ScriptedProvider {
 async fn a_no_stops_exactly_that() {
     let refused = |by: &str| EndReason::Refused {
         by: by.to_owned(),
-        why: format!("{by} said no"),
+        why: format!("{by} refused"),
     };
     // Before a session's first run: nothing is begun; the next is asked about, until one is let in.
     let (diary, provider) = (Diary::default(), two_turns());
@@ -346,7 +346,7 @@ async fn a_no_stops_exactly_that() {
     let output = session.run("go").await.unwrap();
     assert_eq!(output.reason, refused("before_task"));
     assert!(
-        output.text.contains("before_task said no"),
+        output.text.contains("before_task refused"),
         "{}",
         output.text
     );
@@ -402,7 +402,7 @@ async fn a_no_stops_exactly_that() {
     assert_eq!(diary.has("Warning"), 0);
     let said = texts(&provider.requests()[1]);
     assert!(
-        said[2].contains("`look` was skipped: before_tool_execution said no"),
+        said[2].contains("`look` was skipped: before_tool_execution refused"),
         "{said:?}"
     );
 
