@@ -27,7 +27,7 @@ fuzz_target!(|data: &[u8]| {
     let Ok(chat) = read(input.text) else {
         return;
     };
-    assert_eq!(chat.messages.len(), chat.from.len());
+    assert_eq!(chat.messages.len(), chat.spans.len());
     let model = *input.choose(&MODELS);
     let profile = MessagesProfile::of_model(model);
     let messages = repaired(
