@@ -1,6 +1,5 @@
-//! [`ViewReader`]: reads a log entry by entry, and compares the view before and after each entry.
-//So
-//! it does not depend on the kinds of edits.
+//! [`ViewReader`]: reads a log entry by entry, and compares the view before and after each entry. So it
+//! does not depend on the kinds of edits.
 
 use std::collections::HashMap;
 use std::sync::Arc;
