@@ -124,6 +124,7 @@ pub(crate) fn reason_text(settings: &AgentSettings, reason: &EndReason) -> Strin
         EndReason::CannotFit { cannot_fit } => cannot_fit.to_string(),
         EndReason::Interrupted => "interrupted".to_owned(),
         EndReason::Refused { by, why } => plimsoll::machine::refusal(by, why),
+        EndReason::NothingToDo => "there are no messages yet; give a task".to_owned(),
         other => other.word().to_owned(),
     }
 }
