@@ -65,8 +65,9 @@ pub(crate) fn check(
         return Err(fault::other(
             path,
             format!(
-                "it was written by a newer version of Plimsoll (format {version}, this one knows \
-                 {known}); update Plimsoll, or choose another data folder with PLIMSOLL_HOME"
+                "it has format {version}, and this version of Plimsoll reads up to {known}: a newer \
+                 version wrote it, or one from before the first release; update Plimsoll, move the \
+                 file away, or choose another data folder with PLIMSOLL_HOME"
             ),
         ));
     }
@@ -208,8 +209,9 @@ mod tests {
         newer.pragma_update(None, "user_version", 2).unwrap();
         assert_eq!(
             said(&newer),
-            "s.db: it was written by a newer version of Plimsoll (format 2, this one knows 1); \
-             update Plimsoll, or choose another data folder with PLIMSOLL_HOME"
+            "s.db: it has format 2, and this version of Plimsoll reads up to 1: a newer version \
+             wrote it, or one from before the first release; update Plimsoll, move the file away, \
+             or choose another data folder with PLIMSOLL_HOME"
         );
 
         let foreign = fresh();

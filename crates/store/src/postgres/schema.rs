@@ -39,8 +39,9 @@ pub(super) async fn migrate(pool: &PgPool, place: &str) -> Result<(), StoreError
         return Err(StoreError::Io {
             path: place.to_owned(),
             why: format!(
-                "it was written by a newer version of Plimsoll (format {version}, this one knows \
-                 {known}); update Plimsoll, or choose another database"
+                "it has format {version}, and this version of Plimsoll reads up to {known}: a newer \
+                 version wrote it, or one from before the first release; update Plimsoll, or choose \
+                 another database"
             ),
         });
     }

@@ -316,7 +316,7 @@ async fn what_is_wrong_with_a_database_is_one_clear_sentence() {
     assert!(
         error
             .to_string()
-            .contains("newer version of Plimsoll (format 2, this one knows 1)"),
+            .contains("format 2, and this version of Plimsoll reads up to 1"),
         "{error}"
     );
 

@@ -407,8 +407,9 @@ async fn a_newer_file_asks_for_a_newer_version() {
     assert_eq!(
         sentence(folder.path()).await,
         format!(
-            "{}: it was written by a newer version of Plimsoll (format 2, this one knows 1); \
-             update Plimsoll, or choose another data folder with PLIMSOLL_HOME",
+            "{}: it has format 2, and this version of Plimsoll reads up to 1: a newer version wrote \
+             it, or one from before the first release; update Plimsoll, move the file away, or \
+             choose another data folder with PLIMSOLL_HOME",
             folder.path().join(FILE).display()
         )
     );
