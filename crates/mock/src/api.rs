@@ -1,6 +1,6 @@
 //! [`Api`]: the server side of a protocol: how requests are refused, counted and answered.
 //!
-//! `desk.rs` decides which of these happens. The validation rules are those of the `judge` crate.
+//! `request_handler.rs` decides which of these happens. The validation rules are those of the `judge` crate.
 
 use std::fmt::Debug;
 

@@ -31,16 +31,14 @@ pub(crate) struct OpenCallUsage {
 }
 
 impl OpenCallUsage {
-    /// Waits until one of the calls has new call_usage.
+    /// Waits until an attempt of one of the calls has failed that used something.
     pub(super) async fn news(&self) {
         tokio::select! {
             () = self.call.news() => {}
             () = self.summary.news() => {}
         }
     }
-}
 
-impl OpenCallUsage {
     /// Returns the usage of the run's own call and of a call for a summary without a reply, as far as
     /// this input affects them.
     pub(super) fn at(&self, input: &Input) -> (Option<Usage>, Option<Usage>) {
@@ -88,7 +86,8 @@ impl CallUsage {
         }
     }
 
-    /// Waits until an attempt that used something has failed. CallUsage taken meanwhile do not count.
+    /// Waits until an attempt that used something has failed. Usage that is taken meanwhile does
+    /// not count.
     pub(super) async fn news(&self) {
         loop {
             self.failed.notified().await;

@@ -1,5 +1,5 @@
-//! Agents as a program runs them: what the provider receives, what the caller is told, and what the
-//! log contains. The tests of memory are programs of their own, since they count every allocation.
+//! Runs agents as a program does, and checks the provider's requests, the caller's output and the log.
+//! The tests of memory are programs of their own, since they count every allocation.
 
 mod asked;
 mod cache;

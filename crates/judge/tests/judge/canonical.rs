@@ -26,7 +26,7 @@ fn responses() -> Target {
     Target::Responses(openai_responses::ResponsesProfile::openai())
 }
 
-/// What it is repaired to, after it was found to be refused for that rule.
+/// Checks that the rule refuses the request. Returns the repaired request.
 #[track_caller]
 fn repaired(request: &Value, target: &Target, rule: Rule) -> RepairedRequest {
     let faults = target.validate(request);

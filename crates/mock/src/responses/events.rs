@@ -1,4 +1,4 @@
-//! The numbered events of a streamed Response, in the API's order. The content comes from `say.rs`.
+//! The numbered events of a streamed Response, in the API's order. The content comes from `encode.rs`.
 
 use serde_json::{Map, Value, json};
 
