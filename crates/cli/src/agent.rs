@@ -185,13 +185,13 @@ pub(crate) async fn prepare(
 
 /// Adapts settings that are not configured to the chosen model.
 pub(crate) fn adapt(settings: &mut AgentSettings, fit: Fit) {
-    settings.max_tokens = settings.max_tokens.or(fit.max_tokens.map(Tokens));
-    let identical = &mut settings.limits.max_identical_tool_calls;
+    settings.builder.max_tokens = settings.builder.max_tokens.or(fit.max_tokens.map(Tokens));
+    let identical = &mut settings.builder.limits.max_identical_tool_calls;
     *identical = identical.or(fit.max_identical_tool_calls);
     // A server that answers one call at a time would be blocked by a concurrent summary.
     if fit.one_at_a_time && settings.summarizer.is_none() {
-        settings.summary.soft_mark = None;
-        settings.summary_timeout = settings.summary_timeout.or(Some(LOCAL_SUMMARY));
+        settings.builder.summary.soft_mark = None;
+        settings.builder.summary_timeout = settings.builder.summary_timeout.or(Some(LOCAL_SUMMARY));
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use plimsoll::config::{AgentConfig, AgentModel, WindowSetting};
+use plimsoll::config::{AgentConfig, AgentModel};
 use plimsoll::pricing::PriceSheet;
 use plimsoll::providers::{self, ModelFacts, Origin, ServerLocation, WindowSource, resolve_window};
 use plimsoll::{Provider, Window};
@@ -124,7 +124,8 @@ async fn remote(agent: &AgentConfig, name: &str, base_url: Option<&str>) -> Resu
     );
     let provider = builder.build();
     let provider = Arc::new(provider.map_err(Stop::usage)?);
-    let (window, window_from) = window(provider.as_ref(), &facts, agent.settings().window).await;
+    let (window, window_from) =
+        window(provider.as_ref(), &facts, agent.settings().builder.window).await;
     Ok(Choice {
         name: name.to_owned(),
         base_url: base_url.map(str::to_owned),
@@ -143,12 +144,12 @@ async fn remote(agent: &AgentConfig, name: &str, base_url: Option<&str>) -> Resu
 async fn window(
     provider: &dyn Provider,
     facts: &ModelFacts,
-    setting: WindowSetting,
+    setting: Window,
 ) -> (Window, &'static str) {
     let (explicit, reported) = match setting {
-        WindowSetting::Unknown => return (Window::Unknown, "learned from refusals"),
-        WindowSetting::Tokens(tokens) => (Some(tokens), None),
-        WindowSetting::Ask => (None, provider.window().await),
+        Window::Unknown => return (Window::Unknown, "learned from refusals"),
+        Window::Known(tokens) | Window::Assumed(tokens) => (Some(tokens), None),
+        Window::Discover => (None, provider.window().await),
     };
     let found = resolve_window(explicit, reported, facts);
     let from = match found.source {

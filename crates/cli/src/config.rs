@@ -312,12 +312,12 @@ pub(crate) fn filter(
         max_output: Some(Tokens::ZERO),
         ..ViewLimits::default()
     };
-    let summary = settings.summary.without_model();
+    let summary = settings.builder.summary.without_model();
     let mut policy = context.policy(summary, settings.argument_digest(), OwnStages::default());
-    if let Some(prune) = settings.prune {
+    if let Some(prune) = settings.builder.session_prune {
         policy = policy.with_prune(prune);
     }
-    if let Some(messages) = settings.max_history {
+    if let Some(messages) = settings.builder.max_history_messages {
         policy = policy.with_stage(Arc::new(HistoryLimit(messages)));
     }
     Ok((policy, context.line(line, system)))
@@ -368,18 +368,20 @@ fn as_text(agent: &AgentConfig) -> String {
     });
     let author = match preset {
         Some(ContextStrategy::Extract { .. }) => Author::Extract,
-        _ => settings.summary.author,
+        _ => settings.builder.summary.author,
     };
-    line(match summarizes && settings.summarization {
+    line(match summarizes && settings.builder.summarization {
         false => "summary: none, evicted messages are in the archive only".into(),
-        true if author == Author::Extract && settings.summary.is_sized_by_need() => format!(
-            "summary: written without a model, as long as the user's words require, at most {} of the target",
-            fraction(EXTRACT_SHARE.0)
-        ),
+        true if author == Author::Extract && settings.builder.summary.is_sized_by_need() => {
+            format!(
+                "summary: written without a model, as long as the user's words require, at most {} of the target",
+                fraction(EXTRACT_SHARE.0)
+            )
+        }
         true => format!(
             "summary: {} tokens at most and {} of the target, written by {}",
-            grouped(settings.summary.max_summary_tokens),
-            fraction(settings.summary.share.0),
+            grouped(settings.builder.summary.max_summary_tokens),
+            fraction(settings.builder.summary.share.0),
             match author {
                 Author::Model => "a model",
                 Author::Extract => "Plimsoll, without a model",
@@ -392,7 +394,7 @@ fn as_text(agent: &AgentConfig) -> String {
             digest.over_chars
         ));
     }
-    if let Some(messages) = settings.max_history {
+    if let Some(messages) = settings.builder.max_history_messages {
         line(format!(
             "history: {} at most",
             counted(messages as u64, "message")
@@ -406,7 +408,7 @@ fn as_text(agent: &AgentConfig) -> String {
 }
 
 fn limits(agent: &AgentConfig) -> String {
-    let limits = &agent.settings().limits;
+    let limits = &agent.settings().builder.limits;
     let mut words = vec![counted(limits.max_turns, "turn")];
     if let Some(tokens) = limits.max_total_tokens {
         words.push(format!("{} tokens", grouped(tokens)));
@@ -452,15 +454,15 @@ fn as_json(agent: &AgentConfig) -> serde_json::Value {
         "context": context,
         "thresholds": thresholds,
         "summary": {
-            "max_summary_tokens": settings.summary.max_summary_tokens,
-            "share": fraction(settings.summary.share.0),
-            "soft_mark": settings.soft_mark.or(settings.summary.soft_mark).map(|mark| fraction(mark.0)),
-            "author": settings.summary.author,
+            "max_summary_tokens": settings.builder.summary.max_summary_tokens,
+            "share": fraction(settings.builder.summary.share.0),
+            "soft_mark": settings.soft_mark.or(settings.builder.summary.soft_mark).map(|mark| fraction(mark.0)),
+            "author": settings.builder.summary.author,
         },
-        "summarization": settings.summarization,
+        "summarization": settings.builder.summarization,
         "argument_digest": settings.argument_digest(),
-        "max_history_messages": settings.max_history,
-        "limits": settings.limits,
+        "max_history_messages": settings.builder.max_history_messages,
+        "limits": settings.builder.limits,
         "own_models": agent.own_models().len(),
         "stages": stages(agent),
     })
@@ -470,13 +472,13 @@ fn stages(agent: &AgentConfig) -> Option<Vec<String>> {
     let settings = agent.settings();
     let context = settings.context_config()?;
     let policy = context.policy(
-        settings.summary,
+        settings.builder.summary,
         settings.argument_digest(),
         OwnStages::default(),
     );
     let names = policy.stages().iter().map(|stage| stage.name().to_owned());
     let mut names: Vec<String> = names.collect();
-    if settings.max_history.is_some() {
+    if settings.builder.max_history_messages.is_some() {
         names.insert(1, "history".to_owned());
     }
     Some(names)

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use plimsoll::config::{AgentConfig, WindowSetting};
+use plimsoll::config::AgentConfig;
 use plimsoll::providers::local::{
     DownloadState, DownloadableModel, LocalError, LocalModels, MissingDownloads, Progress,
     RunningServer,
@@ -156,16 +156,18 @@ pub(crate) async fn start(
         .and_then(|model| model.split_once('/'));
     let name = name.map(|(_, name)| name);
     let model = models.model(name).map_err(|error| stop_of(&error))?;
-    let (serve, window, window_from) = match settings.window {
-        WindowSetting::Ask => (WINDOW, Window::Known(Tokens(WINDOW)), "as started"),
-        WindowSetting::Unknown => (UNKNOWN_WINDOW, Window::Unknown, "learned from refusals"),
-        WindowSetting::Tokens(tokens) if tokens.0 > model.window => {
+    let (serve, window, window_from) = match settings.builder.window {
+        Window::Discover => (WINDOW, Window::Known(Tokens(WINDOW)), "as started"),
+        Window::Unknown => (UNKNOWN_WINDOW, Window::Unknown, "learned from refusals"),
+        Window::Known(tokens) | Window::Assumed(tokens) if tokens.0 > model.window => {
             return Err(Stop::usage(format!(
                 "--max-context is {tokens}, but {} has a window of {} tokens",
                 model.name, model.window
             )));
         }
-        WindowSetting::Tokens(tokens) => (tokens.0, Window::Known(tokens), "as given"),
+        Window::Known(tokens) | Window::Assumed(tokens) => {
+            (tokens.0, Window::Known(tokens), "as given")
+        }
     };
     let style = settings.tool_style.unwrap_or(ToolStyle::JsonSchema);
     if by != ChosenBy::User

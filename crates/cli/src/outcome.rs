@@ -109,7 +109,7 @@ pub(crate) fn reason_text(settings: &AgentSettings, reason: &EndReason) -> Strin
         EndReason::Failed { failure } => failure.to_string(),
         // The error contains the tokens without the answer, but the remedy is a window.
         EndReason::CannotFit { cannot_fit } if settings.trigger.is_none() => {
-            let window = cannot_fit.window(settings.max_tokens).0;
+            let window = cannot_fit.window(settings.builder.max_tokens).0;
             // From this size on, the recall tools are sent as well.
             let window = if window >= RECALL_LEAST_WINDOW.0 {
                 window + RECALL_TOOLS

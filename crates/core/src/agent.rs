@@ -11,7 +11,7 @@ use plimsoll_context::{
 };
 
 use crate::archive::RecallTools;
-use crate::context;
+use crate::builder::context_limits;
 use crate::driver::Parts;
 use crate::error::Error;
 use crate::opened_log::OpenedLog;
@@ -157,7 +157,7 @@ impl Agent {
         }
         let window = setup.line.window;
         if let Some(config) = &self.context {
-            setup.line = context::line(config, setup.line, setup.system_tokens())
+            setup.line = context_limits(config, setup.line, setup.system_tokens())
                 .map_err(|fault| Error::Build(vec![fault]))?;
         }
         // The `unlimited` strategy ignores the reported window and sends everything.

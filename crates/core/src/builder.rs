@@ -1,10 +1,12 @@
 //! [`AgentBuilder`]: the settings of an [`Agent`] and their defaults. Required settings are
 //! arguments of [`Agent::builder`].
 
+mod context;
 mod faults;
 mod hooks;
 mod hosted;
 mod limits;
+mod settings;
 mod view;
 
 use std::collections::BTreeSet;
@@ -12,59 +14,61 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_agent::{
-    InputFilter, KnownTool, LimitOverrides, QueueMode, Setup, SummaryModel, ThinkingLevel,
-    ToolExecutionStrategy, TurnTrigger,
+    DEFAULT_CONFIG, InputFilter, InputFilters, KnownTool, LimitOverrides, Permissions, QueueMode,
+    Setup, SummaryModel, ThinkingLevel, TurnTrigger,
 };
 use plimsoll_context::{
-    Author, Bpe, Bytes, Chars4, CompactionTiming, ContextStrategy, HostedTool, Memo, Policy,
-    PriceSheet, SessionPruneConfig, SummaryConfig, TokenCounter, Tokens,
+    Author, Bpe, Bytes, CompactionConfig, Memo, OwnStages, Policy, PriceSheet, TokenCounter, Tokens,
 };
 
-use crate::agent::{Agent, known};
-use crate::contained;
-use crate::context::{Contexts, RelatedSettings};
+use crate::agent::{Agent, SUMMARY_TIMEOUT, known};
+use crate::contained::{self, Breakdowns};
 use crate::driver::Parts;
 use crate::error::Error;
 use crate::gate::Gate;
-use crate::observer::Observer;
+use crate::hooks::Hooks;
+use crate::memory_store::MemoryStore;
+use crate::observer::{Observer, Observers};
 use crate::process::InheritedVariables;
 use crate::provider::Provider;
 use crate::retry::RetryConfig;
 use crate::secret::{Secret, Secrets};
 use crate::store::SessionStore;
+use crate::telemetry::{TelemetryOptions, captures_contents};
 use crate::tool::Tool;
 use crate::window::Window;
+use context::ConfiguredContext;
+pub(crate) use context::context_limits;
 pub(crate) use faults::faults_of_run;
+pub use settings::BuilderSettings;
 
 /// The settings of an [`Agent`]; created by [`Agent::builder`].
 #[must_use]
 pub struct AgentBuilder {
-    /// The settings of the state machine. [`Self::build`] adds those that depend on others.
-    setup: Setup,
-    parts: Parts,
+    settings: BuilderSettings,
+    provider: Arc<dyn Provider>,
+    system: Arc<str>,
     tools: Vec<Arc<dyn Tool>>,
     /// Names of the tools that are declared from the first plan on.
     joining: BTreeSet<String>,
-    hosted_tools: Vec<HostedTool>,
     counter: Option<Arc<dyn TokenCounter>>,
-    window: Window,
-    strategy: Option<ContextStrategy>,
-    pub(crate) context: Contexts,
+    context: ConfiguredContext,
+    compaction: Option<CompactionConfig>,
+    own_stages: OwnStages,
     policy: Option<Policy>,
-    prune: Option<SessionPruneConfig>,
-    summary: SummaryConfig,
     summarizer: Option<Arc<dyn Provider>>,
     summary_prompt: Option<String>,
-    compaction_timing: Option<CompactionTiming>,
-    summarizer_sheet: Option<PriceSheet>,
-    archives: bool,
-    get_tool_response: bool,
-    pins: Vec<String>,
+    prices: Option<PriceSheet>,
+    summarizer_prices: Option<PriceSheet>,
     limit_overrides: LimitOverrides,
-    max_parallel_tools: Option<usize>,
-    tool_execution: Option<ToolExecutionStrategy>,
-    pass_env: Vec<String>,
+    permissions: Permissions,
+    input_filters: InputFilters,
     secrets: Vec<Secret>,
+    hooks: Hooks,
+    store: Arc<dyn SessionStore>,
+    gate: Option<Arc<dyn Gate>>,
+    observers: Observers,
+    record_contents: bool,
 }
 
 impl Agent {
@@ -76,35 +80,50 @@ impl Agent {
     /// Like [`Agent::builder`], with a shared provider.
     pub fn builder_shared(provider: Arc<dyn Provider>) -> AgentBuilder {
         AgentBuilder {
-            setup: Setup::new("", Arc::new(Chars4), Policy::unlimited()),
-            parts: Parts::new(provider),
+            settings: BuilderSettings::default(),
+            provider,
+            system: "".into(),
             tools: Vec::new(),
             joining: BTreeSet::new(),
-            hosted_tools: Vec::new(),
             counter: None,
-            window: Window::default(),
-            strategy: None,
-            context: Contexts::default(),
+            context: ConfiguredContext::default(),
+            compaction: None,
+            own_stages: OwnStages::default(),
             policy: None,
-            prune: None,
-            summary: SummaryConfig::default(),
             summarizer: None,
             summary_prompt: None,
-            compaction_timing: None,
-            summarizer_sheet: None,
-            archives: true,
-            get_tool_response: false,
-            pins: Vec::new(),
+            prices: None,
+            summarizer_prices: None,
             limit_overrides: LimitOverrides::default(),
-            max_parallel_tools: None,
-            tool_execution: None,
-            pass_env: Vec::new(),
+            permissions: Permissions::default(),
+            input_filters: InputFilters::default(),
             secrets: Vec::new(),
+            hooks: Hooks::default(),
+            store: Arc::new(MemoryStore::default()),
+            gate: None,
+            observers: Observers::default(),
+            record_contents: captures_contents(),
         }
     }
 }
 
 impl AgentBuilder {
+    /// Replaces all settings that are plain data, for example by those of a configuration file.
+    /// Single ones can be changed afterwards.
+    ///
+    /// ```
+    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+    /// use plimsoll_core::BuilderSettings;
+    /// # let model = ScriptedProvider::new([]);
+    /// let settings = BuilderSettings { tool_retries: 1, ..BuilderSettings::default() };
+    /// let agent = Agent::builder(model).settings(settings).max_turns(20).build()?;
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
+    pub fn settings(mut self, settings: BuilderSettings) -> Self {
+        self.settings = settings;
+        self
+    }
+
     /// Sets the system prompt. Default: none.
     ///
     /// ```
@@ -114,7 +133,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn system(mut self, text: impl Into<String>) -> Self {
-        self.setup.system = text.into().into();
+        self.system = text.into().into();
         self
     }
 
@@ -127,7 +146,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn dynamic_context(mut self, text: impl Into<String>) -> Self {
-        self.setup.dynamic_context = Some(text.into().into());
+        self.settings.dynamic_context = Some(text.into());
         self
     }
 
@@ -143,7 +162,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn provider_override(mut self, provider: Arc<dyn Provider>) -> Self {
-        self.parts.provider = provider;
+        self.provider = provider;
         self
     }
 
@@ -237,7 +256,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn window(mut self, window: Window) -> Self {
-        self.window = window;
+        self.settings.window = window;
         self
     }
 
@@ -251,7 +270,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn max_tokens(mut self, tokens: Tokens) -> Self {
-        self.setup.max_output = Some(tokens);
+        self.settings.max_tokens = Some(tokens);
         self
     }
 
@@ -264,7 +283,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn temperature(mut self, temperature: f64) -> Self {
-        self.setup.sampling.temperature = Some(temperature);
+        self.settings.sampling.temperature = Some(temperature);
         self
     }
 
@@ -277,7 +296,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn seed(mut self, seed: u64) -> Self {
-        self.setup.sampling.seed = Some(seed);
+        self.settings.sampling.seed = Some(seed);
         self
     }
 
@@ -294,7 +313,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn thinking_level(mut self, level: ThinkingLevel) -> Self {
-        self.setup.sampling.thinking = Some(level);
+        self.settings.sampling.thinking = Some(level);
         self
     }
 
@@ -313,7 +332,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn input_filter(mut self, filter: impl InputFilter + 'static) -> Self {
-        self.setup.input_filters.push(Arc::new(filter));
+        self.input_filters.push(Arc::new(filter));
         self
     }
 
@@ -333,7 +352,7 @@ impl AgentBuilder {
         filters: impl IntoIterator<Item = Arc<dyn InputFilter>>,
     ) -> Self {
         for filter in filters {
-            self.setup.input_filters.push(filter);
+            self.input_filters.push(filter);
         }
         self
     }
@@ -348,7 +367,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn steering_mode(mut self, mode: QueueMode) -> Self {
-        self.setup.steering = mode;
+        self.settings.steering = mode;
         self
     }
 
@@ -362,7 +381,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn follow_up_mode(mut self, mode: QueueMode) -> Self {
-        self.setup.follow_ups = mode;
+        self.settings.follow_ups = mode;
         self
     }
 
@@ -376,7 +395,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn config_id(mut self, id: impl Into<String>) -> Self {
-        self.setup.config_id = id.into();
+        self.settings.config_id = Some(id.into());
         self
     }
 
@@ -390,7 +409,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn first_turn_trigger(mut self, trigger: TurnTrigger) -> Self {
-        self.setup.first_turn_trigger = trigger;
+        self.settings.first_turn_trigger = trigger;
         self
     }
 
@@ -405,7 +424,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn store(mut self, store: Arc<dyn SessionStore>) -> Self {
-        self.parts.store = store;
+        self.store = store;
         self
     }
 
@@ -419,7 +438,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn gate(mut self, gate: impl Gate + 'static) -> Self {
-        self.parts.gate = Some(Arc::new(gate));
+        self.gate = Some(Arc::new(gate));
         self
     }
 
@@ -434,7 +453,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn shared_gate(mut self, gate: Arc<dyn Gate>) -> Self {
-        self.parts.gate = Some(gate);
+        self.gate = Some(gate);
         self
     }
 
@@ -449,7 +468,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn gate_timeout(mut self, timeout: Duration) -> Self {
-        self.parts.gate_timeout = Some(timeout);
+        self.settings.gate_timeout = Some(timeout);
         self
     }
 
@@ -481,7 +500,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn shared_observer(mut self, observer: Arc<dyn Observer>) -> Self {
-        self.parts.observers.push(observer);
+        self.observers.push(observer);
         self
     }
 
@@ -497,7 +516,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn max_step_result_size(mut self, bytes: Bytes) -> Self {
-        self.parts.max_step_result = bytes;
+        self.settings.max_step_result = bytes;
         self
     }
 
@@ -513,7 +532,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn retry_config(mut self, retry: RetryConfig) -> Self {
-        self.parts.retry = retry;
+        self.settings.retry = retry;
         self
     }
 
@@ -527,7 +546,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn record_contents(mut self, contents: bool) -> Self {
-        self.parts.telemetry.contents = contents;
+        self.record_contents = contents;
         self
     }
 
@@ -543,76 +562,117 @@ impl AgentBuilder {
     /// # Errors
     /// [`Error::Build`] with a list of all faults.
     pub fn build(mut self) -> Result<Agent, Error> {
-        self.parts.summarizer = match &self.summarizer {
-            Some(summarizer) => Arc::clone(summarizer),
-            None => Arc::clone(&self.parts.provider),
-        };
-        self.parts.asks_summarizer = !Arc::ptr_eq(&self.parts.summarizer, &self.parts.provider);
-        self.setup.limits = Arc::new(self.limit_overrides.over(&self.setup.limits));
-        self.setup.summary_model = self.summary_model();
+        self.settings.limits = self.limit_overrides.over(&self.settings.limits);
         let mut faults = self.faults();
-        faults.extend(faults_of_run(&self.setup, &self.parts));
-        if !faults.is_empty() {
-            return Err(Error::Build(faults));
-        }
         let (hosted_tools, retention, notes) = self.asked_of_provider();
-        let beside = self.beside();
-        let tools = self.known_tools();
-        let max_parallel_tools = self.parallel_tools();
-        let (setup, mut parts) = (self.setup, self.parts);
-        let counter = match self.counter {
-            Some(counter) => contained::counter(counter, &parts.breakdowns),
+        let breakdowns = Arc::new(Breakdowns::default());
+        let counter = match self.counter.take() {
+            Some(counter) => contained::counter(counter, &breakdowns),
             None => Arc::new(Memo::new(Bpe::o200k())),
         };
-        let policy = self.context.policy(self.policy, &beside, &parts.breakdowns);
+        let policy = contained::policy(self.effective_policy(&breakdowns), &breakdowns);
+        let recovery = self.recovery();
+        let line = self.effective_strategy().line(self.settings.view_limits());
+        let compaction_timing = self.effective_timing();
+        let context = self.effective_context_config();
+        let summarizer = self.summarizer.as_ref().unwrap_or(&self.provider);
+        let summarizer = Arc::clone(summarizer);
+        let asks_summarizer = !Arc::ptr_eq(&summarizer, &self.provider);
+        let summary_model = self.summary_model(&*summarizer, asks_summarizer);
+        let known_tools = self.known_tools();
+        let settings = self.settings;
         let setup = Setup {
-            model: parts.provider.model().to_owned(),
-            tools,
+            system: self.system,
+            dynamic_context: settings.dynamic_context.as_deref().map(Into::into),
+            tools: known_tools,
             hosted_tools: hosted_tools.into(),
-            counter,
-            line: self.context.strategy(beside.strategy).line(setup.line),
-            compaction_timing: self.context.compaction_timing(&beside, setup.line),
-            sheet: setup.sheet.map(|sheet| sheet.kept(retention)),
+            line,
+            compaction_timing,
+            sheet: self.prices.map(|sheet| sheet.kept(retention)),
+            cache: settings.cache,
             retention,
-            policy: contained::policy(policy, &parts.breakdowns),
-            recovery: self.context.recovery(&beside),
-            announces_plans: parts.hooks.follow_plans(),
-            hooks: parts.hooks.points(),
-            max_parallel_tools,
-            ..setup
+            recovery,
+            summary_model,
+            announces_plans: self.hooks.follow_plans(),
+            max_parallel_tools: settings.parallel_tools(),
+            limits: Arc::new(settings.limits),
+            hooks: self.hooks.points(),
+            permissions: self.permissions,
+            input_filters: self.input_filters,
+            steering: settings.steering,
+            follow_ups: settings.follow_ups,
+            config_id: settings
+                .config_id
+                .unwrap_or_else(|| DEFAULT_CONFIG.to_owned()),
+            first_turn_trigger: settings.first_turn_trigger,
+            max_output: settings.max_tokens,
+            sampling: settings.sampling,
+            ..Setup::new(self.provider.model(), counter, policy)
         };
         let secrets = self.secrets.into_iter();
         let secrets = secrets
-            .chain(parts.provider.secrets())
-            .chain(parts.summarizer.secrets());
-        parts.secrets = Secrets::with_environment(secrets);
-        parts.variables = InheritedVariables::new(self.pass_env, parts.secrets.variables());
-        parts.hooks.commands.variables = parts.variables.clone();
+            .chain(self.provider.secrets())
+            .chain(summarizer.secrets());
+        let secrets = Secrets::with_environment(secrets);
+        let variables = InheritedVariables::new(settings.pass_env, secrets.variables());
+        let mut hooks = self.hooks;
+        hooks.commands.variables = variables.clone();
         let tools = self.tools.into_iter();
         let tools = tools.map(|tool| (tool.spec().name.clone(), tool));
-        parts.tools = tools.collect();
-        parts.permissions = Arc::new(setup.permissions.clone());
+        let parts = Parts {
+            provider: self.provider,
+            summarizer,
+            asks_summarizer,
+            summary_timeout: settings.summary_timeout.unwrap_or(SUMMARY_TIMEOUT),
+            hooks,
+            tools: tools.collect(),
+            permissions: Arc::new(setup.permissions.clone()),
+            variables,
+            secrets,
+            store: self.store,
+            files_of: None,
+            gate: self.gate,
+            observers: self.observers,
+            retry: settings.retry,
+            max_step_result: settings.max_step_result,
+            tool_retries: settings.tool_retries,
+            gate_timeout: settings.gate_timeout,
+            telemetry: TelemetryOptions {
+                contents: self.record_contents,
+                called: None,
+            },
+            held: Arc::default(),
+            breakdowns,
+        };
+        faults.extend(faults_of_run(&setup, &parts));
+        if !faults.is_empty() {
+            return Err(Error::Build(faults));
+        }
         Ok(Agent {
             setup,
-            context: self.context.config(self.summary),
-            window: self.window,
-            archives: self.archives,
-            get_tool_response: self.get_tool_response,
-            pins: self.pins,
+            context,
+            window: settings.window,
+            archives: settings.archive,
+            get_tool_response: settings.get_tool_response,
+            pins: settings.pins,
             notes,
             parts: Arc::new(parts),
         })
     }
 
     /// Returns the model that writes summaries, if one does.
-    fn summary_model(&self) -> Option<SummaryModel> {
+    fn summary_model(
+        &self,
+        summarizer: &dyn Provider,
+        asks_summarizer: bool,
+    ) -> Option<SummaryModel> {
         let prompt = self.summary_prompt.as_deref();
-        let own_sheet = self.setup.sheet.filter(|_| !self.parts.asks_summarizer);
-        (self.summary.author == Author::Model).then(|| SummaryModel {
-            model: self.parts.summarizer.model().to_owned(),
+        let own_prices = self.prices.filter(|_| !asks_summarizer);
+        (self.settings.summary.author == Author::Model).then(|| SummaryModel {
+            model: summarizer.model().to_owned(),
             window: None,
             prompt: prompt.unwrap_or(SummaryModel::PROMPT).into(),
-            sheet: self.summarizer_sheet.or(own_sheet),
+            sheet: self.summarizer_prices.or(own_prices),
         })
     }
 
@@ -623,23 +683,5 @@ impl AgentBuilder {
             ..known(tool)
         });
         tools.collect()
-    }
-
-    /// Returns the maximum number of concurrent tool calls. It can be set in two ways; if both were
-    /// used, their values have been checked to agree.
-    fn parallel_tools(&self) -> usize {
-        let strategy = self.tool_execution.unwrap_or_default();
-        self.max_parallel_tools
-            .unwrap_or_else(|| strategy.max_parallel_tools().unwrap_or(1))
-    }
-
-    fn beside(&self) -> RelatedSettings {
-        RelatedSettings {
-            strategy: self.strategy(),
-            has_strategy: self.strategy.is_some(),
-            prune: self.prune,
-            summary: self.summary,
-            compaction_timing: self.compaction_timing,
-        }
     }
 }

@@ -12,7 +12,6 @@ mod allowance;
 pub mod archive;
 mod builder;
 mod contained;
-mod context;
 mod driver;
 mod error;
 mod fork;
@@ -50,7 +49,7 @@ pub use archive::{
     ArchiveBounds, ArchiveRow, ArchivedItem, ArchivedKind, Hit, RecallError, RecallId, RecallKey,
     RecallTools, RecalledItem, recall_tools,
 };
-pub use builder::AgentBuilder;
+pub use builder::{AgentBuilder, BuilderSettings};
 pub use error::Error;
 pub use fork::fork_session;
 pub use gate::{AllowAll, DenyAll, Gate};

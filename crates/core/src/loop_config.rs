@@ -14,9 +14,8 @@ use plimsoll_context::{
     FALLBACK_WINDOW, OwnStages, Policy, PriceSheet, SummaryConfig, Threshold, Tokens, ViewLimits,
 };
 
-use crate::builder::faults_of_run;
+use crate::builder::{context_limits, faults_of_run};
 use crate::contained;
-use crate::context;
 use crate::driver::{self, Parts};
 use crate::error::Error;
 use crate::hooks::Hooks;
@@ -264,7 +263,7 @@ impl AgentLoopConfig {
             };
             strategy.policy(None, summary)
         } else if let Some(config) = &self.context_config {
-            setup.line = context::line(config, line, setup.system_tokens())?;
+            setup.line = context_limits(config, line, setup.system_tokens())?;
             setup.compaction_timing = CompactionTiming::Fixed;
             config.policy(summary, None, OwnStages::default())
         } else if let Some(policy) = &self.policy {

@@ -18,7 +18,10 @@ pub(super) fn timing(agent: &AgentConfig) -> String {
         }
     };
     let line = settings.context_strategy().line(ViewLimits::default());
-    let (trigger, target) = (settings.trigger.unwrap_or(line.trigger), settings.target);
+    let (trigger, target) = (
+        settings.trigger.unwrap_or(line.trigger),
+        settings.builder.target,
+    );
     if trigger == Threshold::Sent(Tokens::MAX) {
         return "compacts only if the provider refuses a request".to_owned();
     }
@@ -30,7 +33,7 @@ pub(super) fn timing(agent: &AgentConfig) -> String {
         )),
     };
     let room = "the window minus answer, system prompt and tools";
-    match (trigger, settings.compaction_timing) {
+    match (trigger, settings.builder.compaction_timing) {
         (Threshold::Auto, None | Some(CompactionTiming::Priced)) => {
             let cold = match target {
                 None => format!(

@@ -4,7 +4,8 @@
 use std::fmt::Display;
 
 use plimsoll::Tokens;
-use plimsoll::config::{AgentConfig, WindowSetting};
+use plimsoll::Window;
+use plimsoll::config::AgentConfig;
 use plimsoll::permissions::Permission;
 use plimsoll::providers::{
     self, BaseUrl, ConnectionReport, CountAnswer, Fact, ModelClientBuilder, ModelFacts, ModelRef,
@@ -31,7 +32,7 @@ struct KnownModel {
     address_from: String,
     /// Faults that prevent a request, such as a missing key.
     faults: Vec<String>,
-    setting: WindowSetting,
+    setting: Window,
     /// The name under which learned windows are stored.
     endpoint: String,
     /// The windows that were learned from refusals, newest last.
@@ -154,7 +155,7 @@ async fn find(args: &DoctorArgs) -> Result<KnownModel, Stop> {
         builder,
         address_from,
         faults,
-        setting: settings.window,
+        setting: settings.builder.window,
         endpoint,
         learned,
         denied,
@@ -167,14 +168,14 @@ fn wishes(agent: &AgentConfig, faults: &mut Vec<String>) -> (Wishes, Vec<String>
     let (settings, permissions) = (agent.settings(), agent.permissions());
     let mut denied = Vec::new();
     let mut hosted_tools = Vec::new();
-    for tool in &settings.hosted_tools {
+    for tool in &settings.builder.hosted_tools {
         match permissions.hosted(tool) {
             Ok(Permission::Deny) => denied.push(tool.name().to_owned()),
             Ok(_) => hosted_tools.push(tool.clone()),
             Err(fault) => faults.push(fault),
         }
     }
-    let retention = settings.retention;
+    let retention = settings.builder.retention;
     let wishes = Wishes {
         hosted_tools,
         retention,
@@ -204,16 +205,18 @@ fn own_tools(found: &KnownModel) -> String {
 /// the same endpoint, with the same stated window, takes precedence.
 async fn begins(found: &KnownModel, reported: Option<Tokens>) -> Result<Begins, Stop> {
     let ours = found.model.vendor().place == ServerLocation::Ours;
-    if ours && found.setting == WindowSetting::Ask {
+    if ours && found.setting == Window::Discover {
         return Ok(Begins {
             tokens: Some(Tokens(local::WINDOW)),
             source: WindowOrigin::Started,
         });
     }
     let said = match found.setting {
-        WindowSetting::Tokens(tokens) => Some(resolve_window(Some(tokens), None, &found.facts)),
-        WindowSetting::Ask => Some(resolve_window(None, reported, &found.facts)),
-        WindowSetting::Unknown => None,
+        Window::Known(tokens) | Window::Assumed(tokens) => {
+            Some(resolve_window(Some(tokens), None, &found.facts))
+        }
+        Window::Discover => Some(resolve_window(None, reported, &found.facts)),
+        Window::Unknown => None,
     };
     let learned = match said {
         Some(said) if said.source == WindowSource::Explicit || ours => None,

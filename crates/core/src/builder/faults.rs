@@ -14,63 +14,63 @@ use crate::window::Window;
 
 impl AgentBuilder {
     pub(super) fn faults(&self) -> Vec<String> {
-        let (beside, policy) = (self.beside(), self.policy.as_ref());
-        let mut faults = self
-            .context
-            .faults(&beside, self.setup.line, self.window, policy);
+        let settings = &self.settings;
+        let mut faults = self.context_faults();
         let mut fault = |bad: bool, text: String| {
             if bad {
                 faults.push(text);
             }
         };
-        let strategy = self.tool_execution.unwrap_or_default();
+        let strategy = settings.tool_execution.unwrap_or_default();
         let by_strategy = strategy.max_parallel_tools();
-        match (&by_strategy, self.max_parallel_tools) {
+        match (&by_strategy, settings.max_parallel_tools) {
             (Err(why), _) => fault(true, why.clone()),
             (Ok(at_once), Some(max)) => fault(
-                self.tool_execution.is_some() && *at_once != max,
+                settings.tool_execution.is_some() && *at_once != max,
                 format!(
                     "tool_execution runs {at_once} tool calls at once and max_parallel_tools {max}; keep the one you mean"
                 ),
             ),
             (Ok(_), None) => {}
         }
-        let parallel = self.max_parallel_tools.unwrap_or(1);
+        let parallel = settings.max_parallel_tools.unwrap_or(1);
         fault(
             parallel == 0 || parallel > MAX_PARALLEL_TOOLS,
             format!("max_parallel_tools is {parallel}; choose 1 to {MAX_PARALLEL_TOOLS}"),
         );
         fault(
-            self.parts.tool_retries > MAX_TOOL_RETRIES,
+            settings.tool_retries > MAX_TOOL_RETRIES,
             format!(
                 "tool_retries is {}; choose 0 to {MAX_TOOL_RETRIES}",
-                self.parts.tool_retries
+                settings.tool_retries
             ),
         );
         fault(
-            self.parts.max_step_result == Bytes(0),
+            settings.max_step_result == Bytes(0),
             "max_step_result_size is 0; allow at least 1 byte".into(),
         );
         fault(
-            self.setup.input_filters.len() > MAX_FILTERS,
+            self.input_filters.len() > MAX_FILTERS,
             format!(
                 "there are {} input filters; at most {MAX_FILTERS} are asked",
-                self.setup.input_filters.len()
+                self.input_filters.len()
             ),
         );
         fault(
-            self.parts.gate_timeout == Some(Duration::ZERO),
+            settings.gate_timeout == Some(Duration::ZERO),
             "gate_timeout is 0; give the gate some time, or no limit".into(),
         );
         fault(
-            self.summary.max_summary_tokens < LEAST_SUMMARY,
+            settings.summary.max_summary_tokens < LEAST_SUMMARY,
             format!(
                 "max_summary_tokens is {}; allow at least {LEAST_SUMMARY}, of which the frame of a summary takes 38",
-                self.summary.max_summary_tokens
+                settings.summary.max_summary_tokens
             ),
         );
         let least = SessionPruneConfig::LEAST_BYTES;
-        let pruned = self.prune.map(|prune| prune.pruned_tool_result_max_bytes);
+        let pruned = settings
+            .session_prune
+            .map(|prune| prune.pruned_tool_result_max_bytes);
         fault(
             pruned.is_some_and(|bytes| bytes < least),
             format!(
@@ -79,16 +79,16 @@ impl AgentBuilder {
             ),
         );
         fault(
-            self.window == Window::Known(Tokens::ZERO),
+            settings.window == Window::Known(Tokens::ZERO),
             "the window is 0 tokens; give its real size".into(),
         );
-        let trigger = self.strategy().line(self.setup.line).trigger;
+        let trigger = self.strategy().line(settings.view_limits()).trigger;
         fault(
             matches!(trigger, Threshold::Share(share) if share.0 == 0),
             "the trigger is 0, so that a plan would be due before every call; choose a share above 0".into(),
         );
         let percent = |share: Ppm| format!("{} %", share.0 as f64 / 1e4);
-        let above = match (trigger, self.setup.line.target) {
+        let above = match (trigger, settings.target) {
             (Threshold::Sent(trigger), Some(Threshold::Sent(target))) => {
                 (target > trigger).then(|| (target.to_string(), trigger.to_string()))
             }
@@ -111,11 +111,8 @@ impl AgentBuilder {
         let names = names.chain(RECALL_TOOLS.iter().copied());
         let called: Vec<String> = self.tools.iter().filter_map(|tool| tool.calls()).collect();
         let called: Vec<&str> = called.iter().map(String::as_str).collect();
-        for text in self
-            .setup
-            .permissions
-            .faults(names, &called, &self.hosted_tools)
-        {
+        let hosted_tools = &settings.hosted_tools;
+        for text in self.permissions.faults(names, &called, hosted_tools) {
             fault(true, text);
         }
         let mut names = HashSet::new();

@@ -412,7 +412,7 @@ hook_settings!(Hooks);
 
 impl AgentBuilder {
     fn hook_set(&mut self) -> &mut Hooks {
-        &mut self.parts.hooks
+        &mut self.hooks
     }
 }
 

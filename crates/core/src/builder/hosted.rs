@@ -22,7 +22,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn hosted_tool(mut self, definition: serde_json::Value) -> Self {
-        self.hosted_tools.push(HostedTool(definition));
+        self.settings.hosted_tools.push(HostedTool(definition));
         self
     }
 
@@ -38,7 +38,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn hosted_tools(mut self, tools: impl IntoIterator<Item = HostedTool>) -> Self {
-        self.hosted_tools.extend(tools);
+        self.settings.hosted_tools.extend(tools);
         self
     }
 
@@ -46,9 +46,9 @@ impl AgentBuilder {
     /// that was left out.
     pub(super) fn asked_of_provider(&self) -> (Vec<HostedTool>, CacheRetention, Vec<String>) {
         let mut notes = Vec::new();
-        let mut tools = self.hosted_tools.clone();
+        let mut tools = self.settings.hosted_tools.clone();
         tools.retain(|tool| {
-            let denied = self.setup.permissions.hosted(tool) == Ok(Permission::Deny);
+            let denied = self.permissions.hosted(tool) == Ok(Permission::Deny);
             if denied {
                 let name = tool.name();
                 notes.push(format!(
@@ -58,7 +58,7 @@ impl AgentBuilder {
             }
             !denied
         });
-        if !tools.is_empty() && self.setup.limits.max_cost.is_some() {
+        if !tools.is_empty() && self.settings.limits.max_cost.is_some() {
             notes.push(
                 "max_cost counts tokens only: the provider's fees for the use of its own tools \
                  are unknown"
@@ -66,28 +66,28 @@ impl AgentBuilder {
             );
         }
         // Without caching, the lifetime does not matter.
-        let wanted = if self.setup.cache.is_on() {
-            self.setup.retention
+        let wanted = if self.settings.cache.is_on() {
+            self.settings.retention
         } else {
             CacheRetention::Usual
         };
-        let retention = if self.parts.provider.keeps(wanted) {
+        let retention = if self.provider.keeps(wanted) {
             wanted
         } else {
-            let (model, name) = (self.parts.provider.model(), wanted.name());
+            let (model, name) = (self.provider.model(), wanted.name());
             notes.push(format!(
                     "cache.retention is \"{name}\", and {model} has no such thing: its prompt cache lives \
                      as usual"
                 ));
             CacheRetention::Usual
         };
-        notes.extend(self.parts.provider.sampling_notes(&self.setup.sampling));
+        notes.extend(self.provider.sampling_notes(&self.settings.sampling));
         (tools, retention, notes)
     }
 
     /// Returns the faults of the provider tools. `names` are the names of the host's tools.
     pub(super) fn hosted_faults(&self, names: &HashSet<&String>) -> Vec<String> {
-        let tools = &self.hosted_tools;
+        let tools = &self.settings.hosted_tools;
         if tools.len() > MAX_HOSTED_TOOLS {
             let count = tools.len();
             return vec![format!(
@@ -110,14 +110,14 @@ impl AgentBuilder {
             if twice || names.contains(&name) {
                 faults.push(format!("two tools are named `{name}`; leave one out"));
             }
-            match self.setup.permissions.hosted(tool) {
+            match self.permissions.hosted(tool) {
                 Ok(Permission::Deny) => {}
                 Ok(_) => allowed.push(tool.clone()),
                 Err(fault) => faults.push(fault),
             }
         }
         if !allowed.is_empty() {
-            faults.extend(self.parts.provider.hosted_tool_faults(&allowed));
+            faults.extend(self.provider.hosted_tool_faults(&allowed));
         }
         faults
     }

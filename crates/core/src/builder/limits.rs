@@ -1,6 +1,5 @@
 //! Settings for the limits of a run and the execution of its tools.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_agent::{AtLimit, CountTokens, ExecutionLimits, Permissions, ToolExecutionStrategy};
@@ -22,7 +21,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn execution_limits(mut self, limits: ExecutionLimits) -> Self {
-        self.setup.limits = Arc::new(limits);
+        self.settings.limits = limits;
         self
     }
 
@@ -201,7 +200,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn max_parallel_tools(mut self, calls: usize) -> Self {
-        self.max_parallel_tools = Some(calls);
+        self.settings.max_parallel_tools = Some(calls);
         self
     }
 
@@ -218,7 +217,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn tool_execution(mut self, strategy: ToolExecutionStrategy) -> Self {
-        self.tool_execution = Some(strategy);
+        self.settings.tool_execution = Some(strategy);
         self
     }
 
@@ -237,7 +236,7 @@ impl AgentBuilder {
     ///
     /// [`PermissionMode::AutoEdit`]: plimsoll_agent::PermissionMode::AutoEdit
     pub fn permissions(mut self, permissions: Permissions) -> Self {
-        self.setup.permissions = permissions;
+        self.permissions = permissions;
         self
     }
 
@@ -269,7 +268,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn pass_env(mut self, names: impl IntoIterator<Item = String>) -> Self {
-        self.pass_env.extend(names);
+        self.settings.pass_env.extend(names);
         self
     }
 
@@ -283,7 +282,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn tool_retries(mut self, retries: u32) -> Self {
-        self.parts.tool_retries = retries;
+        self.settings.tool_retries = retries;
         self
     }
 }

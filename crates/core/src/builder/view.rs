@@ -26,14 +26,8 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn context_strategy(mut self, strategy: ContextStrategy) -> Self {
-        self.strategy = Some(strategy);
+        self.settings.context_strategy = Some(strategy);
         self
-    }
-
-    /// Returns the chosen preset policy, or the default one.
-    pub(super) fn strategy(&self) -> ContextStrategy {
-        let default = || ContextStrategy::default_for(self.summarizer.is_some(), None);
-        self.strategy.unwrap_or_else(default)
     }
 
     /// Sets your own stages instead of a preset policy.
@@ -60,7 +54,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn trigger(mut self, trigger: Threshold) -> Self {
-        self.setup.line.trigger = trigger;
+        self.settings.trigger = trigger;
         self
     }
 
@@ -77,7 +71,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn target(mut self, target: Threshold) -> Self {
-        self.setup.line.target = Some(target);
+        self.settings.target = Some(target);
         self
     }
 
@@ -91,7 +85,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn max_result(mut self, tokens: Tokens) -> Self {
-        self.setup.line.max_result = Some(tokens);
+        self.settings.max_result = Some(tokens);
         self
     }
 
@@ -104,7 +98,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn keep_recent(mut self, exchanges: usize) -> Self {
-        self.setup.line.keep_recent = exchanges;
+        self.settings.keep_recent = exchanges;
         self
     }
 
@@ -125,7 +119,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn session_prune(mut self, prune: SessionPruneConfig) -> Self {
-        self.prune = Some(prune);
+        self.settings.session_prune = Some(prune);
         self
     }
 
@@ -144,7 +138,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn summary_config(mut self, summary: SummaryConfig) -> Self {
-        self.summary = summary;
+        self.settings.summary = summary;
         self
     }
 
@@ -193,7 +187,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn summary_timeout(mut self, timeout: Duration) -> Self {
-        self.parts.summary_timeout = timeout;
+        self.settings.summary_timeout = Some(timeout);
         self
     }
 
@@ -207,7 +201,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn compaction_timing(mut self, compaction_timing: CompactionTiming) -> Self {
-        self.compaction_timing = Some(compaction_timing);
+        self.settings.compaction_timing = Some(compaction_timing);
         self
     }
 
@@ -228,7 +222,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn prices(mut self, sheet: PriceSheet) -> Self {
-        self.setup.sheet = Some(sheet);
+        self.prices = Some(sheet);
         self
     }
 
@@ -249,7 +243,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn summarizer_prices(mut self, sheet: PriceSheet) -> Self {
-        self.summarizer_sheet = Some(sheet);
+        self.summarizer_prices = Some(sheet);
         self
     }
 
@@ -265,7 +259,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn cache_config(mut self, cache: CacheConfig) -> Self {
-        self.setup.cache = cache;
+        self.settings.cache = cache;
         self
     }
 
@@ -280,7 +274,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn cache_retention(mut self, retention: CacheRetention) -> Self {
-        self.setup.retention = retention;
+        self.settings.retention = retention;
         self
     }
 
@@ -293,7 +287,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn archive(mut self, archive: bool) -> Self {
-        self.archives = archive;
+        self.settings.archive = archive;
         self
     }
 
@@ -307,7 +301,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn get_tool_response(mut self) -> Self {
-        self.get_tool_response = true;
+        self.settings.get_tool_response = true;
         self
     }
 
@@ -320,7 +314,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn pin(mut self, rule: impl Into<String>) -> Self {
-        self.pins.push(rule.into());
+        self.settings.pins.push(rule.into());
         self
     }
 }

@@ -10,20 +10,17 @@ use futures_util::future::OptionFuture;
 use plimsoll_agent::{Answer, Event, Permissions, Question, Setup};
 use plimsoll_context::{Bytes, Part};
 
-use crate::agent::SUMMARY_TIMEOUT;
 use crate::contained::Breakdowns;
 use crate::gate::{DenyAll, Gate};
 use crate::hooks::{Hooks, said_by};
-use crate::memory_store::MemoryStore;
 use crate::observer::Observers;
 use crate::process::InheritedVariables;
 use crate::provider::Provider;
 use crate::retry::RetryConfig;
 use crate::secret::Secrets;
-use crate::steps::MAX_STEP_RESULT;
 use crate::store::{SessionId, SessionStore};
-use crate::telemetry::{TelemetryOptions, captures_contents};
-use crate::tool::{TOOL_RETRIES, Tool};
+use crate::telemetry::TelemetryOptions;
+use crate::tool::Tool;
 
 /// How many characters of a late message a warning quotes. The output contains all of it.
 const TOLD_OF_LATE: usize = 80;
@@ -66,35 +63,6 @@ pub(crate) struct Parts {
 }
 
 impl Parts {
-    /// Creates the parts of an agent with this provider. Every setting has its default.
-    pub(crate) fn new(provider: Arc<dyn Provider>) -> Self {
-        Self {
-            summarizer: Arc::clone(&provider),
-            provider,
-            asks_summarizer: false,
-            summary_timeout: SUMMARY_TIMEOUT,
-            hooks: Hooks::default(),
-            tools: HashMap::new(),
-            permissions: Arc::default(),
-            variables: InheritedVariables::default(),
-            secrets: Secrets::default(),
-            store: Arc::new(MemoryStore::default()),
-            files_of: None,
-            gate: None,
-            observers: Observers::default(),
-            retry: RetryConfig::default(),
-            max_step_result: MAX_STEP_RESULT,
-            tool_retries: TOOL_RETRIES,
-            gate_timeout: None,
-            telemetry: TelemetryOptions {
-                contents: captures_contents(),
-                called: None,
-            },
-            held: Arc::default(),
-            breakdowns: Arc::default(),
-        }
-    }
-
     /// Reports an event to the observers.
     pub(crate) fn tell(&self, event: Event) {
         self.observers.tell(event);

@@ -182,7 +182,7 @@ impl AgentConfig {
     ) -> InheritedVariables {
         let secrets = self.secrets(variables);
         let named = secrets.iter().filter_map(Secret::name).map(str::to_owned);
-        InheritedVariables::new(self.settings.pass_env.iter().cloned(), named)
+        InheritedVariables::new(self.settings.builder.pass_env.iter().cloned(), named)
     }
 
     /// Returns the timeouts for connections and silence.
@@ -322,7 +322,9 @@ impl AgentConfig {
             settings.trigger,
             Some(Threshold::Sent(_) | Threshold::Share(_))
         );
-        if settings.strategy == Some("unlimited") && (sets_trigger || settings.target.is_some()) {
+        if settings.strategy == Some("unlimited")
+            && (sets_trigger || settings.builder.target.is_some())
+        {
             let fault = "context_strategy \"unlimited\" never compacts, so `trigger` and `target` \
                          have no effect; remove them or choose another context_strategy";
             let (line, text) = self.resolved().placed(fault);
@@ -364,13 +366,18 @@ impl AgentConfig {
             let text = format!("there are {rules} permissions; {MAX_RULES} are allowed");
             faults.push(line, text);
         }
-        for fault in settings.hosted_tools.iter().filter_map(hosted::fault) {
+        for fault in settings
+            .builder
+            .hosted_tools
+            .iter()
+            .filter_map(hosted::fault)
+        {
             let line = self.line_of("hosted_tools");
             faults.push(line, fault);
         }
         // The trial below has no rules, because rules for a program's tools would be faults there.
         let permissions = self.permissions();
-        for tool in &settings.hosted_tools {
+        for tool in &settings.builder.hosted_tools {
             if let Err(fault) = permissions.hosted(tool) {
                 let line = self.line_of("permissions");
                 faults.push(line, fault);
@@ -434,9 +441,10 @@ impl AgentConfig {
             servers.any(|server| name.starts_with(&format!("{}_", server.name)))
         };
         let mut faults = Faults::default();
-        for name in self.settings.limits.max_calls_per_tool.keys() {
+        for name in self.settings.builder.limits.max_calls_per_tool.keys() {
             if self
                 .settings
+                .builder
                 .hosted_tools
                 .iter()
                 .any(|tool| tool.is_called(name))

@@ -87,7 +87,7 @@ impl Instructions {
         let settings = agent.settings_mut();
         settings.system = Some(parts.join("\n\n"));
         let pins = self.files.iter().flat_map(|file| &file.pins);
-        settings.pins.extend(pins.cloned());
+        settings.builder.pins.extend(pins.cloned());
     }
 }
 

@@ -13,7 +13,6 @@ use super::fault::{ConfigError, Faults};
 use super::file::AgentPart;
 use super::mcp::McpServer;
 use super::permission::Rule;
-use super::settings::WindowSetting;
 
 /// Creates the builder of an agent that another agent calls.
 pub type MakeAgent = Arc<MakeAgentFn>;
@@ -64,6 +63,7 @@ impl AgentConfig {
         };
         let hosted = || {
             self.settings
+                .builder
                 .hosted_tools
                 .iter()
                 .flat_map(HostedTool::names)
@@ -101,7 +101,7 @@ impl AgentConfig {
             || self.shared.hosted_tools().any(is_called);
         let is_own = tools().any(|name| has(name))
             || agents().any(|part| settings.sub_agents.contains(&part.name))
-            || settings.hosted_tools.iter().any(is_called);
+            || settings.builder.hosted_tools.iter().any(is_called);
         // A rule for all tools applies to this agent, whatever tools it gets.
         is_known && !is_own && rule.tool != "*"
     }
@@ -300,7 +300,7 @@ impl AgentConfig {
             .secrets(self.secrets(&plimsoll_providers::environment))
             .permissions(permissions)
             .tools(tools);
-        if self.settings.window == WindowSetting::Ask {
+        if self.settings.builder.window == Window::Discover {
             builder = builder.window(model.window);
         }
         if let Some(system) = self.system()? {

@@ -68,7 +68,7 @@ pub use project::ProjectFiles;
 pub use provider::{PROVIDER_FIELDS, ProviderSettings};
 pub use retention::SESSION_FIELDS;
 pub use schema::schema;
-pub use settings::{AgentSettings, COUNTERS, WindowSetting, token_counter};
+pub use settings::{AgentSettings, COUNTERS, token_counter};
 pub use show::Effective;
 pub use trust::{MAX_TRUSTED, TRUST_FILE, TrustError, TrustStore};
 

@@ -5,18 +5,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll_agent::{
-    ExecutionLimits, MAX_TURNS, PermissionMode, QueueMode, ThinkingLevel, ToolExecutionStrategy,
-    TurnTrigger,
-};
+use plimsoll_agent::PermissionMode;
 use plimsoll_context::{
-    ArgumentDigest, Bpe, Bytes, CacheConfig, CacheRetention, CacheStrategy, Chars4,
-    CompactionTiming, ContextConfig, ContextStrategy, Estimate, HostedTool, Memo, Ppm,
-    SessionPruneConfig, SummaryConfig, Threshold, TokenCounter, Tokens,
+    ArgumentDigest, Bpe, CacheStrategy, Chars4, ContextConfig, ContextStrategy, Estimate, Memo,
+    Ppm, Threshold, TokenCounter,
 };
-use plimsoll_core::{
-    AgentBuilder, CommandHook, HOOK_TIMEOUT, MAX_STEP_RESULT, RetryConfig, TOOL_RETRIES, Window,
-};
+use plimsoll_core::{AgentBuilder, BuilderSettings, CommandHook, HOOK_TIMEOUT};
 use plimsoll_tools::SandboxMode;
 use plimsoll_wire::openai_chat::ToolStyle;
 
@@ -37,18 +31,11 @@ pub fn token_counter(name: &str) -> Option<Arc<dyn TokenCounter>> {
     })
 }
 
-/// Calls a method of the builder for each of these settings that has a value.
-macro_rules! with_given {
-    ($builder:ident, $($method:ident($setting:expr)),* $(,)?) => {
-        $(if let Some(value) = $setting {
-            $builder = $builder.$method(value);
-        })*
-    };
-}
-
 /// The settings of one agent. Settings that are not configured have their defaults.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentSettings {
+    /// The settings that a builder takes as they are.
+    pub builder: BuilderSettings,
     /// The name, if any.
     pub name: Option<String>,
     /// The purpose of the agent, as told to agents that may call it.
@@ -57,14 +44,10 @@ pub struct AgentSettings {
     pub model: Option<String>,
     /// The server's address, if it is not the vendor's.
     pub base_url: Option<String>,
-    /// The source of the model's context window.
-    pub window: WindowSetting,
     /// The system prompt.
     pub system: Option<String>,
     /// A file with the system prompt.
     pub system_file: Option<PathBuf>,
-    /// A text that is sent after the history in each request.
-    pub dynamic_context: Option<String>,
     /// Names of tools, or `all` or `none`.
     pub tools: Vec<String>,
     /// How the model calls tools.
@@ -81,123 +64,48 @@ pub struct AgentSettings {
     pub strategy: Option<&'static str>,
     /// The size that triggers a compaction.
     pub trigger: Option<Threshold>,
-    /// The size after a compaction.
-    pub target: Option<Threshold>,
-    /// Maximum size of one tool result.
-    pub max_result: Option<Tokens>,
-    /// The number of most recent exchanges that are kept.
-    pub keep_recent: usize,
-    /// Maximum number of messages in the view.
-    pub max_history: Option<usize>,
     /// Whether long texts in old arguments are replaced by digests.
     pub has_digest: bool,
     /// The settings of these digests.
     pub digest: ArgumentDigest,
-    /// Whether evicted messages are summarized.
-    pub summarization: bool,
     /// Whether the context is limited by its size instead of a preset.
     pub has_context: bool,
     /// The settings of a context limited by its size.
     pub context: ContextConfig,
-    /// How old results are shortened.
-    pub prune: Option<SessionPruneConfig>,
-    /// The size and the author of summaries.
-    pub summary: SummaryConfig,
     /// The share of the limit at which summaries are prepared, if set.
     pub soft_mark: Option<Ppm>,
     /// The model that writes summaries.
     pub summarizer: Option<String>,
     /// A file with the summarizer's prompt.
     pub summary_prompt: Option<PathBuf>,
-    /// The timeout of one call of the summarizer.
-    pub summary_timeout: Option<Duration>,
-    /// When to compact.
-    pub compaction_timing: Option<CompactionTiming>,
-    /// How the provider's prompt cache is used.
-    pub cache: CacheConfig,
-    /// How long the provider is to keep its cache.
-    pub retention: CacheRetention,
-    /// Tools that run at the provider.
-    pub hosted_tools: Vec<HostedTool>,
-    /// Whether evicted messages are archived.
-    pub archive: bool,
-    /// Whether `recall` is also offered under its other name.
-    pub get_tool_response: bool,
-    /// Rules that are never evicted or shortened.
-    pub pins: Vec<String>,
     /// The name of the token counter.
     pub counter: &'static str,
-    /// The limits of a run.
-    pub limits: ExecutionLimits,
-    /// Maximum number of concurrent tool calls.
-    pub max_parallel_tools: Option<usize>,
-    /// Maximum number of tokens of one answer.
-    pub max_tokens: Option<Tokens>,
-    /// The sampling temperature.
-    pub temperature: Option<f64>,
-    /// The sampling seed.
-    pub seed: Option<u64>,
-    /// The model's thinking level.
-    pub thinking: Option<ThinkingLevel>,
-    /// How the tool calls of one message are executed.
-    pub tool_execution: Option<ToolExecutionStrategy>,
-    /// Maximum size of a tool result in the steps of a run.
-    pub max_step_result: Bytes,
     /// Permission rules.
     pub permissions: Vec<Rule>,
     /// The treatment of calls that no rule matches, if set.
     pub permission_mode: Option<PermissionMode>,
     /// The files and the network that commands may access.
     pub sandbox: SandboxMode,
-    /// Variables that child processes inherit although they look like keys.
-    pub pass_env: Vec<String>,
     /// Commands that are run on events of a run.
     pub hooks: Vec<CommandHook>,
     /// The timeout of a hook.
     pub hook_timeout: Duration,
-    /// How long a question about a tool call may stay open.
-    pub gate_timeout: Option<Duration>,
-    /// The number of retries of an idempotent tool.
-    pub tool_retries: u32,
-    /// How steering messages are delivered.
-    pub steering: QueueMode,
-    /// How follow-ups are delivered.
-    pub follow_ups: QueueMode,
-    /// The name of the configuration in loop ids.
-    pub config_id: Option<String>,
-    /// The trigger of a run's first turn.
-    pub first_turn_trigger: TurnTrigger,
-    /// When a failed model call is retried.
-    pub retry: RetryConfig,
     /// The timeout for connecting.
     pub connect_timeout: Option<Duration>,
     /// The maximum silence during a response.
     pub idle_timeout: Option<Duration>,
 }
 
-/// The configured source of a model's context window.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum WindowSetting {
-    /// The server, or else the table of models.
-    #[default]
-    Ask,
-    /// Unknown; the provider's refusals reveal it.
-    Unknown,
-    /// This number of tokens.
-    Tokens(Tokens),
-}
-
 impl Default for AgentSettings {
     fn default() -> Self {
         Self {
+            builder: BuilderSettings::default(),
             name: None,
             description: None,
             model: None,
             base_url: None,
-            window: WindowSetting::Ask,
             system: None,
             system_file: None,
-            dynamic_context: None,
             tools: vec!["all".to_owned()],
             tool_style: None,
             root: PathBuf::from("."),
@@ -206,50 +114,19 @@ impl Default for AgentSettings {
             mcp: None,
             strategy: None,
             trigger: None,
-            target: None,
-            max_result: None,
-            keep_recent: 1,
-            max_history: None,
             has_digest: false,
             digest: ArgumentDigest::default(),
-            summarization: true,
             has_context: false,
             context: ContextConfig::default(),
-            prune: None,
-            summary: SummaryConfig::default(),
             soft_mark: None,
             summarizer: None,
             summary_prompt: None,
-            summary_timeout: None,
-            compaction_timing: None,
-            cache: CacheConfig::default(),
-            retention: CacheRetention::default(),
-            hosted_tools: Vec::new(),
-            archive: true,
-            get_tool_response: false,
-            pins: Vec::new(),
             counter: "o200k",
-            limits: ExecutionLimits::turns(MAX_TURNS),
-            max_parallel_tools: None,
-            max_tokens: None,
-            temperature: None,
-            seed: None,
-            thinking: None,
-            tool_execution: None,
-            max_step_result: MAX_STEP_RESULT,
             permissions: Vec::new(),
             permission_mode: None,
             sandbox: SandboxMode::Off,
-            pass_env: Vec::new(),
             hooks: Vec::new(),
             hook_timeout: HOOK_TIMEOUT,
-            gate_timeout: None,
-            tool_retries: TOOL_RETRIES,
-            steering: QueueMode::All,
-            follow_ups: QueueMode::All,
-            config_id: None,
-            first_turn_trigger: TurnTrigger::User,
-            retry: RetryConfig::default(),
             connect_timeout: None,
             idle_timeout: None,
         }
@@ -274,7 +151,7 @@ impl AgentSettings {
             .strategy
             .and_then(|name| ContextStrategy::named(name, trigger));
         named.unwrap_or_else(|| {
-            if self.summarization {
+            if self.builder.summarization {
                 ContextStrategy::default_for(self.summarizer.is_some(), trigger)
             } else {
                 ContextStrategy::Evict {
@@ -291,8 +168,8 @@ impl AgentSettings {
             return None;
         }
         let mut context = self.context;
-        context.compaction.max_summary_tokens = self.summary.max_summary_tokens;
-        context.compaction.summarization = self.summarization;
+        context.compaction.max_summary_tokens = self.builder.summary.max_summary_tokens;
+        context.compaction.summarization = self.builder.summarization;
         Some(context)
     }
 
@@ -310,34 +187,25 @@ impl AgentSettings {
 
     /// Applies all of these settings to a builder, except those created elsewhere: the model, the
     /// system prompt, the tools, the permission rules and the store.
-    pub fn apply(&self, mut builder: AgentBuilder) -> AgentBuilder {
-        builder = self.apply_context(builder);
-        builder = match self.window {
-            WindowSetting::Ask => builder,
-            WindowSetting::Unknown => builder.window(Window::Unknown),
-            WindowSetting::Tokens(tokens) => builder.window(Window::Known(tokens)),
-        };
-        with_given!(
-            builder,
-            dynamic_context(&self.dynamic_context),
-            max_parallel_tools(self.max_parallel_tools),
-            max_tokens(self.max_tokens),
-            temperature(self.temperature),
-            seed(self.seed),
-            gate_timeout(self.gate_timeout),
-            tool_execution(self.tool_execution),
-            thinking_level(self.thinking),
-        );
-        if self.get_tool_response {
-            builder = builder.get_tool_response();
+    pub fn apply(&self, builder: AgentBuilder) -> AgentBuilder {
+        let mut settings = self.builder.clone();
+        if !self.has_context || self.strategy.is_some() {
+            settings.context_strategy = Some(self.context_strategy());
         }
-        for pin in &self.pins {
-            builder = builder.pin(pin);
+        if let Some(trigger @ Threshold::Share(_)) = self.trigger {
+            settings.trigger = trigger;
         }
+        settings.argument_digest = self.argument_digest();
+        settings.summary.soft_mark = self.soft_mark.or(settings.summary.soft_mark);
         // The name distinguishes its runs from those of another agent in the same session.
         let name = self.name.as_ref().filter(|name| !name.is_empty());
-        if let Some(id) = self.config_id.as_ref().or(name) {
-            builder = builder.config_id(id);
+        settings.config_id = settings.config_id.or_else(|| name.cloned());
+        let mut builder = builder
+            .settings(settings)
+            .counter(self.counter())
+            .hook_timeout(self.hook_timeout);
+        if let Some(context) = self.context_config() {
+            builder = builder.context_config(context);
         }
         for hook in &self.hooks {
             let mut hook = hook.clone();
@@ -345,53 +213,11 @@ impl AgentSettings {
             builder = builder.command_hook(hook);
         }
         builder
-            .pass_env(self.pass_env.iter().cloned())
-            .tool_retries(self.tool_retries)
-            .max_step_result_size(self.max_step_result)
-            .hook_timeout(self.hook_timeout)
-            .steering_mode(self.steering)
-            .follow_up_mode(self.follow_ups)
-            .first_turn_trigger(self.first_turn_trigger)
-            .counter(self.counter())
-            .archive(self.archive)
-            .cache_config(self.cache)
-            .cache_retention(self.retention)
-            .hosted_tools(self.hosted_tools.iter().cloned())
-            .execution_limits(self.limits.clone())
-            .retry_config(self.retry)
-    }
-
-    fn apply_context(&self, mut builder: AgentBuilder) -> AgentBuilder {
-        with_given!(builder, context_config(self.context_config()));
-        if !self.has_context || self.strategy.is_some() {
-            builder = builder.context_strategy(self.context_strategy());
-        }
-        if let Some(trigger @ Threshold::Share(_)) = self.trigger {
-            builder = builder.trigger(trigger);
-        }
-        with_given!(
-            builder,
-            target(self.target),
-            max_result(self.max_result),
-            max_history_messages(self.max_history),
-            argument_digest(self.argument_digest()),
-            compaction_timing(self.compaction_timing),
-            summary_timeout(self.summary_timeout),
-            session_prune(self.prune),
-        );
-        let summary = SummaryConfig {
-            soft_mark: self.soft_mark.or(self.summary.soft_mark),
-            ..self.summary
-        };
-        builder
-            .keep_recent(self.keep_recent)
-            .summary_config(summary)
-            .summarization(self.summarization)
     }
 
     /// Sets parts of [`CacheStrategy::Manual`], and selects that strategy.
     pub(crate) fn manual(&mut self, set: impl FnOnce(&mut bool, &mut bool, &mut bool)) {
-        let (mut system, mut tools, mut messages) = match self.cache.strategy {
+        let (mut system, mut tools, mut messages) = match self.builder.cache.strategy {
             CacheStrategy::Manual {
                 cache_system,
                 cache_tools,
@@ -400,7 +226,7 @@ impl AgentSettings {
             _ => (false, false, false),
         };
         set(&mut system, &mut tools, &mut messages);
-        self.cache.strategy = CacheStrategy::Manual {
+        self.builder.cache.strategy = CacheStrategy::Manual {
             cache_system: system,
             cache_tools: tools,
             cache_messages: messages,

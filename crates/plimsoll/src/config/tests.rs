@@ -8,6 +8,8 @@ use plimsoll_context::{
     CacheStrategy, CompactionScope, ContextStrategy, Ppm, SessionPruneConfig, Threshold, Tokens,
 };
 
+use plimsoll_core::BuilderSettings;
+
 use super::*;
 
 fn good(text: &str) -> Config {
@@ -152,26 +154,29 @@ fn every_value_has_its_forms() {
          max_calls_per_tool = { bash = 3, read = 9 }\nargument_digest = { over_chars = 900 }\n\
          [cache]\nstrategy = { manual = { cache_system = true } }\n[retry]\ninitial = \"500ms\"\n",
     );
-    assert_eq!(read.limits.max_duration, Some(Duration::from_millis(1_500)));
-    assert_eq!(read.limits.max_total_tokens, None);
+    assert_eq!(
+        read.builder.limits.max_duration,
+        Some(Duration::from_millis(1_500))
+    );
+    assert_eq!(read.builder.limits.max_total_tokens, None);
     assert_eq!(read.trigger, Some(Threshold::Share(Ppm(700_000))));
-    assert_eq!(read.target, Some(Threshold::Sent(Tokens(9_000))));
-    assert_eq!(read.limits.at_limit, AtLimit::Rollback);
+    assert_eq!(read.builder.target, Some(Threshold::Sent(Tokens(9_000))));
+    assert_eq!(read.builder.limits.at_limit, AtLimit::Rollback);
     assert_eq!(read.tools, ["read", "grep"]);
-    assert_eq!(read.pins, ["Be kind."]);
-    assert_eq!(read.window, WindowSetting::Unknown);
+    assert_eq!(read.builder.pins, ["Be kind."]);
+    assert_eq!(read.builder.window, plimsoll_core::Window::Unknown);
     let calls = BTreeMap::from([("bash".to_owned(), 3), ("read".to_owned(), 9)]);
-    assert_eq!(read.limits.max_calls_per_tool, calls);
+    assert_eq!(read.builder.limits.max_calls_per_tool, calls);
     assert_eq!(read.argument_digest().unwrap().over_chars, 900);
     assert_eq!(
-        read.cache.strategy,
+        read.builder.cache.strategy,
         CacheStrategy::Manual {
             cache_system: true,
             cache_tools: false,
             cache_messages: false
         }
     );
-    assert_eq!(read.retry.initial, Duration::from_millis(500));
+    assert_eq!(read.builder.retry.initial, Duration::from_millis(500));
     for (text, scope) in [
         ("{ fixed_count = 5 }", CompactionScope::FixedCount(5)),
         ("\"fixed_count(5)\"", CompactionScope::FixedCount(5)),
@@ -204,7 +209,10 @@ fn a_temperature_that_no_provider_takes_is_refused() {
         let said = faults(&format!("temperature = {given}\n"));
         assert_eq!(said, [fault]);
     }
-    assert_eq!(settings("temperature = 2").temperature, Some(2.0));
+    assert_eq!(
+        settings("temperature = 2").builder.sampling.temperature,
+        Some(2.0)
+    );
 }
 
 #[test]
@@ -322,9 +330,9 @@ fn upper_layers_replace_lower_ones_key_by_key() {
          [[agents]]\nname = \"a\"\nmax_turns = 20\npins = [\"own\"]\ncontext_strategy = \"evict\"\n[[agents]]\nname = \"b\"\n",
     );
     let a = config.agent("a").unwrap();
-    assert_eq!(a.settings().limits.max_turns, 20);
-    assert_eq!(a.settings().limits.max_tool_calls, Some(5));
-    assert_eq!(a.settings().pins, ["own", "all"]);
+    assert_eq!(a.settings().builder.limits.max_turns, 20);
+    assert_eq!(a.settings().builder.limits.max_tool_calls, Some(5));
+    assert_eq!(a.settings().builder.pins, ["own", "all"]);
     assert!(
         !a.settings().has_context,
         "its own strategy replaces the context of all"
@@ -344,9 +352,9 @@ fn upper_layers_replace_lower_ones_key_by_key() {
         .environment(&variables);
     let b = config.resolve(Some("b"), &over).unwrap();
     let settings = b.settings();
-    assert_eq!(settings.limits.max_turns, 40);
-    assert_eq!(settings.limits.max_tool_calls, Some(6));
-    assert_eq!(settings.seed, None);
+    assert_eq!(settings.builder.limits.max_turns, 40);
+    assert_eq!(settings.builder.limits.max_tool_calls, Some(6));
+    assert_eq!(settings.builder.sampling.seed, None);
     assert!(!settings.has_context);
     let warned: Vec<&str> = b
         .warnings()
@@ -519,10 +527,16 @@ fn every_name_is_of_one_key_and_every_default_is_true() {
         key.kind.set(&mut set, &value);
         // The default, set explicitly or not.
         let default = AgentSettings {
+            builder: BuilderSettings {
+                session_prune: set
+                    .builder
+                    .session_prune
+                    .map(|_| SessionPruneConfig::default()),
+                tool_execution: set.builder.tool_execution,
+                max_parallel_tools: set.builder.max_parallel_tools,
+                ..BuilderSettings::default()
+            },
             strategy: set.strategy,
-            prune: set.prune.map(|_| SessionPruneConfig::default()),
-            tool_execution: set.tool_execution,
-            max_parallel_tools: set.max_parallel_tools,
             connect_timeout: set.connect_timeout,
             idle_timeout: set.idle_timeout,
             ..AgentSettings::default()
@@ -558,9 +572,12 @@ fn tokens_may_end_in_k_or_m() {
     let flags = Overrides::default().flag("--max-tokens", "max_tokens", "3k");
     let agent = config.resolve(None, &flags).unwrap();
     let settings = agent.settings();
-    assert_eq!(settings.max_tokens, Some(Tokens(3_000)));
+    assert_eq!(settings.builder.max_tokens, Some(Tokens(3_000)));
     assert_eq!(settings.trigger, Some(Threshold::Sent(Tokens(50_000))));
-    assert_eq!(settings.limits.max_total_tokens, Some(Tokens(1_000_000)));
+    assert_eq!(
+        settings.builder.limits.max_total_tokens,
+        Some(Tokens(1_000_000))
+    );
 }
 
 #[test]

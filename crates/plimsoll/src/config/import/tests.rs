@@ -82,14 +82,20 @@ fn an_ordinary_file_of_heartbit_is_understood() {
     assert!(!import.toml.contains("hush"), "{}", import.toml);
     let all = read(&import, None);
     assert_eq!(all.model.as_deref(), Some("anthropic/claude-sonnet-4-5"));
-    assert_eq!((all.retry.max_attempts, all.limits.max_turns), (4, 15));
-    assert_eq!(all.retry.initial, Duration::from_millis(500));
-    assert_eq!(all.thinking, Some(ThinkingLevel::Off));
+    assert_eq!(
+        (all.builder.retry.max_attempts, all.builder.limits.max_turns),
+        (4, 15)
+    );
+    assert_eq!(all.builder.retry.initial, Duration::from_millis(500));
+    assert_eq!(all.builder.sampling.thinking, Some(ThinkingLevel::Off));
     assert_eq!(all.permissions.len(), 1);
-    assert_eq!(all.pass_env, ["API_TOKEN"]);
+    assert_eq!(all.builder.pass_env, ["API_TOKEN"]);
     let main = read(&import, Some("orchestrator"));
     assert_eq!(main.sub_agents, ["researcher", "writer"]);
-    assert_eq!(main.limits.max_duration, Some(Duration::from_secs(900)));
+    assert_eq!(
+        main.builder.limits.max_duration,
+        Some(Duration::from_secs(900))
+    );
     assert_eq!(main.mcp.as_deref(), Some(&[][..]));
     let researcher = read(&import, Some("researcher"));
     let system = researcher.system.as_deref();
@@ -102,9 +108,9 @@ fn an_ordinary_file_of_heartbit_is_understood() {
         researcher.context_strategy(),
         ContextStrategy::Summarize { max_tokens }
     );
-    assert_eq!(researcher.max_result, Some(Tokens(4_000)));
+    assert_eq!(researcher.builder.max_result, Some(Tokens(4_000)));
     assert_eq!(
-        researcher.limits.max_duration, None,
+        researcher.builder.limits.max_duration, None,
         "the deadline is of the whole"
     );
     assert_eq!(researcher.mcp.unwrap(), ["localhost", "npx"]);
@@ -166,18 +172,30 @@ fn every_form_of_phi_core_means_the_same() {
         assert_eq!(import.system, System::PhiCore, "{text}");
         let read = read(&import, Some("coder"));
         assert_eq!(read.model.as_deref(), Some("openai/gpt-4o"));
-        assert_eq!(read.thinking, Some(ThinkingLevel::High));
+        assert_eq!(read.builder.sampling.thinking, Some(ThinkingLevel::High));
         assert_eq!(
             read.context_config().unwrap().max_context_tokens,
             Tokens(50_000)
         );
         assert_eq!(read.context.compaction.keep_recent_turns, 4);
-        assert_eq!(read.limits.max_turns, 20);
+        assert_eq!(read.builder.limits.max_turns, 20);
         // Setting one of these limits implies the others in that system.
-        assert_eq!(read.limits.max_total_tokens, Some(Tokens(1_000_000)));
-        assert_eq!(read.limits.max_duration, Some(Duration::from_secs(600)));
-        assert_eq!((read.retry.max_attempts, read.retry.factor), (1, 2));
-        assert_eq!(read.tool_execution, Some(ToolExecutionStrategy::Batched(3)));
+        assert_eq!(
+            read.builder.limits.max_total_tokens,
+            Some(Tokens(1_000_000))
+        );
+        assert_eq!(
+            read.builder.limits.max_duration,
+            Some(Duration::from_secs(600))
+        );
+        assert_eq!(
+            (read.builder.retry.max_attempts, read.builder.retry.factor),
+            (1, 2)
+        );
+        assert_eq!(
+            read.builder.tool_execution,
+            Some(ToolExecutionStrategy::Batched(3))
+        );
         assert!(
             import
                 .toml
@@ -199,16 +217,25 @@ fn every_form_of_phi_core_means_the_same() {
         cache_config: CacheConfig { enabled: true, strategy: CacheStrategy::Manual { cache_system: true, cache_tools: false, cache_messages: true } },\n    \
         ..base\n};";
     let read = settings(code);
-    assert_eq!((read.temperature, read.max_tokens), (Some(0.2), None));
-    assert_eq!(read.thinking, Some(ThinkingLevel::Low));
-    assert_eq!(read.tool_execution, Some(ToolExecutionStrategy::Batched(4)));
+    assert_eq!(
+        (read.builder.sampling.temperature, read.builder.max_tokens),
+        (Some(0.2), None)
+    );
+    assert_eq!(read.builder.sampling.thinking, Some(ThinkingLevel::Low));
+    assert_eq!(
+        read.builder.tool_execution,
+        Some(ToolExecutionStrategy::Batched(4))
+    );
     assert_eq!(read.context.compaction.keep_recent_turns, 8);
     assert_eq!(
         read.context.compaction.compaction_scope,
         CompactionScope::FixedCount(5)
     );
-    assert_eq!(read.limits.max_duration, Some(Duration::from_secs(60)));
-    assert_eq!(read.limits.max_cost, None);
+    assert_eq!(
+        read.builder.limits.max_duration,
+        Some(Duration::from_secs(60))
+    );
+    assert_eq!(read.builder.limits.max_cost, None);
 }
 
 #[test]
@@ -224,10 +251,13 @@ fn cognipeers_trigger_is_for_summaries() {
         read_on.context_strategy(),
         ContextStrategy::Summarize { max_tokens }
     );
-    assert_eq!(read_on.target, Some(Threshold::Sent(Tokens(20_000))));
-    assert_eq!(read_on.summary.max_summary_tokens, Tokens(1_000));
-    assert_eq!(read_on.limits.max_tool_calls, Some(5));
-    assert_eq!(read_on.max_parallel_tools, Some(2));
+    assert_eq!(
+        read_on.builder.target,
+        Some(Threshold::Sent(Tokens(20_000)))
+    );
+    assert_eq!(read_on.builder.summary.max_summary_tokens, Tokens(1_000));
+    assert_eq!(read_on.builder.limits.max_tool_calls, Some(5));
+    assert_eq!(read_on.builder.max_parallel_tools, Some(2));
     let lost: Vec<&str> = on
         .settings
         .iter()
@@ -238,8 +268,8 @@ fn cognipeers_trigger_is_for_summaries() {
 
     let off = import(&text.replace("limits:", "summarization: false, limits:"));
     let read_off = read(&off, Some("Helper"));
-    assert!(!read_off.summarization);
-    assert_eq!((read_off.trigger, read_off.target), (None, None));
+    assert!(!read_off.builder.summarization);
+    assert_eq!((read_off.trigger, read_off.builder.target), (None, None));
     assert!(note(&off, "limits.maxToken").contains("as `summarization` is false"));
     let newer = settings(
         "summarization: { enable: true, summaryTriggerTokens: 9000 }, limits: { maxToolCalls: 3 }",
@@ -262,7 +292,7 @@ fn ambi_and_gaia_are_read_from_their_code() {
         ContextStrategy::SlidingWindow { max_tokens }
     );
     assert_eq!(
-        (read.limits.max_turns, read.limits.at_limit),
+        (read.builder.limits.max_turns, read.builder.limits.at_limit),
         (10, AtLimit::Rollback)
     );
     assert_eq!(read.system.as_deref(), Some("You keep the log."));
@@ -283,14 +313,14 @@ fn ambi_and_gaia_are_read_from_their_code() {
     let gaia = Import::of(gaia, None).unwrap();
     assert_eq!(gaia.system, System::Gaia);
     let read = self::read(&gaia, None);
-    assert_eq!(read.limits.max_turns, 30);
+    assert_eq!(read.builder.limits.max_turns, 30);
     assert_eq!(
-        read.limits.identical_tool_calls(),
+        read.builder.limits.identical_tool_calls(),
         Some(4),
         "loop detection is on"
     );
-    assert_eq!(read.limits.tool_call_history_size, Some(10));
-    assert_eq!(read.max_history, None);
+    assert_eq!(read.builder.limits.tool_call_history_size, Some(10));
+    assert_eq!(read.builder.max_history_messages, None);
     assert!(note(&gaia, "maxHistoryMessages").contains("no limit"));
 }
 

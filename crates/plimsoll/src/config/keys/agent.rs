@@ -48,14 +48,14 @@ pub(super) const ROWS: &[SettingKey] = &[
     .method("system"),
     key(
         "dynamic_context",
-        Text(|s, text| s.dynamic_context = Some(text)),
+        Text(|s, text| s.builder.dynamic_context = Some(text)),
         Words("none"),
         "Text sent after the history in every request. It is not stored in the history.",
     )
     .trusted(),
     key(
         "pins",
-        Texts(|s, pins| s.pins = pins),
+        Texts(|s, pins| s.builder.pins = pins),
         Value("[]"),
         "Rules that are never evicted or shortened.",
     )
@@ -105,13 +105,13 @@ pub(super) const ROWS: &[SettingKey] = &[
     .method("tools"),
     key(
         "get_tool_response",
-        Flag(|s, on| s.get_tool_response = on),
+        Flag(|s, on| s.builder.get_tool_response = on),
         Value("false"),
         "Also offers `recall` under the name `get_tool_response(execution_id)`.",
     ),
     key(
         "hosted_tools",
-        Hosted(|s, tools| s.hosted_tools = tools),
+        Hosted(|s, tools| s.builder.hosted_tools = tools),
         Value("[]"),
         "Tools that the provider runs itself, in the provider's format. They run without asking; \
          rules that deny them apply.",
@@ -152,7 +152,7 @@ pub(super) const ROWS: &[SettingKey] = &[
     .method("tools"),
     key(
         "pass_env",
-        Names(|s, names| s.pass_env = names),
+        Names(|s, names| s.builder.pass_env = names),
         Value("[]"),
         "Variables of the environment that commands, hooks and MCP servers get although they look \
          like keys.",
@@ -170,26 +170,26 @@ pub(super) const ROWS: &[SettingKey] = &[
     .method("command_hook"),
     key(
         "steering_mode",
-        Choice(&MODES, |s, name| choose(&mut s.steering, name)),
+        Choice(&MODES, |s, name| choose(&mut s.builder.steering, name)),
         Value("\"all\""),
         "Deliver waiting steering messages all at once or one per turn.",
     ),
     key(
         "follow_up_mode",
-        Choice(&MODES, |s, name| choose(&mut s.follow_ups, name)),
+        Choice(&MODES, |s, name| choose(&mut s.builder.follow_ups, name)),
         Value("\"all\""),
         "Deliver waiting follow-ups all at once or one per run.",
     ),
     key(
         "config_id",
-        Text(|s, text| s.config_id = Some(text)),
+        Text(|s, text| s.builder.config_id = Some(text)),
         Words("the agent's name"),
         "Name of this configuration in loop ids, which have the form {session}.{config}.{N}.",
     ),
     key(
         "first_turn_trigger",
         Choice(&["user", "sub_agent", "continue"], |s, name| {
-            choose(&mut s.first_turn_trigger, name);
+            choose(&mut s.builder.first_turn_trigger, name);
         }),
         Value("\"user\""),
         "The cause of a run's first turn in events.",

@@ -42,32 +42,32 @@ pub(super) const ROWS: &[SettingKey] = &[
     .flag("trigger"),
     key(
         "target",
-        Size(|s, size| s.target = Some(size)),
+        Size(|s, size| s.builder.target = Some(size)),
         Words("0.26 of the available tokens, but 4,000 to 40,000 and at most 0.6 of them; 0.7 of a trigger in tokens"),
         "Size that a compaction aims for: tokens of the whole request, or a share of the available tokens.",
     ),
     key(
         "compaction_timing",
-        Choice(&CompactionTiming::NAMES, |s, name| s.compaction_timing = CompactionTiming::named(name)),
+        Choice(&CompactionTiming::NAMES, |s, name| s.builder.compaction_timing = CompactionTiming::named(name)),
         Words("priced; fixed if a trigger is set"),
         "When to compact: when it saves money or the limit is near (priced), at the trigger (fixed), or on every turn above the trigger (eager).",
     )
     .flag("compaction_timing"),
     key(
         "max_result",
-        Tokens(1, |s, tokens| s.max_result = Some(tokens)),
+        Tokens(1, |s, tokens| s.builder.max_result = Some(tokens)),
         Words("8,000 or a quarter of the available tokens, whichever is smaller"),
         "Maximum size of one tool result in the context, in tokens.",
     ),
     key(
         "keep_recent",
-        Count(1, |s, exchanges| s.keep_recent = exchanges),
+        Count(1, |s, exchanges| s.builder.keep_recent = exchanges),
         Value("1"),
         "Number of newest complete exchanges that are kept.",
     ),
     key(
         "max_history_messages",
-        Count(1, |s, messages| s.max_history = Some(messages)),
+        Count(1, |s, messages| s.builder.max_history_messages = Some(messages)),
         Words("no limit"),
         "Maximum number of messages in the context. Whole exchanges are evicted.",
     ),
@@ -89,13 +89,13 @@ pub(super) const ROWS: &[SettingKey] = &[
     .of(DIGEST),
     key(
         "summarization",
-        Flag(|s, on| s.summarization = on),
+        Flag(|s, on| s.builder.summarization = on),
         Value("true"),
         "Summarize evicted messages. If false, triggers of summaries have no effect.",
     ),
     key(
         "archive",
-        Flag(|s, on| s.archive = on),
+        Flag(|s, on| s.builder.archive = on),
         Value("true"),
         "Archive evicted messages. The model can only recall what is archived.",
     )
@@ -109,7 +109,7 @@ pub(super) const ROWS: &[SettingKey] = &[
     key(
         "max_summary_tokens",
         Tokens(LEAST_SUMMARY.0, |s, tokens| {
-            s.summary.max_summary_tokens = tokens;
+            s.builder.summary.max_summary_tokens = tokens;
         }),
         Value("2000"),
         "Maximum size of a summary in tokens. A summary without a model is by default as large as the user's words need.",
@@ -117,7 +117,7 @@ pub(super) const ROWS: &[SettingKey] = &[
     .of(SUMMARY),
     key(
         "share",
-        Share(|s, share| s.summary.share = share),
+        Share(|s, share| s.builder.summary.share = share),
         Value("0.25"),
         "Largest share of the target that a summary may take. The default without a model is 0.6.",
     )
@@ -132,7 +132,7 @@ pub(super) const ROWS: &[SettingKey] = &[
     key(
         "author",
         Choice(&["model", "extract"], |s, name| {
-            choose(&mut s.summary.author, name);
+            choose(&mut s.builder.summary.author, name);
         }),
         Value("\"model\""),
         "What writes summaries: a model, or `extract`, which needs no model and keeps the user's \
@@ -161,7 +161,7 @@ pub(super) const ROWS: &[SettingKey] = &[
     .method("summary_prompt"),
     key(
         "timeout",
-        Time(|s, time| s.summary_timeout = Some(time)),
+        Time(|s, time| s.builder.summary_timeout = Some(time)),
         Words("120, or 300 on this machine"),
         "Time limit of one summarizer call, in seconds.",
     )
@@ -170,7 +170,7 @@ pub(super) const ROWS: &[SettingKey] = &[
     key(
         "keep_recent_n",
         Count(0, |s, exchanges| {
-            s.prune.get_or_insert_default().keep_recent_n = exchanges
+            s.builder.session_prune.get_or_insert_default().keep_recent_n = exchanges
         }),
         Value("2"),
         "Number of newest exchanges whose tool results are not pruned.",
@@ -181,7 +181,7 @@ pub(super) const ROWS: &[SettingKey] = &[
         Whole(
             plimsoll_context::SessionPruneConfig::LEAST_BYTES.0,
             |s, bytes| {
-                s.prune.get_or_insert_default().pruned_tool_result_max_bytes =
+                s.builder.session_prune.get_or_insert_default().pruned_tool_result_max_bytes =
                     plimsoll_context::Bytes(bytes);
             },
         ),
@@ -191,14 +191,14 @@ pub(super) const ROWS: &[SettingKey] = &[
     .of(PRUNE),
     key(
         "preserve_task",
-        Flag(|s, on| s.prune.get_or_insert_default().preserve_task = on),
+        Flag(|s, on| s.builder.session_prune.get_or_insert_default().preserve_task = on),
         Value("true"),
         "Never prune the first user message.",
     )
     .of(PRUNE),
     key(
         "eager",
-        Flag(|s, on| s.prune.get_or_insert_default().eager = on),
+        Flag(|s, on| s.builder.session_prune.get_or_insert_default().eager = on),
         Value("false"),
         "Prune before every request instead of only when compacting.",
     )

@@ -9,8 +9,8 @@ use super::super::key::{
     SettingKey, SettingTable, key,
 };
 use super::super::kind::SettingKind::*;
-use super::super::settings::WindowSetting;
 use super::choose;
+use plimsoll_core::Window as ModelWindow;
 
 const CACHE: SettingTable = SettingTable("cache", "cache_config");
 const MANUAL: SettingTable = SettingTable("cache.strategy.manual", "cache_config");
@@ -38,7 +38,7 @@ pub(super) const ROWS: &[SettingKey] = &[
     key(
         "window",
         Window(|s, tokens| {
-            s.window = tokens.map_or(WindowSetting::Unknown, WindowSetting::Tokens);
+            s.builder.window = tokens.map_or(ModelWindow::Unknown, ModelWindow::Known);
         }),
         Words("reported by the server"),
         "Context window in tokens, or \"unknown\" to learn it from the provider's errors.",
@@ -60,7 +60,7 @@ pub(super) const ROWS: &[SettingKey] = &[
     .method("builder"),
     key(
         "max_tokens",
-        Tokens(1, |s, tokens| s.max_tokens = Some(tokens)),
+        Tokens(1, |s, tokens| s.builder.max_tokens = Some(tokens)),
         Words("the provider's"),
         "Maximum number of tokens in one response.",
     )
@@ -68,7 +68,7 @@ pub(super) const ROWS: &[SettingKey] = &[
     key(
         "temperature",
         Number(Sampling::MAX_TEMPERATURE, |s, number| {
-            s.temperature = Some(number);
+            s.builder.sampling.temperature = Some(number);
         }),
         Words("the provider's"),
         "Sampling temperature.",
@@ -76,7 +76,7 @@ pub(super) const ROWS: &[SettingKey] = &[
     .flag("temperature"),
     key(
         "seed",
-        Whole(0, |s, seed| s.seed = Some(seed)),
+        Whole(0, |s, seed| s.builder.sampling.seed = Some(seed)),
         Words("none"),
         "Sampling seed, for providers that support one.",
     )
@@ -84,7 +84,7 @@ pub(super) const ROWS: &[SettingKey] = &[
     key(
         "thinking_level",
         Choice(&["off", "minimal", "low", "medium", "high"], |s, name| {
-            choose(&mut s.thinking, name);
+            choose(&mut s.builder.sampling.thinking, name);
         }),
         Words("the provider's"),
         "How much the model reasons before it answers. \"off\" disables reasoning if the model allows that.",
@@ -109,7 +109,7 @@ pub(super) const ROWS: &[SettingKey] = &[
     key(
         "max_attempts",
         Whole(1, |s, tries| {
-            s.retry.max_attempts = u32::try_from(tries).unwrap_or(u32::MAX);
+            s.builder.retry.max_attempts = u32::try_from(tries).unwrap_or(u32::MAX);
         }),
         Value("3"),
         "Maximum number of attempts per model call, including the first.",
@@ -117,7 +117,7 @@ pub(super) const ROWS: &[SettingKey] = &[
     .of(RETRY),
     key(
         "initial",
-        Time(|s, time| s.retry.initial = time),
+        Time(|s, time| s.builder.retry.initial = time),
         Value("1"),
         "Wait before the first retry, in seconds.",
     )
@@ -125,7 +125,7 @@ pub(super) const ROWS: &[SettingKey] = &[
     key(
         "factor",
         Whole(1, |s, factor| {
-            s.retry.factor = u32::try_from(factor).unwrap_or(u32::MAX);
+            s.builder.retry.factor = u32::try_from(factor).unwrap_or(u32::MAX);
         }),
         Value("2"),
         "Factor by which each wait is longer than the one before.",
@@ -133,21 +133,21 @@ pub(super) const ROWS: &[SettingKey] = &[
     .of(RETRY),
     key(
         "cap",
-        Time(|s, time| s.retry.cap = time),
+        Time(|s, time| s.builder.retry.cap = time),
         Value("30"),
         "Longest wait between retries, in seconds.",
     )
     .of(RETRY),
     key(
         "retry_after_cap",
-        Time(|s, time| s.retry.retry_after_cap = time),
+        Time(|s, time| s.builder.retry.retry_after_cap = time),
         Value("120"),
         "Longest wait that a provider may ask for, in seconds. If it asks for more, the call fails.",
     )
     .of(RETRY),
     key(
         "enabled",
-        Flag(|s, on| s.cache.enabled = on),
+        Flag(|s, on| s.builder.cache.enabled = on),
         Value("true"),
         "Use the provider's prompt cache.",
     )
@@ -155,7 +155,7 @@ pub(super) const ROWS: &[SettingKey] = &[
     key(
         "strategy",
         Choice(&["auto", "disabled"], |s, name| {
-            choose(&mut s.cache.strategy, name);
+            choose(&mut s.builder.cache.strategy, name);
         }),
         Value("\"auto\""),
         "Where cache breakpoints are placed: automatically or not at all. `manual` sets \
@@ -165,7 +165,7 @@ pub(super) const ROWS: &[SettingKey] = &[
     key(
         "retention",
         Choice(&CacheRetention::NAMES, |s, name| {
-            s.retention = CacheRetention::named(name).unwrap_or_default();
+            s.builder.retention = CacheRetention::named(name).unwrap_or_default();
         }),
         Value("\"usual\""),
         "How long the provider keeps the prompt cache: the usual time, longer for tools and system \

@@ -1,32 +1,21 @@
-//! [`Contexts`]: the builder's context settings besides the preset, and their evaluation.
+//! The builder's context settings besides the preset, and how they are combined.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use plimsoll_context::{
     ArgumentDigest, Budget, CompactionConfig, CompactionTiming, ContextConfig, ContextStrategy,
-    Draft, Gap, HistoryLimit, MAX_SUMMARY, OwnStages, Policy, SessionPruneConfig, Stage,
-    SummaryConfig, Threshold, Tokens, Trigger, ViewLimits,
+    Draft, Gap, HistoryLimit, MAX_SUMMARY, Policy, Stage, SummaryConfig, Threshold, Tokens,
+    Trigger, ViewLimits,
 };
 
-use crate::Window;
-use crate::builder::AgentBuilder;
+use super::AgentBuilder;
 use crate::contained::Breakdowns;
-
-/// The context settings of a builder.
-#[derive(Debug, Clone)]
-pub(crate) struct Contexts {
-    config: ConfiguredContext,
-    compaction: Option<CompactionConfig>,
-    own: OwnStages,
-    digest: Option<ArgumentDigest>,
-    summarization: bool,
-    max_history: Option<usize>,
-}
+use crate::window::Window;
 
 /// The configured [`ContextConfig`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum ConfiguredContext {
+pub(super) enum ConfiguredContext {
     /// Not configured.
     #[default]
     Nothing,
@@ -34,30 +23,6 @@ enum ConfiguredContext {
     Unlimited,
     /// Configured.
     Config(ContextConfig),
-}
-
-impl Default for Contexts {
-    fn default() -> Self {
-        Self {
-            config: ConfiguredContext::Nothing,
-            compaction: None,
-            own: OwnStages::default(),
-            digest: None,
-            summarization: true,
-            max_history: None,
-        }
-    }
-}
-
-/// The other settings of a builder that interact with these.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct RelatedSettings {
-    pub(crate) strategy: ContextStrategy,
-    /// Whether the strategy was set explicitly.
-    pub(crate) has_strategy: bool,
-    pub(crate) prune: Option<SessionPruneConfig>,
-    pub(crate) summary: SummaryConfig,
-    pub(crate) compaction_timing: Option<CompactionTiming>,
 }
 
 impl AgentBuilder {
@@ -77,7 +42,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn context_config(mut self, config: impl Into<Option<ContextConfig>>) -> Self {
-        self.context.config = match config.into() {
+        self.context = match config.into() {
             Some(config) => ConfiguredContext::Config(config),
             None => ConfiguredContext::Unlimited,
         };
@@ -100,7 +65,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn compaction_config(mut self, compaction: CompactionConfig) -> Self {
-        self.context.compaction = Some(compaction);
+        self.compaction = Some(compaction);
         self
     }
 
@@ -115,7 +80,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn in_memory_strategy(mut self, stage: Arc<dyn Stage>) -> Self {
-        self.context.own.in_memory = Some(stage);
+        self.own_stages.in_memory = Some(stage);
         self
     }
 
@@ -130,7 +95,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn block_strategy(mut self, stage: Arc<dyn Stage>) -> Self {
-        self.context.own.block = Some(stage);
+        self.own_stages.block = Some(stage);
         self
     }
 
@@ -147,7 +112,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn argument_digest(mut self, digest: ArgumentDigest) -> Self {
-        self.context.digest = Some(digest);
+        self.settings.argument_digest = Some(digest);
         self
     }
 
@@ -161,7 +126,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn summarization(mut self, summarization: bool) -> Self {
-        self.context.summarization = summarization;
+        self.settings.summarization = summarization;
         self
     }
 
@@ -175,18 +140,20 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn max_history_messages(mut self, messages: usize) -> Self {
-        self.context.max_history = Some(messages);
+        self.settings.max_history_messages = Some(messages);
         self
     }
-}
 
-impl Contexts {
-    /// Returns the combined configuration.
-    pub(crate) fn config(&self, summary: SummaryConfig) -> Option<ContextConfig> {
-        let mut config = match self.config {
+    /// Returns the combined [`ContextConfig`], if the context is limited by its size.
+    pub(super) fn effective_context_config(&self) -> Option<ContextConfig> {
+        self.context_config_with(self.settings.summary)
+    }
+
+    fn context_config_with(&self, summary: SummaryConfig) -> Option<ContextConfig> {
+        let mut config = match self.context {
             ConfiguredContext::Unlimited => return None,
             ConfiguredContext::Config(config) => config,
-            ConfiguredContext::Nothing if self.compaction.is_some() || self.has_own() => {
+            ConfiguredContext::Nothing if self.compaction.is_some() || self.has_own_stages() => {
                 ContextConfig::default()
             }
             ConfiguredContext::Nothing => return None,
@@ -198,16 +165,22 @@ impl Contexts {
         if compaction.max_summary_tokens == MAX_SUMMARY {
             compaction.max_summary_tokens = summary.max_summary_tokens;
         }
-        compaction.summarization &= self.summarization;
+        compaction.summarization &= self.settings.summarization;
         Some(config)
     }
 
-    /// Returns the preset that remains after these settings are applied to `strategy`.
-    pub(crate) fn strategy(&self, strategy: ContextStrategy) -> ContextStrategy {
-        match (self.config, strategy) {
+    /// Returns the chosen preset policy, or the default one.
+    pub(super) fn strategy(&self) -> ContextStrategy {
+        let default = || ContextStrategy::default_for(self.summarizer.is_some(), None);
+        self.settings.context_strategy.unwrap_or_else(default)
+    }
+
+    /// Returns the preset policy as changed by the other settings.
+    pub(super) fn effective_strategy(&self) -> ContextStrategy {
+        match (self.context, self.strategy()) {
             (ConfiguredContext::Unlimited, _) => ContextStrategy::Unlimited {},
             (_, ContextStrategy::Summarize { .. } | ContextStrategy::Extract { .. })
-                if !self.summarization =>
+                if !self.settings.summarization =>
             {
                 ContextStrategy::Evict { max_tokens: None }
             }
@@ -215,16 +188,12 @@ impl Contexts {
         }
     }
 
-    /// Returns the timing of plans.
-    pub(crate) fn compaction_timing(
-        &self,
-        related: &RelatedSettings,
-        line: ViewLimits,
-    ) -> CompactionTiming {
-        let line = self.strategy(related.strategy).line(line);
-        let set = line.window.is_some() && matches!(line.trigger, Threshold::Sent(_));
-        related.compaction_timing.unwrap_or_else(|| {
-            if set || self.config(related.summary).is_some() {
+    /// Returns when plans are due.
+    pub(super) fn effective_timing(&self) -> CompactionTiming {
+        let line = self.effective_strategy().line(self.settings.view_limits());
+        let is_set = line.window.is_some() && matches!(line.trigger, Threshold::Sent(_));
+        self.settings.compaction_timing.unwrap_or_else(|| {
+            if is_set || self.effective_context_config().is_some() {
                 CompactionTiming::Fixed
             } else {
                 CompactionTiming::Priced
@@ -232,19 +201,16 @@ impl Contexts {
         })
     }
 
-    /// Returns the policy. `own` is a policy set by the host.
-    pub(crate) fn policy(
-        &self,
-        own: Option<Policy>,
-        related: &RelatedSettings,
-        breakdowns: &Arc<Breakdowns>,
-    ) -> Policy {
-        let (mut digest, mut prune) = (self.digest, related.prune);
-        let mut policy = own.unwrap_or_else(|| match self.config(related.summary) {
-            Some(config) => config.policy(related.summary, digest.take(), self.own.clone()),
+    /// Returns the policy with the stages that other settings add.
+    pub(super) fn effective_policy(&self, breakdowns: &Arc<Breakdowns>) -> Policy {
+        let settings = &self.settings;
+        let (mut digest, mut prune) = (settings.argument_digest, settings.session_prune);
+        let own = self.policy.clone();
+        let mut policy = own.unwrap_or_else(|| match self.effective_context_config() {
+            Some(config) => config.policy(settings.summary, digest.take(), self.own_stages.clone()),
             None => self
-                .strategy(related.strategy)
-                .policy(prune.take(), related.summary),
+                .effective_strategy()
+                .policy(prune.take(), settings.summary),
         });
         if let Some(prune) = prune {
             policy = policy.with_prune(prune);
@@ -252,7 +218,7 @@ impl Contexts {
         if let Some(digest) = digest {
             policy = policy.with_stage(Arc::new(digest));
         }
-        if let Some(messages) = self.max_history {
+        if let Some(messages) = settings.max_history_messages {
             let limit = ReportedHistoryLimit {
                 limit: HistoryLimit(messages),
                 breakdowns: Arc::clone(breakdowns),
@@ -265,22 +231,17 @@ impl Contexts {
 
     /// Returns the policy for an overflow, independent of the strategy: shorten results, then
     /// summarize the evicted messages.
-    pub(crate) fn recovery(&self, related: &RelatedSettings) -> Policy {
-        let summary = match self.config(related.summary) {
-            Some(config) => config.summary(related.summary),
-            None => Some(related.summary),
+    pub(super) fn recovery(&self) -> Policy {
+        let settings = &self.settings;
+        let summary = match self.effective_context_config() {
+            Some(config) => config.summary(settings.summary),
+            None => Some(settings.summary),
         };
-        Policy::recovery(related.prune.unwrap_or_default(), summary)
+        Policy::recovery(settings.session_prune.unwrap_or_default(), summary)
     }
 
-    /// Returns the faults of these settings in combination with the others.
-    pub(crate) fn faults(
-        &self,
-        related: &RelatedSettings,
-        line: ViewLimits,
-        window: Window,
-        policy: Option<&Policy>,
-    ) -> Vec<String> {
+    /// Returns the faults of the context settings in combination.
+    pub(super) fn context_faults(&self) -> Vec<String> {
         let mut faults = Vec::new();
         let mut twice = |bad: bool, first: &str, second: &str| {
             if bad {
@@ -289,66 +250,67 @@ impl Contexts {
                 ));
             }
         };
+        let settings = &self.settings;
+        let policy = self.policy.as_ref();
+        let compacts = self.compaction.is_some() || self.has_own_stages();
+        let is_set = self.context != ConfiguredContext::Nothing || compacts;
         let default = ViewLimits::default();
-        let is_set = self.config != ConfiguredContext::Nothing
-            || self.compaction.is_some()
-            || self.has_own();
-        let has_trigger = line.trigger != default.trigger || line.target.is_some();
-        let preset = related.has_strategy;
+        let has_trigger = settings.trigger != default.trigger || settings.target.is_some();
+        let preset = settings.context_strategy.is_some();
         twice(is_set && preset, "context_config", "context_strategy");
         twice(is_set && policy.is_some(), "context_config", "policy");
         twice(is_set && has_trigger, "context_config", "trigger or target");
         if let Some(compaction) = self.compaction {
-            let within = match self.config {
+            let within = match self.context {
                 ConfiguredContext::Config(config) => config.compaction,
                 ConfiguredContext::Nothing | ConfiguredContext::Unlimited => compaction,
             };
             let differs = within != compaction && within != CompactionConfig::default();
             twice(differs, "context_config's compaction", "compaction_config");
         }
-        let unlimited = self.config == ConfiguredContext::Unlimited;
-        let compacts = self.compaction.is_some() || self.has_own();
+        let unlimited = self.context == ConfiguredContext::Unlimited;
         twice(
             unlimited && compacts,
             "context_config(None), which is unlimited,",
             "compaction_config",
         );
-        if let Some(config) = self.config(SummaryConfig::default()) {
-            let (said, related) = (
+        if let Some(config) = self.context_config_with(SummaryConfig::default()) {
+            let (said, summary) = (
                 config.compaction.max_summary_tokens,
-                related.summary.max_summary_tokens,
+                settings.summary.max_summary_tokens,
             );
-            let differ = said != MAX_SUMMARY && related != MAX_SUMMARY && said != related;
+            let differ = said != MAX_SUMMARY && summary != MAX_SUMMARY && said != summary;
             twice(
                 differ,
                 &format!("compaction_config's max_summary_tokens ({said})"),
-                &format!("summary_config's ({related})"),
+                &format!("summary_config's ({summary})"),
             );
             faults.extend(config.faults());
-            if let Window::Known(window) = window {
+            if let Window::Known(window) = settings.window {
                 faults.extend(no_room(&config, Tokens::ZERO, window));
             }
         }
         let edits_nothing = match policy {
             Some(policy) => !policy.is_limited(),
-            None => self.strategy(related.strategy) == ContextStrategy::Unlimited {},
+            None => self.effective_strategy() == ContextStrategy::Unlimited {},
         };
-        if edits_nothing && (self.digest.is_some() || self.max_history.is_some()) {
+        let (digest, max_history) = (settings.argument_digest, settings.max_history_messages);
+        if edits_nothing && (digest.is_some() || max_history.is_some()) {
             faults.push(
                 "argument_digest and max_history_messages change the context, but unlimited never \
                  does; choose another strategy or remove them"
                     .to_owned(),
             );
         }
-        if self.max_history == Some(0) {
+        if max_history == Some(0) {
             faults.push("max_history_messages is 0; allow at least 1".to_owned());
         }
-        faults.extend(self.digest.and_then(|digest| digest.fault()));
+        faults.extend(digest.and_then(|digest| digest.fault()));
         faults
     }
 
-    fn has_own(&self) -> bool {
-        self.own.in_memory.is_some() || self.own.block.is_some()
+    fn has_own_stages(&self) -> bool {
+        self.own_stages.in_memory.is_some() || self.own_stages.block.is_some()
     }
 }
 
@@ -384,7 +346,7 @@ impl Stage for ReportedHistoryLimit {
 }
 
 /// Returns the limits of a configuration with a system prompt of `system` tokens, or a fault.
-pub(crate) fn line(
+pub(crate) fn context_limits(
     config: &ContextConfig,
     line: ViewLimits,
     system: Tokens,
