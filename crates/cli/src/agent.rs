@@ -191,7 +191,11 @@ pub(crate) fn adapt(settings: &mut AgentSettings, fit: Fit) {
     // A server that answers one call at a time would be blocked by a concurrent summary.
     if fit.one_at_a_time && settings.summarizer.is_none() {
         settings.builder.summary.soft_mark = None;
-        settings.builder.summary_timeout = settings.builder.summary_timeout.or(Some(LOCAL_SUMMARY));
+        settings.builder.driver.summary_timeout = settings
+            .builder
+            .driver
+            .summary_timeout
+            .or(Some(LOCAL_SUMMARY));
     }
 }
 

@@ -21,7 +21,7 @@ use plimsoll_context::{
     Author, Bpe, Bytes, CompactionConfig, Memo, OwnStages, Policy, PriceSheet, TokenCounter, Tokens,
 };
 
-use crate::agent::{Agent, SUMMARY_TIMEOUT, known};
+use crate::agent::{Agent, known};
 use crate::contained::{self, Breakdowns};
 use crate::driver::Parts;
 use crate::error::Error;
@@ -40,7 +40,7 @@ use crate::window::Window;
 use context::ConfiguredContext;
 pub(crate) use context::context_limits;
 pub(crate) use faults::faults_of_run;
-pub use settings::BuilderSettings;
+pub use settings::{BuilderSettings, DriverSettings};
 
 /// The settings of an [`Agent`]; created by [`Agent::builder`].
 #[must_use]
@@ -115,7 +115,7 @@ impl AgentBuilder {
     /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
     /// use plimsoll_core::BuilderSettings;
     /// # let model = ScriptedProvider::new([]);
-    /// let settings = BuilderSettings { tool_retries: 1, ..BuilderSettings::default() };
+    /// let settings = BuilderSettings { keep_recent: 3, ..BuilderSettings::default() };
     /// let agent = Agent::builder(model).settings(settings).max_turns(20).build()?;
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
@@ -468,7 +468,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn gate_timeout(mut self, timeout: Duration) -> Self {
-        self.settings.gate_timeout = Some(timeout);
+        self.settings.driver.gate_timeout = Some(timeout);
         self
     }
 
@@ -516,7 +516,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn max_step_result_size(mut self, bytes: Bytes) -> Self {
-        self.settings.max_step_result = bytes;
+        self.settings.driver.max_step_result = bytes;
         self
     }
 
@@ -532,7 +532,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn retry_config(mut self, retry: RetryConfig) -> Self {
-        self.settings.retry = retry;
+        self.settings.driver.retry = retry;
         self
     }
 
@@ -623,7 +623,6 @@ impl AgentBuilder {
             provider: self.provider,
             summarizer,
             asks_summarizer,
-            summary_timeout: settings.summary_timeout.unwrap_or(SUMMARY_TIMEOUT),
             hooks,
             tools: tools.collect(),
             permissions: Arc::new(setup.permissions.clone()),
@@ -633,10 +632,7 @@ impl AgentBuilder {
             files_of: None,
             gate: self.gate,
             observers: self.observers,
-            retry: settings.retry,
-            max_step_result: settings.max_step_result,
-            tool_retries: settings.tool_retries,
-            gate_timeout: settings.gate_timeout,
+            settings: settings.driver,
             telemetry: TelemetryOptions {
                 contents: self.record_contents,
                 called: None,

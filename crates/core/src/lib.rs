@@ -49,7 +49,7 @@ pub use archive::{
     ArchiveBounds, ArchiveRow, ArchivedItem, ArchivedKind, Hit, RecallError, RecallId, RecallKey,
     RecallTools, RecalledItem, recall_tools,
 };
-pub use builder::{AgentBuilder, BuilderSettings};
+pub use builder::{AgentBuilder, BuilderSettings, DriverSettings};
 pub use error::Error;
 pub use fork::fork_session;
 pub use gate::{AllowAll, DenyAll, Gate};

@@ -150,7 +150,7 @@ impl Session {
             }
         }
         if let Some(retry) = config.retry_config {
-            parts.retry = retry;
+            parts.settings.retry = retry;
         }
         if config.has_context() && setup.line.window.is_none() && faults.is_empty() {
             setup.line.window = window::reported(&*parts.provider).await;

@@ -164,7 +164,7 @@ impl Session {
             state: Arc::new(state),
             tools: HashMap::new(),
             archives: false,
-            steps: Steps::new(parts.max_step_result),
+            steps: Steps::new(parts.settings.max_step_result),
             budget: RunBudget::default(),
             call_usage: OpenCallUsage::default(),
             started: tokio::time::Instant::now(),
@@ -191,7 +191,7 @@ impl Session {
         self.held = HeldMemory::new(&self.parts.held);
         self.own_context
             .clone_from(&self.run.setup().dynamic_context);
-        self.steps = Steps::new(self.parts.max_step_result);
+        self.steps = Steps::new(self.parts.settings.max_step_result);
         // The cache state of one provider is meaningless for another.
         if self.called.is_some() && self.endpoint != resources.endpoint {
             self.called = None;

@@ -128,7 +128,7 @@ impl Agent {
             parts.store = Arc::clone(&caller.store);
             if parts.gate.is_none() {
                 parts.gate.clone_from(&caller.gate);
-                parts.gate_timeout = caller.gate_timeout;
+                parts.settings.gate_timeout = caller.settings.gate_timeout;
             }
         }
         if let Some(observer) = observer {

@@ -24,7 +24,7 @@ pub use plimsoll_agent::{
     LoopRecord, MAX_FOCUS, MAX_UNDO, MAX_WAITING, QueueMode, UndoError, loop_records,
 };
 pub use plimsoll_core::{
-    AgentLoopConfig, AgentState, BadSessionId, BuilderSettings, Extensions, INBOX, MAX_STEP_RESULT,
-    MAX_STEPS, MAX_STEPS_SIZE, MAX_WAITING_EVENTS, RunStream, UserMessage, agent_loop,
-    agent_loop_continue, fork_session, new_session_id,
+    AgentLoopConfig, AgentState, BadSessionId, BuilderSettings, DriverSettings, Extensions, INBOX,
+    MAX_STEP_RESULT, MAX_STEPS, MAX_STEPS_SIZE, MAX_WAITING_EVENTS, RunStream, UserMessage,
+    agent_loop, agent_loop_continue, fork_session, new_session_id,
 };

@@ -39,14 +39,14 @@ impl AgentBuilder {
             format!("max_parallel_tools is {parallel}; choose 1 to {MAX_PARALLEL_TOOLS}"),
         );
         fault(
-            settings.tool_retries > MAX_TOOL_RETRIES,
+            settings.driver.tool_retries > MAX_TOOL_RETRIES,
             format!(
                 "tool_retries is {}; choose 0 to {MAX_TOOL_RETRIES}",
-                settings.tool_retries
+                settings.driver.tool_retries
             ),
         );
         fault(
-            settings.max_step_result == Bytes(0),
+            settings.driver.max_step_result == Bytes(0),
             "max_step_result_size is 0; allow at least 1 byte".into(),
         );
         fault(
@@ -57,7 +57,7 @@ impl AgentBuilder {
             ),
         );
         fault(
-            settings.gate_timeout == Some(Duration::ZERO),
+            settings.driver.gate_timeout == Some(Duration::ZERO),
             "gate_timeout is 0; give the gate some time, or no limit".into(),
         );
         fault(
@@ -166,7 +166,7 @@ pub(crate) fn faults_of_run(setup: &Setup, parts: &Parts) -> Vec<String> {
         "max_tokens is 0; allow at least 1 token".into(),
     );
     fault(
-        parts.retry.max_attempts == 0,
+        parts.settings.retry.max_attempts == 0,
         "max_attempts is 0; allow at least 1".into(),
     );
     let temperature = setup.sampling.temperature.unwrap_or_default();

@@ -282,7 +282,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn tool_retries(mut self, retries: u32) -> Self {
-        self.settings.tool_retries = retries;
+        self.settings.driver.tool_retries = retries;
         self
     }
 }

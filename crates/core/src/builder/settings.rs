@@ -48,9 +48,6 @@ pub struct BuilderSettings {
     pub summary: SummaryConfig,
     /// Whether evicted messages are summarized, if the strategy supports it.
     pub summarization: bool,
-    /// The timeout of one call of the summarizer. `None`:
-    /// [`SUMMARY_TIMEOUT`](crate::SUMMARY_TIMEOUT).
-    pub summary_timeout: Option<Duration>,
     /// When plans are due. `None`: exactly at an explicit trigger, else when they pay.
     pub compaction_timing: Option<CompactionTiming>,
     /// How the provider's prompt cache is used.
@@ -72,14 +69,10 @@ pub struct BuilderSettings {
     /// How the tool calls of one message are executed. `None`: by `max_parallel_tools`, else one
     /// after the other.
     pub tool_execution: Option<ToolExecutionStrategy>,
-    /// How often a call of an idempotent tool is retried after a timeout.
-    pub tool_retries: u32,
-    /// Maximum size of a tool result in the steps for the host.
-    pub max_step_result: Bytes,
-    /// How long to wait for the gate. `None`: no limit.
-    pub gate_timeout: Option<Duration>,
     /// Variables that child processes inherit although they look like keys.
     pub pass_env: Vec<String>,
+    /// The settings of calls of models, tools and the gate.
+    pub driver: DriverSettings,
     /// How steers are delivered.
     pub steering: QueueMode,
     /// How follow-ups are delivered.
@@ -89,8 +82,33 @@ pub struct BuilderSettings {
     pub config_id: Option<String>,
     /// The trigger of a run's first turn.
     pub first_turn_trigger: TurnTrigger,
+}
+
+/// The settings of calls of models, tools and the gate.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct DriverSettings {
     /// When a failed model call is retried.
     pub retry: RetryConfig,
+    /// The timeout of one call of the summarizer. `None`: [`SUMMARY_TIMEOUT`](crate::SUMMARY_TIMEOUT).
+    pub summary_timeout: Option<Duration>,
+    /// How often a call of an idempotent tool is retried after a timeout.
+    pub tool_retries: u32,
+    /// Maximum size of a tool result in the steps for the host.
+    pub max_step_result: Bytes,
+    /// How long to wait for the gate. `None`: no limit.
+    pub gate_timeout: Option<Duration>,
+}
+
+impl Default for DriverSettings {
+    fn default() -> Self {
+        Self {
+            retry: RetryConfig::default(),
+            summary_timeout: None,
+            tool_retries: TOOL_RETRIES,
+            max_step_result: MAX_STEP_RESULT,
+            gate_timeout: None,
+        }
+    }
 }
 
 impl Default for BuilderSettings {
@@ -111,7 +129,6 @@ impl Default for BuilderSettings {
             session_prune: None,
             summary: SummaryConfig::default(),
             summarization: true,
-            summary_timeout: None,
             compaction_timing: None,
             cache: CacheConfig::default(),
             retention: CacheRetention::default(),
@@ -122,15 +139,12 @@ impl Default for BuilderSettings {
             limits: ExecutionLimits::turns(MAX_TURNS),
             max_parallel_tools: None,
             tool_execution: None,
-            tool_retries: TOOL_RETRIES,
-            max_step_result: MAX_STEP_RESULT,
-            gate_timeout: None,
             pass_env: Vec::new(),
+            driver: DriverSettings::default(),
             steering: QueueMode::default(),
             follow_ups: QueueMode::default(),
             config_id: None,
             first_turn_trigger: TurnTrigger::default(),
-            retry: RetryConfig::default(),
         }
     }
 }

@@ -187,7 +187,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn summary_timeout(mut self, timeout: Duration) -> Self {
-        self.settings.summary_timeout = Some(timeout);
+        self.settings.driver.summary_timeout = Some(timeout);
         self
     }
 

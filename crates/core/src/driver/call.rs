@@ -11,6 +11,7 @@ use tracing::Instrument;
 
 use super::Parts;
 use super::call_usage::CallUsage;
+use crate::agent::SUMMARY_TIMEOUT;
 use crate::heard::heard;
 use crate::hooks::said_by;
 use crate::provider::Provider;
@@ -35,7 +36,14 @@ pub(super) async fn call(
         call_usage: &call_usage,
     };
     let traced_as = (context, Purpose::Turn);
-    attempts(&*parts.provider, &request, &parts.retry, heard, traced_as).await
+    attempts(
+        &*parts.provider,
+        &request,
+        &parts.settings.retry,
+        heard,
+        traced_as,
+    )
+    .await
 }
 
 /// Calls the summarizer. Retries like any other call, but with an overall timeout, since the run
@@ -46,10 +54,16 @@ pub(super) async fn summarize(
     context: SpanContext,
     call_usage: Arc<CallUsage>,
 ) -> Result<Reply, Failure> {
-    let wait = parts.summary_timeout;
+    let wait = parts.settings.summary_timeout.unwrap_or(SUMMARY_TIMEOUT);
     let traced_as = (context, Purpose::Summary);
     let heard = CallReceivers::quiet(&call_usage);
-    let work = attempts(&*parts.summarizer, &request, &parts.retry, heard, traced_as);
+    let work = attempts(
+        &*parts.summarizer,
+        &request,
+        &parts.settings.retry,
+        heard,
+        traced_as,
+    );
     tokio::time::timeout(wait, work).await.unwrap_or_else(|_| {
         let failure = Failure::Transient {
             status: None,

@@ -3,20 +3,19 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
-use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::OptionFuture;
 use plimsoll_agent::{Answer, Event, Permissions, Question, Setup};
-use plimsoll_context::{Bytes, Part};
+use plimsoll_context::Part;
 
+use crate::builder::DriverSettings;
 use crate::contained::Breakdowns;
 use crate::gate::{DenyAll, Gate};
 use crate::hooks::{Hooks, said_by};
 use crate::observer::Observers;
 use crate::process::InheritedVariables;
 use crate::provider::Provider;
-use crate::retry::RetryConfig;
 use crate::secret::Secrets;
 use crate::store::{SessionId, SessionStore};
 use crate::telemetry::TelemetryOptions;
@@ -33,7 +32,6 @@ pub(crate) struct Parts {
     pub(crate) summarizer: Arc<dyn Provider>,
     /// Whether the summarizer is another model than the run's own, with its own window.
     pub(crate) asks_summarizer: bool,
-    pub(crate) summary_timeout: Duration,
     pub(crate) hooks: Hooks,
     pub(crate) tools: HashMap<String, Arc<dyn Tool>>,
     pub(crate) permissions: Arc<Permissions>,
@@ -47,13 +45,7 @@ pub(crate) struct Parts {
     /// Approves tool calls. Without a gate, calls that need approval are denied.
     pub(crate) gate: Option<Arc<dyn Gate>>,
     pub(crate) observers: Observers,
-    pub(crate) retry: RetryConfig,
-    /// Maximum size in bytes of a tool result in the steps for the host.
-    pub(crate) max_step_result: Bytes,
-    /// How often a call of an idempotent tool is retried after a timeout.
-    pub(crate) tool_retries: u32,
-    /// How long to wait for the gate.
-    pub(crate) gate_timeout: Option<Duration>,
+    pub(crate) settings: DriverSettings,
     /// How spans are recorded.
     pub(crate) telemetry: TelemetryOptions,
     /// Memory held by the current runs of all sessions, in bytes.
@@ -95,7 +87,7 @@ impl Parts {
         let name = &question.call.name;
         let gate = self.gate.as_deref().unwrap_or(&DenyAll);
         let decision = std::panic::AssertUnwindSafe(async { gate.decide(question).await });
-        let silence: OptionFuture<_> = self.gate_timeout.map(tokio::time::sleep).into();
+        let silence: OptionFuture<_> = self.settings.gate_timeout.map(tokio::time::sleep).into();
         let why = tokio::select! {
             biased;
             answer = decision.catch_unwind() => match answer {

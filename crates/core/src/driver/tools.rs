@@ -79,7 +79,7 @@ pub(super) async fn execute(
                 origin: origin.clone(),
             };
             let tries = if tool.idempotent() {
-                parts.tool_retries.saturating_add(1)
+                parts.settings.tool_retries.saturating_add(1)
             } else {
                 1
             };

@@ -176,7 +176,10 @@ fn every_value_has_its_forms() {
             cache_messages: false
         }
     );
-    assert_eq!(read.builder.retry.initial, Duration::from_millis(500));
+    assert_eq!(
+        read.builder.driver.retry.initial,
+        Duration::from_millis(500)
+    );
     for (text, scope) in [
         ("{ fixed_count = 5 }", CompactionScope::FixedCount(5)),
         ("\"fixed_count(5)\"", CompactionScope::FixedCount(5)),

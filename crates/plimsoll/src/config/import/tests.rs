@@ -83,10 +83,13 @@ fn an_ordinary_file_of_heartbit_is_understood() {
     let all = read(&import, None);
     assert_eq!(all.model.as_deref(), Some("anthropic/claude-sonnet-4-5"));
     assert_eq!(
-        (all.builder.retry.max_attempts, all.builder.limits.max_turns),
+        (
+            all.builder.driver.retry.max_attempts,
+            all.builder.limits.max_turns
+        ),
         (4, 15)
     );
-    assert_eq!(all.builder.retry.initial, Duration::from_millis(500));
+    assert_eq!(all.builder.driver.retry.initial, Duration::from_millis(500));
     assert_eq!(all.builder.sampling.thinking, Some(ThinkingLevel::Off));
     assert_eq!(all.permissions.len(), 1);
     assert_eq!(all.builder.pass_env, ["API_TOKEN"]);
@@ -189,7 +192,10 @@ fn every_form_of_phi_core_means_the_same() {
             Some(Duration::from_secs(600))
         );
         assert_eq!(
-            (read.builder.retry.max_attempts, read.builder.retry.factor),
+            (
+                read.builder.driver.retry.max_attempts,
+                read.builder.driver.retry.factor
+            ),
             (1, 2)
         );
         assert_eq!(

@@ -161,7 +161,7 @@ pub(super) const ROWS: &[SettingKey] = &[
     .method("summary_prompt"),
     key(
         "timeout",
-        Time(|s, time| s.builder.summary_timeout = Some(time)),
+        Time(|s, time| s.builder.driver.summary_timeout = Some(time)),
         Words("120, or 300 on this machine"),
         "Time limit of one summarizer call, in seconds.",
     )

@@ -110,21 +110,23 @@ pub(super) const ROWS: &[SettingKey] = &[
     .flag("tool-execution"),
     key(
         "max_step_result_size",
-        Whole(1, |s, bytes| s.builder.max_step_result = Bytes(bytes)),
+        Whole(1, |s, bytes| {
+            s.builder.driver.max_step_result = Bytes(bytes)
+        }),
         Value("8192"),
         "Maximum size of a tool result in the run's list of steps, in bytes.",
     ),
     key(
         "tool_retries",
         Whole(0, |s, retries| {
-            s.builder.tool_retries = u32::try_from(retries).unwrap_or(u32::MAX);
+            s.builder.driver.tool_retries = u32::try_from(retries).unwrap_or(u32::MAX);
         }),
         Value("3"),
         "Number of retries after a tool call times out. Only idempotent tools are retried.",
     ),
     key(
         "gate_timeout",
-        TimeOrNone(|s, time| s.builder.gate_timeout = time),
+        TimeOrNone(|s, time| s.builder.driver.gate_timeout = time),
         Value("\"none\""),
         "Time after which an unanswered question about a tool call counts as no, in seconds.",
     ),

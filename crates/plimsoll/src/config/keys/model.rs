@@ -109,7 +109,7 @@ pub(super) const ROWS: &[SettingKey] = &[
     key(
         "max_attempts",
         Whole(1, |s, tries| {
-            s.builder.retry.max_attempts = u32::try_from(tries).unwrap_or(u32::MAX);
+            s.builder.driver.retry.max_attempts = u32::try_from(tries).unwrap_or(u32::MAX);
         }),
         Value("3"),
         "Maximum number of attempts per model call, including the first.",
@@ -117,7 +117,7 @@ pub(super) const ROWS: &[SettingKey] = &[
     .of(RETRY),
     key(
         "initial",
-        Time(|s, time| s.builder.retry.initial = time),
+        Time(|s, time| s.builder.driver.retry.initial = time),
         Value("1"),
         "Wait before the first retry, in seconds.",
     )
@@ -125,7 +125,7 @@ pub(super) const ROWS: &[SettingKey] = &[
     key(
         "factor",
         Whole(1, |s, factor| {
-            s.builder.retry.factor = u32::try_from(factor).unwrap_or(u32::MAX);
+            s.builder.driver.retry.factor = u32::try_from(factor).unwrap_or(u32::MAX);
         }),
         Value("2"),
         "Factor by which each wait is longer than the one before.",
@@ -133,14 +133,14 @@ pub(super) const ROWS: &[SettingKey] = &[
     .of(RETRY),
     key(
         "cap",
-        Time(|s, time| s.builder.retry.cap = time),
+        Time(|s, time| s.builder.driver.retry.cap = time),
         Value("30"),
         "Longest wait between retries, in seconds.",
     )
     .of(RETRY),
     key(
         "retry_after_cap",
-        Time(|s, time| s.builder.retry.retry_after_cap = time),
+        Time(|s, time| s.builder.driver.retry.retry_after_cap = time),
         Value("120"),
         "Longest wait that a provider may ask for, in seconds. If it asks for more, the call fails.",
     )
