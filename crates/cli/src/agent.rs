@@ -14,15 +14,15 @@ use plimsoll::{
     Window,
 };
 
-use crate::called::{CallerSettings, DeferredGate};
-use crate::choice::{self, Choice, ChosenBy, Fit};
-use crate::exit::Stop;
-use crate::known;
+use crate::error::CliError;
 use crate::mcp::Mcp;
+use crate::model_choice::{self, ChosenBy, ModelChoice, ModelLimits};
+use crate::model_facts;
 use crate::outcome::stop_of;
 use crate::paths;
 use crate::sandbox;
 use crate::settings::{ResolvedSettings, Sources};
+use crate::sub_agents::{CallerSettings, DeferredGate};
 use crate::terminal::Verbosity;
 use crate::terminal::text::lines_of;
 
@@ -40,7 +40,7 @@ pub(crate) struct PreparedAgent {
     /// The configuration, adapted to the model.
     pub(crate) config: AgentConfig,
     pub(crate) builder: AgentBuilder,
-    pub(crate) choice: Choice,
+    pub(crate) choice: ModelChoice,
     /// The gate of called agents, unless they use the gate of this agent. Must be set.
     pub(crate) asked: DeferredGate,
     mcp: Mcp,
@@ -51,7 +51,7 @@ pub(crate) struct ReadyAgent {
     pub(crate) agent: Agent,
     pub(crate) config: AgentConfig,
     /// Keeps Plimsoll's own model server running.
-    pub(crate) choice: Choice,
+    pub(crate) choice: ModelChoice,
     /// The connected MCP servers.
     pub(crate) mcp: Mcp,
 }
@@ -62,7 +62,7 @@ impl PreparedAgent {
         self,
         gate: Arc<dyn Gate>,
         observers: impl IntoIterator<Item = Arc<dyn Observer>>,
-    ) -> Result<ReadyAgent, Stop> {
+    ) -> Result<ReadyAgent, CliError> {
         let Self { config, choice, .. } = self;
         self.asked.set(Arc::clone(&gate));
         let builder = self.builder.shared_gate(gate);
@@ -71,7 +71,7 @@ impl PreparedAgent {
             .fold(builder, AgentBuilder::shared_observer);
         let agent = builder.build();
         Ok(ReadyAgent {
-            agent: agent.map_err(|error| Stop::usage(config.place(&error)))?,
+            agent: agent.map_err(|error| CliError::usage(config.place(&error)))?,
             config,
             choice,
             mcp: self.mcp,
@@ -81,16 +81,16 @@ impl PreparedAgent {
 
 impl ReadyAgent {
     /// Opens a session.
-    pub(crate) async fn session(&self, id: SessionId) -> Result<Session, Stop> {
+    pub(crate) async fn session(&self, id: SessionId) -> Result<Session, CliError> {
         let session = self.agent.session(id).await;
         session.map_err(|error| stop_of(&error))
     }
 }
 
 /// Opens the store of sessions.
-pub(crate) async fn store() -> Result<Arc<SqliteStore>, Stop> {
+pub(crate) async fn store() -> Result<Arc<SqliteStore>, CliError> {
     let store = SqliteStore::open(paths::data()?).await;
-    Ok(Arc::new(store.map_err(Stop::failed)?))
+    Ok(Arc::new(store.map_err(CliError::failed)?))
 }
 
 /// Resolves the arguments and finds the model. `mcp` are servers that are connected already.
@@ -99,12 +99,12 @@ pub(crate) async fn prepare(
     said: Verbosity,
     store: Arc<dyn SessionStore>,
     mcp: Option<Mcp>,
-) -> Result<PreparedAgent, Stop> {
+) -> Result<PreparedAgent, CliError> {
     let ResolvedSettings { mut agent, notes } = sources.resolve()?;
     for note in notes.iter().filter(|_| said == Verbosity::Everything) {
         crate::say(note);
     }
-    agent.check_tools().map_err(Stop::usage)?;
+    agent.check_tools().map_err(CliError::usage)?;
     let settings = agent.settings_mut();
     settings.permission_mode = settings.permission_mode.or(Some(PermissionMode::Ask));
     // The data directory contains the permanent approvals.
@@ -119,11 +119,11 @@ pub(crate) async fn prepare(
     let project = paths::project(&agent.settings().root);
     project.add_skills(&mut agent);
     let skills = agent.skills();
-    let mut tools = agent.tools_with(&skills).map_err(Stop::usage)?;
+    let mut tools = agent.tools_with(&skills).map_err(CliError::usage)?;
     if is_held && said == Verbosity::Everything && !plimsoll::tools::sandbox::denies_network() {
         crate::say(sandbox::NETWORK);
     }
-    let instructions = Instructions::read(&agent, &project).map_err(Stop::usage)?;
+    let instructions = Instructions::read(&agent, &project).map_err(CliError::usage)?;
     if said == Verbosity::Everything {
         let files = instructions.files().map(|path| path.display().to_string());
         let files: Vec<String> = files.collect();
@@ -134,13 +134,13 @@ pub(crate) async fn prepare(
             crate::note(&note);
         }
     }
-    agent.add_models(known::unconfigured()?);
-    agent.check_summarizer().map_err(Stop::usage)?;
+    agent.add_models(model_facts::unconfigured()?);
+    agent.check_summarizer().map_err(CliError::usage)?;
     let by = match sources.resumed {
         Some(_) => ChosenBy::Session,
         None => ChosenBy::User,
     };
-    let choice = choice::choose(&agent, said, by).await;
+    let choice = model_choice::choose(&agent, said, by).await;
     let choice = choice.map_err(|stop| match &sources.resumed {
         Some(resumed) => resumed.explain(stop),
         None => stop,
@@ -168,9 +168,9 @@ pub(crate) async fn prepare(
         mcp: mcp.clone(),
     };
     let make: MakeAgent = Arc::new(move |config| called.make(config));
-    tools.extend(agent.sub_agents(&make).map_err(Stop::usage)?);
+    tools.extend(agent.sub_agents(&make).map_err(CliError::usage)?);
     let builder = agent.builder_with(choice.model(), tools);
-    let mut builder = builder.map_err(Stop::usage)?.store(store);
+    let mut builder = builder.map_err(CliError::usage)?.store(store);
     if has_tools && has_room(choice.window) {
         builder = builder.tools_after_plan([pin_tool()]);
     }
@@ -184,7 +184,7 @@ pub(crate) async fn prepare(
 }
 
 /// Adapts settings that are not configured to the chosen model.
-pub(crate) fn adapt(settings: &mut AgentSettings, fit: Fit) {
+pub(crate) fn adapt(settings: &mut AgentSettings, fit: ModelLimits) {
     settings.builder.max_tokens = settings.builder.max_tokens.or(fit.max_tokens.map(Tokens));
     let identical = &mut settings.builder.limits.max_identical_tool_calls;
     *identical = identical.or(fit.max_identical_tool_calls);
@@ -200,7 +200,11 @@ pub(crate) fn adapt(settings: &mut AgentSettings, fit: Fit) {
 }
 
 /// Formats the headline: `m in DIR │ window 8192 tokens, from the server │ session …`.
-pub(crate) fn headline(settings: &AgentSettings, choice: &Choice, session: &Session) -> String {
+pub(crate) fn headline(
+    settings: &AgentSettings,
+    choice: &ModelChoice,
+    session: &Session,
+) -> String {
     let known = match choice.window {
         Window::Known(tokens) | Window::Assumed(tokens) => Some(tokens),
         _ => None,

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use boon::{CompileError, Compiler, SchemaIndex, Schemas, UrlLoader, ValidationError};
 use serde_json::Value;
 
-use crate::exit::Stop;
+use crate::error::CliError;
 
 /// Maximum size of a schema, in bytes. It is part of the task.
 const MAX_SCHEMA: u64 = 64 << 10;
@@ -43,13 +43,13 @@ impl AnswerSchema {
     ///
     /// # Errors
     /// If it cannot be read, is too large, or is no JSON Schema.
-    pub(crate) fn read(given: &Path) -> Result<Self, Stop> {
+    pub(crate) fn read(given: &Path) -> Result<Self, CliError> {
         let (name, text) = match given.to_str().filter(|given| given.starts_with('{')) {
             Some(inline) => (PathBuf::from("the schema"), inline.to_owned()),
             None => (given.to_owned(), read(given)?),
         };
         let name = name.display();
-        let refused = |why: String| Stop::usage(format!("--json-schema: {name} {why}"));
+        let refused = |why: String| CliError::usage(format!("--json-schema: {name} {why}"));
         if text.len() as u64 > MAX_SCHEMA {
             let limit = MAX_SCHEMA >> 10;
             return Err(refused(format!(
@@ -102,9 +102,9 @@ impl AnswerSchema {
     }
 }
 
-fn read(path: &Path) -> Result<String, Stop> {
+fn read(path: &Path) -> Result<String, CliError> {
     let text = File::open(path).and_then(|file| io::read_to_string(file.take(MAX_SCHEMA + 1)));
-    text.map_err(|error| Stop::usage(format!("--json-schema {}: {error}", path.display())))
+    text.map_err(|error| CliError::usage(format!("--json-schema {}: {error}", path.display())))
 }
 
 /// Returns the reason why a schema is rejected, in one line.

@@ -89,9 +89,9 @@ pub(crate) enum Command {
     #[command(hide = true)]
     Sandbox(crate::sandbox::SandboxArgs),
     /// Print a script that completes commands and flags in a shell
-    Completions(crate::shell::CompletionsArgs),
+    Completions(crate::completions::CompletionsArgs),
     /// Write the man pages of all commands into a folder
-    Man(crate::shell::ManArgs),
+    Man(crate::completions::ManArgs),
     /// Print the JSON Schema of the events that `run --json` prints
     Schema,
     /// Print the version

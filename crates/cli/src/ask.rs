@@ -9,7 +9,7 @@ use plimsoll::permissions::{AllowAll, Answer, DenyAll, Question};
 use plimsoll::{Gate, PermissionMode};
 
 use crate::approvals::{Always, Approvals};
-use crate::exit::Stop;
+use crate::error::CliError;
 use crate::lock;
 use crate::preview::Previews;
 use crate::terminal::Terminal;
@@ -178,9 +178,9 @@ pub(crate) fn answer(name: &str, reply: Reply) -> Answer {
 ///
 /// # Errors
 /// If nobody can be asked. `refusal` describes the consequence.
-pub(crate) async fn confirm(question: &str, refusal: &str) -> Result<bool, Stop> {
+pub(crate) async fn confirm(question: &str, refusal: &str) -> Result<bool, CliError> {
     if !can_ask() {
-        return Err(Stop::usage(format!(
+        return Err(CliError::usage(format!(
             "there is no terminal to ask at, so {refusal}"
         )));
     }

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use plimsoll::Part;
 use plimsoll::tools::image_part;
 
-use crate::choice::Choice;
-use crate::exit::Stop;
+use crate::error::CliError;
+use crate::model_choice::ModelChoice;
 
 /// Maximum size of an image, in bytes. Most providers accept less.
 const MAX_IMAGE: u64 = 20 << 20;
@@ -35,7 +35,7 @@ pub(crate) struct Recipient {
 
 impl Recipient {
     /// Creates the recipient for the chosen model and the agent's root.
-    pub(crate) fn new(choice: &Choice, root: &Path) -> Self {
+    pub(crate) fn new(choice: &ModelChoice, root: &Path) -> Self {
         Self {
             model: choice.name.clone(),
             is_blind: choice.provider.takes_images() == Some(false),
@@ -47,7 +47,7 @@ impl Recipient {
     ///
     /// # Errors
     /// If a mentioned image cannot be sent, or the model does not accept images.
-    pub(crate) fn message(&self, text: String) -> Result<Vec<Part>, Stop> {
+    pub(crate) fn message(&self, text: String) -> Result<Vec<Part>, CliError> {
         let images = self.images(&text)?;
         let mut parts = vec![Part::text(text)];
         parts.extend(images);
@@ -56,21 +56,21 @@ impl Recipient {
     }
 
     /// Returns an error if the parts contain an image and the model does not accept images.
-    pub(crate) fn check(&self, parts: &[Part]) -> Result<(), Stop> {
+    pub(crate) fn check(&self, parts: &[Part]) -> Result<(), CliError> {
         if !self.is_blind || !parts.iter().any(|part| matches!(part, Part::Image(_))) {
             return Ok(());
         }
-        Err(Stop::usage(format!(
+        Err(CliError::usage(format!(
             "{} accepts no images; choose another model, or set `images = true` for it in \
              models.toml",
             self.model
         )))
     }
 
-    fn images(&self, text: &str) -> Result<Vec<Part>, Stop> {
+    fn images(&self, text: &str) -> Result<Vec<Part>, CliError> {
         let paths: Vec<PathBuf> = mentioned(text).collect();
         if paths.len() > MAX_MENTIONED {
-            return Err(Stop::usage(format!(
+            return Err(CliError::usage(format!(
                 "{} images are mentioned, but one message may contain {MAX_MENTIONED}: send the \
                  others with the next one",
                 paths.len()
@@ -125,12 +125,12 @@ fn is_image(path: &str) -> bool {
 ///
 /// # Errors
 /// If it cannot be read, is too large, or has a format that no provider accepts.
-pub(crate) fn image(path: &Path) -> Result<Part, Stop> {
+pub(crate) fn image(path: &Path) -> Result<Part, CliError> {
     read_image(path, &format!("--image {}", path.display()))
 }
 
-fn read_image(path: &Path, name: &str) -> Result<Part, Stop> {
-    let bytes = read(path).map_err(|error| Stop::usage(format!("{name}: {error}")))?;
+fn read_image(path: &Path, name: &str) -> Result<Part, CliError> {
+    let bytes = read(path).map_err(|error| CliError::usage(format!("{name}: {error}")))?;
     image_of(name, &bytes)
 }
 
@@ -138,13 +138,13 @@ fn read_image(path: &Path, name: &str) -> Result<Part, Stop> {
 ///
 /// # Errors
 /// If it is too large, or has a format that no provider accepts. `name` is used in the message.
-pub(crate) fn image_of(name: &str, bytes: &[u8]) -> Result<Part, Stop> {
+pub(crate) fn image_of(name: &str, bytes: &[u8]) -> Result<Part, CliError> {
     if bytes.len() as u64 > MAX_IMAGE {
-        return Err(Stop::usage(format!(
+        return Err(CliError::usage(format!(
             "{name} is larger than the limit of 20 MiB: make it smaller"
         )));
     }
-    image_part(bytes).map_err(|error| Stop::usage(format!("{name} {error}")))
+    image_part(bytes).map_err(|error| CliError::usage(format!("{name} {error}")))
 }
 
 /// Reads a file, up to one byte more than the maximum size.

@@ -12,7 +12,7 @@ use plimsoll::tokens::TokenCounter;
 use plimsoll::wire::WireError;
 use serde_json::Value;
 
-use crate::exit::Stop;
+use crate::error::CliError;
 
 /// The error for an empty input.
 pub(crate) const EMPTY: &str = "the input is empty; give a chat as JSON: {\"messages\": [...]}, {\"input\": [...]} or a bare array";
@@ -27,9 +27,9 @@ pub(crate) struct ChatFile<'a> {
 }
 
 /// Returns the counter with this name.
-pub(crate) fn counter(name: &str) -> Result<Arc<dyn TokenCounter>, Stop> {
+pub(crate) fn counter(name: &str) -> Result<Arc<dyn TokenCounter>, CliError> {
     token_counter(name).ok_or_else(|| {
-        Stop::usage(format!(
+        CliError::usage(format!(
             "there is no counter `{name}`; choose one of: {}",
             COUNTERS.join(", ")
         ))
@@ -37,25 +37,25 @@ pub(crate) fn counter(name: &str) -> Result<Arc<dyn TokenCounter>, Stop> {
 }
 
 /// Parses a chat as JSON.
-pub(crate) fn json(text: &str) -> Result<Value, Stop> {
+pub(crate) fn json(text: &str) -> Result<Value, CliError> {
     if text.trim().is_empty() {
-        return Err(Stop::failed(EMPTY));
+        return Err(CliError::failed(EMPTY));
     }
     canonical::parse(text).map_err(unread)
 }
 
 /// Reads a chat without repairing it.
-pub(crate) fn parse<'a>(text: &'a str, target: &Target) -> Result<Body<'a>, Stop> {
+pub(crate) fn parse<'a>(text: &'a str, target: &Target) -> Result<Body<'a>, CliError> {
     Body::read(text, target).map_err(unread)
 }
 
 /// Converts an error to the message that a chat cannot be read.
-pub(crate) fn unread(error: WireError) -> Stop {
+pub(crate) fn unread(error: WireError) -> CliError {
     match error {
-        WireError::NotJson { reason } => Stop::failed(format!(
+        WireError::NotJson { reason } => CliError::failed(format!(
             "the input is not valid JSON ({reason}); give a chat as {{\"messages\": [...]}}, {{\"input\": [...]}} or a bare array of messages"
         )),
-        error => Stop::failed(error),
+        error => CliError::failed(error),
     }
 }
 

@@ -6,14 +6,18 @@ use std::path::Path;
 use plimsoll::store::{CheckedSession, EntryFault, FILE, SqliteStore};
 use serde_json::json;
 
-use crate::exit::{DONE, FAILED, Stop};
+use crate::error::{CliError, DONE, FAILED};
 use crate::terminal::text::counted;
 
 /// Maximum number of faults of one session that are printed as text. JSON contains all.
 const SHOWN: usize = 5;
 
 /// Runs the command. The exit code is 1 if anything is damaged.
-pub(crate) async fn run(folder: &Path, drop_checkpoints: bool, as_json: bool) -> Result<u8, Stop> {
+pub(crate) async fn run(
+    folder: &Path,
+    drop_checkpoints: bool,
+    as_json: bool,
+) -> Result<u8, CliError> {
     if drop_checkpoints {
         let store = SqliteStore::open(folder).await?;
         let dropped = store.drop_checkpoints().await?;

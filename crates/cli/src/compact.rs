@@ -1,8 +1,8 @@
 //! `plimsoll compact`: compacts a chat to a budget, on any of the three protocols. It needs no
 //! model and no network, and its output is deterministic.
 
+mod compact_chat;
 mod filter;
-mod one;
 
 use std::io::BufRead;
 use std::path::PathBuf;
@@ -12,14 +12,14 @@ use std::thread::{self, available_parallelism};
 
 use clap::Args;
 
-use crate::exit::{DONE, FAILED, Stop};
+use crate::error::{CliError, DONE, FAILED};
 use crate::explain::PolicyEffect;
 use crate::input;
 use crate::lock;
 
+use compact_chat::CompactSettings;
 pub(crate) use filter::Filter;
 use filter::FilterOptions;
-use one::CompactSettings;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -92,7 +92,7 @@ pub(crate) struct CompactArgs {
 }
 
 /// Runs the filter.
-pub(crate) fn run(args: &CompactArgs) -> Result<u8, Stop> {
+pub(crate) fn run(args: &CompactArgs) -> Result<u8, CliError> {
     let how = CompactSettings::new(args)?;
     if how.is_summarize() && !args.quiet {
         crate::say("summarize works like extract here, because compact asks no model");
@@ -112,14 +112,14 @@ pub(crate) fn run(args: &CompactArgs) -> Result<u8, Stop> {
             explained.as_text()
         });
     }
-    crate::out::exactly(&compacted.json)?;
+    crate::stdout::exactly(&compacted.json)?;
     Ok(DONE)
 }
 
 /// A line of the input, and the channel for its answer.
 struct Job {
     number: u64,
-    line: Result<String, Stop>,
+    line: Result<String, CliError>,
     answer: SyncSender<LineOutput>,
 }
 
@@ -137,7 +137,7 @@ fn lines(
     how: &CompactSettings<'_>,
     args: &CompactArgs,
     mut input: Box<dyn BufRead>,
-) -> Result<u8, Stop> {
+) -> Result<u8, CliError> {
     let workers = available_parallelism().map_or(1, usize::from);
     let workers = workers.min(MAX_WORKERS);
     let (jobs, waiting) = sync_channel::<Job>(workers);
@@ -163,7 +163,7 @@ fn lines(
             }
         }
         drop((jobs, order));
-        let panicked = |_| Err(Stop::failed("a line could not be compacted"));
+        let panicked = |_| Err(CliError::failed("a line could not be compacted"));
         printer.join().unwrap_or_else(panicked)
     })
 }
@@ -184,9 +184,9 @@ fn answer(
     how: &CompactSettings<'_>,
     args: &CompactArgs,
     number: u64,
-    line: Result<String, Stop>,
+    line: Result<String, CliError>,
 ) -> LineOutput {
-    let failed = |stop: Stop| LineOutput {
+    let failed = |stop: CliError| LineOutput {
         out: serde_json::json!({ "error": stop.text }).to_string(),
         notes: Vec::new(),
         explained: None,
@@ -212,11 +212,11 @@ fn answer(
 }
 
 /// Prints the answers in their order. Returns the exit code.
-fn print(answers: Receiver<Receiver<LineOutput>>) -> Result<u8, Stop> {
+fn print(answers: Receiver<Receiver<LineOutput>>) -> Result<u8, CliError> {
     let mut code = DONE;
     for answer in answers {
         let answer = answer.recv();
-        let answer = answer.map_err(|_| Stop::failed("a line could not be compacted"))?;
+        let answer = answer.map_err(|_| CliError::failed("a line could not be compacted"))?;
         for note in &answer.notes {
             crate::say(note);
         }

@@ -16,7 +16,7 @@ use plimsoll::{ContextStrategy, Tokens};
 use serde_json::json;
 
 use crate::args::{ConfigArgs, ConfigCommand};
-use crate::exit::{DONE, FAILED, Stop};
+use crate::error::{CliError, DONE, FAILED};
 use crate::input;
 use crate::mcp;
 use crate::settings::{Sources, notes_of, trust_store, users_file};
@@ -24,7 +24,7 @@ use crate::terminal::text::counted;
 use crate::write;
 
 /// Runs `plimsoll config`.
-pub(crate) async fn run(args: &ConfigArgs) -> Result<u8, Stop> {
+pub(crate) async fn run(args: &ConfigArgs) -> Result<u8, CliError> {
     match &args.command {
         ConfigCommand::Check {
             file,
@@ -66,7 +66,7 @@ async fn tried(config: &Config) -> Option<McpTrial> {
 
 /// Reads a configuration like `plimsoll run`: with `--config FILE` if a file is given, else the one
 /// that is found.
-fn checked(file: Option<&Path>) -> Result<Config, Stop> {
+fn checked(file: Option<&Path>) -> Result<Config, CliError> {
     let sources = Sources {
         config: file.map(Path::to_owned),
         ..Sources::default()
@@ -75,15 +75,15 @@ fn checked(file: Option<&Path>) -> Result<Config, Stop> {
     let has_own = file.is_none() && users_file().is_some_and(|users| users.exists());
     if !path.exists() && !has_own {
         let path = path.display();
-        return Err(Stop::usage(format!(
+        return Err(CliError::usage(format!(
             "{path} cannot be read: it does not exist; `plimsoll config init` writes one"
         )));
     }
     let config = sources.read().map_err(|error| {
         if path.is_file() {
-            Stop::failed(error)
+            CliError::failed(error)
         } else {
-            Stop::usage(error)
+            CliError::usage(error)
         }
     })?;
     for note in notes_of(&config) {
@@ -104,14 +104,14 @@ fn checked(file: Option<&Path>) -> Result<Config, Stop> {
 }
 
 /// Trusts a configuration, or revokes the trust.
-fn trust(file: Option<&Path>, revoke: bool) -> Result<u8, Stop> {
+fn trust(file: Option<&Path>, revoke: bool) -> Result<u8, CliError> {
     let path = file.map_or_else(|| Sources::default().found(), Path::to_owned);
     let store = trust_store();
     let shown = path.display();
     let wrong = |error: TrustError| match error {
-        TrustError::Config(_) if path.is_file() => Stop::failed(error),
-        TrustError::Config(_) | TrustError::Unreadable { .. } => Stop::usage(error),
-        _ => Stop::failed(error),
+        TrustError::Config(_) if path.is_file() => CliError::failed(error),
+        TrustError::Config(_) | TrustError::Unreadable { .. } => CliError::usage(error),
+        _ => CliError::failed(error),
     };
     if revoke {
         if store.revoke(&path).map_err(wrong)? {
@@ -130,16 +130,16 @@ fn trust(file: Option<&Path>, revoke: bool) -> Result<u8, Stop> {
     Ok(DONE)
 }
 
-fn check(config: &Config, tried: Option<McpTrial>, json: bool) -> Result<u8, Stop> {
+fn check(config: &Config, tried: Option<McpTrial>, json: bool) -> Result<u8, CliError> {
     let users_file = users_file();
     let path = config.path().or(users_file.as_deref());
     let path = path.unwrap_or(CONFIG_FILE.as_ref());
-    let all = config.defaults().map_err(Stop::failed)?;
+    let all = config.defaults().map_err(CliError::failed)?;
     let agents = config.agents().map(|name| Ok((name, config.agent(name)?)));
     let agents: Result<Vec<_>, config::ConfigError> = agents.collect();
-    let agents = agents.map_err(Stop::failed)?;
+    let agents = agents.map_err(CliError::failed)?;
     for agent in std::iter::once(&all).chain(agents.iter().map(|(_, agent)| agent)) {
-        agent.check_tools().map_err(Stop::failed)?;
+        agent.check_tools().map_err(CliError::failed)?;
     }
     let code = match &tried {
         Some(tried) if !tried.all_there => FAILED,
@@ -194,7 +194,7 @@ fn with(
     object
 }
 
-fn show(sources: &Sources, origin: bool, json: bool) -> Result<u8, Stop> {
+fn show(sources: &Sources, origin: bool, json: bool) -> Result<u8, CliError> {
     let resolved = sources.resolve()?;
     for note in &resolved.notes {
         crate::say(note);
@@ -215,7 +215,7 @@ fn show(sources: &Sources, origin: bool, json: bool) -> Result<u8, Stop> {
     Ok(DONE)
 }
 
-fn init(file: Option<&Path>) -> Result<u8, Stop> {
+fn init(file: Option<&Path>) -> Result<u8, CliError> {
     let path = file.unwrap_or_else(|| Path::new(CONFIG_FILE));
     let advice = " and stays as it is; name another file, or move it away";
     write::create(path, &config::template(), advice)?;
@@ -228,16 +228,16 @@ fn init(file: Option<&Path>) -> Result<u8, Stop> {
 
 /// Prints the configuration of another system as a `plimsoll.toml`, and reports the untranslated
 /// settings.
-fn import(file: &Path, from: Option<System>, json: bool) -> Result<u8, Stop> {
+fn import(file: &Path, from: Option<System>, json: bool) -> Result<u8, CliError> {
     let import = match file.to_str() {
         Some("-") => Import::of(&input::whole(input::open(None)?)?, from),
         _ => Import::read(file, from),
     };
     let import = import.map_err(|error| {
         if file.is_file() {
-            Stop::failed(error)
+            CliError::failed(error)
         } else {
-            Stop::usage(error)
+            CliError::usage(error)
         }
     })?;
     if json {
@@ -290,10 +290,10 @@ pub(crate) fn filter(
     agent: &AgentConfig,
     system: Tokens,
     size: Option<Tokens>,
-) -> Result<(Policy, ViewLimits), Stop> {
+) -> Result<(Policy, ViewLimits), CliError> {
     let settings = agent.settings();
     let context = settings.context_config().ok_or_else(|| {
-        Stop::usage(
+        CliError::usage(
             "the configuration has no [context]; add one, or give --budget without --config",
         )
     })?;
@@ -301,7 +301,7 @@ pub(crate) fn filter(
     if fires == Tokens::ZERO {
         let max = context.max_context_tokens.min(size.unwrap_or(Tokens::MAX));
         let aside = context.system_prompt_tokens.max(system);
-        return Err(Stop::cannot_fit(format!(
+        return Err(CliError::cannot_fit(format!(
             "every request would be compacted: the system prompt takes {aside} of the {max} \
              tokens of context; raise the limit"
         )));

@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 
 use crate::args::CountArgs;
 use crate::chat_file;
-use crate::exit::{DONE, Stop};
+use crate::error::{CliError, DONE};
 use crate::input;
-use crate::known;
+use crate::model_facts;
 use crate::repair;
 use crate::settings::Sources;
 
@@ -20,7 +20,7 @@ use crate::settings::Sources;
 const PREVIEW: usize = 60;
 
 /// Runs the command.
-pub(crate) fn run(args: &CountArgs) -> Result<u8, Stop> {
+pub(crate) fn run(args: &CountArgs) -> Result<u8, CliError> {
     let counter = chat_file::counter(&args.counter)?;
     let given = input::chat(args.file.as_deref())?;
     let text = given.text;
@@ -65,18 +65,18 @@ pub(crate) fn run(args: &CountArgs) -> Result<u8, Stop> {
 }
 
 /// Asks the provider for the tokens of the whole chat.
-pub(crate) async fn exact(args: &CountArgs) -> Result<u8, Stop> {
+pub(crate) async fn exact(args: &CountArgs) -> Result<u8, CliError> {
     let mut sources = Sources::default();
     let name = args.model.as_deref().unwrap_or_default();
     sources.flags.set("--model", "model", name);
     let agent = sources.resolve()?.agent;
     let environment = &plimsoll::providers::environment;
-    let (model, builder) = agent.chat(name, environment).map_err(Stop::usage)?;
-    let mut builder = builder.facts(known::facts(&model, agent.own_models())?);
+    let (model, builder) = agent.chat(name, environment).map_err(CliError::usage)?;
+    let mut builder = builder.facts(model_facts::facts(&model, agent.own_models())?);
     if let Some(url) = &args.base_url {
         builder = builder.base_url(url);
     }
-    let provider = builder.build().map_err(Stop::usage)?;
+    let provider = builder.build().map_err(CliError::usage)?;
     let given = input::chat(args.file.as_deref())?;
     let text = given.text;
     let target = repair::target(None, None, &chat_file::json(&text)?, given.target.as_ref())?;
@@ -96,9 +96,9 @@ pub(crate) async fn exact(args: &CountArgs) -> Result<u8, Stop> {
         expects: Expects::default(),
     };
     let model = provider.model();
-    let counted = provider.count(&request).await.map_err(Stop::model)?;
+    let counted = provider.count(&request).await.map_err(CliError::model)?;
     let Some(total) = counted else {
-        return Err(Stop::model(format!(
+        return Err(CliError::model(format!(
             "the server of {model} does not count requests; leave out --exact to count here"
         )));
     };

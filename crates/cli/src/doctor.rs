@@ -13,17 +13,17 @@ use plimsoll::store::{FILE, LearnedWindow, SqliteStore};
 use serde_json::json;
 
 use crate::args::DoctorArgs;
-use crate::exit::{DONE, Stop};
+use crate::error::{CliError, DONE};
 use crate::{local, paths};
 
 /// Runs the command.
-pub(crate) async fn run(args: &DoctorArgs) -> Result<u8, Stop> {
+pub(crate) async fn run(args: &DoctorArgs) -> Result<u8, CliError> {
     if args.sources.flags.text("model").is_some() {
         return model::run(args).await;
     }
     if args.connect {
         let text = "--connect asks the server of a model; name it with --model";
-        return Err(Stop::usage(text));
+        return Err(CliError::usage(text));
     }
     let detected = providers::detect(&providers::environment).await;
     let local = local::state()?;
@@ -102,7 +102,7 @@ fn tools() -> Vec<McpServer> {
 }
 
 /// Opens the store, or returns `None` if there is none yet.
-async fn store(data: &Path) -> Result<Option<SqliteStore>, Stop> {
+async fn store(data: &Path) -> Result<Option<SqliteStore>, CliError> {
     if !data.join(FILE).exists() {
         return Ok(None);
     }
@@ -110,7 +110,7 @@ async fn store(data: &Path) -> Result<Option<SqliteStore>, Stop> {
 }
 
 /// Returns the windows that were learned from refusals.
-async fn windows(data: &Path) -> Result<Vec<LearnedWindow>, Stop> {
+async fn windows(data: &Path) -> Result<Vec<LearnedWindow>, CliError> {
     match store(data).await? {
         Some(store) => Ok(store.windows().await?),
         None => Ok(Vec::new()),
@@ -118,7 +118,7 @@ async fn windows(data: &Path) -> Result<Vec<LearnedWindow>, Stop> {
 }
 
 /// Returns the window that was learned under a name.
-async fn learned(data: &Path, name: &str) -> Result<Option<Tokens>, Stop> {
+async fn learned(data: &Path, name: &str) -> Result<Option<Tokens>, CliError> {
     match store(data).await? {
         Some(store) => Ok(store.learned_window(name).await?),
         None => Ok(None),

@@ -11,8 +11,8 @@ use plimsoll::tools::{FileChange, kept};
 use serde_json::json;
 
 use crate::diff::{ASKED, Diff};
-use crate::exit::{DONE, Stop};
-use crate::ledger::when;
+use crate::error::{CliError, DONE};
+use crate::evicted_messages::when;
 use crate::terminal::style::Colours;
 use crate::terminal::text::clean;
 
@@ -56,7 +56,7 @@ impl FileState {
 
 impl ChangedFile {
     /// Returns the files that a session changed, sorted by path.
-    pub(crate) async fn all(store: &SqliteStore, id: &SessionId) -> Result<Vec<Self>, Stop> {
+    pub(crate) async fn all(store: &SqliteStore, id: &SessionId) -> Result<Vec<Self>, CliError> {
         let changes = store.changed_files(id).await?;
         let mut files: BTreeMap<(PathBuf, PathBuf), Vec<RecordedChange>> = BTreeMap::new();
         for change in changes {
@@ -115,7 +115,7 @@ impl ChangedFile {
 
     /// Returns the whole change by the session. Returns `None` if the contents are not kept any
     /// longer, are not text, or are too large to compare.
-    async fn diff(&self, store: &SqliteStore) -> Result<Option<Diff>, Stop> {
+    async fn diff(&self, store: &SqliteStore) -> Result<Option<Diff>, CliError> {
         let first = self.changes.first().and_then(|change| change.before);
         let (Some(before), Some(after)) = (
             text_of(store, first).await?,
@@ -141,7 +141,7 @@ pub(crate) fn diff(path: &Path, before: Option<String>, after: Option<String>) -
 async fn text_of(
     store: &SqliteStore,
     hash: Option<ContentHash>,
-) -> Result<Option<Option<String>>, Stop> {
+) -> Result<Option<Option<String>>, CliError> {
     let Some(hash) = hash else {
         return Ok(Some(None));
     };
@@ -155,7 +155,7 @@ pub(crate) async fn changed_lines(
     store: &SqliteStore,
     id: &SessionId,
     colours: Colours,
-) -> Result<Vec<String>, Stop> {
+) -> Result<Vec<String>, CliError> {
     let mut lines = Vec::new();
     for file in ChangedFile::all(store, id).await? {
         let diff = file.diff(store).await?;
@@ -183,7 +183,7 @@ fn unchanged(id: &SessionId) -> String {
 }
 
 /// Lists the files that a session changed.
-pub(crate) async fn list(store: &SqliteStore, id: &SessionId, json: bool) -> Result<u8, Stop> {
+pub(crate) async fn list(store: &SqliteStore, id: &SessionId, json: bool) -> Result<u8, CliError> {
     let files = ChangedFile::all(store, id).await?;
     if files.is_empty() && !json {
         crate::say(&unchanged(id));

@@ -5,7 +5,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use plimsoll::config::{self, Overrides, Preset, SettingKey, SettingKind};
 use serde::{Deserialize, Serialize};
 
-use crate::exit::Stop;
+use crate::error::CliError;
 
 /// The flag of the permission mode. It has a short alias.
 const PERMISSION_MODE: &str = "permission-mode";
@@ -70,7 +70,7 @@ impl Flag {
 
 impl SettingFlags {
     /// Returns the settings of the flags as overrides.
-    pub(crate) fn overrides(&self) -> Result<Overrides<'static>, Stop> {
+    pub(crate) fn overrides(&self) -> Result<Overrides<'static>, CliError> {
         let mut over = Overrides::default();
         for Flag { flag, key, text } in &self.given {
             over = over.flag(flag, key, text);
@@ -78,7 +78,7 @@ impl SettingFlags {
         for text in &self.set {
             over = over
                 .set(text)
-                .map_err(|fault| Stop::usage(format!("--set: {fault}")))?;
+                .map_err(|fault| CliError::usage(format!("--set: {fault}")))?;
         }
         Ok(over)
     }

@@ -6,7 +6,7 @@ use plimsoll::store::{SessionReader, StoreError};
 use plimsoll::{Error, SessionId};
 use serde_json::json;
 
-use crate::exit::{DONE, Stop};
+use crate::error::{CliError, DONE};
 
 /// Runs the command. The new session's name goes to standard output, its description to standard
 /// error.
@@ -16,15 +16,15 @@ pub(crate) async fn run(
     at: Option<u64>,
     to: Option<&str>,
     json: bool,
-) -> Result<u8, Stop> {
+) -> Result<u8, CliError> {
     let to = match to {
-        Some(name) => SessionId::new(name).map_err(Stop::usage)?,
+        Some(name) => SessionId::new(name).map_err(CliError::usage)?,
         None => new_session_id(),
     };
     let forked = fork_session(store, from, at, &to).await;
     let _lease = forked.map_err(|error| match error {
-        Error::Store(StoreError::CannotFork { .. }) => Stop::usage(error),
-        error => Stop::failed(error),
+        Error::Store(StoreError::CannotFork { .. }) => CliError::usage(error),
+        error => CliError::failed(error),
     })?;
     let info = store.info(&to).await?;
     let fork = info.and_then(|info| info.fork);

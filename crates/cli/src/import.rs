@@ -13,7 +13,7 @@ use plimsoll::store::{Export, Lease, SessionReader, SqliteStore};
 use plimsoll::{Message, Part, SessionId, SessionStore};
 use serde_json::json;
 
-use crate::exit::{DONE, Stop};
+use crate::error::{CliError, DONE};
 use crate::terminal::text::counted;
 use crate::{chat_file, input, repair, restore, resume, view};
 
@@ -45,13 +45,13 @@ pub(crate) struct ImportArgs {
 }
 
 /// Runs the command. The new session's name goes to standard output, the repairs to standard error.
-pub(crate) async fn run(store: &SqliteStore, args: &ImportArgs) -> Result<u8, Stop> {
+pub(crate) async fn run(store: &SqliteStore, args: &ImportArgs) -> Result<u8, CliError> {
     let (text, of_log) = match log(args)? {
         Some(log) => (log.request(), Some(log.target())),
         None => (input::whole(input::open(args.file.as_deref())?)?, None),
     };
     let text = if of_log.is_none() && Export::is_one(&text) {
-        match Export::parse_rest(&text).map_err(Stop::failed)? {
+        match Export::parse_rest(&text).map_err(CliError::failed)? {
             None => return exported(store, args, &text).await,
             // Missing parts are repaired as in a chat of another client.
             Some(rest) => as_chat(&rest)?,
@@ -63,12 +63,12 @@ pub(crate) async fn run(store: &SqliteStore, args: &ImportArgs) -> Result<u8, St
     let target = repair::target(None, args.protocol.as_deref(), &json, of_log.as_ref())?;
     let history = canonical::import(&text, &target).map_err(chat_file::unread)?;
     if history.messages.is_empty() {
-        return Err(Stop::failed("there is no message in it"));
+        return Err(CliError::failed("there is no message in it"));
     }
     let (id, lease) = begin(store, args).await?;
     let messages = history.messages.into_iter().map(|(_, message)| message);
     let messages: Vec<Message> = if args.drop_thinking {
-        messages.filter_map(unthinking).collect()
+        messages.filter_map(without_thinking).collect()
     } else {
         messages.collect()
     };
@@ -98,12 +98,12 @@ pub(crate) async fn run(store: &SqliteStore, args: &ImportArgs) -> Result<u8, St
 }
 
 /// Reads the session log of another agent. Returns `None` if the file is something else.
-fn log(args: &ImportArgs) -> Result<Option<SessionLog>, Stop> {
+fn log(args: &ImportArgs) -> Result<Option<SessionLog>, CliError> {
     let mut log = match (&args.file, args.from) {
         (None, from) => {
             let found = crate::rescue::choose(None, from)?;
             let log = SessionLog::read(&found.path, found.session.as_deref());
-            log.map(Some).map_err(Stop::failed)?
+            log.map(Some).map_err(CliError::failed)?
         }
         (Some(path), _) => input::session_log(path)?,
     };
@@ -115,7 +115,7 @@ fn log(args: &ImportArgs) -> Result<Option<SessionLog>, Stop> {
 }
 
 /// Converts the messages of entries without the first line of a session to a chat.
-fn as_chat(entries: &[Entry]) -> Result<String, Stop> {
+fn as_chat(entries: &[Entry]) -> Result<String, CliError> {
     let messages = entries.iter().filter_map(|entry| match entry {
         Entry::Message { message, .. }
         | Entry::Reply { message, .. }
@@ -126,13 +126,13 @@ fn as_chat(entries: &[Entry]) -> Result<String, Stop> {
 }
 
 /// Imports an export of Plimsoll. The sessions are restored unchanged.
-async fn exported(store: &SqliteStore, args: &ImportArgs, text: &str) -> Result<u8, Stop> {
+async fn exported(store: &SqliteStore, args: &ImportArgs, text: &str) -> Result<u8, CliError> {
     if args.protocol.is_some() || args.drop_thinking {
-        return Err(Stop::usage(
+        return Err(CliError::usage(
             "an export is imported unchanged; leave out --protocol and --drop-thinking",
         ));
     }
-    let mut export = Export::parse(text).map_err(Stop::failed)?;
+    let mut export = Export::parse(text).map_err(CliError::failed)?;
     name(&mut export, args.to.as_deref())?;
     let mut imported = Vec::new();
     let mut taken = Vec::new();
@@ -171,12 +171,15 @@ fn note(imported: &[(SessionId, u64)]) {
 }
 
 /// Gives the only session of an export the chosen name.
-fn name(export: &mut Export, to: Option<&str>) -> Result<(), Stop> {
-    let to = to.map(SessionId::new).transpose().map_err(Stop::usage)?;
+fn name(export: &mut Export, to: Option<&str>) -> Result<(), CliError> {
+    let to = to
+        .map(SessionId::new)
+        .transpose()
+        .map_err(CliError::usage)?;
     match (export.sessions_mut(), to) {
         ([only], Some(to)) => only.id = to,
         (many, Some(_)) => {
-            return Err(Stop::usage(format!(
+            return Err(CliError::usage(format!(
                 "--to names one session, but the file contains {}; leave it out",
                 many.len()
             )));
@@ -187,16 +190,16 @@ fn name(export: &mut Export, to: Option<&str>) -> Result<(), Stop> {
 }
 
 /// Rejects names of existing sessions.
-fn refuse_taken(taken: &[SessionId], all: usize) -> Result<(), Stop> {
+fn refuse_taken(taken: &[SessionId], all: usize) -> Result<(), CliError> {
     let listed: Vec<&str> = taken.iter().take(LISTED).map(SessionId::as_str).collect();
     match (taken, all) {
         ([], _) => Ok(()),
-        ([id], 1) => Err(Stop::usage(format!(
+        ([id], 1) => Err(CliError::usage(format!(
             "there is a session {id} already; give another name with --to"
         ))),
         _ => {
             let more = if taken.len() > LISTED { ", …" } else { "" };
-            Err(Stop::usage(format!(
+            Err(CliError::usage(format!(
                 "{} of the {all} sessions exist already ({}{more}), so nothing was imported; \
                  delete them, or export only the others",
                 taken.len(),
@@ -207,14 +210,14 @@ fn refuse_taken(taken: &[SessionId], all: usize) -> Result<(), Stop> {
 }
 
 /// Creates the new session and acquires its lease.
-async fn begin(store: &SqliteStore, args: &ImportArgs) -> Result<(SessionId, Lease), Stop> {
+async fn begin(store: &SqliteStore, args: &ImportArgs) -> Result<(SessionId, Lease), CliError> {
     let id = match &args.to {
-        Some(name) => SessionId::new(name).map_err(Stop::usage)?,
+        Some(name) => SessionId::new(name).map_err(CliError::usage)?,
         None => new_session_id(),
     };
     let lease = store.acquire(&id).await?;
     if !store.load(&id).await?.is_empty() {
-        return Err(Stop::usage(format!(
+        return Err(CliError::usage(format!(
             "there is a session {id} already; give another name with --to"
         )));
     }
@@ -222,7 +225,7 @@ async fn begin(store: &SqliteStore, args: &ImportArgs) -> Result<(SessionId, Lea
 }
 
 /// Removes the thinking of a message. Returns `None` if nothing remains.
-fn unthinking(message: Message) -> Option<Message> {
+fn without_thinking(message: Message) -> Option<Message> {
     let Message::Assistant { mut parts } = message else {
         return Some(message);
     };

@@ -7,21 +7,21 @@ use std::path::Path;
 use plimsoll::judge::canonical::Target;
 use plimsoll::logs::{self, SessionLog};
 
-use crate::exit::Stop;
+use crate::error::CliError;
 
 /// Maximum size of a chat, or of a line of `--lines`, in bytes.
 pub(crate) const INPUT_LIMIT: u64 = 256 * 1024 * 1024;
 
 /// Opens a file, or standard input if there is no path or it is `-`.
-pub(crate) fn open(path: Option<&Path>) -> Result<Box<dyn BufRead>, Stop> {
+pub(crate) fn open(path: Option<&Path>) -> Result<Box<dyn BufRead>, CliError> {
     match path {
-        Some(path) if path.is_dir() => Err(Stop::usage(format!(
+        Some(path) if path.is_dir() => Err(CliError::usage(format!(
             "{} is a directory; name a file, or pipe one in",
             path.display()
         ))),
         Some(path) if path != Path::new("-") => {
             let file = File::open(path).map_err(|error| {
-                Stop::usage(format!("{} cannot be read: {error}", path.display()))
+                CliError::usage(format!("{} cannot be read: {error}", path.display()))
             })?;
             Ok(Box::new(BufReader::new(file)))
         }
@@ -39,7 +39,7 @@ pub(crate) struct InputChat {
 
 /// Reads a chat. If the file is the session log of another agent, returns the messages of its
 /// active branch and reports its damage on standard error.
-pub(crate) fn chat(path: Option<&Path>) -> Result<InputChat, Stop> {
+pub(crate) fn chat(path: Option<&Path>) -> Result<InputChat, CliError> {
     if let Some(log) = path.map(session_log).transpose()?.flatten() {
         return Ok(InputChat {
             target: Some(log.target()),
@@ -48,7 +48,7 @@ pub(crate) fn chat(path: Option<&Path>) -> Result<InputChat, Stop> {
     }
     let text = whole(open(path)?)?;
     if let Some(agent) = logs::detect(text.as_bytes()) {
-        return Err(Stop::usage(format!(
+        return Err(CliError::usage(format!(
             "this is a session log of {}; give its file by name instead of a pipe",
             agent.title()
         )));
@@ -57,7 +57,7 @@ pub(crate) fn chat(path: Option<&Path>) -> Result<InputChat, Stop> {
 }
 
 /// Reads a file as the session log of another agent. Returns `None` if it is something else.
-pub(crate) fn session_log(path: &Path) -> Result<Option<SessionLog>, Stop> {
+pub(crate) fn session_log(path: &Path) -> Result<Option<SessionLog>, CliError> {
     if !path.is_file() {
         return Ok(None);
     }
@@ -66,7 +66,7 @@ pub(crate) fn session_log(path: &Path) -> Result<Option<SessionLog>, Stop> {
         // Such a file is read, or rejected, as a chat.
         Ok(None) | Err(_) => return Ok(None),
     }
-    let log = SessionLog::read(path, None).map_err(Stop::failed)?;
+    let log = SessionLog::read(path, None).map_err(CliError::failed)?;
     for damage in &log.damage {
         say!("skipped line {}: {}", damage.line, damage.what);
     }
@@ -74,7 +74,7 @@ pub(crate) fn session_log(path: &Path) -> Result<Option<SessionLog>, Stop> {
 }
 
 /// Reads the whole input.
-pub(crate) fn whole(input: Box<dyn BufRead>) -> Result<String, Stop> {
+pub(crate) fn whole(input: Box<dyn BufRead>) -> Result<String, CliError> {
     let mut bytes = Vec::new();
     input
         .take(INPUT_LIMIT + 1)
@@ -85,7 +85,7 @@ pub(crate) fn whole(input: Box<dyn BufRead>) -> Result<String, Stop> {
 
 /// Reads the next line without its line break. Returns `None` at the end of the input. The rest of
 /// an overlong line is skipped.
-pub(crate) fn line(input: &mut Box<dyn BufRead>) -> Option<Result<String, Stop>> {
+pub(crate) fn line(input: &mut Box<dyn BufRead>) -> Option<Result<String, CliError>> {
     let mut bytes = Vec::new();
     match input.take(INPUT_LIMIT + 1).read_until(b'\n', &mut bytes) {
         Err(error) => return Some(Err(unreadable(error))),
@@ -101,17 +101,17 @@ pub(crate) fn line(input: &mut Box<dyn BufRead>) -> Option<Result<String, Stop>>
     Some(text(bytes).map(|line| line.trim_end_matches(['\n', '\r']).to_owned()))
 }
 
-fn text(bytes: Vec<u8>) -> Result<String, Stop> {
+fn text(bytes: Vec<u8>) -> Result<String, CliError> {
     if bytes.len() as u64 > INPUT_LIMIT {
         let limit = INPUT_LIMIT / (1024 * 1024);
-        return Err(Stop::failed(format!(
+        return Err(CliError::failed(format!(
             "the input is larger than the limit of {limit} MiB; split it, or remove what does not \
              belong to the chat"
         )));
     }
     let text = String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
-        Stop::failed(format!(
+        CliError::failed(format!(
             "the input is not UTF-8: byte {at} is the first that is not; save it as UTF-8"
         ))
     })?;
@@ -122,6 +122,6 @@ fn text(bytes: Vec<u8>) -> Result<String, Stop> {
     })
 }
 
-fn unreadable(error: io::Error) -> Stop {
-    Stop::failed(format!("the input cannot be read: {error}"))
+fn unreadable(error: io::Error) -> CliError {
+    CliError::failed(format!("the input cannot be read: {error}"))
 }

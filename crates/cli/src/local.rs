@@ -19,9 +19,9 @@ use serde::Serialize;
 use crate::agent::LOCAL_SYSTEM;
 use crate::args::{ModelArgs, ModelCommand};
 use crate::ask;
-use crate::choice::{Choice, ChosenBy};
-use crate::exit::{DONE, INTERRUPTED, Stop};
+use crate::error::{CliError, DONE, INTERRUPTED};
 use crate::lock;
+use crate::model_choice::{ChosenBy, ModelChoice};
 use crate::paths;
 use crate::terminal::style::colours;
 use crate::terminal::{Terminal, Verbosity, text::clean};
@@ -78,7 +78,7 @@ impl LocalState {
     }
 }
 
-pub(crate) fn state() -> Result<Vec<LocalState>, Stop> {
+pub(crate) fn state() -> Result<Vec<LocalState>, CliError> {
     let models = models()?;
     let states = models.list().into_iter();
     Ok(states
@@ -86,7 +86,7 @@ pub(crate) fn state() -> Result<Vec<LocalState>, Stop> {
         .collect())
 }
 
-pub(crate) async fn run(args: &ModelArgs) -> Result<u8, Stop> {
+pub(crate) async fn run(args: &ModelArgs) -> Result<u8, CliError> {
     match &args.command {
         ModelCommand::Pull {
             name,
@@ -123,7 +123,7 @@ pub(crate) async fn run(args: &ModelArgs) -> Result<u8, Stop> {
     }
 }
 
-async fn pull(name: Option<&str>, mirror: &str, shown: FetchProgress) -> Result<u8, Stop> {
+async fn pull(name: Option<&str>, mirror: &str, shown: FetchProgress) -> Result<u8, CliError> {
     let source = mirror.parse().map_err(|error| stop_of(&error))?;
     let models = models()?;
     let watch = |progress: Progress<'_>| shown.show(progress);
@@ -146,7 +146,7 @@ pub(crate) async fn start(
     agent: &AgentConfig,
     said: Verbosity,
     by: ChosenBy,
-) -> Result<Choice, Stop> {
+) -> Result<ModelChoice, CliError> {
     let models = models()?;
     // `local` is the default model, `local/NAME` another one.
     let settings = agent.settings();
@@ -160,7 +160,7 @@ pub(crate) async fn start(
         Window::Discover => (WINDOW, Window::Known(Tokens(WINDOW)), "as started"),
         Window::Unknown => (UNKNOWN_WINDOW, Window::Unknown, "learned from refusals"),
         Window::Known(tokens) | Window::Assumed(tokens) if tokens.0 > model.window => {
-            return Err(Stop::usage(format!(
+            return Err(CliError::usage(format!(
                 "--max-context is {tokens}, but {} has a window of {} tokens",
                 model.name, model.window
             )));
@@ -180,7 +180,7 @@ pub(crate) async fn start(
     let running = interruptible(models.start(name, serve, &watch)).await;
     shown.close();
     let running = running?;
-    let model = ModelRef::parse(&format!("local/{}", running.model)).map_err(Stop::model)?;
+    let model = ModelRef::parse(&format!("local/{}", running.model)).map_err(CliError::model)?;
     let prices = agent.prices(&model);
     let dialect = Dialect {
         tools: style,
@@ -192,8 +192,8 @@ pub(crate) async fn start(
         .dialect(dialect)
         .extra(sampling())
         .build()
-        .map_err(Stop::model)?;
-    Ok(Choice {
+        .map_err(CliError::model)?;
+    Ok(ModelChoice {
         name: model.to_string(),
         base_url: None,
         provider: Arc::new(provider),
@@ -209,7 +209,7 @@ pub(crate) async fn start(
 }
 
 /// Asks whether a model that the user did not name may be fetched.
-async fn consent(missing: &MissingDownloads<'_>, by: ChosenBy) -> Result<(), Stop> {
+async fn consent(missing: &MissingDownloads<'_>, by: ChosenBy) -> Result<(), CliError> {
     let why = match by {
         ChosenBy::Session => "it is no longer on this machine",
         _ => "no model is named, and no model server runs on this machine",
@@ -217,7 +217,7 @@ async fn consent(missing: &MissingDownloads<'_>, by: ChosenBy) -> Result<(), Sto
     let files = files(missing);
     if !ask::can_ask() {
         let files: Vec<String> = files.iter().map(|file| file.name_and_size()).collect();
-        return Err(Stop::usage(format!(
+        return Err(CliError::usage(format!(
             "{why}; name a model with --model, or use --model local, which downloads {}",
             files.join(" and ")
         )));
@@ -235,7 +235,7 @@ async fn consent(missing: &MissingDownloads<'_>, by: ChosenBy) -> Result<(), Sto
     if ask::confirm(question, "nothing was downloaded").await? {
         Ok(())
     } else {
-        Err(Stop::usage(
+        Err(CliError::usage(
             "nothing was downloaded; name a model with --model, as in --model openai/gpt-5-mini",
         ))
     }
@@ -284,7 +284,7 @@ fn sampling() -> serde_json::Map<String, serde_json::Value> {
 
 /// Completes `local` to the name of the default local model. If there is no local model of the
 /// given name, also returns the reason.
-pub(crate) fn meant(name: String) -> Result<(String, Option<String>), Stop> {
+pub(crate) fn meant(name: String) -> Result<(String, Option<String>), CliError> {
     let ours = ModelRef::parse(&name).ok();
     let Some(ours) = ours.filter(|model| model.vendor().place == ServerLocation::Ours) else {
         return Ok((name, None));
@@ -296,26 +296,30 @@ pub(crate) fn meant(name: String) -> Result<(String, Option<String>), Stop> {
     }
 }
 
-fn models() -> Result<LocalModels, Stop> {
+fn models() -> Result<LocalModels, CliError> {
     Ok(LocalModels::new(paths::cache()?))
 }
 
 /// Runs until the work is done or Ctrl-C is pressed. Partly fetched files are kept.
-async fn interruptible<T>(work: impl Future<Output = Result<T, LocalError>>) -> Result<T, Stop> {
+async fn interruptible<T>(
+    work: impl Future<Output = Result<T, LocalError>>,
+) -> Result<T, CliError> {
     tokio::select! {
         done = work => done.map_err(|error| stop_of(&error)),
-        Ok(()) = tokio::signal::ctrl_c() => Err(Stop {
+        Ok(()) = tokio::signal::ctrl_c() => Err(CliError {
             code: INTERRUPTED,
             text: "interrupted; run it again to resume the download".to_owned(),
         }),
     }
 }
 
-fn stop_of(error: &LocalError) -> Stop {
+fn stop_of(error: &LocalError) -> CliError {
     match error {
-        LocalError::UnknownModel { .. } | LocalError::UnknownSource { .. } => Stop::usage(error),
-        LocalError::DiskFull { .. } | LocalError::File { .. } => Stop::failed(error),
-        _ => Stop::model(error),
+        LocalError::UnknownModel { .. } | LocalError::UnknownSource { .. } => {
+            CliError::usage(error)
+        }
+        LocalError::DiskFull { .. } | LocalError::File { .. } => CliError::failed(error),
+        _ => CliError::model(error),
     }
 }
 

@@ -5,7 +5,7 @@
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 #[macro_use]
-mod out;
+mod stdout;
 
 #[cfg(feature = "acp")]
 mod acp;
@@ -15,38 +15,37 @@ mod approvals;
 mod args;
 mod ask;
 mod attach;
-mod called;
 mod chat;
 mod chat_file;
 mod check;
-mod choice;
 mod compact;
+mod completions;
 mod config;
+mod context_bar;
 mod count;
 mod diff;
 mod doctor;
 #[cfg(feature = "restate")]
 mod durable;
+mod error;
 mod event_printer;
-mod exit;
+mod evicted_messages;
 mod explain;
 mod files;
-mod fill;
 mod flags;
 mod fork;
 mod import;
 mod input;
-mod known;
-mod ledger;
 mod local;
-mod loops;
 #[cfg(feature = "mcp")]
 mod mcp;
 #[cfg(not(feature = "mcp"))]
-#[path = "mcp_without.rs"]
+#[path = "mcp_disabled.rs"]
 mod mcp;
 mod mcp_command;
 mod mock;
+mod model_choice;
+mod model_facts;
 mod models;
 mod outcome;
 mod paths;
@@ -60,12 +59,13 @@ mod resume;
 mod retention;
 mod run;
 mod run_screen;
+mod runs;
 mod sandbox;
 mod sessions;
 mod settings;
-mod shell;
 mod status;
 mod streamed_text;
+mod sub_agents;
 mod terminal;
 mod tool_line;
 mod usage;
@@ -82,7 +82,7 @@ use clap::Parser;
 use plimsoll::telemetry::{self, Guard};
 
 use crate::args::{Cli, Command};
-use crate::exit::Stop;
+use crate::error::CliError;
 use crate::terminal::{text::clean, wrapped};
 
 fn main() -> ExitCode {
@@ -110,7 +110,7 @@ fn main() -> ExitCode {
         #[cfg(feature = "acp")]
         Command::Acp(args) => wait_for(acp::run(args)),
         #[cfg(not(feature = "acp"))]
-        Command::Acp(_) => Err(Stop::usage(
+        Command::Acp(_) => Err(CliError::usage(
             "this build has no support for editors; build it with the feature `acp`",
         )),
         Command::Sessions(args) => wait_for(sessions::run(args)),
@@ -125,8 +125,8 @@ fn main() -> ExitCode {
         #[cfg(feature = "restate")]
         Command::Send(args) => wait_for(durable::send::run(args)),
         Command::Sandbox(args) => sandbox::run(args),
-        Command::Completions(args) => shell::completions(args),
-        Command::Man(args) => shell::man(args),
+        Command::Completions(args) => completions::completions(args),
+        Command::Man(args) => completions::man(args),
         Command::Schema => schema(),
         Command::Version => version(),
     };
@@ -155,7 +155,7 @@ fn begin_telemetry() -> Guard {
 }
 
 /// Prints the error that ended a command, and returns the exit code.
-fn ended(code: Result<u8, Stop>) -> ExitCode {
+fn ended(code: Result<u8, CliError>) -> ExitCode {
     let code = code.unwrap_or_else(|stop| {
         if !stop.text.is_empty() {
             say(&stop.text);
@@ -166,25 +166,25 @@ fn ended(code: Result<u8, Stop>) -> ExitCode {
 }
 
 /// Prints the same line as `--version`.
-fn version() -> Result<u8, Stop> {
+fn version() -> Result<u8, CliError> {
     out!("plimsoll {}", env!("CARGO_PKG_VERSION"));
-    Ok(exit::DONE)
+    Ok(error::DONE)
 }
 
 /// Prints the JSON Schema of the events of `run --json`.
-fn schema() -> Result<u8, Stop> {
+fn schema() -> Result<u8, CliError> {
     out!("{:#}", plimsoll::events::event_schema());
-    Ok(exit::DONE)
+    Ok(error::DONE)
 }
 
 /// Runs an asynchronous command.
-fn wait_for(command: impl Future<Output = Result<u8, Stop>>) -> Result<u8, Stop> {
+fn wait_for(command: impl Future<Output = Result<u8, CliError>>) -> Result<u8, CliError> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build();
     let runtime =
-        runtime.map_err(|error| Stop::failed(format!("no thread can be started: {error}")))?;
+        runtime.map_err(|error| CliError::failed(format!("no thread can be started: {error}")))?;
     let code = runtime.block_on(command);
     // A thread may still read a line from the terminal; it must not delay the exit.
     runtime.shutdown_background();

@@ -7,7 +7,7 @@ use plimsoll::Tool;
 use plimsoll::config::{AgentConfig, McpServer};
 use plimsoll::tools::mcp::{McpServers, McpState, McpStatus};
 
-use crate::exit::Stop;
+use crate::error::CliError;
 use crate::terminal::Verbosity;
 
 /// The servers of a command; `None` if none are configured.
@@ -16,7 +16,7 @@ pub(crate) struct Mcp(Option<Arc<McpServers>>);
 
 impl Mcp {
     /// Connects to the servers of an agent and of its sub-agents.
-    pub(crate) async fn connect(agent: &AgentConfig, said: Verbosity) -> Result<Self, Stop> {
+    pub(crate) async fn connect(agent: &AgentConfig, said: Verbosity) -> Result<Self, CliError> {
         let told = |status: &McpStatus| {
             if said == Verbosity::Everything {
                 for line in lines(status) {
@@ -84,7 +84,7 @@ async fn connect(
     agent: &AgentConfig,
     servers: &[&McpServer],
     told: impl Fn(&McpStatus) + Send + Sync,
-) -> Result<Mcp, Stop> {
+) -> Result<Mcp, CliError> {
     if servers.is_empty() {
         return Ok(Mcp(None));
     }
@@ -95,9 +95,9 @@ async fn connect(
         .iter()
         .map(|server| server.client(root, variables, &inherited));
     let clients: Result<Vec<_>, String> = clients.collect();
-    let clients = clients.map_err(Stop::usage)?;
+    let clients = clients.map_err(CliError::usage)?;
     let servers = McpServers::connect(clients, told).await;
-    Ok(Mcp(Some(Arc::new(servers.map_err(Stop::failed)?))))
+    Ok(Mcp(Some(Arc::new(servers.map_err(CliError::failed)?))))
 }
 
 /// Describes the state of a server, and the tools that were left out.

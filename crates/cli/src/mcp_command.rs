@@ -9,7 +9,7 @@ use clap::{Args, Subcommand};
 use plimsoll::config::{CONFIG_FILE, Config, McpReach, McpServer};
 use serde_json::json;
 
-use crate::exit::{DONE, FAILED, Stop};
+use crate::error::{CliError, DONE, FAILED};
 use crate::mcp;
 use crate::settings::{Sources, users_file};
 
@@ -68,7 +68,7 @@ struct AddArgs {
 }
 
 /// Runs the command.
-pub(crate) async fn run(args: &McpArgs) -> Result<u8, Stop> {
+pub(crate) async fn run(args: &McpArgs) -> Result<u8, CliError> {
     match &args.command {
         McpCommand::Add(args) => add(args),
         McpCommand::List { json } => list(*json),
@@ -76,16 +76,16 @@ pub(crate) async fn run(args: &McpArgs) -> Result<u8, Stop> {
     }
 }
 
-fn add(args: &AddArgs) -> Result<u8, Stop> {
+fn add(args: &AddArgs) -> Result<u8, CliError> {
     let path = if args.project {
         PathBuf::from(CONFIG_FILE)
     } else {
         users_file().ok_or_else(|| {
-            Stop::usage("there is no directory for your own configuration; set PLIMSOLL_HOME, or add it with --project")
+            CliError::usage("there is no directory for your own configuration; set PLIMSOLL_HOME, or add it with --project")
         })?
     };
     let shown = path.display();
-    let failed = |error| Stop::failed(format!("{shown} cannot be written: {error}"));
+    let failed = |error| CliError::failed(format!("{shown} cannot be written: {error}"));
     if let Some(folder) = path
         .parent()
         .filter(|folder| !folder.as_os_str().is_empty())
@@ -98,7 +98,7 @@ fn add(args: &AddArgs) -> Result<u8, Stop> {
     let mut text = String::new();
     file.read_to_string(&mut text)
         .map_err(|error| match error.kind() {
-            ErrorKind::InvalidData => Stop::failed(format!("{shown} is not UTF-8")),
+            ErrorKind::InvalidData => CliError::failed(format!("{shown} is not UTF-8")),
             _ => failed(error),
         })?;
     let table = table(args);
@@ -109,14 +109,16 @@ fn add(args: &AddArgs) -> Result<u8, Stop> {
     };
     // The new content is validated before anything is written.
     let whole = format!("{text}{separator}{table}");
-    let had = Config::parse(&text).map_err(|error| Stop::failed(format!("{shown}: {error}")))?;
+    let had =
+        Config::parse(&text).map_err(|error| CliError::failed(format!("{shown}: {error}")))?;
     if had.mcp().iter().any(|server| server.name == args.name) {
         let name = &args.name;
-        return Err(Stop::usage(format!(
+        return Err(CliError::usage(format!(
             "{shown} has a server {name} already; choose another name"
         )));
     }
-    Config::parse(&whole).map_err(|error| Stop::usage(format!("nothing was added: {error}")))?;
+    Config::parse(&whole)
+        .map_err(|error| CliError::usage(format!("nothing was added: {error}")))?;
     let end = file.seek(SeekFrom::End(0)).map_err(failed)?;
     let added = file.write_all(format!("{separator}{table}").as_bytes());
     if let Err(error) = added.and_then(|()| file.sync_all()) {
@@ -157,8 +159,8 @@ fn table(args: &AddArgs) -> String {
     lines.join("\n") + "\n"
 }
 
-fn list(as_json: bool) -> Result<u8, Stop> {
-    let config = Sources::default().read().map_err(Stop::usage)?;
+fn list(as_json: bool) -> Result<u8, CliError> {
+    let config = Sources::default().read().map_err(CliError::usage)?;
     if config.mcp().is_empty() && !as_json {
         crate::say("no MCP servers are configured; `plimsoll mcp add` adds one");
     }
@@ -190,19 +192,19 @@ fn reach(server: &McpServer) -> String {
     }
 }
 
-async fn test(name: Option<&str>) -> Result<u8, Stop> {
+async fn test(name: Option<&str>) -> Result<u8, CliError> {
     let sources = Sources::default();
-    let config = sources.read().map_err(Stop::usage)?;
+    let config = sources.read().map_err(CliError::usage)?;
     let servers = config.mcp().iter();
     let servers = servers.filter(|server| name.is_none_or(|name| server.name == name));
     let servers: Vec<McpServer> = servers.cloned().collect();
     if servers.is_empty() {
-        return Err(Stop::usage(match name {
+        return Err(CliError::usage(match name {
             Some(name) => format!("there is no server {name}; `plimsoll mcp list` lists them"),
             None => "no MCP servers are configured; `plimsoll mcp add` adds one".to_owned(),
         }));
     }
-    let agent = config.defaults().map_err(Stop::usage)?;
+    let agent = config.defaults().map_err(CliError::usage)?;
     let (told, all_there) = mcp::check(&agent, &servers).await;
     for line in told {
         out!("{line}");

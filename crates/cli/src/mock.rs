@@ -10,7 +10,7 @@ use plimsoll::providers::responses_profile;
 use plimsoll::wire::openai_chat::Dialect;
 use serde_json::json;
 
-use crate::exit::{DONE, Stop};
+use crate::error::{CliError, DONE};
 use crate::input;
 use crate::terminal::text::counted;
 
@@ -89,13 +89,13 @@ enum Protocol {
 }
 
 /// Runs the command.
-pub(crate) async fn run(args: &MockArgs) -> Result<u8, Stop> {
+pub(crate) async fn run(args: &MockArgs) -> Result<u8, CliError> {
     let mock = mock(args)?;
     let speaks = match mock.protocol() {
         "openai" => format!("openai ({})", dialect(args)),
         other => other.to_owned(),
     };
-    let server = Server::start(mock).await.map_err(Stop::usage)?;
+    let server = Server::start(mock).await.map_err(CliError::usage)?;
     out!("{}", server.base_url());
     note!(
         "{speaks} │ window {} │ {} │ Ctrl-C stops it",
@@ -103,7 +103,7 @@ pub(crate) async fn run(args: &MockArgs) -> Result<u8, Stop> {
             .map_or("none".to_owned(), |window| window.to_string()),
         counted(server.turns_left(), "turn"),
     );
-    tokio::signal::ctrl_c().await.map_err(Stop::failed)?;
+    tokio::signal::ctrl_c().await.map_err(CliError::failed)?;
     let asked = server.requests();
     if let Some(folder) = &args.record {
         write_bodies(folder, &asked)?;
@@ -133,9 +133,9 @@ pub(crate) async fn run(args: &MockArgs) -> Result<u8, Stop> {
 }
 
 /// Writes each body to a file such as `0001-v1-messages.json`.
-fn write_bodies(folder: &Path, requests: &[RecordedRequest]) -> Result<(), Stop> {
+fn write_bodies(folder: &Path, requests: &[RecordedRequest]) -> Result<(), CliError> {
     let failed = |path: &Path, error| {
-        Stop::failed(format!(
+        CliError::failed(format!(
             "{} cannot be written: {error}; choose another folder for --record",
             path.display()
         ))
@@ -154,11 +154,11 @@ fn dialect(args: &MockArgs) -> &str {
     args.dialect.as_deref().unwrap_or("openai")
 }
 
-fn mock(args: &MockArgs) -> Result<Mock, Stop> {
+fn mock(args: &MockArgs) -> Result<Mock, CliError> {
     let mut mock = match (args.protocol, &args.dialect) {
         (Protocol::Openai, _) => chat(dialect(args))?,
         (_, Some(dialect)) => {
-            return Err(Stop::usage(format!(
+            return Err(CliError::usage(format!(
                 "`--dialect {dialect}` is for `--protocol openai`; leave one of them out"
             )));
         }
@@ -171,7 +171,7 @@ fn mock(args: &MockArgs) -> Result<Mock, Stop> {
     if let Some(path) = &args.script {
         let path = (path.as_os_str() != "-").then_some(path.as_path());
         let text = input::whole(input::open(path)?)?;
-        mock = mock.script(Script::parse(&text).map_err(Stop::usage)?);
+        mock = mock.script(Script::parse(&text).map_err(CliError::usage)?);
     }
     if let Some(window) = args.window {
         mock = mock.window(window);
@@ -195,9 +195,9 @@ fn mock(args: &MockArgs) -> Result<Mock, Stop> {
     Ok(mock.address(SocketAddr::new(here, args.port)))
 }
 
-fn chat(dialect: &str) -> Result<Mock, Stop> {
+fn chat(dialect: &str) -> Result<Mock, CliError> {
     Mock::chat(dialect).map_err(|error| {
-        Stop::usage(match plimsoll::context::nearest(dialect, Dialect::NAMES) {
+        CliError::usage(match plimsoll::context::nearest(dialect, Dialect::NAMES) {
             Some(near) => format!("{error}; did you mean `{near}`?"),
             None => error.to_string(),
         })

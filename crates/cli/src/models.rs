@@ -14,8 +14,8 @@ use plimsoll::providers::{
 use serde_json::{Value, json};
 
 use crate::args::{ModelsArgs, ModelsCommand};
-use crate::exit::{DONE, FAILED, Stop};
-use crate::known;
+use crate::error::{CliError, DONE, FAILED};
+use crate::model_facts;
 use crate::terminal::columns;
 use crate::terminal::text::{counted, lines_of};
 use crate::write;
@@ -28,7 +28,7 @@ const HEADING: &str = "   window     output       $ in      $ out   $ cached  ca
 const TABLE: usize = 90;
 
 /// Runs the command.
-pub(crate) async fn run(args: &ModelsArgs) -> Result<u8, Stop> {
+pub(crate) async fn run(args: &ModelsArgs) -> Result<u8, CliError> {
     match &args.command {
         None => list(args),
         Some(ModelsCommand::Update { from, check, json }) => {
@@ -37,9 +37,9 @@ pub(crate) async fn run(args: &ModelsArgs) -> Result<u8, Stop> {
     }
 }
 
-fn list(args: &ModelsArgs) -> Result<u8, Stop> {
+fn list(args: &ModelsArgs) -> Result<u8, CliError> {
     let resolved = args.sources.resolve()?;
-    let book = known::book(resolved.agent.own_models())?;
+    let book = model_facts::book(resolved.agent.own_models())?;
     let pattern = args.pattern.as_deref().unwrap_or("").to_lowercase();
     let found: Vec<(&str, &str)> = book
         .models()
@@ -50,9 +50,9 @@ fn list(args: &ModelsArgs) -> Result<u8, Stop> {
             .iter()
             .map(|(vendor, name)| as_json(&format!("{vendor}/{name}"), &book.find(vendor, name)))
             .collect();
-        let text = known::published_text()?.unwrap_or_default();
+        let text = model_facts::published_text()?.unwrap_or_default();
         let (from, date) = PublishedTable::head(&text);
-        let own = known::own_path()?;
+        let own = model_facts::own_path()?;
         out!(
             "{}",
             json!({
@@ -172,12 +172,12 @@ fn mark(from: Origin) -> &'static str {
     }
 }
 
-fn legend(book: &ModelBook) -> Result<Vec<String>, Stop> {
+fn legend(book: &ModelBook) -> Result<Vec<String>, CliError> {
     let mut lines = vec![format!(
         "{} models; sizes in tokens, prices in dollars per million tokens; -: unknown",
         book.len()
     )];
-    if let Some(text) = known::published_text()? {
+    if let Some(text) = model_facts::published_text()? {
         let (from, date) = PublishedTable::head(&text);
         lines.push(format!(
             "' published {}, from {}",
@@ -185,7 +185,7 @@ fn legend(book: &ModelBook) -> Result<Vec<String>, Stop> {
             from.unwrap_or("an unknown place")
         ));
     }
-    let own = known::own_path()?;
+    let own = model_facts::own_path()?;
     if own.exists() {
         lines.push(format!("* yours, in {}", own.display()));
     }
@@ -224,31 +224,31 @@ pub(crate) fn as_json(model: &str, facts: &ModelFacts) -> Value {
     })
 }
 
-async fn update(from: &str, check: bool, json: bool) -> Result<u8, Stop> {
+async fn update(from: &str, check: bool, json: bool) -> Result<u8, CliError> {
     // From here on, only the part of the address that may be shown is used.
     let (bytes, from) = match from.contains("://") {
         true => {
-            let bytes = fetch_table(from).await.map_err(Stop::failed)?;
+            let bytes = fetch_table(from).await.map_err(CliError::failed)?;
             (bytes, table_address(from))
         }
         false => (file(Path::new(from))?, from.to_owned()),
     };
     let from = from.as_str();
     let now = httpdate::fmt_http_date(SystemTime::now());
-    let table = published(&bytes, from, &now).map_err(Stop::failed)?;
+    let table = published(&bytes, from, &now).map_err(CliError::failed)?;
     let size = table.text.len() as u64;
-    if size > known::MAX_FILE {
-        return Err(Stop::failed(format!(
+    if size > model_facts::MAX_FILE {
+        return Err(CliError::failed(format!(
             "the table of {} models from {from} has {size} bytes, more than the limit of {}; \
              nothing was written: name a table of fewer models",
             table.book.len(),
-            known::MAX_FILE
+            model_facts::MAX_FILE
         )));
     }
-    let before = known::before_update()?;
+    let before = model_facts::before_update()?;
     let after = ModelBook::built_in().clone().overlay(table.book.clone());
     let changes = after.changes(&before);
-    let path = known::published_path()?;
+    let path = model_facts::published_path()?;
     let stale = !changes.is_empty();
     if !check {
         write::replace_with_folder(&path, &table.text)?;
@@ -285,7 +285,7 @@ async fn update(from: &str, check: bool, json: bool) -> Result<u8, Stop> {
                 path.display()
             )
         }
-        let own = known::own_path()?;
+        let own = model_facts::own_path()?;
         if own.exists() {
             out!("{} overrides these values", own.display());
         }
@@ -294,7 +294,7 @@ async fn update(from: &str, check: bool, json: bool) -> Result<u8, Stop> {
 }
 
 /// Prints new, changed and removed figures by model.
-fn tell(changes: &[Change], before: &ModelBook) -> Result<(), Stop> {
+fn tell(changes: &[Change], before: &ModelBook) -> Result<(), CliError> {
     let old: Vec<String> = before
         .models()
         .map(|(vendor, name)| format!("{vendor}/{name}"))
@@ -344,8 +344,8 @@ fn tell(changes: &[Change], before: &ModelBook) -> Result<(), Stop> {
 }
 
 /// Reads a table from a local file.
-fn file(path: &Path) -> Result<Vec<u8>, Stop> {
-    let at = |what: &dyn std::fmt::Display| Stop::usage(format!("{}: {what}", path.display()));
+fn file(path: &Path) -> Result<Vec<u8>, CliError> {
+    let at = |what: &dyn std::fmt::Display| CliError::usage(format!("{}: {what}", path.display()));
     let size = fs::metadata(path).map_err(|error| at(&error))?.len();
     if size > MAX_TABLE.0 {
         return Err(at(&format!(

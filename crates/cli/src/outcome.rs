@@ -6,7 +6,7 @@ use plimsoll::pricing::Cost;
 use plimsoll::session::AppliedPlan;
 use plimsoll::{AgentOutput, EndReason, Error, Money, Usage};
 
-use crate::exit::{self, Stop};
+use crate::error::{self, CliError};
 use crate::terminal::text::{counted, lines_of};
 
 /// Upper bound for the tokens of the recall tools. A test checks it.
@@ -89,17 +89,17 @@ pub(crate) fn plan_text(applied: &AppliedPlan) -> String {
 /// Returns the exit code for the end of a run.
 pub(crate) fn code_of(reason: &EndReason) -> u8 {
     match reason {
-        EndReason::Answered => exit::DONE,
-        reason if reason.is_limit() => exit::LIMIT,
-        EndReason::CannotFit { .. } => exit::CANNOT_FIT,
+        EndReason::Answered => error::DONE,
+        reason if reason.is_limit() => error::LIMIT,
+        EndReason::CannotFit { .. } => error::CANNOT_FIT,
         EndReason::Failed {
             failure:
                 plimsoll::model::Failure::Overflow { .. }
                 | plimsoll::model::Failure::BodyTooLarge { .. },
-        } => exit::CANNOT_FIT,
-        EndReason::Failed { .. } => exit::MODEL,
-        EndReason::Interrupted => exit::INTERRUPTED,
-        _ => exit::FAILED,
+        } => error::CANNOT_FIT,
+        EndReason::Failed { .. } => error::MODEL,
+        EndReason::Interrupted => error::INTERRUPTED,
+        _ => error::FAILED,
     }
 }
 
@@ -130,9 +130,9 @@ pub(crate) fn reason_text(settings: &AgentSettings, reason: &EndReason) -> Strin
 }
 
 /// Converts an error of a session that could not be run at all.
-pub(crate) fn stop_of(error: &Error) -> Stop {
+pub(crate) fn stop_of(error: &Error) -> CliError {
     match error {
-        Error::EmptyTask | Error::Build(_) => Stop::usage(error),
-        _ => Stop::failed(error),
+        Error::EmptyTask | Error::Build(_) => CliError::usage(error),
+        _ => CliError::failed(error),
     }
 }

@@ -6,27 +6,27 @@ use std::path::{Path, PathBuf};
 
 use plimsoll::config::ProjectFiles;
 
-use crate::exit::Stop;
+use crate::error::CliError;
 
 /// Returns the data directory, which contains the sessions.
-pub(crate) fn data() -> Result<PathBuf, Stop> {
+pub(crate) fn data() -> Result<PathBuf, CliError> {
     place("XDG_DATA_HOME", &[".local", "share"])
 }
 
 /// Returns the configuration directory.
-pub(crate) fn config() -> Result<PathBuf, Stop> {
+pub(crate) fn config() -> Result<PathBuf, CliError> {
     place("XDG_CONFIG_HOME", &[".config"])
 }
 
 /// Returns the cache directory, which contains the models.
-pub(crate) fn cache() -> Result<PathBuf, Stop> {
+pub(crate) fn cache() -> Result<PathBuf, CliError> {
     Ok(match variable("PLIMSOLL_HOME") {
         Some(home) => home.join("cache"),
         None => place("XDG_CACHE_HOME", &[".cache"])?,
     })
 }
 
-fn place(xdg: &str, below_home: &[&str]) -> Result<PathBuf, Stop> {
+fn place(xdg: &str, below_home: &[&str]) -> Result<PathBuf, CliError> {
     if let Some(home) = variable("PLIMSOLL_HOME") {
         return Ok(home);
     }
@@ -35,7 +35,7 @@ fn place(xdg: &str, below_home: &[&str]) -> Result<PathBuf, Stop> {
         Some(below_home.iter().fold(home, |path, name| path.join(name)))
     });
     base.map(|base| base.join("plimsoll")).ok_or_else(|| {
-        Stop::usage(format!("neither PLIMSOLL_HOME nor {xdg} nor HOME is set; set PLIMSOLL_HOME to a directory for sessions"))
+        CliError::usage(format!("neither PLIMSOLL_HOME nor {xdg} nor HOME is set; set PLIMSOLL_HOME to a directory for sessions"))
     })
 }
 

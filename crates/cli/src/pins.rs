@@ -6,7 +6,7 @@ use plimsoll::{SessionId, SessionStore};
 use serde_json::json;
 
 use crate::count::preview;
-use crate::exit::{DONE, Stop};
+use crate::error::{CliError, DONE};
 use crate::sessions::fold;
 
 /// Lists the pinned messages.
@@ -14,7 +14,7 @@ pub(crate) async fn list(
     store: &impl SessionStore,
     id: &SessionId,
     json: bool,
-) -> Result<u8, Stop> {
+) -> Result<u8, CliError> {
     let log = store.load(id).await?;
     let state = fold(&log)?;
     let items = state.transcript().items().iter();
@@ -39,9 +39,9 @@ pub(crate) async fn unpin(
     store: &impl SessionStore,
     id: &SessionId,
     item: &str,
-) -> Result<u8, Stop> {
+) -> Result<u8, CliError> {
     let seq = RecallKey::from(item).seq().ok_or_else(|| {
-        Stop::usage(format!(
+        CliError::usage(format!(
             "`{item}` names no item; give an id such as m3, as `plimsoll sessions pins {id}` lists them"
         ))
     })?;
@@ -53,7 +53,7 @@ pub(crate) async fn unpin(
         .get(seq)
         .is_none_or(|item| item.pin.is_none())
     {
-        return Err(Stop::usage(format!(
+        return Err(CliError::usage(format!(
             "{item} is not pinned in session {id}; `plimsoll sessions pins {id}` lists the pins"
         )));
     }

@@ -12,9 +12,9 @@ use plimsoll::store::{ExportedEntry, SessionReader};
 use plimsoll::tokens::{Bytes, Chars4};
 use plimsoll::{Message, SessionId};
 
-use crate::exit::{DONE, Stop};
-use crate::out::exactly;
+use crate::error::{CliError, DONE};
 use crate::sessions::entries::each_entry;
+use crate::stdout::exactly;
 use crate::view_reader::ViewReader;
 
 /// The message and the part of it to print.
@@ -43,7 +43,7 @@ pub(crate) async fn run(
     store: &impl SessionReader,
     id: &SessionId,
     wanted: &RecallArgs,
-) -> Result<u8, Stop> {
+) -> Result<u8, CliError> {
     let key = RecallKey::from(wanted.item.as_str());
     let (item, message, place) = match store.recall(id, &key).await {
         // The archive has a tool call with this id, but the log may have a message with this
@@ -53,7 +53,7 @@ pub(crate) async fn run(
             (id, message, "from the log".to_owned())
         }
         Ok(item) => (item.id, item.message, "from the archive".to_owned()),
-        Err(error @ RecallError::Ambiguous { .. }) => return Err(Stop::usage(error)),
+        Err(error @ RecallError::Ambiguous { .. }) => return Err(CliError::usage(error)),
         Err(error) => {
             let (item, message) = from_log(store, id, &key).await?;
             let why = match error {
@@ -74,7 +74,7 @@ pub(crate) async fn run(
         Some(pattern) => matches(&text, pattern, wanted.offset, limit),
         None => page(&text, wanted.offset, limit),
     };
-    let piece = piece.map_err(Stop::usage)?;
+    let piece = piece.map_err(CliError::usage)?;
     exactly(&piece.text)?;
     let kind = ArchivedKind::of(&message);
     say!("{item}, {kind}: {}; {place}", piece.note);
@@ -86,13 +86,13 @@ async fn from_log(
     store: &impl SessionReader,
     id: &SessionId,
     key: &RecallKey,
-) -> Result<(RecallId, Arc<Message>), Stop> {
+) -> Result<(RecallId, Arc<Message>), CliError> {
     // The tokens do not matter here, so the fastest counter is used.
     let mut reader = ViewReader::new(Chars4);
     let mut found: BTreeMap<RecallId, Arc<Message>> = BTreeMap::new();
     let mut calls: BTreeMap<RecallId, bool> = BTreeMap::new();
     let each = |line: &ExportedEntry| {
-        for item in reader.read(&line.entry).map_err(Stop::failed)?.added {
+        for item in reader.read(&line.entry).map_err(CliError::failed)?.added {
             let (id, is_call) = (RecallId(item.seq), is_call(key, &item.message));
             if is_call {
                 calls.insert(id, true);
@@ -101,13 +101,13 @@ async fn from_log(
                 found.insert(id, item.message);
             }
         }
-        Ok::<_, Stop>(())
+        Ok::<_, CliError>(())
     };
     each_entry(store, id, 0, each).await?;
     let number = key.seq().map(RecallId).filter(|id| found.contains_key(id));
     let name = key.to_string();
     let none = || {
-        Stop::usage(format!(
+        CliError::usage(format!(
             "session {id} has no item `{name}`; `plimsoll sessions ledger {id}` lists the evicted \
              items"
         ))
@@ -115,7 +115,7 @@ async fn from_log(
     match resolve(&name, number, &calls) {
         Ok(id) => found.remove_entry(&id).ok_or_else(none),
         Err(RecallError::Unknown(_)) => Err(none()),
-        Err(error) => Err(Stop::usage(error)),
+        Err(error) => Err(CliError::usage(error)),
     }
 }
 

@@ -9,7 +9,7 @@ use plimsoll::providers::{self, ModelRef};
 use serde_json::{Value, json};
 
 use crate::chat_file;
-use crate::exit::{DONE, FAULTS_LEFT, Stop};
+use crate::error::{CliError, DONE, FAULTS_LEFT};
 use crate::input;
 use crate::write;
 
@@ -56,7 +56,7 @@ pub(crate) struct RepairArgs {
 }
 
 /// Runs the filter.
-pub(crate) fn run(args: &RepairArgs) -> Result<u8, Stop> {
+pub(crate) fn run(args: &RepairArgs) -> Result<u8, CliError> {
     let input::InputChat {
         text,
         target: of_log,
@@ -91,7 +91,7 @@ pub(crate) fn run(args: &RepairArgs) -> Result<u8, Stop> {
     };
     match &args.output {
         Some(path) => write::replace(path, &whole)?,
-        None => crate::out::exactly(&whole)?,
+        None => crate::stdout::exactly(&whole)?,
     }
     Ok(if repaired.faults.is_empty() {
         DONE
@@ -108,25 +108,25 @@ pub(crate) fn target(
     protocol: Option<&str>,
     request: &Value,
     of_log: Option<&Target>,
-) -> Result<Target, Stop> {
+) -> Result<Target, CliError> {
     if let Some(model) = model {
-        let model = ModelRef::parse(model).map_err(Stop::usage)?;
-        return providers::target_of(&model, request).map_err(Stop::usage);
+        let model = ModelRef::parse(model).map_err(CliError::usage)?;
+        return providers::target_of(&model, request).map_err(CliError::usage);
     }
     match of_log.filter(|_| protocol.is_none()) {
         Some(target) => Ok(target.clone()),
-        None => spoken(protocol, request),
+        None => detect_target(protocol, request),
     }
 }
 
 /// Returns the protocol of a chat: the named one, or the one that it looks like.
-pub(crate) fn spoken(protocol: Option<&str>, request: &Value) -> Result<Target, Stop> {
+pub(crate) fn detect_target(protocol: Option<&str>, request: &Value) -> Result<Target, CliError> {
     let Some(protocol) = protocol else {
         return Ok(Target::of_request(request));
     };
     let model = request.get("model").and_then(Value::as_str);
     Target::of_protocol(protocol, model).ok_or_else(|| {
-        Stop::usage(format!(
+        CliError::usage(format!(
             "there is no protocol `{protocol}`; choose one of: {}",
             Target::PROTOCOLS.join(", ")
         ))

@@ -10,11 +10,11 @@ use plimsoll::store::{Export, SqliteStore};
 use plimsoll::tokens::Chars4;
 use plimsoll::{Message, SessionId, SessionStore};
 
-use crate::exit::Stop;
+use crate::error::CliError;
 use crate::view_reader::ViewReader;
 
 /// Writes all sessions of an export, or none if a log is incomplete.
-pub(crate) async fn run(store: &SqliteStore, export: Export) -> Result<(), Stop> {
+pub(crate) async fn run(store: &SqliteStore, export: Export) -> Result<(), CliError> {
     let mut originals = Vec::new();
     for session in export.sessions() {
         let left = left(&session.id, &export.log(session), session.shared())?;
@@ -39,7 +39,7 @@ pub(crate) async fn run(store: &SqliteStore, export: Export) -> Result<(), Stop>
 /// # Errors
 ///
 /// If the log is incomplete.
-fn left(id: &SessionId, log: &[Entry], shared: u64) -> Result<Vec<ArchivedItem>, Stop> {
+fn left(id: &SessionId, log: &[Entry], shared: u64) -> Result<Vec<ArchivedItem>, CliError> {
     // The tokens do not matter here, so the fastest counter is used.
     let mut reader = ViewReader::new(Chars4);
     let mut originals: BTreeMap<Seq, Arc<Message>> = BTreeMap::new();
@@ -47,7 +47,7 @@ fn left(id: &SessionId, log: &[Entry], shared: u64) -> Result<Vec<ArchivedItem>,
     for (n, entry) in (1..).zip(log) {
         let change = reader.read(entry).map_err(|error| {
             let cure = "the export is incomplete; export it again";
-            Stop::failed(format!("entry {n} of session {id}: {error}; {cure}"))
+            CliError::failed(format!("entry {n} of session {id}: {error}; {cure}"))
         })?;
         let added = change.added.into_iter();
         originals.extend(added.map(|item| (item.seq, item.message)));

@@ -12,9 +12,9 @@ use plimsoll::store::{MAX_SETTINGS, SqliteStore};
 use plimsoll::{Message, Session, SessionId, SessionStore};
 use serde::{Deserialize, Serialize};
 
-use crate::choice::Choice;
-use crate::exit::Stop;
+use crate::error::CliError;
 use crate::flags::Flag;
+use crate::model_choice::ModelChoice;
 use crate::settings::Sources;
 use crate::view::started;
 
@@ -61,10 +61,10 @@ pub(crate) struct ResumeHint {
 
 impl ResumeHint {
     /// Adds to an error that it concerns the model of the session.
-    pub(crate) fn explain(&self, stop: Stop) -> Stop {
+    pub(crate) fn explain(&self, stop: CliError) -> CliError {
         let Self { session, model } = self;
         let text = format!("session {session} runs on {model}: {}", stop.text);
-        Stop { text, ..stop }
+        CliError { text, ..stop }
     }
 }
 
@@ -73,8 +73,8 @@ pub(crate) async fn save(
     store: &SqliteStore,
     session: &Session,
     sources: &Sources,
-    choice: &Choice,
-) -> Result<(), Stop> {
+    choice: &ModelChoice,
+) -> Result<(), CliError> {
     let mut settings = SessionSettings {
         model: choice.name.clone(),
         base_url: choice.base_url.clone(),
@@ -101,7 +101,7 @@ pub(crate) async fn restore(
     store: &SqliteStore,
     id: &SessionId,
     sources: &mut Sources,
-) -> Result<(), Stop> {
+) -> Result<(), CliError> {
     let settings = match store.settings(id).await? {
         Some(text) => serde_json::from_str(&text)?,
         // The log of an imported session may name the model.
@@ -163,7 +163,7 @@ impl SessionSettings {
         serde_json::from_str(settings).unwrap_or_default()
     }
 
-    fn restore(self, id: &SessionId, sources: &mut Sources) -> Result<(), Stop> {
+    fn restore(self, id: &SessionId, sources: &mut Sources) -> Result<(), CliError> {
         if let Some(folder) = self.folder.as_ref().filter(|folder| !folder.is_dir()) {
             let folder = folder.display();
             say!(
@@ -192,7 +192,7 @@ impl SessionSettings {
         if let Some(file) = self.config {
             if !file.is_as_it_was() {
                 let path = file.path.display();
-                return Err(Stop::usage(format!(
+                return Err(CliError::usage(format!(
                     "session {id} was run with --config {path}, which has changed since; give \
                      --config {path} if you trust it, or another one"
                 )));

@@ -10,7 +10,7 @@ use crate::agent::{self, ReadyAgent, TEXT_LIMIT, unreadable};
 use crate::answer_schema::AnswerSchema;
 use crate::args::RunArgs;
 use crate::attach::{Recipient, image};
-use crate::exit::{self, Stop};
+use crate::error::{self, CliError};
 use crate::outcome::{code_of, stop_of};
 use crate::resume;
 use crate::retention;
@@ -19,13 +19,13 @@ use crate::terminal::Verbosity;
 use crate::which_session;
 
 /// Runs the command.
-pub(crate) async fn run(args: &RunArgs) -> Result<u8, Stop> {
+pub(crate) async fn run(args: &RunArgs) -> Result<u8, CliError> {
     #[cfg(feature = "restate")]
     if let Some(address) = &args.on {
-        return crate::durable::on::run(args, address).await;
+        return crate::durable::submit::run(args, address).await;
     }
     let task = task(args)?;
-    let images: Result<Vec<Part>, Stop> = args.images.iter().map(|path| image(path)).collect();
+    let images: Result<Vec<Part>, CliError> = args.images.iter().map(|path| image(path)).collect();
     let images = images?;
     let schema = args.json_schema.as_deref().map(AnswerSchema::read);
     let schema = schema.transpose()?;
@@ -37,14 +37,14 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, Stop> {
     if store.info(&id).await?.is_some() {
         resume::restore(&store, &id, &mut sources).await?;
     } else if task.is_none() {
-        return Err(Stop::usage(format!(
+        return Err(CliError::usage(format!(
             "there is no session {id}; `plimsoll sessions list` lists all"
         )));
     }
     let mut prepared = agent::prepare(&sources, said, store.clone(), None).await?;
     let settings = prepared.config.settings();
     let root = &settings.root;
-    let task = task.map(|task| -> Result<_, Stop> {
+    let task = task.map(|task| -> Result<_, CliError> {
         let recipient = Recipient::new(&prepared.choice, root);
         let mut parts = recipient.message(task)?;
         recipient.check(&images)?;
@@ -87,8 +87,8 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, Stop> {
         None => Ok(output.text.as_str()),
     };
     let mut code = code_of(&output.reason);
-    if let (Err(why), exit::DONE) = (&answer, code) {
-        code = exit::FAILED;
+    if let (Err(why), error::DONE) = (&answer, code) {
+        code = error::FAILED;
         say!("the answer does not match --json-schema: {why}");
     }
     screen.close(config.settings(), &output, answer.ok())?;
@@ -113,7 +113,7 @@ fn hint(output: &AgentOutput) -> Option<String> {
     match &output.reason {
         EndReason::Interrupted => Some(format!("continue with: {again}")),
         reason if reason.is_limit() => Some(format!("continue with: {again}")),
-        EndReason::Failed { .. } if code_of(&output.reason) == exit::MODEL => Some(format!(
+        EndReason::Failed { .. } if code_of(&output.reason) == error::MODEL => Some(format!(
             "try again with: {again}\nor on another model: add --model PROVIDER/NAME"
         )),
         _ => None,
@@ -127,24 +127,24 @@ async fn interrupt(remote: Remote) {
     }
     remote.interrupt().await;
     if tokio::signal::ctrl_c().await.is_ok() {
-        std::process::exit(i32::from(exit::INTERRUPTED));
+        std::process::exit(i32::from(error::INTERRUPTED));
     }
 }
 
 /// Returns the task from the argument or standard input. `None` if a session is continued without
 /// one.
-pub(crate) fn task(args: &RunArgs) -> Result<Option<String>, Stop> {
+pub(crate) fn task(args: &RunArgs) -> Result<Option<String>, CliError> {
     let task = match args.task.as_deref() {
         Some("-") => {
             let text = io::read_to_string(io::stdin().lock().take(TEXT_LIMIT + 1));
             let text = text.map_err(|error| {
-                Stop::usage(format!(
+                CliError::usage(format!(
                     "the task cannot be read from standard input: {}",
                     unreadable(&error)
                 ))
             })?;
             if text.len() as u64 > TEXT_LIMIT {
-                return Err(Stop::usage(
+                return Err(CliError::usage(
                     "the task on standard input is larger than 16 MiB; put it in a file and let the agent read it",
                 ));
             }
@@ -153,13 +153,13 @@ pub(crate) fn task(args: &RunArgs) -> Result<Option<String>, Stop> {
         Some(task) => task.to_owned(),
         None if args.session.is_made() => return Ok(None),
         None => {
-            return Err(Stop::usage(
+            return Err(CliError::usage(
                 "no task: give one, as in plimsoll run \"Read README.md and sum it up\"",
             ));
         }
     };
     if task.trim().is_empty() {
-        return Err(Stop::usage(
+        return Err(CliError::usage(
             "the task is empty; describe what the agent should do",
         ));
     }

@@ -11,13 +11,13 @@ use plimsoll::{AgentOutput, Gate, Observer, PermissionMode, SessionEvent};
 use crate::approvals::Approvals;
 use crate::args::RunArgs;
 use crate::ask;
+use crate::error::{self, CliError};
 use crate::event_printer::EventPrinter;
-use crate::exit::{self, Stop};
 use crate::lock;
-use crate::out;
 use crate::outcome::{code_of, reason_text, summary};
 use crate::paths;
 use crate::preview::Previews;
+use crate::stdout;
 use crate::terminal::style::colours;
 use crate::terminal::{Terminal, Verbosity};
 
@@ -60,7 +60,11 @@ impl RunScreen {
     }
 
     /// Returns the gate that asks the user.
-    pub(crate) fn gate(&self, mode: PermissionMode, root: &Path) -> Result<Arc<dyn Gate>, Stop> {
+    pub(crate) fn gate(
+        &self,
+        mode: PermissionMode,
+        root: &Path,
+    ) -> Result<Arc<dyn Gate>, CliError> {
         let (terminal, previews) = (Arc::clone(&self.terminal), Arc::clone(&self.previews));
         let approvals = Approvals::open(&paths::data()?, root, Arc::clone(&previews));
         Ok(ask::gate(mode, terminal, previews, approvals))
@@ -73,9 +77,9 @@ impl RunScreen {
     }
 
     /// Returns an error if an event could not be printed.
-    pub(crate) fn check(&self) -> Result<(), Stop> {
+    pub(crate) fn check(&self) -> Result<(), CliError> {
         let failed = self.lines.as_ref().and_then(|lines| lines.failed());
-        failed.map_or(Ok(()), |error| Err(out::failed(&error)))
+        failed.map_or(Ok(()), |error| Err(stdout::failed(&error)))
     }
 
     /// Prints the answer, or the reason why there is none, and the usage. Without an `answer`, that
@@ -85,9 +89,9 @@ impl RunScreen {
         settings: &AgentSettings,
         output: &AgentOutput,
         answer: Option<&str>,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), CliError> {
         let terminal = &self.terminal;
-        if !matches!(code_of(&output.reason), exit::DONE | exit::LIMIT) {
+        if !matches!(code_of(&output.reason), error::DONE | error::LIMIT) {
             crate::say(&reason_text(settings, &output.reason));
         } else if let (Some(answer), None) = (answer, &self.lines)
             // A streamed answer is on the terminal already, unless the terminal was too slow.
@@ -122,7 +126,7 @@ impl Observer for JsonLines {
             return;
         }
         let line = serde_json::to_string(seen).map_err(io::Error::from);
-        let written = line.and_then(|line| out::write(&mut io::stdout().lock(), &(line + "\n")));
+        let written = line.and_then(|line| stdout::write(&mut io::stdout().lock(), &(line + "\n")));
         *failed = written.err();
     }
 }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use plimsoll::tools::SandboxMode;
 use plimsoll::tools::sandbox::run_shell;
 
-use crate::exit::Stop;
+use crate::error::CliError;
 
 /// The subcommand's name.
 const NAME: &str = "sandbox";
@@ -29,9 +29,9 @@ pub(crate) struct SandboxArgs {
 }
 
 /// Returns the program and its first arguments that enter a sandbox.
-pub(crate) fn launcher() -> Result<[OsString; 2], Stop> {
+pub(crate) fn launcher() -> Result<[OsString; 2], CliError> {
     let program = std::env::current_exe().map_err(|error| {
-        Stop::failed(format!(
+        CliError::failed(format!(
             "the sandbox cannot be entered, since the program's own file is not known: {error}"
         ))
     })?;
@@ -39,9 +39,9 @@ pub(crate) fn launcher() -> Result<[OsString; 2], Stop> {
 }
 
 /// Becomes the command. Returns only on an error.
-pub(crate) fn run(args: &SandboxArgs) -> Result<u8, Stop> {
+pub(crate) fn run(args: &SandboxArgs) -> Result<u8, CliError> {
     match run_shell(args.mode, &args.root, &args.command) {
         Ok(never) => match never {},
-        Err(error) => Err(Stop::failed(error)),
+        Err(error) => Err(CliError::failed(error)),
     }
 }

@@ -20,17 +20,17 @@ use plimsoll::tokens::{Bpe, MESSAGE_OVERHEAD, Memo};
 use plimsoll::{SessionId, Tokens};
 
 use crate::check;
+use crate::context_bar;
 use crate::count::preview;
-use crate::exit::{DONE, Stop};
+use crate::error::{CliError, DONE};
+use crate::evicted_messages;
 use crate::files;
-use crate::fill;
 use crate::fork;
 use crate::import;
-use crate::ledger;
-use crate::loops;
 use crate::paths;
 use crate::pins;
 use crate::recall;
+use crate::runs;
 use crate::terminal::Terminal;
 use crate::terminal::style::colours;
 use crate::terminal::text::counted;
@@ -46,7 +46,7 @@ use open_store::OpenStore;
 const MAX_TITLE: usize = 120;
 
 /// Runs the command.
-pub(crate) async fn run(args: &SessionsArgs) -> Result<u8, Stop> {
+pub(crate) async fn run(args: &SessionsArgs) -> Result<u8, CliError> {
     if let Some(what) = only_of_files(&args.command) {
         args.place.only_files(what)?;
         return in_files(&args.command).await;
@@ -79,7 +79,7 @@ fn only_of_files(command: &SessionsCommand) -> Option<&'static str> {
 }
 
 /// Runs a command that requires the files of this machine.
-async fn in_files(command: &SessionsCommand) -> Result<u8, Stop> {
+async fn in_files(command: &SessionsCommand) -> Result<u8, CliError> {
     let folder = paths::data()?;
     match command {
         // These commands must not change anything, which opening a store may do.
@@ -97,7 +97,7 @@ async fn in_files(command: &SessionsCommand) -> Result<u8, Stop> {
             runs,
             files,
             json,
-        } => loops::undo(&store, &known(&store, id).await?, *runs, *files, *json).await,
+        } => runs::undo(&store, &known(&store, id).await?, *runs, *files, *json).await,
         SessionsCommand::Files { id, diff: true, .. } => {
             let id = known(&store, id).await?;
             let colours = Terminal::direct(colours()).answer_colours();
@@ -118,7 +118,7 @@ async fn in_files(command: &SessionsCommand) -> Result<u8, Stop> {
 }
 
 /// Runs a command that every store supports.
-async fn of_any(store: &impl SessionReader, command: &SessionsCommand) -> Result<u8, Stop> {
+async fn of_any(store: &impl SessionReader, command: &SessionsCommand) -> Result<u8, CliError> {
     let known = async |id: &str| known(store, id).await;
     match command {
         SessionsCommand::List { here, json } => list::run(store, *here, *json).await,
@@ -130,12 +130,14 @@ async fn of_any(store: &impl SessionReader, command: &SessionsCommand) -> Result
             show(store, &known(id).await?, *json, *context).await
         }
         SessionsCommand::Export(args) => export::run(store, args).await,
-        SessionsCommand::Loops { id, json } => loops::list(store, &known(id).await?, *json).await,
+        SessionsCommand::Loops { id, json } => runs::list(store, &known(id).await?, *json).await,
         SessionsCommand::Fork { id, at, to, json } => {
             let from = known(id).await?;
             fork::run(store, &from, *at, to.as_deref(), *json).await
         }
-        SessionsCommand::Ledger { id, json } => ledger::run(store, &known(id).await?, *json).await,
+        SessionsCommand::Ledger { id, json } => {
+            evicted_messages::run(store, &known(id).await?, *json).await
+        }
         SessionsCommand::Pins { id, json } => pins::list(store, &known(id).await?, *json).await,
         SessionsCommand::Unpin { id, item } => pins::unpin(store, &known(id).await?, item).await,
         SessionsCommand::Recall(args) => recall::run(store, &known(&args.id).await?, args).await,
@@ -148,11 +150,11 @@ async fn of_any(store: &impl SessionReader, command: &SessionsCommand) -> Result
     }
 }
 
-async fn rename(store: &impl SessionReader, id: &str, title: &str) -> Result<u8, Stop> {
+async fn rename(store: &impl SessionReader, id: &str, title: &str) -> Result<u8, CliError> {
     let id = known(store, id).await?;
     let title = title.trim();
     if title.is_empty() || title.contains('\n') || title.chars().count() > MAX_TITLE {
-        return Err(Stop::usage(format!(
+        return Err(CliError::usage(format!(
             "a title is one line of 1 to {MAX_TITLE} characters"
         )));
     }
@@ -161,8 +163,8 @@ async fn rename(store: &impl SessionReader, id: &str, title: &str) -> Result<u8,
 }
 
 /// Computes the state of a log, with the token counts of an agent.
-pub(crate) fn fold(log: &[Entry]) -> Result<State, Stop> {
-    State::fold(Arc::new(Memo::new(Bpe::o200k())), log).map_err(Stop::failed)
+pub(crate) fn fold(log: &[Entry]) -> Result<State, CliError> {
+    State::fold(Arc::new(Memo::new(Bpe::o200k())), log).map_err(CliError::failed)
 }
 
 async fn show(
@@ -170,7 +172,7 @@ async fn show(
     id: &SessionId,
     json: bool,
     with_context: bool,
-) -> Result<u8, Stop> {
+) -> Result<u8, CliError> {
     let log = store.load(id).await?;
     let state = fold(&log)?;
     let (model, system) = started(&log);
@@ -233,7 +235,7 @@ async fn show(
 
 /// Prints the contents of the view. The tools' schemas and the window are missing, because they are
 /// not in the log.
-fn context(system: &str, state: &State, log: &[Entry], json: bool) -> Result<u8, Stop> {
+fn context(system: &str, state: &State, log: &[Entry], json: bool) -> Result<u8, CliError> {
     let counter = state.transcript().counter();
     let system = if system.is_empty() {
         Tokens::ZERO
@@ -246,10 +248,10 @@ fn context(system: &str, state: &State, log: &[Entry], json: bool) -> Result<u8,
         return Ok(DONE);
     }
     let terminal = Terminal::direct(colours());
-    let lines = fill::view(
+    let lines = context_bar::view(
         system,
         &view,
-        fill::newest_plan(log),
+        context_bar::newest_plan(log),
         terminal.answer_colours(),
     );
     terminal.say_styled(&lines.join("\n"));

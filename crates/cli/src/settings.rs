@@ -9,7 +9,7 @@ use plimsoll::config::{
     TrustStore,
 };
 
-use crate::exit::Stop;
+use crate::error::CliError;
 use crate::flags::SettingFlags;
 use crate::paths;
 use crate::resume::ResumeHint;
@@ -67,8 +67,8 @@ impl Sources {
     }
 
     /// Reads the configuration and resolves all settings.
-    pub(crate) fn resolve(&self) -> Result<ResolvedSettings, Stop> {
-        let wrong = |error: ConfigError| Stop::usage(error);
+    pub(crate) fn resolve(&self) -> Result<ResolvedSettings, CliError> {
+        let wrong = |error: ConfigError| CliError::usage(error);
         let config = self.read().map_err(wrong)?;
         if self.config.is_none() && config.path().is_some() {
             announce(&config);
@@ -139,7 +139,7 @@ impl Sources {
         root.unwrap_or_default().join(CONFIG_FILE)
     }
 
-    fn name(&self, config: &Config, notes: &mut Vec<String>) -> Result<Option<String>, Stop> {
+    fn name(&self, config: &Config, notes: &mut Vec<String>) -> Result<Option<String>, CliError> {
         let names: Vec<&str> = config.agents().collect();
         match (&self.agent, names.as_slice()) {
             (Some(name), _) => Ok(Some(name.clone())),
@@ -148,7 +148,7 @@ impl Sources {
                 notes.push(format!("agent {only}, the only one of the configuration"));
                 Ok(Some((*only).to_owned()))
             }
-            (None, many) => Err(Stop::usage(format!(
+            (None, many) => Err(CliError::usage(format!(
                 "the configuration has several agents; name one with --agent: {}",
                 many.join(", ")
             ))),

@@ -21,9 +21,9 @@ use std::time::Duration;
 
 use rustyline::ExternalPrinter;
 
-use crate::exit::Stop;
+use crate::error::CliError;
 use crate::lock;
-use crate::out;
+use crate::stdout;
 use crate::terminal::queue::Op;
 use crate::terminal::screen::{Printer, Screen, Stream};
 use crate::terminal::style::{Colours, Style};
@@ -52,7 +52,7 @@ pub(crate) struct Terminal {
     entered: Arc<AtomicBool>,
     /// Whether any output was lost so far.
     incomplete: AtomicBool,
-    failed: Mutex<Option<Stop>>,
+    failed: Mutex<Option<CliError>>,
 }
 
 /// A question that waits for its answer. Nothing else is written meanwhile.
@@ -150,7 +150,7 @@ impl Terminal {
         if self.answers {
             self.op(Op::Lines(clean(text)))
         } else {
-            self.keep(out::line(format_args!("{text}")))
+            self.keep(stdout::line(format_args!("{text}")))
         }
     }
 
@@ -160,7 +160,7 @@ impl Terminal {
         if self.answers {
             self.op(Op::Lines(text.to_owned()))
         } else {
-            self.keep(out::line(format_args!("{text}")))
+            self.keep(stdout::line(format_args!("{text}")))
         }
     }
 
@@ -234,7 +234,7 @@ impl Terminal {
     }
 
     /// Takes the first error that occurred while writing, if any.
-    pub(crate) fn failed(&self) -> Option<Stop> {
+    pub(crate) fn failed(&self) -> Option<CliError> {
         lock(&self.failed).take()
     }
 
@@ -256,7 +256,7 @@ impl Terminal {
         self.colours.paint(Style::BOLD, text)
     }
 
-    fn keep(&self, written: Result<(), Stop>) {
+    fn keep(&self, written: Result<(), CliError>) {
         if let Err(stop) = written {
             lock(&self.failed).get_or_insert(stop);
         }

@@ -13,8 +13,8 @@ use plimsoll::pricing::{Cost, Spend};
 use plimsoll::store::{ExportedEntry, SessionReader, StoreError};
 use serde_json::json;
 
-use crate::exit::{DONE, Stop};
-use crate::ledger::when;
+use crate::error::{CliError, DONE};
+use crate::evicted_messages::when;
 use crate::sessions::entries::each_entry;
 use crate::sessions::list::{self, ListedSession};
 use crate::sessions::open_store::{OpenStore, PlaceArgs};
@@ -87,7 +87,7 @@ struct SessionUsage {
 }
 
 /// Runs the command.
-pub(crate) async fn run(args: &UsageArgs) -> Result<u8, Stop> {
+pub(crate) async fn run(args: &UsageArgs) -> Result<u8, CliError> {
     if args.here || args.by == By::Folder {
         args.place.only_files("--by folder")?;
     }
@@ -98,7 +98,7 @@ pub(crate) async fn run(args: &UsageArgs) -> Result<u8, Stop> {
     }
 }
 
-async fn show(store: &impl SessionReader, args: &UsageArgs) -> Result<u8, Stop> {
+async fn show(store: &impl SessionReader, args: &UsageArgs) -> Result<u8, CliError> {
     let since = args.since.map_or(0, |age| {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         now.map_or(0, |now| now.saturating_sub(age).as_secs())
@@ -262,7 +262,7 @@ impl Rows {
         rows
     }
 
-    fn print(&self) -> Result<(), Stop> {
+    fn print(&self) -> Result<(), CliError> {
         let rows = self.sorted();
         if rows.is_empty() {
             crate::say("nothing was used yet; `plimsoll run` starts a session");
@@ -295,7 +295,7 @@ impl Rows {
         Ok(())
     }
 
-    fn print_json(&self) -> Result<(), Stop> {
+    fn print_json(&self) -> Result<(), CliError> {
         for (about, spent, _) in self.sorted() {
             let row = json!({
                 self.by.name(): about,

@@ -8,7 +8,7 @@ use plimsoll::wire::RenderInput;
 use plimsoll::wire::openai_chat::{self, Dialect};
 use serde_json::Value;
 
-use crate::exit::Stop;
+use crate::error::CliError;
 
 /// Returns the model and the system prompt of a log's last run.
 pub(crate) fn started(log: &[Entry]) -> (String, Arc<str>) {
@@ -20,7 +20,7 @@ pub(crate) fn started(log: &[Entry]) -> (String, Arc<str>) {
 }
 
 /// Converts a view to a chat in OpenAI's format.
-pub(crate) fn openai(model: &str, system: &str, state: &State) -> Result<Value, Stop> {
+pub(crate) fn openai(model: &str, system: &str, state: &State) -> Result<Value, CliError> {
     let items = state.transcript().items().iter();
     chat(model, system, items.map(|item| item.message.as_ref()))
 }
@@ -30,14 +30,14 @@ pub(crate) fn chat<'a>(
     model: &'a str,
     system: &'a str,
     messages: impl Iterator<Item = &'a Message>,
-) -> Result<Value, Stop> {
+) -> Result<Value, CliError> {
     let input = RenderInput {
         model,
         system: Some(system).filter(|text| !text.is_empty()),
         ..RenderInput::default()
     };
     let rendered =
-        openai_chat::render(&input, messages, &Dialect::openai()).map_err(Stop::failed)?;
+        openai_chat::render(&input, messages, &Dialect::openai()).map_err(CliError::failed)?;
     let mut body: Value = serde_json::from_slice(&rendered.body)?;
     let messages = body.get_mut("messages").map(Value::take);
     Ok(serde_json::json!({ "messages": messages }))

@@ -8,7 +8,7 @@ use plimsoll::session::new_session_id;
 use plimsoll::store::{SessionInfo, SessionReader, SqliteStore};
 
 use crate::ask;
-use crate::exit::Stop;
+use crate::error::CliError;
 use crate::resume::SessionSettings;
 use crate::sessions::list;
 use crate::sessions::search;
@@ -30,14 +30,14 @@ const LISTED: usize = 5;
 ///
 /// # Errors
 /// If there is none, or more than one.
-pub(crate) async fn known(store: &impl SessionReader, text: &str) -> Result<SessionId, Stop> {
-    let id = SessionId::new(text).map_err(Stop::usage)?;
+pub(crate) async fn known(store: &impl SessionReader, text: &str) -> Result<SessionId, CliError> {
+    let id = SessionId::new(text).map_err(CliError::usage)?;
     if store.info(&id).await?.is_some() {
         return Ok(id);
     }
     match shortened(store, text, |_| true).await? {
         Some(id) => Ok(id),
-        None => Err(Stop::usage(format!(
+        None => Err(CliError::usage(format!(
             "there is no session {id}; `plimsoll sessions list` lists them"
         ))),
     }
@@ -80,7 +80,10 @@ impl SessionChoice {
 /// # Errors
 /// If no session was run in this folder, if the name is ambiguous, or if nothing was or could be
 /// chosen.
-pub(crate) async fn of_run(store: &SqliteStore, choice: &SessionChoice) -> Result<SessionId, Stop> {
+pub(crate) async fn of_run(
+    store: &SqliteStore,
+    choice: &SessionChoice,
+) -> Result<SessionId, CliError> {
     if choice.newest {
         return newest_here(store).await;
     }
@@ -90,7 +93,7 @@ pub(crate) async fn of_run(store: &SqliteStore, choice: &SessionChoice) -> Resul
     let Some(text) = choice.id.as_deref() else {
         return Ok(new_session_id());
     };
-    let id = SessionId::new(text).map_err(Stop::usage)?;
+    let id = SessionId::new(text).map_err(CliError::usage)?;
     if store.info(&id).await?.is_some() {
         return Ok(id);
     }
@@ -99,23 +102,23 @@ pub(crate) async fn of_run(store: &SqliteStore, choice: &SessionChoice) -> Resul
 
 /// Asks the user at the terminal. Shows the newest sessions, of this folder if there are any; a
 /// number chooses one, and words search.
-async fn pick(store: &SqliteStore) -> Result<SessionId, Stop> {
+async fn pick(store: &SqliteStore) -> Result<SessionId, CliError> {
     if !ask::can_ask() {
-        return Err(Stop::usage(
+        return Err(CliError::usage(
             "a session can be chosen only at a terminal; name it with --session ID, or use -c for \
              the newest",
         ));
     }
     let mut listed = newest(store).await?;
     if listed.is_empty() {
-        return Err(Stop::usage(NONE));
+        return Err(CliError::usage(NONE));
     }
     show(&listed);
     loop {
         let said = ask::line(QUESTION).await;
         let said = said.trim();
         if said.is_empty() {
-            return Err(Stop::usage("no session was chosen"));
+            return Err(CliError::usage("no session was chosen"));
         }
         if let Ok(number) = said.parse::<usize>() {
             let chosen = number.checked_sub(1).and_then(|index| listed.get(index));
@@ -146,7 +149,10 @@ struct OfferedSession {
 
 /// Returns the lines of the newest sessions, of this folder if there are any, or of the sessions
 /// that contain all of the words.
-pub(crate) async fn listed(store: &SqliteStore, words: Option<&str>) -> Result<Vec<String>, Stop> {
+pub(crate) async fn listed(
+    store: &SqliteStore,
+    words: Option<&str>,
+) -> Result<Vec<String>, CliError> {
     let (sessions, none) = match words {
         Some(words) => (found(store, words).await?, NOTHING),
         None => (newest(store).await?, NONE),
@@ -161,7 +167,7 @@ pub(crate) async fn listed(store: &SqliteStore, words: Option<&str>) -> Result<V
 }
 
 /// Returns the newest sessions, of this folder if there are any.
-async fn newest(store: &SqliteStore) -> Result<Vec<OfferedSession>, Stop> {
+async fn newest(store: &SqliteStore) -> Result<Vec<OfferedSession>, CliError> {
     let mut sessions = list::sessions(store, true).await?;
     if sessions.is_empty() {
         sessions = list::sessions(store, false).await?;
@@ -180,7 +186,7 @@ async fn newest(store: &SqliteStore) -> Result<Vec<OfferedSession>, Stop> {
 }
 
 /// Returns the newest sessions that contain all of the words.
-async fn found(store: &SqliteStore, words: &str) -> Result<Vec<OfferedSession>, Stop> {
+async fn found(store: &SqliteStore, words: &str) -> Result<Vec<OfferedSession>, CliError> {
     let query = search::query(words)?;
     let mut found = Vec::new();
     for (info, _) in list::sessions(store, false).await? {
@@ -211,8 +217,8 @@ fn show(sessions: &[OfferedSession]) {
 }
 
 /// Returns the newest session whose last run was in this folder.
-async fn newest_here(store: &SqliteStore) -> Result<SessionId, Stop> {
-    let here = env::current_dir().map_err(Stop::failed)?;
+async fn newest_here(store: &SqliteStore) -> Result<SessionId, CliError> {
+    let here = env::current_dir().map_err(CliError::failed)?;
     for SessionInfo { id, .. } in store.newest(NEWEST).await? {
         let text = store.settings(&id).await?;
         let last = text.map(|text| SessionSettings::of(&text));
@@ -220,7 +226,7 @@ async fn newest_here(store: &SqliteStore) -> Result<SessionId, Stop> {
             return Ok(id);
         }
     }
-    Err(Stop::usage(format!(
+    Err(CliError::usage(format!(
         "no session was run in {} yet; `plimsoll sessions list` lists those of all folders, and \
          --session ID continues one",
         here.display()
@@ -231,7 +237,7 @@ async fn shortened(
     store: &impl SessionReader,
     text: &str,
     may_be: fn(&str) -> bool,
-) -> Result<Option<SessionId>, Stop> {
+) -> Result<Option<SessionId>, CliError> {
     if text.len() < SHORTEST {
         return Ok(None);
     }
@@ -248,7 +254,7 @@ async fn shortened(
     }
     let listed: Vec<&str> = ids.iter().take(LISTED).map(SessionId::as_str).collect();
     let more = if ids.len() > LISTED { ", …" } else { "" };
-    Err(Stop::usage(format!(
+    Err(CliError::usage(format!(
         "{text} may be {} sessions ({}{more}); give more of the name",
         ids.len(),
         listed.join(", ")

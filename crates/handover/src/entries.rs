@@ -6,11 +6,11 @@ use std::borrow::Cow;
 
 use crate::TranscriptEntry;
 use crate::calls::TranscriptCall;
-use crate::cues;
 use crate::format::{self, Section, SectionItem};
 use crate::replies::{Reply, reply};
+use crate::sentence_kinds;
 use crate::sentences::one_line;
-use crate::speaker::{Speech, brings_a_body, speech};
+use crate::speaker::{MessageSource, brings_a_body, speech};
 
 /// The maximum length of a user's text between two commands of an agent without tools, in bytes.
 const BRIEF: usize = 1_000;
@@ -70,20 +70,20 @@ pub(crate) fn texts<'a>(entries: &[TranscriptEntry<'a>]) -> Vec<(usize, Text<'a>
                 let command = in_text.take();
                 let is_output = is_text_only && command.is_some() && is_output(text);
                 match speech(text) {
-                    Speech::Output(text, is_error) => {
+                    MessageSource::Output(text, is_error) => {
                         push_output(at, command, text, is_error, &mut texts);
                         is_text_only |= command.is_some();
                     }
                     _ if is_output => push_output(at, command, text, false, &mut texts),
-                    Speech::Person(words) => texts.push((
+                    MessageSource::Person(words) => texts.push((
                         at,
                         Text::Person {
                             words,
                             source: WordsOrigin::Message,
                         },
                     )),
-                    Speech::Summary(text) => texts.push((at, Text::Foreign(text))),
-                    Speech::Host => {}
+                    MessageSource::Summary(text) => texts.push((at, Text::Foreign(text))),
+                    MessageSource::Host => {}
                 }
             }
             TranscriptEntry::Assistant(text) => {
@@ -187,7 +187,7 @@ fn read_result<'a>(
 /// words between two commands.
 fn is_output(text: &str) -> bool {
     let first = text.trim().lines().next().unwrap_or_default();
-    text.len() > BRIEF || first.starts_with("diff --git") || cues::is_machine(first)
+    text.len() > BRIEF || first.starts_with("diff --git") || sentence_kinds::is_machine(first)
 }
 
 /// Returns the command of a text: its only fenced block of shell, or its only block if that names no

@@ -11,21 +11,21 @@
 #![warn(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod calls;
-mod cues;
-mod deeds;
 mod entries;
+mod file_actions;
 mod format;
+mod listed_calls;
 mod names;
 mod outcome;
 mod outdated;
 mod replies;
 mod select;
+mod sentence_kinds;
 mod sentences;
 mod speaker;
 mod state;
 mod story;
 mod tokens;
-mod told_calls;
 mod user_words;
 
 pub use format::without_frames;

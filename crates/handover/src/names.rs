@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use foldhash::{HashMap, HashSet};
 
-use crate::deeds::Deeds;
+use crate::file_actions::FileActions;
 
 /// The length up to which a line is read, in bytes: longer lines are repetitive or not text.
 const LINE_MAX: usize = 4_000;
@@ -77,7 +77,7 @@ impl<'t> Names<'t> {
     /// Replaces relative paths of searches or commands (`src/a.rs`) by the path in `files` that
     /// they must refer to (`/lamp/src/a.rs`), if there is only one; in `files` too, unless the path
     /// is only a name.
-    pub(crate) fn unite(&mut self, files: &mut HashMap<String, Deeds>) {
+    pub(crate) fn unite(&mut self, files: &mut HashMap<String, FileActions>) {
         let mut paths: Vec<String> = files.keys().cloned().collect();
         paths.sort_by(|a, b| b.len().cmp(&a.len()).then(a.cmp(b)));
         let mut whole: HashMap<&str, Option<&str>> = HashMap::default();
@@ -162,7 +162,7 @@ impl Name {
     /// The odds come from a logistic fit over cuts in sessions of several agents, rounded to values
     /// that suit all of them. `deeds` are the actions on the file of this name, and `returns` is the
     /// result of [`returns`] for the session's files.
-    pub(crate) fn likely(&self, word: &str, deeds: Option<&Deeds>, returns: f64) -> f64 {
+    pub(crate) fn likely(&self, word: &str, deeds: Option<&FileActions>, returns: f64) -> f64 {
         let recent = |age: Option<u32>| age.map_or(0.0, |age| 1.0 / (1.0 + f64::from(age).ln_1p()));
         let is = |holds: bool| if holds { 1.0 } else { 0.0 };
         let wrote = 0.3 * f64::from(self.wrote).ln_1p()
@@ -180,7 +180,7 @@ impl Name {
 /// Returns the change in log odds that the agent uses a file again that it has used once: 0 if half
 /// of its files were used again, lower if it was fewer, as for an agent that reads 200 pages in
 /// sequence.
-pub(crate) fn returns<'d>(files: impl Iterator<Item = &'d Deeds>) -> f64 {
+pub(crate) fn returns<'d>(files: impl Iterator<Item = &'d FileActions>) -> f64 {
     let (mut all, mut again) = (0.0, 0.0);
     for deeds in files {
         all += 1.0;
@@ -445,7 +445,7 @@ mod tests {
             "a.rs",
         ];
         let mut files = files
-            .map(|path| (path.to_owned(), Deeds::default()))
+            .map(|path| (path.to_owned(), FileActions::default()))
             .into_iter()
             .collect();
         names.unite(&mut files);

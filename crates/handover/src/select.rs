@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use foldhash::{HashMap, HashSet};
 
-use crate::deeds::Deeds;
+use crate::file_actions::FileActions;
 use crate::format::{self, Section, SectionItem};
 use crate::names::{self, NameKind};
 use crate::story::{LineKind, Story, StoryLine};
@@ -481,7 +481,7 @@ impl<'n> Map<'n> {
     }
 
     fn file(&self, path: &str) -> String {
-        match self.story.files.get(path).map(Deeds::words) {
+        match self.story.files.get(path).map(FileActions::words) {
             Some(deeds) if !deeds.is_empty() => format!("{path} ({deeds})"),
             _ => path.to_owned(),
         }

@@ -7,7 +7,7 @@ use crate::sentences::is_one_of;
 
 /// A message in the user's role, after analysis.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Speech<'a> {
+pub(crate) enum MessageSource<'a> {
     /// Text that the user typed.
     Person(Cow<'a, str>),
     /// The output of a command in the model's text, and whether the command failed.
@@ -46,28 +46,28 @@ const BUILT_IN: &str = "/clear|/compact|/model|/status|/help|/login|/logout|/con
     /context|/mcp|/permissions|/usage";
 
 /// Analyses a message in the user's role.
-pub(crate) fn speech(text: &str) -> Speech<'_> {
+pub(crate) fn speech(text: &str) -> MessageSource<'_> {
     let text = text.trim();
     if let Some(output) = output(text) {
         return output;
     }
     if is_summary(text) {
-        return Speech::Summary(text);
+        return MessageSource::Summary(text);
     }
     if is_host(text) {
-        return Speech::Host;
+        return MessageSource::Host;
     }
     if !text.contains('<') {
-        return Speech::Person(Cow::Borrowed(without_host_ending(text)));
+        return MessageSource::Person(Cow::Borrowed(without_host_ending(text)));
     }
     let words = without_host_elements(text);
     let words = without_host_ending(words.trim());
     if words.is_empty() || is_host(words) {
-        Speech::Host
+        MessageSource::Host
     } else if words.len() == text.len() {
-        Speech::Person(Cow::Borrowed(text))
+        MessageSource::Person(Cow::Borrowed(text))
     } else {
-        Speech::Person(Cow::Owned(words.to_owned()))
+        MessageSource::Person(Cow::Owned(words.to_owned()))
     }
 }
 
@@ -114,17 +114,17 @@ fn is_summary(text: &str) -> bool {
 }
 
 /// Reads the output of a command that a host without tool calls sends in the user's role.
-fn output(text: &str) -> Option<Speech<'_>> {
+fn output(text: &str) -> Option<MessageSource<'_>> {
     if let Some(rest) = text.strip_prefix("<returncode>") {
         let (code, output) = rest.split_once("</returncode>")?;
-        return Some(Speech::Output(output.trim(), code.trim() != "0"));
+        return Some(MessageSource::Output(output.trim(), code.trim() != "0"));
     }
     let opening = ["OBSERVATION:", "Observation:", "EXECUTION RESULT of"];
     if let Some(output) = opening
         .iter()
         .find_map(|opening| text.strip_prefix(opening))
     {
-        return Some(Speech::Output(output.trim(), false));
+        return Some(MessageSource::Output(output.trim(), false));
     }
     // If an agent drives a shell, the shell's prompt follows each output.
     let last = text.lines().next_back().unwrap_or_default();
@@ -132,7 +132,7 @@ fn output(text: &str) -> Option<Speech<'_>> {
         || text.contains("\n(Current directory: ")
         || text.starts_with("(Open file: ");
     let is_record = text.starts_with("{\"role\"") && text.contains("\"bashExecution\"");
-    (is_shell || is_record).then_some(Speech::Output(text, false))
+    (is_shell || is_record).then_some(MessageSource::Output(text, false))
 }
 
 /// Removes the host's elements, and the tags around typed text.
@@ -185,7 +185,7 @@ mod tests {
 
     fn typed(text: &str) -> Option<String> {
         match speech(text) {
-            Speech::Person(words) => Some(words.into_owned()),
+            MessageSource::Person(words) => Some(words.into_owned()),
             _ => None,
         }
     }
@@ -230,18 +230,18 @@ mod tests {
             "# AGENTS.md instructions for /x\n\n<INSTRUCTIONS>\nnever\n</INSTRUCTIONS>",
             "Stop hook feedback:\nrun the tests",
         ] {
-            assert_eq!(speech(text), Speech::Host, "{text}");
+            assert_eq!(speech(text), MessageSource::Host, "{text}");
         }
         assert_eq!(
             speech("<returncode>1</returncode>\n<output>\nno\n</output>"),
-            Speech::Output("<output>\nno\n</output>", true)
+            MessageSource::Output("<output>\nno\n</output>", true)
         );
         for text in [
             "This session is being continued from a previous conversation that ran out of context. …",
             "The conversation history before this point was compacted into the following summary:\n\n<summary>x</summary>",
             "# Checkpoint\n## Goal\nx\n## Progress\ny\n## Next Steps\nz",
         ] {
-            assert!(matches!(speech(text), Speech::Summary(_)), "{text}");
+            assert!(matches!(speech(text), MessageSource::Summary(_)), "{text}");
         }
     }
 }

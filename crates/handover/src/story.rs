@@ -4,15 +4,15 @@
 use foldhash::{HashMap, HashSet};
 
 use crate::calls::{Act, CallKind, TranscriptCall};
-use crate::cues;
-use crate::deeds::Deeds;
 use crate::entries::Text;
+use crate::file_actions::FileActions;
 use crate::format::{Section, SectionItem};
+use crate::listed_calls::{ListedCalls, ToldCall};
 use crate::names::{self, Name, Names, TextAuthor};
 use crate::outcome::{Outcome, outcome};
+use crate::sentence_kinds;
 use crate::sentences::{one_line, sentences};
 use crate::state::{Failure, WorkState};
-use crate::told_calls::{ToldCall, ToldCalls};
 use crate::user_words::{SaidText, UserWords};
 
 /// The maximum length of a line from the agent's text or a former summary, in bytes.
@@ -57,7 +57,7 @@ pub(crate) enum LineKind {
 /// The possible content of a handover besides the user's words.
 pub(crate) struct Story<'t> {
     pub(crate) lines: Vec<StoryLine>,
-    pub(crate) files: HashMap<String, Deeds>,
+    pub(crate) files: HashMap<String, FileActions>,
     pub(crate) names: Names<'t>,
     pub(crate) state: WorkState,
     /// See [`names::returns`].
@@ -75,7 +75,7 @@ impl<'t> Story<'t> {
             last_agent: last(texts, |text| matches!(text, Text::Agent(_))),
             last_foreign: last(texts, |text| matches!(text, Text::Foreign(_))),
             said: Vec::new(),
-            calls: ToldCalls::default(),
+            calls: ListedCalls::default(),
             notices: HashSet::default(),
             changed: Vec::new(),
             story: Self {
@@ -112,7 +112,7 @@ struct StoryReader<'t, 'm> {
     last_agent: Option<usize>,
     last_foreign: Option<usize>,
     said: Vec<SaidText>,
-    calls: ToldCalls,
+    calls: ListedCalls,
     notices: HashSet<String>,
     /// Files that were changed since the user's last message.
     changed: Vec<String>,
@@ -210,14 +210,14 @@ impl<'t> StoryReader<'t, '_> {
                 .strip_prefix("THOUGHT:")
                 .unwrap_or(sentence)
                 .trim_start();
-            if let Some(worth) = cues::statement(sentence) {
+            if let Some(worth) = sentence_kinds::statement(sentence) {
                 // The last sentence before a call announces it, unless it reports a finding.
-                if lead == Some(n) && worth < cues::FOUND {
+                if lead == Some(n) && worth < sentence_kinds::FOUND {
                     continue;
                 }
                 let worth = if is_last { 2.0 * worth } else { worth };
                 let text = one_line(&without_emphasis(sentence), LINE_MAX);
-                if !cues::leans(&text) {
+                if !sentence_kinds::leans(&text) {
                     self.line(at, LineKind::Finding, text, worth);
                     told = Some(n);
                 } else if told.is_some_and(|told| told + 1 == n)
@@ -252,10 +252,10 @@ impl<'t> StoryReader<'t, '_> {
             }
             let mut found = 0.0;
             names::each(line, &mut |_, _| found += 1.0);
-            let prose = if fenced || cues::is_machine(line) || line.starts_with('#') {
+            let prose = if fenced || sentence_kinds::is_machine(line) || line.starts_with('#') {
                 0.3
             } else {
-                0.5 + cues::statement(bare).unwrap_or(0.35)
+                0.5 + sentence_kinds::statement(bare).unwrap_or(0.35)
             };
             let worth = share * (prose + 0.3 * found);
             self.noted += 1;
@@ -419,7 +419,7 @@ impl<'t> StoryReader<'t, '_> {
             Section::Files => {
                 let (head, names) = text.split_once(": ").unwrap_or((text, ""));
                 let (path, deeds) = match head.strip_suffix(')').and_then(|h| h.rsplit_once(" (")) {
-                    Some((path, deeds)) => (path, Deeds::parse(deeds, at)),
+                    Some((path, deeds)) => (path, FileActions::parse(deeds, at)),
                     None => (head, None),
                 };
                 if let Some(deeds) = deeds {

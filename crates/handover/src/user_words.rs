@@ -4,10 +4,10 @@
 use foldhash::{HashMap, HashSet};
 use std::ops::Range;
 
-use crate::cues::{self, PersonCues, Rule};
 use crate::entries::{Text, WordsOrigin};
 use crate::format::{GAP, ItemKind, SectionItem};
 use crate::outdated::{ValueStatements, stale};
+use crate::sentence_kinds::{self, PersonCues, Rule};
 use crate::sentences::{normal, sentences};
 use crate::tokens::TokenBudget;
 
@@ -349,7 +349,7 @@ impl Utterance {
         let mut values = Vec::new();
         for (n, at) in sentences(&text).into_iter().enumerate() {
             let sentence = text.get(at.clone()).unwrap_or_default();
-            let is_machine = n >= BY_HAND || cues::is_machine(sentence);
+            let is_machine = n >= BY_HAND || sentence_kinds::is_machine(sentence);
             let (mut rule, mut is_fact) = (None, false);
             if !is_machine {
                 let told = ValueStatements::of(sentence, text.len() <= BRIEF);

@@ -25,7 +25,7 @@
 //! ```
 
 mod cut;
-mod standing;
+mod protected;
 mod thinking;
 mod trim;
 
@@ -137,7 +137,7 @@ impl<'a> Body<'a> {
             } else {
                 None
             },
-            standing: standing::of(&messages, target),
+            standing: protected::of(&messages, target),
             bound: BoundThinking::of(&messages, target),
             messages,
             text,

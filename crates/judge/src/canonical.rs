@@ -19,7 +19,6 @@
 mod chat;
 mod difference;
 mod form;
-mod judged;
 mod lenient;
 mod messages;
 mod opaque;
@@ -33,16 +32,17 @@ mod report;
 mod request;
 mod responses;
 mod target;
+mod verdict;
 
 use plimsoll_context::{Message, repair as close};
 use plimsoll_wire::WireError;
 use serde_json::Value;
 
-pub(crate) use judged::RequestVerdict;
 pub use repair::Repair;
 pub use request::{Reasoning, RepairedRequest, repair_request};
 pub(crate) use request::{loops, thinking};
 pub use target::Target;
+pub(crate) use verdict::RequestVerdict;
 
 use lenient::LenientParse;
 use parsed_request::ParsedRequest;

@@ -27,7 +27,7 @@ pub(crate) trait Api: Debug + Send + Sync {
     }
 
     /// Returns the kind of request at a path, or `None` for an unknown path.
-    fn asked(&self, path: &str) -> Option<RequestKind>;
+    fn request_kind(&self, path: &str) -> Option<RequestKind>;
 
     /// Returns the refusal of a request with wrong headers, or `None` if they are accepted.
     fn turned_away(&self, _header: Header<'_>, _request: &Value) -> Option<HttpAnswer> {

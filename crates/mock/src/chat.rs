@@ -27,7 +27,7 @@ impl Api for Chat {
         "openai"
     }
 
-    fn asked(&self, path: &str) -> Option<RequestKind> {
+    fn request_kind(&self, path: &str) -> Option<RequestKind> {
         path.ends_with("/chat/completions")
             .then_some(RequestKind::Reply)
     }

@@ -44,7 +44,7 @@ impl Api for Messages {
         ""
     }
 
-    fn asked(&self, path: &str) -> Option<RequestKind> {
+    fn request_kind(&self, path: &str) -> Option<RequestKind> {
         match path {
             _ if path.ends_with("/v1/messages") => Some(RequestKind::Reply),
             _ if path.ends_with("/v1/messages/count_tokens") => Some(RequestKind::Count),

@@ -66,7 +66,7 @@ impl Api for Responses {
         "openai-responses"
     }
 
-    fn asked(&self, path: &str) -> Option<RequestKind> {
+    fn request_kind(&self, path: &str) -> Option<RequestKind> {
         match path {
             _ if path.ends_with("/responses") => Some(RequestKind::Reply),
             _ if path.ends_with("/responses/input_tokens") => Some(RequestKind::Count),

@@ -130,7 +130,7 @@ impl MockState {
             return HandledRequest::of(HttpAnswer::new(page.status, page.body));
         }
         let header = |name: &str| Some(headers.get(name)?.to_str().ok()?.to_owned());
-        if let (&Method::POST, Some(asked)) = (method, desk.api().asked(path)) {
+        if let (&Method::POST, Some(asked)) = (method, desk.api().request_kind(path)) {
             return desk.handle(&header, body, asked);
         }
         let info = ServerInfo {

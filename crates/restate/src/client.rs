@@ -241,7 +241,7 @@ impl Restate {
 
     async fn refusal(&self, reply: Response) -> RestateError {
         let status = reply.status();
-        match said(reply).await {
+        match reply_text(reply).await {
             Ok(why) if status == StatusCode::NOT_FOUND && why.contains("service") => {
                 RestateError::NoWorker {
                     place: self.base.clone(),
@@ -272,7 +272,7 @@ impl Restate {
 }
 
 /// Returns the message of a refusal.
-pub(crate) async fn said(reply: Response) -> Result<String, reqwest::Error> {
+pub(crate) async fn reply_text(reply: Response) -> Result<String, reqwest::Error> {
     let status = reply.status();
     let text = bounded(reply).await?;
     let json: Option<Value> = serde_json::from_str(&text).ok();

@@ -140,7 +140,7 @@ impl LogFollower {
                 if let Some(found) = self.calls.get_mut(call) {
                     found.began = true;
                     let text = found.call.arguments.clone();
-                    events.push(told(ToolPhase::Start, &found.call, text));
+                    events.push(tool_event(ToolPhase::Start, &found.call, text));
                 }
             }
             Entry::ToolResult { message, .. } => {
@@ -152,7 +152,7 @@ impl LogFollower {
                         (false, true) => ToolPhase::Success,
                         (false, false) => ToolPhase::Skipped,
                     };
-                    events.push(told(phase, &found.call, message.text()));
+                    events.push(tool_event(phase, &found.call, message.text()));
                 }
             }
             Entry::Summarized {
@@ -188,7 +188,7 @@ impl LogFollower {
     }
 }
 
-fn told(phase: ToolPhase, call: &ToolCall, text: String) -> Event {
+fn tool_event(phase: ToolPhase, call: &ToolCall, text: String) -> Event {
     Event::ToolCall {
         phase,
         call: call.id.clone(),

@@ -157,7 +157,7 @@ async fn listen(followed: Arc<FollowedInner>) {
             followed.is_listening.store(true, Ordering::Relaxed);
             // Earlier entries were not announced.
             followed.wake_all();
-            let is_over = hear(&followed, &mut changes).await;
+            let is_over = forward_changes(&followed, &mut changes).await;
             followed.is_listening.store(false, Ordering::Relaxed);
             followed.wake_all();
             if is_over {
@@ -170,7 +170,7 @@ async fn listen(followed: Arc<FollowedInner>) {
 
 /// Forwards announcements. Returns `true` when no session is followed any longer, `false` if the
 /// database cannot be reached.
-async fn hear(followed: &FollowedInner, changes: &mut Changes) -> bool {
+async fn forward_changes(followed: &FollowedInner, changes: &mut Changes) -> bool {
     let mut tidied = Instant::now();
     loop {
         match timeout(TIDY, changes.next()).await {

@@ -16,8 +16,8 @@ mod journal;
 mod mailbox;
 mod outage;
 mod protocol;
+mod redacted;
 mod service;
-mod shown;
 mod tls;
 mod worker;
 

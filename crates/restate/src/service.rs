@@ -22,7 +22,7 @@ use crate::protocol::{
     Approval, EventsReply, EventsRequest, FORMAT, MessageRequest, RunReply, RunRequest,
     SessionStatus,
 };
-use crate::shown::shown;
+use crate::redacted::shown;
 
 /// The key of the state with the active run's request.
 const RUN: &str = "run";

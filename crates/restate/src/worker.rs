@@ -13,7 +13,7 @@ use serde_json::json;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio_util::sync::CancellationToken;
 
-use crate::client::said;
+use crate::client::reply_text;
 use crate::error::RestateError;
 use crate::followed::FollowedSessions;
 use crate::identity;
@@ -144,7 +144,7 @@ pub async fn register(admin: &str, worker: &str) -> Result<(), RestateError> {
     if status.is_success() {
         return Ok(());
     }
-    let why = said(reply).await.map_err(unreachable)?;
+    let why = reply_text(reply).await.map_err(unreachable)?;
     Err(RestateError::Refused {
         status: status.as_u16(),
         why: format!("Restate at {place} does not take the worker at {worker}: {why}"),

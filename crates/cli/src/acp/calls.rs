@@ -134,7 +134,7 @@ impl Calls {
     }
 
     /// Returns the message to the client about a call: a new call, or an update.
-    pub(super) fn told(
+    pub(super) fn update_of(
         &self,
         call: &CallId,
         of: &CallDescription,

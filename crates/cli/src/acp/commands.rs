@@ -8,7 +8,7 @@ use agent_client_protocol::v1::schema::{
 };
 use plimsoll::Part;
 
-use crate::chat::order::{COMMANDS, CommandArgument, Order};
+use crate::chat::parse::{COMMANDS, ChatLine, CommandArgument};
 use crate::chat::templates::Templates;
 use crate::paths;
 
@@ -53,7 +53,7 @@ impl Commands {
     }
 
     /// Parses a prompt. An unknown command is a message for the model.
-    pub(super) fn asked(&self, parts: Vec<Part>) -> PromptCommand {
+    pub(super) fn parse_prompt(&self, parts: Vec<Part>) -> PromptCommand {
         let [Part::Text { text }] = parts.as_slice() else {
             return PromptCommand::Say(parts);
         };
@@ -64,11 +64,11 @@ impl Commands {
         let name = command.split_whitespace().next().unwrap_or_default();
         let is_ours = OFFERED.contains(&name);
         match self.0.order(line) {
-            Order::GoOn if is_ours => PromptCommand::GoOn,
-            Order::Compact(focus) if is_ours => PromptCommand::Compact(focus),
-            Order::Context if is_ours => PromptCommand::Context,
-            Order::Cost if is_ours => PromptCommand::Cost,
-            Order::Say(text) if self.0.names().iter().any(|written| written == name) => {
+            ChatLine::GoOn if is_ours => PromptCommand::GoOn,
+            ChatLine::Compact(focus) if is_ours => PromptCommand::Compact(focus),
+            ChatLine::Context if is_ours => PromptCommand::Context,
+            ChatLine::Cost if is_ours => PromptCommand::Cost,
+            ChatLine::Say(text) if self.0.names().iter().any(|written| written == name) => {
                 PromptCommand::Say(vec![Part::text(text)])
             }
             _ => PromptCommand::Say(parts),

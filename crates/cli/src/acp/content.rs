@@ -9,13 +9,13 @@ use percent_encoding::percent_decode_str;
 use plimsoll::Part;
 
 use crate::attach;
-use crate::exit::Stop;
+use crate::error::CliError;
 
 /// The scheme of local files.
 const FILE: &str = "file://";
 
 /// Converts the parts of a prompt. The caller checks whether the model accepts images.
-pub(super) fn parts(prompt: Vec<ContentBlock>) -> Result<Vec<Part>, Stop> {
+pub(super) fn parts(prompt: Vec<ContentBlock>) -> Result<Vec<Part>, CliError> {
     let mut parts: Vec<Part> = Vec::new();
     for block in prompt {
         let part = match block {
@@ -30,7 +30,9 @@ pub(super) fn parts(prompt: Vec<ContentBlock>) -> Result<Vec<Part>, Stop> {
             },
             ContentBlock::Image(image) => image_part("the image", &image.data)?,
             ContentBlock::Audio(_) => {
-                return Err(Stop::usage("audio is not supported; send text or images"));
+                return Err(CliError::usage(
+                    "audio is not supported; send text or images",
+                ));
             }
             _ => return Err(unknown("a part of the prompt")),
         };
@@ -54,7 +56,7 @@ fn embedded(uri: &str, text: &str) -> String {
     format!("\n<file path=\"{place}\">\n{text}\n</file>\n")
 }
 
-fn blob_part(blob: &BlobResourceContents) -> Result<Part, Stop> {
+fn blob_part(blob: &BlobResourceContents) -> Result<Part, CliError> {
     let is_image = blob.mime_type.as_deref();
     if is_image.is_some_and(|kind| kind.starts_with("image/")) {
         return image_part(&place(&blob.uri), &blob.blob);
@@ -63,21 +65,21 @@ fn blob_part(blob: &BlobResourceContents) -> Result<Part, Stop> {
     if blob.uri.starts_with(FILE) {
         return Ok(Part::text(format!("`{}`", place(&blob.uri))));
     }
-    Err(Stop::usage(format!(
+    Err(CliError::usage(format!(
         "{} is neither text nor an image; send it as text",
         blob.uri
     )))
 }
 
-fn image_part(name: &str, base64: &str) -> Result<Part, Stop> {
+fn image_part(name: &str, base64: &str) -> Result<Part, CliError> {
     let bytes = STANDARD.decode(base64.trim());
     let bytes =
-        bytes.map_err(|error| Stop::usage(format!("{name} is not valid base64: {error}")))?;
+        bytes.map_err(|error| CliError::usage(format!("{name} is not valid base64: {error}")))?;
     attach::image_of(name, &bytes)
 }
 
-fn unknown(what: &str) -> Stop {
-    Stop::usage(format!(
+fn unknown(what: &str) -> CliError {
+    CliError::usage(format!(
         "{what} is of an unknown kind; send text, links, files or images"
     ))
 }

@@ -29,15 +29,15 @@ use self::transport::{Outbox, incoming};
 use crate::agent;
 use crate::args::AcpArgs;
 use crate::asked_to_end;
-use crate::exit::{DONE, INTERRUPTED, Stop};
+use crate::error::{CliError, DONE, INTERRUPTED};
 
 /// Maximum time for closing the connection if the client does not read.
 const ENDING: Duration = Duration::from_secs(5);
 
 /// Runs the command.
-pub(crate) async fn run(args: &AcpArgs) -> Result<u8, Stop> {
+pub(crate) async fn run(args: &AcpArgs) -> Result<u8, CliError> {
     if args.sources.flags.has("root") {
-        return Err(Stop::usage(
+        return Err(CliError::usage(
             "an editor names a folder for each session, so --root has no effect; leave it out",
         ));
     }
@@ -52,7 +52,7 @@ pub(crate) async fn run(args: &AcpArgs) -> Result<u8, Stop> {
     match ended {
         // The client has closed the connection.
         Err(_) if outbox.has_failed() => Ok(DONE),
-        Err(error) => Err(Stop::failed(format!("the connection failed: {error}"))),
+        Err(error) => Err(CliError::failed(format!("the connection failed: {error}"))),
         Ok(code) => Ok(code),
     }
 }

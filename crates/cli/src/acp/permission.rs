@@ -80,8 +80,8 @@ impl Permission {
             self.updates.update(SessionUpdate::ToolCall(shown));
             return id;
         }
-        let told = self.calls.told(&call.id, of, ToolCallStatus::Pending);
-        self.updates.told(told);
+        let told = self.calls.update_of(&call.id, of, ToolCallStatus::Pending);
+        self.updates.send_call_update(told);
         self.calls.open(&call.id).0
     }
 
@@ -92,7 +92,7 @@ impl Permission {
         let always = self.approvals.offer(question);
         let request = RequestPermissionRequest::new(
             self.session.clone(),
-            self.asked(question, &of, id.clone()),
+            self.update_for(question, &of, id.clone()),
             options(always.as_ref()),
         );
         let response = self.client.send_request(request).block_task().await;
@@ -123,7 +123,12 @@ impl Permission {
     }
 
     /// Returns the call with everything that the user needs to decide.
-    fn asked(&self, question: &Question, of: &CallDescription, id: ToolCallId) -> ToolCallUpdate {
+    fn update_for(
+        &self,
+        question: &Question,
+        of: &CallDescription,
+        id: ToolCallId,
+    ) -> ToolCallUpdate {
         let call = &question.call;
         let mut update = of.update(id, ToolCallStatus::Pending);
         let mut content = update.fields.content.take().unwrap_or_default();

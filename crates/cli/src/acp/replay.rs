@@ -28,7 +28,7 @@ pub(super) async fn replay(log: &[Entry], session: &SessionId, outbox: &Outbox, 
                     outbox.update(session, SessionUpdate::ToolCallUpdate(ended));
                 }
                 for part in parts {
-                    said(part, session, outbox, calls);
+                    send_part(part, session, outbox, calls);
                 }
             }
             Message::ToolResult(result) => {
@@ -47,7 +47,7 @@ pub(super) async fn replay(log: &[Entry], session: &SessionId, outbox: &Outbox, 
     }
 }
 
-fn said(part: &Part, session: &SessionId, outbox: &Outbox, calls: &Calls) {
+fn send_part(part: &Part, session: &SessionId, outbox: &Outbox, calls: &Calls) {
     match part {
         Part::Text { text } => outbox.text(session, TextKind::Agent, text),
         Part::Thinking(thinking) if !thinking.text.is_empty() => {
@@ -55,7 +55,8 @@ fn said(part: &Part, session: &SessionId, outbox: &Outbox, calls: &Calls) {
         }
         Part::ToolCall(call) => {
             let of = calls.describe_past(&call.name, &call.arguments);
-            if let calls::CallUpdate::New(call) = calls.told(&call.id, &of, ToolCallStatus::Pending)
+            if let calls::CallUpdate::New(call) =
+                calls.update_of(&call.id, &of, ToolCallStatus::Pending)
             {
                 outbox.update(session, SessionUpdate::ToolCall(call));
             }

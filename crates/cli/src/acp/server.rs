@@ -27,8 +27,8 @@ use tokio::time::timeout;
 use super::servers::servers;
 use super::session::{History, OpenSession, Surroundings};
 use super::transport::Outbox;
-use crate::exit::{self, Stop};
-use crate::ledger::when;
+use crate::error::{self, CliError};
+use crate::evicted_messages::when;
 use crate::lock;
 use crate::sessions::list;
 use crate::settings::Sources;
@@ -211,7 +211,7 @@ impl AcpServer {
     ) -> Result<SetSessionModeResponse, Error> {
         let session = self.session(&request.session_id)?;
         let mode = request.mode_id.0.parse::<PermissionMode>();
-        session.set_mode(mode.map_err(|error| refused(Stop::usage(error)))?);
+        session.set_mode(mode.map_err(|error| refused(CliError::usage(error)))?);
         Ok(SetSessionModeResponse::new())
     }
 
@@ -271,7 +271,7 @@ impl AcpServer {
         self.shut(&schema::SessionId::new(id.as_str())).await;
         let place = Arc::clone(&self.places).try_acquire_owned();
         let place = place.map_err(|_| {
-            refused(Stop::failed(format!(
+            refused(CliError::failed(format!(
                 "{MAX_SESSIONS} sessions are open; close one first"
             )))
         })?;
@@ -290,15 +290,15 @@ impl AcpServer {
     }
 
     /// Returns the settings of a session in this folder.
-    fn sources_in(&self, folder: &Path, given: Vec<McpServer>) -> Result<Sources, Stop> {
+    fn sources_in(&self, folder: &Path, given: Vec<McpServer>) -> Result<Sources, CliError> {
         let shown = folder.display();
         if !folder.is_absolute() {
-            return Err(Stop::usage(format!(
+            return Err(CliError::usage(format!(
                 "the folder `{shown}` is relative; give an absolute path as cwd"
             )));
         }
         let Some(root) = folder.to_str().filter(|_| folder.is_dir()) else {
-            return Err(Stop::usage(format!(
+            return Err(CliError::usage(format!(
                 "{shown} is not a folder; give an existing one as cwd"
             )));
         };
@@ -311,9 +311,10 @@ impl AcpServer {
 
     /// Returns the session in the store with this id.
     async fn known(&self, id: &schema::SessionId) -> Result<SessionId, Error> {
-        let known = SessionId::new(id.0.as_ref()).map_err(|error| refused(Stop::usage(error)))?;
+        let known =
+            SessionId::new(id.0.as_ref()).map_err(|error| refused(CliError::usage(error)))?;
         let info = self.store.info(&known).await;
-        match info.map_err(|error| refused(Stop::failed(error)))? {
+        match info.map_err(|error| refused(CliError::failed(error)))? {
             Some(_) => Ok(known),
             None => Err(unknown(
                 id,
@@ -344,9 +345,9 @@ impl AcpServer {
 }
 
 /// Converts an error to one of the protocol.
-fn refused(stop: Stop) -> Error {
+fn refused(stop: CliError) -> Error {
     let code = match stop.code {
-        exit::USAGE => ErrorCode::INVALID_PARAMS,
+        error::USAGE => ErrorCode::INVALID_PARAMS,
         _ => ErrorCode::INTERNAL_ERROR,
     };
     Error::new(code, stop.text)

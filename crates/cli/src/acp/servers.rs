@@ -5,28 +5,28 @@ use agent_client_protocol::v1::schema::McpServer as Given;
 use plimsoll::config::{MCP_TIMEOUT, McpReach, McpServer};
 use plimsoll::providers::Secret;
 
-use crate::exit::Stop;
+use crate::error::CliError;
 
 /// Maximum number of servers of one session.
 const MAX_SERVERS: usize = 32;
 
 /// Converts the servers that a client provides.
-pub(super) fn servers(given: Vec<Given>) -> Result<Vec<McpServer>, Stop> {
+pub(super) fn servers(given: Vec<Given>) -> Result<Vec<McpServer>, CliError> {
     if given.len() > MAX_SERVERS {
-        return Err(Stop::usage(format!(
+        return Err(CliError::usage(format!(
             "{} MCP servers are too many; a session takes {MAX_SERVERS}",
             given.len()
         )));
     }
     if !given.is_empty() && !cfg!(feature = "mcp") {
-        return Err(Stop::usage(
+        return Err(CliError::usage(
             "this build cannot connect to MCP servers; build it with the feature `mcp`, or hand over none",
         ));
     }
     given.into_iter().map(server).collect()
 }
 
-fn server(given: Given) -> Result<McpServer, Stop> {
+fn server(given: Given) -> Result<McpServer, CliError> {
     let (name, reach) = match given {
         Given::Stdio(server) => {
             let env = server.env.into_iter();
@@ -48,13 +48,13 @@ fn server(given: Given) -> Result<McpServer, Stop> {
             (server.name, reach)
         }
         Given::Sse(server) => {
-            return Err(Stop::usage(format!(
+            return Err(CliError::usage(format!(
                 "the MCP server {} is reached by SSE, which is not supported; use its address for HTTP, or a command",
                 server.name
             )));
         }
         _ => {
-            return Err(Stop::usage(
+            return Err(CliError::usage(
                 "an MCP server uses a transport that is not supported; use a command or an \
                  address for HTTP",
             ));

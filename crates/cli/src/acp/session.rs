@@ -28,9 +28,9 @@ use super::updates::Updates;
 use crate::agent::{self, PreparedAgent, ReadyAgent};
 use crate::approvals::Approvals;
 use crate::attach::Recipient;
-use crate::chat::act::{NO_FOCUS, cost_lines, has_summary, nothing_to_do};
-use crate::exit::Stop;
-use crate::fill;
+use crate::chat::commands::{NO_FOCUS, cost_lines, has_summary, nothing_to_do};
+use crate::context_bar;
+use crate::error::CliError;
 use crate::lock;
 use crate::outcome::{plan_text, reason_text, stop_of};
 use crate::paths;
@@ -100,7 +100,7 @@ impl OpenSession {
         mut sources: Sources,
         folder: &Path,
         history: History,
-    ) -> Result<Arc<Self>, Stop> {
+    ) -> Result<Arc<Self>, CliError> {
         let Surroundings { store, outbox, .. } = &around;
         if history != History::New {
             resume::restore(store, &id, &mut sources).await?;
@@ -195,19 +195,19 @@ impl OpenSession {
         &self,
         prompt: Vec<ContentBlock>,
         mut cancels: watch::Receiver<()>,
-    ) -> Result<schema::StopReason, Stop> {
+    ) -> Result<schema::StopReason, CliError> {
         let Ok(mut work) = self.work.try_lock() else {
-            return Err(Stop::usage(
+            return Err(CliError::usage(
                 "a prompt is in progress in this session; wait for its end, or cancel it",
             ));
         };
         let Some(work) = work.as_mut() else {
-            return Err(Stop::usage("this session is closed; load it first"));
+            return Err(CliError::usage("this session is closed; load it first"));
         };
         let parts = content::parts(prompt)?;
         let root = &work.ready.config.settings().root;
         Recipient::new(&work.ready.choice, root).check(&parts)?;
-        let asked = self.commands.asked(parts);
+        let asked = self.commands.parse_prompt(parts);
         work.renew(self.mode()).await?;
         if cancels.has_changed().unwrap_or(true) {
             return Ok(schema::StopReason::Cancelled);
@@ -261,7 +261,7 @@ impl OpenSession {
 
 impl Work {
     /// Rebuilds the agent if its configuration has changed.
-    async fn renew(&mut self, mode: PermissionMode) -> Result<(), Stop> {
+    async fn renew(&mut self, mode: PermissionMode) -> Result<(), CliError> {
         let is_other = mode != self.ready.config.settings().permission_mode();
         if !is_other && !self.ready.mcp.has_changed().await {
             return Ok(());
@@ -283,7 +283,7 @@ impl Work {
     }
 
     /// Executes a prompt. Returns the output if it was a run.
-    async fn run(&mut self, asked: PromptCommand) -> Result<Option<AgentOutput>, Stop> {
+    async fn run(&mut self, asked: PromptCommand) -> Result<Option<AgentOutput>, CliError> {
         let output = match asked {
             PromptCommand::Say(parts) => self.session.run_parts(parts).await,
             PromptCommand::GoOn => self.session.carry_on().await,
@@ -293,7 +293,8 @@ impl Work {
                 return Ok(None);
             }
             PromptCommand::Context => {
-                let lines = fill::of_session(&self.store, &self.session, Colours::None).await?;
+                let lines =
+                    context_bar::of_session(&self.store, &self.session, Colours::None).await?;
                 self.updates.say(&fenced(&lines.join("\n")));
                 return Ok(None);
             }
@@ -307,7 +308,7 @@ impl Work {
     }
 
     /// Compacts the session now. Describes the result.
-    async fn compact(&mut self, focus: Option<&str>) -> Result<String, Stop> {
+    async fn compact(&mut self, focus: Option<&str>) -> Result<String, CliError> {
         let done = self.session.compact(focus).await;
         let Some(done) = done.map_err(|error| stop_of(&error))? else {
             return Ok(nothing_to_do(&self.session.window_use()));
@@ -338,13 +339,13 @@ impl Work {
     }
 
     /// Stores the settings of the session, for when it is continued.
-    async fn remember(&self) -> Result<(), Stop> {
+    async fn remember(&self) -> Result<(), CliError> {
         let choice = &self.ready.choice;
         resume::save(&self.store, &self.session, &self.sources, choice).await
     }
 
     /// Returns the protocol's reason why the agent stopped. A failure is an error.
-    fn outcome(&self, output: &AgentOutput) -> Result<schema::StopReason, Stop> {
+    fn outcome(&self, output: &AgentOutput) -> Result<schema::StopReason, CliError> {
         use schema::StopReason as Reason;
         let settings = self.ready.config.settings();
         Ok(match &output.reason {
@@ -363,7 +364,7 @@ impl Work {
                 self.updates.say(&format!("\n\n[{why}]"));
                 Reason::Refusal
             }
-            reason => return Err(Stop::failed(reason_text(settings, reason))),
+            reason => return Err(CliError::failed(reason_text(settings, reason))),
         })
     }
 }
@@ -373,7 +374,7 @@ fn built(
     prepared: PreparedAgent,
     gate: &Permission,
     updates: &Arc<Updates>,
-) -> Result<ReadyAgent, Stop> {
+) -> Result<ReadyAgent, CliError> {
     prepared.asked.set(Arc::new(gate.below()));
     let updates = Arc::clone(updates) as Arc<dyn Observer>;
     prepared.build(Arc::new(gate.clone()), [updates])

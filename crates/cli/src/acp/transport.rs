@@ -17,7 +17,7 @@ use tokio::sync::mpsc::channel;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::timeout;
 
-use crate::exit::Stop;
+use crate::error::CliError;
 use crate::input;
 use crate::lock;
 
@@ -313,13 +313,13 @@ pub(super) fn incoming(
     stream::poll_fn(move |context| receiver.poll_recv(context))
 }
 
-fn checked(line: String) -> Result<String, Stop> {
+fn checked(line: String) -> Result<String, CliError> {
     if line.trim().is_empty() {
         return Ok(String::new());
     }
     match serde_json::from_str::<IgnoredAny>(&line) {
         Ok(_) => Ok(line),
-        Err(error) => Err(Stop::usage(format!(
+        Err(error) => Err(CliError::usage(format!(
             "the line is not JSON ({error}); send one JSON-RPC message per line"
         ))),
     }

@@ -100,7 +100,7 @@ impl Updates {
         self.outbox.update(&self.session, update);
     }
 
-    pub(super) fn told(&self, told: CallUpdate) {
+    pub(super) fn send_call_update(&self, told: CallUpdate) {
         self.update(match told {
             CallUpdate::New(call) => SessionUpdate::ToolCall(call),
             CallUpdate::More(update) => SessionUpdate::ToolCallUpdate(update),
@@ -159,7 +159,7 @@ impl Updates {
             Delta::Thinking { text } => self.outbox.text(&self.session, TextKind::Thought, text),
             Delta::CallStarted { call, name } => {
                 let of = self.calls.describe_past(name, "");
-                self.told(self.calls.told(call, &of, ToolCallStatus::Pending));
+                self.send_call_update(self.calls.update_of(call, &of, ToolCallStatus::Pending));
             }
             Delta::HostedCall { call, name, text } => self.hosted(call, name, text),
             Delta::HostedResult {
@@ -198,7 +198,7 @@ impl Observer for Updates {
             } => {
                 state.text.complete();
                 let of = self.calls.describe(&clean(name), whole);
-                self.told(self.calls.told(call, &of, ToolCallStatus::InProgress));
+                self.send_call_update(self.calls.update_of(call, &of, ToolCallStatus::InProgress));
             }
             Event::ToolCall {
                 phase, call, whole, ..

@@ -18,11 +18,11 @@ use rustyline::{ColorMode, CompletionType, Config, Context, Editor, ExternalPrin
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
+use crate::chat::completion::ChatCompleter;
 use crate::chat::input_event::{InputEvent, SharedInterrupts, WAITING, keys};
 use crate::chat::interrupts::{Press, Prompt};
-use crate::chat::order::Order;
+use crate::chat::parse::ChatLine;
 use crate::chat::prompt::Gauge;
-use crate::chat::words::Words;
 use crate::lock;
 use crate::terminal::Terminal;
 
@@ -60,7 +60,7 @@ type Typing = Arc<Mutex<(String, usize)>>;
 /// The state that the editor uses while it reads.
 struct EditorState {
     gauge: Arc<Gauge>,
-    words: Arc<Words>,
+    words: Arc<ChatCompleter>,
     typing: Typing,
 }
 
@@ -69,7 +69,7 @@ impl LineEditor {
     pub(crate) fn open(
         data: Option<&Path>,
         gauge: Arc<Gauge>,
-        words: Arc<Words>,
+        words: Arc<ChatCompleter>,
     ) -> Option<(Self, Box<dyn ExternalPrinter + Send>)> {
         let config = Config::builder()
             .max_history_size(HISTORY)
@@ -160,9 +160,9 @@ impl LineEditor {
                     // text.
                     let line = line.replace("\\\n", "\n");
                     self.remember(&line);
-                    match Order::of(&line) {
-                        Order::Quit => return ChatExit::By(InputEvent::Line(line)),
-                        Order::Nothing => continue,
+                    match ChatLine::of(&line) {
+                        ChatLine::Quit => return ChatExit::By(InputEvent::Line(line)),
+                        ChatLine::Nothing => continue,
                         _ => InputEvent::Line(line),
                     }
                 }

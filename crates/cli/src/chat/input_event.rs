@@ -8,7 +8,7 @@ use std::time::Instant;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 use crate::chat::interrupts::{Interrupts, Press, Prompt};
-use crate::exit::Stop;
+use crate::error::CliError;
 use crate::input;
 use crate::lock;
 
@@ -48,7 +48,7 @@ pub(crate) fn piped() -> Receiver<InputEvent> {
             let typed = match input::line(&mut input) {
                 None => InputEvent::End,
                 Some(Ok(line)) => InputEvent::Line(line),
-                Some(Err(Stop { text, .. })) => InputEvent::Bad(text),
+                Some(Err(CliError { text, .. })) => InputEvent::Bad(text),
             };
             let ends = matches!(typed, InputEvent::End);
             if lines.blocking_send(typed).is_err() || ends {

@@ -1,17 +1,17 @@
 //! `plimsoll chat`: reads lines, and runs tasks and commands in one session. [`order`] parses the
 //! lines, and [`EventPrinter`] shows the runs.
 
-pub(crate) mod act;
 mod chat_gate;
+pub(crate) mod commands;
+mod completion;
 mod editor;
 mod input_event;
 mod interrupts;
-pub(crate) mod order;
+pub(crate) mod parse;
 pub(crate) mod prompt;
+mod run_input;
 mod save;
-mod talk;
 pub(crate) mod templates;
-mod words;
 
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
@@ -30,16 +30,16 @@ use crate::approvals::Approvals;
 use crate::args::ChatArgs;
 use crate::attach::Recipient;
 use crate::chat::chat_gate::ChatGate;
+use crate::chat::completion::ChatCompleter;
 use crate::chat::editor::LineEditor;
 use crate::chat::input_event::{InputEvent, PRESSES, SharedInterrupts, keys};
 use crate::chat::interrupts::Press;
-use crate::chat::order::Order;
+use crate::chat::parse::ChatLine;
 use crate::chat::prompt::{ChatActivity, Gauge};
-use crate::chat::talk::{ChatEvent, InputChannels, Next, Talk};
+use crate::chat::run_input::{ChatEvent, InputChannels, NextStep, RunInput};
 use crate::chat::templates::Templates;
-use crate::chat::words::Words;
+use crate::error::{self, CliError};
 use crate::event_printer::EventPrinter;
-use crate::exit::{self, Stop};
 use crate::outcome::{self, code_of, reason_text, stop_of};
 use crate::paths;
 use crate::preview::Previews;
@@ -62,10 +62,10 @@ struct Chat {
     session: Session,
     gate: Arc<dyn Gate>,
     printer: Arc<EventPrinter>,
-    talk: Talk,
+    talk: RunInput,
     gauge: Arc<Gauge>,
     terminal: Arc<Terminal>,
-    words: Arc<Words>,
+    words: Arc<ChatCompleter>,
     templates: Arc<Templates>,
     keys: SharedInterrupts,
     /// The exit code of the last run.
@@ -75,7 +75,7 @@ struct Chat {
 }
 
 /// Runs the command.
-pub(crate) async fn run(args: &ChatArgs) -> Result<u8, Stop> {
+pub(crate) async fn run(args: &ChatArgs) -> Result<u8, CliError> {
     let said = Verbosity::of(args.quiet);
     let store = agent::store().await?;
     let id = which_session::of_run(&store, &args.session).await?;
@@ -102,12 +102,12 @@ impl Chat {
         store: Arc<SqliteStore>,
         prepared: PreparedAgent,
         id: SessionId,
-    ) -> Result<Self, Stop> {
+    ) -> Result<Self, CliError> {
         let keys = SharedInterrupts::default();
         let settings = paths::config().ok();
         let root = &prepared.config.settings().root;
         let templates = Arc::new(Templates::new(settings.as_deref(), root));
-        let words = Arc::new(Words::new(Arc::clone(&templates), root));
+        let words = Arc::new(ChatCompleter::new(Arc::clone(&templates), root));
         let verbosity = Verbosity::of(args.quiet);
         let gauge = Arc::new(Gauge::new(colours()));
         let has_terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
@@ -145,7 +145,7 @@ impl Chat {
         gauge.set(now.used, now.trigger, now.window);
         let (press, presses) = channel(PRESSES);
         input_event::signals(press.clone(), Arc::clone(&keys))
-            .map_err(|error| Stop::failed(format!("Ctrl-C cannot be handled: {error}")))?;
+            .map_err(|error| CliError::failed(format!("Ctrl-C cannot be handled: {error}")))?;
         let headline = agent::headline(ready.config.settings(), &ready.choice, &session);
         terminal.note(&terminal.dim(&headline));
         if args.session.is_made() && session.view().transcript().items().is_empty() {
@@ -168,7 +168,7 @@ impl Chat {
             session,
             gate,
             printer,
-            talk: Talk::new(
+            talk: RunInput::new(
                 InputChannels {
                     lines,
                     presses,
@@ -185,7 +185,7 @@ impl Chat {
             terminal,
             words,
             keys,
-            code: exit::DONE,
+            code: error::DONE,
             pressed: false,
         };
         if is_live {
@@ -195,14 +195,14 @@ impl Chat {
     }
 
     /// Handles lines until the user leaves the chat.
-    async fn talk(&mut self, first: Option<String>) -> Result<u8, Stop> {
+    async fn talk(&mut self, first: Option<String>) -> Result<u8, CliError> {
         if let Some(first) = &first
             && self.terminal.is_live()
         {
             self.terminal.note(&format!("> {}", clean(first)));
         }
         if let Some(first) = first
-            && self.work(Some(first)).await? == Next::Leave
+            && self.work(Some(first)).await? == NextStep::Leave
         {
             return Ok(self.left());
         }
@@ -211,41 +211,41 @@ impl Chat {
                 ChatEvent::Typed(InputEvent::Line(line)) => self.line(&line).await?,
                 ChatEvent::Press(Press::Leave) => {
                     self.pressed = true;
-                    Next::Leave
+                    NextStep::Leave
                 }
                 ChatEvent::Press(Press::Warn) => {
                     self.terminal
                         .must("Ctrl-C again or Ctrl-D exits; what you typed is kept");
-                    Next::Line
+                    NextStep::Line
                 }
                 // The run or question that they were meant for has ended.
-                ChatEvent::Press(Press::Stop) | ChatEvent::Question(_) => Next::Line,
-                ChatEvent::Typed(InputEvent::Hint(_)) => Next::Line,
+                ChatEvent::Press(Press::Stop) | ChatEvent::Question(_) => NextStep::Line,
+                ChatEvent::Typed(InputEvent::Hint(_)) => NextStep::Line,
                 ChatEvent::Typed(InputEvent::Bad(text)) => {
                     self.terminal.must(&format!("plimsoll: {text}"));
-                    self.code = exit::FAILED;
-                    Next::Line
+                    self.code = error::FAILED;
+                    NextStep::Line
                 }
-                ChatEvent::Typed(InputEvent::End) => Next::Leave,
+                ChatEvent::Typed(InputEvent::End) => NextStep::Leave,
             };
             if let Some(stop) = self.terminal.failed() {
                 return Err(stop);
             }
-            if next == Next::Leave {
+            if next == NextStep::Leave {
                 return Ok(self.left());
             }
         }
     }
 
-    async fn line(&mut self, line: &str) -> Result<Next, Stop> {
+    async fn line(&mut self, line: &str) -> Result<NextStep, CliError> {
         match self.templates.order(line) {
-            Order::Nothing => Ok(Next::Line),
+            ChatLine::Nothing => Ok(NextStep::Line),
             // Without an active run, the message starts one.
-            Order::Say(text) | Order::Steer(text) | Order::Later(text) => {
+            ChatLine::Say(text) | ChatLine::Steer(text) | ChatLine::Later(text) => {
                 self.work(Some(text)).await
             }
-            Order::GoOn => self.work(None).await,
-            Order::Quit => Ok(Next::Leave),
+            ChatLine::GoOn => self.work(None).await,
+            ChatLine::Quit => Ok(NextStep::Leave),
             order => {
                 let done = self.act(order).await;
                 self.measure();
@@ -254,7 +254,7 @@ impl Chat {
                     Err(stop) => {
                         self.terminal.must(&format!("plimsoll: {stop}"));
                         self.code = stop.code;
-                        Ok(Next::Line)
+                        Ok(NextStep::Line)
                     }
                 }
             }
@@ -262,14 +262,14 @@ impl Chat {
     }
 
     /// Drives one run, and handles the input in the meantime.
-    async fn work(&mut self, text: Option<String>) -> Result<Next, Stop> {
+    async fn work(&mut self, text: Option<String>) -> Result<NextStep, CliError> {
         let recipient = Recipient::new(&self.ready.choice, &self.ready.config.settings().root);
         let message = match text.map(|text| recipient.message(text)).transpose() {
             Ok(message) => message,
             Err(stop) => {
                 self.terminal.must(&format!("plimsoll: {stop}"));
                 self.code = stop.code;
-                return Ok(Next::Line);
+                return Ok(NextStep::Line);
             }
         };
         self.read_tools().await;
@@ -302,7 +302,7 @@ impl Chat {
         self.gauge.doing(ChatActivity::Working);
     }
 
-    fn end(&mut self) -> Next {
+    fn end(&mut self) -> NextStep {
         keys(&self.keys).end(Instant::now());
         self.gauge.doing(ChatActivity::Idle);
         self.measure();
@@ -310,20 +310,20 @@ impl Chat {
     }
 
     /// Reports the outcome of a run.
-    fn ended(&mut self, output: Result<AgentOutput, Error>) -> Result<(), Stop> {
+    fn ended(&mut self, output: Result<AgentOutput, Error>) -> Result<(), CliError> {
         let output = match output.or_else(Error::into_output) {
             Ok(output) => output,
             Err(Error::EmptyTask) => {
                 self.terminal
                     .must("plimsoll: there is no run to continue yet; type a task");
-                self.code = exit::USAGE;
+                self.code = error::USAGE;
                 return Ok(());
             }
             // Without a user to retry, an unwritable log ends the chat.
             Err(error) if !self.terminal.is_live() => return Err(stop_of(&error)),
             Err(error) => {
                 self.terminal.must(&format!("plimsoll: {error}"));
-                self.code = exit::FAILED;
+                self.code = error::FAILED;
                 return Ok(());
             }
         };
@@ -388,8 +388,8 @@ impl Chat {
     /// Returns the exit code. For scripts, it is that of the last run.
     fn left(&self) -> u8 {
         match (self.pressed, self.terminal.is_live()) {
-            (true, _) => exit::INTERRUPTED,
-            (false, true) => exit::DONE,
+            (true, _) => error::INTERRUPTED,
+            (false, true) => error::DONE,
             (false, false) => self.code,
         }
     }
@@ -408,7 +408,7 @@ impl Chat {
 fn greet(terminal: &Terminal, session: &Session) {
     let runs = session.view().runs();
     if runs > 0 {
-        let last = act::last_said(session.view());
+        let last = commands::last_said(session.view());
         terminal.note(&terminal.dim(&format!("{} so far{last}", counted(runs, "run"))));
     }
     terminal.note(&terminal.dim("/help lists commands; Ctrl-C stops a run, Ctrl-D exits"));

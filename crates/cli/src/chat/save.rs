@@ -7,7 +7,7 @@ use std::path::Path;
 use plimsoll::context::Item;
 use plimsoll::{Message, Session, SessionStore};
 
-use crate::exit::Stop;
+use crate::error::CliError;
 use crate::terminal::text::fenced;
 use crate::view::{openai, started};
 use crate::write;
@@ -18,7 +18,7 @@ pub(super) async fn save(
     store: &dyn SessionStore,
     session: &Session,
     file: &Path,
-) -> Result<usize, Stop> {
+) -> Result<usize, CliError> {
     let log = store.load(session.id()).await?;
     let (model, system) = started(&log);
     let text = if file.extension().is_some_and(|end| end == "md") {

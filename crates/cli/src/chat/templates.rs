@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use super::order::{COMMANDS, Order};
+use super::parse::{COMMANDS, ChatLine};
 
 /// The folder of a project's prompts, in its root.
 const PROJECT: &str = ".plimsoll/prompts";
@@ -38,9 +38,9 @@ impl Templates {
 
     /// Parses a line. The name of a template is a command unless there is a built-in one of that
     /// name.
-    pub(crate) fn order(&self, line: &str) -> Order {
-        match Order::of(line) {
-            order @ Order::Unknown(_) => self.said(line).unwrap_or(order),
+    pub(crate) fn order(&self, line: &str) -> ChatLine {
+        match ChatLine::of(line) {
+            order @ ChatLine::Unknown(_) => self.expand(line).unwrap_or(order),
             order => order,
         }
     }
@@ -65,7 +65,7 @@ impl Templates {
         names
     }
 
-    fn said(&self, line: &str) -> Option<Order> {
+    fn expand(&self, line: &str) -> Option<ChatLine> {
         let line = line.trim().strip_prefix('/')?;
         let (name, text) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
         if !is_name(name) || COMMANDS.iter().any(|command| command.name == name) {
@@ -79,11 +79,11 @@ impl Templates {
         Some(match read(&path) {
             Ok(template) => match filled(&template, text.trim()) {
                 said if said.trim().is_empty() => {
-                    Order::Unknown(format!("{} says nothing", path.display()))
+                    ChatLine::Unknown(format!("{} says nothing", path.display()))
                 }
-                said => Order::Say(said),
+                said => ChatLine::Say(said),
             },
-            Err(why) => Order::Unknown(format!("{}: {why}", path.display())),
+            Err(why) => ChatLine::Unknown(format!("{}: {why}", path.display())),
         })
     }
 }
@@ -191,9 +191,9 @@ mod tests {
         fs::write(prompts.join("empty.md"), "\n").unwrap();
         let templates = Templates::new(None, folder.path());
         assert_eq!(templates.names(), ["empty", "review"]);
-        let review = Order::Say("Review it.".to_owned());
+        let review = ChatLine::Say("Review it.".to_owned());
         assert_eq!(templates.order("/review"), review);
-        assert_eq!(templates.order("/cost"), Order::Cost);
+        assert_eq!(templates.order("/cost"), ChatLine::Cost);
         for line in [
             "/../secret",
             "/../../secret",
@@ -201,11 +201,14 @@ mod tests {
             "/empty",
             "/.review",
         ] {
-            assert!(matches!(templates.order(line), Order::Unknown(_)), "{line}");
+            assert!(
+                matches!(templates.order(line), ChatLine::Unknown(_)),
+                "{line}"
+            );
         }
         assert_eq!(
             templates.order("//review"),
-            Order::Say("/review".to_owned())
+            ChatLine::Say("/review".to_owned())
         );
     }
 }

@@ -7,7 +7,7 @@ use plimsoll::context::{SummaryConfig, ViewLimits};
 use plimsoll::policy::{ClearToolUses, ClearTrigger, Policy, Trim, TrimRole, TrimStrategy};
 use plimsoll::{ContextStrategy, Tokens};
 
-use crate::exit::Stop;
+use crate::error::CliError;
 
 const CLEAR_TOOL_USES: &str = "clear-tool-uses";
 const TRIM: &str = "trim";
@@ -60,7 +60,7 @@ pub(crate) enum Filter {
 
 impl Filter {
     /// Returns the policy with this name and these options.
-    pub(super) fn new(name: &str, options: &FilterOptions) -> Result<Self, Stop> {
+    pub(super) fn new(name: &str, options: &FilterOptions) -> Result<Self, CliError> {
         let plain = name.replace('_', "-");
         options.check(&plain)?;
         match plain.as_str() {
@@ -70,7 +70,7 @@ impl Filter {
                 .map(Self::Strategy)
                 .ok_or_else(|| {
                     let names = ContextStrategy::NAMES.join(", ");
-                    Stop::usage(format!(
+                    CliError::usage(format!(
                         "there is no policy `{name}`; choose one of: {names}, {CLEAR_TOOL_USES}, \
                          {TRIM}"
                     ))
@@ -79,10 +79,10 @@ impl Filter {
     }
 
     /// Returns the policy with this name and default options, for `plimsoll rescue`.
-    pub(crate) fn named(name: &str) -> Result<Self, Stop> {
+    pub(crate) fn named(name: &str) -> Result<Self, CliError> {
         let filter = Self::new(name, &FilterOptions::default())?;
         match filter {
-            Self::Trim(_) => Err(Stop::usage(
+            Self::Trim(_) => Err(CliError::usage(
                 "--policy trim is not available here, because it may remove the task; choose \
                  extract or evict",
             )),
@@ -119,7 +119,7 @@ impl Filter {
 
 impl FilterOptions {
     /// Rejects options that belong to another policy.
-    pub(super) fn check(&self, policy: &str) -> Result<(), Stop> {
+    pub(super) fn check(&self, policy: &str) -> Result<(), CliError> {
         let given = [
             (CLEAR_TOOL_USES, "--trigger", self.trigger.is_some()),
             (CLEAR_TOOL_USES, "--keep", self.keep.is_some()),
@@ -148,7 +148,7 @@ impl FilterOptions {
             .iter()
             .find(|(of, _, is_given)| *is_given && *of != policy);
         match wrong {
-            Some((of, option, _)) => Err(Stop::usage(format!(
+            Some((of, option, _)) => Err(CliError::usage(format!(
                 "{option} is an option of --policy {of} and does not apply to {policy}"
             ))),
             None => Ok(()),
@@ -166,7 +166,7 @@ impl FilterOptions {
         }
     }
 
-    fn trim(&self) -> Result<Trim, Stop> {
+    fn trim(&self) -> Result<Trim, CliError> {
         let trim = Trim {
             strategy: self.strategy.unwrap_or_default(),
             start_on: self.start_on.clone().unwrap_or_default(),
@@ -174,18 +174,18 @@ impl FilterOptions {
             allow_partial: self.allow_partial,
         };
         if self.include_system == Some(false) {
-            return Err(Stop::usage(
+            return Err(CliError::usage(
                 "--include-system false: instructions are never removed; leave the option out",
             ));
         }
         if trim.strategy == TrimStrategy::First && !trim.start_on.is_empty() {
-            return Err(Stop::usage(
+            return Err(CliError::usage(
                 "--start-on requires --strategy last: with first, the beginning of the chat does \
                  not change",
             ));
         }
         if trim.start_on.contains(&TrimRole::Tool) {
-            return Err(Stop::usage(
+            return Err(CliError::usage(
                 "--start-on tool: a tool result never comes first, since it follows its call",
             ));
         }

@@ -16,9 +16,9 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::args::DoctorArgs;
-use crate::exit::{DONE, FAILED, Stop};
+use crate::error::{CliError, DONE, FAILED};
 use crate::terminal::text::counted;
-use crate::{known, local, models, paths};
+use crate::{local, model_facts, models, paths};
 
 /// A placeholder for the address of Plimsoll's own server, which uses another port on each run.
 const OURS: &str = "http://127.0.0.1:1/v1";
@@ -64,13 +64,13 @@ enum WindowOrigin {
 }
 
 /// Runs the command.
-pub(crate) async fn run(args: &DoctorArgs) -> Result<u8, Stop> {
+pub(crate) async fn run(args: &DoctorArgs) -> Result<u8, CliError> {
     let found = find(args).await?;
     let connected = match args.connect {
         true if found.model.vendor().place == ServerLocation::Ours => None,
         true => {
             let asked = found.builder.clone().connect(&providers::environment);
-            Some(asked.await.map_err(Stop::usage)?)
+            Some(asked.await.map_err(CliError::usage)?)
         }
         false => None,
     };
@@ -88,13 +88,13 @@ pub(crate) async fn run(args: &DoctorArgs) -> Result<u8, Stop> {
     Ok(if faults.is_empty() { DONE } else { FAILED })
 }
 
-async fn find(args: &DoctorArgs) -> Result<KnownModel, Stop> {
+async fn find(args: &DoctorArgs) -> Result<KnownModel, CliError> {
     let agent = args.sources.resolve()?.agent;
     let settings = agent.settings();
     let name = settings.model.clone().unwrap_or_default();
     let (name, unknown) = local::meant(name)?;
     let environment = &providers::environment;
-    let (model, mut builder) = agent.chat(&name, environment).map_err(Stop::usage)?;
+    let (model, mut builder) = agent.chat(&name, environment).map_err(CliError::usage)?;
     let vendor = model.vendor();
     let variable = vendor.base_variable.unwrap_or_default();
     let mut address_from = match providers::find_base_url(vendor, environment) {
@@ -111,7 +111,7 @@ async fn find(args: &DoctorArgs) -> Result<KnownModel, Stop> {
         builder = builder.base_url(OURS);
         address_from = "started for each run".to_owned();
     }
-    let facts = known::facts(&model, agent.own_models())?;
+    let facts = model_facts::facts(&model, agent.own_models())?;
     builder = builder.facts(facts.clone());
     let mut faults = Vec::from_iter(unknown);
     let (wishes, denied) = wishes(&agent, &mut faults);
@@ -123,7 +123,7 @@ async fn find(args: &DoctorArgs) -> Result<KnownModel, Stop> {
         }
         explained => explained,
     };
-    let explained = explained.map_err(Stop::usage)?;
+    let explained = explained.map_err(CliError::usage)?;
     faults.extend(explained.hosted_tools.faults.iter().cloned());
     // A configured provider overrides the environment.
     let of_variable = providers::find_base_url(vendor, environment);
@@ -203,7 +203,7 @@ fn own_tools(found: &KnownModel) -> String {
 
 /// Returns the window that a run begins with. A smaller window that was learned from a refusal at
 /// the same endpoint, with the same stated window, takes precedence.
-async fn begins(found: &KnownModel, reported: Option<Tokens>) -> Result<Begins, Stop> {
+async fn begins(found: &KnownModel, reported: Option<Tokens>) -> Result<Begins, CliError> {
     let ours = found.model.vendor().place == ServerLocation::Ours;
     if ours && found.setting == Window::Discover {
         return Ok(Begins {
@@ -321,7 +321,7 @@ fn tell(
     connected: Option<&ConnectionReport>,
     window: Begins,
     faults: &[String],
-) -> Result<(), Stop> {
+) -> Result<(), CliError> {
     let (explained, facts) = (&found.explained, &found.facts);
     out!("{}", found.model);
     let (wire, profile) = (explained.wire, &explained.profile);
@@ -344,8 +344,8 @@ fn tell(
         )?;
     }
     let most = |tokens: &Tokens| format!("{tokens} tokens at most");
-    row("answer", said(&facts.max_output, most))?;
-    let price = said(&facts.prices, |prices| {
+    row("answer", fact_text(&facts.max_output, most))?;
+    let price = fact_text(&facts.prices, |prices| {
         let rates = prices.rates;
         let cached = rates
             .cache_read
@@ -358,7 +358,7 @@ fn tell(
     });
     row("price", price)?;
     let least = |tokens: &Tokens| format!("from {tokens} tokens on");
-    row("cache", said(&facts.min_cacheable, least))?;
+    row("cache", fact_text(&facts.min_cacheable, least))?;
     let can = models::can(facts, |from| format!(" ({from})"));
     if !can.is_empty() {
         row("can", can.join(", "))?;
@@ -411,12 +411,12 @@ fn tell(
 }
 
 /// Prints one property of the model.
-fn row(name: &str, text: impl Display) -> Result<(), Stop> {
+fn row(name: &str, text: impl Display) -> Result<(), CliError> {
     out!("  {name:<9} {text}");
     Ok(())
 }
 
-fn tell_connected(said: &ConnectionReport) -> Result<(), Stop> {
+fn tell_connected(said: &ConnectionReport) -> Result<(), CliError> {
     out!("Its server");
     if said.answers.is_none() {
         out!("  was not asked: this API counts only by generating");
@@ -450,14 +450,14 @@ fn tell_connected(said: &ConnectionReport) -> Result<(), Stop> {
 }
 
 /// Formats a figure with its source.
-fn said<T>(fact: &Option<Fact<T>>, text: impl Fn(&T) -> String) -> String {
+fn fact_text<T>(fact: &Option<Fact<T>>, text: impl Fn(&T) -> String) -> String {
     match fact {
         Some(fact) => format!("{} ({})", text(&fact.value), fact.from),
         None => "not known".to_owned(),
     }
 }
 
-fn list(head: &str, said: &[Peculiarity]) -> Result<(), Stop> {
+fn list(head: &str, said: &[Peculiarity]) -> Result<(), CliError> {
     if said.is_empty() {
         return Ok(());
     }

@@ -2,24 +2,24 @@
 //! itself is in the library.
 
 mod follow;
-pub(crate) mod on;
 pub(crate) mod send;
+pub(crate) mod submit;
 pub(crate) mod worker;
 
 use plimsoll::durable::{Restate, RestateError};
 
-use crate::exit::Stop;
+use crate::error::CliError;
 
 /// The environment variable with the server's token.
 const TOKEN: &str = "RESTATE_AUTH_TOKEN";
 
 /// Returns the client of a server by its address.
-fn server(address: &str) -> Result<Restate, Stop> {
+fn server(address: &str) -> Result<Restate, CliError> {
     let token = std::env::var(TOKEN).ok().filter(|token| !token.is_empty());
-    Restate::new(address, token).map_err(Stop::usage)
+    Restate::new(address, token).map_err(CliError::usage)
 }
 
 /// Converts an error of a server.
-fn stop_of(error: RestateError) -> Stop {
-    Stop::failed(error)
+fn stop_of(error: RestateError) -> CliError {
+    CliError::failed(error)
 }

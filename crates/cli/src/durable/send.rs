@@ -14,7 +14,7 @@ use plimsoll::session::new_session_id;
 use tokio::time::Instant;
 
 use super::{server, stop_of};
-use crate::exit::{DONE, FAILED, Stop};
+use crate::error::{CliError, DONE, FAILED};
 use crate::terminal::text::{clean, counted, one_line};
 
 const EXAMPLES: &str = "\
@@ -61,8 +61,8 @@ pub(crate) struct SendArgs {
 }
 
 /// Runs the command.
-pub(crate) async fn run(args: &SendArgs) -> Result<u8, Stop> {
-    let id = SessionId::new(args.session.as_str()).map_err(Stop::usage)?;
+pub(crate) async fn run(args: &SendArgs) -> Result<u8, CliError> {
+    let id = SessionId::new(args.session.as_str()).map_err(CliError::usage)?;
     let server = server(&args.on)?;
     let session = id.as_str();
     let message = MessageRequest {
@@ -111,7 +111,7 @@ fn approval(args: &SendArgs) -> Option<Approval> {
     Some(Approval { key, answer })
 }
 
-fn show(id: &SessionId, status: &SessionStatus) -> Result<u8, Stop> {
+fn show(id: &SessionId, status: &SessionStatus) -> Result<u8, CliError> {
     let run = match status.run {
         Some(_) => "a run is in progress",
         None => "there is no current run",
@@ -126,7 +126,7 @@ fn show(id: &SessionId, status: &SessionStatus) -> Result<u8, Stop> {
 }
 
 /// Waits until the run has received a message, or has ended without it.
-async fn taken(server: &Restate, id: &SessionId, after: u64, key: &str) -> Result<u8, Stop> {
+async fn taken(server: &Restate, id: &SessionId, after: u64, key: &str) -> Result<u8, CliError> {
     let until = Instant::now() + TAKEN;
     let mut request = EventsRequest {
         after,

@@ -15,7 +15,7 @@ use plimsoll::{Event, Gate, Observer, PermissionMode, SessionEvent};
 
 use crate::agent::{self, ReadyAgent};
 use crate::asked_to_end;
-use crate::exit::{DONE, Stop};
+use crate::error::{CliError, DONE};
 use crate::settings::Sources;
 use crate::terminal::Verbosity;
 use crate::terminal::text::{counted, lines_of};
@@ -70,7 +70,7 @@ pub(crate) struct WorkerArgs {
 }
 
 /// Runs the command until Ctrl-C or SIGTERM, which systemd and containers send.
-pub(crate) async fn run(args: &WorkerArgs) -> Result<u8, Stop> {
+pub(crate) async fn run(args: &WorkerArgs) -> Result<u8, CliError> {
     let options = PostgresOptions {
         max_connections: args.connections,
         patience: Duration::from_secs(args.patience),
@@ -83,7 +83,7 @@ pub(crate) async fn run(args: &WorkerArgs) -> Result<u8, Stop> {
         );
     }
     let store = PostgresStore::connect_with(&args.store, options).await;
-    let store = store.map_err(Stop::failed)?;
+    let store = store.map_err(CliError::failed)?;
     let mut sources = args.sources.clone();
     sources.consent(args.yes);
     let kept = Arc::new(store.clone());
@@ -107,7 +107,8 @@ pub(crate) async fn run(args: &WorkerArgs) -> Result<u8, Stop> {
         identity_keys: args.identity_keys.clone(),
         on_database: Some(Box::new(tell)),
     };
-    let worker = Worker::bind(agent, store.clone(), args.listen, options).map_err(Stop::usage)?;
+    let worker =
+        Worker::bind(agent, store.clone(), args.listen, options).map_err(CliError::usage)?;
     let (end, ended) = tokio::sync::oneshot::channel::<()>();
     let serving = tokio::spawn(worker.serve(async {
         let _ = ended.await;
@@ -115,7 +116,7 @@ pub(crate) async fn run(args: &WorkerArgs) -> Result<u8, Stop> {
     if let Some(admin) = &args.register {
         let own = format!("http://{}", args.listen);
         let address = args.advertise.as_ref().unwrap_or(&own);
-        register(admin, address).await.map_err(Stop::failed)?;
+        register(admin, address).await.map_err(CliError::failed)?;
     }
     out!("http://{}", args.listen);
     if !args.listen.ip().is_loopback() && args.identity_keys.is_empty() {
@@ -129,7 +130,7 @@ pub(crate) async fn run(args: &WorkerArgs) -> Result<u8, Stop> {
         format!("tools in {}", config.settings().root.display()),
         "Ctrl-C ends it".to_owned(),
     ]));
-    asked_to_end().await.map_err(Stop::failed)?;
+    asked_to_end().await.map_err(CliError::failed)?;
     let _ = end.send(());
     // Its sessions are free at once for the next worker.
     let _ = serving.await;

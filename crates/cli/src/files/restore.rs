@@ -10,8 +10,8 @@ use plimsoll::{SessionId, SessionStore};
 use super::{ChangedFile, FileState, diff};
 use crate::ask::{can_ask, confirm};
 use crate::diff::ASKED;
-use crate::exit::{DONE, Stop};
-use crate::loops::{self, idle_run, recorded};
+use crate::error::{CliError, DONE};
+use crate::runs::{self, idle_run, recorded};
 use crate::terminal::Terminal;
 use crate::terminal::style::colours;
 use crate::terminal::text::{clean, counted};
@@ -58,13 +58,13 @@ pub(crate) async fn restore(
     store: &SqliteStore,
     id: &SessionId,
     args: &RestoreArgs,
-) -> Result<u8, Stop> {
+) -> Result<u8, CliError> {
     // The lease prevents other processes from running the session meanwhile.
     let lease = store.acquire(id).await?;
     if let Some(entry) = args.to {
         let last = store.info(id).await?.map_or(0, |info| info.entries);
         if entry > last {
-            return Err(Stop::usage(format!(
+            return Err(CliError::usage(format!(
                 "session {id} has {}, so there is no entry {entry}; `plimsoll sessions files {id}` \
                  names those at which files were changed",
                 counted(last, "entry")
@@ -74,7 +74,7 @@ pub(crate) async fn restore(
     let files = chosen(id, ChangedFile::all(store, id).await?, &args.paths)?;
     let restoring = RestoreSet::plan(store, files, args.to, args.force).await?;
     if !restoring.refused.is_empty() {
-        return Err(Stop::failed(format!(
+        return Err(CliError::failed(format!(
             "nothing was restored: {}",
             restoring.refused.join("; ")
         )));
@@ -109,7 +109,7 @@ pub(crate) async fn restore(
 }
 
 /// Asks the user at the terminal.
-async fn is_allowed(restoring: &RestoreSet) -> Result<bool, Stop> {
+async fn is_allowed(restoring: &RestoreSet) -> Result<bool, CliError> {
     let refusal = "nothing was restored; --yes restores without asking";
     confirm(&restoring.question(), refusal).await
 }
@@ -119,7 +119,7 @@ fn chosen(
     id: &SessionId,
     files: Vec<ChangedFile>,
     paths: &[PathBuf],
-) -> Result<Vec<ChangedFile>, Stop> {
+) -> Result<Vec<ChangedFile>, CliError> {
     if paths.is_empty() {
         return Ok(files);
     }
@@ -131,7 +131,7 @@ fn chosen(
     };
     for path in paths {
         if !files.iter().any(|file| is_named(file, path)) {
-            return Err(Stop::usage(format!(
+            return Err(CliError::usage(format!(
                 "session {id} changed no file {}; `plimsoll sessions files {id}` lists them",
                 path.display()
             )));
@@ -160,7 +160,11 @@ fn normal(path: &Path) -> PathBuf {
 
 /// Tells the model that files were restored. Returns the number of the log entry, or `None` if tool
 /// calls wait for their results.
-async fn inform(store: &SqliteStore, lease: &Lease, names: &[String]) -> Result<Option<u64>, Stop> {
+async fn inform(
+    store: &SqliteStore,
+    lease: &Lease,
+    names: &[String],
+) -> Result<Option<u64>, CliError> {
     let log = store.load(lease.session()).await?;
     let mut run = idle_run(&log)?;
     let mut named = names.iter().take(NAMED).cloned().collect::<Vec<_>>();
@@ -186,8 +190,8 @@ async fn before_runs(
     store: &SqliteStore,
     id: &SessionId,
     runs: &[u64],
-) -> Result<Option<u64>, Stop> {
-    let records = loops::records(store, id).await?;
+) -> Result<Option<u64>, CliError> {
+    let records = runs::records(store, id).await?;
     let newest = |run: &u64| records.iter().rev().find(|record| record.id.n == *run);
     let first = runs.iter().filter_map(newest).map(|it| it.first).min();
     Ok(first.map(|first| first.saturating_sub(1)))
@@ -200,7 +204,7 @@ pub(crate) async fn offer(
     id: &SessionId,
     runs: &[u64],
     at_once: bool,
-) -> Result<Vec<String>, Stop> {
+) -> Result<Vec<String>, CliError> {
     let restoring = RestoreSet::of_runs(store, id, runs).await?;
     for why in restoring.refused() {
         crate::say(why);
@@ -234,7 +238,7 @@ impl RestoreSet {
         files: Vec<ChangedFile>,
         to: Option<u64>,
         force: bool,
-    ) -> Result<Self, Stop> {
+    ) -> Result<Self, CliError> {
         let mut restoring = Self {
             to,
             restores: Vec::new(),
@@ -293,7 +297,7 @@ impl RestoreSet {
         store: &SqliteStore,
         id: &SessionId,
         runs: &[u64],
-    ) -> Result<Self, Stop> {
+    ) -> Result<Self, CliError> {
         let files = ChangedFile::all(store, id).await?;
         let to = if files.is_empty() {
             None
@@ -370,11 +374,11 @@ impl RestoreSet {
     }
 
     /// Restores the files. Keeps the current content of each one first.
-    pub(crate) async fn make(self, store: &SqliteStore, id: &SessionId) -> Result<(), Stop> {
+    pub(crate) async fn make(self, store: &SqliteStore, id: &SessionId) -> Result<(), CliError> {
         for FileRestore { file, now, wanted } in self.restores {
             let shown = file.shown();
             if file.now().as_ref() != Ok(&now) {
-                return Err(Stop::failed(format!(
+                return Err(CliError::failed(format!(
                     "{shown} was changed by something else just now; look at it, then restore again"
                 )));
             }
@@ -387,8 +391,9 @@ impl RestoreSet {
             };
             store.keep_file(id, edit).await?;
             let restored = kept::restore(&file.root, &file.path, wanted.as_deref());
-            restored
-                .map_err(|error| Stop::failed(format!("{shown} cannot be restored: {error}")))?;
+            restored.map_err(|error| {
+                CliError::failed(format!("{shown} cannot be restored: {error}"))
+            })?;
         }
         Ok(())
     }

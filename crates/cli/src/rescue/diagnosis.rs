@@ -1,4 +1,4 @@
-//! [`Patient`]: diagnoses and repairs a session. Prints and writes nothing.
+//! [`ExaminedSession`]: diagnoses and repairs a session. Prints and writes nothing.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,8 +16,8 @@ use serde_json::{Value, json};
 
 use crate::chat_file::{self, unread};
 use crate::compact::Filter;
-use crate::exit::Stop;
-use crate::known;
+use crate::error::CliError;
+use crate::model_facts;
 use crate::terminal::text::counted;
 
 /// Maximum size of all images of a session, in bytes of base64. Providers refuse requests with more
@@ -41,7 +41,7 @@ const MIN_SAMPLE: u64 = 1_000;
 const DESCRIBED: usize = 5;
 
 /// A session that is examined and repaired.
-pub(super) struct Patient {
+pub(super) struct ExaminedSession {
     target: Target,
     history: String,
     messages: usize,
@@ -64,13 +64,13 @@ struct CutReport {
     stages: String,
 }
 
-impl Patient {
+impl ExaminedSession {
     /// Repairs the history of a log and measures it.
     pub(super) fn examine(
         log: &SessionLog,
         counter: &Arc<dyn TokenCounter>,
         drop_thinking: bool,
-    ) -> Result<Self, Stop> {
+    ) -> Result<Self, CliError> {
         let target = log.target();
         let request = log.request();
         let json = chat_file::json(&request)?;
@@ -391,7 +391,7 @@ fn used(log: &SessionLog, counted: u64) -> u64 {
 
 /// Returns the window of the model: that of the log, otherwise the known one. It is at least as
 /// large as the largest answered request.
-fn window(log: &SessionLog) -> Result<Option<u64>, Stop> {
+fn window(log: &SessionLog) -> Result<Option<u64>, CliError> {
     if log.window.is_some() {
         return Ok(log.window);
     }
@@ -410,13 +410,13 @@ fn window(log: &SessionLog) -> Result<Option<u64>, Stop> {
     let Ok(model) = ModelRef::parse(&format!("{vendor}/{model}")) else {
         return Ok(None);
     };
-    let facts = known::facts(&model, &ModelBook::default())?;
+    let facts = model_facts::facts(&model, &ModelBook::default())?;
     Ok(facts.window.map(|fact| fact.value.0.max(answered)))
 }
 
 /// Returns the history without the oldest images, if there are too many bytes of them, and without
 /// images that are too large.
-fn without_images(body: &Body<'_>, removed: &mut usize) -> Result<Option<String>, Stop> {
+fn without_images(body: &Body<'_>, removed: &mut usize) -> Result<Option<String>, CliError> {
     let mut left = MAX_IMAGES;
     let mut edited: Vec<(usize, Message)> = Vec::new();
     for (at, message) in body.messages.iter().enumerate().rev() {

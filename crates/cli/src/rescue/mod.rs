@@ -12,11 +12,11 @@ use plimsoll::logs::{self, Agent, Candidate, Ids, SessionLog};
 use serde_json::json;
 
 use crate::compact::Filter;
-use crate::exit::{DONE, Stop};
+use crate::error::{CliError, DONE};
 use crate::terminal::text::counted;
 use crate::{chat_file, paths};
 
-use diagnosis::Patient;
+use diagnosis::ExaminedSession;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -76,15 +76,16 @@ pub(crate) fn agent(name: &str) -> Result<Agent, String> {
 }
 
 /// Runs the command.
-pub(crate) fn run(args: &RescueArgs) -> Result<u8, Stop> {
+pub(crate) fn run(args: &RescueArgs) -> Result<u8, CliError> {
     if args.list {
         return list(args);
     }
     let filter = Filter::named(&args.policy)?;
     let chosen = choose(args.session.as_deref(), args.from)?;
-    let log = SessionLog::read(&chosen.path, chosen.session.as_deref()).map_err(Stop::failed)?;
+    let log =
+        SessionLog::read(&chosen.path, chosen.session.as_deref()).map_err(CliError::failed)?;
     let counter = chat_file::counter("o200k")?;
-    let mut patient = Patient::examine(&log, &counter, args.drop_thinking)?;
+    let mut patient = ExaminedSession::examine(&log, &counter, args.drop_thinking)?;
     let budget = patient.budget(args.budget, &filter);
     if !args.json {
         for line in patient.describe(&log) {
@@ -95,8 +96,8 @@ pub(crate) fn run(args: &RescueArgs) -> Result<u8, Stop> {
         patient
             .cut(&filter, budget, &counter)
             .map_err(|error| match error {
-                CutError::CannotFit(error) => Stop::cannot_fit(error),
-                error => Stop::failed(error),
+                CutError::CannotFit(error) => CliError::cannot_fit(error),
+                error => CliError::failed(error),
             })?;
     }
     let copy = if patient.is_well() || args.dry_run {
@@ -111,9 +112,9 @@ pub(crate) fn run(args: &RescueArgs) -> Result<u8, Stop> {
 fn report(
     args: &RescueArgs,
     log: &SessionLog,
-    patient: &Patient,
+    patient: &ExaminedSession,
     copy: Option<&save::SavedCopy>,
-) -> Result<u8, Stop> {
+) -> Result<u8, CliError> {
     if args.json {
         let copy = copy.map(|copy| {
             json!({
@@ -158,7 +159,7 @@ fn shell(path: &Path) -> String {
 }
 
 /// Lists the sessions on this machine.
-fn list(args: &RescueArgs) -> Result<u8, Stop> {
+fn list(args: &RescueArgs) -> Result<u8, CliError> {
     let found = logs::find(&paths::variable, args.from);
     if found.is_empty() {
         return Err(none_found(args.from));
@@ -217,7 +218,7 @@ fn id_of(one: &Candidate) -> String {
 }
 
 /// Finds the session to rescue: a file, a session id, or the newest session.
-pub(crate) fn choose(session: Option<&Path>, from: Option<Agent>) -> Result<Candidate, Stop> {
+pub(crate) fn choose(session: Option<&Path>, from: Option<Agent>) -> Result<Candidate, CliError> {
     if let Some(path) = session.filter(|path| path.exists() || path.components().count() > 1) {
         return Ok(Candidate {
             agent: from.unwrap_or(Agent::ClaudeCode),
@@ -236,16 +237,16 @@ pub(crate) fn choose(session: Option<&Path>, from: Option<Agent>) -> Result<Cand
         .filter(|one| id_of(one).contains(id.as_ref()));
     match (named.next(), named.next()) {
         (Some(one), None) => Ok(one),
-        (Some(_), Some(_)) => Err(Stop::usage(format!(
+        (Some(_), Some(_)) => Err(CliError::usage(format!(
             "`{id}` is part of several session names; give more of it, or the file"
         ))),
-        _ => Err(Stop::usage(format!(
+        _ => Err(CliError::usage(format!(
             "there is no file and no session `{id}`; `plimsoll rescue --list` lists the sessions"
         ))),
     }
 }
 
-fn none_found(from: Option<Agent>) -> Stop {
+fn none_found(from: Option<Agent>) -> CliError {
     let agents: Vec<Agent> = from.map_or(Agent::RESUMABLE.to_vec(), |one| vec![one]);
     let folders = agents.iter().flat_map(|agent| {
         let folders = logs::folders(*agent, &paths::variable);
@@ -259,7 +260,7 @@ fn none_found(from: Option<Agent>) -> Stop {
         "Claude Code, Codex, opencode, pi or Gemini CLI",
         Agent::title,
     );
-    Stop::failed(format!(
+    CliError::failed(format!(
         "no session of {whose} was found (searched {}); name a log file: plimsoll rescue FILE",
         folders.join(", ")
     ))

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use plimsoll::logs::{SessionLog, copy};
 
 use super::RescueArgs;
-use super::diagnosis::Patient;
-use crate::exit::Stop;
+use super::diagnosis::ExaminedSession;
+use crate::error::CliError;
 
 /// A copy that was written.
 pub(super) struct SavedCopy {
@@ -24,22 +24,22 @@ pub(super) struct SavedCopy {
 pub(super) fn write(
     args: &RescueArgs,
     log: &SessionLog,
-    patient: &Patient,
-) -> Result<SavedCopy, Stop> {
+    patient: &ExaminedSession,
+) -> Result<SavedCopy, CliError> {
     let mut ids = super::new_ids(log);
     let copy =
-        copy(log, patient.history(), patient.new_tokens(), &mut ids).map_err(Stop::failed)?;
+        copy(log, patient.history(), patient.new_tokens(), &mut ids).map_err(CliError::failed)?;
     let path = args.output.as_ref().unwrap_or(&copy.path);
     save(path, &copy.text, &log.path).map_err(|error| match error.kind() {
-        ErrorKind::AlreadyExists => Stop::failed(format!(
+        ErrorKind::AlreadyExists => CliError::failed(format!(
             "{} exists already; give another file with --output",
             path.display()
         )),
-        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => Stop::failed(format!(
+        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => CliError::failed(format!(
             "{} cannot be written ({error}); give a file in another folder with --output",
             path.display()
         )),
-        _ => Stop::failed(format!("{} cannot be written: {error}", path.display())),
+        _ => CliError::failed(format!("{} cannot be written: {error}", path.display())),
     })?;
     Ok(SavedCopy {
         id: copy.id,

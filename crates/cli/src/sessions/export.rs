@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use plimsoll::SessionId;
 use plimsoll::store::{MAX_FORK_DEPTH, SessionInfo, SessionReader};
 
-use crate::exit::{DONE, Stop};
+use crate::error::{CliError, DONE};
 use crate::input::INPUT_LIMIT;
 use crate::resume::portable;
 use crate::which_session::known;
@@ -23,7 +23,7 @@ pub(crate) struct ExportArgs {
 }
 
 /// Runs the command.
-pub(crate) async fn run(store: &impl SessionReader, args: &ExportArgs) -> Result<u8, Stop> {
+pub(crate) async fn run(store: &impl SessionReader, args: &ExportArgs) -> Result<u8, CliError> {
     let sessions = store.list().await?;
     let mut ids = BTreeSet::new();
     if args.all {
@@ -48,7 +48,9 @@ pub(crate) async fn run(store: &impl SessionReader, args: &ExportArgs) -> Result
         wanted.insert(id.clone(), settings_of(id, &sessions, &ids, &settings));
     }
     let out = store.export(&wanted, io::stdout()).await;
-    out.map_err(Stop::failed)?.flush().map_err(Stop::failed)?;
+    out.map_err(CliError::failed)?
+        .flush()
+        .map_err(CliError::failed)?;
     Ok(DONE)
 }
 

@@ -11,8 +11,8 @@ use plimsoll::store::{Fork, MAX_FORK_DEPTH, SessionInfo, SessionReader};
 use plimsoll::tokens::Bytes;
 use serde_json::{Value, json};
 
-use crate::exit::{DONE, Stop};
-use crate::ledger::when;
+use crate::error::{CliError, DONE};
+use crate::evicted_messages::when;
 use crate::resume::SessionSettings;
 use crate::terminal::fitted;
 use crate::terminal::text::{clip, widths};
@@ -24,7 +24,11 @@ const NAME: usize = 24;
 pub(crate) type ListedSession = (SessionInfo, SessionSettings);
 
 /// Runs the command.
-pub(crate) async fn run(store: &impl SessionReader, here: bool, as_json: bool) -> Result<u8, Stop> {
+pub(crate) async fn run(
+    store: &impl SessionReader,
+    here: bool,
+    as_json: bool,
+) -> Result<u8, CliError> {
     let sessions = sessions(store, here).await?;
     if let Some(path) = store.damaged_path() {
         say!(
@@ -58,9 +62,9 @@ pub(crate) async fn run(store: &impl SessionReader, here: bool, as_json: bool) -
 pub(crate) async fn sessions(
     store: &impl SessionReader,
     here: bool,
-) -> Result<Vec<ListedSession>, Stop> {
+) -> Result<Vec<ListedSession>, CliError> {
     let folder = if here {
-        Some(env::current_dir().map_err(Stop::failed)?)
+        Some(env::current_dir().map_err(CliError::failed)?)
     } else {
         None
     };
@@ -171,7 +175,7 @@ pub(crate) fn minute(at: u64) -> String {
     }
 }
 
-fn as_value(session: &SessionInfo, last: &SessionSettings) -> Result<Value, Stop> {
+fn as_value(session: &SessionInfo, last: &SessionSettings) -> Result<Value, CliError> {
     let mut value = serde_json::to_value(session)?;
     if let Value::Object(fields) = &mut value {
         let model = (!last.model.is_empty()).then_some(&last.model);

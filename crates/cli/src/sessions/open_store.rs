@@ -4,7 +4,7 @@
 use clap::Args;
 use plimsoll::store::SqliteStore;
 
-use crate::exit::Stop;
+use crate::error::CliError;
 use crate::paths;
 
 /// The name of the files of this machine.
@@ -40,14 +40,14 @@ impl PlaceArgs {
     ///
     /// # Errors
     /// If it cannot be opened.
-    pub(crate) async fn open(&self) -> Result<OpenStore, Stop> {
+    pub(crate) async fn open(&self) -> Result<OpenStore, CliError> {
         #[cfg(feature = "restate")]
         if let Some(url) = self.url() {
             let store = plimsoll::store::PostgresStore::connect(url).await;
-            return store.map(OpenStore::Database).map_err(Stop::failed);
+            return store.map(OpenStore::Database).map_err(CliError::failed);
         }
         let store = SqliteStore::open(paths::data()?).await;
-        let store = store.map_err(Stop::failed)?;
+        let store = store.map_err(CliError::failed)?;
         Ok(OpenStore::Files(Box::new(store)))
     }
 
@@ -55,9 +55,9 @@ impl PlaceArgs {
     ///
     /// # Errors
     /// If a database was named.
-    pub(crate) fn only_files(&self, what: &str) -> Result<(), Stop> {
+    pub(crate) fn only_files(&self, what: &str) -> Result<(), CliError> {
         if self.is_database() {
-            Err(Stop::usage(format!(
+            Err(CliError::usage(format!(
                 "{what} works with local files, not with a database; --store local selects them"
             )))
         } else {

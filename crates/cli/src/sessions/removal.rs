@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::list::{self, ListedSession};
 use crate::ask::confirm;
-use crate::exit::{DONE, FAILED, Stop};
+use crate::error::{CliError, DONE, FAILED};
 use crate::terminal::text::counted;
 use crate::which_session::known;
 
@@ -50,7 +50,7 @@ struct Consent {
 }
 
 /// Runs `delete`.
-pub(crate) async fn delete(store: &impl SessionReader, args: &DeleteArgs) -> Result<u8, Stop> {
+pub(crate) async fn delete(store: &impl SessionReader, args: &DeleteArgs) -> Result<u8, CliError> {
     let mut wanted = BTreeSet::new();
     for id in &args.ids {
         wanted.insert(known(store, id).await?);
@@ -63,7 +63,7 @@ pub(crate) async fn delete(store: &impl SessionReader, args: &DeleteArgs) -> Res
 }
 
 /// Runs `prune`.
-pub(crate) async fn prune(store: &impl SessionReader, args: &PruneArgs) -> Result<u8, Stop> {
+pub(crate) async fn prune(store: &impl SessionReader, args: &PruneArgs) -> Result<u8, CliError> {
     let outdated = store
         .outdated(&Retention {
             max_age: args.older_than,
@@ -95,7 +95,7 @@ async fn remove(
     store: &impl SessionReader,
     mut chosen: Vec<ListedSession>,
     consent: &Consent,
-) -> Result<u8, Stop> {
+) -> Result<u8, CliError> {
     let what = format!("{}: {}", counted(chosen.len(), "session"), total(&chosen));
     if !consent.yes {
         for line in list::lines(&chosen, false) {
@@ -145,7 +145,7 @@ async fn remove(
     Ok(code)
 }
 
-fn print(sessions: &[ListedSession], as_json: bool) -> Result<(), Stop> {
+fn print(sessions: &[ListedSession], as_json: bool) -> Result<(), CliError> {
     for (info, _) in sessions {
         if as_json {
             out!("{}", json!({ "id": info.id, "title": info.title }))

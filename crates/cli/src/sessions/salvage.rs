@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use plimsoll::store::{FILE, SalvagedSession, SqliteStore};
 use serde_json::json;
 
-use crate::exit::{DONE, FAILED, Stop};
+use crate::error::{CliError, DONE, FAILED};
 use crate::terminal::text::counted;
 
 /// The heading of the table, above columns of the same widths.
@@ -22,10 +22,10 @@ pub(crate) struct SalvageArgs {
 }
 
 /// Runs the command. The exit code is 1 if entries are lost.
-pub(crate) async fn run(from: &Path, args: &SalvageArgs) -> Result<u8, Stop> {
+pub(crate) async fn run(from: &Path, args: &SalvageArgs) -> Result<u8, CliError> {
     let salvaged = SqliteStore::salvage(from, &args.to)
         .await
-        .map_err(Stop::failed)?;
+        .map_err(CliError::failed)?;
     if !args.json {
         out!("{HEADING}");
     }

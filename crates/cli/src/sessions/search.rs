@@ -9,7 +9,7 @@ use plimsoll::store::{ExportedEntry, SessionInfo, SessionReader, StoreError};
 use serde_json::json;
 
 use super::list::{self, minute};
-use crate::exit::{DONE, Stop};
+use crate::error::{CliError, DONE};
 use crate::sessions::entries::each_entry;
 use crate::terminal::fitted;
 use crate::terminal::text::counted;
@@ -47,7 +47,7 @@ pub(crate) struct SearchHit {
 }
 
 /// Runs the command.
-pub(crate) async fn run(store: &impl SessionReader, args: &SearchArgs) -> Result<u8, Stop> {
+pub(crate) async fn run(store: &impl SessionReader, args: &SearchArgs) -> Result<u8, CliError> {
     let query = query(&args.words.join(" "))?;
     let terminal = Term::stdout();
     let mut found = 0;
@@ -81,9 +81,9 @@ pub(crate) async fn run(store: &impl SessionReader, args: &SearchArgs) -> Result
 ///
 /// # Errors
 /// If it contains no word.
-pub(crate) fn query(text: &str) -> Result<SearchQuery, Stop> {
+pub(crate) fn query(text: &str) -> Result<SearchQuery, CliError> {
     SearchQuery::parse(text).ok_or_else(|| {
-        Stop::usage(
+        CliError::usage(
             "there is no word to search for; words consist of letters or \
                                     digits",
         )
@@ -101,7 +101,7 @@ pub(crate) async fn places(
     // The entries that a fork shares are found in its parent.
     let after = session.fork.as_ref().map_or(0, |fork| fork.entries);
     let each = |line: &ExportedEntry| {
-        let Some(message) = said(&line.entry) else {
+        let Some(message) = message_of(&line.entry) else {
             return Ok(());
         };
         let text = recall_text(message);
@@ -123,7 +123,7 @@ pub(crate) async fn places(
 }
 
 /// Returns the message that an entry adds to the session.
-fn said(entry: &Entry) -> Option<&Message> {
+fn message_of(entry: &Entry) -> Option<&Message> {
     match entry {
         Entry::Message { message, .. }
         | Entry::Reply { message, .. }

@@ -365,7 +365,7 @@ impl MarkdownWriter {
         }
         for line in line.split('\n') {
             let (first, rest) = self.beginnings();
-            let rows = wrap(line, self.page.width, &first, &rest, Break::Words);
+            let rows = wrap(line, self.page.width, &first, &rest, Break::Completer);
             self.rows.extend(rows);
         }
     }

@@ -85,7 +85,7 @@ impl Table {
             .enumerate()
             .map(|(at, width)| {
                 let cell = row.get(at).map_or("", String::as_str);
-                wrap(cell, *width, "", "", Break::Words)
+                wrap(cell, *width, "", "", Break::Completer)
             })
             .collect();
         let height = cells.iter().map(Vec::len).max().unwrap_or_default();
@@ -118,7 +118,7 @@ impl Table {
                     width,
                     "",
                     "  ",
-                    Break::Words,
+                    Break::Completer,
                 ));
             }
         }

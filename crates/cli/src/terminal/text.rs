@@ -22,7 +22,7 @@ pub(crate) const RESET: &str = "\u{1b}[0m";
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Break {
     /// Between words. The blanks there are dropped.
-    Words,
+    Completer,
     /// Anywhere. All blanks are kept, for code.
     Anywhere,
 }
@@ -51,7 +51,7 @@ pub(crate) fn rows_of(text: &str, width: usize) -> Vec<String> {
             let text = plain.trim_start_matches(['·', ' ']);
             let indent = measure_text_width(&plain) - measure_text_width(text);
             let rest = " ".repeat(if indent < width / 2 { indent } else { 0 });
-            wrap(line, width, "", &rest, Break::Words)
+            wrap(line, width, "", &rest, Break::Completer)
         })
         .collect()
 }
@@ -138,7 +138,7 @@ impl<'a> Rows<'a> {
 
     fn blanks(&mut self, blanks: &str, at: Break) {
         match at {
-            Break::Words => self.blanks += blanks.len(),
+            Break::Completer => self.blanks += blanks.len(),
             Break::Anywhere => self.chars(blanks),
         }
     }
@@ -359,7 +359,7 @@ mod tests {
         ] {
             assert_eq!(rows_of(text, width), rows, "{text}");
         }
-        let item = wrap("one two three", 9, "• ", "  ", Break::Words);
+        let item = wrap("one two three", 9, "• ", "  ", Break::Completer);
         assert_eq!(item, ["• one two", "  three"]);
         let code = wrap("a  b  c", 4, "", "", Break::Anywhere);
         assert_eq!(code, ["a  b", "  c"]);

@@ -208,7 +208,7 @@ fn compact_plans_down_to_the_target_and_calls_no_model() {
 #[test]
 fn a_focus_reaches_the_model_that_writes_the_summary() {
     let summary = "## Goal\n- read all files\n## Constraints\n- none\n## Decisions\n- none\n## Files\n\
-        - f0.txt to f5.txt were read\n## Errors\n- none\n## Open work\n- none\n## Next step\n- answer";
+        - f0.txt to f5.txt were read\n## Errors\n- none\n## Open work\n- none\n## NextStep step\n- answer";
     let (home, fake) = reads(6, vec![FakeAnswer::say(summary), FakeAnswer::say("Here.")]);
     let args = ["--max-context", "15000", "--policy", "summarize"];
     let lines = "Read all.\n/compact the names of the files\nAre you there?\n";

@@ -30,7 +30,7 @@ fn shown(text: &str) -> Vec<DocCommand<'_>> {
     all
 }
 
-/// Words, or a text in quotes.
+/// Completer, or a text in quotes.
 fn words(command: &str) -> Vec<&str> {
     let quoted = command.split('"').enumerate();
     let words = quoted.flat_map(|(at, piece)| match at % 2 {

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use foldhash::HashMap;
 
 use super::statement::{SentenceWord, is_cjk};
-use crate::cues::{PersonCues, Rule};
+use crate::sentence_kinds::{PersonCues, Rule};
 
 /// The maximum number of messages that contain a rare word.
 const RARE: usize = 4;

@@ -125,7 +125,7 @@ fn value_at(words: &[SentenceWord], copula: Option<usize>) -> Option<usize> {
         return looks;
     };
     // "Noah is the reviewer now": the value comes first.
-    let told = |range: std::ops::Range<usize>| -> Vec<usize> {
+    let told_in = |range: std::ops::Range<usize>| -> Vec<usize> {
         let told = |n: &usize| {
             let word = words.get(*n);
             word.is_some_and(|word| !word.is_filler() && !word.is_gone)
@@ -137,7 +137,7 @@ fn value_at(words: &[SentenceWord], copula: Option<usize>) -> Option<usize> {
     let is_bare = words.first().is_some_and(|word| !word.is(ARTICLE));
     if is_turned
         && is_bare
-        && let [one] = told(0..copula).as_slice()
+        && let [one] = told_in(0..copula).as_slice()
     {
         return Some(*one);
     }
@@ -145,7 +145,7 @@ fn value_at(words: &[SentenceWord], copula: Option<usize>) -> Option<usize> {
         return Some(found);
     }
     // "The owner is Dana": one or two words after the copula, none of which looks like a value.
-    match told(copula + 1..words.len()).as_slice() {
+    match told_in(copula + 1..words.len()).as_slice() {
         [one] | [one, _] if copula > 0 => Some(*one),
         [] if copula > 0 => {
             let toggle = |word: &SentenceWord| TOGGLES.split('|').any(|toggle| toggle == word.low);

@@ -8,10 +8,10 @@ use plimsoll_wire::__internals::{CHAT, parse, with_list};
 use plimsoll_wire::{Document, MessageSpan, WireError};
 use serde_json::Value;
 
-use super::judged::RequestVerdict;
 use super::lenient::LenientParse;
 use super::repair::Repair;
 use super::target::Target;
+use super::verdict::RequestVerdict;
 
 /// A request that was read.
 #[derive(Debug)]

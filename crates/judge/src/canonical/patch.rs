@@ -49,14 +49,14 @@ pub(super) fn patched(before: &str, after: &str) -> String {
 /// present.
 pub(super) fn restored(units: &[&Unit<'_>], after: &[String]) -> Vec<String> {
     let mut before = units.iter().flat_map(|unit| &unit.raws).filter_map(|raw| {
-        let said = said(raw)?;
+        let said = assistant_text(raw)?;
         Some((*raw, said))
     });
     let mut reasoned = false;
     let mut items = Vec::with_capacity(after.len());
     for raw in after {
         reasoned |= kind(raw).is_some_and(|kind| kind == "reasoning");
-        let came = said(raw).and_then(|now| before.find(|(_, then)| *then == now));
+        let came = assistant_text(raw).and_then(|now| before.find(|(_, then)| *then == now));
         items.push(match came.and_then(|(raw, _)| object(raw)) {
             Some(object) if reasoned => object.with(&[]),
             Some(object) => object.with(&[("id", None)]),
@@ -67,7 +67,7 @@ pub(super) fn restored(units: &[&Unit<'_>], after: &[String]) -> Vec<String> {
 }
 
 /// Returns the text of an assistant message if all its parts are text.
-fn said(item: &str) -> Option<String> {
+fn assistant_text(item: &str) -> Option<String> {
     let item: Value = serde_json::from_str(item).ok()?;
     if item.get("role")? != "assistant" {
         return None;

@@ -16,7 +16,7 @@ use crate::fault::Rule;
 const SHOWN: usize = 60;
 
 /// Returns all repairs, in the order of the request.
-pub(super) fn told(attempt: &RepairAttempt<'_, '_>, reasoning: Reasoning) -> Vec<Repair> {
+pub(super) fn all_repairs(attempt: &RepairAttempt<'_, '_>, reasoning: Reasoning) -> Vec<Repair> {
     let mut repairs = attempt.request.unreadable.clone();
     for finding in &attempt.findings {
         repairs.push(Repair {
@@ -43,7 +43,7 @@ pub(super) fn told(attempt: &RepairAttempt<'_, '_>, reasoning: Reasoning) -> Vec
                 turn,
                 rewrite,
             };
-            turn.told(&mut repairs);
+            turn.add_repairs(&mut repairs);
         }
     }
     vanished(attempt, &mut repairs);
@@ -62,7 +62,7 @@ struct RewrittenTurn<'t, 'g, 'a> {
 }
 
 impl RewrittenTurn<'_, '_, '_> {
-    fn told(&self, repairs: &mut Vec<Repair>) {
+    fn add_repairs(&self, repairs: &mut Vec<Repair>) {
         let attempt = self.attempt;
         let from = attempt.from(self.turn);
         let fault = self.rewrite.fault.as_ref();

@@ -120,9 +120,9 @@ fn once(text: &str, target: &Target, reasoning: Reasoning) -> Result<RepairedReq
         let stripped = attempt.stripped.union(&more).copied().collect();
         attempt = RepairAttempt::new(&request, &read, read()?, stripped)?;
     }
-    let mut repairs = report::told(&attempt, reasoning);
+    let mut repairs = report::all_repairs(&attempt, reasoning);
     let mut request = std::mem::take(&mut attempt.text);
-    for change in [unthinking, fewer_marks, no_marks] {
+    for change in [remove_thinking, fewer_marks, no_marks] {
         if let Some((repaired, repair)) = change(&request, &attempt.faults) {
             attempt.faults = repair_attempt::judge(&repaired, target);
             request = repaired;
@@ -252,7 +252,7 @@ fn first_rewritten(attempt: &RepairAttempt<'_, '_>) -> Option<usize> {
 }
 
 /// Applies AM9: removes the setting `thinking` if the current tool loop began without thinking.
-fn unthinking(request: &str, faults: &[Fault]) -> Option<(String, Repair)> {
+fn remove_thinking(request: &str, faults: &[Fault]) -> Option<(String, Repair)> {
     let fault = faults.iter().find(|fault| fault.rule == Rule::Am9)?;
     let repaired = without_thinking(request)?;
     let done = "taken out: the tool loop under way began without thinking";

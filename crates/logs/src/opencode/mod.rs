@@ -226,7 +226,7 @@ fn take(log: &mut SessionLog, source: usize, message: &OpencodeMessage) {
     let text = |pointer: &str| message.info.pointer(pointer).and_then(Value::as_str);
     if text("/role") == Some("user") {
         for part in &message.parts {
-            if let Some(block) = said(part) {
+            if let Some(block) = message_block(part) {
                 log.push(Role::User, source, block.to_string());
             }
         }
@@ -240,7 +240,7 @@ fn take(log: &mut SessionLog, source: usize, message: &OpencodeMessage) {
         let text = |pointer: &str| part.pointer(pointer).and_then(Value::as_str);
         match text("/type") {
             Some("text") => {
-                if let Some(block) = said(part) {
+                if let Some(block) = message_block(part) {
                     log.push(Role::Assistant, source, block.to_string());
                 }
             }
@@ -261,7 +261,7 @@ fn take(log: &mut SessionLog, source: usize, message: &OpencodeMessage) {
 }
 
 /// Returns the content of a part as a block of Messages.
-fn said(part: &Value) -> Option<Value> {
+fn message_block(part: &Value) -> Option<Value> {
     let text = |key: &str| part.get(key).and_then(Value::as_str);
     if part.get("ignored") == Some(&Value::Bool(true)) {
         return None;

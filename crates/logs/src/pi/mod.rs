@@ -186,7 +186,7 @@ impl Node {
                     self.message(serde_json::from_str(message.get())?);
                 }
             }
-            "custom_message" => self.said(entry.content.as_ref().unwrap_or(&Value::Null)),
+            "custom_message" => self.user_content(entry.content.as_ref().unwrap_or(&Value::Null)),
             "model_change" => self.model.clone_from(&entry.model_id),
             "branch_summary" => self.summary(entry.summary.as_deref()),
             "compaction" => {
@@ -206,7 +206,7 @@ impl Node {
 
     fn message(&mut self, message: PiMessage) {
         match message.role.as_str() {
-            "user" | "custom" | "hookMessage" => self.said(&message.content),
+            "user" | "custom" | "hookMessage" => self.user_content(&message.content),
             "assistant" => {
                 self.is_answer = true;
                 for block in message.content.as_array().into_iter().flatten() {
@@ -222,21 +222,21 @@ impl Node {
                 self.tokens = usage.total_tokens.max(sum);
             }
             "toolResult" => {
-                let content = said(&message.content);
+                let content = message_blocks(&message.content);
                 let result = blocks::result(&message.tool_call_id, content, message.is_error);
                 self.blocks.push((Role::User, result.to_string()));
             }
             "bashExecution" if !message.exclude_from_context => {
                 let text = format!("Ran `{}`\n```\n{}\n```", message.command, message.output);
-                self.said(&Value::from(text));
+                self.user_content(&Value::from(text));
             }
             "branchSummary" | "compactionSummary" => self.summary(Some(&message.summary)),
             _ => {}
         }
     }
 
-    fn said(&mut self, content: &Value) {
-        let said = said(content).into_iter();
+    fn user_content(&mut self, content: &Value) {
+        let said = message_blocks(content).into_iter();
         self.blocks
             .extend(said.map(|block| (Role::User, block.to_string())));
     }
@@ -246,13 +246,13 @@ impl Node {
             let text = format!(
                 "The session before this point was summarized:\n\n<summary>\n{summary}\n</summary>"
             );
-            self.said(&Value::from(text));
+            self.user_content(&Value::from(text));
         }
     }
 }
 
 /// Converts texts and images to blocks of Messages.
-fn said(content: &Value) -> Vec<Value> {
+fn message_blocks(content: &Value) -> Vec<Value> {
     let block = |block: &Value| {
         let text = |key| block.get(key).and_then(Value::as_str);
         match text("type")? {

@@ -61,7 +61,7 @@ fn data(chunk: &Value) -> String {
 }
 
 /// Returns the text before and after the calls, since this protocol has a single field for both.
-fn said(turn: &Turn) -> Option<String> {
+fn whole_text(turn: &Turn) -> Option<String> {
     match (&turn.say, &turn.say_after) {
         (None, None) => None,
         (say, after) => Some(
@@ -109,7 +109,7 @@ fn usage(turn: &Turn, call: &PendingReply<'_>) -> Value {
 fn completion(turn: &Turn, call: &PendingReply<'_>, calls: &[Value], stop: &str) -> Value {
     let mut message = Map::new();
     message.insert("role".into(), "assistant".into());
-    message.insert("content".into(), json!(said(turn)));
+    message.insert("content".into(), json!(whole_text(turn)));
     message.insert("refusal".into(), Value::Null);
     message.insert("annotations".into(), json!([]));
     if let Some(thought) = &turn.think {

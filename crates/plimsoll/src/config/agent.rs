@@ -1,4 +1,4 @@
-//! [`AgentConfig`]: the configuration of one agent, with the origin of each setting. `make.rs`
+//! [`AgentConfig`]: the configuration of one agent, with the origin of each setting. `build_agent.rs`
 //! converts it to the settings of a builder.
 
 use std::collections::BTreeMap;
@@ -19,13 +19,13 @@ use plimsoll_providers::{
 use plimsoll_tools::{Root, Sandbox, SandboxMode, Skills, Toolbox};
 use plimsoll_wire::openai_chat::Dialect;
 
+use super::build_agent::AgentModel;
 use super::fault::{ConfigError, ConfigFault, Faults};
 use super::file::SharedSettings;
 use super::guards::Guards;
 use super::hosted;
 use super::kind::SettingValue;
 use super::layer::{FoundSetting, Origin};
-use super::make::AgentModel;
 use super::mcp::McpServer;
 use super::resolve::MergedSettings;
 use super::settings::AgentSettings;

@@ -9,8 +9,8 @@ use plimsoll_providers::ModelBook;
 
 use super::kind::SettingValue;
 use super::layer::Layer;
+use super::path_confinement::is_below;
 use super::permission::Rule;
-use super::reach::is_below;
 use super::resolve::MergedSettings;
 
 /// The restrictions for called agents, whatever their file sets.

@@ -14,8 +14,8 @@ use super::hook::{self, HOOK_FIELDS};
 use super::import;
 use super::key::{self, NAMES, PREFIX, Scope, SettingKey, Trust, join};
 use super::kind::{SettingKind, SettingValue};
+use super::path_confinement;
 use super::permission::{PERMISSION_FIELDS, Rule};
-use super::reach;
 
 /// Maximum number of names that are suggested after a mistake.
 const MAX_LISTED: usize = 16;
@@ -153,7 +153,7 @@ impl TableReader<'_> {
         };
         if let SettingValue::Path(path) = &value
             && key.trust == Trust::Any
-            && !reach::stays(self.path, path)
+            && !path_confinement::stays(self.path, path)
         {
             self.restricted.push(format!("`{name}` (line {line})"));
             if self.named == FileOrigin::Found {

@@ -104,7 +104,7 @@ fn part(
     }
     let as_text = |notes: &mut Notes| {
         note(notes, place, "made a part of it, with the text that it was");
-        PartConversion::New(said(raw, wire, voice))
+        PartConversion::New(text_part(raw, wire, voice))
     };
     let Some(part) = object(raw) else {
         return as_text(notes);
@@ -275,7 +275,7 @@ fn text_kind(wire: Wire, voice: Author) -> &'static str {
     }
 }
 
-fn said(text: &str, wire: Wire, voice: Author) -> String {
+fn text_part(text: &str, wire: Wire, voice: Author) -> String {
     format!(
         "{{\"type\":\"{}\",\"text\":{}}}",
         text_kind(wire, voice),

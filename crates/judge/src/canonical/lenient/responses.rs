@@ -25,14 +25,14 @@ pub(in crate::canonical) fn item(raw: &str, place: &str, notes: &mut Notes) -> O
         _ if is_message && item.get("role").is_some() => {
             let voice = Author::of(item.get("role"));
             converted.value("content", |raw, place, notes| {
-                said(raw, voice, place, notes)
+                required_content(raw, voice, place, notes)
             });
         }
         Some("function_call") => called(&mut converted, "arguments"),
         Some("custom_tool_call") => called(&mut converted, "input"),
         Some("function_call_output" | "custom_tool_call_output") => {
             converted.value("output", |raw, place, notes| {
-                said(raw, Author::Tool, place, notes)
+                required_content(raw, Author::Tool, place, notes)
             });
             converted.value("call_id", id);
         }
@@ -42,7 +42,12 @@ pub(in crate::canonical) fn item(raw: &str, place: &str, notes: &mut Notes) -> O
 }
 
 /// Converts a content that must not be null.
-fn said(raw: Option<&str>, voice: Author, place: &str, notes: &mut Notes) -> Option<String> {
+fn required_content(
+    raw: Option<&str>,
+    voice: Author,
+    place: &str,
+    notes: &mut Notes,
+) -> Option<String> {
     match raw {
         None | Some("null") => {
             note(notes, place, "put in an empty text: there was none");

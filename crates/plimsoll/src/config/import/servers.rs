@@ -43,10 +43,11 @@ impl Translation {
     pub(super) fn put_models(&mut self) {
         for (agent, parts) in std::mem::take(&mut self.models) {
             let place = agent.map_or(LinePosition::Top, LinePosition::Agent);
-            let url = said(&parts, ModelField::BaseUrl).filter(|url| is_public(url));
-            let model = said(&parts, ModelField::Model);
+            let url = field_text(&parts, ModelField::BaseUrl).filter(|url| is_public(url));
+            let model = field_text(&parts, ModelField::Model);
             let named =
-                said(&parts, ModelField::Provider).or(said(&parts, ModelField::Api).map(protocol));
+                field_text(&parts, ModelField::Provider)
+                    .or(field_text(&parts, ModelField::Api).map(protocol));
             let provider = provider(named, model, url);
             for (part, leaf, row, now) in &parts {
                 self.now = *now;
@@ -72,7 +73,7 @@ impl Translation {
     ) {
         let vendor = Vendor::named(provider).ok();
         let own = LinePosition::Provider(provider.to_owned());
-        let model = said(parts, ModelField::Model).map(|model| {
+        let model = field_text(parts, ModelField::Model).map(|model| {
             let name = model
                 .strip_prefix(provider)
                 .and_then(|rest| rest.strip_prefix('/'));
@@ -81,7 +82,7 @@ impl Translation {
         match (
             part,
             model,
-            said(std::slice::from_ref(&(part, leaf.clone(), row, 0)), part),
+            field_text(std::slice::from_ref(&(part, leaf.clone(), row, 0)), part),
         ) {
             (ModelField::Provider | ModelField::Api, Some(_), _) => {
                 self.became(place.shown(row.ours))
@@ -257,7 +258,7 @@ impl Translation {
 }
 
 /// Returns the text of a part.
-fn said(parts: &Parts, part: ModelField) -> Option<&str> {
+fn field_text(parts: &Parts, part: ModelField) -> Option<&str> {
     let (_, leaf, ..) = parts.iter().find(|(other, ..)| *other == part)?;
     match &leaf.value {
         WrittenValue::Text(text) => Some(text),

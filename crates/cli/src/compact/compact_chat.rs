@@ -15,7 +15,7 @@ use plimsoll::{ContextStrategy, Message, Tokens};
 use super::CompactArgs;
 use super::filter::Filter;
 use crate::chat_file::{self, ChatFile};
-use crate::exit::Stop;
+use crate::error::CliError;
 use crate::explain::PolicyEffect;
 use crate::settings::Sources;
 use crate::terminal::text::counted;
@@ -37,10 +37,10 @@ pub(super) struct CompactSettings<'a> {
 }
 
 impl<'a> CompactSettings<'a> {
-    pub(super) fn new(args: &'a CompactArgs) -> Result<Self, Stop> {
+    pub(super) fn new(args: &'a CompactArgs) -> Result<Self, CliError> {
         let filter = Filter::new(&args.policy, &args.options)?;
         if args.explain && matches!(filter, Filter::Trim(_)) {
-            return Err(Stop::usage(
+            return Err(CliError::usage(
                 "--explain shows what each stage does, and trim has no stages; leave it out",
             ));
         }
@@ -57,7 +57,7 @@ impl<'a> CompactSettings<'a> {
         &self,
         text: &'t str,
         of_log: Option<&Target>,
-    ) -> Result<CompactedChat<'t>, Stop> {
+    ) -> Result<CompactedChat<'t>, CliError> {
         let args = self.args;
         let json = chat_file::json(text)?;
         let target = repair::target(
@@ -101,14 +101,14 @@ impl<'a> CompactSettings<'a> {
                 }
             };
             let cut = cut.map_err(|error| match error {
-                CutError::CannotFit(error) => Stop::cannot_fit(error),
-                error => Stop::failed(error),
+                CutError::CannotFit(error) => CliError::cannot_fit(error),
+                error => CliError::failed(error),
             })?;
             if let (true, Some((policy, line))) = (args.explain, policy) {
                 let instructions = file.view.instructions();
                 let budget = line.budget(file.overhead, instructions, Calibration::default());
                 let planned = cut.as_ref().map_or(&file.view, |cut| &cut.planned);
-                let budget = budget.map_err(Stop::cannot_fit)?;
+                let budget = budget.map_err(CliError::cannot_fit)?;
                 explained = Some(PolicyEffect::new(&policy, planned, budget));
             }
             if let Some(cut) = cut {
@@ -132,7 +132,7 @@ impl<'a> CompactSettings<'a> {
 
     /// Returns `true` if it is certain without counting that the policy changes nothing: it has no
     /// stages, or even the upper bound of the tokens is within the budget.
-    fn is_left_as_it_is(&self, body: &Body<'_>, asked: Option<Tokens>) -> Result<bool, Stop> {
+    fn is_left_as_it_is(&self, body: &Body<'_>, asked: Option<Tokens>) -> Result<bool, CliError> {
         if self.config.is_some() {
             return Ok(false);
         }
@@ -141,7 +141,7 @@ impl<'a> CompactSettings<'a> {
             Filter::Strategy(_) => asked,
             Filter::ClearToolUses(clear) => {
                 if asked.is_some() {
-                    return Err(Stop::usage(
+                    return Err(CliError::usage(
                         "clear-tool-uses has no budget: it clears above --trigger; leave the budget out",
                     ));
                 }
@@ -172,7 +172,7 @@ impl<'a> CompactSettings<'a> {
         &self,
         file: &ChatFile<'_>,
         asked: Option<Tokens>,
-    ) -> Result<(Policy, ViewLimits), Stop> {
+    ) -> Result<(Policy, ViewLimits), CliError> {
         if let Some(config) = &self.config {
             let (policy, line) = config::filter(config, system(file), asked)?;
             return Ok((policy.for_filter(), line));
@@ -188,8 +188,8 @@ impl<'a> CompactSettings<'a> {
     }
 }
 
-fn no_budget() -> Stop {
-    Stop::usage("no budget: give --budget TOKENS, or `budget_tokens` beside the messages")
+fn no_budget() -> CliError {
+    CliError::usage("no budget: give --budget TOKENS, or `budget_tokens` beside the messages")
 }
 
 /// Describes the repairs of a chat, and the remaining faults of its messages. Faults in other keys
@@ -230,7 +230,7 @@ fn done(file: &ChatFile<'_>, cut: &BodyCut) -> Vec<String> {
 }
 
 /// Reads the configuration of `--config`.
-fn configured(path: &Path) -> Result<AgentConfig, Stop> {
+fn configured(path: &Path) -> Result<AgentConfig, CliError> {
     let sources = Sources {
         config: Some(path.to_owned()),
         ..Sources::default()
@@ -252,17 +252,17 @@ fn system(file: &ChatFile<'_>) -> Tokens {
 }
 
 /// Returns the budget: `budget_tokens` beside the messages overrides `--budget`.
-fn budget(body: &Body<'_>, args: &CompactArgs) -> Result<Option<Tokens>, Stop> {
+fn budget(body: &Body<'_>, args: &CompactArgs) -> Result<Option<Tokens>, CliError> {
     let beside = body.key("budget_tokens").map(|raw| {
         serde_json::from_str::<u64>(raw).map_err(|_| {
-            Stop::failed(format!(
+            CliError::failed(format!(
                 "budget_tokens: expected a whole number of tokens, got {raw}"
             ))
         })
     });
     let budget = beside.transpose()?.or(args.budget);
     if budget == Some(0) {
-        return Err(Stop::usage(
+        return Err(CliError::usage(
             "the budget is 0 tokens; give the maximum number of tokens",
         ));
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use plimsoll::Tool;
 use plimsoll::config::{AgentConfig, McpServer};
 
-use crate::exit::Stop;
+use crate::error::CliError;
 use crate::terminal::Verbosity;
 
 const WITHOUT: &str =
@@ -16,11 +16,11 @@ const WITHOUT: &str =
 pub(crate) struct Mcp;
 
 impl Mcp {
-    pub(crate) async fn connect(agent: &AgentConfig, _said: Verbosity) -> Result<Self, Stop> {
+    pub(crate) async fn connect(agent: &AgentConfig, _said: Verbosity) -> Result<Self, CliError> {
         if agent.mcp().is_empty() {
             Ok(Self)
         } else {
-            Err(Stop::usage(WITHOUT))
+            Err(CliError::usage(WITHOUT))
         }
     }
 

@@ -4,7 +4,7 @@ use crate::calls::Act;
 
 /// The number of actions on a file by kind, and the time of the last one.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Deeds {
+pub(crate) struct FileActions {
     pub(crate) read: u32,
     pub(crate) written: u32,
     pub(crate) edited: u32,
@@ -12,7 +12,7 @@ pub(crate) struct Deeds {
     pub(crate) last: usize,
 }
 
-impl Deeds {
+impl FileActions {
     pub(crate) fn note(&mut self, act: Act, at: usize) {
         let count = match act {
             Act::Read => &mut self.read,
@@ -52,7 +52,7 @@ impl Deeds {
         done.join(", ")
     }
 
-    /// Parses the format of [`Deeds::words`].
+    /// Parses the format of [`FileActions::words`].
     pub(crate) fn parse(words: &str, at: usize) -> Option<Self> {
         let mut deeds = Self {
             last: at,

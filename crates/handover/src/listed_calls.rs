@@ -1,4 +1,4 @@
-//! [`ToldCalls`]: the calls of a transcript that have a line of their own.
+//! [`ListedCalls`]: the calls of a transcript that have a line of their own.
 
 use std::collections::BTreeMap;
 
@@ -37,7 +37,7 @@ pub(crate) struct ToldCall {
 
 /// Calls in the order of their first occurrence, each with its last outcome.
 #[derive(Default)]
-pub(crate) struct ToldCalls {
+pub(crate) struct ListedCalls {
     calls: Vec<ToldCall>,
     /// The index in `calls`, by signature.
     by_signature: HashMap<String, usize>,
@@ -81,7 +81,7 @@ impl ToldCall {
     }
 }
 
-impl ToldCalls {
+impl ListedCalls {
     /// Records a call. A repeated call has one line, at its last occurrence.
     pub(crate) fn tell(&mut self, mut call: ToldCall) {
         let next = self.calls.len();

@@ -11,7 +11,7 @@ use plimsoll::{SessionId, SessionStore};
 use serde_json::json;
 
 use crate::count::preview;
-use crate::exit::{DONE, Stop};
+use crate::error::{CliError, DONE};
 use crate::files;
 use crate::sessions::entries::each_entry;
 
@@ -24,7 +24,7 @@ pub(crate) async fn list(
     store: &impl SessionReader,
     id: &SessionId,
     json: bool,
-) -> Result<u8, Stop> {
+) -> Result<u8, CliError> {
     let records = records(store, id).await?;
     if records.is_empty() && !json {
         say!("session {id} has no run yet");
@@ -66,13 +66,13 @@ pub(crate) async fn undo(
     runs: u64,
     restore_files: bool,
     json: bool,
-) -> Result<u8, Stop> {
+) -> Result<u8, CliError> {
     let lease = store.acquire(id).await?;
     let log = store.load(id).await?;
     let mut run = idle_run(&log)?;
     let mut undone = Vec::new();
     for _ in 0..runs {
-        undone.push(run.undo().map_err(Stop::usage)?);
+        undone.push(run.undo().map_err(CliError::usage)?);
     }
     let entries = recorded(&mut run);
     store.append(&lease, &entries).await?;
@@ -104,9 +104,9 @@ pub(crate) async fn undo(
 
 /// Resumes the session's last run, to record what a command does to the session. No model is called,
 /// so the fastest counter is used.
-pub(crate) fn idle_run(log: &[Entry]) -> Result<Run, Stop> {
+pub(crate) fn idle_run(log: &[Entry]) -> Result<Run, CliError> {
     let setup = Setup::new("", Arc::new(Chars4), Policy::unlimited());
-    Run::resume(log, setup).map_err(Stop::failed)
+    Run::resume(log, setup).map_err(CliError::failed)
 }
 
 /// Returns the entries that a run wants to record while it is idle.
@@ -124,11 +124,11 @@ pub(crate) fn recorded(run: &mut Run) -> Vec<Entry> {
 pub(crate) async fn records(
     store: &impl SessionReader,
     id: &SessionId,
-) -> Result<Vec<LoopRecord>, Stop> {
+) -> Result<Vec<LoopRecord>, CliError> {
     let mut reader = LoopReader::new(id.as_str());
     let each = |line: &ExportedEntry| {
         reader.read(&line.entry);
-        Ok::<_, Stop>(())
+        Ok::<_, CliError>(())
     };
     each_entry(store, id, 0, each).await?;
     Ok(reader.records())

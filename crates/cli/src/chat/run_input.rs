@@ -1,4 +1,4 @@
-//! [`Talk`]: handles the user's input during a run: it steers, answers questions and interrupts.
+//! [`RunInput`]: handles the user's input during a run: it steers, answers questions and interrupts.
 //! Lines that have to wait are kept until the run ends.
 
 use std::collections::VecDeque;
@@ -13,14 +13,14 @@ use crate::attach::Recipient;
 use crate::chat::chat_gate::PendingQuestion;
 use crate::chat::input_event::{InputEvent, WAITING};
 use crate::chat::interrupts::Press;
-use crate::chat::order::Order;
+use crate::chat::parse::ChatLine;
 use crate::chat::prompt::{ChatActivity, Gauge};
 use crate::chat::templates::Templates;
 use crate::preview::Previews;
 use crate::terminal::Terminal;
 
 /// The user's input, and the questions that wait for it.
-pub(crate) struct Talk {
+pub(crate) struct RunInput {
     input: InputChannels,
     /// Questions that wait for an answer. The first one is shown.
     asked: VecDeque<PendingQuestion>,
@@ -48,7 +48,7 @@ pub(crate) struct InputChannels {
 
 /// The step after a line or a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Next {
+pub(crate) enum NextStep {
     Line,
     Leave,
 }
@@ -60,7 +60,7 @@ pub(crate) enum ChatEvent {
     Typed(InputEvent),
 }
 
-impl Talk {
+impl RunInput {
     pub(crate) fn new(
         input: InputChannels,
         terminal: Arc<Terminal>,
@@ -103,7 +103,7 @@ impl Talk {
     }
 
     /// Asks a question between runs. A line that is no answer is handled afterwards.
-    pub(crate) async fn ask_now(&mut self, question: &str) -> (Option<Reply>, Next) {
+    pub(crate) async fn ask_now(&mut self, question: &str) -> (Option<Reply>, NextStep) {
         self.terminal.must(question);
         match self.next().await {
             ChatEvent::Typed(InputEvent::Line(line)) => {
@@ -111,25 +111,25 @@ impl Talk {
                 if reply.is_none() && !line.trim().is_empty() {
                     self.held.push_front(InputEvent::Line(line));
                 }
-                (reply, Next::Line)
+                (reply, NextStep::Line)
             }
             ChatEvent::Typed(InputEvent::End) => {
                 self.ended = true;
-                (None, Next::Line)
+                (None, NextStep::Line)
             }
-            ChatEvent::Press(Press::Leave) => (None, Next::Leave),
-            _ => (None, Next::Line),
+            ChatEvent::Press(Press::Leave) => (None, NextStep::Leave),
+            _ => (None, NextStep::Line),
         }
     }
 
     /// Ends a run: pending questions are dropped. Returns whether the chat continues.
-    pub(crate) fn rest(&mut self) -> Next {
+    pub(crate) fn rest(&mut self) -> NextStep {
         self.asked.clear();
         while self.input.questions.try_recv().is_ok() {}
         if std::mem::take(&mut self.leaving) {
-            Next::Leave
+            NextStep::Leave
         } else {
-            Next::Line
+            NextStep::Line
         }
     }
 
@@ -137,7 +137,7 @@ impl Talk {
     pub(crate) async fn attend(&mut self, remote: &Remote, recipient: Recipient) {
         self.recipient = recipient;
         loop {
-            match self.hear().await {
+            match self.next_event().await {
                 ChatEvent::Question(asked) => self.question(asked),
                 ChatEvent::Typed(InputEvent::Line(line)) => self.line(line, remote).await,
                 ChatEvent::Press(Press::Leave) => {
@@ -156,7 +156,7 @@ impl Talk {
     /// Keeps input during work that Ctrl-C ends. Returns when it is pressed.
     pub(crate) async fn until_stopped(&mut self) {
         loop {
-            match self.hear().await {
+            match self.next_event().await {
                 // No tool runs now. Dropping the question denies it.
                 ChatEvent::Question(_) => {}
                 ChatEvent::Press(press) => {
@@ -169,7 +169,7 @@ impl Talk {
         }
     }
 
-    async fn hear(&mut self) -> ChatEvent {
+    async fn next_event(&mut self) -> ChatEvent {
         // While the queue is full, the writer of a pipe waits.
         let listens = !self.ended && self.held.len() < WAITING;
         tokio::select! {
@@ -195,24 +195,24 @@ impl Talk {
         }
         let order = self.templates.order(&line);
         match order {
-            Order::Steer(text) => self.steer(text, remote).await,
-            Order::Later(text) => {
+            ChatLine::Steer(text) => self.steer(text, remote).await,
+            ChatLine::Later(text) => {
                 if let Some(parts) = self.message(text)
                     && !remote.follow_up(parts).await
                 {
                     self.held.push_front(InputEvent::Line(line));
                 }
             }
-            Order::Stop => self.stop(remote).await,
-            Order::Nothing => {}
+            ChatLine::Stop => self.stop(remote).await,
+            ChatLine::Nothing => {}
             // The lines of a script are handled in order, however long each takes.
             _ if !self.terminal.is_live() => self.held.push_back(InputEvent::Line(line)),
-            Order::Say(text) => self.steer(text, remote).await,
-            Order::Quit => {
+            ChatLine::Say(text) => self.steer(text, remote).await,
+            ChatLine::Quit => {
                 self.leaving = true;
                 self.stop(remote).await;
             }
-            Order::Unknown(text) => self.terminal.must(&text),
+            ChatLine::Unknown(text) => self.terminal.must(&text),
             _ => self.terminal.must(
                 "this command works only between runs; a plain line steers this run, /later TEXT \
                  is sent after its answer, Ctrl-C stops it",
@@ -293,15 +293,15 @@ impl Talk {
             self.give(reply);
             return self.ask();
         }
-        match Order::of(&line) {
-            Order::Stop => self.stop(remote).await,
-            Order::Quit if self.terminal.is_live() => {
+        match ChatLine::of(&line) {
+            ChatLine::Stop => self.stop(remote).await,
+            ChatLine::Quit if self.terminal.is_live() => {
                 self.leaving = true;
                 self.stop(remote).await;
             }
-            Order::Steer(text) => self.overtake(text, remote).await,
-            Order::Say(text) if self.terminal.is_live() => self.overtake(text, remote).await,
-            Order::Nothing if self.terminal.is_live() => {
+            ChatLine::Steer(text) => self.overtake(text, remote).await,
+            ChatLine::Say(text) if self.terminal.is_live() => self.overtake(text, remote).await,
+            ChatLine::Nothing if self.terminal.is_live() => {
                 self.give(Reply::No(None));
                 self.ask();
             }

@@ -9,7 +9,7 @@ use std::sync::Once;
 
 use plimsoll::providers::{ModelBook, ModelFacts, ModelRef, Origin};
 
-use crate::exit::Stop;
+use crate::error::CliError;
 use crate::paths;
 
 /// The user's file of model facts in the configuration directory.
@@ -23,18 +23,18 @@ pub(crate) const MAX_FILE: u64 = 4 * 1024 * 1024;
 static WARNED: Once = Once::new();
 
 /// Returns the facts about a model. `configured` overrides all other sources.
-pub(crate) fn facts(model: &ModelRef, configured: &ModelBook) -> Result<ModelFacts, Stop> {
+pub(crate) fn facts(model: &ModelRef, configured: &ModelBook) -> Result<ModelFacts, CliError> {
     Ok(book(configured)?.facts(model))
 }
 
 /// Returns the facts about all models.
-pub(crate) fn book(configured: &ModelBook) -> Result<ModelBook, Stop> {
+pub(crate) fn book(configured: &ModelBook) -> Result<ModelBook, CliError> {
     Ok(unconfigured()?.overlay(configured.clone()))
 }
 
 /// Returns the facts about all models without a configuration. The fetched table is only a cache: if
 /// it cannot be used, a message says so, and it is left out.
-pub(crate) fn unconfigured() -> Result<ModelBook, Stop> {
+pub(crate) fn unconfigured() -> Result<ModelBook, CliError> {
     let path = published_path()?;
     let fetched = fetched(&path).unwrap_or_else(|what| {
         let path = path.display();
@@ -52,7 +52,7 @@ pub(crate) fn unconfigured() -> Result<ModelBook, Stop> {
 
 /// Returns the published facts before the fetched table is replaced. An unusable table is not
 /// reported.
-pub(crate) fn before_update() -> Result<ModelBook, Stop> {
+pub(crate) fn before_update() -> Result<ModelBook, CliError> {
     let fetched = fetched(&published_path()?).unwrap_or_default();
     Ok(ModelBook::built_in().clone().overlay(fetched))
 }
@@ -64,31 +64,31 @@ fn fetched(path: &Path) -> Result<ModelBook, String> {
 }
 
 /// Returns the path of the fetched table.
-pub(crate) fn published_path() -> Result<PathBuf, Stop> {
+pub(crate) fn published_path() -> Result<PathBuf, CliError> {
     Ok(paths::data()?.join(PUBLISHED))
 }
 
 /// Returns the text of the fetched table. `None` if it cannot be read.
-pub(crate) fn published_text() -> Result<Option<String>, Stop> {
+pub(crate) fn published_text() -> Result<Option<String>, CliError> {
     Ok(read(&published_path()?).ok().flatten())
 }
 
 /// Returns the path of the user's file, which need not exist.
-pub(crate) fn own_path() -> Result<PathBuf, Stop> {
+pub(crate) fn own_path() -> Result<PathBuf, CliError> {
     Ok(paths::config()?.join(FILE))
 }
 
 /// Reads the user's file.
-fn own() -> Result<ModelBook, Stop> {
+fn own() -> Result<ModelBook, CliError> {
     let path = own_path()?;
     let text = read(&path)?.unwrap_or_default();
     ModelBook::parse(&text, Origin::User)
-        .map_err(|error| Stop::usage(format!("{}: {error}", path.display())))
+        .map_err(|error| CliError::usage(format!("{}: {error}", path.display())))
 }
 
 /// Reads a file. Returns `None` if it does not exist.
-fn read(path: &Path) -> Result<Option<String>, Stop> {
-    let at = |what: &dyn std::fmt::Display| Stop::usage(format!("{}: {what}", path.display()));
+fn read(path: &Path) -> Result<Option<String>, CliError> {
+    let at = |what: &dyn std::fmt::Display| CliError::usage(format!("{}: {what}", path.display()));
     let file = match File::open(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(at(&error)),

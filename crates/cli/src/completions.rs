@@ -8,8 +8,8 @@ use clap::CommandFactory;
 use clap_complete::Shell;
 
 use crate::args::Cli;
-use crate::exit::{DONE, Stop};
-use crate::out;
+use crate::error::{CliError, DONE};
+use crate::stdout;
 
 const COMPLETIONS_EXAMPLES: &str = "\
 Examples:
@@ -38,16 +38,16 @@ pub(crate) struct ManArgs {
 }
 
 /// Prints the completion script.
-pub(crate) fn completions(args: &CompletionsArgs) -> Result<u8, Stop> {
+pub(crate) fn completions(args: &CompletionsArgs) -> Result<u8, CliError> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "plimsoll", &mut script);
-    out::exactly(&String::from_utf8_lossy(&script))?;
+    stdout::exactly(&String::from_utf8_lossy(&script))?;
     Ok(DONE)
 }
 
 /// Writes the man pages.
-pub(crate) fn man(args: &ManArgs) -> Result<u8, Stop> {
-    let failed = |error| Stop::failed(format!("{}: {error}", args.folder.display()));
+pub(crate) fn man(args: &ManArgs) -> Result<u8, CliError> {
+    let failed = |error| CliError::failed(format!("{}: {error}", args.folder.display()));
     fs::create_dir_all(&args.folder).map_err(failed)?;
     clap_mangen::generate_to(Cli::command(), &args.folder).map_err(failed)?;
     note!("wrote man pages into {}", args.folder.display());

@@ -10,8 +10,8 @@ use plimsoll::tools::SandboxMode;
 use plimsoll::{AgentBuilder, Gate, PermissionMode};
 
 use crate::agent::{SYSTEM, adapt};
-use crate::choice::Fit;
 use crate::mcp::Mcp;
+use crate::model_choice::ModelLimits;
 use crate::paths;
 
 /// The gate of called agents. Until it is set, all questions are denied.
@@ -23,7 +23,7 @@ pub(crate) struct CallerSettings {
     pub(crate) model: AgentModel,
     /// The name of the caller's model. Agents with the same model name share its connection.
     pub(crate) name: Option<String>,
-    pub(crate) fit: Fit,
+    pub(crate) fit: ModelLimits,
     /// The caller's permission mode. An agent may be stricter.
     pub(crate) mode: PermissionMode,
     pub(crate) sandbox: SandboxMode,

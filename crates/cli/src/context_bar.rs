@@ -7,7 +7,7 @@ use plimsoll::policy::Plan;
 use plimsoll::store::SqliteStore;
 use plimsoll::{Session, SessionStore, Tokens};
 
-use crate::exit::Stop;
+use crate::error::CliError;
 use crate::terminal::style::{BLUE, CYAN, Colours, GREEN, MAGENTA, RED, Style, YELLOW};
 use crate::terminal::text::clean;
 
@@ -33,7 +33,7 @@ pub(crate) async fn of_session(
     store: &SqliteStore,
     session: &Session,
     colours: Colours,
-) -> Result<Vec<String>, Stop> {
+) -> Result<Vec<String>, CliError> {
     let log = store.load(session.id()).await?;
     Ok(picture(&session.window_use(), newest_plan(&log), colours))
 }

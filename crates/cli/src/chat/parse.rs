@@ -1,4 +1,4 @@
-//! [`Order`]: parses a line of a chat: a message or a command.
+//! [`ChatLine`]: parses a line of a chat: a message or a command.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use CommandArgument::{May, Must, Nothing};
 
 /// A parsed line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Order {
+pub(crate) enum ChatLine {
     /// An empty line.
     Nothing,
     /// A message for the model.
@@ -45,92 +45,92 @@ pub(crate) struct SlashCommand {
 
 /// The argument of a command, with its placeholder and the order that it makes.
 pub(crate) enum CommandArgument {
-    Nothing(Order),
-    May(&'static str, fn(Option<String>) -> Order),
-    Must(&'static str, fn(String) -> Order),
+    Nothing(ChatLine),
+    May(&'static str, fn(Option<String>) -> ChatLine),
+    Must(&'static str, fn(String) -> ChatLine),
 }
 
 /// All commands, in the order of the help.
 pub(crate) static COMMANDS: [SlashCommand; 19] = [
-    command("help", Nothing(Order::Help), "show this help"),
+    command("help", Nothing(ChatLine::Help), "show this help"),
     command(
         "steer",
-        Must("TEXT", Order::Steer),
+        Must("TEXT", ChatLine::Steer),
         "send TEXT to the current run, as a plain line does",
     ),
     command(
         "later",
-        Must("TEXT", Order::Later),
+        Must("TEXT", ChatLine::Later),
         "send TEXT after the answer of the current run",
     ),
     command(
         "stop",
-        Nothing(Order::Stop),
+        Nothing(ChatLine::Stop),
         "stop the current run, as Ctrl-C does",
     ),
-    command("go", Nothing(Order::GoOn), "continue the last run"),
+    command("go", Nothing(ChatLine::GoOn), "continue the last run"),
     command(
         "compact",
-        May("FOCUS", Order::Compact),
+        May("FOCUS", ChatLine::Compact),
         "compact the context; a summary keeps FOCUS",
     ),
     command(
         "context",
-        Nothing(Order::Context),
+        Nothing(ChatLine::Context),
         "show what fills the context window",
     ),
     command(
         "diff",
-        Nothing(Order::Diff),
+        Nothing(ChatLine::Diff),
         "show the files that the session changed",
     ),
     command(
         "cost",
-        Nothing(Order::Cost),
+        Nothing(ChatLine::Cost),
         "show the tokens and the cost of the session",
     ),
-    command("pins", Nothing(Order::Pins), "list the pinned rules"),
+    command("pins", Nothing(ChatLine::Pins), "list the pinned rules"),
     command(
         "pin",
-        Must("RULE", Order::Pin),
+        Must("RULE", ChatLine::Pin),
         "pin RULE: it is never evicted or shortened",
     ),
     command(
         "undo",
-        Nothing(Order::Undo),
+        Nothing(ChatLine::Undo),
         "undo the last run; offers to restore its files",
     ),
     command(
         "fork",
-        May("NAME", Order::Fork),
+        May("NAME", ChatLine::Fork),
         "continue in a copy of this session",
     ),
     command(
         "model",
-        May("PROVIDER/NAME", Order::Model),
+        May("PROVIDER/NAME", ChatLine::Model),
         "switch to another model, or show the current one",
     ),
     command(
         "session",
-        May("ID", Order::Session),
+        May("ID", ChatLine::Session),
         "switch to another session, or show the current one",
     ),
     command(
         "new",
-        Nothing(Order::New),
+        Nothing(ChatLine::New),
         "start a new session; this one is kept",
     ),
     command(
         "sessions",
-        May("WORDS", Order::Sessions),
+        May("WORDS", ChatLine::Sessions),
         "list this folder's sessions, or search for WORDS",
     ),
     command(
         "save",
-        Must("FILE", |file| Order::Save(file.into())),
+        Must("FILE", |file| ChatLine::Save(file.into())),
         "save the chat as JSON, or as text to an .md FILE",
     ),
-    command("quit", Nothing(Order::Quit), "exit, as Ctrl-D does"),
+    command("quit", Nothing(ChatLine::Quit), "exit, as Ctrl-D does"),
 ];
 
 const fn command(name: &'static str, takes: CommandArgument, does: &'static str) -> SlashCommand {
@@ -153,7 +153,7 @@ impl SlashCommand {
     }
 }
 
-impl Order {
+impl ChatLine {
     /// Parses a line. `//` begins a message that starts with one slash.
     pub(crate) fn of(line: &str) -> Self {
         let line = line.trim();
@@ -232,31 +232,31 @@ mod tests {
     fn a_line_is_said_or_is_a_command() {
         let some = |text: &str| Some(text.to_owned());
         for (line, order) in [
-            ("", Order::Nothing),
-            ("  \t", Order::Nothing),
-            ("Port it.", Order::Say("Port it.".into())),
+            ("", ChatLine::Nothing),
+            ("  \t", ChatLine::Nothing),
+            ("Port it.", ChatLine::Say("Port it.".into())),
             (
                 " what does /help do?",
-                Order::Say("what does /help do?".into()),
+                ChatLine::Say("what does /help do?".into()),
             ),
-            ("//usr is full", Order::Say("/usr is full".into())),
-            ("/help", Order::Help),
-            ("  /?", Order::Help),
-            ("/compact", Order::Compact(None)),
+            ("//usr is full", ChatLine::Say("/usr is full".into())),
+            ("/help", ChatLine::Help),
+            ("  /?", ChatLine::Help),
+            ("/compact", ChatLine::Compact(None)),
             (
                 "/compact  the file names ",
-                Order::Compact(some("the file names")),
+                ChatLine::Compact(some("the file names")),
             ),
             (
                 "/later\tand the tests",
-                Order::Later("and the tests".into()),
+                ChatLine::Later("and the tests".into()),
             ),
-            ("/save a b.md", Order::Save("a b.md".into())),
-            ("/model openai/gpt-5", Order::Model(some("openai/gpt-5"))),
-            ("/exit", Order::Quit),
-            ("/continue", Order::GoOn),
+            ("/save a b.md", ChatLine::Save("a b.md".into())),
+            ("/model openai/gpt-5", ChatLine::Model(some("openai/gpt-5"))),
+            ("/exit", ChatLine::Quit),
+            ("/continue", ChatLine::GoOn),
         ] {
-            assert_eq!(Order::of(line), order, "{line}");
+            assert_eq!(ChatLine::of(line), order, "{line}");
         }
     }
 
@@ -267,10 +267,18 @@ mod tests {
                 Nothing(_) => format!("/{}", command.name),
                 _ => format!("/{} x", command.name),
             };
-            assert!(!matches!(Order::of(&line), Order::Unknown(_)), "{line}");
-            let bare = Order::of(&format!("/{}", command.name));
+            assert!(
+                !matches!(ChatLine::of(&line), ChatLine::Unknown(_)),
+                "{line}"
+            );
+            let bare = ChatLine::of(&format!("/{}", command.name));
             let needs = matches!(command.takes, Must(..));
-            assert_eq!(matches!(bare, Order::Unknown(_)), needs, "{}", command.name);
+            assert_eq!(
+                matches!(bare, ChatLine::Unknown(_)),
+                needs,
+                "{}",
+                command.name
+            );
         }
     }
 
@@ -284,12 +292,12 @@ mod tests {
             ("/undo it", "/undo takes no argument"),
             ("/", "there is no command /"),
         ] {
-            let Order::Unknown(text) = Order::of(line) else {
+            let ChatLine::Unknown(text) = ChatLine::of(line) else {
                 panic!("{line}");
             };
             assert!(text.contains(says), "{text}");
         }
-        let Order::Unknown(text) = Order::of("/frobnicate") else {
+        let ChatLine::Unknown(text) = ChatLine::of("/frobnicate") else {
             panic!();
         };
         assert!(!text.contains("did you mean"), "{text}");

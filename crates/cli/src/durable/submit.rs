@@ -21,7 +21,7 @@ use super::{server, stop_of};
 use crate::args::RunArgs;
 use crate::ask;
 use crate::attach::mentions_image;
-use crate::exit::{self, Stop};
+use crate::error::{self, CliError};
 use crate::outcome::code_of;
 use crate::run::task;
 use crate::run_screen::RunScreen;
@@ -49,25 +49,25 @@ struct Screen {
 }
 
 /// Runs the command.
-pub(crate) async fn run(args: &RunArgs, address: &str) -> Result<u8, Stop> {
+pub(crate) async fn run(args: &RunArgs, address: &str) -> Result<u8, CliError> {
     let Some(prompt) = task(args)? else {
-        return Err(Stop::usage(
+        return Err(CliError::usage(
             "no task: give one; a run that was started on a server continues by itself",
         ));
     };
     if !args.images.is_empty() || mentions_image(&prompt) {
-        return Err(Stop::usage(
+        return Err(CliError::usage(
             "--on accepts no images; put them into a place that the workers can read, and name \
              them without an @",
         ));
     }
     if args.json_schema.is_some() {
-        return Err(Stop::usage(
+        return Err(CliError::usage(
             "--on does not support --json-schema, because workers do not check answers; leave it \
              out",
         ));
     }
-    let id = match args.session.named().map_err(Stop::usage)? {
+    let id = match args.session.named().map_err(CliError::usage)? {
         Some(id) => id,
         None => new_session_id(),
     };
@@ -104,7 +104,7 @@ pub(crate) async fn run(args: &RunArgs, address: &str) -> Result<u8, Stop> {
     Ok(code_of(&output.reason))
 }
 
-async fn submit(server: &Restate, session: &str, request: &RunRequest) -> Result<String, Stop> {
+async fn submit(server: &Restate, session: &str, request: &RunRequest) -> Result<String, CliError> {
     let mut tries = 1;
     loop {
         match server.submit(session, request).await {
@@ -123,7 +123,7 @@ async fn follow(
     following: &mut RunFollower,
     screen: &Screen,
     address: &str,
-) -> Result<Outcome, Stop> {
+) -> Result<Outcome, CliError> {
     let mut has_ended = false;
     loop {
         let news = following.news(!has_ended).await.map_err(stop_of)?;
@@ -140,7 +140,7 @@ async fn follow(
             return Ok(outcome.clone());
         }
         if has_ended && is_quiet {
-            return Err(Stop::failed(format!(
+            return Err(CliError::failed(format!(
                 "the run of session {id} has ended, but its log contains no outcome: a hook of \
                  the worker may have refused it"
             )));
@@ -157,8 +157,8 @@ async fn follow(
 }
 
 impl Screen {
-    fn new(args: &RunArgs) -> Result<Self, Stop> {
-        let root = std::env::current_dir().map_err(Stop::failed)?;
+    fn new(args: &RunArgs) -> Result<Self, CliError> {
+        let root = std::env::current_dir().map_err(CliError::failed)?;
         let run = RunScreen::new(args, &root);
         let gate = match (args.yes, ask::can_ask()) {
             (true, _) => Some(run.gate(PermissionMode::Yes, &root)?),
@@ -175,7 +175,7 @@ impl Screen {
         id: &SessionId,
         open: OpenQuestion,
         address: &str,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), CliError> {
         let Some(gate) = &self.gate else {
             let OpenQuestion { tool, key, .. } = open;
             note!(
@@ -218,36 +218,38 @@ async fn interrupt(server: Restate, id: SessionId) {
     tokio::pin!(again);
     let told = tokio::select! {
         told = server.interrupt(id.as_str(), &message) => told,
-        _ = &mut again => std::process::exit(i32::from(exit::INTERRUPTED)),
+        _ = &mut again => std::process::exit(i32::from(error::INTERRUPTED)),
     };
     if let Err(error) = told {
         say!("{error}");
     }
     if again.await.is_ok() {
-        std::process::exit(i32::from(exit::INTERRUPTED));
+        std::process::exit(i32::from(error::INTERRUPTED));
     }
 }
 
 /// Returns the settings of the flags only, without files.
-fn limits_only(sources: &Sources) -> Result<AgentConfig, Stop> {
+fn limits_only(sources: &Sources) -> Result<AgentConfig, CliError> {
     let other = sources
         .flags
         .entries()
         .find(|flag| !LIMITS.contains(&flag.key.as_str()));
     if let Some(flag) = other {
-        return Err(Stop::usage(format!(
+        return Err(CliError::usage(format!(
             "{} is a setting of the worker: give it to `plimsoll worker`; with --on, `run` \
              accepts only limits",
             flag.flag
         )));
     }
     let over = sources.flags.overrides()?;
-    Config::default().resolve(None, &over).map_err(Stop::usage)
+    Config::default()
+        .resolve(None, &over)
+        .map_err(CliError::usage)
 }
 
 /// Returns the limits that were given as flags.
 fn limits(sources: &Sources, config: &AgentConfig) -> RunLimits {
-    let limits = &config.settings().limits;
+    let limits = &config.settings().builder.limits;
     let has = |path| sources.flags.has(path);
     let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
     RunLimits {

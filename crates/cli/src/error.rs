@@ -1,4 +1,4 @@
-//! [`Stop`]: the error that ends the command, and its exit code. The help documents the codes.
+//! [`CliError`]: the error that ends the command, and its exit code. The help documents the codes.
 
 use std::fmt;
 
@@ -25,12 +25,12 @@ pub(crate) const INTERRUPTED: u8 = 130;
 
 /// The error that ends the command: one sentence that names the remedy.
 #[derive(Debug)]
-pub(crate) struct Stop {
+pub(crate) struct CliError {
     pub(crate) code: u8,
     pub(crate) text: String,
 }
 
-impl Stop {
+impl CliError {
     fn new(code: u8, text: impl fmt::Display) -> Self {
         let text = text.to_string();
         Self { code, text }
@@ -53,19 +53,19 @@ impl Stop {
     }
 }
 
-impl From<StoreError> for Stop {
+impl From<StoreError> for CliError {
     fn from(error: StoreError) -> Self {
         Self::failed(error)
     }
 }
 
-impl From<serde_json::Error> for Stop {
+impl From<serde_json::Error> for CliError {
     fn from(error: serde_json::Error) -> Self {
         Self::failed(error)
     }
 }
 
-impl fmt::Display for Stop {
+impl fmt::Display for CliError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
     }

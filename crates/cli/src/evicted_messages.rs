@@ -15,7 +15,7 @@ use plimsoll::tokens::Bpe;
 use plimsoll::{SessionId, Tokens};
 use serde::Serialize;
 
-use crate::exit::{DONE, Stop};
+use crate::error::{CliError, DONE};
 use crate::sessions::entries::each_entry;
 use crate::terminal::text::counted;
 use crate::view_reader::{ViewChange, ViewReader};
@@ -78,7 +78,7 @@ pub(crate) async fn run(
     store: &impl SessionReader,
     id: &SessionId,
     json: bool,
-) -> Result<u8, Stop> {
+) -> Result<u8, CliError> {
     let mut reader = LedgerReader::new();
     each_entry(store, id, 0, |line| reader.read(line)).await?;
     let mut rows = reader.rows;
@@ -127,8 +127,9 @@ impl LedgerReader {
         }
     }
 
-    fn read(&mut self, line: &ExportedEntry) -> Result<(), Stop> {
-        let ViewChange { added, replaced } = self.log.read(&line.entry).map_err(Stop::failed)?;
+    fn read(&mut self, line: &ExportedEntry) -> Result<(), CliError> {
+        let ViewChange { added, replaced } =
+            self.log.read(&line.entry).map_err(CliError::failed)?;
         for item in added {
             let bytes = recall_text(&item.message).len() as u64;
             self.bytes.insert(item.seq, bytes);
@@ -184,7 +185,7 @@ impl LedgerReader {
     }
 }
 
-fn table(id: &SessionId, rows: &[LedgerRow], plans: u64) -> Result<u8, Stop> {
+fn table(id: &SessionId, rows: &[LedgerRow], plans: u64) -> Result<u8, CliError> {
     if rows.is_empty() {
         out!("session {id}: nothing was evicted");
         return Ok(DONE);

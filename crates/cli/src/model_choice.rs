@@ -9,12 +9,12 @@ use plimsoll::providers::{self, ModelFacts, Origin, ServerLocation, WindowSource
 use plimsoll::{Provider, Window};
 
 use crate::agent::SYSTEM;
-use crate::exit::Stop;
+use crate::error::CliError;
 use crate::local;
 use crate::terminal::Verbosity;
 
 /// A model that can be called.
-pub(crate) struct Choice {
+pub(crate) struct ModelChoice {
     /// The name of the model, as in `--model`.
     pub(crate) name: String,
     /// The address, unless it is the provider's usual one.
@@ -40,17 +40,17 @@ pub(crate) struct Choice {
 
 /// The properties of a model that settings are adapted to.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Fit {
+pub(crate) struct ModelLimits {
     pub(crate) max_tokens: Option<u64>,
     pub(crate) max_identical_tool_calls: Option<u64>,
     pub(crate) one_at_a_time: bool,
     pub(crate) system: &'static str,
 }
 
-impl Choice {
+impl ModelChoice {
     /// Returns the properties that settings are adapted to.
-    pub(crate) fn fit(&self) -> Fit {
-        Fit {
+    pub(crate) fn fit(&self) -> ModelLimits {
+        ModelLimits {
             max_tokens: self.max_tokens,
             max_identical_tool_calls: self.max_identical_tool_calls,
             one_at_a_time: self.one_at_a_time,
@@ -84,11 +84,11 @@ pub(crate) async fn choose(
     agent: &AgentConfig,
     said: Verbosity,
     by: ChosenBy,
-) -> Result<Choice, Stop> {
+) -> Result<ModelChoice, CliError> {
     let settings = agent.settings();
     match (settings.model.as_deref(), settings.base_url.as_deref()) {
         (Some("local"), None) => local_model(agent, said, by).await,
-        (Some("local"), Some(_)) => Err(Stop::usage(
+        (Some("local"), Some(_)) => Err(CliError::usage(
             "--model local has no --base-url; name the model that the server has: --model openai-compatible/NAME",
         )),
         (Some(name), None) if name.starts_with("local/") => local::start(agent, said, by).await,
@@ -100,7 +100,7 @@ pub(crate) async fn choose(
                 .iter()
                 .find(|key| key.state == providers::KeyState::Set);
             if let Some(key) = set {
-                return Err(Stop::usage(format!(
+                return Err(CliError::usage(format!(
                     "{} is set, but no model is named: use --model {}/NAME, or --model local, \
                      which is free of charge",
                     key.variable, key.provider
@@ -111,9 +111,13 @@ pub(crate) async fn choose(
     }
 }
 
-async fn remote(agent: &AgentConfig, name: &str, base_url: Option<&str>) -> Result<Choice, Stop> {
+async fn remote(
+    agent: &AgentConfig,
+    name: &str,
+    base_url: Option<&str>,
+) -> Result<ModelChoice, CliError> {
     let environment = &providers::environment;
-    let (model, mut builder) = agent.chat(name, environment).map_err(Stop::usage)?;
+    let (model, mut builder) = agent.chat(name, environment).map_err(CliError::usage)?;
     if let Some(base_url) = base_url {
         builder = builder.base_url(base_url);
     }
@@ -123,10 +127,10 @@ async fn remote(agent: &AgentConfig, name: &str, base_url: Option<&str>) -> Resu
         ServerLocation::ThisMachine | ServerLocation::Ours
     );
     let provider = builder.build();
-    let provider = Arc::new(provider.map_err(Stop::usage)?);
+    let provider = Arc::new(provider.map_err(CliError::usage)?);
     let (window, window_from) =
         window(provider.as_ref(), &facts, agent.settings().builder.window).await;
-    Ok(Choice {
+    Ok(ModelChoice {
         name: name.to_owned(),
         base_url: base_url.map(str::to_owned),
         provider,
@@ -169,7 +173,11 @@ async fn window(
 }
 
 /// Uses a server that runs on this machine, or else starts Plimsoll's own.
-async fn local_model(agent: &AgentConfig, said: Verbosity, by: ChosenBy) -> Result<Choice, Stop> {
+async fn local_model(
+    agent: &AgentConfig,
+    said: Verbosity,
+    by: ChosenBy,
+) -> Result<ModelChoice, CliError> {
     let here = providers::detect(&providers::environment).await;
     if let Some((server, model)) = here.preferred() {
         let (provider, base_url) = (server.provider, server.base_url.as_str());

@@ -10,14 +10,14 @@ use plimsoll::session::new_session_id;
 use plimsoll::store::StoreError;
 use plimsoll::{Error, Message, Observer, Session, SessionId};
 
-use super::order::{COMMANDS, Order};
-use super::talk::Next;
+use super::parse::{COMMANDS, ChatLine};
+use super::run_input::NextStep;
 use super::{Chat, save};
 use crate::agent::{self, ReadyAgent};
 use crate::ask::Reply;
-use crate::exit::Stop;
+use crate::context_bar;
+use crate::error::CliError;
 use crate::files::{self, RestoreSet};
-use crate::fill;
 use crate::outcome::{plan_text, stop_of};
 use crate::resume;
 use crate::settings::Sources;
@@ -31,45 +31,49 @@ pub(crate) const NO_FOCUS: &str =
 
 impl Chat {
     /// Executes a command.
-    pub(super) async fn act(&mut self, order: Order) -> Result<Next, Stop> {
+    pub(super) async fn act(&mut self, order: ChatLine) -> Result<NextStep, CliError> {
         match order {
-            Order::Help => self.help(),
-            Order::Context => self.context().await?,
-            Order::Cost => self.cost(),
-            Order::Diff => self.diff().await?,
-            Order::Pins => self.pins(),
-            Order::Pin(rule) => {
-                let seq = self.session.pin_text(&rule).await.map_err(Stop::failed)?;
+            ChatLine::Help => self.help(),
+            ChatLine::Context => self.context().await?,
+            ChatLine::Cost => self.cost(),
+            ChatLine::Diff => self.diff().await?,
+            ChatLine::Pins => self.pins(),
+            ChatLine::Pin(rule) => {
+                let seq = self
+                    .session
+                    .pin_text(&rule)
+                    .await
+                    .map_err(CliError::failed)?;
                 let id = seq.recall_id();
                 self.terminal.say(&format!("{id} is pinned: {rule}"));
             }
-            Order::Compact(focus) => return self.compact(focus.as_deref()).await,
-            Order::Undo => return self.undo().await,
-            Order::Fork(name) => self.fork(name).await?,
-            Order::Model(None) => {
+            ChatLine::Compact(focus) => return self.compact(focus.as_deref()).await,
+            ChatLine::Undo => return self.undo().await,
+            ChatLine::Fork(name) => self.fork(name).await?,
+            ChatLine::Model(None) => {
                 let model = self.ready.choice.provider.model().to_owned();
                 self.terminal.say(&format!("the model is {model}"));
             }
-            Order::Model(Some(name)) => self.switch(name).await?,
-            Order::Session(None) => {
+            ChatLine::Model(Some(name)) => self.switch(name).await?,
+            ChatLine::Session(None) => {
                 self.terminal
                     .say(&format!("this is session {}", self.session.id()));
             }
-            Order::Session(Some(id)) => self.session(id).await?,
-            Order::Sessions(words) => self.sessions(words.as_deref()).await?,
-            Order::New => self.new_session().await?,
-            Order::Save(file) => self.save(&file).await?,
-            Order::Stop => self.terminal.must("there is no current run"),
-            Order::Unknown(text) => return Err(Stop::usage(text)),
+            ChatLine::Session(Some(id)) => self.session(id).await?,
+            ChatLine::Sessions(words) => self.sessions(words.as_deref()).await?,
+            ChatLine::New => self.new_session().await?,
+            ChatLine::Save(file) => self.save(&file).await?,
+            ChatLine::Stop => self.terminal.must("there is no current run"),
+            ChatLine::Unknown(text) => return Err(CliError::usage(text)),
             // Not commands: handled by the reader of the lines.
-            Order::Nothing
-            | Order::Say(_)
-            | Order::Steer(_)
-            | Order::Later(_)
-            | Order::GoOn
-            | Order::Quit => {}
+            ChatLine::Nothing
+            | ChatLine::Say(_)
+            | ChatLine::Steer(_)
+            | ChatLine::Later(_)
+            | ChatLine::GoOn
+            | ChatLine::Quit => {}
         }
-        Ok(Next::Line)
+        Ok(NextStep::Line)
     }
 
     fn help(&self) {
@@ -89,15 +93,15 @@ impl Chat {
     }
 
     /// Shows the contents of the window.
-    async fn context(&self) -> Result<(), Stop> {
+    async fn context(&self) -> Result<(), CliError> {
         let colours = self.terminal.answer_colours();
-        let lines = fill::of_session(&self.store, &self.session, colours).await?;
+        let lines = context_bar::of_session(&self.store, &self.session, colours).await?;
         self.terminal.say_styled(&lines.join("\n"));
         Ok(())
     }
 
     /// Shows the file changes of the session.
-    async fn diff(&self) -> Result<(), Stop> {
+    async fn diff(&self) -> Result<(), CliError> {
         let colours = self.terminal.answer_colours();
         let id = self.session.id();
         let lines = files::changed_lines(&self.store, id, colours).await?;
@@ -129,7 +133,7 @@ impl Chat {
     }
 
     /// Compacts the session now. Ctrl-C ends it like a run.
-    async fn compact(&mut self, focus: Option<&str>) -> Result<Next, Stop> {
+    async fn compact(&mut self, focus: Option<&str>) -> Result<NextStep, CliError> {
         self.begin();
         let (session, talk) = (&mut self.session, &mut self.talk);
         let done = tokio::select! {
@@ -159,10 +163,10 @@ impl Chat {
         Ok(went)
     }
 
-    async fn undo(&mut self) -> Result<Next, Stop> {
+    async fn undo(&mut self) -> Result<NextStep, CliError> {
         let run = match self.session.undo().await {
             Ok(run) => run,
-            Err(error @ Error::Undo(_)) => return Err(Stop::usage(error)),
+            Err(error @ Error::Undo(_)) => return Err(CliError::usage(error)),
             Err(error) => return Err(stop_of(&error)),
         };
         let last = last_said(self.session.view());
@@ -175,7 +179,7 @@ impl Chat {
             self.terminal.must(why);
         }
         if restoring.is_empty() {
-            return Ok(Next::Line);
+            return Ok(NextStep::Line);
         }
         for line in restoring.lines(&self.terminal) {
             self.terminal.must(&line);
@@ -192,16 +196,16 @@ impl Chat {
         Ok(next)
     }
 
-    async fn fork(&mut self, name: Option<String>) -> Result<(), Stop> {
+    async fn fork(&mut self, name: Option<String>) -> Result<(), CliError> {
         let to = match name {
-            Some(name) => SessionId::new(name).map_err(Stop::usage)?,
+            Some(name) => SessionId::new(name).map_err(CliError::usage)?,
             None => new_session_id(),
         };
         let from = self.session.id().clone();
         let fork = match self.ready.agent.fork(&from, None, to.clone()).await {
             Ok(fork) => fork,
             Err(Error::Store(error @ StoreError::CannotFork { .. })) => {
-                return Err(Stop::usage(error));
+                return Err(CliError::usage(error));
             }
             Err(error) => return Err(stop_of(&error)),
         };
@@ -215,7 +219,7 @@ impl Chat {
     }
 
     /// Switches to another model. If that fails, nothing changes.
-    async fn switch(&mut self, name: String) -> Result<(), Stop> {
+    async fn switch(&mut self, name: String) -> Result<(), CliError> {
         let before = self.ready.choice.provider.model().to_owned();
         let vendor = |name: &str| name.split_once('/').map(|(vendor, _)| vendor.to_owned());
         // An address belongs to the provider that was reached there.
@@ -254,7 +258,7 @@ impl Chat {
     }
 
     /// Replaces the agent by one with the current configuration.
-    async fn anew(&mut self, sources: Sources) -> Result<(), Stop> {
+    async fn anew(&mut self, sources: Sources) -> Result<(), CliError> {
         let ready = self.made(&sources).await?;
         let switched = self.session.switch(&ready.agent).await;
         switched.map_err(|error| stop_of(&error))?;
@@ -263,7 +267,7 @@ impl Chat {
     }
 
     /// Builds an agent with the current configuration.
-    async fn made(&self, sources: &Sources) -> Result<ReadyAgent, Stop> {
+    async fn made(&self, sources: &Sources) -> Result<ReadyAgent, CliError> {
         let mcp = Some(self.ready.mcp.clone());
         let prepared = agent::prepare(sources, Verbosity::Answers, self.store.clone(), mcp).await?;
         let printer = Arc::clone(&self.printer) as Arc<dyn Observer>;
@@ -271,13 +275,13 @@ impl Chat {
     }
 
     /// Stores the settings of the session, for when it is continued.
-    pub(super) async fn remember(&self) -> Result<(), Stop> {
+    pub(super) async fn remember(&self) -> Result<(), CliError> {
         let choice = &self.ready.choice;
         resume::save(&self.store, &self.session, &self.sources, choice).await
     }
 
     /// Begins a new session with the same agent.
-    async fn new_session(&mut self) -> Result<(), Stop> {
+    async fn new_session(&mut self) -> Result<(), CliError> {
         let next = self.ready.session(new_session_id()).await?;
         self.remember().await?;
         let id = next.id().clone();
@@ -290,7 +294,7 @@ impl Chat {
     }
 
     /// Lists the newest sessions of this folder, or those that contain all of the given words.
-    async fn sessions(&self, words: Option<&str>) -> Result<(), Stop> {
+    async fn sessions(&self, words: Option<&str>) -> Result<(), CliError> {
         let lines = which_session::listed(&self.store, words).await?;
         for line in lines {
             self.terminal.say(&line);
@@ -299,7 +303,7 @@ impl Chat {
     }
 
     /// Switches to another session, with the settings of its last run.
-    async fn session(&mut self, id: String) -> Result<(), Stop> {
+    async fn session(&mut self, id: String) -> Result<(), CliError> {
         // The current session may not be stored yet.
         if id == self.session.id().as_str() {
             self.terminal.say(&format!("this is session {id}"));
@@ -310,7 +314,7 @@ impl Chat {
         resume::restore(&self.store, &id, &mut sources).await?;
         // Its permissions and servers would differ from those of this chat.
         if !sources.is_configured_as(&self.sources) {
-            return Err(Stop::usage(format!(
+            return Err(CliError::usage(format!(
                 "session {id} was run with another configuration; exit, then continue it with: \
                  plimsoll chat --session {id}"
             )));
@@ -341,7 +345,7 @@ impl Chat {
         before.id().clone()
     }
 
-    async fn save(&mut self, file: &Path) -> Result<(), Stop> {
+    async fn save(&mut self, file: &Path) -> Result<(), CliError> {
         let saved = save::save(&*self.store, &self.session, file).await?;
         self.terminal.say(&format!(
             "{} in {}",

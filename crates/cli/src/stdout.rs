@@ -5,14 +5,14 @@ use std::borrow::Cow;
 use std::fmt::Arguments;
 use std::io::{self, ErrorKind, IsTerminal, Write};
 
-use crate::exit::{READER_GONE, Stop};
+use crate::error::{CliError, READER_GONE};
 use crate::terminal::text::clean;
 
 /// Writes one line to standard output, formatted like `println!`. Returns from the function on an
 /// error.
 macro_rules! out {
     ($($arg:tt)*) => {
-        $crate::out::line(format_args!($($arg)*))?
+        $crate::stdout::line(format_args!($($arg)*))?
     };
 }
 
@@ -31,12 +31,12 @@ macro_rules! note {
 }
 
 /// Writes one line to standard output.
-pub(crate) fn line(text: Arguments<'_>) -> Result<(), Stop> {
+pub(crate) fn line(text: Arguments<'_>) -> Result<(), CliError> {
     exactly(&format!("{text}\n"))
 }
 
 /// Writes a text to standard output without adding a line break.
-pub(crate) fn exactly(text: &str) -> Result<(), Stop> {
+pub(crate) fn exactly(text: &str) -> Result<(), CliError> {
     write(&mut io::stdout().lock(), text).map_err(|error| failed(&error))
 }
 
@@ -51,12 +51,12 @@ pub(crate) fn write(out: &mut io::StdoutLock<'_>, text: &str) -> io::Result<()> 
 }
 
 /// Converts an error of standard output.
-pub(crate) fn failed(error: &io::Error) -> Stop {
+pub(crate) fn failed(error: &io::Error) -> CliError {
     match error.kind() {
-        ErrorKind::BrokenPipe => Stop {
+        ErrorKind::BrokenPipe => CliError {
             code: READER_GONE,
             text: String::new(),
         },
-        _ => Stop::failed(format!("the output cannot be written: {error}")),
+        _ => CliError::failed(format!("the output cannot be written: {error}")),
     }
 }

@@ -1,9 +1,9 @@
-//! [`Words`]: completes commands, the sessions and models behind some of them, and paths after `@`.
+//! [`ChatCompleter`]: completes commands, the sessions and models behind some of them, and paths after `@`.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use crate::chat::order::COMMANDS;
+use crate::chat::parse::COMMANDS;
 use crate::chat::templates::Templates;
 use crate::lock;
 
@@ -14,7 +14,7 @@ const MAX_FILES: usize = 10_000;
 
 /// The candidates for completion.
 #[derive(Debug, Default)]
-pub(crate) struct Words {
+pub(crate) struct ChatCompleter {
     templates: Arc<Templates>,
     /// The folder that paths are relative to.
     root: PathBuf,
@@ -22,7 +22,7 @@ pub(crate) struct Words {
     models: Mutex<Vec<String>>,
 }
 
-impl Words {
+impl ChatCompleter {
     pub(crate) fn new(templates: Arc<Templates>, root: &Path) -> Self {
         Self {
             templates,
@@ -125,7 +125,7 @@ mod tests {
             made.and_then(|()| std::fs::write(path, ""))
                 .unwrap_or_else(|error| panic!("{error}"));
         }
-        let words = Words::new(Arc::default(), home.path());
+        let words = ChatCompleter::new(Arc::default(), home.path());
         for (line, at, found) in [
             ("@", 1, vec!["shot.png", "src/"]),
             ("what is @s", 9, vec!["shot.png", "src/"]),
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn commands_sessions_and_models_are_completed() {
-        let words = Words::default();
+        let words = ChatCompleter::default();
         words.set_sessions(["18f2c-a1".to_owned(), "18f2d-00".to_owned(), "x".to_owned()]);
         words.add_models(["openai/gpt-5".to_owned(), "ollama/qwen3".to_owned()]);
         words.add_models(["openai/gpt-5".to_owned()]);
