@@ -4,25 +4,28 @@ use plimsoll::providers::ModelClient;
 use plimsoll::{Agent, ToolError, tool};
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
-struct Look {
-    /// Where to look.
-    at: String,
+struct Place {
+    /// The name of a city.
+    city: String,
 }
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let model = ModelClient::builder("openai/gpt-4o").build()?;
+    let weather = tool(
+        "weather",
+        "Reports the weather.",
+        |place: Place| async move { Ok::<_, ToolError>(format!("{}: 12 °C, light rain", place.city)) },
+    );
     let agent = Agent::builder(model)
-        .system("You stand in the crow's nest.")
-        .tool(tool("look", "Looks somewhere.", |input: Look| async move {
-            Ok::<_, ToolError>(format!("{}: a green line", input.at))
-        }))
+        .system("You answer in one sentence.")
+        .tool(weather)
         .max_turns(10)
         .build()?;
     // An error if the model cannot be called.
-    let output = agent.run("What do you see?").await?;
+    let output = agent.run("Do I need an umbrella in Hamburg?").await?;
     if !output.reason.is_answer() {
-        eprintln!("the run ended early: {}", output.reason.word());
+        eprintln!("the run ended early: {}", output.reason);
     }
     println!(
         "{} ({} tokens)",
