@@ -192,6 +192,12 @@ impl Session {
         self.own_context
             .clone_from(&self.run.setup().dynamic_context);
         self.steps = Steps::new(self.parts.settings.max_step_result);
+        // A run that was killed left calls whose results the next run records.
+        let items = self.run.state().transcript().items().iter().rev();
+        let mut messages = items.map(|item| &item.message);
+        if let Some(message) = messages.find(|message| message.calls().next().is_some()) {
+            self.steps.begin_batch(message);
+        }
         // The cache state of one provider is meaningless for another.
         if self.called.is_some() && self.endpoint != resources.endpoint {
             self.called = None;

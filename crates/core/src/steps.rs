@@ -41,18 +41,21 @@ impl Steps {
         }
     }
 
+    /// Sets the calls whose results come next: those of this message of the model.
+    pub(crate) fn begin_batch(&mut self, message: &Message) {
+        self.open.clear();
+        self.came.clear();
+        for (place, call) in message.calls().enumerate() {
+            let arguments = cut(&call.arguments, self.max);
+            let called = (place, call.name.clone(), arguments);
+            self.open.insert(call.id.clone(), called);
+        }
+    }
+
     /// Processes a new log entry. Returns the step if the entry is a tool result.
     pub(crate) fn see(&mut self, entry: &Entry) -> Option<&RunStep> {
         match entry {
-            Entry::Reply { message, .. } => {
-                self.open.clear();
-                self.came.clear();
-                for (place, call) in message.calls().enumerate() {
-                    let arguments = cut(&call.arguments, self.max);
-                    let called = (place, call.name.clone(), arguments);
-                    self.open.insert(call.id.clone(), called);
-                }
-            }
+            Entry::Reply { message, .. } => self.begin_batch(message),
             Entry::ToolResult { message, .. } => {
                 if let Message::ToolResult(result) = message.as_ref() {
                     let called = self.open.remove(&result.call);

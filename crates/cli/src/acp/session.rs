@@ -42,8 +42,10 @@ use crate::terminal::Verbosity;
 use crate::terminal::style::Colours;
 use crate::terminal::text::fenced;
 
-/// Maximum wait for each part of a session to close.
+/// Maximum wait for a run to end and for MCP servers to close.
 const CLOSING: Duration = Duration::from_secs(2);
+/// Maximum wait for the log to be complete: longer than a store waits for its file.
+const LOG_CLOSING: Duration = Duration::from_secs(30);
 
 /// The resources of the process that a session uses.
 pub(super) struct Surroundings {
@@ -250,9 +252,12 @@ impl OpenSession {
             return;
         };
         let Some(work) = work.take() else { return };
-        // A write that takes longer is finished in the background.
-        if let Ok(Err(error)) = timeout(CLOSING, work.session.close()).await {
-            say!("{}", stop_of(&error));
+        match timeout(LOG_CLOSING, work.session.close()).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => say!("{}", stop_of(&error)),
+            Err(_) => {
+                say!("the store did not answer; the newest messages may be missing from the log")
+            }
         }
         let _ = timeout(CLOSING, work.ready.mcp.close()).await;
         retention::apply(&work.store, work.ready.config.retention(), true).await;

@@ -244,6 +244,29 @@ async fn a_failure_ends_the_run_and_leaves_a_session_that_carries_on() {
     );
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_call_that_was_killed_keeps_its_name_in_the_steps() {
+    let provider = ScriptedProvider::new([Turn::call("hangs", json!({})), Turn::say("ok now")]);
+    let hangs = |_: Nothing| async move {
+        std::future::pending::<()>().await;
+        Ok::<_, ToolError>("")
+    };
+    let agent = agent(&provider)
+        .tool(tool("hangs", "", hangs))
+        .build()
+        .unwrap();
+    let id = SessionId::new("s").unwrap();
+    let mut session = agent.session(id.clone()).await.unwrap();
+    let killed = tokio::time::timeout(Duration::from_secs(1), session.run("go")).await;
+    assert!(killed.is_err());
+    drop(session);
+    let mut session = agent.session(id).await.unwrap();
+    let output = session.carry_on().await.unwrap();
+    assert_eq!(output.text, "ok now");
+    let names: Vec<&str> = output.steps.iter().map(|step| &*step.name).collect();
+    assert_eq!(names, ["hangs"]);
+}
+
 #[tokio::test]
 async fn interrupt_while_the_model_hangs_and_steer_while_a_tool_runs() {
     let provider = ScriptedProvider::new([
