@@ -486,8 +486,8 @@ impl SessionStore for SqliteStore {
             return self.right(lease).map(|_| ());
         }
         let right = self.checked_right(lease).await?;
-        let log = self.places(lease.session()).await?.own;
-        self.archive.archive(right, log, items).await
+        let own = self.places(lease.session()).await?.own;
+        self.archive.add(right, own, items).await
     }
 
     async fn archive_up_to(&self, lease: &Lease, next: Seq) -> Result<(), StoreError> {

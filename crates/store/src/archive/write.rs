@@ -5,17 +5,59 @@ use std::path::Path;
 
 use plimsoll_context::Seq;
 use plimsoll_core::archive::{ArchivedItem, recall_text, spaced_words};
-use plimsoll_core::{ArchiveBounds, SessionId};
+use plimsoll_core::{ArchiveBounds, SessionId, StoreError};
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
-use crate::archive::ArchiveScope;
 use crate::archive::read::owner;
+use crate::archive::{Archive, ArchiveScope, as_archive};
+use crate::checkpoint::overwrite_deleted;
 use crate::checksum;
 use crate::fault::{self, WorkError};
+use crate::lease::Right;
 use crate::read::{from_column, to_column};
 
+impl Archive {
+    /// Stores items. The right to write to the session is held until this is done.
+    pub(crate) async fn add(
+        &self,
+        right: Right,
+        of: ArchiveScope,
+        items: &[ArchivedItem],
+    ) -> Result<(), StoreError> {
+        let (items, bounds) = (items.to_vec(), self.options.archive);
+        let work = self.open().await?.writer.with(move |connection, path| {
+            let written = add(connection, path, &bounds, &of, &items, crate::write::now());
+            drop(right);
+            written
+        });
+        work.await.map_err(as_archive)
+    }
+
+    /// Removes items of a deleted log: those with the number `next` or a higher one.
+    pub(crate) async fn keep_up_to(&self, right: Right, next: Seq) -> Result<(), StoreError> {
+        let work = self.open().await?.writer.with(move |connection, _| {
+            let kept = keep_up_to(connection, right.session(), next);
+            drop(right);
+            kept
+        });
+        work.await.map_err(as_archive)
+    }
+
+    /// Removes all items of a session.
+    pub(crate) async fn remove(&self, right: Right) -> Result<(), StoreError> {
+        if !self.path.exists() {
+            return Ok(());
+        }
+        // Overwrites the removed items, so that they are not readable in free pages.
+        let writer = &self.open().await?.writer;
+        let overwrite = writer.with(|connection, _| overwrite_deleted(connection));
+        overwrite.await.map_err(as_archive)?;
+        self.keep_up_to(right, Seq(0)).await
+    }
+}
+
 /// Adds all items or none. `now` is the caller's time.
-pub(super) fn archive(
+fn add(
     connection: &mut Connection,
     path: &Path,
     bounds: &ArchiveBounds,
@@ -43,12 +85,7 @@ pub(super) fn archive(
     Ok(transaction.commit()?)
 }
 
-/// Removes items of a deleted log: those with the number `next` or a higher one.
-pub(super) fn keep_up_to(
-    connection: &mut Connection,
-    session: &SessionId,
-    next: Seq,
-) -> rusqlite::Result<()> {
+fn keep_up_to(connection: &mut Connection, session: &SessionId, next: Seq) -> rusqlite::Result<()> {
     let find = |connection: &Connection| {
         let mut found = connection.prepare_cached(
             "SELECT items.session, seq FROM items JOIN sessions ON sessions.key = items.session
@@ -245,10 +282,11 @@ mod tests {
 
     use plimsoll_context::{Bytes, CallId, Message};
     use plimsoll_core::archive::RecallError;
-    use plimsoll_core::{RecallId, RecallKey, StoreError};
+    use plimsoll_core::{RecallId, RecallKey};
 
     use super::*;
-    use crate::archive::{ArchiveScopes, read};
+    use crate::archive::ArchiveScopes;
+    use crate::archive::read::View;
     use crate::schema;
 
     struct File {
@@ -281,14 +319,15 @@ mod tests {
             };
             let path = Path::new("a.db");
             let (bounds, own) = (self.bounds, self.places().own);
-            archive(&mut self.connection, path, &bounds, &own, &[item], now).unwrap();
+            add(&mut self.connection, path, &bounds, &own, &[item], now).unwrap();
         }
 
         fn has(&mut self, seq: u64, now: u64) -> bool {
             let key = RecallKey::Id(RecallId(Seq(seq)));
             let path = Path::new("a.db");
             let (bounds, places) = (self.bounds, self.places());
-            match read::recall(&mut self.connection, path, &bounds, &places, &key, now) {
+            let view = View::open(&mut self.connection, path, &bounds, &places, now).unwrap();
+            match view.recall(&key) {
                 Ok(_) => true,
                 Err(RecallError::Expired(_)) => false,
                 Err(other) => panic!("{other}"),
@@ -362,7 +401,7 @@ mod tests {
         });
         let path = Path::new("a.db");
         let (bounds, own) = (file.bounds, file.places().own);
-        let error = archive(&mut file.connection, path, &bounds, &own, &items, 1)
+        let error = add(&mut file.connection, path, &bounds, &own, &items, 1)
             .unwrap_err()
             .at(path);
         assert!(matches!(error, StoreError::Full { .. }), "{error}");
