@@ -9,8 +9,7 @@ use plimsoll_agent::{Event, Failure, Request};
 use plimsoll_context::{Delta, Reply, Tokens};
 use tracing::Instrument;
 
-use super::Parts;
-use super::call_usage::CallUsage;
+use super::{CallUsage, Parts};
 use crate::heard::heard;
 use crate::hooks::said_by;
 use crate::provider::Provider;
