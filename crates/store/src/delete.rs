@@ -4,9 +4,9 @@ use plimsoll_core::{SessionId, StoreError};
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
 use crate::checkpoint::overwrite_deleted;
+use crate::columns;
 use crate::fault::WorkError;
 use crate::lease::Right;
-use crate::lineage;
 
 /// A file is rewritten if more than one in this many of its pages is free.
 const FREE_PAGES: i64 = 4;
@@ -49,7 +49,7 @@ pub(crate) fn session(connection: &mut Connection, right: &Right) -> Result<bool
 fn forks(transaction: &Transaction<'_>, key: i64) -> rusqlite::Result<Vec<SessionId>> {
     let mut statement =
         transaction.prepare_cached("SELECT id FROM sessions WHERE parent = ?1 ORDER BY key")?;
-    let rows = statement.query_map([key], |row| lineage::name(row, 0))?;
+    let rows = statement.query_map([key], |row| columns::name(row, 0))?;
     rows.collect()
 }
 

@@ -13,12 +13,12 @@ use plimsoll_core::{FileEdit, MAX_KEPT_FILE, SessionId, StoreError};
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehavior, params};
 use tokio::sync::OnceCell;
 
+use crate::columns::{from_column, to_column};
 use crate::connection::{self, SharedConnection, blocking};
 use crate::delete;
 use crate::fault::{self, WorkError};
 use crate::lineage::Kin;
 use crate::options::Options;
-use crate::read::{from_column, to_column};
 use crate::schema;
 use crate::write::now;
 

@@ -10,7 +10,7 @@
 mod archive;
 mod check;
 mod checkpoint;
-mod checksum;
+mod columns;
 mod connection;
 mod damaged;
 mod delete;

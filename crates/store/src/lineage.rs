@@ -3,10 +3,9 @@
 
 use plimsoll_context::Seq;
 use plimsoll_core::{MAX_FORK_DEPTH, SessionId};
-use rusqlite::types::Type;
-use rusqlite::{Connection, Error, Row, params};
+use rusqlite::{Connection, Row, params};
 
-use crate::read::{from_column, to_column};
+use crate::columns::{from_column, name, to_column};
 
 /// A session whose log, or the beginning of it, belongs to the log of a session.
 #[derive(Debug, Clone)]
@@ -37,12 +36,6 @@ pub(crate) fn lineage(connection: &Connection, session: &SessionId) -> rusqlite:
     )?;
     let rows = statement.query_map(params![session.as_str(), to_column(MAX_FORK_DEPTH)], kin)?;
     rows.collect()
-}
-
-/// Reads the name of a session from a column.
-pub(crate) fn name(row: &Row<'_>, column: usize) -> rusqlite::Result<SessionId> {
-    SessionId::new(row.get::<_, String>(column)?)
-        .map_err(|error| Error::FromSqlConversionFailure(column, Type::Text, error.into()))
 }
 
 fn kin(row: &Row<'_>) -> rusqlite::Result<Kin> {

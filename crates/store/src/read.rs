@@ -7,9 +7,9 @@ use plimsoll_core::{Fork, SessionId, SessionInfo, StoreError};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use crate::checksum;
+use crate::columns::{self, ALTERED, entry_sum, from_column, to_column};
 use crate::fault::{self, WorkError};
-use crate::lineage::{self, lineage};
+use crate::lineage::lineage;
 
 /// Maximum number of entries of one page. Large enough that paging costs nothing compared with
 /// reading.
@@ -24,9 +24,6 @@ const INFO: &str = "SELECT own.id, own.created, own.updated, own.entries, own.ti
     parent.id, own.shared, own.items, own.bytes
     FROM sessions AS own LEFT JOIN sessions AS parent ON parent.key = own.parent";
 
-/// The fault of an entry whose checksum does not match its text.
-pub(crate) const ALTERED: &str = "it was altered: its checksum is another";
-
 /// One entry as stored in the file.
 #[derive(Debug)]
 pub(crate) struct Raw {
@@ -39,7 +36,7 @@ impl Raw {
     /// Checks whether the entry matches its stored checksum.
     pub(crate) fn matches(&self, sum: i64) -> bool {
         let (n, at) = (to_column(self.n), to_column(self.at));
-        sum == checksum::of_entry(n, at, &self.json)
+        sum == entry_sum(n, at, &self.json)
     }
 }
 
@@ -150,13 +147,13 @@ fn info_of(row: &Row<'_>) -> rusqlite::Result<SessionInfo> {
     let fork = match row.get_ref(5)? {
         ValueRef::Null => None,
         _ => Some(Fork {
-            from: lineage::name(row, 5)?,
+            from: columns::name(row, 5)?,
             entries: from_column(row.get(6)?),
             items: Seq(from_column(row.get(7)?)),
         }),
     };
     Ok(SessionInfo {
-        id: lineage::name(row, 0)?,
+        id: columns::name(row, 0)?,
         created: from_column(row.get(1)?),
         updated: from_column(row.get(2)?),
         entries: from_column(row.get(3)?),
@@ -164,13 +161,4 @@ fn info_of(row: &Row<'_>) -> rusqlite::Result<SessionInfo> {
         title: row.get::<_, Option<String>>(4)?.unwrap_or_default(),
         fork,
     })
-}
-
-/// Converts a stored number. The file stores `i64`, and Plimsoll writes no negative numbers.
-pub(crate) fn from_column(number: i64) -> u64 {
-    u64::try_from(number).unwrap_or(0)
-}
-
-pub(crate) fn to_column(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
 }

@@ -8,8 +8,8 @@ use plimsoll_core::{
     Lease, MAX_FORK_DEPTH, Retention, SessionId, SessionInfo, SessionStore, StoreError,
 };
 
+use crate::columns::from_column;
 use crate::connection::blocking;
-use crate::read::from_column;
 use crate::session_reader::SessionReader;
 use crate::sqlite::SqliteStore;
 use crate::write;

@@ -20,6 +20,7 @@ use tokio::sync::OnceCell;
 
 use crate::archive::{Archive, ArchiveScopes};
 use crate::checkpoint;
+use crate::columns::from_column;
 use crate::connection::{self, SharedConnection, blocking, make_folder};
 use crate::damaged::DamagedFile;
 use crate::delete;
@@ -456,7 +457,7 @@ impl SessionStore for SqliteStore {
 
     async fn idle(&self, session: &SessionId) -> Option<Duration> {
         let info = self.info(session).await.ok()??;
-        let now = read::from_column(write::now());
+        let now = from_column(write::now());
         Some(Duration::from_secs(now.saturating_sub(info.updated)))
     }
 

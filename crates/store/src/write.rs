@@ -9,11 +9,10 @@ use plimsoll_context::Bytes;
 use plimsoll_core::{Fork, ForkFault, SessionId, SessionInfo, StoreError};
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
-use crate::checksum;
+use crate::columns::{entry_sum, to_column};
 use crate::fault::{self, WorkError};
 use crate::lease::Right;
 use crate::lineage::{Kin, lineage};
-use crate::read::to_column;
 use crate::settings::MAX_SETTINGS;
 
 /// Maximum size of one entry as JSON. Equal to the input limit of the filters, and far above a
@@ -234,7 +233,7 @@ fn insert(
     at: i64,
     json: &str,
 ) -> rusqlite::Result<()> {
-    let sum = checksum::of_entry(n, at, json.as_bytes());
+    let sum = entry_sum(n, at, json.as_bytes());
     transaction
         .prepare_cached(
             "INSERT INTO entries (session, n, at, json, sum) VALUES (?1, ?2, ?3, ?4, ?5)",

@@ -16,9 +16,8 @@ use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
 use crate::archive::{Archive, ArchiveScopes, as_archive};
-use crate::checksum;
+use crate::columns::{ALTERED, from_column, item_sum, to_column};
 use crate::fault;
-use crate::read::{ALTERED, from_column, to_column};
 
 /// Matches examined in one session. More than the limit are needed only if the parent of a fork has
 /// continued.
@@ -42,7 +41,7 @@ struct Body {
     sum: i64,
 }
 
-/// What one session sees of the archive: its own shelf and those of the sessions that it was forked
+/// The part of the archive that one session sees: its own shelf and those of the sessions that it was forked
 /// from. Everything is read in one transaction.
 pub(super) struct View<'a> {
     moment: Transaction<'a>,
@@ -435,7 +434,7 @@ fn phrases(wanted: &MatchedTerm<'_>) -> String {
 
 impl Body {
     fn message(&self, path: &Path, id: RecallId) -> Result<Message, StoreError> {
-        let sum = checksum::of_item(to_column(id.0.0), self.json.as_bytes());
+        let sum = item_sum(to_column(id.0.0), self.json.as_bytes());
         if self.sum != sum {
             return Err(fault::corrupt(path, format!("item {id} in it: {ALTERED}")));
         }

@@ -11,10 +11,9 @@ use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, 
 use crate::archive::read::owner;
 use crate::archive::{Archive, ArchiveScope, as_archive};
 use crate::checkpoint::overwrite_deleted;
-use crate::checksum;
+use crate::columns::{from_column, item_sum, to_column};
 use crate::fault::{self, WorkError};
 use crate::lease::Right;
-use crate::read::{from_column, to_column};
 
 impl Archive {
     /// Stores items. The right to write to the session is held until this is done.
@@ -186,7 +185,7 @@ fn insert(
             to_column(json.len() as u64),
         ])?;
     let row = transaction.last_insert_rowid();
-    let sum = checksum::of_item(to_column(item.seq.0), json.as_bytes());
+    let sum = item_sum(to_column(item.seq.0), json.as_bytes());
     transaction
         .prepare_cached("INSERT INTO bodies (row, message, sum) VALUES (?1, ?2, ?3)")?
         .execute(params![row, json, sum])?;

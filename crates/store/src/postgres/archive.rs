@@ -17,8 +17,7 @@ use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 
 use super::fault;
-use crate::checksum;
-use crate::read::{ALTERED, from_column, to_column};
+use crate::columns::{ALTERED, from_column, item_sum, name_hash, to_column};
 
 /// Sizes of blocks. Consecutive items of a block share a word of the index, so that the newest
 /// items can be found first.
@@ -103,7 +102,7 @@ impl StoredItem {
         let Some(body) = (self.body.as_ref()).filter(|_| !bounds.is_too_old(self.left, now)) else {
             return Ok(None);
         };
-        if checksum::of_item(to_column(self.id.0.0), body.json.as_bytes()) != body.sum {
+        if item_sum(to_column(self.id.0.0), body.json.as_bytes()) != body.sum {
             let why = format!("item {} in it: {ALTERED}", self.id);
             return Err(damaged(place, why));
         }
@@ -212,7 +211,7 @@ async fn named(
              ORDER BY held IS NULL, row DESC LIMIT 11",
         )
         .bind(shelf.key)
-        .bind(checksum::of_name(name))
+        .bind(name_hash(name))
         .bind(to_column(shelf.below.0))
         .fetch_all(&mut *connection)
         .await?;

@@ -6,8 +6,7 @@ use sqlx::{PgConnection, Row};
 
 use super::log::{Kin, lineage};
 use crate::checkpoint::{CheckpointRow, Stored};
-use crate::checksum;
-use crate::read::{from_column, to_column};
+use crate::columns::{entry_sum, from_column, to_column};
 
 /// Stores the checkpoint of a session in place of an earlier one. A checkpoint that does not belong to
 /// the log is not stored.
@@ -106,7 +105,7 @@ async fn sum_of_entry(
         .await?;
     let sum = row.map(|row| {
         let json: &str = row.try_get(1)?;
-        Ok(checksum::of_entry(n, row.try_get(0)?, json.as_bytes()))
+        Ok(entry_sum(n, row.try_get(0)?, json.as_bytes()))
     });
     sum.transpose()
 }

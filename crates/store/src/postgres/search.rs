@@ -14,7 +14,7 @@ use tokio::runtime::Handle;
 
 use super::archive::{BLOCKS, COLUMNS, SessionItems, StoredItem, block, owner, shelves};
 use super::fault;
-use crate::read::{from_column, to_column};
+use crate::columns::{from_column, to_column};
 
 /// Minimum number of blocks of a size in a session for which searching the newest two first pays
 /// off.

@@ -8,9 +8,8 @@ use plimsoll_core::{ArchiveBounds, SessionId, StoreError};
 use sqlx::PgConnection;
 
 use super::{About, BLOCKS, block, owner};
-use crate::checksum;
+use crate::columns::{item_sum, name_hash, to_column};
 use crate::postgres::schema::fault;
-use crate::read::to_column;
 
 /// Maximum number of items of all sessions that one call expires because of their age. Each call
 /// that archives something also removes some items that are too old.
@@ -101,11 +100,11 @@ async fn insert(
         let about = serde_json::to_string(&about);
         let seq = to_column(item.seq.0);
         numbers.push(seq);
-        calls.push(item.call().map(|call| checksum::of_name(&call.0)));
+        calls.push(item.call().map(|call| name_hash(&call.0)));
         abouts.push(about.map_err(|error| sqlx::Error::Encode(error.into()))?);
         texts.push(json.as_str());
         held.push(to_column(json.len() as u64));
-        sums.push(checksum::of_item(seq, json.as_bytes()));
+        sums.push(item_sum(seq, json.as_bytes()));
         words.push(indexed(shelf, n, &spaced_words(&text)));
     }
     let new = words.iter().flat_map(|words| words.split(' '));
