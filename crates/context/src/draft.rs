@@ -5,8 +5,6 @@
 //! the resulting plan.
 
 mod removal;
-mod runs;
-mod structure;
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -15,19 +13,19 @@ use std::sync::Arc;
 
 use crate::budget::Budget;
 use crate::counter::{MESSAGE_OVERHEAD, SUMMARY_FRAME, TokenCounter};
-use crate::exchange::{Exchange, ExchangeKind};
+use crate::exchange::{Exchange, ExchangeKind, Structure};
 use crate::fingerprint::Fingerprint;
 use crate::gap::Gap;
 use crate::item::{Form, Item, Seq};
 use crate::message::Message;
-use crate::plan::{Edit, Plan, Rendition, SeqRange, Trigger};
-use crate::plan_context::{PlanContext, Recall, SummaryRange, SummaryTiming};
+use crate::plan::{
+    Edit, Plan, PlanContext, Recall, Rendition, SeqRange, SummaryRange, SummaryTiming, Trigger,
+};
 use crate::rendition::is_form_of;
 use crate::tokens::Tokens;
 use crate::transcript::Transcript;
 use crate::truncate::Marker;
-use runs::{Removal, RemovedRuns};
-use structure::Structure;
+use removal::{Removal, RemovedRuns};
 
 /// The maximum number of tokens that two texts count more together than apart.
 const NOTE_SEAM: Tokens = Tokens(2);

@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use crate::budget::{Budget, CannotFit};
 use crate::draft::Draft;
-use crate::plan::{Plan, Trigger};
-use crate::plan_context::{PlanContext, SummaryRange};
+use crate::plan::{Plan, PlanContext, SummaryRange, Trigger};
 use crate::stage::Stage;
 use crate::stages::{
     Cap, Evict, Fill, Fit, LEAST_EXTRACT, Prune, PruneWithoutTrigger, SessionPruneConfig,

@@ -10,8 +10,7 @@ use crate::gap::Gap;
 use crate::item::{Form, Item, Pin, PinnedPart, Seq};
 use crate::message::Message;
 use crate::message_list::MessageList;
-use crate::plan::{Edit, Plan, PlanError, Rendition, SeqRange};
-use crate::plan_context::Recall;
+use crate::plan::{Edit, Plan, PlanError, Recall, Rendition, SeqRange};
 use crate::rendition::is_form_of;
 use crate::tokens::Tokens;
 
