@@ -7,14 +7,17 @@
 mod read;
 mod write;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use plimsoll_context::{Bytes, Seq};
-use plimsoll_core::{SessionId, StoreError};
+use plimsoll_context::{Bytes, Message, Seq};
+use plimsoll_core::archive::{ArchiveRow, ArchivedItem, RecalledItem};
+use plimsoll_core::{ArchiveBounds, RecallId, SessionId, StoreError};
 use tokio::sync::OnceCell;
 
+use crate::columns::{ALTERED, item_sum, to_column};
 use crate::connection::{self, SharedConnection, blocking};
 use crate::delete;
 use crate::lineage::Kin;
@@ -41,6 +44,12 @@ pub(crate) struct ArchiveScopes {
     pub(crate) own: ArchiveScope,
     /// The shared items of the sessions that it was forked from, nearest first.
     pub(crate) shared: Vec<ArchiveScope>,
+}
+
+/// A message as both databases store it.
+pub(crate) struct Body {
+    pub(crate) json: String,
+    pub(crate) sum: i64,
 }
 
 /// The archive of all sessions of a data folder.
@@ -80,6 +89,52 @@ impl ArchiveScopes {
     fn all(&self) -> impl Iterator<Item = &ArchiveScope> {
         std::iter::once(&self.own).chain(&self.shared)
     }
+}
+
+impl Body {
+    /// Returns the message of an item, or the reason why it cannot be read.
+    pub(crate) fn message(&self, id: RecallId) -> Result<Message, String> {
+        if item_sum(to_column(id.0.0), self.json.as_bytes()) != self.sum {
+            return Err(format!("item {id} in it: {ALTERED}"));
+        }
+        serde_json::from_str(&self.json)
+            .map_err(|error| format!("{id} in it is no message: {error}"))
+    }
+}
+
+/// Returns a stored item with its message.
+pub(crate) fn recalled(row: ArchiveRow, message: Message) -> RecalledItem {
+    RecalledItem {
+        id: row.id,
+        kind: row.kind,
+        tool: row.tool,
+        call: row.call,
+        left: row.left,
+        why: row.why,
+        message: Arc::new(message),
+    }
+}
+
+/// Returns the items to be added, once each and in order, with their bodies. The last one is an error
+/// if the items exceed a bound.
+pub(crate) fn bodies<'i>(
+    items: &'i [ArchivedItem],
+    bounds: &ArchiveBounds,
+    place: &str,
+) -> impl Iterator<Item = Result<(&'i ArchivedItem, Body), StoreError>> {
+    let items: BTreeMap<Seq, &ArchivedItem> = items.iter().map(|item| (item.seq, item)).collect();
+    let (mut bytes, mut fresh) = (0, 0);
+    items.into_values().map(move |item| {
+        let json = serde_json::to_string(&item.message).map_err(|error| StoreError::Archive {
+            place: place.to_owned(),
+            why: format!("an item cannot be written: {error}"),
+        })?;
+        bytes += json.len() as u64;
+        fresh += 1;
+        bounds.admit(bytes, fresh, place)?;
+        let sum = item_sum(to_column(item.seq.0), json.as_bytes());
+        Ok((item, Body { json, sum }))
+    })
 }
 
 impl Archive {

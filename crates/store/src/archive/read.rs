@@ -4,7 +4,6 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
 
 use plimsoll_context::{Bytes, CallId, Message, Seq};
 use plimsoll_core::archive::{
@@ -15,8 +14,8 @@ use plimsoll_core::{ArchiveBounds, StoreError};
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
-use crate::archive::{Archive, ArchiveScopes, as_archive};
-use crate::columns::{ALTERED, from_column, item_sum, to_column};
+use crate::archive::{Archive, ArchiveScopes, Body, as_archive, recalled};
+use crate::columns::{from_column, to_column};
 use crate::fault;
 
 /// Matches examined in one session. More than the limit are needed only if the parent of a fork has
@@ -33,12 +32,6 @@ struct SessionItems {
     forgotten: Option<Seq>,
     /// Only items below this number may be seen.
     below: Option<Seq>,
-}
-
-/// An item as stored in the file.
-struct Body {
-    json: String,
-    sum: i64,
 }
 
 /// The part of the archive that one session sees: its own shelf and those of the sessions that it was forked
@@ -175,15 +168,7 @@ impl<'a> View<'a> {
             let stored = self.stored(shelf, id);
             match stored.map_err(|error| self.fault(error))? {
                 Some((row, Some(body))) if !row.expired => {
-                    return Ok(RecalledItem {
-                        id,
-                        kind: row.kind,
-                        tool: row.tool,
-                        call: row.call,
-                        left: row.left,
-                        why: row.why,
-                        message: Arc::new(body.message(self.path, id)?),
-                    });
+                    return Ok(recalled(row, self.message(&body, id)?));
                 }
                 Some(_) => was_there = true,
                 None => was_there |= shelf.forgotten.is_some_and(|last| id.0 <= last),
@@ -283,6 +268,11 @@ impl<'a> View<'a> {
         })
     }
 
+    fn message(&self, body: &Body, id: RecallId) -> Result<Message, StoreError> {
+        body.message(id)
+            .map_err(|why| fault::corrupt(self.path, why))
+    }
+
     fn is_too_old(&self, left: u64) -> bool {
         self.bounds.is_too_old(left, self.now)
     }
@@ -329,7 +319,7 @@ impl SearchIndex for View<'_> {
             return Ok(None);
         };
         Ok(Some(SearchItem {
-            text: recall_text(&body.message(self.path, row.id)?),
+            text: recall_text(&self.message(&body, row.id)?),
             id: row.id,
             kind: row.kind,
             tool: row.tool,
@@ -430,17 +420,6 @@ fn phrases(wanted: &MatchedTerm<'_>) -> String {
         .map(|last| format!("\"{before} {last}\""))
         .collect();
     format!("({})", phrases.join(" OR "))
-}
-
-impl Body {
-    fn message(&self, path: &Path, id: RecallId) -> Result<Message, StoreError> {
-        let sum = item_sum(to_column(id.0.0), self.json.as_bytes());
-        if self.sum != sum {
-            return Err(fault::corrupt(path, format!("item {id} in it: {ALTERED}")));
-        }
-        serde_json::from_str(&self.json)
-            .map_err(|error| fault::corrupt(path, format!("{id} in it is no message: {error}")))
-    }
 }
 
 /// Returns the columns `message` and `sum` after [`COLUMNS`], or `None` if the item has expired.

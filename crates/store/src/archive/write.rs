@@ -1,6 +1,5 @@
 //! Writes to the archive: adds items and expires those beyond a bound, in one transaction.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use plimsoll_context::Seq;
@@ -9,9 +8,9 @@ use plimsoll_core::{ArchiveBounds, SessionId, StoreError};
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
 use crate::archive::read::owner;
-use crate::archive::{Archive, ArchiveScope, as_archive};
+use crate::archive::{Archive, ArchiveScope, Body, as_archive, bodies};
 use crate::checkpoint::overwrite_deleted;
-use crate::columns::{from_column, item_sum, to_column};
+use crate::columns::{from_column, to_column};
 use crate::fault::{self, WorkError};
 use crate::lease::Right;
 
@@ -68,16 +67,10 @@ fn add(
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let key = key(&transaction, of)?;
     let now = now.max(newest(&transaction)?);
-    let (mut bytes, mut fresh) = (0, 0);
-    let items: BTreeMap<Seq, &ArchivedItem> = items.iter().map(|item| (item.seq, item)).collect();
-    for item in items.into_values() {
-        let json = serde_json::to_string(&item.message)
-            .map_err(|error| fault::other(path, format!("an item cannot be written: {error}")))?;
-        bytes += json.len() as u64;
-        fresh += 1;
-        bounds.admit(bytes, fresh, &fault::text(path))?;
+    for item in bodies(items, bounds, &fault::text(path)) {
+        let (item, body) = item?;
         remove(&transaction, key, item.seq)?;
-        insert(&transaction, key, item, &json, now)?;
+        insert(&transaction, key, item, &body, now)?;
     }
     expire(&transaction, bounds, key, now)?;
     forget(&transaction, bounds, key)?;
@@ -164,7 +157,7 @@ fn insert(
     transaction: &Transaction<'_>,
     key: i64,
     item: &ArchivedItem,
-    json: &str,
+    body: &Body,
     now: i64,
 ) -> rusqlite::Result<()> {
     let text = recall_text(&item.message);
@@ -182,13 +175,12 @@ fn insert(
             to_column(text.len() as u64),
             now,
             item.why,
-            to_column(json.len() as u64),
+            to_column(body.json.len() as u64),
         ])?;
     let row = transaction.last_insert_rowid();
-    let sum = item_sum(to_column(item.seq.0), json.as_bytes());
     transaction
         .prepare_cached("INSERT INTO bodies (row, message, sum) VALUES (?1, ?2, ?3)")?
-        .execute(params![row, json, sum])?;
+        .execute(params![row, body.json, body.sum])?;
     transaction
         .prepare_cached("INSERT INTO words (rowid, owner, text) VALUES (?1, ?2, ?3)")?
         .execute(params![row, owner(key), spaced_words(&text)])?;

@@ -143,9 +143,9 @@ impl SearchIndex for View {
         };
         let message = stored.message(&self.place, &self.bounds, self.now)?;
         Ok(message.map(|message| SearchItem {
-            id: stored.id,
-            kind: stored.about.kind,
-            tool: stored.about.tool,
+            id: stored.row.id,
+            kind: stored.row.kind,
+            tool: stored.row.tool,
             text: recall_text(&message),
         }))
     }
