@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use plimsoll_context::{Bytes, CallId, Message, Seq};
 
-use crate::archive::bounds::ArchiveBounds;
+use crate::archive::ArchiveBounds;
 use crate::archive::item::{
-    ArchiveRow, ArchivedItem, ArchivedKind, Hit, RecalledItem, recall_text,
+    ArchiveRow, ArchivedItem, ArchivedKind, Hit, RecallError, RecallId, RecallKey, RecalledItem,
+    recall_text, resolve,
 };
-use crate::archive::key::{RecallError, RecallId, RecallKey, resolve};
 use crate::archive::search::{MatchedTerm, SearchIndex, SearchItem, search};
 use crate::archive::word_index::WordIndex;
 use crate::store::{SessionId, StoreError};

@@ -10,8 +10,8 @@ use plimsoll_context::{Delta, Reply, Tokens};
 use tracing::Instrument;
 
 use super::{CallUsage, Parts};
+use crate::contained::said_by;
 use crate::heard::heard;
-use crate::hooks::said_by;
 use crate::provider::Provider;
 use crate::retry::RetryConfig;
 use crate::telemetry::{Purpose, SpanContext, retried, trace_call};

@@ -11,9 +11,9 @@ use plimsoll_agent::{Answer, Event, Permissions, Question, Setup};
 use plimsoll_context::{Bytes, Part};
 
 use crate::agent::SUMMARY_TIMEOUT;
-use crate::contained::Breakdowns;
+use crate::contained::{Breakdowns, said_by};
 use crate::gate::{DenyAll, Gate};
-use crate::hooks::{Hooks, said_by};
+use crate::hooks::Hooks;
 use crate::memory_store::MemoryStore;
 use crate::observer::Observers;
 use crate::process::InheritedVariables;
