@@ -19,9 +19,8 @@ use tokio::sync::OnceCell;
 
 use crate::columns::{ALTERED, item_sum, to_column};
 use crate::connection::{self, SharedConnection, blocking};
-use crate::delete;
-use crate::lineage::Kin;
 use crate::options::{ARCHIVE_CHECKED, ARCHIVE_FILE, ARCHIVE_FILE_MIN, Options};
+use crate::read::Kin;
 use crate::schema;
 
 /// The archive's file in the data folder.
@@ -157,7 +156,7 @@ impl Archive {
             return Ok(());
         }
         let writer = &self.open().await?.writer;
-        let shrunk = writer.with(|connection, _| delete::shrink(connection));
+        let shrunk = writer.with(|connection, _| connection::shrink(connection));
         shrunk.await.map_err(as_archive)
     }
 

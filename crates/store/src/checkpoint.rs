@@ -6,9 +6,10 @@ use plimsoll_core::{SessionId, StoreError};
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
 use crate::columns::{checkpoint_sum, entry_sum, from_column, to_column};
+use crate::connection::overwrite_deleted;
 use crate::fault::WorkError;
 use crate::lease::Right;
-use crate::lineage::{Kin, lineage};
+use crate::read::{Kin, lineage};
 use crate::sqlite::SqliteStore;
 
 impl SqliteStore {
@@ -125,11 +126,6 @@ impl CheckpointRow {
             _ => Stored::Altered,
         }
     }
-}
-
-/// Makes the writer overwrite deleted rows, so that they are not readable in free pages.
-pub(crate) fn overwrite_deleted(connection: &Connection) -> rusqlite::Result<()> {
-    connection.pragma_update_and_check(None, "secure_delete", true, |_| Ok(()))
 }
 
 fn put(

@@ -13,9 +13,9 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use crate::columns::{entry_sum, header_sum, to_column};
 use crate::connection::{blocking, done};
+use crate::delete::forks_first;
 use crate::fault;
 use crate::read::{Raw, bad_entry};
-use crate::retention::forks_first;
 
 /// The version of an export.
 pub const EXPORT_VERSION: u64 = 1;

@@ -28,9 +28,8 @@ use crate::export::{self, ExportError, ExportedEntry};
 use crate::fault::{self, WorkError};
 use crate::files::{ContentHash, Files, RecordedChange};
 use crate::lease::{Leases, Right};
-use crate::lineage::{Kin, lineage};
 use crate::options::Options;
-use crate::read::{self, Raw};
+use crate::read::{self, Kin, Raw, lineage};
 use crate::schema::{self, StoreFileState};
 use crate::session_reader::SessionReader;
 use crate::settings;
@@ -447,7 +446,7 @@ impl SessionStore for SqliteStore {
         let (session, title) = (session.clone(), title.to_owned());
         self.writer()
             .await?
-            .with(move |connection, _| delete::rename(connection, &session, &title))
+            .with(move |connection, _| write::rename(connection, &session, &title))
             .await
     }
 
@@ -576,7 +575,7 @@ impl SessionReader for SqliteStore {
     async fn shrink(&self) -> Result<(), StoreError> {
         self.writer()
             .await?
-            .with(|connection, _| delete::shrink(connection))
+            .with(|connection, _| connection::shrink(connection))
             .await?;
         self.archive.shrink().await?;
         self.files.shrink().await

@@ -9,8 +9,8 @@ use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, 
 
 use crate::archive::read::owner;
 use crate::archive::{Archive, ArchiveScope, Body, as_archive, bodies};
-use crate::checkpoint::overwrite_deleted;
 use crate::columns::{from_column, to_column};
+use crate::connection::overwrite_deleted;
 use crate::fault::{self, WorkError};
 use crate::lease::Right;
 
