@@ -21,7 +21,6 @@ use crate::message::Message;
 use crate::plan::{
     Edit, Plan, PlanContext, Recall, Rendition, SeqRange, SummaryRange, SummaryTiming, Trigger,
 };
-use crate::rendition::is_form_of;
 use crate::tokens::Tokens;
 use crate::transcript::Transcript;
 use crate::truncate::Marker;
@@ -216,7 +215,7 @@ impl<'a> Draft<'a> {
             return Tokens::ZERO;
         };
         let breaks_pin = |item: &Item| item.pin.as_ref().is_some_and(|pin| !pin.holds(&to));
-        if !is_form_of(&to, now) || self.items().get(at).is_none_or(breaks_pin) {
+        if !to.is_form_of(now) || self.items().get(at).is_none_or(breaks_pin) {
             return Tokens::ZERO;
         }
         let tokens = self.counter().message(&to);
@@ -257,7 +256,7 @@ impl<'a> Draft<'a> {
             None => item.tokens,
             Some(ref to) => self.counter().message(to),
         };
-        let fits = |to: &Message| grown < item.tokens && is_form_of(to, &item.message);
+        let fits = |to: &Message| grown < item.tokens && to.is_form_of(&item.message);
         if grown < now.tokens || !to.as_ref().is_none_or(fits) {
             return;
         }

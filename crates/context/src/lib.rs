@@ -33,10 +33,8 @@ mod plan;
 mod policy;
 mod price;
 mod prominent_names;
-mod rendition;
 mod repair;
 mod reply;
-mod stage;
 mod stages;
 mod strategy;
 #[doc(hidden)]
@@ -90,11 +88,10 @@ pub use plan::{
     SummaryRange, SummaryTiming, Trigger,
 };
 pub use plimsoll_handover::without_frames;
-pub use policy::{Policy, Proposal};
+pub use policy::{Policy, Proposal, Stage};
 pub use price::{LongerCache, Money, PriceSheet, Rates};
 pub use repair::{CLOSED_CALL, Repair, RepairedTranscript, repair};
 pub use reply::{Delta, Reply, StopReason};
-pub use stage::Stage;
 pub use stages::{
     ARGUMENT_CHARS, ArgumentDigest, Author, CLEARED, Cap, ClearToolUses, ClearTrigger,
     EXTRACT_SHARE, Evict, Fill, Fit, HistoryLimit, LEAST_ARGUMENT_CHARS, LEAST_SUMMARY, LINE_BYTES,

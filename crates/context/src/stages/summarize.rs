@@ -14,7 +14,7 @@ use crate::fingerprint::Fingerprint;
 use crate::item::Seq;
 use crate::message::Message;
 use crate::plan::{ReadySummary, Summarizer, SummaryTiming, Trigger};
-use crate::stage::Stage;
+use crate::policy::Stage;
 use crate::stages::fill::shorten;
 use crate::tokens::{Ppm, Tokens};
 
