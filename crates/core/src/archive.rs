@@ -21,7 +21,7 @@ use crate::store::StoreError;
 pub(crate) use in_memory::InMemoryArchive;
 pub use item::{
     ArchiveRow, ArchivedItem, ArchivedKind, BadRecallId, Hit, MAX_KEY, RecallError, RecallId,
-    RecallKey, RecalledItem, recall_text, resolve,
+    RecallKey, RecalledItem, recall_text, recalled, resolve,
 };
 pub use page::{RECALL_MATCHES, TextExcerpt, matches, page};
 pub use search::{

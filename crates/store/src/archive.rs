@@ -13,7 +13,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use plimsoll_context::{Bytes, Message, Seq};
-use plimsoll_core::archive::{ArchiveRow, ArchivedItem, RecalledItem};
+use plimsoll_core::archive::ArchivedItem;
 use plimsoll_core::{ArchiveBounds, RecallId, SessionId, StoreError};
 use tokio::sync::OnceCell;
 
@@ -98,19 +98,6 @@ impl Body {
         }
         serde_json::from_str(&self.json)
             .map_err(|error| format!("{id} in it is no message: {error}"))
-    }
-}
-
-/// Returns a stored item with its message.
-pub(crate) fn recalled(row: ArchiveRow, message: Message) -> RecalledItem {
-    RecalledItem {
-        id: row.id,
-        kind: row.kind,
-        tool: row.tool,
-        call: row.call,
-        left: row.left,
-        why: row.why,
-        message: Arc::new(message),
     }
 }
 

@@ -362,6 +362,20 @@ fn list(ids: &[RecallId]) -> String {
     ids.join(" or ")
 }
 
+/// Returns an archived item with its message, for stores.
+#[must_use]
+pub fn recalled(row: ArchiveRow, message: Arc<Message>) -> RecalledItem {
+    RecalledItem {
+        id: row.id,
+        kind: row.kind,
+        tool: row.tool,
+        call: row.call,
+        left: row.left,
+        why: row.why,
+        message,
+    }
+}
+
 /// Resolves a name to an item, for stores.
 ///
 /// `number` is the item with that number, if it exists or has existed. `calls` are the items with

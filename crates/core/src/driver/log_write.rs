@@ -14,7 +14,7 @@ use crate::session::Session;
 use crate::store::StoreError;
 use crate::window::told;
 
-/// A write that several can wait for. Whoever waits carries it on, so it does not depend on the
+/// A write that several tasks can wait for. Each of them carries it on, so it does not depend on the
 /// runtime of the others.
 type SharedWrite = Shared<BoxFuture<'static, Result<(), StoreError>>>;
 

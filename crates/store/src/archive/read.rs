@@ -4,17 +4,18 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use plimsoll_context::{Bytes, CallId, Message, Seq};
 use plimsoll_core::archive::{
     self, ArchiveRow, ArchivedKind, Hit, MatchedTerm, RecallError, RecallId, RecallKey,
-    RecalledItem, SearchIndex, SearchItem, recall_text, resolve,
+    RecalledItem, SearchIndex, SearchItem, recall_text, recalled, resolve,
 };
 use plimsoll_core::{ArchiveBounds, StoreError};
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
-use crate::archive::{Archive, ArchiveScopes, Body, as_archive, recalled};
+use crate::archive::{Archive, ArchiveScopes, Body, as_archive};
 use crate::columns::{from_column, to_column};
 use crate::fault;
 
@@ -168,7 +169,7 @@ impl<'a> View<'a> {
             let stored = self.stored(shelf, id);
             match stored.map_err(|error| self.fault(error))? {
                 Some((row, Some(body))) if !row.expired => {
-                    return Ok(recalled(row, self.message(&body, id)?));
+                    return Ok(recalled(row, Arc::new(self.message(&body, id)?)));
                 }
                 Some(_) => was_there = true,
                 None => was_there |= shelf.forgotten.is_some_and(|last| id.0 <= last),

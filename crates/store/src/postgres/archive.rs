@@ -5,10 +5,11 @@
 pub(super) mod write;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use plimsoll_context::{Bytes, CallId, Message, Seq};
 use plimsoll_core::archive::{
-    ArchiveRow, ArchivedKind, RecallError, RecallId, RecallKey, RecalledItem, resolve,
+    ArchiveRow, ArchivedKind, RecallError, RecallId, RecallKey, RecalledItem, recalled, resolve,
 };
 use plimsoll_core::{ArchiveBounds, MAX_FORK_DEPTH, SessionId, StoreError};
 use serde::{Deserialize, Serialize};
@@ -16,7 +17,7 @@ use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 
 use super::fault;
-use crate::archive::{Body, recalled};
+use crate::archive::Body;
 use crate::columns::{from_column, name_hash, to_column};
 
 /// Sizes of blocks. Consecutive items of a block share a word of the index, so that the newest
@@ -165,7 +166,7 @@ pub(super) async fn recall(
     for shelf in shelves.iter().filter(|shelf| shelf.shows(id.0)) {
         match item(connection, shelf, id).await.map_err(&fault)? {
             Some(stored) => match stored.message(place, bounds, now)? {
-                Some(message) => return Ok(recalled(stored.row, message)),
+                Some(message) => return Ok(recalled(stored.row, Arc::new(message))),
                 None => was_there = true,
             },
             None => was_there |= shelf.forgotten.is_some_and(|last| id.0 <= last),
