@@ -8,8 +8,7 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::budget::{TARGET_OF_EXPLICIT, Threshold, ViewLimits};
-use crate::policy::Policy;
-use crate::stage::Stage;
+use crate::policy::{Policy, Stage};
 use crate::stages::{
     ArgumentDigest, Cap, Evict, Fit, Lines, MAX_SUMMARY, Section, Sections, SummaryConfig,
 };

@@ -1,8 +1,11 @@
-//! [`TokenCounter`]: counts the tokens of a text, an image, a message or a tool's schema.
+//! [`TokenCounter`]: counts the tokens of a text, an image, a message or a tool's schema. [`Memo`]
+//! caches the counts of texts, so that a history which is sent again is only hashed.
 //!
 //! The counts are not calibrated by a provider's reports; see `calibration.rs`.
 
+use std::collections::HashMap;
 use std::fmt::Debug;
+use std::sync::{Mutex, PoisonError};
 
 use crate::message::{File, Image, Message, Part, Source};
 use crate::tokens::Tokens;
@@ -18,6 +21,13 @@ pub const TOOL_OVERHEAD: Tokens = Tokens(8);
 pub const SUMMARY_FRAME: Tokens = Tokens(34);
 /// The tokens of an image of unknown size: 1024 × 1024 in OpenAI's tiles (85 + 4 · 170).
 pub const IMAGE_DEFAULT: Tokens = Tokens(765);
+
+/// The minimum length of a cached text, in bytes. Hashing and looking up a text takes 0.1 µs, about
+/// as long as the fastest exact count of this many bytes.
+pub const MEMO_MIN_LEN: usize = 64;
+/// The number of counts in one generation. Two generations take about 7 MB. At least this many of
+/// the newest texts are always cached, more than the number of messages in any window.
+pub const MEMO_ENTRIES: usize = 65_536;
 
 /// Counts tokens. Each agent has its own counter; counters share no state.
 pub trait TokenCounter: Debug + Send + Sync {
@@ -133,6 +143,110 @@ impl TokenCounter for Chars4 {
     }
 }
 
+/// Caches the counts of `C` by the text's hash. The cache contains no texts. When both generations are full, the older one is
+/// discarded at once, so an entry costs O(1) regardless of the length of a run.
+///
+/// Parts, messages and tools are counted by the trait's default methods, based on `C`'s counts of
+/// texts, images and files.
+#[derive(Debug)]
+pub struct Memo<C> {
+    counter: C,
+    generations: Mutex<Generations>,
+    entries: usize,
+}
+
+/// 128 bits of BLAKE3: the chance that any two of 2³² texts collide is 2⁻⁶⁴.
+type TextHash = [u8; 16];
+
+#[derive(Debug, Default)]
+struct Generations {
+    young: HashMap<TextHash, Tokens>,
+    old: HashMap<TextHash, Tokens>,
+}
+
+impl<C: TokenCounter> Memo<C> {
+    /// Caches the counts of `counter`, with [`MEMO_ENTRIES`] texts per generation.
+    pub fn new(counter: C) -> Self {
+        Self::with_entries(counter, MEMO_ENTRIES)
+    }
+
+    fn with_entries(counter: C, entries: usize) -> Self {
+        Self {
+            counter,
+            generations: Mutex::default(),
+            entries,
+        }
+    }
+
+    fn recall(&self, key: &TextHash) -> Option<Tokens> {
+        let mut generations = self.lock();
+        if let Some(tokens) = generations.young.get(key) {
+            return Some(*tokens);
+        }
+        let tokens = generations.old.remove(key)?;
+        generations.keep(*key, tokens, self.entries);
+        Some(tokens)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Generations> {
+        // The state is consistent after every statement, so a poisoned lock can be used.
+        self.generations
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<C: TokenCounter> TokenCounter for Memo<C> {
+    fn name(&self) -> &str {
+        self.counter.name()
+    }
+
+    fn text(&self, text: &str) -> Tokens {
+        if text.len() < MEMO_MIN_LEN {
+            return self.counter.text(text);
+        }
+        let key = hash_of(text);
+        if let Some(tokens) = self.recall(&key) {
+            return tokens;
+        }
+        // Count without holding the lock: two tasks may count one text twice, but none waits for
+        // another.
+        let tokens = self.counter.text(text);
+        self.lock().keep(key, tokens, self.entries);
+        tokens
+    }
+
+    fn text_at_most(&self, text: &str) -> Tokens {
+        self.counter.text_at_most(text)
+    }
+
+    fn image(&self, image: &Image) -> Tokens {
+        self.counter.image(image)
+    }
+
+    fn file(&self, file: &File) -> Tokens {
+        self.counter.file(file)
+    }
+}
+
+impl Generations {
+    fn keep(&mut self, key: TextHash, tokens: Tokens, entries: usize) {
+        if self.young.len() >= entries {
+            self.old = std::mem::take(&mut self.young);
+        }
+        self.young.insert(key, tokens);
+    }
+}
+
+fn hash_of(text: &str) -> TextHash {
+    let hash = blake3::hash(text.as_bytes());
+    let mut key = TextHash::default();
+    for (to, from) in key.iter_mut().zip(hash.as_bytes()) {
+        *to = *from;
+    }
+    key
+}
+
 fn image_tiles(image: &Image) -> Tokens {
     if image.detail.as_deref() == Some("low") {
         return Tokens(85);
@@ -150,6 +264,8 @@ fn image_tiles(image: &Image) -> Tokens {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use super::*;
 
     #[test]
@@ -185,5 +301,91 @@ mod tests {
                 "{size:?}"
             );
         }
+    }
+
+    /// A counter that counts its calls.
+    #[derive(Debug, Default)]
+    struct CallCounter(AtomicUsize);
+
+    impl TokenCounter for CallCounter {
+        fn name(&self) -> &str {
+            "asked"
+        }
+
+        fn text(&self, text: &str) -> Tokens {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            Tokens(text.len() as u64)
+        }
+
+        fn image(&self, _: &Image) -> Tokens {
+            Tokens(77)
+        }
+
+        fn file(&self, _: &File) -> Tokens {
+            Tokens(88)
+        }
+    }
+
+    fn long(n: usize) -> String {
+        format!("number {n} {}", "of many texts ".repeat(5))
+    }
+
+    #[test]
+    fn a_history_sent_again_is_not_counted_again() {
+        let memo = Memo::new(CallCounter::default());
+        for _ in 0..10 {
+            for n in 0..100 {
+                assert_eq!(memo.text(&long(n)), Tokens(long(n).len() as u64));
+            }
+        }
+        assert_eq!(memo.counter.0.load(Ordering::Relaxed), 100);
+    }
+
+    #[test]
+    fn what_it_holds_is_bounded_and_the_newest_stay() {
+        let memo = Memo::with_entries(CallCounter::default(), 10);
+        for n in 0..1_000 {
+            memo.text(&long(n));
+            // This text is used all the time, so it is never discarded.
+            memo.text(&long(0));
+            let generations = memo.lock();
+            assert!(generations.young.len() <= 10 && generations.old.len() <= 10);
+        }
+        assert_eq!(memo.counter.0.load(Ordering::Relaxed), 1_000);
+        for n in 991..1_000 {
+            memo.text(&long(n));
+        }
+        assert_eq!(memo.counter.0.load(Ordering::Relaxed), 1_000);
+        memo.text(&long(500));
+        assert_eq!(memo.counter.0.load(Ordering::Relaxed), 1_001);
+    }
+
+    #[test]
+    fn the_rest_is_the_counters_own() {
+        let memo = Memo::new(CallCounter::default());
+        let source = Source::Url { url: "u".into() };
+        let image = Image {
+            source: source.clone(),
+            size: None,
+            detail: None,
+        };
+        assert_eq!(memo.name(), "asked");
+        assert_eq!(memo.image(&image), Tokens(77));
+        assert_eq!(memo.file(&File { name: None, source }), Tokens(88));
+    }
+
+    #[test]
+    fn tasks_share_it() {
+        let memo = Memo::with_entries(CallCounter::default(), 50);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for n in 0..500 {
+                        let text = long(n % 70);
+                        assert_eq!(memo.text(&text), Tokens(text.len() as u64));
+                    }
+                });
+            }
+        });
     }
 }

@@ -98,8 +98,7 @@ impl fmt::Display for StopReason {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::Trigger;
-    use crate::plan_context::Recall;
+    use crate::plan::{Recall, Trigger};
     use crate::tokens::Tokens;
 
     #[test]

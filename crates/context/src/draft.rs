@@ -5,8 +5,6 @@
 //! the resulting plan.
 
 mod removal;
-mod runs;
-mod structure;
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -15,19 +13,18 @@ use std::sync::Arc;
 
 use crate::budget::Budget;
 use crate::counter::{MESSAGE_OVERHEAD, SUMMARY_FRAME, TokenCounter};
-use crate::exchange::{Exchange, ExchangeKind};
+use crate::exchange::{Exchange, ExchangeKind, Structure};
 use crate::fingerprint::Fingerprint;
 use crate::gap::Gap;
 use crate::item::{Form, Item, Seq};
 use crate::message::Message;
-use crate::plan::{Edit, Plan, Rendition, SeqRange, Trigger};
-use crate::plan_context::{PlanContext, Recall, SummaryRange, SummaryTiming};
-use crate::rendition::is_form_of;
+use crate::plan::{
+    Edit, Plan, PlanContext, Recall, Rendition, SeqRange, SummaryRange, SummaryTiming, Trigger,
+};
 use crate::tokens::Tokens;
 use crate::transcript::Transcript;
 use crate::truncate::Marker;
-use runs::{Removal, RemovedRuns};
-use structure::Structure;
+use removal::{Removal, RemovedRuns};
 
 /// The maximum number of tokens that two texts count more together than apart.
 const NOTE_SEAM: Tokens = Tokens(2);
@@ -218,7 +215,7 @@ impl<'a> Draft<'a> {
             return Tokens::ZERO;
         };
         let breaks_pin = |item: &Item| item.pin.as_ref().is_some_and(|pin| !pin.holds(&to));
-        if !is_form_of(&to, now) || self.items().get(at).is_none_or(breaks_pin) {
+        if !to.is_form_of(now) || self.items().get(at).is_none_or(breaks_pin) {
             return Tokens::ZERO;
         }
         let tokens = self.counter().message(&to);
@@ -259,7 +256,7 @@ impl<'a> Draft<'a> {
             None => item.tokens,
             Some(ref to) => self.counter().message(to),
         };
-        let fits = |to: &Message| grown < item.tokens && is_form_of(to, &item.message);
+        let fits = |to: &Message| grown < item.tokens && to.is_form_of(&item.message);
         if grown < now.tokens || !to.as_ref().is_none_or(fits) {
             return;
         }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::fingerprint::Fingerprint;
 use crate::message::Message;
-use crate::plan_context::Recall;
+use crate::plan::Recall;
 use crate::tokens::Tokens;
 
 /// The number of a message in its session, from 0. It never changes and is never reused.

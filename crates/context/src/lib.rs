@@ -25,20 +25,16 @@ mod fingerprint;
 mod gap;
 mod hosted_tool;
 mod item;
-mod memo;
 mod memory;
 mod message;
 mod message_list;
 mod nearest;
 mod plan;
-mod plan_context;
 mod policy;
 mod price;
 mod prominent_names;
-mod rendition;
 mod repair;
 mod reply;
-mod stage;
 mod stages;
 mod strategy;
 #[doc(hidden)]
@@ -70,8 +66,8 @@ pub use compaction_timing::{
     REREADING, Reason, USUAL_LONGER_WRITE, USUAL_READ, batch, head, price, price_with_head,
 };
 pub use counter::{
-    AtMost, CALL_OVERHEAD, Chars4, IMAGE_DEFAULT, MESSAGE_OVERHEAD, SUMMARY_FRAME, TOOL_OVERHEAD,
-    TokenCounter,
+    AtMost, CALL_OVERHEAD, Chars4, IMAGE_DEFAULT, MEMO_ENTRIES, MEMO_MIN_LEN, MESSAGE_OVERHEAD,
+    Memo, SUMMARY_FRAME, TOOL_OVERHEAD, TokenCounter,
 };
 pub use draft::Draft;
 pub use estimate::Estimate;
@@ -82,22 +78,20 @@ pub use fingerprint::Fingerprint;
 pub use gap::Gap;
 pub use hosted_tool::{HostedTool, MAX_HOSTED_TOOLS};
 pub use item::{Form, Item, Pin, PinnedPart, Seq};
-pub use memo::{MEMO_ENTRIES, MEMO_MIN_LEN, Memo};
 pub use message::{
     CallId, File, Image, Message, Opaque, Part, Source, Thinking, ToolCall, ToolResult,
 };
 pub use message_list::{MessageIter, MessageList};
 pub use nearest::nearest;
-pub use plan::{Edit, Plan, PlanError, Rendition, SeqRange, Trigger};
-pub use plan_context::{
-    PlanContext, ReadySummary, Recall, Summarizer, SummaryRange, SummaryTiming,
+pub use plan::{
+    Edit, Plan, PlanContext, PlanError, ReadySummary, Recall, Rendition, SeqRange, Summarizer,
+    SummaryRange, SummaryTiming, Trigger,
 };
 pub use plimsoll_handover::without_frames;
-pub use policy::{Policy, Proposal};
+pub use policy::{Policy, Proposal, Stage};
 pub use price::{LongerCache, Money, PriceSheet, Rates};
 pub use repair::{CLOSED_CALL, Repair, RepairedTranscript, repair};
 pub use reply::{Delta, Reply, StopReason};
-pub use stage::Stage;
 pub use stages::{
     ARGUMENT_CHARS, ArgumentDigest, Author, CLEARED, Cap, ClearToolUses, ClearTrigger,
     EXTRACT_SHARE, Evict, Fill, Fit, HistoryLimit, LEAST_ARGUMENT_CHARS, LEAST_SUMMARY, LINE_BYTES,

@@ -208,6 +208,33 @@ impl Message {
         })
     }
 
+    /// Checks whether the message may replace another: it has the same role, the same call and
+    /// outcome, and the same calls.
+    pub(crate) fn is_form_of(&self, now: &Self) -> bool {
+        match (self, now) {
+            (Self::System { .. }, Self::System { .. })
+            | (Self::User { .. }, Self::User { .. })
+            | (Self::Notice { .. }, Self::Notice { .. })
+            | (Self::Summary { .. }, Self::Summary { .. }) => true,
+            (Self::Assistant { .. }, Self::Assistant { .. }) => {
+                self.calls()
+                    .map(|call| (&call.id, &call.name))
+                    .eq(now.calls().map(|call| (&call.id, &call.name)))
+                    && self.thinking().eq(now.thinking())
+            }
+            (Self::ToolResult(to), Self::ToolResult(now)) => {
+                to.call == now.call && to.is_error == now.is_error
+            }
+            _ => false,
+        }
+    }
+
+    fn thinking(&self) -> impl Iterator<Item = &Part> {
+        self.parts()
+            .iter()
+            .filter(|part| matches!(part, Part::Thinking(_)))
+    }
+
     /// Returns the parts of the message. A notice or a summary has none.
     #[must_use]
     pub fn parts(&self) -> &[Part] {

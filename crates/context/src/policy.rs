@@ -1,13 +1,12 @@
 //! [`Policy`]: an ordered list of stages that is asked for a plan before every request. The plan
-//! changes nothing until it is applied.
+//! changes nothing until it is applied. [`Stage`]: one way to make a view smaller.
 
+use std::fmt::Debug;
 use std::sync::Arc;
 
 use crate::budget::{Budget, CannotFit};
 use crate::draft::Draft;
-use crate::plan::{Plan, Trigger};
-use crate::plan_context::{PlanContext, SummaryRange};
-use crate::stage::Stage;
+use crate::plan::{Plan, PlanContext, SummaryRange, Trigger};
 use crate::stages::{
     Cap, Evict, Fill, Fit, LEAST_EXTRACT, Prune, PruneWithoutTrigger, SessionPruneConfig,
     Summarize, SummaryConfig,
@@ -17,6 +16,51 @@ use crate::transcript::Transcript;
 
 /// How often a summary is rewritten with a smaller size if the view does not fit with it.
 const SMALLER_SUMMARIES: u32 = 6;
+
+/// One way to make a view smaller. Stages run in order until the draft is small enough.
+///
+/// A stage is pure: it reads the draft, the budget and the reason, and edits the draft. It uses no
+/// clock and does no I/O.
+///
+/// The draft enforces the invariants of a view, so a custom stage cannot produce a view that a
+/// provider rejects.
+///
+/// ```
+/// use plimsoll_context::{Budget, Draft, ExchangeKind, Stage, Trigger};
+///
+/// /// Drops every text-only answer as soon as the view is over its trigger.
+/// #[derive(Debug)]
+/// struct DropChatter;
+///
+/// impl Stage for DropChatter {
+///     fn name(&self) -> &str {
+///         "drop_chatter"
+///     }
+///     fn propose(&self, draft: &mut Draft<'_>, budget: &Budget, _why: Trigger) {
+///         if !draft.is_due(budget) {
+///             return;
+///         }
+///         for index in 0..draft.exchanges().len() {
+///             let exchange = &draft.exchanges()[index];
+///             if exchange.kind == ExchangeKind::Complete && exchange.at.len() == 1 {
+///                 draft.drop_exchange(index);
+///             }
+///         }
+///     }
+/// }
+/// ```
+pub trait Stage: Debug + Send + Sync {
+    /// Returns the name of the stage, as shown in plans and events.
+    fn name(&self) -> &str;
+
+    /// Returns `true` if the stage edits the view before every request, even if no plan is due.
+    fn is_eager(&self) -> bool {
+        false
+    }
+
+    /// Proposes edits to the draft. It may propose none.
+    fn propose(&self, draft: &mut Draft<'_>, budget: &Budget, why: Trigger);
+}
 
 /// An ordered list of stages.
 #[derive(Debug, Clone)]

@@ -10,9 +10,7 @@ use crate::gap::Gap;
 use crate::item::{Form, Item, Pin, PinnedPart, Seq};
 use crate::message::Message;
 use crate::message_list::MessageList;
-use crate::plan::{Edit, Plan, PlanError, Rendition, SeqRange};
-use crate::plan_context::Recall;
-use crate::rendition::is_form_of;
+use crate::plan::{Edit, Plan, PlanError, Recall, Rendition, SeqRange};
 use crate::tokens::Tokens;
 
 /// The messages that the model will see, each counted when it was added.
@@ -368,7 +366,7 @@ impl Transcript {
                 Edit::Shrink { seq, to } => {
                     let at = find(*seq)?;
                     let now = self.items.get(at).map(|item| item.message.as_ref());
-                    if !now.is_some_and(|now| is_form_of(&to.message, now)) {
+                    if !now.is_some_and(|now| to.message.is_form_of(now)) {
                         return Err(PlanError::NotItsForm(*seq));
                     }
                     changes.insert(at, Change::Form(weighed(to)));

@@ -1,5 +1,5 @@
 //! Contains panics in a host's stages and token counters. The run continues without the failing
-//! part and reports it once.
+//! part and reports it once. [`said_by`] reads the message of any panic.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,8 +10,6 @@ use plimsoll_context::{
     Budget, Draft, Estimate, File, Image, Message, Part, Policy, Stage, TokenCounter, Tokens,
     ToolSpec, Trigger,
 };
-
-use crate::hooks::said_by;
 
 /// Failures and other warnings that have not been reported yet.
 #[derive(Debug, Default)]
@@ -93,6 +91,13 @@ pub(crate) fn counter(
 ) -> Arc<dyn TokenCounter> {
     let counter = Contained::new(counter, |counter| counter.name().to_owned(), breakdowns);
     Arc::new(counter)
+}
+
+/// Returns the message of a panic.
+pub(crate) fn said_by(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_default()
 }
 
 impl Stage for Contained<dyn Stage> {

@@ -2,14 +2,12 @@
 //! `agent`.
 
 mod call;
-mod call_usage;
-mod driven;
-mod evicted;
 mod hooked;
+mod log_write;
 mod parts;
 mod rewrite;
-mod run_budget;
 mod tools;
+mod usage;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -27,18 +25,17 @@ use tracing::Instrument;
 
 use crate::error::Error;
 use crate::hooks::HostMessageKind;
-use crate::log_write::LogWrite;
-use crate::remote::{InboxMessage, RemoteCommand};
+use crate::remote::{InboxMessage, OpenInboxGuard, RemoteCommand};
 use crate::session::Session;
-use crate::telemetry::ToolSpan;
+use crate::telemetry::{RunSpan, ToolSpan};
 use crate::tool::{TOOL_UPDATES, Update, Updates};
-use crate::window::told;
 
 pub(crate) use call::ask;
-pub(crate) use call_usage::{CallUsage, OpenCallUsage};
-pub(crate) use driven::Driven;
+pub(crate) use log_write::LogWrite;
 pub(crate) use parts::Parts;
-pub(crate) use run_budget::RunBudget;
+pub(crate) use usage::{CallUsage, RunUsage};
+
+use log_write::{finish_write, flush, is_point};
 
 /// All operations under way. Dropping it cancels them.
 struct Underway {
@@ -62,6 +59,15 @@ enum DriverEvent {
     Message(InboxMessage),
     /// A progress update of a tool.
     Update(Update),
+}
+
+/// A run in progress. Dropping it cancels the operations under way.
+pub(crate) struct Driven {
+    underway: Underway,
+    /// Messages that came too late for the run.
+    late: Vec<InboxMessage>,
+    span: RunSpan,
+    _open: OpenInboxGuard,
 }
 
 /// Runs until the machine ends the run.
@@ -97,7 +103,7 @@ async fn follow(
     loop {
         // A journal records a point before the next call begins. A process that continues from
         // there then knows that the call has not run.
-        if session.chain.is_some() && session.pending.last().is_some_and(driven::is_point) {
+        if session.chain.is_some() && session.pending.last().is_some_and(is_point) {
             flush(session).await?;
         }
         if std::mem::take(&mut session.reached) {
@@ -116,7 +122,7 @@ async fn follow(
                 flush(session).await?;
                 request.cache.key.clone_from(&session.cache_key);
                 rewrite::rewrite(session, &parts, &mut request).await;
-                let call_usage = Arc::clone(&session.call_usage.call);
+                let call_usage = Arc::clone(&session.usage.call);
                 let call = call::call(
                     Arc::clone(&parts),
                     request,
@@ -127,7 +133,7 @@ async fn follow(
             }
             Step::Summarize(request) => {
                 flush(session).await?;
-                let call_usage = Arc::clone(&session.call_usage.summary);
+                let call_usage = Arc::clone(&session.usage.summary);
                 let summary = call::summarize(
                     Arc::clone(&parts),
                     request,
@@ -176,8 +182,8 @@ async fn follow(
             Step::Abort => {
                 *underway = Underway::new();
                 session.spans.forget();
-                session.call_usage = OpenCallUsage::default();
-                session.forget_calls();
+                session.usage.forget_calls();
+                session.usage.forget_tools();
             }
             Step::Wait => {
                 flush(session).await?;
@@ -222,15 +228,59 @@ async fn follow(
 async fn hear(session: &mut Session, parts: &Arc<Parts>, input: Input) {
     if let Input::Reply(reply) = &input {
         session.called = Some(Instant::now());
-        session.call_usage.call.arrived(reply);
+        session.usage.call.arrived(reply);
     }
     if matches!(input, Input::Reply(_) | Input::ToolDone { .. }) {
         hooked::poll(session, parts, HostMessageKind::Steering).await;
     }
     if matches!(input, Input::Reply(_)) {
-        session.call_usage.call.answered();
+        session.usage.call.answered();
     }
     session.handle(input);
+}
+
+impl Driven {
+    /// Begins a run, or continues one that has already taken `elapsed`.
+    pub(crate) fn begin(session: &mut Session, input: Input, elapsed: Duration) -> Self {
+        end_open(session);
+        let now = tokio::time::Instant::now();
+        session.started = now.checked_sub(elapsed).unwrap_or(now);
+        session.began = session.run.state().transcript().next_seq();
+        session.answers_refused = 0;
+        session.reached = false;
+        let open = session.inbox.open();
+        session.handle(input);
+        session.open_ledger();
+        Self {
+            underway: Underway::new(),
+            late: Vec::new(),
+            span: RunSpan::begin(session),
+            _open: open,
+        }
+    }
+
+    /// Continues until the log has a new reply of a model, result of a tool or end. Returns the
+    /// outcome if the run has ended.
+    pub(crate) async fn advance(
+        &mut self,
+        session: &mut Session,
+    ) -> Result<Option<Outcome>, Error> {
+        let span = self.span.span();
+        let advanced = follow(session, &mut self.underway, &mut self.late);
+        Ok(match advanced.instrument(span).await? {
+            Pause::End(outcome) => Some(*outcome),
+            Pause::Point | Pause::Idle => None,
+        })
+    }
+
+    /// Ends the run after its outcome or a failed write.
+    pub(crate) fn end(self, session: &mut Session, outcome: &Result<Outcome, Error>) {
+        self.span.end(outcome);
+        session.book();
+        let left = session.inbox.close();
+        left.iter()
+            .for_each(|message| session.parts.too_late(&message.parts));
+    }
 }
 
 impl Underway {
@@ -280,13 +330,13 @@ impl Underway {
 impl Session {
     /// Passes an input to the machine, with the facts of this moment.
     pub(crate) fn handle(&mut self, input: Input) {
-        let (call_usage, summary_usage) = self.call_usage.at(&input);
+        let (call_usage, summary_usage) = self.usage.of_calls(&input);
         let now = Now {
             elapsed: self.started.elapsed(),
             since_call: self.idle(),
             call_usage,
             summary_usage,
-            tool_usage: self.budget.at(&input),
+            tool_usage: self.usage.of_tools(&input),
         };
         self.run.handle(now, input);
     }
@@ -363,7 +413,7 @@ fn end_open(session: &mut Session) {
         session.handle(Input::Interrupt);
         while !matches!(step(session), Step::Finish(_) | Step::Wait) {}
     }
-    session.call_usage = OpenCallUsage::default();
+    session.usage.forget_calls();
 }
 
 /// Prepares a session for an operation between two runs.
@@ -388,58 +438,6 @@ pub(crate) async fn settle(session: &mut Session) -> Result<(), Error> {
     Ok(())
 }
 
-/// Writes the recorded entries to the store.
-async fn flush(session: &mut Session) -> Result<(), Error> {
-    finish_write(session).await?;
-    if session.pending.is_empty() {
-        return Ok(());
-    }
-    session.writing = Some(LogWrite::new(
-        Arc::clone(&session.parts.store),
-        Arc::clone(&session.lease),
-        std::mem::take(&mut session.pending),
-    ));
-    finish_write(session).await
-}
-
-/// Finishes a write to the log, if one was begun.
-async fn finish_write(session: &mut Session) -> Result<(), Error> {
-    let Some(writing) = &session.writing else {
-        return Ok(());
-    };
-    let result = writing.finish().await;
-    // After a failed write, the session is ahead of its log, whatever is written later.
-    session.stale |= result.is_err();
-    let Some(written) = session.writing.take() else {
-        return Ok(());
-    };
-    result?;
-    let entries = written.entries();
-    session.length.entries += entries.len() as u64;
-    let told = told(entries);
-    session.reached |= entries.iter().any(driven::is_point);
-    if let Some(chain) = &mut session.chain {
-        chain.extend(entries);
-    }
-    if let Some(log) = &mut session.log {
-        log.extend_from_slice(entries);
-    }
-    if let Some(window) = told {
-        remember(session, window).await;
-    }
-    Ok(())
-}
-
-/// Stores a learned window for other sessions. If this fails, they only lose one rejected request.
-async fn remember(session: &Session, window: Tokens) {
-    let parts = &session.parts;
-    if let Err(error) = parts.store.learn_window(&session.endpoint, window).await {
-        parts.tell(Event::Warning {
-            text: format!("the window that was learned is not remembered: {error}"),
-        });
-    }
-}
-
 /// Waits for the next event.
 async fn wait(session: &Session, underway: &mut Underway) -> DriverEvent {
     let due = until(session);
@@ -462,7 +460,7 @@ async fn wait(session: &Session, underway: &mut Underway) -> DriverEvent {
         },
         () = due => Input::Tick,
         // Handled before the next attempt starts.
-        () = session.call_usage.news() => Input::Retried,
+        () = session.usage.news() => Input::Retried,
         Some(reply) = async { Some(call.as_mut()?.await) } => {
             *call = None;
             Input::Reply(Box::new(reply))

@@ -20,7 +20,6 @@ use serde_json::Value;
 
 use command::{About, Commands};
 pub use command::{CommandHook, MAX_COMMAND_HOOKS, MAX_HOOK_OUTPUT};
-pub(crate) use reply::said_by;
 use reply::{Had, Lane};
 pub use reply::{HookReply, Later, MAX_STUCK, Now};
 

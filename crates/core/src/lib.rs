@@ -20,7 +20,6 @@ mod heard;
 mod hooks;
 mod host_pins;
 mod journal;
-mod log_write;
 mod loop_config;
 mod memory_store;
 mod observer;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use plimsoll_agent::{Event, SessionEvent};
 
-use crate::hooks::said_by;
+use crate::contained::said_by;
 use crate::run_stream::Reader;
 
 /// Receives every event of all sessions of an agent, as it happens.

@@ -16,11 +16,10 @@ use plimsoll_agent::{
 use plimsoll_context::{Bytes, CacheTally, Message, Part, PinnedPart, Seq, Tokens, Usage};
 
 use crate::agent::{Agent, SessionResources};
-use crate::driver::{self, OpenCallUsage, Parts, RunBudget};
+use crate::driver::{self, LogWrite, Parts, RunUsage};
 use crate::error::Error;
 use crate::host_pins::HostPins;
 use crate::journal::LogChain;
-use crate::log_write::LogWrite;
 use crate::loop_config::Base;
 use crate::opened_log::{LogLength, OpenedLog, store_checkpoint};
 use crate::remote::{Inbox, Remote, UserMessage};
@@ -58,10 +57,8 @@ pub struct Session {
     pub(crate) archives: bool,
     /// The steps of the current run.
     pub(crate) steps: Steps,
-    /// The allowance of the run.
-    pub(crate) budget: RunBudget,
-    /// Usage of its calls without a reply.
-    pub(crate) call_usage: OpenCallUsage,
+    /// The allowance of the run, and the usage of its calls under way.
+    pub(crate) usage: RunUsage,
     /// When the current or most recent run began.
     pub(crate) started: tokio::time::Instant,
     /// Sequence number of the first message of that run.
@@ -165,8 +162,7 @@ impl Session {
             tools: HashMap::new(),
             archives: false,
             steps: Steps::new(parts.settings.max_step_result),
-            budget: RunBudget::default(),
-            call_usage: OpenCallUsage::default(),
+            usage: RunUsage::default(),
             started: tokio::time::Instant::now(),
             began: Seq::default(),
             answers_refused: 0,

@@ -1,29 +1,26 @@
 //! [`Archive`]: the evicted messages of all sessions, complete and searchable, in a file beside the
 //! log.
 //!
-//! The file is opened on first use. A damaged, full or locked archive cannot affect the log. The
-//! SQL statements are in `archive::write` and `archive::read`.
+//! The file is opened on first use. A damaged, full or locked archive cannot affect the log. Items
+//! are added and expired in `archive::write`, and recalled and searched in `archive::read`.
 
 mod read;
 mod write;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use plimsoll_context::{Bytes, Seq};
-use plimsoll_core::archive::{ArchiveRow, ArchivedItem, Hit, RecallError, RecallKey, RecalledItem};
-use plimsoll_core::{ArchiveBounds, SessionId, StoreError};
-use rusqlite::Connection;
+use plimsoll_context::{Bytes, Message, Seq};
+use plimsoll_core::archive::ArchivedItem;
+use plimsoll_core::{ArchiveBounds, RecallId, SessionId, StoreError};
 use tokio::sync::OnceCell;
 
-use crate::checkpoint::overwrite_deleted;
+use crate::columns::{ALTERED, item_sum, to_column};
 use crate::connection::{self, SharedConnection, blocking};
-use crate::delete;
-use crate::fault;
-use crate::lease::Right;
-use crate::lineage::Kin;
 use crate::options::{ARCHIVE_CHECKED, ARCHIVE_FILE, ARCHIVE_FILE_MIN, Options};
+use crate::read::Kin;
 use crate::schema;
 
 /// The archive's file in the data folder.
@@ -46,6 +43,12 @@ pub(crate) struct ArchiveScopes {
     pub(crate) own: ArchiveScope,
     /// The shared items of the sessions that it was forked from, nearest first.
     pub(crate) shared: Vec<ArchiveScope>,
+}
+
+/// A message as both databases store it.
+pub(crate) struct Body {
+    pub(crate) json: String,
+    pub(crate) sum: i64,
 }
 
 /// The archive of all sessions of a data folder.
@@ -87,6 +90,39 @@ impl ArchiveScopes {
     }
 }
 
+impl Body {
+    /// Returns the message of an item, or the reason why it cannot be read.
+    pub(crate) fn message(&self, id: RecallId) -> Result<Message, String> {
+        if item_sum(to_column(id.0.0), self.json.as_bytes()) != self.sum {
+            return Err(format!("item {id} in it: {ALTERED}"));
+        }
+        serde_json::from_str(&self.json)
+            .map_err(|error| format!("{id} in it is no message: {error}"))
+    }
+}
+
+/// Returns the items to be added, once each and in order, with their bodies. The last one is an error
+/// if the items exceed a bound.
+pub(crate) fn bodies<'i>(
+    items: &'i [ArchivedItem],
+    bounds: &ArchiveBounds,
+    place: &str,
+) -> impl Iterator<Item = Result<(&'i ArchivedItem, Body), StoreError>> {
+    let items: BTreeMap<Seq, &ArchivedItem> = items.iter().map(|item| (item.seq, item)).collect();
+    let (mut bytes, mut fresh) = (0, 0);
+    items.into_values().map(move |item| {
+        let json = serde_json::to_string(&item.message).map_err(|error| StoreError::Archive {
+            place: place.to_owned(),
+            why: format!("an item cannot be written: {error}"),
+        })?;
+        bytes += json.len() as u64;
+        fresh += 1;
+        bounds.admit(bytes, fresh, place)?;
+        let sum = item_sum(to_column(item.seq.0), json.as_bytes());
+        Ok((item, Body { json, sum }))
+    })
+}
+
 impl Archive {
     pub(crate) fn new(folder: &Path, options: &Options) -> Self {
         Self {
@@ -101,107 +137,14 @@ impl Archive {
         self.open().await.map(|_| ())
     }
 
-    /// Stores items. The right to write to the session is held until this is done.
-    pub(crate) async fn archive(
-        &self,
-        right: Right,
-        of: ArchiveScope,
-        items: &[ArchivedItem],
-    ) -> Result<(), StoreError> {
-        let (items, bounds) = (items.to_vec(), self.options.archive);
-        let work = self.open().await?.writer.with(move |connection, path| {
-            let now = crate::write::now();
-            let written = write::archive(connection, path, &bounds, &of, &items, now);
-            drop(right);
-            written
-        });
-        work.await.map_err(as_archive)
-    }
-
-    pub(crate) async fn keep_up_to(&self, right: Right, next: Seq) -> Result<(), StoreError> {
-        let work = self.open().await?.writer.with(move |connection, _| {
-            let kept = write::keep_up_to(connection, right.session(), next);
-            drop(right);
-            kept
-        });
-        work.await.map_err(as_archive)
-    }
-
-    /// Removes all items of a session.
-    pub(crate) async fn remove(&self, right: Right) -> Result<(), StoreError> {
-        if !self.path.exists() {
-            return Ok(());
-        }
-        // Overwrites the removed items, so that they are not readable in free pages.
-        let writer = &self.open().await?.writer;
-        let overwrite = writer.with(|connection, _| overwrite_deleted(connection));
-        overwrite.await.map_err(as_archive)?;
-        self.keep_up_to(right, Seq(0)).await
-    }
-
     /// Gives free space back to the system.
     pub(crate) async fn shrink(&self) -> Result<(), StoreError> {
         if !self.path.exists() {
             return Ok(());
         }
         let writer = &self.open().await?.writer;
-        let shrunk = writer.with(|connection, _| delete::shrink(connection));
+        let shrunk = writer.with(|connection, _| connection::shrink(connection));
         shrunk.await.map_err(as_archive)
-    }
-
-    pub(crate) async fn recall(
-        &self,
-        of: ArchiveScopes,
-        key: &RecallKey,
-    ) -> Result<RecalledItem, RecallError> {
-        let key = key.clone();
-        self.read(move |connection, path, bounds, now| {
-            read::recall(connection, path, bounds, &of, &key, now)
-        })
-        .await
-    }
-
-    pub(crate) async fn search(
-        &self,
-        of: ArchiveScopes,
-        query: &str,
-        limit: usize,
-    ) -> Result<Vec<Hit>, RecallError> {
-        let query = query.to_owned();
-        self.read(move |connection, path, bounds, now| {
-            read::search(connection, path, bounds, &of, &query, limit, now)
-        })
-        .await
-    }
-
-    pub(crate) async fn rows(&self, of: ArchiveScopes) -> Result<Vec<ArchiveRow>, StoreError> {
-        let rows = self.read(move |connection, path, bounds, now| {
-            Ok(read::rows(connection, path, bounds, &of, now)?)
-        });
-        rows.await.map_err(|error| match error {
-            RecallError::Store(error) => error,
-            other => fault::other(&self.path, other.to_string()),
-        })
-    }
-
-    async fn read<T, F>(&self, work: F) -> Result<T, RecallError>
-    where
-        T: Send + 'static,
-        F: FnOnce(&mut Connection, &Path, &ArchiveBounds, u64) -> Result<T, RecallError>
-            + Send
-            + 'static,
-    {
-        let bounds = self.options.archive;
-        let reader = &self.open().await?.reader;
-        // A `RecallError` is an answer of the work; a store error is a failure of the file.
-        let done = reader.with(move |connection, path| {
-            let now = u64::try_from(crate::write::now()).unwrap_or(0);
-            match work(connection, path, &bounds, now) {
-                Err(RecallError::Store(error)) => Err(error),
-                answer => Ok(answer),
-            }
-        });
-        done.await.map_err(as_archive)?
     }
 
     /// Returns the open archive. A failure is not remembered: if the file has been moved away in

@@ -5,11 +5,11 @@ use plimsoll_agent::Checkpoint;
 use plimsoll_core::{SessionId, StoreError};
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
-use crate::checksum;
+use crate::columns::{checkpoint_sum, entry_sum, from_column, to_column};
+use crate::connection::overwrite_deleted;
 use crate::fault::WorkError;
 use crate::lease::Right;
-use crate::lineage::{Kin, lineage};
-use crate::read::{from_column, to_column};
+use crate::read::{Kin, lineage};
 use crate::sqlite::SqliteStore;
 
 impl SqliteStore {
@@ -107,7 +107,7 @@ impl CheckpointRow {
         Self {
             entries,
             state: checkpoint.state.clone().into_bytes(),
-            sum: checksum::of_checkpoint([session, entries, last], checkpoint.state.as_bytes()),
+            sum: checkpoint_sum([session, entries, last], checkpoint.state.as_bytes()),
         }
     }
 
@@ -116,7 +116,7 @@ impl CheckpointRow {
     pub(crate) fn read(self, session: i64, last: Option<i64>) -> Stored {
         let is_same = |last| {
             let numbers = [session, self.entries, last];
-            checksum::of_checkpoint(numbers, &self.state) == self.sum
+            checkpoint_sum(numbers, &self.state) == self.sum
         };
         match (last.is_some_and(is_same), String::from_utf8(self.state)) {
             (true, Ok(state)) => Stored::Usable(Checkpoint {
@@ -126,11 +126,6 @@ impl CheckpointRow {
             _ => Stored::Altered,
         }
     }
-}
-
-/// Makes the writer overwrite deleted rows, so that they are not readable in free pages.
-pub(crate) fn overwrite_deleted(connection: &Connection) -> rusqlite::Result<()> {
-    connection.pragma_update_and_check(None, "secure_delete", true, |_| Ok(()))
 }
 
 fn put(
@@ -192,7 +187,7 @@ fn sum_of_entry(
         .prepare_cached("SELECT at, json FROM entries WHERE session = ?1 AND n = ?2")?
         .query_row(params![owner.key, n], |row| {
             let json = row.get_ref(1)?.as_bytes()?;
-            Ok(checksum::of_entry(n, row.get(0)?, json))
+            Ok(entry_sum(n, row.get(0)?, json))
         })
         .optional()
 }

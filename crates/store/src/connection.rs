@@ -29,6 +29,9 @@ const WAL_BYTES: i64 = 16 << 20;
 /// do the same. SQLite does not always wait in this case.
 const OPEN_PAUSE: Duration = Duration::from_millis(10);
 
+/// A file is rewritten if more than one in this many of its pages is free.
+const FREE_PAGES: i64 = 4;
+
 /// A connection for one caller at a time. Waiting callers do not block a thread.
 #[derive(Debug, Clone)]
 pub(crate) struct SharedConnection {
@@ -235,6 +238,29 @@ fn set_up(connection: &Connection, options: &Options, max_bytes: Bytes) -> rusql
     let pages = bytes.checked_div(page).unwrap_or(bytes).max(1);
     connection.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))?;
     connection.pragma_update_and_check(None, "journal_size_limit", WAL_BYTES, |_| Ok(()))
+}
+
+/// Makes the writer overwrite deleted rows, so that they are not readable in free pages.
+pub(crate) fn overwrite_deleted(connection: &Connection) -> rusqlite::Result<()> {
+    connection.pragma_update_and_check(None, "secure_delete", true, |_| Ok(()))
+}
+
+/// Returns free pages to the system if there are many. If another process reads the file at that
+/// moment, it stays unchanged.
+pub(crate) fn shrink(connection: &Connection) -> rusqlite::Result<()> {
+    let count = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+    if count("freelist_count")?.saturating_mul(FREE_PAGES) <= count("page_count")? {
+        return Ok(());
+    }
+    match connection.execute_batch("VACUUM; PRAGMA wal_checkpoint(TRUNCATE)") {
+        Err(error)
+            if error.sqlite_error_code() != Some(rusqlite::ErrorCode::DatabaseBusy)
+                && error.sqlite_error_code() != Some(rusqlite::ErrorCode::DiskFull) =>
+        {
+            Err(error)
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Creates a folder that only its owner may access, like the file itself.

@@ -19,8 +19,9 @@ use std::time::SystemTime;
 use plimsoll_context::{Bytes, Seq};
 use plimsoll_core::{Fork, MAX_FORK_DEPTH, SessionId, SessionInfo, StoreError};
 
+use crate::columns::{ALTERED, from_column};
 use crate::fault;
-use crate::read::{ALTERED, PAGE_BYTES, PAGE_ENTRIES, Raw, bad_entry, from_column};
+use crate::read::{PAGE_BYTES, PAGE_ENTRIES, Raw, bad_entry};
 use crate::write::MAX_ENTRY;
 use record::{RecordValue, local, number_at, record, values, varint};
 

@@ -1,15 +1,111 @@
-//! Deletes whole sessions and renames sessions. Entries are never changed here.
+//! Deletes whole sessions: one, or those that are outdated by age and size. Entries are never changed
+//! here.
 
-use plimsoll_core::{SessionId, StoreError};
-use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
-use crate::checkpoint::overwrite_deleted;
+use plimsoll_core::{
+    Lease, MAX_FORK_DEPTH, Retention, SessionId, SessionInfo, SessionStore, StoreError,
+};
+use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
+
+use crate::columns::{self, from_column};
+use crate::connection::{blocking, overwrite_deleted};
 use crate::fault::WorkError;
 use crate::lease::Right;
-use crate::lineage;
+use crate::session_reader::SessionReader;
+use crate::sqlite::SqliteStore;
+use crate::write;
 
-/// A file is rewritten if more than one in this many of its pages is free.
-const FREE_PAGES: i64 = 4;
+/// The result of [`SqliteStore::prune`].
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PruneReport {
+    /// The deleted sessions. Forks come before the sessions that they were forked from.
+    pub deleted: Vec<SessionInfo>,
+    /// The outdated sessions that still exist, with the reason: [`StoreError::Busy`] if another
+    /// process writes to the session, [`StoreError::HasForks`] if a fork of it is still in use.
+    pub kept: Vec<(SessionInfo, StoreError)>,
+}
+
+impl SqliteStore {
+    /// Deletes outdated sessions, like [`SessionStore::delete`], and returns their space to the
+    /// system, like [`Self::shrink`]. A session that another process writes to, or has written to
+    /// since it was selected, is not deleted, and not waited for.
+    ///
+    /// # Errors
+    /// If the sessions cannot be read. Errors of single sessions are in [`PruneReport::kept`].
+    pub async fn prune(&self, retention: &Retention) -> Result<PruneReport, StoreError> {
+        let outdated = self.outdated(retention).await?;
+        let mut pruned = PruneReport::default();
+        for info in forks_first(&outdated) {
+            match self.delete_unchanged(info).await {
+                Ok(true) => pruned.deleted.push(info.clone()),
+                Ok(false) => {}
+                Err(error) => pruned.kept.push((info.clone(), error)),
+            }
+        }
+        if !pruned.deleted.is_empty() {
+            self.shrink().await?;
+        }
+        Ok(pruned)
+    }
+
+    /// Deletes a session if it has not changed since it was listed.
+    async fn delete_unchanged(&self, info: &SessionInfo) -> Result<bool, StoreError> {
+        let lease = self.acquire_idle(&info.id).await?;
+        match self.info(&info.id).await? {
+            Some(now) if now.entries == info.entries && now.updated == info.updated => {
+                self.delete(&lease).await
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// Acquires a session that nobody holds.
+    pub(crate) async fn acquire_idle(&self, session: &SessionId) -> Result<Lease, StoreError> {
+        let writer = self.writer().await?.clone();
+        let (leases, wanted) = (self.leases().clone(), session.clone());
+        let held = blocking(self.path(), move || leases.acquire_idle(&writer, &wanted)).await?;
+        Ok(Lease::new(session.clone(), Box::new(held)))
+    }
+}
+
+/// Returns the outdated sessions of a list, except those that a retained fork needs.
+pub(crate) fn outdated(sessions: &[SessionInfo], retention: &Retention) -> Vec<SessionInfo> {
+    let now = from_column(write::now());
+    let (mut bytes, mut old) = (0_u64, BTreeSet::new());
+    for info in sessions {
+        bytes = bytes.saturating_add(info.bytes.0);
+        let age = Duration::from_secs(now.saturating_sub(info.updated));
+        let is_old = retention.max_age.is_some_and(|max| age > max);
+        if is_old || retention.max_bytes.is_some_and(|max| bytes > max.0) {
+            old.insert(&info.id);
+        }
+    }
+    // Each session comes after all of its forks, which may need it.
+    for info in forks_first(sessions) {
+        if let (Some(fork), false) = (&info.fork, old.contains(&info.id)) {
+            old.remove(&fork.from);
+        }
+    }
+    let old = sessions.iter().filter(|info| old.contains(&info.id));
+    old.cloned().collect()
+}
+
+/// Returns the sessions, each after its forks.
+pub(crate) fn forks_first(sessions: &[SessionInfo]) -> Vec<&SessionInfo> {
+    let by_id: BTreeMap<&SessionId, &SessionInfo> =
+        sessions.iter().map(|info| (&info.id, info)).collect();
+    let parent = |info: &SessionInfo| by_id.get(&info.fork.as_ref()?.from).copied();
+    let mut sorted: Vec<&SessionInfo> = sessions.iter().collect();
+    sorted.sort_by_cached_key(|info| {
+        let ancestors = std::iter::successors(parent(info), |info| parent(info));
+        // In a damaged file they may form a circle.
+        Reverse(ancestors.take(MAX_FORK_DEPTH as usize).count())
+    });
+    sorted
+}
 
 /// Deletes a session: its entries, its settings, its checkpoint and its row. Returns `false` if there is none.
 pub(crate) fn session(connection: &mut Connection, right: &Right) -> Result<bool, WorkError> {
@@ -49,37 +145,6 @@ pub(crate) fn session(connection: &mut Connection, right: &Right) -> Result<bool
 fn forks(transaction: &Transaction<'_>, key: i64) -> rusqlite::Result<Vec<SessionId>> {
     let mut statement =
         transaction.prepare_cached("SELECT id FROM sessions WHERE parent = ?1 ORDER BY key")?;
-    let rows = statement.query_map([key], |row| lineage::name(row, 0))?;
+    let rows = statement.query_map([key], |row| columns::name(row, 0))?;
     rows.collect()
-}
-
-/// Changes the title of a session. Returns `false` if the session does not exist.
-pub(crate) fn rename(
-    connection: &Connection,
-    session: &SessionId,
-    title: &str,
-) -> rusqlite::Result<bool> {
-    let rows = connection.execute(
-        "UPDATE sessions SET title = ?2 WHERE id = ?1",
-        params![session.as_str(), title],
-    )?;
-    Ok(rows > 0)
-}
-
-/// Returns free pages to the system if there are many. If another process reads the file at that
-/// moment, it stays unchanged.
-pub(crate) fn shrink(connection: &Connection) -> rusqlite::Result<()> {
-    let count = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
-    if count("freelist_count")?.saturating_mul(FREE_PAGES) <= count("page_count")? {
-        return Ok(());
-    }
-    match connection.execute_batch("VACUUM; PRAGMA wal_checkpoint(TRUNCATE)") {
-        Err(error)
-            if error.sqlite_error_code() != Some(rusqlite::ErrorCode::DatabaseBusy)
-                && error.sqlite_error_code() != Some(rusqlite::ErrorCode::DiskFull) =>
-        {
-            Err(error)
-        }
-        _ => Ok(()),
-    }
 }

@@ -11,11 +11,11 @@ use plimsoll_core::{Fork, SessionId, SessionInfo, StoreError};
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 
-use crate::checksum;
+use crate::columns::{entry_sum, header_sum, to_column};
 use crate::connection::{blocking, done};
+use crate::delete::forks_first;
 use crate::fault;
-use crate::read::{Raw, bad_entry, to_column};
-use crate::retention::forks_first;
+use crate::read::{Raw, bad_entry};
 
 /// The version of an export.
 pub const EXPORT_VERSION: u64 = 1;
@@ -126,7 +126,7 @@ impl Header {
     /// Returns the checksum of the line without its `sum`.
     pub(crate) fn checksum(&self) -> Option<String> {
         let json = serde_json::to_vec(self).ok()?;
-        Some(sum_text(checksum::of_header(&json)))
+        Some(sum_text(header_sum(&json)))
     }
 
     fn into_line(mut self) -> Vec<u8> {
@@ -243,7 +243,7 @@ pub(crate) fn to_lines(
     for raw in page {
         let written = serde_json::from_slice(&raw.json).and_then(|entry| {
             let (n, at) = (raw.n, raw.at);
-            let sum = checksum::of_entry(to_column(n), to_column(at), &raw.json);
+            let sum = entry_sum(to_column(n), to_column(at), &raw.json);
             let sum = sum_text(sum);
             let before = text.len();
             serde_json::to_writer(&mut text, &RawLine { n, at, entry, sum })

@@ -13,12 +13,11 @@ use plimsoll_core::{FileEdit, MAX_KEPT_FILE, SessionId, StoreError};
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehavior, params};
 use tokio::sync::OnceCell;
 
+use crate::columns::{from_column, to_column};
 use crate::connection::{self, SharedConnection, blocking};
-use crate::delete;
 use crate::fault::{self, WorkError};
-use crate::lineage::Kin;
 use crate::options::Options;
-use crate::read::{from_column, to_column};
+use crate::read::Kin;
 use crate::schema;
 use crate::write::now;
 
@@ -190,7 +189,7 @@ impl Files {
         let shrunk = self
             .open()
             .await?
-            .with(|connection, _| delete::shrink(connection));
+            .with(|connection, _| connection::shrink(connection));
         shrunk.await.map_err(as_files)
     }
 

@@ -12,11 +12,10 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
-use crate::checksum;
+use crate::columns::{entry_sum, to_column};
 use crate::export::{EXPORT_VERSION, Header, sum_text};
 use crate::fault::{self, WorkError};
 use crate::lease::Leases;
-use crate::read::to_column;
 use crate::sqlite::SqliteStore;
 use crate::write::{self, MAX_ENTRY};
 
@@ -233,7 +232,7 @@ impl OwnedLine {
             return Err(format!("an entry may have {MAX_ENTRY}, and it has more"));
         }
         let (n, at) = (to_column(line.n), to_column(line.at));
-        let sum = || sum_text(checksum::of_entry(n, at, line.entry.get().as_bytes()));
+        let sum = || sum_text(entry_sum(n, at, line.entry.get().as_bytes()));
         match &line.sum {
             Some(said) if *said != sum() => Err(ALTERED.to_owned()),
             _ => Ok(line),

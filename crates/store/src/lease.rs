@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use plimsoll_core::{SessionId, StoreError};
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
-use crate::checksum;
+use crate::columns::name_hash;
 use crate::connection::SharedConnection;
 use crate::fault::{self, WorkError};
 use crate::lock::{HeldLock, Lock, Locks};
@@ -356,5 +356,5 @@ fn take(
 
 /// Returns the key of a session in the table of leases.
 fn key(session: &SessionId) -> [u8; 16] {
-    checksum::of_name(session.as_str())
+    name_hash(session.as_str())
 }

@@ -10,7 +10,7 @@
 mod archive;
 mod check;
 mod checkpoint;
-mod checksum;
+mod columns;
 mod connection;
 mod damaged;
 mod delete;
@@ -19,13 +19,11 @@ mod fault;
 mod files;
 mod import;
 mod lease;
-mod lineage;
 mod lock;
 mod options;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod read;
-mod retention;
 mod salvage;
 mod schema;
 mod session_reader;
@@ -36,6 +34,7 @@ mod write;
 
 pub use archive::ARCHIVE;
 pub use check::{CheckedSession, CheckedStore, EntryFault, MAX_FAULTS};
+pub use delete::PruneReport;
 pub use export::{EXPORT_VERSION, ExportError, ExportedEntry};
 pub use files::{
     ContentHash, FILES, KEPT_IN_ALL, KEPT_IN_SESSION, MAX_CHANGES, MAX_CHANGES_IN_ALL,
@@ -53,7 +52,6 @@ pub use postgres::{
     WATCHED,
 };
 pub use read::{PAGE_BYTES, PAGE_ENTRIES};
-pub use retention::PruneReport;
 pub use salvage::SalvagedSession;
 pub use session_reader::SessionReader;
 pub use settings::MAX_SETTINGS;

@@ -27,8 +27,8 @@ use plimsoll_core::{
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{PgPool, Postgres, Transaction};
 
+use crate::columns::{from_column, to_column};
 use crate::options::{BUSY_TIMEOUT, PATIENCE};
-use crate::read::{from_column, to_column};
 use lease::Leases;
 use log::{Kin, lineage};
 pub use messages::{MAX_RUN_MESSAGE, MAX_RUN_MESSAGES, OpenQuestion, RunMessage, RunMessageKind};

@@ -1,15 +1,15 @@
-//! Reads logs and the list of sessions, page by page. Changes nothing.
+//! Reads logs and the list of sessions, page by page. Changes nothing. A log consists of the entries of
+//! a session and of those that it shares with its ancestors, its [`Kin`].
 
 use std::path::Path;
 
 use plimsoll_context::{Bytes, Seq};
-use plimsoll_core::{Fork, SessionId, SessionInfo, StoreError};
+use plimsoll_core::{Fork, MAX_FORK_DEPTH, SessionId, SessionInfo, StoreError};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use crate::checksum;
+use crate::columns::{self, ALTERED, entry_sum, from_column, to_column};
 use crate::fault::{self, WorkError};
-use crate::lineage::{self, lineage};
 
 /// Maximum number of entries of one page. Large enough that paging costs nothing compared with
 /// reading.
@@ -24,9 +24,6 @@ const INFO: &str = "SELECT own.id, own.created, own.updated, own.entries, own.ti
     parent.id, own.shared, own.items, own.bytes
     FROM sessions AS own LEFT JOIN sessions AS parent ON parent.key = own.parent";
 
-/// The fault of an entry whose checksum does not match its text.
-pub(crate) const ALTERED: &str = "it was altered: its checksum is another";
-
 /// One entry as stored in the file.
 #[derive(Debug)]
 pub(crate) struct Raw {
@@ -35,12 +32,43 @@ pub(crate) struct Raw {
     pub(crate) json: Vec<u8>,
 }
 
+/// A session whose log, or the beginning of it, belongs to the log of a session.
+#[derive(Debug, Clone)]
+pub(crate) struct Kin {
+    pub(crate) key: i64,
+    pub(crate) id: SessionId,
+    /// The number of shared entries. The session's own entries follow them.
+    pub(crate) shared: u64,
+    /// The number of its entries that belong to the log, including those that it shares itself.
+    pub(crate) entries: u64,
+    /// Only items below this number belong to the log. `None` for the session itself.
+    pub(crate) below: Option<Seq>,
+    /// Distinguishes its log from other logs of the same name.
+    pub(crate) born: Vec<u8>,
+}
+
 impl Raw {
     /// Checks whether the entry matches its stored checksum.
     pub(crate) fn matches(&self, sum: i64) -> bool {
         let (n, at) = (to_column(self.n), to_column(self.at));
-        sum == checksum::of_entry(n, at, &self.json)
+        sum == entry_sum(n, at, &self.json)
     }
+}
+
+/// Returns the session and its ancestors, beginning with the session. Empty if the session has no
+/// log.
+pub(crate) fn lineage(connection: &Connection, session: &SessionId) -> rusqlite::Result<Vec<Kin>> {
+    let mut statement = connection.prepare_cached(
+        "WITH RECURSIVE kin (depth, key, id, shared, entries, below, born, parent, items) AS (
+           SELECT 0, key, id, shared, entries, NULL, born, parent, items FROM sessions WHERE id = ?1
+           UNION ALL
+           SELECT depth + 1, own.key, own.id, own.shared, min(kin.entries, kin.shared),
+                  min(ifnull(kin.below, kin.items), kin.items), own.born, own.parent, own.items
+           FROM kin JOIN sessions AS own ON own.key = kin.parent WHERE depth < ?2
+         ) SELECT key, id, shared, entries, below, born FROM kin ORDER BY depth",
+    )?;
+    let rows = statement.query_map(params![session.as_str(), to_column(MAX_FORK_DEPTH)], kin)?;
+    rows.collect()
 }
 
 /// Returns the entries after number `after`, up to one page. Empty at the end of the log.
@@ -150,13 +178,13 @@ fn info_of(row: &Row<'_>) -> rusqlite::Result<SessionInfo> {
     let fork = match row.get_ref(5)? {
         ValueRef::Null => None,
         _ => Some(Fork {
-            from: lineage::name(row, 5)?,
+            from: columns::name(row, 5)?,
             entries: from_column(row.get(6)?),
             items: Seq(from_column(row.get(7)?)),
         }),
     };
     Ok(SessionInfo {
-        id: lineage::name(row, 0)?,
+        id: columns::name(row, 0)?,
         created: from_column(row.get(1)?),
         updated: from_column(row.get(2)?),
         entries: from_column(row.get(3)?),
@@ -166,11 +194,13 @@ fn info_of(row: &Row<'_>) -> rusqlite::Result<SessionInfo> {
     })
 }
 
-/// Converts a stored number. The file stores `i64`, and Plimsoll writes no negative numbers.
-pub(crate) fn from_column(number: i64) -> u64 {
-    u64::try_from(number).unwrap_or(0)
-}
-
-pub(crate) fn to_column(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
+fn kin(row: &Row<'_>) -> rusqlite::Result<Kin> {
+    Ok(Kin {
+        key: row.get(0)?,
+        id: columns::name(row, 1)?,
+        shared: from_column(row.get(2)?),
+        entries: from_column(row.get(3)?),
+        below: row.get::<_, Option<i64>>(4)?.map(|it| Seq(from_column(it))),
+        born: row.get(5)?,
+    })
 }

@@ -7,8 +7,8 @@ use std::path::Path;
 use async_trait::async_trait;
 use plimsoll_core::{Retention, SessionId, SessionInfo, SessionStore, StoreError};
 
+use crate::delete;
 use crate::export::{ExportError, ExportedEntry};
-use crate::retention;
 
 /// A store whose sessions can be listed, shown, exported and deleted.
 #[async_trait]
@@ -69,7 +69,7 @@ pub trait SessionReader: SessionStore {
     /// # Errors
     /// If the sessions cannot be read.
     async fn outdated(&self, retention: &Retention) -> Result<Vec<SessionInfo>, StoreError> {
-        Ok(retention::outdated(&self.list().await?, retention))
+        Ok(delete::outdated(&self.list().await?, retention))
     }
 
     /// Returns the settings of all sessions that have settings of their own; inherited settings are

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use plimsoll_core::{SessionId, StoreError};
 use rusqlite::{Connection, OptionalExtension, params};
 
-use crate::lineage;
+use crate::columns;
 use crate::sqlite::SqliteStore;
 
 /// The largest text that is stored for a session, in characters.
@@ -71,7 +71,7 @@ fn save(
 /// Returns the settings of all sessions that have settings of their own.
 pub(crate) fn all(connection: &Connection) -> rusqlite::Result<BTreeMap<SessionId, String>> {
     let mut statement = connection.prepare_cached("SELECT session, text FROM settings")?;
-    let rows = statement.query_map([], |row| Ok((lineage::name(row, 0)?, row.get(1)?)))?;
+    let rows = statement.query_map([], |row| Ok((columns::name(row, 0)?, row.get(1)?)))?;
     rows.collect()
 }
 

@@ -20,6 +20,7 @@ use tokio::sync::OnceCell;
 
 use crate::archive::{Archive, ArchiveScopes};
 use crate::checkpoint;
+use crate::columns::from_column;
 use crate::connection::{self, SharedConnection, blocking, make_folder};
 use crate::damaged::DamagedFile;
 use crate::delete;
@@ -27,9 +28,8 @@ use crate::export::{self, ExportError, ExportedEntry};
 use crate::fault::{self, WorkError};
 use crate::files::{ContentHash, Files, RecordedChange};
 use crate::lease::{Leases, Right};
-use crate::lineage::{Kin, lineage};
 use crate::options::Options;
-use crate::read::{self, Raw};
+use crate::read::{self, Kin, Raw, lineage};
 use crate::schema::{self, StoreFileState};
 use crate::session_reader::SessionReader;
 use crate::settings;
@@ -446,7 +446,7 @@ impl SessionStore for SqliteStore {
         let (session, title) = (session.clone(), title.to_owned());
         self.writer()
             .await?
-            .with(move |connection, _| delete::rename(connection, &session, &title))
+            .with(move |connection, _| write::rename(connection, &session, &title))
             .await
     }
 
@@ -456,7 +456,7 @@ impl SessionStore for SqliteStore {
 
     async fn idle(&self, session: &SessionId) -> Option<Duration> {
         let info = self.info(session).await.ok()??;
-        let now = read::from_column(write::now());
+        let now = from_column(write::now());
         Some(Duration::from_secs(now.saturating_sub(info.updated)))
     }
 
@@ -486,8 +486,8 @@ impl SessionStore for SqliteStore {
             return self.right(lease).map(|_| ());
         }
         let right = self.checked_right(lease).await?;
-        let log = self.places(lease.session()).await?.own;
-        self.archive.archive(right, log, items).await
+        let own = self.places(lease.session()).await?.own;
+        self.archive.add(right, own, items).await
     }
 
     async fn archive_up_to(&self, lease: &Lease, next: Seq) -> Result<(), StoreError> {
@@ -575,7 +575,7 @@ impl SessionReader for SqliteStore {
     async fn shrink(&self) -> Result<(), StoreError> {
         self.writer()
             .await?
-            .with(|connection, _| delete::shrink(connection))
+            .with(|connection, _| connection::shrink(connection))
             .await?;
         self.archive.shrink().await?;
         self.files.shrink().await

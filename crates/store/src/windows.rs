@@ -5,7 +5,7 @@ use plimsoll_context::Tokens;
 use plimsoll_core::WINDOW_REMEMBERED;
 use rusqlite::{Connection, OptionalExtension, params};
 
-use crate::read::{from_column, to_column};
+use crate::columns::{from_column, to_column};
 
 /// Maximum number of remembered endpoints. Beyond it, those learned first are forgotten. Nobody
 /// uses so many, but a server on a new port is a new endpoint each time.

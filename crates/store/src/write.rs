@@ -1,5 +1,5 @@
-//! Appends to a log, and creates forks, in one transaction each, all or nothing. This is the only
-//! code that writes logs.
+//! Appends to a log, and creates and renames sessions, in one transaction each, all or nothing. This is
+//! the only code that writes logs.
 
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -9,11 +9,10 @@ use plimsoll_context::Bytes;
 use plimsoll_core::{Fork, ForkFault, SessionId, SessionInfo, StoreError};
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
-use crate::checksum;
+use crate::columns::{entry_sum, to_column};
 use crate::fault::{self, WorkError};
 use crate::lease::Right;
-use crate::lineage::{Kin, lineage};
-use crate::read::to_column;
+use crate::read::{Kin, lineage};
 use crate::settings::MAX_SETTINGS;
 
 /// Maximum size of one entry as JSON. Equal to the input limit of the filters, and far above a
@@ -160,6 +159,19 @@ pub(crate) fn restore<'a>(
     Ok(())
 }
 
+/// Changes the title of a session. Returns `false` if the session does not exist.
+pub(crate) fn rename(
+    connection: &Connection,
+    session: &SessionId,
+    title: &str,
+) -> rusqlite::Result<bool> {
+    let rows = connection.execute(
+        "UPDATE sessions SET title = ?2 WHERE id = ?1",
+        params![session.as_str(), title],
+    )?;
+    Ok(rows > 0)
+}
+
 /// Sets the order of the list. The most recently written session is the last of `order`.
 pub(crate) fn sort<'a>(
     transaction: &Transaction<'_>,
@@ -234,7 +246,7 @@ fn insert(
     at: i64,
     json: &str,
 ) -> rusqlite::Result<()> {
-    let sum = checksum::of_entry(n, at, json.as_bytes());
+    let sum = entry_sum(n, at, json.as_bytes());
     transaction
         .prepare_cached(
             "INSERT INTO entries (session, n, at, json, sum) VALUES (?1, ?2, ?3, ?4, ?5)",

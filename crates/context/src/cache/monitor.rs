@@ -343,7 +343,7 @@ mod tests {
             before: Tokens(0),
             frees: Tokens(1),
             rewrites_from: Some(Seq(first)),
-            recall: crate::plan_context::Recall::None,
+            recall: crate::plan::Recall::None,
             price: None,
         }
     }

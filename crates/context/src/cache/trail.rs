@@ -97,7 +97,7 @@ mod tests {
             before: Tokens(100),
             frees: Tokens(50),
             rewrites_from: rewrites_from.map(Seq),
-            recall: crate::plan_context::Recall::None,
+            recall: crate::plan::Recall::None,
             price: None,
         }
     }

@@ -12,7 +12,7 @@ use crate::exchange::{Exchange, ExchangeKind};
 use crate::item::Item;
 use crate::message::{Message, Part, ToolCall};
 use crate::plan::Trigger;
-use crate::stage::Stage;
+use crate::policy::Stage;
 use crate::tokens::Bytes;
 use crate::truncate::Marker;
 

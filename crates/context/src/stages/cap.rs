@@ -5,8 +5,8 @@ use crate::budget::Budget;
 use crate::draft::Draft;
 use crate::message::Message;
 use crate::plan::Trigger;
-use crate::rendition;
-use crate::stage::Stage;
+use crate::policy::Stage;
+use crate::truncate;
 
 /// Cuts tool results to `Budget::max_result`, keeping head and tail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,7 +35,7 @@ impl Stage for Cap {
             if weight <= budget.max_result {
                 continue;
             }
-            let short = rendition::result_in_tokens(
+            let short = truncate::result_in_tokens(
                 result,
                 budget.max_result,
                 draft.counter(),

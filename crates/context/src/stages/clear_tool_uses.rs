@@ -7,7 +7,7 @@ use crate::budget::Budget;
 use crate::draft::Draft;
 use crate::message::{Message, Part, ToolCall, ToolResult};
 use crate::plan::Trigger;
-use crate::stage::Stage;
+use crate::policy::Stage;
 use crate::stages::arguments::old_calls;
 use crate::tokens::Tokens;
 

@@ -8,7 +8,7 @@ use crate::counter::MESSAGE_OVERHEAD;
 use crate::draft::Draft;
 use crate::message::Message;
 use crate::plan::Trigger;
-use crate::stage::Stage;
+use crate::policy::Stage;
 use crate::tokens::Tokens;
 
 /// Removes the oldest turns until the view is at its target.

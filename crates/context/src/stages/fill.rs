@@ -5,10 +5,10 @@ use crate::budget::Budget;
 use crate::draft::Draft;
 use crate::message::Message;
 use crate::plan::Trigger;
-use crate::rendition;
-use crate::stage::Stage;
+use crate::policy::Stage;
 use crate::stages::fit::{LEAST_RESULT, level};
 use crate::tokens::{Ppm, Tokens};
+use crate::truncate;
 
 /// The share of its target at which a view counts as full.
 const FULL: Ppm = Ppm(985_000);
@@ -63,7 +63,7 @@ fn grow(draft: &mut Draft<'_>, at: usize, target: Tokens) {
         return;
     }
     let marker = draft.marker(at);
-    let longer = rendition::text_in_tokens(&item.message, allowed, draft.counter(), &marker);
+    let longer = truncate::text_in_tokens(&item.message, allowed, draft.counter(), &marker);
     if longer.is_some() {
         draft.grow(at, longer);
     }
@@ -97,7 +97,7 @@ pub(super) fn shorten(draft: &mut Draft<'_>, exchanges: &[usize], target: Tokens
                 continue;
             }
             let marker = draft.marker(at);
-            if let Some(short) = rendition::text_in_tokens(message, level, draft.counter(), &marker)
+            if let Some(short) = truncate::text_in_tokens(message, level, draft.counter(), &marker)
             {
                 draft.shrink(at, short);
             }

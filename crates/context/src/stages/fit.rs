@@ -9,9 +9,9 @@ use crate::extract::extract;
 use crate::gap::Gap;
 use crate::message::Message;
 use crate::plan::Trigger;
-use crate::rendition;
-use crate::stage::Stage;
+use crate::policy::Stage;
 use crate::tokens::Tokens;
+use crate::truncate;
 
 /// The minimum size of a shortened result. A smaller result tells the model nothing, and has no
 /// space for a marker between head and tail in a script with a token per byte.
@@ -75,7 +75,7 @@ fn level_results(draft: &mut Draft<'_>, limit: Tokens, from: usize, least: Token
             continue;
         };
         if let Some(short) =
-            rendition::result_in_tokens(result, level, draft.counter(), &draft.marker(at))
+            truncate::result_in_tokens(result, level, draft.counter(), &draft.marker(at))
         {
             draft.shrink(at, short);
         }
@@ -123,7 +123,7 @@ fn cut_texts(draft: &mut Draft<'_>, limit: Tokens) {
         let short = if is_summary(message) {
             summarized(message, level, draft.counter())
         } else {
-            rendition::text_in_tokens(message, level, draft.counter(), &draft.marker(at))
+            truncate::text_in_tokens(message, level, draft.counter(), &draft.marker(at))
         };
         if let Some(short) = short {
             draft.shrink(at, short);

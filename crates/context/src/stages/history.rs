@@ -4,7 +4,7 @@ use crate::budget::{Budget, TARGET_OF_EXPLICIT};
 use crate::draft::Draft;
 use crate::exchange::{Exchange, ExchangeKind};
 use crate::plan::Trigger;
-use crate::stage::Stage;
+use crate::policy::Stage;
 use crate::tokens::Tokens;
 
 /// Removes the oldest turns once the view exceeds a number of messages, until it has 0.70 of that

@@ -8,7 +8,7 @@ use crate::draft::Draft;
 use crate::exchange::{Exchange, ExchangeKind};
 use crate::message::{Message, Part, ToolResult};
 use crate::plan::Trigger;
-use crate::stage::Stage;
+use crate::policy::Stage;
 use crate::stages::sections::{RunStarts, follows_gap};
 use crate::tokens::Bytes;
 use crate::truncate::Marker;

@@ -11,9 +11,9 @@ use crate::draft::Draft;
 use crate::exchange::ExchangeKind;
 use crate::message::{Message, Part};
 use crate::plan::Trigger;
-use crate::rendition;
-use crate::stage::Stage;
+use crate::policy::Stage;
 use crate::tokens::{Bytes, Ppm, Tokens};
+use crate::truncate;
 
 /// The share of the view that pruning must free if there is no trigger.
 const WORTH_PRUNING: Ppm = Ppm(250_000);
@@ -120,7 +120,7 @@ impl Prune {
             let Some((Message::ToolResult(result), _)) = draft.current(at) else {
                 continue;
             };
-            if let Some(short) = rendition::result_in_bytes(
+            if let Some(short) = truncate::result_in_bytes(
                 result,
                 config.pruned_tool_result_max_bytes,
                 &draft.marker(at),

@@ -7,7 +7,7 @@ use crate::draft::Draft;
 use crate::exchange::{Exchange, ExchangeKind};
 use crate::item::Item;
 use crate::plan::Trigger;
-use crate::stage::Stage;
+use crate::policy::Stage;
 use crate::stages::summarize::Summarize;
 use crate::stages::{Author, SummaryConfig};
 use crate::tokens::Tokens;

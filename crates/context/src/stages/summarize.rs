@@ -13,9 +13,8 @@ use crate::extract::{extract, person_tokens};
 use crate::fingerprint::Fingerprint;
 use crate::item::Seq;
 use crate::message::Message;
-use crate::plan::Trigger;
-use crate::plan_context::{ReadySummary, Summarizer, SummaryTiming};
-use crate::stage::Stage;
+use crate::plan::{ReadySummary, Summarizer, SummaryTiming, Trigger};
+use crate::policy::Stage;
 use crate::stages::fill::shorten;
 use crate::tokens::{Ppm, Tokens};
 

@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
 
-use plimsoll_context::{Bytes, CallId, Message, Seq};
+use plimsoll_context::{Bytes, Message, Seq};
 
-use crate::archive::bounds::ArchiveBounds;
+use crate::archive::ArchiveBounds;
 use crate::archive::item::{
-    ArchiveRow, ArchivedItem, ArchivedKind, Hit, RecalledItem, recall_text,
+    ArchiveRow, ArchivedItem, Hit, RecallError, RecallId, RecallKey, RecalledItem, recall_text,
+    recalled, resolve,
 };
-use crate::archive::key::{RecallError, RecallId, RecallKey, resolve};
 use crate::archive::search::{MatchedTerm, SearchIndex, SearchItem, search};
 use crate::archive::word_index::WordIndex;
 use crate::store::{SessionId, StoreError};
@@ -51,12 +51,7 @@ struct SessionArchive {
 #[derive(Debug)]
 struct Slot {
     number: u64,
-    kind: ArchivedKind,
-    tool: Option<String>,
-    call: Option<CallId>,
-    bytes: Bytes,
-    left: u64,
-    why: String,
+    row: ArchiveRow,
     /// The message and its size in bytes; `None` once it has expired.
     held: Option<(Arc<Message>, u64)>,
 }
@@ -91,12 +86,16 @@ impl InMemoryArchive {
             let text = recall_text(&item.message);
             let slot = Slot {
                 number: self.next,
-                kind: item.kind(),
-                tool: item.tool.clone(),
-                call: item.call().cloned(),
-                bytes: Bytes(text.len() as u64),
-                left: now,
-                why: item.why.clone(),
+                row: ArchiveRow {
+                    id: item.id(),
+                    kind: item.kind(),
+                    tool: item.tool.clone(),
+                    call: item.call().cloned(),
+                    bytes: Bytes(text.len() as u64),
+                    left: now,
+                    why: item.why.clone(),
+                    expired: false,
+                },
                 held: Some((Arc::clone(&item.message), bytes)),
             };
             row.insert(seq, slot, &text);
@@ -143,7 +142,7 @@ impl InMemoryArchive {
                 let mut calls: BTreeMap<RecallId, bool> = BTreeMap::new();
                 for (row, below) in &rows {
                     for (seq, slot) in row.below(*below) {
-                        if slot.call.as_ref().is_some_and(|call| call.0 == *name) {
+                        if slot.row.call.as_ref().is_some_and(|call| call.0 == *name) {
                             let is_held = self.held(slot, now).is_some();
                             *calls.entry(RecallId(*seq)).or_default() |= is_held;
                         }
@@ -166,7 +165,7 @@ impl InMemoryArchive {
                 Some(slot) => {
                     was_there = true;
                     if let Some(message) = self.held(slot, now) {
-                        return Ok(slot.recalled(id, message));
+                        return Ok(recalled(slot.row.clone(), Arc::clone(message)));
                     }
                 }
                 None => was_there |= row.forgotten.is_some_and(|last| id.0 <= last),
@@ -201,17 +200,11 @@ impl InMemoryArchive {
     }
 
     pub(crate) fn rows(&self, scopes: &[SessionScope], now: u64) -> Vec<ArchiveRow> {
-        let row = |(seq, slot): (Seq, &Slot)| ArchiveRow {
-            id: RecallId(seq),
-            kind: slot.kind,
-            tool: slot.tool.clone(),
-            call: slot.call.clone(),
-            bytes: slot.bytes,
-            left: slot.left,
-            why: slot.why.clone(),
+        let row = |slot: &Slot| ArchiveRow {
             expired: self.held(slot, now).is_none(),
+            ..slot.row.clone()
         };
-        self.slots(scopes, now).into_iter().map(row).collect()
+        self.slots(scopes, now).into_values().map(row).collect()
     }
 
     /// Returns the existing rows, each with the bound of its visible items.
@@ -236,7 +229,7 @@ impl InMemoryArchive {
 
     fn held<'a>(&self, slot: &'a Slot, now: u64) -> Option<&'a Arc<Message>> {
         let (message, _) = slot.held.as_ref()?;
-        (!self.bounds.is_too_old(slot.left, now)).then_some(message)
+        (!self.bounds.is_too_old(slot.row.left, now)).then_some(message)
     }
 
     /// Expires items that are too old or exceed the total size.
@@ -252,7 +245,7 @@ impl InMemoryArchive {
             let Some(((_, seq), row)) = oldest.min_by_key(|((number, _), _)| *number) else {
                 return;
             };
-            let left = row.slots.get(&seq).map_or(0, |slot| slot.left);
+            let left = row.slots.get(&seq).map_or(0, |slot| slot.row.left);
             if self.bytes <= self.bounds.bytes.0 && !self.bounds.is_too_old(left, now) {
                 break;
             }
@@ -260,20 +253,6 @@ impl InMemoryArchive {
         }
         for row in self.sessions.values_mut() {
             row.forget(self.bounds.expired_items);
-        }
-    }
-}
-
-impl Slot {
-    fn recalled(&self, id: RecallId, message: &Arc<Message>) -> RecalledItem {
-        RecalledItem {
-            id,
-            kind: self.kind,
-            tool: self.tool.clone(),
-            call: self.call.clone(),
-            left: self.left,
-            why: self.why.clone(),
-            message: Arc::clone(message),
         }
     }
 }
@@ -406,8 +385,8 @@ impl SearchIndex for View<'_> {
             let message = self.archive.held(slot, self.now)?;
             Some(SearchItem {
                 id: RecallId(*seq),
-                kind: slot.kind,
-                tool: slot.tool.clone(),
+                kind: slot.row.kind,
+                tool: slot.row.tool.clone(),
                 text: recall_text(message),
             })
         });
@@ -436,6 +415,7 @@ fn weight(message: &Message) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use plimsoll_context::CallId;
     use std::time::Duration;
 
     fn item(seq: u64) -> ArchivedItem {

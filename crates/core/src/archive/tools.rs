@@ -10,8 +10,7 @@ use plimsoll_context::{Bytes, Part, Tokens, ToolSpec};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 
-use crate::archive::item::{ArchivedKind, Hit, RecalledItem};
-use crate::archive::key::RecallKey;
+use crate::archive::item::{ArchivedKind, Hit, RecallKey, RecalledItem};
 use crate::archive::page::{TextExcerpt, matches, page};
 use crate::store::{SessionId, SessionStore};
 use crate::tool::{Tool, ToolContext, ToolError, ToolOutput, parse_arguments};

@@ -3,8 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Bound;
 
-use crate::archive::search::MatchedTerm;
-use crate::archive::words::spaced_words;
+use crate::archive::search::{MatchedTerm, spaced_words};
 
 /// Maximum number of list lookups in one search. Normal searches need far fewer.
 const LOOKUPS: usize = 200_000;
@@ -115,12 +114,12 @@ fn words(spaced: &str) -> BTreeSet<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::archive::words::SearchQuery;
+    use crate::archive::search::SearchQuery;
 
     fn newest(index: &WordIndex, query: &str, most: usize) -> Vec<u64> {
         let query = SearchQuery::parse(query).unwrap();
         let wanted = |term| {
-            let prefix: &crate::archive::words::Term = term;
+            let prefix: &crate::archive::search::Term = term;
             let last = index.beginning_with(prefix.words.last().unwrap());
             MatchedTerm {
                 term,

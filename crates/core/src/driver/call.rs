@@ -9,11 +9,10 @@ use plimsoll_agent::{Event, Failure, Request};
 use plimsoll_context::{Delta, Reply, Tokens};
 use tracing::Instrument;
 
-use super::Parts;
-use super::call_usage::CallUsage;
+use super::{CallUsage, Parts};
 use crate::agent::SUMMARY_TIMEOUT;
+use crate::contained::said_by;
 use crate::heard::heard;
-use crate::hooks::said_by;
 use crate::provider::Provider;
 use crate::retry::RetryConfig;
 use crate::telemetry::{Purpose, SpanContext, retried, trace_call};

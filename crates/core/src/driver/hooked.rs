@@ -1,6 +1,7 @@
-//! Calls the host's hooks. Meanwhile the driver still accepts messages, and an interrupt or the end
+//! Calls the host's hooks, and archives the originals before a plan. Meanwhile the driver still accepts messages, and an interrupt or the end
 //! of the run's time cancels the hook.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
@@ -10,17 +11,20 @@ use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, pending};
 
 use plimsoll_agent::{
-    Answer, Approver, Decision, Event, HookEvent, HookPoint, Input, PendingPlan, Question, Verdict,
+    AffectedItem, Answer, Approver, Decision, Entry, Event, HookEvent, HookPoint, Input,
+    PendingPlan, Question, State, Verdict,
 };
-use plimsoll_context::{CallId, Part, Seq};
+use plimsoll_context::{CallId, Chars4, Form, Gap, Message, Part, Seq};
 use tokio::time::Instant;
 
-use super::evicted::evicted;
 use super::{Parts, until};
-use crate::archive::ArchivedItem;
-use crate::hooks::{ANSWER_RETRIES, HookAnswer, HookInput, HostMessageKind};
+use crate::archive::{ArchivedItem, RecallKey};
+use crate::hooks::{
+    ANSWER_RETRIES, EvictedMessage, Eviction, HookAnswer, HookInput, HostMessageKind,
+};
 use crate::remote::RemoteCommand;
 use crate::session::Session;
+use crate::store::SessionId;
 use crate::tool::Update;
 
 /// How long hooks after the end of a run may take if the time of the run is used up.
@@ -162,6 +166,73 @@ pub(super) async fn gone(session: &mut Session, parts: &Arc<Parts>, pending: &Pe
         parts,
         told.unwrap_or_else(|| vec![cut_off(HookPoint::OnEvict.name())]),
     );
+}
+
+/// Returns the originals of the messages that a plan removes or shortens. Messages shortened by an
+/// earlier plan are read from the archive, or from the log if the archive does not have them.
+async fn evicted(parts: &Parts, session: &SessionId, pending: &PendingPlan) -> Eviction {
+    let affected = || pending.items.iter().filter(|affected| is_message(affected));
+    let mut originals = BTreeMap::new();
+    let mut missing = BTreeSet::new();
+    for affected in affected().filter(|affected| affected.item.form != Form::Original) {
+        let seq = affected.item.seq;
+        let key = RecallKey::from(seq.recall_id().as_str());
+        match parts.store.recall(session, &key).await {
+            Ok(recalled) => {
+                originals.insert(seq, recalled.message);
+            }
+            Err(_) => {
+                missing.insert(seq);
+            }
+        }
+    }
+    if !missing.is_empty() {
+        match parts.store.load(session).await {
+            Ok(log) => originals.extend(from_log(&log, &missing)),
+            Err(error) => {
+                let text = format!("on_evict gets shortened messages: {error}");
+                warn(parts, vec![text]);
+            }
+        }
+    }
+    let items = affected().map(|affected| {
+        let seq = affected.item.seq;
+        let original = originals.remove(&seq);
+        EvictedMessage {
+            seq,
+            removed: affected.removed,
+            tool: affected.tool.clone(),
+            message: original.unwrap_or_else(|| Arc::clone(&affected.item.message)),
+        }
+    });
+    Eviction {
+        items: items.collect(),
+    }
+}
+
+/// Returns `true` for a real message, and `false` for a marker or a summary made by a plan.
+fn is_message(affected: &AffectedItem) -> bool {
+    let made = matches!(*affected.item.message, Message::Summary { .. });
+    Gap::of(&affected.item.message).is_none() && !(made && affected.item.form != Form::Original)
+}
+
+/// Returns the original messages with these numbers.
+fn from_log(log: &[Entry], wanted: &BTreeSet<Seq>) -> BTreeMap<Seq, Arc<Message>> {
+    let mut found = BTreeMap::new();
+    // The counts are not used, so the fastest counter is enough.
+    let mut state = State::new(Arc::new(Chars4));
+    for entry in log {
+        let next = state.transcript().next_seq();
+        if state.absorb(entry).is_err() {
+            break;
+        }
+        let items = state.transcript().items();
+        let new = items.partition_point(|item| item.seq < next);
+        let new = items.get(new..).unwrap_or_default().iter();
+        let new = new.filter(|item| wanted.contains(&item.seq));
+        found.extend(new.map(|item| (item.seq, Arc::clone(&item.message))));
+    }
+    found
 }
 
 /// Gets messages from the host's hooks.

@@ -10,9 +10,9 @@ use plimsoll_agent::{Answer, Event, Permissions, Question, Setup};
 use plimsoll_context::Part;
 
 use crate::builder::DriverSettings;
-use crate::contained::Breakdowns;
+use crate::contained::{Breakdowns, said_by};
 use crate::gate::{DenyAll, Gate};
-use crate::hooks::{Hooks, said_by};
+use crate::hooks::Hooks;
 use crate::observer::Observers;
 use crate::process::InheritedVariables;
 use crate::provider::Provider;

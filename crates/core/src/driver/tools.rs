@@ -12,7 +12,7 @@ use tracing::Instrument;
 
 use super::Parts;
 use crate::allowance::Allowance;
-use crate::hooks::said_by;
+use crate::contained::said_by;
 use crate::secret::Secrets;
 use crate::sub_agent::Origin;
 use crate::telemetry::ToolErrorKind;

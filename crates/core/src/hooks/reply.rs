@@ -13,6 +13,8 @@ use futures_util::future::BoxFuture;
 use tokio::task::JoinSet;
 use tracing::Instrument;
 
+use crate::contained::said_by;
+
 /// Maximum number of calls of one hook that have timed out and are still running. Each occupies a
 /// thread. Further calls are skipped until one returns.
 pub const MAX_STUCK: usize = 8;
@@ -159,11 +161,4 @@ impl HookFault {
             Self::Stuck => "was not called: earlier calls of it have not come back".to_owned(),
         }
     }
-}
-
-/// Returns the message of a panic.
-pub(crate) fn said_by(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_default()
 }

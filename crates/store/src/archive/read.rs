@@ -3,29 +3,27 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 use std::path::Path;
 use std::sync::Arc;
 
 use plimsoll_context::{Bytes, CallId, Message, Seq};
 use plimsoll_core::archive::{
     self, ArchiveRow, ArchivedKind, Hit, MatchedTerm, RecallError, RecallId, RecallKey,
-    RecalledItem, SearchIndex, SearchItem, recall_text, resolve,
+    RecalledItem, SearchIndex, SearchItem, recall_text, recalled, resolve,
 };
 use plimsoll_core::{ArchiveBounds, StoreError};
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
-use crate::archive::ArchiveScopes;
-use crate::checksum;
+use crate::archive::{Archive, ArchiveScopes, Body, as_archive};
+use crate::columns::{from_column, to_column};
 use crate::fault;
-use crate::read::{ALTERED, from_column, to_column};
 
 /// Matches examined in one session. More than the limit are needed only if the parent of a fork has
 /// continued.
 const LOOKED_AT: usize = 10_000;
 
-/// The columns of [`row`].
+/// The columns of [`View::row`].
 const COLUMNS: &str = "seq, kind, tool, call, bytes, left_at, why, held IS NULL";
 
 /// The part of the archive that belongs to one session.
@@ -37,15 +35,10 @@ struct SessionItems {
     below: Option<Seq>,
 }
 
-/// An item as stored in the file.
-struct Body {
-    json: String,
-    sum: i64,
-}
-
-/// The data of one search: the shelves of a session and of the sessions that it was forked from.
-struct View<'a> {
-    moment: &'a Transaction<'a>,
+/// The part of the archive that one session sees: its own shelf and those of the sessions that it was forked
+/// from. Everything is read in one transaction.
+pub(super) struct View<'a> {
+    moment: Transaction<'a>,
     path: &'a Path,
     bounds: &'a ArchiveBounds,
     shelves: Vec<SessionItems>,
@@ -87,123 +80,252 @@ pub(super) fn check(connection: &Connection, path: &Path, whole: bool) -> Result
     Ok(())
 }
 
-/// Returns one complete item.
-pub(super) fn recall(
-    connection: &mut Connection,
-    path: &Path,
-    bounds: &ArchiveBounds,
-    of: &ArchiveScopes,
-    key: &RecallKey,
-    now: u64,
-) -> Result<RecalledItem, RecallError> {
-    let fault = fault::sqlite(path);
-    // Everything is read in one transaction.
-    let moment = connection.transaction().map_err(&fault)?;
-    let shelves = shelves(&moment, of).map_err(&fault)?;
-    let id = match key {
-        RecallKey::Id(id) => *id,
-        RecallKey::Named(name) => {
-            let mut calls: BTreeMap<RecallId, bool> = BTreeMap::new();
-            let mut number = None;
-            for shelf in &shelves {
-                for (id, row_is_held) in
-                    of_call(&moment, shelf, name, bounds, now).map_err(&fault)?
-                {
-                    *calls.entry(id).or_default() |= row_is_held;
-                }
-                if let Some(seq) = key.seq().filter(|seq| shelf.shows(*seq)) {
-                    let id = RecallId(seq);
-                    let is_known = shelf.forgotten.is_some_and(|last| seq <= last)
-                        || item(&moment, shelf, id).map_err(&fault)?.is_some();
-                    number = number.or(is_known.then_some(id));
-                }
-            }
-            resolve(name, number, &calls)?
-        }
-    };
-    let mut was_there = false;
-    for shelf in &shelves {
-        if !shelf.shows(id.0) {
-            continue;
-        }
-        match item(&moment, shelf, id).map_err(&fault)? {
-            Some((row, Some(body))) if !row.expired && !bounds.is_too_old(row.left, now) => {
-                return Ok(RecalledItem {
-                    id,
-                    kind: row.kind,
-                    tool: row.tool,
-                    call: row.call,
-                    left: row.left,
-                    why: row.why,
-                    message: Arc::new(body.message(path, id)?),
-                });
-            }
-            Some(_) => was_there = true,
-            None => was_there |= shelf.forgotten.is_some_and(|last| id.0 <= last),
-        }
+impl Archive {
+    /// Returns one complete item.
+    pub(crate) async fn recall(
+        &self,
+        of: ArchiveScopes,
+        key: &RecallKey,
+    ) -> Result<RecalledItem, RecallError> {
+        let key = key.clone();
+        self.read(of, move |view| view.recall(&key)).await
     }
-    Err(if was_there {
-        RecallError::Expired(id)
-    } else {
-        RecallError::Unknown(key.to_string())
-    })
+
+    /// Searches the items of a session.
+    pub(crate) async fn search(
+        &self,
+        of: ArchiveScopes,
+        query: &str,
+        limit: usize,
+    ) -> Result<Vec<Hit>, RecallError> {
+        let query = query.to_owned();
+        self.read(of, move |view| archive::search(view, &query, limit))
+            .await
+    }
+
+    /// Returns the present and expired items of a session, in the order of its log.
+    pub(crate) async fn rows(&self, of: ArchiveScopes) -> Result<Vec<ArchiveRow>, StoreError> {
+        let rows = self.read(of, |view| {
+            let rows = view.rows();
+            Ok(rows.map_err(|error| view.fault(error))?)
+        });
+        rows.await.map_err(|error| match error {
+            RecallError::Store(error) => error,
+            other => fault::other(&self.path, other.to_string()),
+        })
+    }
+
+    async fn read<T, F>(&self, of: ArchiveScopes, work: F) -> Result<T, RecallError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&View<'_>) -> Result<T, RecallError> + Send + 'static,
+    {
+        let bounds = self.options.archive;
+        // A `RecallError` is an answer of the work; a store error is a failure of the file.
+        let done = self.open().await?.reader.with(move |connection, path| {
+            let now = from_column(crate::write::now());
+            let view = View::open(connection, path, &bounds, &of, now)?;
+            match work(&view) {
+                Err(RecallError::Store(error)) => Err(error),
+                answer => Ok(answer),
+            }
+        });
+        done.await.map_err(as_archive)?
+    }
 }
 
-/// Searches the items of a session.
-pub(super) fn search(
-    connection: &mut Connection,
-    path: &Path,
-    bounds: &ArchiveBounds,
-    of: &ArchiveScopes,
-    query: &str,
-    limit: usize,
-    now: u64,
-) -> Result<Vec<Hit>, RecallError> {
-    let moment = connection.transaction().map_err(fault::sqlite(path))?;
-    let view = View {
-        moment: &moment,
-        path,
-        bounds,
-        shelves: shelves(&moment, of).map_err(fault::sqlite(path))?,
-        now,
-    };
-    archive::search(&view, query, limit)
-}
+impl<'a> View<'a> {
+    /// Begins to read. `now` is the caller's time.
+    pub(super) fn open(
+        connection: &'a mut Connection,
+        path: &'a Path,
+        bounds: &'a ArchiveBounds,
+        of: &ArchiveScopes,
+        now: u64,
+    ) -> Result<Self, StoreError> {
+        let fault = fault::sqlite(path);
+        let moment = connection.transaction().map_err(&fault)?;
+        Ok(Self {
+            shelves: shelves(&moment, of).map_err(&fault)?,
+            moment,
+            path,
+            bounds,
+            now,
+        })
+    }
 
-/// Returns the present and expired items of a session, in the order of its log.
-pub(super) fn rows(
-    connection: &mut Connection,
-    path: &Path,
-    bounds: &ArchiveBounds,
-    of: &ArchiveScopes,
-    now: u64,
-) -> Result<Vec<ArchiveRow>, StoreError> {
-    let fault = fault::sqlite(path);
-    let moment = connection.transaction().map_err(&fault)?;
-    let mut statement = moment
-        .prepare_cached(&format!(
+    /// Returns one complete item.
+    pub(super) fn recall(&self, key: &RecallKey) -> Result<RecalledItem, RecallError> {
+        let id = match key {
+            RecallKey::Id(id) => *id,
+            RecallKey::Named(name) => {
+                let named = self.named(key, name);
+                let (calls, number) = named.map_err(|error| self.fault(error))?;
+                resolve(name, number, &calls)?
+            }
+        };
+        let mut was_there = false;
+        for shelf in self.shelves.iter().filter(|shelf| shelf.shows(id.0)) {
+            let stored = self.stored(shelf, id);
+            match stored.map_err(|error| self.fault(error))? {
+                Some((row, Some(body))) if !row.expired => {
+                    return Ok(recalled(row, Arc::new(self.message(&body, id)?)));
+                }
+                Some(_) => was_there = true,
+                None => was_there |= shelf.forgotten.is_some_and(|last| id.0 <= last),
+            }
+        }
+        Err(if was_there {
+            RecallError::Expired(id)
+        } else {
+            RecallError::Unknown(key.to_string())
+        })
+    }
+
+    /// Returns the items with a call id and whether each is held, and the item whose number is the
+    /// name, if it exists.
+    fn named(
+        &self,
+        key: &RecallKey,
+        name: &str,
+    ) -> rusqlite::Result<(BTreeMap<RecallId, bool>, Option<RecallId>)> {
+        // The newest held ones first. Eleven are ambiguous already.
+        let mut statement = self.moment.prepare_cached(
+            "SELECT seq, held IS NOT NULL, left_at FROM items
+             WHERE session = ?1 AND call = ?2 AND seq < ?3
+             ORDER BY held IS NULL, row DESC LIMIT 11",
+        )?;
+        let mut calls: BTreeMap<RecallId, bool> = BTreeMap::new();
+        let mut number = None;
+        for shelf in &self.shelves {
+            let mut rows = statement.query(params![shelf.key, name, shelf.end()])?;
+            while let Some(row) = rows.next()? {
+                let id = RecallId(Seq(from_column(row.get(0)?)));
+                let is_held = row.get(1)? && !self.is_too_old(from_column(row.get(2)?));
+                *calls.entry(id).or_default() |= is_held;
+            }
+            if let (None, Some(seq)) = (number, key.seq().filter(|seq| shelf.shows(*seq))) {
+                let id = RecallId(seq);
+                let is_known = shelf.forgotten.is_some_and(|last| seq <= last)
+                    || self.stored(shelf, id)?.is_some();
+                number = is_known.then_some(id);
+            }
+        }
+        Ok((calls, number))
+    }
+
+    fn rows(&self) -> rusqlite::Result<Vec<ArchiveRow>> {
+        let mut statement = self.moment.prepare_cached(&format!(
             "SELECT {COLUMNS} FROM items WHERE session = ?1 AND seq < ?2"
-        ))
-        .map_err(&fault)?;
-    let mut all: BTreeMap<RecallId, ArchiveRow> = BTreeMap::new();
-    for shelf in shelves(&moment, of).map_err(&fault)? {
-        let rows = statement.query_map([shelf.key, shelf.end()], row);
-        for row in rows.map_err(&fault)? {
-            let mut row = row.map_err(&fault)?;
-            row.expired |= bounds.is_too_old(row.left, now);
-            // Prefer a shelf that still holds the item.
-            match all.entry(row.id) {
-                Entry::Vacant(place) => {
-                    place.insert(row);
+        ))?;
+        let mut all: BTreeMap<RecallId, ArchiveRow> = BTreeMap::new();
+        for shelf in &self.shelves {
+            let mut rows = statement.query([shelf.key, shelf.end()])?;
+            while let Some(columns) = rows.next()? {
+                let row = self.row(columns)?;
+                // Prefer a shelf that still holds the item.
+                let had = all.get(&row.id);
+                if had.is_none_or(|had| had.expired) {
+                    all.insert(row.id, row);
                 }
-                Entry::Occupied(mut place) if place.get().expired => {
-                    place.insert(row);
-                }
-                Entry::Occupied(_) => {}
             }
         }
+        Ok(all.into_values().collect())
     }
-    Ok(all.into_values().collect())
+
+    fn stored(
+        &self,
+        shelf: &SessionItems,
+        id: RecallId,
+    ) -> rusqlite::Result<Option<(ArchiveRow, Option<Body>)>> {
+        self.moment
+            .prepare_cached(&format!(
+                "SELECT {COLUMNS}, message, sum FROM items LEFT JOIN bodies USING (row)
+                 WHERE session = ?1 AND seq = ?2"
+            ))?
+            .query_row(params![shelf.key, to_column(id.0.0)], |columns| {
+                Ok((self.row(columns)?, body(columns)?))
+            })
+            .optional()
+    }
+
+    /// Reads [`COLUMNS`].
+    fn row(&self, columns: &Row<'_>) -> rusqlite::Result<ArchiveRow> {
+        let kind: String = columns.get(1)?;
+        let kind = ArchivedKind::named(&kind).ok_or_else(|| {
+            let why = format!("`{kind}` is no kind of item");
+            rusqlite::Error::FromSqlConversionFailure(1, Type::Text, why.into())
+        })?;
+        let left = from_column(columns.get(5)?);
+        Ok(ArchiveRow {
+            id: RecallId(Seq(from_column(columns.get(0)?))),
+            kind,
+            tool: columns.get(2)?,
+            call: columns.get::<_, Option<String>>(3)?.map(CallId),
+            bytes: Bytes(from_column(columns.get(4)?)),
+            left,
+            why: columns.get(6)?,
+            expired: columns.get(7)? || self.is_too_old(left),
+        })
+    }
+
+    fn message(&self, body: &Body, id: RecallId) -> Result<Message, StoreError> {
+        body.message(id)
+            .map_err(|why| fault::corrupt(self.path, why))
+    }
+
+    fn is_too_old(&self, left: u64) -> bool {
+        self.bounds.is_too_old(left, self.now)
+    }
+
+    fn fault(&self, error: rusqlite::Error) -> StoreError {
+        fault::sqlite(self.path)(error)
+    }
+}
+
+impl SearchIndex for View<'_> {
+    /// The row of the item.
+    type Key = i64;
+
+    fn words(&self, prefix: &str, most: usize) -> Result<Vec<String>, RecallError> {
+        let words = vocabulary(&self.moment, prefix, most);
+        Ok(words.map_err(|error| self.fault(error))?)
+    }
+
+    fn newest(&self, terms: &[MatchedTerm<'_>], most: usize) -> Result<Vec<i64>, RecallError> {
+        let wanted: Vec<String> = terms.iter().map(phrases).collect();
+        let wanted = wanted.join(" AND ");
+        let mut rows = Vec::new();
+        for shelf in &self.shelves {
+            let of_shelf = newest(&self.moment, shelf, &wanted, most);
+            rows.extend(of_shelf.map_err(|error| self.fault(error))?);
+        }
+        rows.sort_unstable_by_key(|row| Reverse(*row));
+        rows.truncate(most);
+        Ok(rows)
+    }
+
+    fn item(&self, key: i64) -> Result<Option<SearchItem>, RecallError> {
+        let mut statement = self
+            .moment
+            .prepare_cached(&format!(
+                "SELECT {COLUMNS}, message, sum FROM items JOIN bodies USING (row) WHERE row = ?1"
+            ))
+            .map_err(|error| self.fault(error))?;
+        let found = statement
+            .query_row([key], |columns| Ok((self.row(columns)?, body(columns)?)))
+            .optional();
+        let found = found.map_err(|error| self.fault(error))?;
+        let Some((row, Some(body))) = found.filter(|(row, _)| !row.expired) else {
+            return Ok(None);
+        };
+        Ok(Some(SearchItem {
+            text: recall_text(&self.message(&body, row.id)?),
+            id: row.id,
+            kind: row.kind,
+            tool: row.tool,
+        }))
+    }
 }
 
 /// Returns the word that represents a session in the index.
@@ -230,97 +352,6 @@ fn shelves(moment: &Transaction<'_>, of: &ArchiveScopes) -> rusqlite::Result<Vec
         shelves.extend(found.optional()?);
     }
     Ok(shelves)
-}
-
-fn item(
-    moment: &Transaction<'_>,
-    shelf: &SessionItems,
-    id: RecallId,
-) -> rusqlite::Result<Option<(ArchiveRow, Option<Body>)>> {
-    moment
-        .prepare_cached(&format!(
-            "SELECT {COLUMNS}, message, sum FROM items LEFT JOIN bodies USING (row)
-             WHERE session = ?1 AND seq = ?2"
-        ))?
-        .query_row(params![shelf.key, to_column(id.0.0)], |columns| {
-            Ok((row(columns)?, body(columns)?))
-        })
-        .optional()
-}
-
-/// Returns the items with a call id and whether each is held, the newest held ones first. At most
-/// eleven are returned, because eleven are already ambiguous.
-fn of_call(
-    moment: &Transaction<'_>,
-    shelf: &SessionItems,
-    call: &str,
-    bounds: &ArchiveBounds,
-    now: u64,
-) -> rusqlite::Result<Vec<(RecallId, bool)>> {
-    let mut statement = moment.prepare_cached(
-        "SELECT seq, held IS NOT NULL, left_at FROM items
-         WHERE session = ?1 AND call = ?2 AND seq < ?3
-         ORDER BY held IS NULL, row DESC LIMIT 11",
-    )?;
-    let rows = statement.query_map(params![shelf.key, call, shelf.end()], |row| {
-        let id = RecallId(Seq(from_column(row.get(0)?)));
-        let is_too_old = bounds.is_too_old(from_column(row.get(2)?), now);
-        Ok((id, row.get(1)? && !is_too_old))
-    })?;
-    rows.collect()
-}
-
-impl View<'_> {
-    fn fault(&self, error: rusqlite::Error) -> RecallError {
-        fault::sqlite(self.path)(error).into()
-    }
-}
-
-impl SearchIndex for View<'_> {
-    /// The row of the item.
-    type Key = i64;
-
-    fn words(&self, prefix: &str, most: usize) -> Result<Vec<String>, RecallError> {
-        vocabulary(self.moment, prefix, most).map_err(|error| self.fault(error))
-    }
-
-    fn newest(&self, terms: &[MatchedTerm<'_>], most: usize) -> Result<Vec<i64>, RecallError> {
-        let wanted: Vec<String> = terms.iter().map(phrases).collect();
-        let wanted = wanted.join(" AND ");
-        let mut rows = Vec::new();
-        for shelf in &self.shelves {
-            let of_shelf = newest(self.moment, shelf, &wanted, most);
-            rows.extend(of_shelf.map_err(|error| self.fault(error))?);
-        }
-        rows.sort_unstable_by_key(|row| Reverse(*row));
-        rows.truncate(most);
-        Ok(rows)
-    }
-
-    fn item(&self, key: i64) -> Result<Option<SearchItem>, RecallError> {
-        let mut statement = self
-            .moment
-            .prepare_cached(&format!(
-                "SELECT {COLUMNS}, message, sum FROM items JOIN bodies USING (row) WHERE row = ?1"
-            ))
-            .map_err(|error| self.fault(error))?;
-        let found = statement
-            .query_row([key], |columns| Ok((row(columns)?, body(columns)?)))
-            .optional();
-        let found = found.map_err(|error| self.fault(error))?;
-        let Some((row, Some(body))) = found else {
-            return Ok(None);
-        };
-        if row.expired || self.bounds.is_too_old(row.left, self.now) {
-            return Ok(None);
-        }
-        Ok(Some(SearchItem {
-            text: recall_text(&body.message(self.path, row.id)?),
-            id: row.id,
-            kind: row.kind,
-            tool: row.tool,
-        }))
-    }
 }
 
 /// Selects the matching rows of a shelf, newest first. The word index is the outer loop and yields
@@ -392,17 +423,6 @@ fn phrases(wanted: &MatchedTerm<'_>) -> String {
     format!("({})", phrases.join(" OR "))
 }
 
-impl Body {
-    fn message(&self, path: &Path, id: RecallId) -> Result<Message, StoreError> {
-        let sum = checksum::of_item(to_column(id.0.0), self.json.as_bytes());
-        if self.sum != sum {
-            return Err(fault::corrupt(path, format!("item {id} in it: {ALTERED}")));
-        }
-        serde_json::from_str(&self.json)
-            .map_err(|error| fault::corrupt(path, format!("{id} in it is no message: {error}")))
-    }
-}
-
 /// Returns the columns `message` and `sum` after [`COLUMNS`], or `None` if the item has expired.
 fn body(columns: &Row<'_>) -> rusqlite::Result<Option<Body>> {
     let json: Option<String> = columns.get(8)?;
@@ -411,24 +431,6 @@ fn body(columns: &Row<'_>) -> rusqlite::Result<Option<Body>> {
         Ok(Body { json, sum })
     })
     .transpose()
-}
-
-fn row(columns: &Row<'_>) -> rusqlite::Result<ArchiveRow> {
-    let kind: String = columns.get(1)?;
-    let kind = ArchivedKind::named(&kind).ok_or_else(|| {
-        let why = format!("`{kind}` is no kind of item");
-        rusqlite::Error::FromSqlConversionFailure(1, Type::Text, why.into())
-    })?;
-    Ok(ArchiveRow {
-        id: RecallId(Seq(from_column(columns.get(0)?))),
-        kind,
-        tool: columns.get(2)?,
-        call: columns.get::<_, Option<String>>(3)?.map(CallId),
-        bytes: Bytes(from_column(columns.get(4)?)),
-        left: from_column(columns.get(5)?),
-        why: columns.get(6)?,
-        expired: columns.get(7)?,
-    })
 }
 
 #[cfg(test)]

@@ -1,21 +1,61 @@
 //! Writes to the archive: adds items and expires those beyond a bound, in one transaction.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use plimsoll_context::Seq;
 use plimsoll_core::archive::{ArchivedItem, recall_text, spaced_words};
-use plimsoll_core::{ArchiveBounds, SessionId};
+use plimsoll_core::{ArchiveBounds, SessionId, StoreError};
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
-use crate::archive::ArchiveScope;
 use crate::archive::read::owner;
-use crate::checksum;
+use crate::archive::{Archive, ArchiveScope, Body, as_archive, bodies};
+use crate::columns::{from_column, to_column};
+use crate::connection::overwrite_deleted;
 use crate::fault::{self, WorkError};
-use crate::read::{from_column, to_column};
+use crate::lease::Right;
+
+impl Archive {
+    /// Stores items. The right to write to the session is held until this is done.
+    pub(crate) async fn add(
+        &self,
+        right: Right,
+        of: ArchiveScope,
+        items: &[ArchivedItem],
+    ) -> Result<(), StoreError> {
+        let (items, bounds) = (items.to_vec(), self.options.archive);
+        let work = self.open().await?.writer.with(move |connection, path| {
+            let written = add(connection, path, &bounds, &of, &items, crate::write::now());
+            drop(right);
+            written
+        });
+        work.await.map_err(as_archive)
+    }
+
+    /// Removes items of a deleted log: those with the number `next` or a higher one.
+    pub(crate) async fn keep_up_to(&self, right: Right, next: Seq) -> Result<(), StoreError> {
+        let work = self.open().await?.writer.with(move |connection, _| {
+            let kept = keep_up_to(connection, right.session(), next);
+            drop(right);
+            kept
+        });
+        work.await.map_err(as_archive)
+    }
+
+    /// Removes all items of a session.
+    pub(crate) async fn remove(&self, right: Right) -> Result<(), StoreError> {
+        if !self.path.exists() {
+            return Ok(());
+        }
+        // Overwrites the removed items, so that they are not readable in free pages.
+        let writer = &self.open().await?.writer;
+        let overwrite = writer.with(|connection, _| overwrite_deleted(connection));
+        overwrite.await.map_err(as_archive)?;
+        self.keep_up_to(right, Seq(0)).await
+    }
+}
 
 /// Adds all items or none. `now` is the caller's time.
-pub(super) fn archive(
+fn add(
     connection: &mut Connection,
     path: &Path,
     bounds: &ArchiveBounds,
@@ -27,28 +67,17 @@ pub(super) fn archive(
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let key = key(&transaction, of)?;
     let now = now.max(newest(&transaction)?);
-    let (mut bytes, mut fresh) = (0, 0);
-    let items: BTreeMap<Seq, &ArchivedItem> = items.iter().map(|item| (item.seq, item)).collect();
-    for item in items.into_values() {
-        let json = serde_json::to_string(&item.message)
-            .map_err(|error| fault::other(path, format!("an item cannot be written: {error}")))?;
-        bytes += json.len() as u64;
-        fresh += 1;
-        bounds.admit(bytes, fresh, &fault::text(path))?;
+    for item in bodies(items, bounds, &fault::text(path)) {
+        let (item, body) = item?;
         remove(&transaction, key, item.seq)?;
-        insert(&transaction, key, item, &json, now)?;
+        insert(&transaction, key, item, &body, now)?;
     }
     expire(&transaction, bounds, key, now)?;
     forget(&transaction, bounds, key)?;
     Ok(transaction.commit()?)
 }
 
-/// Removes items of a deleted log: those with the number `next` or a higher one.
-pub(super) fn keep_up_to(
-    connection: &mut Connection,
-    session: &SessionId,
-    next: Seq,
-) -> rusqlite::Result<()> {
+fn keep_up_to(connection: &mut Connection, session: &SessionId, next: Seq) -> rusqlite::Result<()> {
     let find = |connection: &Connection| {
         let mut found = connection.prepare_cached(
             "SELECT items.session, seq FROM items JOIN sessions ON sessions.key = items.session
@@ -128,7 +157,7 @@ fn insert(
     transaction: &Transaction<'_>,
     key: i64,
     item: &ArchivedItem,
-    json: &str,
+    body: &Body,
     now: i64,
 ) -> rusqlite::Result<()> {
     let text = recall_text(&item.message);
@@ -146,13 +175,12 @@ fn insert(
             to_column(text.len() as u64),
             now,
             item.why,
-            to_column(json.len() as u64),
+            to_column(body.json.len() as u64),
         ])?;
     let row = transaction.last_insert_rowid();
-    let sum = checksum::of_item(to_column(item.seq.0), json.as_bytes());
     transaction
         .prepare_cached("INSERT INTO bodies (row, message, sum) VALUES (?1, ?2, ?3)")?
-        .execute(params![row, json, sum])?;
+        .execute(params![row, body.json, body.sum])?;
     transaction
         .prepare_cached("INSERT INTO words (rowid, owner, text) VALUES (?1, ?2, ?3)")?
         .execute(params![row, owner(key), spaced_words(&text)])?;
@@ -245,10 +273,11 @@ mod tests {
 
     use plimsoll_context::{Bytes, CallId, Message};
     use plimsoll_core::archive::RecallError;
-    use plimsoll_core::{RecallId, RecallKey, StoreError};
+    use plimsoll_core::{RecallId, RecallKey};
 
     use super::*;
-    use crate::archive::{ArchiveScopes, read};
+    use crate::archive::ArchiveScopes;
+    use crate::archive::read::View;
     use crate::schema;
 
     struct File {
@@ -281,14 +310,15 @@ mod tests {
             };
             let path = Path::new("a.db");
             let (bounds, own) = (self.bounds, self.places().own);
-            archive(&mut self.connection, path, &bounds, &own, &[item], now).unwrap();
+            add(&mut self.connection, path, &bounds, &own, &[item], now).unwrap();
         }
 
         fn has(&mut self, seq: u64, now: u64) -> bool {
             let key = RecallKey::Id(RecallId(Seq(seq)));
             let path = Path::new("a.db");
             let (bounds, places) = (self.bounds, self.places());
-            match read::recall(&mut self.connection, path, &bounds, &places, &key, now) {
+            let view = View::open(&mut self.connection, path, &bounds, &places, now).unwrap();
+            match view.recall(&key) {
                 Ok(_) => true,
                 Err(RecallError::Expired(_)) => false,
                 Err(other) => panic!("{other}"),
@@ -362,7 +392,7 @@ mod tests {
         });
         let path = Path::new("a.db");
         let (bounds, own) = (file.bounds, file.places().own);
-        let error = archive(&mut file.connection, path, &bounds, &own, &items, 1)
+        let error = add(&mut file.connection, path, &bounds, &own, &items, 1)
             .unwrap_err()
             .at(path);
         assert!(matches!(error, StoreError::Full { .. }), "{error}");

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use plimsoll_context::{Bytes, CallId, Message, Seq};
 use plimsoll_core::archive::{
-    ArchiveRow, ArchivedKind, RecallError, RecallId, RecallKey, RecalledItem, resolve,
+    ArchiveRow, ArchivedKind, RecallError, RecallId, RecallKey, RecalledItem, recalled, resolve,
 };
 use plimsoll_core::{ArchiveBounds, MAX_FORK_DEPTH, SessionId, StoreError};
 use serde::{Deserialize, Serialize};
@@ -17,8 +17,8 @@ use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 
 use super::fault;
-use crate::checksum;
-use crate::read::{ALTERED, from_column, to_column};
+use crate::archive::Body;
+use crate::columns::{from_column, name_hash, to_column};
 
 /// Sizes of blocks. Consecutive items of a block share a word of the index, so that the newest
 /// items can be found first.
@@ -41,24 +41,17 @@ pub(super) struct SessionItems {
 
 /// An item as stored in the database.
 pub(super) struct StoredItem {
-    pub(super) id: RecallId,
-    left: u64,
-    pub(super) about: About,
+    pub(super) row: ArchiveRow,
     body: Option<Body>,
-}
-
-struct Body {
-    json: String,
-    sum: i64,
 }
 
 /// The metadata of an item. Stored as JSON, because a name may contain bytes that a text column
 /// must not.
 #[derive(Serialize, Deserialize)]
-pub(super) struct About {
-    pub(super) kind: ArchivedKind,
+struct About {
+    kind: ArchivedKind,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) tool: Option<String>,
+    tool: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     call: Option<CallId>,
     bytes: Bytes,
@@ -76,7 +69,7 @@ impl StoredItem {
     /// Reads [`COLUMNS`].
     pub(super) fn of(columns: &PgRow) -> sqlx::Result<Self> {
         let about: String = columns.try_get("about")?;
-        let about =
+        let about: About =
             serde_json::from_str(&about).map_err(|error| sqlx::Error::Decode(error.into()))?;
         let body = match columns.try_get("message")? {
             None => None,
@@ -85,12 +78,17 @@ impl StoredItem {
                 sum: columns.try_get("sum")?,
             }),
         };
-        Ok(Self {
+        let row = ArchiveRow {
             id: RecallId(Seq(from_column(columns.try_get("seq")?))),
+            kind: about.kind,
+            tool: about.tool,
+            call: about.call,
+            bytes: about.bytes,
             left: from_column(columns.try_get("left_at")?),
-            about,
-            body,
-        })
+            why: about.why,
+            expired: body.is_none(),
+        };
+        Ok(Self { row, body })
     }
 
     /// Returns `None` if the item has expired.
@@ -100,18 +98,17 @@ impl StoredItem {
         bounds: &ArchiveBounds,
         now: u64,
     ) -> Result<Option<Message>, StoreError> {
-        let Some(body) = (self.body.as_ref()).filter(|_| !bounds.is_too_old(self.left, now)) else {
+        let Some(body) = (self.body.as_ref()).filter(|_| !bounds.is_too_old(self.row.left, now))
+        else {
             return Ok(None);
         };
-        if checksum::of_item(to_column(self.id.0.0), body.json.as_bytes()) != body.sum {
-            let why = format!("item {} in it: {ALTERED}", self.id);
-            return Err(damaged(place, why));
-        }
-        let message = serde_json::from_str(&body.json);
-        message.map(Some).map_err(|error| {
-            let why = format!("{} in it is no message: {error}", self.id);
-            damaged(place, why)
-        })
+        let message = body
+            .message(self.row.id)
+            .map_err(|why| StoreError::Archive {
+                place: place.to_owned(),
+                why,
+            });
+        message.map(Some)
     }
 }
 
@@ -169,17 +166,7 @@ pub(super) async fn recall(
     for shelf in shelves.iter().filter(|shelf| shelf.shows(id.0)) {
         match item(connection, shelf, id).await.map_err(&fault)? {
             Some(stored) => match stored.message(place, bounds, now)? {
-                Some(message) => {
-                    return Ok(RecalledItem {
-                        id,
-                        kind: stored.about.kind,
-                        tool: stored.about.tool,
-                        call: stored.about.call,
-                        left: stored.left,
-                        why: stored.about.why,
-                        message: Arc::new(message),
-                    });
-                }
+                Some(message) => return Ok(recalled(stored.row, Arc::new(message))),
                 None => was_there = true,
             },
             None => was_there |= shelf.forgotten.is_some_and(|last| id.0 <= last),
@@ -212,7 +199,7 @@ async fn named(
              ORDER BY held IS NULL, row DESC LIMIT 11",
         )
         .bind(shelf.key)
-        .bind(checksum::of_name(name))
+        .bind(name_hash(name))
         .bind(to_column(shelf.below.0))
         .fetch_all(&mut *connection)
         .await?;
@@ -262,18 +249,9 @@ pub(super) async fn rows(
         .fetch_all(&mut *connection)
         .await?;
         for columns in &found {
-            let stored = StoredItem::of(columns)?;
+            let mut row = StoredItem::of(columns)?.row;
             let is_held = columns.try_get::<Option<i64>, _>("held")?.is_some();
-            let row = ArchiveRow {
-                id: stored.id,
-                kind: stored.about.kind,
-                tool: stored.about.tool,
-                call: stored.about.call,
-                bytes: stored.about.bytes,
-                left: stored.left,
-                why: stored.about.why,
-                expired: !is_held || bounds.is_too_old(stored.left, now),
-            };
+            row.expired = !is_held || bounds.is_too_old(row.left, now);
             // Prefer a shelf that still holds the item.
             let had = all.get(&row.id);
             if had.is_none_or(|had| had.expired) {
@@ -282,13 +260,6 @@ pub(super) async fn rows(
         }
     }
     Ok(all.into_values().collect())
-}
-
-fn damaged(place: &str, why: String) -> StoreError {
-    StoreError::Archive {
-        place: place.to_owned(),
-        why,
-    }
 }
 
 /// Returns the word that represents a session in the word index. No word of a text begins like

@@ -6,8 +6,7 @@ use sqlx::{PgConnection, Row};
 
 use super::log::{Kin, lineage};
 use crate::checkpoint::{CheckpointRow, Stored};
-use crate::checksum;
-use crate::read::{from_column, to_column};
+use crate::columns::{entry_sum, from_column, to_column};
 
 /// Stores the checkpoint of a session in place of an earlier one. A checkpoint that does not belong to
 /// the log is not stored.
@@ -44,6 +43,28 @@ pub(super) async fn find(
     connection: &mut PgConnection,
     kin: &[Kin],
 ) -> sqlx::Result<Option<Checkpoint>> {
+    let mut kin = kin;
+    while let Some((session, row)) = nearest(connection, kin).await? {
+        let depth = kin.iter().position(|own| own.key == session);
+        let line = depth.and_then(|depth| kin.get(depth..)).unwrap_or_default();
+        let last = sum_of_entry(connection, line, from_column(row.entries)).await?;
+        if let Stored::Usable(checkpoint) = row.read(session, last) {
+            return Ok(Some(checkpoint));
+        }
+        kin = line.get(1..).unwrap_or_default();
+    }
+    Ok(None)
+}
+
+/// Returns the first of these sessions that has a checkpoint, and its row. One query for all of
+/// them, because each costs a round trip.
+async fn nearest(
+    connection: &mut PgConnection,
+    kin: &[Kin],
+) -> sqlx::Result<Option<(i64, CheckpointRow)>> {
+    if kin.is_empty() {
+        return Ok(None);
+    }
     let keys: Vec<i64> = kin.iter().map(|kin| kin.key).collect();
     let most: Vec<i64> = kin.iter().map(|kin| to_column(kin.entries)).collect();
     let row = sqlx::query(
@@ -53,24 +74,17 @@ pub(super) async fn find(
     )
     .bind(keys)
     .bind(most)
-    .fetch_optional(&mut *connection)
+    .fetch_optional(connection)
     .await?;
-    let Some(row) = row else {
-        return Ok(None);
-    };
-    let session: i64 = row.try_get(0)?;
-    let row = CheckpointRow {
-        entries: row.try_get(1)?,
-        state: row.try_get::<String, _>(2)?.into_bytes(),
-        sum: row.try_get(3)?,
-    };
-    let depth = kin.iter().position(|own| own.key == session);
-    let line = depth.and_then(|depth| kin.get(depth..)).unwrap_or_default();
-    let last = sum_of_entry(connection, line, from_column(row.entries)).await?;
-    Ok(match row.read(session, last) {
-        Stored::Usable(checkpoint) => Some(checkpoint),
-        Stored::Altered | Stored::Nothing => None,
-    })
+    let row = row.map(|row| {
+        let checkpoint = CheckpointRow {
+            entries: row.try_get(1)?,
+            state: row.try_get::<String, _>(2)?.into_bytes(),
+            sum: row.try_get(3)?,
+        };
+        Ok((row.try_get(0)?, checkpoint))
+    });
+    row.transpose()
 }
 
 /// Returns the checksum of an entry of the log whose session begins `line`, from its text. Returns
@@ -91,7 +105,7 @@ async fn sum_of_entry(
         .await?;
     let sum = row.map(|row| {
         let json: &str = row.try_get(1)?;
-        Ok(checksum::of_entry(n, row.try_get(0)?, json.as_bytes()))
+        Ok(entry_sum(n, row.try_get(0)?, json.as_bytes()))
     });
     sum.transpose()
 }

@@ -13,9 +13,9 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
 use super::{checkpoint, fault};
-use crate::checksum;
+use crate::columns::{ALTERED, entry_sum, from_column, to_column};
 use crate::connection::done;
-use crate::read::{ALTERED, PAGE_ENTRIES, Raw, bad_entry, from_column, to_column};
+use crate::read::{PAGE_ENTRIES, Raw, bad_entry};
 
 /// Maximum number of connections that read one log. With two, the server reads a page while another
 /// is sent.
@@ -260,7 +260,7 @@ fn read<'a>(
         let (_, at, json, sum) = columns
             .filter(|columns| from_column(columns.0) == n)
             .ok_or_else(|| bad("it is missing"))?;
-        if sum == checksum::of_entry(to_column(n), at, json.as_bytes()) {
+        if sum == entry_sum(to_column(n), at, json.as_bytes()) {
             Ok((n, from_column(at), json))
         } else {
             Err(bad(ALTERED))

@@ -9,7 +9,7 @@ use sqlx::Row;
 
 use super::write::text;
 use super::{PostgresStore, announce, fault};
-use crate::read::{from_column, to_column};
+use crate::columns::{from_column, to_column};
 use crate::session_reader::SessionReader;
 
 /// Maximum number of messages of one run. Further ones are refused.

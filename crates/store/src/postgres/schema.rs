@@ -3,7 +3,7 @@
 use plimsoll_core::StoreError;
 use sqlx::{Connection, PgPool};
 
-use crate::read::to_column;
+use crate::columns::to_column;
 
 /// The steps from an empty schema to the newest format.
 const STEPS: [&str; 1] = [include_str!("../../schema/postgres-1.sql")];

@@ -14,7 +14,7 @@ use tokio::runtime::Handle;
 
 use super::archive::{BLOCKS, COLUMNS, SessionItems, StoredItem, block, owner, shelves};
 use super::fault;
-use crate::read::{from_column, to_column};
+use crate::columns::{from_column, to_column};
 
 /// Minimum number of blocks of a size in a session for which searching the newest two first pays
 /// off.
@@ -143,9 +143,9 @@ impl SearchIndex for View {
         };
         let message = stored.message(&self.place, &self.bounds, self.now)?;
         Ok(message.map(|message| SearchItem {
-            id: stored.id,
-            kind: stored.about.kind,
-            tool: stored.about.tool,
+            id: stored.row.id,
+            kind: stored.row.kind,
+            tool: stored.row.tool,
             text: recall_text(&message),
         }))
     }

@@ -13,8 +13,8 @@ use sqlx::{PgPool, Row};
 
 use super::log;
 use super::{PostgresStore, fault};
+use crate::columns::from_column;
 use crate::export::{self, ExportError, ExportedEntry};
-use crate::read::from_column;
 use crate::session_reader::SessionReader;
 
 /// The columns of [`info`].

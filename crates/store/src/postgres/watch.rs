@@ -10,7 +10,7 @@ use sqlx::{PgExecutor, Row};
 
 use super::messages::MAX_QUESTIONS;
 use super::{PostgresStore, fault};
-use crate::read::{from_column, to_column};
+use crate::columns::{from_column, to_column};
 
 /// How long a session is watched after it was requested.
 pub const WATCHED: Duration = Duration::from_secs(60);

@@ -5,8 +5,8 @@ use plimsoll_core::{Fork, SessionId};
 use sqlx::{PgConnection, Row};
 
 use super::Kin;
-use crate::read::to_column;
-use crate::{checksum, write};
+use crate::columns::{entry_sum, to_column};
+use crate::write;
 
 /// The state of a session before the next append.
 pub(super) struct Head {
@@ -132,7 +132,7 @@ pub(super) async fn add(
         times.push(at);
         texts.push(json.as_str());
         bytes = bytes.saturating_add(json.len() as u64);
-        sums.push(checksum::of_entry(last, at, json.as_bytes()));
+        sums.push(entry_sum(last, at, json.as_bytes()));
     }
     // One statement, because each costs a round trip.
     sqlx::query(

@@ -192,6 +192,63 @@ async fn an_altered_checkpoint_is_not_used() {
     assert_eq!(covered(&store, "two").await, 0);
 }
 
+/// Alters the checkpoints of a fork and its ancestors one after the other, by `alter`. Each time, the
+/// fork uses the nearest one that is left.
+async fn ancestors_stand_in(store: &dyn SessionStore, alter: impl AsyncFn(String)) {
+    let parent = begin(store, "parent", after(4)).await;
+    let at = |runs: u64| checkpoint(&log(after(runs)));
+    store.save_checkpoint(&parent, &at(1)).await.unwrap();
+    for (from, to, runs) in [("parent", "child", 2), ("child", "grandchild", 3)] {
+        let lease = store.acquire(&id(to)).await.unwrap();
+        let of = Fork {
+            from: id(from),
+            entries: after(3),
+            items: Seq(0),
+        };
+        store.fork(&lease, &of, &[]).await.unwrap();
+        store.save_checkpoint(&lease, &at(runs)).await.unwrap();
+    }
+    assert_eq!(covered(store, "grandchild").await, after(3));
+    for (session, left) in [("grandchild", after(2)), ("child", after(1)), ("parent", 0)] {
+        alter(format!(
+            "UPDATE checkpoints SET sum = sum + 1
+             WHERE session = (SELECT key FROM sessions WHERE id = '{session}')"
+        ))
+        .await;
+        assert_eq!(covered(store, "grandchild").await, left, "{session}");
+    }
+}
+
+#[tokio::test]
+async fn the_checkpoint_of_an_ancestor_stands_in_for_an_altered_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = sqlite(&folder).await;
+    ancestors_stand_in(&store, async |sql: String| {
+        let raw = Connection::open(folder.path().join(FILE)).unwrap();
+        assert_eq!(raw.execute(&sql, []).unwrap(), 1);
+    })
+    .await;
+}
+
+#[cfg(all(unix, feature = "postgres"))]
+#[tokio::test]
+async fn the_checkpoint_of_an_ancestor_stands_in_for_an_altered_one_in_postgres() {
+    use plimsoll_store::PostgresStore;
+    use sqlx::Connection;
+    let Some(server) = plimsoll_testkit::postgres::PostgresServer::start() else {
+        return;
+    };
+    let store = PostgresStore::connect(&server.url()).await.unwrap();
+    ancestors_stand_in(&store, async |sql: String| {
+        let mut raw = sqlx::PgConnection::connect(&server.url()).await.unwrap();
+        let sql = sqlx::raw_sql(sqlx::AssertSqlSafe(sql));
+        let altered = sql.execute(&mut raw).await.unwrap();
+        assert_eq!(altered.rows_affected(), 1);
+    })
+    .await;
+    store.close().await;
+}
+
 #[cfg(all(unix, feature = "postgres"))]
 #[tokio::test]
 async fn an_altered_checkpoint_is_not_used_in_postgres() {

@@ -8,9 +8,9 @@ use plimsoll_core::{ArchiveBounds, SessionId, StoreError};
 use sqlx::PgConnection;
 
 use super::{About, BLOCKS, block, owner};
-use crate::checksum;
+use crate::archive::{Body, bodies};
+use crate::columns::{name_hash, to_column};
 use crate::postgres::schema::fault;
-use crate::read::to_column;
 
 /// Maximum number of items of all sessions that one call expires because of their age. Each call
 /// that archives something also removes some items that are too old.
@@ -28,19 +28,8 @@ pub(crate) async fn archive(
     session: &SessionId,
     items: &[ArchivedItem],
 ) -> Result<(), StoreError> {
-    let items: BTreeMap<Seq, &ArchivedItem> = items.iter().map(|item| (item.seq, item)).collect();
-    let mut bytes = 0;
-    let mut fresh = Vec::new();
-    for item in items.into_values() {
-        let json = serde_json::to_string(&item.message).map_err(|error| StoreError::Archive {
-            place: place.to_owned(),
-            why: format!("an item cannot be written: {error}"),
-        })?;
-        bytes += json.len() as u64;
-        bounds.admit(bytes, fresh.len() as u64 + 1, place)?;
-        fresh.push((item, json));
-    }
-    let done = take_in(connection, bounds, session, &fresh).await;
+    let items = bodies(items, bounds, place).collect::<Result<Vec<_>, _>>()?;
+    let done = take_in(connection, bounds, session, &items).await;
     done.map_err(fault(place))
 }
 
@@ -48,7 +37,7 @@ async fn take_in(
     connection: &mut PgConnection,
     bounds: &ArchiveBounds,
     session: &SessionId,
-    items: &[(&ArchivedItem, String)],
+    items: &[(&ArchivedItem, Body)],
 ) -> sqlx::Result<()> {
     sqlx::query("INSERT INTO shelves (session) VALUES ($1) ON CONFLICT DO NOTHING")
         .bind(session.as_str())
@@ -77,7 +66,7 @@ async fn take_in(
 async fn insert(
     connection: &mut PgConnection,
     shelf: i64,
-    items: &[(&ArchivedItem, String)],
+    items: &[(&ArchivedItem, Body)],
     now: i64,
 ) -> sqlx::Result<()> {
     let taken: i64 = sqlx::query_scalar(
@@ -89,7 +78,7 @@ async fn insert(
     .await?;
     let (mut numbers, mut calls, mut abouts, mut texts) = (vec![], vec![], vec![], vec![]);
     let (mut held, mut sums, mut words) = (vec![], vec![], vec![]);
-    for (n, (item, json)) in (taken..).zip(items) {
+    for (n, (item, body)) in (taken..).zip(items) {
         let text = recall_text(&item.message);
         let about = About {
             kind: item.kind(),
@@ -101,11 +90,11 @@ async fn insert(
         let about = serde_json::to_string(&about);
         let seq = to_column(item.seq.0);
         numbers.push(seq);
-        calls.push(item.call().map(|call| checksum::of_name(&call.0)));
+        calls.push(item.call().map(|call| name_hash(&call.0)));
         abouts.push(about.map_err(|error| sqlx::Error::Encode(error.into()))?);
-        texts.push(json.as_str());
-        held.push(to_column(json.len() as u64));
-        sums.push(checksum::of_item(seq, json.as_bytes()));
+        texts.push(body.json.as_str());
+        held.push(to_column(body.json.len() as u64));
+        sums.push(body.sum);
         words.push(indexed(shelf, n, &spaced_words(&text)));
     }
     let new = words.iter().flat_map(|words| words.split(' '));

@@ -1,29 +1,71 @@
-//! [`RunBudget`]: the allowance of a session's run and its tool calls, and their known usage. The
-//! machine decides on the consequences.
+//! [`RunUsage`]: the usage of a run's calls and tools under way, which the log does not contain yet,
+//! and the allowance that they are charged to. The machine decides on the consequences.
 
 use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use plimsoll_agent::{CallKey, Input, Spend};
-use plimsoll_context::CallId;
+use plimsoll_agent::{CallKey, Failure, Input, Spend};
+use plimsoll_context::{CallId, Reply, Usage};
+use tokio::sync::Notify;
 
 use crate::allowance::{Allowance, BudgetLedger, Meter};
 use crate::session::Session;
 use crate::sub_agent::{Caller, Origin};
 
-/// The allowance of a session's run.
+/// The open usage and the allowance of a session's run.
 #[derive(Debug, Default)]
-pub(crate) struct RunBudget {
+pub(crate) struct RunUsage {
+    /// Of the run's own call.
+    pub(super) call: Arc<CallUsage>,
+    /// Of a call for a summary, which may be under way at the same time.
+    pub(super) summary: Arc<CallUsage>,
+    /// Of the tool calls.
+    meters: HashMap<CallId, Meter>,
     ledger: Option<BudgetLedger>,
     /// The reservation for this run, if it works for another agent.
     under: Option<Allowance>,
-    /// Meters of the calls under way.
-    meters: HashMap<CallId, Meter>,
 }
 
-impl RunBudget {
+/// Usage of the attempts of one call without a reply, as reported by the provider while it answers.
+#[derive(Debug, Default)]
+pub(crate) struct CallUsage {
+    used: Mutex<AttemptUsage>,
+    failed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct AttemptUsage {
+    /// Of failed attempts, until taken.
+    lost: Option<Usage>,
+    /// Of the current attempt.
+    now: Option<Usage>,
+}
+
+impl RunUsage {
+    /// Waits until an attempt of one of the calls has failed that used something.
+    pub(super) async fn news(&self) {
+        tokio::select! {
+            () = self.call.news() => {}
+            () = self.summary.news() => {}
+        }
+    }
+
+    /// Returns the usage of the run's own call and of a call for a summary without a reply, as far as
+    /// this input affects them.
+    pub(super) fn of_calls(&self, input: &Input) -> (Option<Usage>, Option<Usage>) {
+        let Self { call, summary, .. } = self;
+        match input {
+            Input::Retried => (call.take(), summary.take()),
+            // If the run ends with this reply, a summary under way is cut off.
+            Input::Reply(_) => (call.take(), summary.all()),
+            Input::Summarized(_) => (None, summary.take()),
+            _ => (call.all(), summary.all()),
+        }
+    }
+
     /// Returns the usage of the tool calls that this input may cut off. Drops the meter of a call that
     /// it ends.
-    pub(super) fn at(&mut self, input: &Input) -> HashMap<CallId, Spend> {
+    pub(super) fn of_tools(&mut self, input: &Input) -> HashMap<CallId, Spend> {
         match input {
             Input::Interrupt | Input::Tick => {
                 let meters = self.meters.iter();
@@ -38,29 +80,40 @@ impl RunBudget {
             _ => HashMap::new(),
         }
     }
+
+    /// Drops the usage of the calls, which were cut off.
+    pub(super) fn forget_calls(&mut self) {
+        self.call = Arc::default();
+        self.summary = Arc::default();
+    }
+
+    /// Drops the meters of the tool calls under way, which were cut off.
+    pub(super) fn forget_tools(&mut self) {
+        self.meters.clear();
+    }
 }
 
 impl Session {
     /// Charges the next run to a reservation.
     pub(crate) fn below(&mut self, allowance: &Allowance) {
-        self.budget.under = Some(allowance.clone());
+        self.usage.under = Some(allowance.clone());
     }
 
     /// Opens the ledger of a new run.
     pub(super) fn open_ledger(&mut self) {
         let (tracker, own) = (self.run.tracker(), self.run.own());
-        let budget = &mut self.budget;
-        budget.meters.clear();
-        let mut ledger = BudgetLedger::of_run(&tracker.limits, budget.under.as_ref());
+        let usage = &mut self.usage;
+        usage.forget_tools();
+        let mut ledger = BudgetLedger::of_run(&tracker.limits, usage.under.as_ref());
         ledger.carry(&own);
         ledger.book(&own);
-        budget.ledger = Some(ledger);
+        usage.ledger = Some(ledger);
     }
 
     /// Records the usage of the run.
     pub(super) fn book(&mut self) {
         let own = self.run.own();
-        if let Some(ledger) = &mut self.budget.ledger {
+        if let Some(ledger) = &mut self.usage.ledger {
             ledger.book(&own);
         }
     }
@@ -71,25 +124,81 @@ impl Session {
         let (own, tracker) = (self.run.own(), self.run.tracker());
         let last_answer = tracker.deadlines().map(|(last_answer, _)| last_answer);
         let until = last_answer.and_then(|at| self.started.checked_add(at));
-        let ledger = self.budget.ledger.as_ref();
+        let ledger = self.usage.ledger.as_ref();
         let allowance = ledger.map_or_else(Allowance::unlimited, |ledger| ledger.for_call(until));
         let meter = allowance.meter().clone();
-        self.budget.meters.insert(call.clone(), meter);
+        self.usage.meters.insert(call.clone(), meter);
         let at_once = self.run.setup().max_parallel_tools.max(1) as u64;
         let origin = Origin {
             of: CallKey::of(&self.run.setup().session, self.run.state(), call).map(|key| Caller {
                 session: self.id().clone(),
-                parts: std::sync::Arc::clone(&self.parts),
+                parts: Arc::clone(&self.parts),
                 key,
                 beside: own.open_calls.min(at_once).max(1),
             }),
         };
         (allowance, origin)
     }
+}
 
-    /// Drops the meters of the calls under way, which were cut off.
-    pub(super) fn forget_calls(&mut self) {
-        self.budget.meters.clear();
+impl CallUsage {
+    /// Records the reported usage of the current attempt.
+    pub(super) fn hear(&self, usage: Usage) {
+        self.lock().now = Some(usage);
+    }
+
+    /// Records the usage of a reply that the machine has not received yet. It is counted if the run ends
+    /// before.
+    pub(super) fn arrived(&self, reply: &Result<Reply, Failure>) {
+        self.lock().now = match reply {
+            Ok(reply) => reply.usage,
+            Err(failure) => failure.usage(),
+        };
+    }
+
+    /// Clears the current attempt: its reply contains the usage.
+    pub(super) fn answered(&self) {
+        self.lock().now = None;
+    }
+
+    /// Records a failed attempt. If the failure contains the usage, it is accounted for there.
+    pub(super) fn failed(&self, failure: &Failure) {
+        let mut used = self.lock();
+        if failure.usage().is_some() {
+            used.now = None;
+        }
+        let lost = [used.lost, used.now.take()];
+        used.lost = lost.into_iter().flatten().reduce(Usage::combine);
+        if used.lost.is_some() {
+            self.failed.notify_one();
+        }
+    }
+
+    /// Waits until an attempt that used something has failed. Usage that is taken meanwhile does
+    /// not count.
+    pub(super) async fn news(&self) {
+        loop {
+            self.failed.notified().await;
+            if self.lock().lost.is_some() {
+                return;
+            }
+        }
+    }
+
+    /// Takes the usage of the failed attempts.
+    pub(crate) fn take(&self) -> Option<Usage> {
+        self.lock().lost.take()
+    }
+
+    /// Returns the usage of all attempts that has not been accounted for.
+    pub(crate) fn all(&self) -> Option<Usage> {
+        let used = self.lock();
+        let all = [used.lost, used.now];
+        all.into_iter().flatten().reduce(Usage::combine)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, AttemptUsage> {
+        self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -167,7 +276,7 @@ mod tests {
         let mut session = captain.session(SessionId::new("s").unwrap()).await.unwrap();
         let output = session.run("go").await.unwrap();
         assert!(output.reason.is_limit(), "{output:?}");
-        let allowance = || -> &Allowance { session.budget.ledger.as_ref().unwrap().allowance() };
+        let allowance = || -> &Allowance { session.usage.ledger.as_ref().unwrap().allowance() };
         // A sub-agent that was cut off closes its log in its own task.
         for _ in 0..1_000 {
             if allowance().reserved() == UsedAmounts::default() {

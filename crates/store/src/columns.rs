@@ -1,0 +1,65 @@
+//! Values as the columns of both databases contain them: numbers, names, and the checksums that detect
+//! changes made outside Plimsoll.
+
+use plimsoll_core::SessionId;
+use rusqlite::types::Type;
+use rusqlite::{Error, Row};
+
+/// The fault of an entry whose checksum does not match its text.
+pub(crate) const ALTERED: &str = "it was altered: its checksum is another";
+
+/// Converts a stored number. The file stores `i64`, and Plimsoll writes no negative numbers.
+pub(crate) fn from_column(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or(0)
+}
+
+pub(crate) fn to_column(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// Reads the name of a session from a column.
+pub(crate) fn name(row: &Row<'_>, column: usize) -> rusqlite::Result<SessionId> {
+    SessionId::new(row.get::<_, String>(column)?)
+        .map_err(|error| Error::FromSqlConversionFailure(column, Type::Text, error.into()))
+}
+
+/// Returns the first 8 bytes of BLAKE3 over an entry's number, its time and its JSON.
+pub(crate) fn entry_sum(n: i64, at: i64, json: &[u8]) -> i64 {
+    sum(&[n, at], json)
+}
+
+/// Returns the first 8 bytes of BLAKE3 over an archived item's number and its JSON.
+pub(crate) fn item_sum(seq: i64, json: &[u8]) -> i64 {
+    sum(&[seq], json)
+}
+
+/// Returns the first 8 bytes of BLAKE3 over the first line of a session in an export.
+pub(crate) fn header_sum(json: &[u8]) -> i64 {
+    sum(&[], json)
+}
+
+/// Returns the first 8 bytes of BLAKE3 over a checkpoint: the key of its session, the number of entries
+/// that it covers, the checksum of the last of them, and its state.
+pub(crate) fn checkpoint_sum(numbers: [i64; 3], state: &[u8]) -> i64 {
+    sum(&numbers, state)
+}
+
+/// Returns the first 16 bytes of the BLAKE3 hash of a name, as a lookup key.
+pub(crate) fn name_hash(name: &str) -> [u8; 16] {
+    let mut key = [0; 16];
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(name.as_bytes());
+    hasher.finalize_xof().fill(&mut key);
+    key
+}
+
+fn sum(numbers: &[i64], json: &[u8]) -> i64 {
+    let mut hasher = blake3::Hasher::new();
+    for number in numbers {
+        hasher.update(&number.to_be_bytes());
+    }
+    hasher.update(json);
+    let mut sum = [0; 8];
+    hasher.finalize_xof().fill(&mut sum);
+    i64::from_be_bytes(sum)
+}
