@@ -197,19 +197,16 @@ impl ModelClientBuilder {
                 let dialect = dialect.unwrap_or_else(|| dialect_of(model));
                 Box::new(ChatProtocol {
                     dialect: facts.dialect(dialect),
-                    sent: SentSessions::default(),
                 })
             }
             Wire::Responses => {
                 let known = || facts.responses(profile_of(model, server));
                 Box::new(ResponsesProtocol {
                     profile: profile.unwrap_or_else(known),
-                    sent: SentSessions::default(),
                 })
             }
             Wire::Messages => Box::new(MessagesProtocol {
                 profile: facts.messages(anthropic::MessagesProfile::of_model(model.name())),
-                sent: SentSessions::default(),
             }),
             Wire::Vertex if !model.name().starts_with(VERTEX_MODELS) => {
                 return Err(ProviderError::NotServed {
@@ -221,12 +218,10 @@ impl ModelClientBuilder {
             Wire::Gemini | Wire::Vertex => Box::new(GeminiProtocol {
                 profile: facts.gemini(gemini::GeminiProfile::of_model(model.name())),
                 at_vertex: wire == Wire::Vertex,
-                sent: SentSessions::default(),
             }),
             Wire::Converse => Box::new(ConverseProtocol {
                 profile: facts.converse(bedrock::ConverseProfile::of_model(model.name())),
                 model: model.name().to_owned(),
-                sent: SentSessions::default(),
             }),
         };
         Ok(ModelClient {
@@ -318,6 +313,7 @@ impl ModelClientBuilder {
             extra: self.extra,
             reported: OnceCell::new(),
             counter: TokenCounter::default(),
+            sent: SentSessions::default(),
         };
         Ok((connection, server))
     }

@@ -16,6 +16,7 @@ use crate::model_ref::ModelRef;
 use crate::models::ModelFacts;
 use crate::receive::{EventReader, receive};
 use crate::refusal::{CallContext, RequestFacts};
+use crate::sent::SentSessions;
 use crate::token_count::TokenCounter;
 use crate::vendor::{ServerLocation, WindowReport};
 use plimsoll_core::Secret;
@@ -43,6 +44,8 @@ pub(crate) struct Connection {
     pub(crate) facts: ModelFacts,
     /// Whether the server counts tokens.
     pub(crate) counter: TokenCounter,
+    /// The messages that were sent before.
+    pub(crate) sent: SentSessions,
 }
 
 /// A request that is ready to be sent.

@@ -17,13 +17,13 @@ mod stream_block;
 mod usage;
 mod write;
 
-pub use crate::renderer::{render, render_next};
+pub use crate::compose::{render, render_next};
 pub use binding::Prefix;
 pub use hosted::{hosted_kinds, not_hosted};
 pub use patch::FORMAT;
 pub use profile::{EffortSupport, MessagesProfile, NoThinking, ThinkingStyle};
 pub use read::read;
-pub use render::MessagesDecisions;
+pub(crate) use render::MessagesDecisions;
 pub use settings::MIN_BUDGET;
 pub use stream::{MessagesStreamState, read_reply};
 

@@ -6,9 +6,9 @@ mod render;
 mod stream;
 mod write;
 
-pub use crate::renderer::{render, render_next};
+pub use crate::compose::{render, render_next};
 pub use profile::{ConverseProfile, Maker};
-pub use render::ConverseDecisions;
+pub(crate) use render::ConverseDecisions;
 pub use stream::ConverseStreamState;
 
 /// The origin of reasoning that is sent back to Bedrock.

@@ -7,7 +7,7 @@ mod signed;
 mod stream;
 mod write;
 
-pub use crate::renderer::{render, render_next};
+pub use crate::compose::{render, render_next};
 pub use profile::{GeminiProfile, Thinking};
 pub use stream::GeminiStreamState;
 

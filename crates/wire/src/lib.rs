@@ -156,7 +156,6 @@ pub mod openai_responses;
 pub mod overflow;
 mod own;
 mod raw;
-mod renderer;
 mod request;
 mod server_rules;
 mod sources;
@@ -165,11 +164,10 @@ mod turns;
 
 pub use call_ids::{CallIdForm, CallIdMap};
 pub use chunks::BodyChunks;
-pub use compose::WrittenMessages;
+pub use compose::{RequestRenderer, WrittenMessages, render_next};
 pub use decoder::StreamDecoder;
 pub use document::{Document, DocumentFormat, MessageSpan, Slot};
 pub use error::WireError;
-pub use renderer::{RequestRenderer, render_next};
 pub use request::{Delivery, Effort, EncodedRequest, LeftOut, Note, RenderInput, ToolChoice};
 
 /// Items that `plimsoll-judge` shares with this crate. Not for other users: it may change at any time.

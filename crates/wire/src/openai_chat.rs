@@ -15,8 +15,8 @@ mod stream;
 pub(crate) mod usage;
 mod write;
 
+pub use crate::compose::{render, render_next};
 pub use crate::open_reply::{MAX_PARTS, MAX_REPLY};
-pub use crate::renderer::{render, render_next};
 pub use dialect::{
     CacheMarks, CallIds, Dialect, EchoReasoning, EmptyReasoning, ErrorStyle, NoContent, Template,
     ToolStyle,

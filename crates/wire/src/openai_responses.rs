@@ -13,7 +13,7 @@ mod stream;
 mod usage;
 mod write;
 
-pub use crate::renderer::{render, render_next};
+pub use crate::compose::{render, render_next};
 pub use hosted::{hosted_kinds, not_hosted};
 pub use items::ORIGIN;
 pub use patch::FORMAT;

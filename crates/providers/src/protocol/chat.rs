@@ -20,7 +20,6 @@ use crate::connection::Connection;
 use crate::efforts;
 use crate::model_ref::ModelRef;
 use crate::models::ModelFacts;
-use crate::sent::SentSessions;
 use crate::thinking_off::{self, ThinkingOff};
 use crate::vendor::ServerLocation;
 
@@ -52,7 +51,6 @@ const WANTS_MARKS: &str = "anthropic/";
 #[derive(Debug)]
 pub(crate) struct ChatProtocol {
     pub(crate) dialect: Dialect,
-    pub(crate) sent: SentSessions,
 }
 
 impl Protocol for ChatProtocol {
@@ -82,7 +80,9 @@ impl Protocol for ChatProtocol {
             extra: Some(&extra),
             ..common_input(connection, request)
         };
-        let rendered = self.sent.render(request, &input, &self.dialect);
+        let rendered = connection
+            .sent
+            .render(&input, &request.messages, &self.dialect);
         RenderedRequest::new(rendered, left_out)
     }
 

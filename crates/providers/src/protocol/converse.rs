@@ -4,7 +4,7 @@ use plimsoll_agent::Request;
 use plimsoll_judge::Fault;
 use plimsoll_judge::bedrock::validate;
 use plimsoll_wire::anthropic::ThinkingStyle;
-use plimsoll_wire::bedrock::{ConverseDecisions, ConverseProfile, ConverseStreamState, Maker};
+use plimsoll_wire::bedrock::{ConverseProfile, ConverseStreamState, Maker};
 use plimsoll_wire::{LeftOut, RenderInput, StreamDecoder};
 use reqwest::Url;
 use reqwest::header::{ACCEPT, HeaderValue};
@@ -15,7 +15,6 @@ use crate::connection::Connection;
 use crate::event_stream::EventStreamReader;
 use crate::models::FROM_LOW;
 use crate::receive::EventReader;
-use crate::sent::SentSessions;
 use crate::thinking_off::ThinkingOff;
 
 /// The media type of a streamed reply.
@@ -27,7 +26,6 @@ pub(crate) struct ConverseProtocol {
     pub(crate) profile: ConverseProfile,
     /// The id of the model, to which its reasoning is bound.
     pub(crate) model: String,
-    pub(crate) sent: SentSessions<ConverseDecisions>,
 }
 
 impl Protocol for ConverseProtocol {
@@ -56,7 +54,9 @@ impl Protocol for ConverseProtocol {
             extra: Some(&connection.extra),
             ..common_input(connection, request)
         };
-        let rendered = self.sent.render(request, &input, &self.profile);
+        let rendered = connection
+            .sent
+            .render(&input, &request.messages, &self.profile);
         let mut rendered = RenderedRequest::new(rendered, no_images);
         rendered.headers.insert(ACCEPT, STREAM);
         rendered

@@ -11,7 +11,6 @@ use serde_json::{Value, json};
 
 use super::{Protocol, RenderedRequest, common_input, effort_or_none, segment};
 use crate::connection::Connection;
-use crate::sent::SentSessions;
 use crate::thinking_off::ThinkingOff;
 
 /// The efforts that the API has names for.
@@ -25,7 +24,6 @@ pub(crate) struct GeminiProtocol {
     pub(crate) profile: GeminiProfile,
     /// Whether the server is Vertex AI.
     pub(crate) at_vertex: bool,
-    pub(crate) sent: SentSessions,
 }
 
 impl Protocol for GeminiProtocol {
@@ -65,7 +63,9 @@ impl Protocol for GeminiProtocol {
             extra: Some(&connection.extra),
             ..common_input(connection, request)
         };
-        let rendered = self.sent.render(request, &input, &self.profile);
+        let rendered = connection
+            .sent
+            .render(&input, &request.messages, &self.profile);
         RenderedRequest::new(rendered, no_images)
     }
 

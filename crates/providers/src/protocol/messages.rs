@@ -5,8 +5,8 @@ use plimsoll_context::Tokens;
 use plimsoll_judge::Fault;
 use plimsoll_judge::anthropic::validate;
 use plimsoll_wire::anthropic::{
-    MessagesDecisions, MessagesProfile, MessagesStreamState, NoThinking, ORIGIN, ThinkingStyle,
-    hosted_kinds, not_hosted,
+    MessagesProfile, MessagesStreamState, NoThinking, ORIGIN, ThinkingStyle, hosted_kinds,
+    not_hosted,
 };
 use plimsoll_wire::{LeftOut, RenderInput, StreamDecoder};
 use reqwest::Url;
@@ -21,7 +21,6 @@ use crate::connection::Connection;
 use crate::hosted::hosted;
 use crate::models::FROM_LOW;
 use crate::rejected::RejectionTexts;
-use crate::sent::SentSessions;
 use crate::thinking_off::ThinkingOff;
 
 /// The endpoint below the base URL.
@@ -57,7 +56,6 @@ pub(crate) const REJECTIONS: RejectionTexts = RejectionTexts {
 #[derive(Debug)]
 pub(crate) struct MessagesProtocol {
     pub(crate) profile: MessagesProfile,
-    pub(crate) sent: SentSessions<MessagesDecisions>,
 }
 
 impl Protocol for MessagesProtocol {
@@ -89,7 +87,9 @@ impl Protocol for MessagesProtocol {
             extra: Some(&connection.extra),
             ..common_input(connection, request)
         };
-        let rendered = self.sent.render(request, &input, &self.profile);
+        let rendered = connection
+            .sent
+            .render(&input, &request.messages, &self.profile);
         RenderedRequest::new(rendered, no_images)
     }
 

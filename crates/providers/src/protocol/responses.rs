@@ -17,7 +17,6 @@ use crate::efforts;
 use crate::hosted::hosted;
 use crate::model_ref::ModelRef;
 use crate::rejected::RejectionTexts;
-use crate::sent::SentSessions;
 use crate::thinking_off::{self, ThinkingOff};
 
 /// The endpoint below the base URL.
@@ -41,7 +40,6 @@ pub(crate) const REJECTIONS: RejectionTexts = RejectionTexts {
 #[derive(Debug)]
 pub(crate) struct ResponsesProtocol {
     pub(crate) profile: ResponsesProfile,
-    pub(crate) sent: SentSessions,
 }
 
 impl ResponsesProtocol {
@@ -83,7 +81,9 @@ impl Protocol for ResponsesProtocol {
             extra: Some(&extra),
             ..common_input(connection, request)
         };
-        let rendered = self.sent.render(request, &input, &self.profile);
+        let rendered = connection
+            .sent
+            .render(&input, &request.messages, &self.profile);
         RenderedRequest::new(rendered, None)
     }
 

@@ -16,7 +16,7 @@ use crate::own;
 use crate::raw::parse;
 
 /// A reply while it arrives.
-pub type ConverseStreamState = decoder::StreamState<ConverseEvents>;
+pub type ConverseStreamState = decoder::StreamState<ConverseEvents, ConverseBlock>;
 
 /// Reads the events of a reply.
 #[derive(Debug, Clone)]
@@ -47,9 +47,7 @@ impl ConverseStreamState {
     }
 }
 
-impl ReplyEvents for ConverseEvents {
-    type BlockState = ConverseBlock;
-
+impl ReplyEvents<ConverseBlock> for ConverseEvents {
     fn event(&mut self, data: &str, reply: &mut OpenReply<ConverseBlock>) -> Result<(), WireError> {
         let event: Map<String, Value> = parse(data)?;
         for (name, payload) in &event {

@@ -7,9 +7,8 @@ use super::profile::{GeminiProfile, Thinking};
 use super::write::{GeminiParts, GeminiWriter, MAX_NAME, RULES, declared};
 use crate::arguments::legal_name;
 use crate::chunks::BodyChunks;
-use crate::compose::{History, WrittenMessages};
+use crate::compose::{History, RequestRenderer, WrittenMessages};
 use crate::object::{Object, Settings, array, some_members};
-use crate::renderer::RequestRenderer;
 use crate::request::{Effort, EncodedRequest, LeftOut, Note, RenderInput, ToolChoice};
 use crate::tools;
 use crate::turns::Turn;
@@ -24,8 +23,6 @@ const MAX_BUDGET: u64 = 24_576;
 const NOT_SETTINGS: [&str; 4] = ["model", "contents", "systemInstruction", "tools"];
 
 impl RequestRenderer for GeminiProfile {
-    type Decisions = ();
-
     fn render(
         &self,
         written: &mut WrittenMessages,

@@ -12,9 +12,8 @@ use super::parts::call_name;
 use super::reach::takes_temperature;
 use super::write::ChatWriter;
 use crate::chunks::BodyChunks;
-use crate::compose::{Composer, History, WrittenMessages, cache_control};
+use crate::compose::{Composer, History, RequestRenderer, WrittenMessages, cache_control};
 use crate::object::{Object, Settings, array};
-use crate::renderer::RequestRenderer;
 use crate::request::{Delivery, EncodedRequest, LeftOut, Note, RenderInput};
 use crate::tools;
 use crate::turns::Turn;
@@ -62,8 +61,6 @@ pub fn render_list(messages: &[Message], dialect: &Dialect) -> EncodedRequest {
 }
 
 impl RequestRenderer for Dialect {
-    type Decisions = ();
-
     fn render(
         &self,
         written: &mut WrittenMessages,

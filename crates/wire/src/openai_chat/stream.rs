@@ -21,7 +21,7 @@ const THINKING: usize = 0;
 const TEXT: usize = 1;
 
 /// A reply while it arrives.
-pub type ChatStreamState = decoder::StreamState<ChatEvents>;
+pub type ChatStreamState = decoder::StreamState<ChatEvents, CallState>;
 
 /// Reads the chunks of a reply.
 #[derive(Debug, Clone, Default)]
@@ -41,9 +41,7 @@ pub fn read_reply(body: &str) -> Result<Reply, WireError> {
     ChatStreamState::new().read_whole(body)
 }
 
-impl ReplyEvents for ChatEvents {
-    type BlockState = CallState;
-
+impl ReplyEvents<CallState> for ChatEvents {
     const DONE_ENDS: bool = true;
 
     /// Thinking, then text, then calls: the order in which the protocol can send them back.

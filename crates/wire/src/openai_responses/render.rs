@@ -10,9 +10,8 @@ use super::write::{InputWriter, RULES, ResponsesParts};
 use crate::arguments::legal_name;
 use crate::call_ids::MAX_ID;
 use crate::chunks::BodyChunks;
-use crate::compose::{History, WrittenMessages};
+use crate::compose::{History, RequestRenderer, WrittenMessages};
 use crate::object::{Object, Settings, array, some_members};
-use crate::renderer::RequestRenderer;
 use crate::request::{Delivery, Effort, EncodedRequest, LeftOut, Note, RenderInput};
 use crate::tools;
 use crate::turns::Turn;
@@ -40,8 +39,6 @@ const ORDER: [&str; 10] = [
 ];
 
 impl RequestRenderer for ResponsesProfile {
-    type Decisions = ();
-
     fn render(
         &self,
         written: &mut WrittenMessages,
