@@ -135,7 +135,6 @@
 
 mod aligned;
 pub mod anthropic;
-mod arguments;
 pub mod bedrock;
 mod block_list;
 mod call_ids;
@@ -154,11 +153,9 @@ mod open_turns;
 pub mod openai_chat;
 pub mod openai_responses;
 pub mod overflow;
-mod own;
 mod raw;
 mod request;
 mod server_rules;
-mod sources;
 mod tools;
 mod turns;
 
@@ -173,10 +170,10 @@ pub use request::{Delivery, Effort, EncodedRequest, LeftOut, Note, RenderInput, 
 /// Items that `plimsoll-judge` shares with this crate. Not for other users: it may change at any time.
 #[doc(hidden)]
 pub mod __internals {
-    pub use crate::arguments::{is_json_object, is_legal_name};
     pub use crate::call_ids::{MAX_CHAT_ID, MAX_ID, is_word};
     pub use crate::error::{CHAT, kind as json_kind};
     pub use crate::raw::{Raw, RawObject, parse, quoted, with_list};
+    pub use crate::tools::{is_json_object, is_legal_name};
 
     /// Items of Messages.
     pub mod anthropic {

@@ -10,7 +10,6 @@ mod pieces;
 pub(crate) mod reach;
 pub(crate) mod read;
 pub(crate) mod render;
-mod response;
 mod stream;
 pub(crate) mod usage;
 mod write;

@@ -10,12 +10,12 @@ use super::profile::{ConverseProfile, Maker};
 use super::write::{CACHE_POINT, ConverseParts, ConverseWriter, MAX_NAME, began_with_reasoning};
 use crate::anthropic::settings::MAX_BUDGET;
 use crate::anthropic::{self, MIN_BUDGET, ThinkingStyle};
-use crate::arguments::legal_name;
 use crate::chunks::BodyChunks;
 use crate::compose::{History, RequestRenderer, WrittenMessages};
 use crate::object::{Object, Settings, array, some_members};
 use crate::request::{Effort, EncodedRequest, LeftOut, Note, RenderInput, ToolChoice};
 use crate::tools;
+use crate::tools::legal_name;
 use crate::turns::Turn;
 
 /// The keys of the body that are not settings.

@@ -12,8 +12,7 @@ use super::profile::Maker;
 use crate::decoder::{self, ReplyEvents};
 use crate::error::WireError;
 use crate::open_reply::{OpenBlock, OpenContent, OpenReply};
-use crate::own;
-use crate::raw::parse;
+use crate::raw::{self, parse};
 
 /// A reply while it arrives.
 pub type ConverseStreamState = decoder::StreamState<ConverseEvents, ConverseBlock>;
@@ -124,7 +123,7 @@ impl OpenBlock<ConverseBlock> {
         } else {
             return None;
         };
-        Some(own::opaque(ORIGIN, data.to_string()))
+        Some(raw::opaque(ORIGIN, data.to_string()))
     }
 }
 

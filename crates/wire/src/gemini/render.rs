@@ -5,12 +5,12 @@ use serde_json::{Value, json};
 
 use super::profile::{GeminiProfile, Thinking};
 use super::write::{GeminiParts, GeminiWriter, MAX_NAME, RULES, declared};
-use crate::arguments::legal_name;
 use crate::chunks::BodyChunks;
 use crate::compose::{History, RequestRenderer, WrittenMessages};
 use crate::object::{Object, Settings, array, some_members};
 use crate::request::{Effort, EncodedRequest, LeftOut, Note, RenderInput, ToolChoice};
 use crate::tools;
+use crate::tools::legal_name;
 use crate::turns::Turn;
 
 /// The bits of a seed that the API accepts.

@@ -14,7 +14,6 @@ use serde_json::{Map, Value, json};
 use super::dialect::{Dialect, ToolStyle};
 use super::pieces::CallState;
 use super::stream::ChatEvents;
-use crate::arguments::{is_json_object, object_text};
 use crate::chunks::BodyChunks;
 use crate::compose::{RequestRenderer, WrittenMessages};
 use crate::decoder::{self, ReplyEvents};
@@ -22,6 +21,7 @@ use crate::error::WireError;
 use crate::frames::JSON_TURNS;
 use crate::open_reply::OpenReply;
 use crate::request::{EncodedRequest, LeftOut, Note, RenderInput, ToolChoice};
+use crate::tools::{is_json_object, object_text};
 
 /// The maximum number of characters in a string of a turn. Otherwise a confused small model may fill
 /// its whole output with one string. Grammars of llama.cpp count only up to 2,000.

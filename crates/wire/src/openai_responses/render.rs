@@ -7,13 +7,13 @@ use super::items;
 use super::profile::{ReasoningItems, ResponsesProfile};
 use super::schema;
 use super::write::{InputWriter, RULES, ResponsesParts};
-use crate::arguments::legal_name;
 use crate::call_ids::MAX_ID;
 use crate::chunks::BodyChunks;
 use crate::compose::{History, RequestRenderer, WrittenMessages};
 use crate::object::{Object, Settings, array, some_members};
 use crate::request::{Delivery, Effort, EncodedRequest, LeftOut, Note, RenderInput};
 use crate::tools;
+use crate::tools::legal_name;
 use crate::turns::Turn;
 
 /// The smallest output limit that OpenAI accepts.

@@ -12,11 +12,11 @@ use crate::call_ids::{CallIdForm, MAX_ID};
 use crate::compose::{Spots, TurnWriter};
 use crate::normalize::Native;
 use crate::object::{Object, array, members};
+use crate::openai_chat::parts::address;
 use crate::request::LeftOut;
 use crate::server_rules::{
     Arguments, Neighbors, ResultContent, Results, ServerRules, SystemMessages,
 };
-use crate::sources::address;
 use crate::turns::{AnsweredCall, Block, Content, Role, Turn, TurnCall};
 
 /// The detail for an image without one: the published types require it.
