@@ -9,11 +9,9 @@ use serde_json::{Map, Value};
 use tokio::sync::OnceCell;
 
 use crate::base_url::BaseUrl;
-use crate::client::ModelClient;
-use crate::connection::Connection;
-use crate::efforts::goes;
+use crate::client::{Connection, ModelClient};
 use crate::error::ProviderError;
-use crate::http::Http;
+use crate::http::{Http, Timeouts};
 use crate::key::{
     ApiKey, Variables, environment, find_base_url, find_key, need_key, usual_base_url,
 };
@@ -25,7 +23,7 @@ use crate::protocol::{
 };
 use crate::rejected::RejectedReasoning;
 use crate::sent::SentSessions;
-use crate::timeouts::Timeouts;
+use crate::thinking::chat_reach;
 use crate::token_count::TokenCounter;
 use crate::vendor::{Vendor, WindowReport, Wire};
 
@@ -195,15 +193,12 @@ impl ModelClientBuilder {
         let protocol: Box<dyn Protocol> = match wire {
             Wire::Chat => {
                 let dialect = dialect.unwrap_or_else(|| dialect_of(model));
-                Box::new(ChatProtocol {
-                    dialect: facts.dialect(dialect),
-                })
+                Box::new(ChatProtocol::new(model, facts, facts.dialect(dialect)))
             }
             Wire::Responses => {
                 let known = || facts.responses(profile_of(model, server));
-                Box::new(ResponsesProtocol {
-                    profile: profile.unwrap_or_else(known),
-                })
+                let profile = profile.unwrap_or_else(known);
+                Box::new(ResponsesProtocol::new(model, facts, profile))
             }
             Wire::Messages => Box::new(MessagesProtocol {
                 profile: facts.messages(anthropic::MessagesProfile::of_model(model.name())),
@@ -240,7 +235,8 @@ impl ModelClientBuilder {
         let is_here = elsewhere.is_none_or(|url| is_usual(&url, vendor));
         let wants_chat =
             self.dialect.is_some() || CHATS_OWN.iter().any(|key| self.extra.contains_key(*key));
-        let detour = is_here && !wants_chat && vendor.name == OPENAI && goes(model) != Reach::Whole;
+        let detour =
+            is_here && !wants_chat && vendor.name == OPENAI && chat_reach(model) != Reach::Whole;
         match self.wire {
             Some(wire) => wire,
             None if detour => Wire::Responses,

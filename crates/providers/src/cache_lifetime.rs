@@ -8,7 +8,7 @@ use plimsoll_context::CacheRetention;
 use plimsoll_wire::openai_chat::CacheMarks;
 use serde_json::{Map, Value};
 
-use crate::connection::Connection;
+use crate::client::Connection;
 use crate::model_ref::ModelRef;
 use crate::protocol::dialect_of;
 use crate::vendor::Wire;

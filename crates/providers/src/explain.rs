@@ -16,12 +16,12 @@ use serde_json::{Map, Value, json};
 pub use connect::{ConnectionReport, CountAnswer};
 
 use crate::builder::ModelClientBuilder;
+use crate::client::Connection;
 use crate::client::ModelClient;
-use crate::connection::Connection;
-use crate::efforts::goes;
 use crate::error::ProviderError;
 use crate::key::Variables;
 use crate::models::ModelFacts;
+use crate::thinking::chat_reach;
 use crate::vendor::{ServerLocation, WindowReport};
 use sentences::Explanation;
 
@@ -234,7 +234,7 @@ fn explained_profile(client: &ModelClient) -> Explanation {
     let known = json!({
         "name": model.name(),
         "vendor_speaks": model.vendor().wire,
-        "reach": goes(model),
+        "reach": chat_reach(model),
         "temperature": is_here || takes_temperature(model.name(), None, 0.0),
         "images": facts.takes_images(),
         "tools": facts.tools.as_ref().map(|fact| fact.value),

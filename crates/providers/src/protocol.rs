@@ -12,7 +12,7 @@ mod responses;
 use std::fmt::Debug;
 
 use plimsoll_agent::{Request, ThinkingLevel};
-use plimsoll_context::{HostedTool, Reply, Tokens};
+use plimsoll_context::{HostedTool, Opaque, Reply, Tokens};
 use plimsoll_judge::Fault;
 use plimsoll_wire::anthropic::Prefix;
 use plimsoll_wire::{
@@ -24,12 +24,12 @@ use serde_json::Value;
 
 use crate::base_url::BaseUrl;
 use crate::cache_lifetime::CacheLifetime;
-use crate::connection::Connection;
+use crate::client::Connection;
 use crate::models::LEVELS;
 use crate::receive::EventReader;
 use crate::rejected::RejectionTexts;
 use crate::sse::SseReader;
-use crate::thinking_off::ThinkingOff;
+use crate::thinking::ThinkingOff;
 
 pub(crate) use chat::{ChatProtocol, dialect_of};
 pub(crate) use converse::ConverseProtocol;
@@ -86,7 +86,7 @@ pub(crate) trait Protocol: Debug + Send + Sync {
     }
 
     /// Returns how the model's thinking is turned off.
-    fn thinking_off(&self, connection: &Connection) -> ThinkingOff;
+    fn thinking_off(&self) -> ThinkingOff;
 
     /// Checks whether requests may contain images.
     fn takes_images(&self) -> bool {
@@ -183,6 +183,15 @@ fn common_input<'a>(connection: &'a Connection, request: &'a Request) -> RenderI
         cache: Some(&request.cache),
         ..RenderInput::default()
     }
+}
+
+/// Converts the provider's own tools to opaque blocks of a protocol.
+fn hosted(tools: &[HostedTool], origin: &str) -> Vec<Opaque> {
+    let tools = tools.iter().map(|tool| Opaque {
+        origin: origin.to_owned(),
+        data: tool.json(),
+    });
+    tools.collect()
 }
 
 /// Returns the effort for a thinking level, or `None` for `Off`.

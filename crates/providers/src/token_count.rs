@@ -8,7 +8,7 @@ use plimsoll_context::Tokens;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::connection::Connection;
+use crate::client::Connection;
 use crate::http::{error_body, pieces};
 use crate::protocol::{RenderedRequest, TokenCountEndpoint};
 use crate::refusal::RequestFacts;

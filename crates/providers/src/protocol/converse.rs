@@ -11,11 +11,11 @@ use reqwest::header::{ACCEPT, HeaderValue};
 use serde_json::{Value, json};
 
 use super::{Protocol, RenderedRequest, common_input, effort_or_none, segment};
-use crate::connection::Connection;
+use crate::client::Connection;
 use crate::event_stream::EventStreamReader;
 use crate::models::FROM_LOW;
 use crate::receive::EventReader;
-use crate::thinking_off::ThinkingOff;
+use crate::thinking::ThinkingOff;
 
 /// The media type of a streamed reply.
 const STREAM: HeaderValue = HeaderValue::from_static("application/vnd.amazon.eventstream");
@@ -70,7 +70,7 @@ impl Protocol for ConverseProtocol {
         Box::new(ConverseStreamState::new(&self.model, &self.profile.maker))
     }
 
-    fn thinking_off(&self, _: &Connection) -> ThinkingOff {
+    fn thinking_off(&self) -> ThinkingOff {
         match &self.profile.maker {
             // The newest models think unless a request disables it, and Converse requests do not send
             // that setting.

@@ -10,8 +10,8 @@ use reqwest::Url;
 use serde_json::{Value, json};
 
 use super::{Protocol, RenderedRequest, common_input, effort_or_none, segment};
-use crate::connection::Connection;
-use crate::thinking_off::ThinkingOff;
+use crate::client::Connection;
+use crate::thinking::ThinkingOff;
 
 /// The efforts that the API has names for.
 const EFFORTS: &[Effort] = &[Effort::Minimal, Effort::Low, Effort::Medium, Effort::High];
@@ -77,7 +77,7 @@ impl Protocol for GeminiProtocol {
         Box::new(GeminiStreamState::new(calls))
     }
 
-    fn thinking_off(&self, _: &Connection) -> ThinkingOff {
+    fn thinking_off(&self) -> ThinkingOff {
         match self.profile.thinking {
             Thinking::None | Thinking::Budget { can_stop: true } => ThinkingOff::NotThinking,
             Thinking::Budget { can_stop: false } | Thinking::Levels(_) => ThinkingOff::Never,

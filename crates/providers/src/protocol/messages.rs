@@ -14,14 +14,14 @@ use serde_json::{Value, json};
 
 use super::{
     HostedTools, Protocol, RenderedRequest, TokenCountEndpoint, common_input, effort_or_none,
+    hosted,
 };
 use crate::base_url::BaseUrl;
 use crate::cache_lifetime::CacheLifetime;
-use crate::connection::Connection;
-use crate::hosted::hosted;
+use crate::client::Connection;
 use crate::models::FROM_LOW;
 use crate::rejected::RejectionTexts;
-use crate::thinking_off::ThinkingOff;
+use crate::thinking::ThinkingOff;
 
 /// The endpoint below the base URL.
 const PATH: &str = "messages";
@@ -113,7 +113,7 @@ impl Protocol for MessagesProtocol {
         CacheLifetime::ByEachMark
     }
 
-    fn thinking_off(&self, _: &Connection) -> ThinkingOff {
+    fn thinking_off(&self) -> ThinkingOff {
         let thinks = self.profile.thinking != ThinkingStyle::None;
         match self.profile.no_thinking {
             NoThinking::Refused if thinks => ThinkingOff::Never,

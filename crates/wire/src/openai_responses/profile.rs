@@ -89,16 +89,6 @@ impl ResponsesProfile {
             ..Self::openai()
         }
     }
-
-    /// Returns the accepted effort that is nearest to the requested one, the lower of two.
-    #[must_use]
-    pub fn effort(&self, asked: Effort) -> Option<Effort> {
-        let far = |effort: &Effort| (*effort as u8).abs_diff(asked as u8);
-        self.efforts
-            .iter()
-            .copied()
-            .min_by_key(|effort| (far(effort), *effort))
-    }
 }
 
 impl Default for ResponsesProfile {
@@ -145,7 +135,7 @@ mod tests {
             (&of(&[Effort::High]), Effort::Minimal, Some(Effort::High)),
             (&ResponsesProfile::plain(), Effort::High, None),
         ] {
-            assert_eq!(profile.effort(asked), sent);
+            assert_eq!(asked.nearest(&profile.efforts), sent);
         }
         for effort in Effort::ALL {
             let json = serde_json::to_value(effort).unwrap();

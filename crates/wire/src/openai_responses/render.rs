@@ -83,7 +83,9 @@ fn settings(
     }
     let limit = input.max_output.map(|limit| limit.max(MIN_OUTPUT));
     settings.set("max_output_tokens", limit.map(Value::from));
-    let effort = input.effort.and_then(|asked| profile.effort(asked));
+    let effort = input
+        .effort
+        .and_then(|asked| asked.nearest(&profile.efforts));
     if input.effort.is_some() && effort.is_none() {
         notes.push(Note::setting(LeftOut::Effort));
     }
