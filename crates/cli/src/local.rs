@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use plimsoll::config::{AgentConfig, WindowSetting};
+use plimsoll::config::{AgentConfig, AgentModel, WindowSetting};
 use plimsoll::providers::local::{
     DownloadState, DownloadableModel, LocalError, LocalModels, MissingDownloads, Progress,
     RunningServer,
@@ -19,7 +19,7 @@ use serde::Serialize;
 use crate::agent::LOCAL_SYSTEM;
 use crate::args::{ModelArgs, ModelCommand};
 use crate::ask;
-use crate::choice::{Choice, ChosenBy};
+use crate::choice::{Choice, ChosenBy, Fit};
 use crate::exit::{DONE, INTERRUPTED, Stop};
 use crate::lock;
 use crate::paths;
@@ -194,14 +194,18 @@ pub(crate) async fn start(
     Ok(Choice {
         name: model.to_string(),
         base_url: None,
-        provider: Arc::new(provider),
-        window,
+        model: AgentModel {
+            provider: Arc::new(provider),
+            window,
+            prices,
+        },
         window_from,
-        prices,
-        one_at_a_time: true,
-        max_tokens: Some(MAX_TOKENS),
-        max_identical_tool_calls: Some(MAX_IDENTICAL),
-        system: LOCAL_SYSTEM,
+        fit: Fit {
+            one_at_a_time: true,
+            max_tokens: Some(MAX_TOKENS),
+            max_identical_tool_calls: Some(MAX_IDENTICAL),
+            system: LOCAL_SYSTEM,
+        },
         _server: Some(LocalServer { _running: running }),
     })
 }

@@ -11,13 +11,13 @@ use plimsoll::{AgentOutput, Gate, Observer, PermissionMode, SessionEvent};
 use crate::approvals::Approvals;
 use crate::args::RunArgs;
 use crate::ask;
+use crate::diff::Previews;
 use crate::event_printer::EventPrinter;
 use crate::exit::{self, Stop};
 use crate::lock;
 use crate::out;
 use crate::outcome::{code_of, reason_text, summary};
 use crate::paths;
-use crate::preview::Previews;
 use crate::terminal::style::colours;
 use crate::terminal::{Terminal, Verbosity};
 

@@ -29,14 +29,13 @@ use crate::agent::{self, PreparedAgent, ReadyAgent};
 use crate::approvals::Approvals;
 use crate::attach::Recipient;
 use crate::chat::act::{NO_FOCUS, cost_lines, has_summary, nothing_to_do};
+use crate::diff::Previews;
 use crate::exit::Stop;
 use crate::fill;
 use crate::lock;
 use crate::outcome::{plan_text, reason_text, stop_of};
 use crate::paths;
-use crate::preview::Previews;
 use crate::resume;
-use crate::retention;
 use crate::settings::Sources;
 use crate::terminal::Verbosity;
 use crate::terminal::style::Colours;
@@ -255,7 +254,7 @@ impl OpenSession {
             say!("{}", stop_of(&error));
         }
         let _ = timeout(CLOSING, work.ready.mcp.close()).await;
-        retention::apply(&work.store, work.ready.config.retention(), true).await;
+        agent::prune(&work.store, work.ready.config.retention(), true).await;
     }
 }
 
