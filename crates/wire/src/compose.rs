@@ -19,15 +19,14 @@ use crate::turns::{Block, Content, Role, Turn};
 
 /// Renders requests for one server or model: a dialect or a profile.
 pub trait RequestRenderer {
-    /// Renders a request. `written` has the messages that were rendered before. Returns the turns behind
-    /// the final ones, too.
+    /// Renders a request. `written` has the messages that were rendered before.
     #[doc(hidden)]
     fn render(
         &self,
         written: &mut WrittenMessages,
         input: &RenderInput<'_>,
         messages: &dyn History,
-    ) -> (EncodedRequest<BodyChunks>, Vec<Turn>);
+    ) -> EncodedRequest<BodyChunks>;
 }
 
 /// Renders a transcript. Deterministic: the same transcript and settings give the same bytes.
@@ -42,9 +41,10 @@ pub fn render<'a>(
 ) -> Result<EncodedRequest, WireError> {
     let messages: Vec<&Message> = messages.into_iter().collect();
     let mut written = WrittenMessages::default();
-    let (rendered, end) = renderer.render(&mut written, input, &messages);
+    let rendered = renderer.render(&mut written, input, &messages);
+    let composer = written.composer.as_ref();
     Ok(EncodedRequest {
-        from: written.from(&end),
+        from: composer.map(Composer::from).unwrap_or_default(),
         ..rendered.into_whole()
     })
 }
@@ -83,7 +83,7 @@ pub fn render_next(
     if !written.begins(input.system, messages) {
         *written = WrittenMessages::default();
     }
-    let (rendered, _) = renderer.render(written, input, messages);
+    let rendered = renderer.render(written, input, messages);
     written.system = input.system.map(str::to_owned);
     written.messages = messages.clone();
     rendered
@@ -138,15 +138,6 @@ impl WrittenMessages {
     pub(crate) fn composed(&self) -> usize {
         let composer = self.composer.as_ref();
         composer.map_or(0, |composer| composer.messages)
-    }
-
-    /// Returns the indices of the messages in each turn; `end` are the last turns. Empty if no turn was
-    /// written.
-    fn from(&self, end: &[Turn]) -> Vec<Vec<usize>> {
-        let composer = self.composer.as_ref();
-        composer
-            .map(|composer| composer.from(end))
-            .unwrap_or_default()
     }
 }
 
@@ -278,6 +269,8 @@ pub(crate) struct Composer {
     outlines: Vec<Outline>,
     /// The messages of the transcript in each turn.
     from: Vec<Vec<usize>>,
+    /// Those in each turn behind the final ones of the last body.
+    from_end: Vec<Vec<usize>>,
     /// The number of messages that it has received.
     pub(crate) messages: usize,
 }
@@ -291,6 +284,7 @@ impl Composer {
             spots: Spots::default(),
             outlines: Vec::new(),
             from: Vec::new(),
+            from_end: Vec::new(),
             messages: 0,
         }
     }
@@ -348,6 +342,7 @@ impl Composer {
         writer: &impl TurnWriter,
         settings: &Settings,
     ) -> BodyChunks {
+        self.from_end = end.iter().map(|turn| turn.from.clone()).collect();
         self.written.seal_if_large();
         let split = self.written.len();
         let mut spots = Spots {
@@ -401,9 +396,10 @@ impl Composer {
 
     /// Returns the list of messages as JSON, if the request ends here, and the indices of the messages
     /// in each turn. Does not copy the written messages.
-    pub(crate) fn into_list(self, writer: &impl TurnWriter) -> (Vec<u8>, Vec<Vec<usize>>) {
+    pub(crate) fn into_list(mut self, writer: &impl TurnWriter) -> (Vec<u8>, Vec<Vec<usize>>) {
         let end = self.end(None);
-        let from = self.from(&end);
+        self.from_end = end.iter().map(|turn| turn.from.clone()).collect();
+        let from = self.from();
         let mut list = self.written.into_vec();
         for turn in &end {
             writer.write(turn, &mut list, &mut Spots::default());
@@ -425,10 +421,9 @@ impl Composer {
         newest
     }
 
-    /// Returns the indices of the messages in each turn; `end` are the last turns.
-    pub(crate) fn from(&self, end: &[Turn]) -> Vec<Vec<usize>> {
-        let end = end.iter().map(|turn| &turn.from);
-        self.from.iter().chain(end).cloned().collect()
+    /// Returns the indices of the messages in each turn of the last body.
+    fn from(&self) -> Vec<Vec<usize>> {
+        self.from.iter().chain(&self.from_end).cloned().collect()
     }
 }
 

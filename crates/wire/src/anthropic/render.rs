@@ -7,15 +7,14 @@ use std::borrow::Cow;
 use plimsoll_context::{Breakpoint, CacheRetention, MAX_BREAKPOINTS, Opaque, ToolSpec};
 use serde_json::{Map, Value};
 
-use super::MARK;
 use super::binding::Trace;
 use super::loops::Judge;
 use super::pause::{self, At, ServerCalls};
-use super::profile::MessagesProfile;
 use super::settings::{LoopBegan, Settings};
 use super::write::{
     MessagesParts, MessagesWriter, RULES, block_json, legal_name, own, says, unmarked,
 };
+use super::{MARK, MessagesProfile};
 use crate::chunks::BodyChunks;
 use crate::compose::{History, RequestRenderer, WrittenMessages, cache_control};
 use crate::frames;
@@ -48,7 +47,7 @@ impl RequestRenderer for MessagesProfile {
         written: &mut WrittenMessages,
         input: &RenderInput<'_>,
         messages: &dyn History,
-    ) -> (EncodedRequest<BodyChunks>, Vec<Turn>) {
+    ) -> EncodedRequest<BodyChunks> {
         let mut left_out = Vec::new();
         let tools = tools::named(input.tools, legal_name, &mut left_out);
         // A paused turn is sent back unchanged, and no message may follow it.
@@ -108,14 +107,13 @@ impl RequestRenderer for MessagesProfile {
         let marks = (breakpoints, cache_control(retention(input)));
         let head = head.open_list("messages");
         let body = composer.body(head, &end, marks, &MessagesWriter, &settings.keys);
-        let rendered = EncodedRequest {
+        EncodedRequest {
             body,
             notes,
             prefix,
             betas: betas(input, files),
             ..EncodedRequest::default()
-        };
-        (rendered, end)
+        }
     }
 }
 

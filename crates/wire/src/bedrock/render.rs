@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use plimsoll_context::{Breakpoint, Message};
 use serde_json::{Value, json};
 
-use super::profile::{ConverseProfile, Maker};
 use super::write::{CACHE_POINT, ConverseParts, ConverseWriter, MAX_NAME, began_with_reasoning};
+use super::{ConverseProfile, Maker};
 use crate::anthropic::settings::MAX_BUDGET;
 use crate::anthropic::{self, MIN_BUDGET, ThinkingStyle};
 use crate::chunks::BodyChunks;
@@ -16,7 +16,6 @@ use crate::object::{Object, Settings, array, some_members};
 use crate::request::{Effort, EncodedRequest, LeftOut, Note, RenderInput, ToolChoice};
 use crate::tools;
 use crate::tools::legal_name;
-use crate::turns::Turn;
 
 /// The keys of the body that are not settings.
 const NOT_SETTINGS: [&str; 4] = ["model", "messages", "system", "toolConfig"];
@@ -40,7 +39,7 @@ impl RequestRenderer for ConverseProfile {
         written: &mut WrittenMessages,
         input: &RenderInput<'_>,
         messages: &dyn History,
-    ) -> (EncodedRequest<BodyChunks>, Vec<Turn>) {
+    ) -> EncodedRequest<BodyChunks> {
         let budget = match &self.maker {
             Maker::Anthropic(claude) => budget(input, claude)
                 .filter(|_| by_budget(claude) && began_with_reasoning(messages, input.model)),
@@ -86,12 +85,11 @@ impl RequestRenderer for ConverseProfile {
         let body = composer.body(head, &end, marks, &ConverseWriter(self), &settings);
         decided.documents = parts.documents;
         written.bedrock = decided;
-        let rendered = EncodedRequest {
+        EncodedRequest {
             body,
             notes,
             ..EncodedRequest::default()
-        };
-        (rendered, end)
+        }
     }
 }
 

@@ -7,8 +7,7 @@
 use plimsoll_context::{CallId, Opaque, Part, StopReason, Thinking, Tokens, Usage};
 use serde_json::{Map, Value, json};
 
-use super::ORIGIN;
-use super::profile::Maker;
+use super::{Maker, ORIGIN};
 use crate::decoder::{self, ReplyEvents};
 use crate::error::WireError;
 use crate::open_reply::{OpenBlock, OpenContent, OpenReply};

@@ -3,8 +3,7 @@
 use plimsoll_context::{Message, Part, Source, Thinking};
 use serde::Deserialize;
 
-use super::ORIGIN;
-use super::profile::{ConverseProfile, Maker};
+use super::{ConverseProfile, Maker, ORIGIN};
 use crate::anthropic::loops::asks;
 use crate::block_list::BlockWriter;
 use crate::compose::History;

@@ -3,15 +3,14 @@
 
 use serde_json::{Value, json};
 
-use super::profile::{GeminiProfile, Thinking};
 use super::write::{GeminiParts, GeminiWriter, MAX_NAME, RULES, declared};
+use super::{GeminiProfile, Thinking};
 use crate::chunks::BodyChunks;
 use crate::compose::{History, RequestRenderer, WrittenMessages};
 use crate::object::{Object, Settings, array, some_members};
 use crate::request::{Effort, EncodedRequest, LeftOut, Note, RenderInput, ToolChoice};
 use crate::tools;
 use crate::tools::legal_name;
-use crate::turns::Turn;
 
 /// The bits of a seed that the API accepts.
 const MAX_SEED: i64 = i32::MAX as i64;
@@ -28,7 +27,7 @@ impl RequestRenderer for GeminiProfile {
         written: &mut WrittenMessages,
         input: &RenderInput<'_>,
         messages: &dyn History,
-    ) -> (EncodedRequest<BodyChunks>, Vec<Turn>) {
+    ) -> EncodedRequest<BodyChunks> {
         let composer = written.composer(RULES, input.system);
         for message in messages.since(composer.messages) {
             composer.message(message, &mut GeminiParts::default(), &GeminiWriter(self));
@@ -52,12 +51,11 @@ impl RequestRenderer for GeminiProfile {
         }
         let settings = settings(input, callable, self, &mut notes);
         let (head, end) = (head.open_list("contents"), composer.end(input.context));
-        let rendered = EncodedRequest {
+        EncodedRequest {
             body: composer.body(head, &end, (&[], ""), &GeminiWriter(self), &settings),
             notes,
             ..EncodedRequest::default()
-        };
-        (rendered, end)
+        }
     }
 }
 

@@ -5,9 +5,8 @@ use std::borrow::Cow;
 use plimsoll_context::{Opaque, Part, Source, Thinking, ToolCall};
 use serde_json::{Map, Value};
 
-use super::ORIGIN;
-use super::profile::GeminiProfile;
 use super::signed::{TextSignature, UNSIGNED, members_of_call, text_parts};
+use super::{GeminiProfile, ORIGIN};
 use crate::block_list::BlockWriter;
 use crate::call_ids::CallIdForm;
 use crate::normalize::Native;

@@ -77,7 +77,7 @@ pub(super) fn render<'m>(
         ..dialect.clone()
     };
     let turns: Vec<&Message> = turns.iter().collect();
-    let (mut rendered, _) = dialect.render(&mut WrittenMessages::default(), &plain, &turns);
+    let mut rendered = dialect.render(&mut WrittenMessages::default(), &plain, &turns);
     rendered.notes.extend(broken);
     // Notes about settings come last.
     let of = |note: &Note| note.message.unwrap_or(usize::MAX);

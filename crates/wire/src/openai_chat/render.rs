@@ -16,7 +16,6 @@ use crate::compose::{Composer, History, RequestRenderer, WrittenMessages, cache_
 use crate::object::{Object, Settings, array};
 use crate::request::{Delivery, EncodedRequest, LeftOut, Note, RenderInput};
 use crate::tools;
-use crate::turns::Turn;
 
 /// The keys behind the messages, in their order. Everything that may change from turn to turn is here, so
 /// that an older request, up to the end of its messages, is a byte prefix of a newer one.
@@ -66,10 +65,9 @@ impl RequestRenderer for Dialect {
         written: &mut WrittenMessages,
         input: &RenderInput<'_>,
         messages: &dyn History,
-    ) -> (EncodedRequest<BodyChunks>, Vec<Turn>) {
+    ) -> EncodedRequest<BodyChunks> {
         if self.tools == ToolStyle::JsonSchema {
-            let rendered = json_turns::render(input, messages.since(0), self);
-            return (rendered, Vec::new());
+            return json_turns::render(input, messages.since(0), self);
         }
         let composer = written.composer(self.rules(), input.system);
         for message in messages.since(composer.messages) {
@@ -91,12 +89,11 @@ impl RequestRenderer for Dialect {
         }
         let settings = settings(input, !tools.is_empty(), self, &mut notes);
         let (head, end) = (head.open_list("messages"), composer.end(input.context));
-        let rendered = EncodedRequest {
+        EncodedRequest {
             body: composer.body(head, &end, (marks, mark), &ChatWriter(self), &settings),
             notes,
             ..EncodedRequest::default()
-        };
-        (rendered, end)
+        }
     }
 }
 

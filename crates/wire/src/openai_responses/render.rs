@@ -4,9 +4,9 @@
 use serde_json::{Value, json};
 
 use super::items;
-use super::profile::{ReasoningItems, ResponsesProfile};
 use super::schema;
 use super::write::{InputWriter, RULES, ResponsesParts};
+use super::{ReasoningItems, ResponsesProfile};
 use crate::call_ids::MAX_ID;
 use crate::chunks::BodyChunks;
 use crate::compose::{History, RequestRenderer, WrittenMessages};
@@ -14,7 +14,6 @@ use crate::object::{Object, Settings, array, some_members};
 use crate::request::{Delivery, Effort, EncodedRequest, LeftOut, Note, RenderInput};
 use crate::tools;
 use crate::tools::legal_name;
-use crate::turns::Turn;
 
 /// The smallest output limit that OpenAI accepts.
 pub const MIN_OUTPUT: u64 = 16;
@@ -44,7 +43,7 @@ impl RequestRenderer for ResponsesProfile {
         written: &mut WrittenMessages,
         input: &RenderInput<'_>,
         messages: &dyn History,
-    ) -> (EncodedRequest<BodyChunks>, Vec<Turn>) {
+    ) -> EncodedRequest<BodyChunks> {
         let writer = InputWriter(self);
         let composer = written.composer(RULES, None);
         for message in messages.since(composer.messages) {
@@ -61,12 +60,11 @@ impl RequestRenderer for ResponsesProfile {
         }
         let settings = settings(input, !tools.is_empty(), self, &mut notes);
         let (head, end) = (head.open_list("input"), composer.end(input.context));
-        let rendered = EncodedRequest {
+        EncodedRequest {
             body: composer.body(head, &end, (&[], ""), &writer, &settings),
             notes,
             ..EncodedRequest::default()
-        };
-        (rendered, end)
+        }
     }
 }
 

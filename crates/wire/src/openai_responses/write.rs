@@ -6,8 +6,8 @@ use plimsoll_context::{File, Image, Opaque, Part, Source, Thinking, ToolCall};
 use serde_json::{Map, Value};
 
 use super::items;
-use super::profile::{ReasoningItems, ResponsesProfile};
 use super::reply::OF_MESSAGE;
+use super::{ReasoningItems, ResponsesProfile};
 use crate::call_ids::{CallIdForm, MAX_ID};
 use crate::compose::{Spots, TurnWriter};
 use crate::normalize::Native;
