@@ -1,5 +1,5 @@
-//! [`Diff`]: a change of a file, line by line, as shown to the user, and [`Previews`], which show the change
-//! of a tool call before the user is asked about it, and only once. Their sizes are bounded.
+//! [`Diff`]: a change of a file, line by line, as the user sees it, and [`Previews`], which show the change
+//! that a tool call would make, once, before the user answers a question about it. Their sizes are bounded.
 
 use std::collections::HashSet;
 use std::path::Path;

@@ -118,7 +118,7 @@ mod tests {
             let mut request = question();
             request.cache.retention = retention;
             let chat = builder.build_with(&|_| None).unwrap();
-            chat.rendered(&request).json().get(KEY).cloned()
+            chat.json(&request).get(KEY).cloned()
         };
         let gpt = || builder("openai/gpt-5");
         assert_eq!(sent(gpt(), CacheRetention::Usual), None);

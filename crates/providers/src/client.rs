@@ -9,6 +9,8 @@ use plimsoll_context::{CacheRetention, Delta, HostedTool, Reply, Tokens};
 use plimsoll_core::telemetry::ServerAddress;
 use plimsoll_core::{Provider, Secret};
 use plimsoll_wire::overflow::silent::{self, ReplyContext, Silent};
+use plimsoll_wire::{BodyChunks, EncodedRequest};
+use reqwest::header::{HeaderMap, HeaderValue};
 use serde_json::{Map, Value};
 use tokio::sync::OnceCell;
 
@@ -19,13 +21,16 @@ use crate::explain::question;
 use crate::http::{Http, error_body, packed, pieces};
 use crate::model_ref::ModelRef;
 use crate::models::ModelFacts;
-use crate::protocol::{HostedTools, Protocol, RenderedRequest};
+use crate::protocol::{HostedTools, Protocol};
 use crate::receive::receive;
 use crate::refusal::{CallContext, RequestFacts};
 use crate::rejected::RejectedReasoning;
 use crate::sent::SentSessions;
 use crate::token_count::TokenCounter;
 use crate::vendor::{ServerLocation, WindowReport, Wire};
+
+/// The header that names features of Anthropic's API which are not yet part of its version.
+const BETA: &str = "anthropic-beta";
 
 /// A model behind an HTTP API.
 #[derive(Debug)]
@@ -84,9 +89,25 @@ impl ModelClient {
     }
 
     /// Writes a request, without the reasoning that the server has rejected.
-    pub(crate) fn rendered(&self, request: &Request) -> RenderedRequest {
+    pub(crate) fn rendered(&self, request: &Request) -> EncodedRequest<BodyChunks> {
         let request = self.rejected.without(request);
         self.protocol.render(&self.connection, &request)
+    }
+
+    /// Writes the body of a request as JSON.
+    pub(crate) fn json(&self, request: &Request) -> Value {
+        let body = self.rendered(request).body.into_vec();
+        serde_json::from_slice(&body).unwrap_or_default()
+    }
+
+    /// Returns the headers of a request besides those of every request.
+    fn headers(&self, rendered: &EncodedRequest<BodyChunks>) -> HeaderMap {
+        let mut headers = self.protocol.headers();
+        let betas = HeaderValue::try_from(rendered.betas.join(","));
+        if let (false, Ok(betas)) = (rendered.betas.is_empty(), betas) {
+            headers.insert(BETA, betas);
+        }
+        headers
     }
 
     async fn send(
@@ -99,8 +120,8 @@ impl ModelClient {
         let rendered = self.rendered(request);
         let limit = protocol.output_limit(connection, request);
         let call = connection.call_of(RequestFacts::of(request, limit));
-        let url = protocol.url(connection);
-        let answer = http.post(url, rendered.headers, rendered.body).await;
+        let (url, headers) = (protocol.url(connection), self.headers(&rendered));
+        let answer = http.post(url, headers, rendered.body).await;
         let answer = answer.map_err(|silence| call.silence(&silence))?;
         let idle = http.timeouts.idle;
         if !answer.status().is_success() {
@@ -133,7 +154,7 @@ impl ModelClient {
         let faults = tools.iter().flat_map(|tool| {
             let mut request = question();
             request.hosted_tools = [tool.clone()].into();
-            let faults = self.protocol.validate(&self.rendered(&request).json());
+            let faults = self.protocol.validate(&self.json(&request));
             let name = tool.name().to_owned();
             faults.into_iter().map(move |fault| {
                 format!(
@@ -182,7 +203,11 @@ impl Provider for ModelClient {
             return Ok(None);
         };
         let rendered = self.rendered(request);
-        self.connection.count_tokens(endpoint, rendered).await
+        let headers = self.headers(&rendered);
+        let counted = self
+            .connection
+            .count_tokens(endpoint, headers, rendered.body);
+        counted.await
     }
 
     fn keeps(&self, retention: CacheRetention) -> bool {

@@ -14,12 +14,11 @@ use std::fmt::Debug;
 use plimsoll_agent::{Request, ThinkingLevel};
 use plimsoll_context::{HostedTool, Opaque, Reply, Tokens};
 use plimsoll_judge::Fault;
-use plimsoll_wire::anthropic::Prefix;
 use plimsoll_wire::{
-    BodyChunks, Delivery, Effort, EncodedRequest, LeftOut, RenderInput, StreamDecoder, ToolChoice,
+    BodyChunks, Delivery, Effort, EncodedRequest, RenderInput, StreamDecoder, ToolChoice,
 };
 use reqwest::Url;
-use reqwest::header::{HeaderMap, HeaderValue};
+use reqwest::header::HeaderMap;
 use serde_json::Value;
 
 use crate::base_url::BaseUrl;
@@ -42,9 +41,6 @@ pub(crate) use responses::REJECTIONS as RESPONSES_REJECTIONS;
 pub use responses::responses_profile;
 pub(crate) use responses::{ResponsesProtocol, ServerOwner, profile_of};
 
-/// The header that names features of Anthropic's API which are not yet part of its version.
-const BETA: &str = "anthropic-beta";
-
 /// An API, configured for one model.
 pub(crate) trait Protocol: Debug + Send + Sync {
     /// Returns the name of the dialect or profile that requests are written by.
@@ -57,7 +53,12 @@ pub(crate) trait Protocol: Debug + Send + Sync {
     fn url(&self, connection: &Connection) -> Url;
 
     /// Writes a request.
-    fn render(&self, connection: &Connection, request: &Request) -> RenderedRequest;
+    fn render(&self, connection: &Connection, request: &Request) -> EncodedRequest<BodyChunks>;
+
+    /// Returns headers besides those of every client.
+    fn headers(&self) -> HeaderMap {
+        HeaderMap::new()
+    }
 
     /// Returns a reader of the events in a reply.
     fn events(&self) -> EventReader {
@@ -108,42 +109,6 @@ pub(crate) trait Protocol: Debug + Send + Sync {
 
     /// Returns the name of the reply in `data/samples.toml` that such a model sends.
     fn sample(&self) -> &'static str;
-}
-
-/// A request that is ready to be sent.
-#[derive(Debug)]
-pub(crate) struct RenderedRequest {
-    /// The body.
-    pub(crate) body: BodyChunks,
-    /// Headers besides those of every request.
-    pub(crate) headers: HeaderMap,
-    /// The names of the `LeftOut` variants for the omitted parts.
-    pub(crate) left_out: Vec<String>,
-    /// The prefix that the thinking of the reply is bound to.
-    pub(crate) prefix: Prefix,
-}
-
-impl RenderedRequest {
-    /// Creates a request. `more` was left out besides the parts that `encoded` notes.
-    pub(crate) fn new(encoded: EncodedRequest<BodyChunks>, more: Option<LeftOut>) -> Self {
-        let mut headers = HeaderMap::new();
-        let betas = HeaderValue::try_from(encoded.betas.join(","));
-        if let (false, Ok(betas)) = (encoded.betas.is_empty(), betas) {
-            headers.insert(BETA, betas);
-        }
-        let left_out = encoded.notes.iter().map(|note| note.what).chain(more);
-        Self {
-            body: encoded.body,
-            headers,
-            left_out: left_out.map(|what| format!("{what:?}")).collect(),
-            prefix: encoded.prefix,
-        }
-    }
-
-    /// Returns the body as JSON.
-    pub(crate) fn json(self) -> Value {
-        serde_json::from_slice(&self.body.into_vec()).unwrap_or_default()
-    }
 }
 
 /// The endpoint that counts the tokens of a request.

@@ -9,11 +9,13 @@ use plimsoll_judge::openai_chat::validate;
 use plimsoll_wire::openai_chat::{
     CacheMarks, ChatStreamState, Dialect, ErrorStyle, Reach, Template, ToolStyle, TurnDecoder,
 };
-use plimsoll_wire::{Effort, LeftOut, RenderInput, StreamDecoder};
+use plimsoll_wire::{
+    BodyChunks, Effort, EncodedRequest, LeftOut, Note, RenderInput, StreamDecoder,
+};
 use reqwest::Url;
 use serde_json::{Map, Value, json};
 
-use super::{Protocol, RenderedRequest, common_input, effort_of};
+use super::{Protocol, common_input, effort_of};
 use crate::cache_lifetime::{CacheLifetime, extra_keys};
 use crate::client::Connection;
 use crate::model_ref::ModelRef;
@@ -75,7 +77,7 @@ impl Protocol for ChatProtocol {
         connection.http.base.endpoint(PATH)
     }
 
-    fn render(&self, connection: &Connection, request: &Request) -> RenderedRequest {
+    fn render(&self, connection: &Connection, request: &Request) -> EncodedRequest<BodyChunks> {
         let (extra, left_out) = self.extra(connection, request);
         let input = RenderInput {
             max_output: connection.most(request).map(|tokens| tokens.0),
@@ -85,10 +87,11 @@ impl Protocol for ChatProtocol {
             extra: Some(&extra),
             ..common_input(connection, request)
         };
-        let rendered = connection
+        let mut rendered = connection
             .sent
             .render(&input, &request.messages, &self.dialect);
-        RenderedRequest::new(rendered, left_out)
+        rendered.notes.extend(left_out.map(Note::setting));
+        rendered
     }
 
     fn decoder(&self, request: &Request) -> Box<dyn StreamDecoder> {

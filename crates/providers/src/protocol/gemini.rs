@@ -5,11 +5,13 @@ use plimsoll_context::Message;
 use plimsoll_judge::Fault;
 use plimsoll_judge::gemini::validate;
 use plimsoll_wire::gemini::{GeminiProfile, GeminiStreamState, Thinking};
-use plimsoll_wire::{Effort, LeftOut, RenderInput, StreamDecoder};
+use plimsoll_wire::{
+    BodyChunks, Effort, EncodedRequest, LeftOut, Note, RenderInput, StreamDecoder,
+};
 use reqwest::Url;
 use serde_json::{Value, json};
 
-use super::{Protocol, RenderedRequest, common_input, effort_or_none, segment};
+use super::{Protocol, common_input, effort_or_none, segment};
 use crate::client::Connection;
 use crate::thinking::ThinkingOff;
 
@@ -51,7 +53,7 @@ impl Protocol for GeminiProtocol {
         url
     }
 
-    fn render(&self, connection: &Connection, request: &Request) -> RenderedRequest {
+    fn render(&self, connection: &Connection, request: &Request) -> EncodedRequest<BodyChunks> {
         let facts = &connection.facts;
         let no_images = facts.blinds(request).then_some(LeftOut::Attachment);
         let limit = connection.most(request);
@@ -63,10 +65,11 @@ impl Protocol for GeminiProtocol {
             extra: Some(&connection.extra),
             ..common_input(connection, request)
         };
-        let rendered = connection
+        let mut rendered = connection
             .sent
             .render(&input, &request.messages, &self.profile);
-        RenderedRequest::new(rendered, no_images)
+        rendered.notes.extend(no_images.map(Note::setting));
+        rendered
     }
 
     fn decoder(&self, request: &Request) -> Box<dyn StreamDecoder> {

@@ -8,14 +8,11 @@ use plimsoll_wire::anthropic::{
     MessagesProfile, MessagesStreamState, NoThinking, ORIGIN, ThinkingStyle, hosted_kinds,
     not_hosted,
 };
-use plimsoll_wire::{LeftOut, RenderInput, StreamDecoder};
+use plimsoll_wire::{BodyChunks, EncodedRequest, LeftOut, Note, RenderInput, StreamDecoder};
 use reqwest::Url;
 use serde_json::{Value, json};
 
-use super::{
-    HostedTools, Protocol, RenderedRequest, TokenCountEndpoint, common_input, effort_or_none,
-    hosted,
-};
+use super::{HostedTools, Protocol, TokenCountEndpoint, common_input, effort_or_none, hosted};
 use crate::base_url::BaseUrl;
 use crate::cache_lifetime::CacheLifetime;
 use crate::client::Connection;
@@ -71,7 +68,7 @@ impl Protocol for MessagesProtocol {
         url(&connection.http.base, PATH)
     }
 
-    fn render(&self, connection: &Connection, request: &Request) -> RenderedRequest {
+    fn render(&self, connection: &Connection, request: &Request) -> EncodedRequest<BodyChunks> {
         let facts = &connection.facts;
         let no_images = facts.blinds(request).then_some(LeftOut::Attachment);
         let request = &*facts.enforced(request, FROM_LOW);
@@ -87,10 +84,11 @@ impl Protocol for MessagesProtocol {
             extra: Some(&connection.extra),
             ..common_input(connection, request)
         };
-        let rendered = connection
+        let mut rendered = connection
             .sent
             .render(&input, &request.messages, &self.profile);
-        RenderedRequest::new(rendered, no_images)
+        rendered.notes.extend(no_images.map(Note::setting));
+        rendered
     }
 
     fn decoder(&self, _: &Request) -> Box<dyn StreamDecoder> {

@@ -6,13 +6,11 @@ use plimsoll_judge::openai_responses::{COUNT_KEYS, validate};
 use plimsoll_wire::openai_responses::{
     ORIGIN, ReasoningItems, ResponsesProfile, ResponsesStreamState, hosted_kinds, not_hosted,
 };
-use plimsoll_wire::{Effort, RenderInput, StreamDecoder};
+use plimsoll_wire::{BodyChunks, Effort, EncodedRequest, RenderInput, StreamDecoder};
 use reqwest::Url;
 use serde_json::{Value, json};
 
-use super::{
-    HostedTools, Protocol, RenderedRequest, TokenCountEndpoint, common_input, effort_of, hosted,
-};
+use super::{HostedTools, Protocol, TokenCountEndpoint, common_input, effort_of, hosted};
 use crate::cache_lifetime::{CacheLifetime, extra_keys};
 use crate::client::Connection;
 use crate::model_ref::ModelRef;
@@ -84,7 +82,7 @@ impl Protocol for ResponsesProtocol {
         connection.http.base.endpoint(PATH)
     }
 
-    fn render(&self, connection: &Connection, request: &Request) -> RenderedRequest {
+    fn render(&self, connection: &Connection, request: &Request) -> EncodedRequest<BodyChunks> {
         let extra = extra_keys(connection, request, self.cache_lifetime());
         let input = RenderInput {
             hosted_tools: &hosted(&request.hosted_tools, ORIGIN),
@@ -94,10 +92,9 @@ impl Protocol for ResponsesProtocol {
             extra: Some(&extra),
             ..common_input(connection, request)
         };
-        let rendered = connection
+        connection
             .sent
-            .render(&input, &request.messages, &self.profile);
-        RenderedRequest::new(rendered, None)
+            .render(&input, &request.messages, &self.profile)
     }
 
     fn decoder(&self, _: &Request) -> Box<dyn StreamDecoder> {
