@@ -18,13 +18,12 @@ use crate::hook_event::HookPoint;
 use crate::identity::identity;
 use crate::limits::ExecutionLimits;
 use crate::notice;
-use crate::permission::Permission;
-use crate::permission_mode::PermissionMode;
+use crate::permission::{Permission, PermissionMode};
 use crate::setup::{KnownTool, Setup};
 use crate::state::{RunTotals, State};
 use crate::step::Approver;
-use crate::tool_execution::MAX_BATCH;
 use crate::tool_names::{NameMatch, ToolNames};
+use crate::tool_queue::MAX_BATCH;
 
 /// A call that may run, with the corrected tool name and arguments.
 #[derive(Debug, Clone)]

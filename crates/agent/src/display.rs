@@ -7,13 +7,12 @@ use plimsoll_context::Usage;
 
 use crate::doom_loop::Repetition;
 use crate::hook_event::HookPoint;
-use crate::inbox::QueueMode;
 use crate::limits::ExecutionLimits;
 use crate::notice::{next_does_not_fit, refusal};
 use crate::outcome::{EndReason, Outcome};
-use crate::permission::Permission;
-use crate::permission_mode::PermissionMode;
+use crate::permission::{Permission, PermissionMode};
 use crate::request::ThinkingLevel;
+use crate::setup::QueueMode;
 use crate::spend::{Cost, Spend};
 use crate::tracker::ExecutionTracker;
 

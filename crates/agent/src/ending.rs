@@ -7,14 +7,13 @@ use std::time::Duration;
 
 use plimsoll_context::{CannotFit, Item, Message, Part, StopReason, Tokens, Trigger};
 
-use crate::current::TurnAnswer;
 use crate::entry::Entry;
 use crate::event::Event;
 use crate::hook_event::{HookEvent, HookPoint};
 use crate::limits::AtLimit;
 use crate::notice;
 use crate::outcome::{EndReason, Outcome};
-use crate::phase::Phase;
+use crate::phase::{Phase, TurnAnswer};
 use crate::run::Run;
 use crate::step::Step;
 

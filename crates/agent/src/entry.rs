@@ -10,7 +10,6 @@ use plimsoll_context::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::branches::BranchRecord;
 use crate::loop_record::LoopConfigSnapshot;
 use crate::outcome::Outcome;
 use crate::spend::Spend;
@@ -48,6 +47,27 @@ pub enum Waiting {
     Steer,
     /// At the end of the run.
     FollowUp,
+}
+
+/// One branch: a run of the same prompt by another agent, in a fork of the session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct BranchRecord {
+    /// The name of the forked session. Its log contains everything that the branch did.
+    pub session: String,
+    /// The id of the agent's configuration.
+    pub config: String,
+    /// The model, as `provider/name`.
+    pub model: String,
+    /// The result in one word: the reason why the run ended, or `died`, `cancelled`, `refused`.
+    pub outcome: String,
+    /// The reason why the branch did not answer, if it did not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    /// The usage of the branch.
+    pub spent: Spend,
+    /// The duration in milliseconds.
+    pub duration_ms: u64,
 }
 
 tagged_enum! {

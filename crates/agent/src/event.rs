@@ -11,10 +11,9 @@ use plimsoll_context::{
 use serde::{Deserialize, Serialize};
 
 use crate::arguments::Coercion;
-use crate::branches::BranchRecord;
 use crate::display::Counted;
 use crate::doom_loop::Repetition;
-use crate::entry::Waiting;
+use crate::entry::{BranchRecord, Waiting};
 use crate::loop_id::LoopId;
 use crate::loop_record::LoopConfigSnapshot;
 use crate::outcome::{Outcome, is_nothing};

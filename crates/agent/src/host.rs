@@ -6,17 +6,15 @@ use std::sync::Arc;
 use plimsoll_context::{Form, Message, Pin, PinnedPart, Seq, Tokens};
 
 use crate::contents::{Contents, WindowUse};
-use crate::current::RequestAttempt;
 use crate::doom_loop::DoomLoopTracker;
 use crate::entry::{Entry, LOG_FORMAT};
 use crate::event::AppliedPlan;
-use crate::now::Now;
-use crate::phase::Phase;
+use crate::phase::{Phase, RequestAttempt};
 use crate::pins::{MAX_PINS, PinError, REFUSAL, held, rule};
 use crate::run::{AnswerLimit, Run};
 use crate::setup::{REQUEST_OVERHEAD, Setup};
 use crate::state::FoldError;
-use crate::step::Step;
+use crate::step::{Now, Step};
 use crate::undo::UndoError;
 
 /// Maximum size of the focus of a summary, in bytes. The focus is part of every request to the summary

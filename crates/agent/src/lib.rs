@@ -10,11 +10,8 @@
 
 mod arguments;
 mod batch;
-mod branches;
-mod call_key;
 mod call_target;
 mod contents;
-mod current;
 mod decode;
 mod digest;
 mod display;
@@ -22,26 +19,22 @@ mod doom_loop;
 mod ending;
 mod entry;
 mod event;
-mod expect;
 mod failure;
 mod filters;
 mod forecast;
 mod hook_event;
 mod host;
 mod identity;
-mod inbox;
 mod ladder;
 mod limits;
 mod loop_id;
 mod loop_record;
 mod memory;
 mod notice;
-mod now;
 mod opening;
 mod outcome;
 mod pattern;
 mod permission;
-mod permission_mode;
 mod phase;
 mod pins;
 mod planning;
@@ -52,7 +45,6 @@ mod spend;
 mod state;
 mod step;
 mod summary;
-mod tool_execution;
 mod tool_names;
 mod tool_queue;
 mod tracker;
@@ -63,8 +55,7 @@ mod work;
 pub use arguments::{
     ArgumentFault, Arguments, Coercion, ConvertedArguments, MAX_COERCIONS, MAX_SCHEMA_VISITS, fit,
 };
-pub use branches::BranchRecord;
-pub use call_key::CallKey;
+pub use batch::CallKey;
 pub use call_target::{
     CallTarget, CommandTarget, PathTarget, ShellText, SimpleCommand, TargetOf, ToolTarget,
 };
@@ -73,7 +64,7 @@ pub use digest::MAX_SUMMARY_CALLS;
 pub use doom_loop::{
     CallOutcome, DoomLoopTracker, LoopVerdict, MAX_HISTORY, MIN_HISTORY, Repetition, ResultOrigin,
 };
-pub use entry::{Entry, LOG_FORMAT, Waiting, WindowEvidence};
+pub use entry::{BranchRecord, Entry, LOG_FORMAT, Waiting, WindowEvidence};
 #[cfg(feature = "schema")]
 pub use event::event_schema;
 pub use event::{
@@ -85,7 +76,6 @@ pub use filters::{FilterResult, InputFilter, InputFilters, MAX_FILTERS};
 pub use forecast::{KEPT_FOR_RESULT, OwnUsage};
 pub use hook_event::{Decision, HookEvent, HookPoint};
 pub use host::{CompactError, MAX_FOCUS};
-pub use inbox::{MAX_WAITING, QueueMode};
 pub use limits::{
     AtLimit, CountTokens, ExecutionLimits, IDENTICAL_TOOL_CALLS, LimitOverrides, MAX_DURATION,
     MAX_TOTAL_TOKENS, MAX_TURNS, TOOL_CALL_HISTORY,
@@ -93,23 +83,25 @@ pub use limits::{
 pub use loop_id::{BadLoopId, DEFAULT_CONFIG, LoopId};
 pub use loop_record::{LoopConfigSnapshot, LoopReader, LoopRecord, loop_records};
 pub use notice::refusal;
-pub use now::Now;
+pub use opening::MAX_WAITING;
 pub use outcome::{EndReason, Outcome};
 pub use pattern::Pattern;
-pub use permission::{MAX_RULES, NoPermission, Permission, PermissionRule, Permissions};
-pub use permission_mode::{NoPermissionMode, PermissionMode};
+pub use permission::{
+    MAX_RULES, NoPermission, NoPermissionMode, Permission, PermissionMode, PermissionRule,
+    Permissions,
+};
 pub use pins::{MAX_PINS, PinError};
 pub use planning::MEASURE_FROM;
 pub use request::{Expects, Request, Sampling, ThinkingLevel, ToolChoice};
 pub use run::Run;
-pub use setup::{KnownTool, Setup, SummaryModel};
+pub use setup::{KnownTool, QueueMode, Setup, SummaryModel};
 pub use spend::{Cost, Spend};
 pub use state::{CHECKPOINT_FORMAT, Checkpoint, FoldError, MAX_CHECKPOINT, State};
 pub use step::{
-    AffectedItem, Answer, Approver, Input, PendingPlan, Question, Step, UserInput, Verdict,
+    AffectedItem, Answer, Approver, Input, Now, PendingPlan, Question, Step, UserInput, Verdict,
 };
 pub use summary::MAX_SUMMARY_FAILURES;
-pub use tool_execution::{MAX_BATCH, MAX_PARALLEL_TOOLS, ToolExecutionStrategy};
 pub use tool_names::{MAX_NAME, MAX_NAME_EDITS, NameMatch, ToolNames};
+pub use tool_queue::{MAX_BATCH, MAX_PARALLEL_TOOLS, ToolExecutionStrategy};
 pub use tracker::{ExecutionTracker, FEW, LAST_ANSWER, LimitKind, NEAR, Nearness, NextCall};
 pub use undo::{MAX_UNDO, UndoError};

@@ -10,7 +10,7 @@ use plimsoll_context::{Money, Part, Tokens, ToolCall, ToolResult};
 use crate::arguments::ArgumentFault;
 use crate::doom_loop::Repetition;
 use crate::outcome::EndReason;
-use crate::tool_execution::MAX_BATCH;
+use crate::tool_queue::MAX_BATCH;
 use crate::tracker::{ExecutionTracker, LimitKind};
 
 /// Maximum number of named errors in the arguments of one call.

@@ -7,18 +7,21 @@ use std::sync::Arc;
 
 use plimsoll_context::{Message, Part, Seq};
 
-use crate::current::{CurrentRun, RequestAttempt};
 use crate::entry::{Entry, Waiting};
 use crate::event::{EVENT_VERSION, Event, MessagePhase, TurnTrigger};
 use crate::hook_event::{Decision, HookEvent, HookPoint};
-use crate::inbox::{MAX_WAITING, QueueMode, QueuedMessage};
 use crate::loop_id::LoopId;
 use crate::loop_record::LoopConfigSnapshot;
 use crate::notice;
 use crate::outcome::EndReason;
-use crate::phase::{HostDecision, Phase, RunOpening};
+use crate::phase::{CurrentRun, HostDecision, Phase, RequestAttempt, RunOpening};
 use crate::run::{AnswerLimit, Run};
+use crate::setup::QueueMode;
+use crate::state::QueuedMessage;
 use crate::step::{Step, UserInput};
+
+/// Maximum number of queued messages. Further ones are rejected with a warning.
+pub const MAX_WAITING: usize = 64;
 
 impl Run {
     pub(crate) fn start(&mut self, message: UserInput) {

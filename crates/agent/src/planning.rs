@@ -12,8 +12,7 @@ use plimsoll_context::{
 };
 
 use crate::entry::Entry;
-use crate::event::AppliedPlan;
-use crate::event::Event;
+use crate::event::{AppliedPlan, Event};
 use crate::forecast::UNCOUNTED;
 use crate::outcome::EndReason;
 use crate::phase::{Next, Phase, PlanFor, RefusedRequest};

@@ -1,9 +1,17 @@
-//! [`Request`]: one model call in a form that is independent of the provider.
+//! [`Request`]: one model call in a form that is independent of the provider, and the expectations about
+//! it: the token report, the use of the prompt cache, and the possible reasons for a cache miss. The
+//! `wire` crate compares them with the answer.
 
 use std::sync::Arc;
 
-use plimsoll_context::{CachePlan, HostedTool, MessageList, Tokens, ToolSpec};
+use plimsoll_context::{
+    CacheBreak, CacheMiss, CachePlan, CacheRules, CacheView, HostedTool, Item, MessageList, Part,
+    Ppm, Tokens, ToolSpec, USUAL_MINIMUM, ViewLimits, breakpoints,
+};
 use serde::{Deserialize, Serialize};
+
+use crate::setup::Setup;
+use crate::state::State;
 
 /// One model call.
 #[derive(Debug, Clone)]
@@ -95,4 +103,125 @@ pub enum ThinkingLevel {
     Medium,
     /// The maximum.
     High,
+}
+
+/// The parts of a request that are not in the log.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Aside {
+    choice: Option<ToolChoice>,
+    context: Option<Arc<str>>,
+}
+
+impl Aside {
+    /// Replaces the parts, and returns the reason why the next call may miss the cache although the view
+    /// is unchanged. `None` if only the provider can be the cause.
+    pub(crate) fn change(
+        &mut self,
+        choice: ToolChoice,
+        context: Option<Arc<str>>,
+        is_cold: bool,
+    ) -> Option<CacheBreak> {
+        let choice = Some(choice);
+        let then = std::mem::replace(self, Self { choice, context });
+        if then.choice.is_some() && then.context != self.context {
+            Some(CacheBreak::DynamicContext)
+        } else if then.choice.is_some() && then.choice != self.choice {
+            Some(CacheBreak::ToolChoice)
+        } else {
+            is_cold.then_some(CacheBreak::Expired)
+        }
+    }
+}
+
+impl Expects {
+    /// Returns the expected token report of a request of this size.
+    ///
+    /// The estimate starts from the last report. New messages count by our counter. If our counter
+    /// counted more than the provider last time, they are reduced in proportion. Therefore only a much
+    /// lower report indicates that the server has cut the request.
+    ///
+    /// There is no estimate if no tool may be called (`is_last`), since some chat templates omit the tools
+    /// then.
+    pub(crate) fn of(state: &State, line: &ViewLimits, is_last: bool, counted: Tokens) -> Self {
+        let heard = state.facts.heard;
+        let estimated = heard.filter(|_| !is_last);
+        Self {
+            window: line.window,
+            room: None,
+            output: line.window.map(|_| line.reserve()),
+            input: estimated.and_then(|(then, reported)| expected(state, counted, then, reported)),
+            previous: heard.map(|(_, reported)| reported),
+        }
+    }
+}
+
+fn expected(state: &State, counted: Tokens, then: Tokens, reported: Tokens) -> Option<Tokens> {
+    let grown = Some(counted.minus(then)).filter(|grown| *grown > Tokens::ZERO)?;
+    let end = state.facts.trail.end()?;
+    // The items since the last request, including its answer.
+    let items = state.transcript.items();
+    let new = items.get(items.partition_point(|item| item.seq <= end)..);
+    if new.unwrap_or_default().iter().any(is_uncertain) {
+        return None;
+    }
+    let per_token = u128::from(reported.0) * u128::from(Ppm::ONE.0) / u128::from(then.0.max(1));
+    let per_token = u64::try_from(per_token).unwrap_or(u64::MAX);
+    Some(reported + grown.share(Ppm(per_token.min(Ppm::ONE.0))))
+}
+
+/// Returns the cache instructions of the next request.
+pub(crate) fn cache_plan(setup: &Setup, state: &State, has_joined: bool) -> CachePlan {
+    if !setup.cache.is_on() {
+        return CachePlan::default();
+    }
+    let (tools, system) = setup.head(has_joined);
+    let view = CacheView {
+        tools,
+        system,
+        items: state.transcript.items(),
+        trail: state.facts.trail,
+    };
+    let rules = CacheRules {
+        minimum: state.facts.calibration.counted(least_cached(setup)),
+        ..CacheRules::default()
+    };
+    CachePlan {
+        retention: setup.retention,
+        ..breakpoints(&view, &setup.cache, &rules)
+    }
+}
+
+/// Returns the cache miss of the last call, if there was one. `not_view` is the reason that was known
+/// before the call.
+pub(crate) fn take_miss(
+    setup: &Setup,
+    state: &mut State,
+    not_view: Option<&CacheBreak>,
+) -> Option<CacheMiss> {
+    let mut miss = state.facts.cache.take_miss()?;
+    if miss.expected < least_cached(setup) {
+        return None;
+    }
+    if let Some(known) = not_view {
+        for why in &mut miss.why {
+            if *why == CacheBreak::Provider {
+                why.clone_from(known);
+            }
+        }
+    }
+    Some(miss)
+}
+
+fn least_cached(setup: &Setup) -> Tokens {
+    let known = setup.sheet.and_then(|sheet| sheet.min_cacheable);
+    known.unwrap_or(USUAL_MINIMUM)
+}
+
+/// Checks whether our counter may differ much from the provider's. Every provider counts images
+/// differently, and many servers remove earlier thinking.
+fn is_uncertain(item: &Item) -> bool {
+    let parts = item.message.parts();
+    parts
+        .iter()
+        .any(|part| !matches!(part, Part::Text { .. } | Part::ToolCall(_)))
 }

@@ -12,20 +12,16 @@ use plimsoll_context::{
     ViewLimits,
 };
 
-use crate::current::{CurrentRun, RequestAttempt};
 use crate::entry::{Entry, Waiting};
-use crate::event::AppliedPlan;
-use crate::event::Event;
-use crate::expect::Aside;
-use crate::forecast::Forecast;
-use crate::forecast::OwnUsage;
+use crate::event::{AppliedPlan, Event};
+use crate::forecast::{Forecast, OwnUsage};
 use crate::memory::RunMemory;
-use crate::now::Now;
 use crate::outcome::EndReason;
-use crate::phase::Phase;
+use crate::phase::{CurrentRun, Phase, RequestAttempt};
+use crate::request::Aside;
 use crate::setup::{DeclaredTools, Setup};
 use crate::state::{FoldError, State};
-use crate::step::{Input, Step};
+use crate::step::{Input, Now, Step};
 use crate::summary::Summaries;
 use crate::tracker::ExecutionTracker;
 

@@ -8,12 +8,12 @@ use plimsoll_context::{
     Recall, SessionPruneConfig, TOOL_OVERHEAD, TokenCounter, Tokens, ToolSpec, Transcript, Usage,
     ViewLimits,
 };
+use serde::{Deserialize, Serialize};
 
 use crate::call_target::TargetOf;
 use crate::event::TurnTrigger;
 use crate::filters::InputFilters;
 use crate::hook_event::HookPoint;
-use crate::inbox::QueueMode;
 use crate::limits::{ExecutionLimits, MAX_TURNS};
 use crate::loop_id::DEFAULT_CONFIG;
 use crate::permission::Permissions;
@@ -117,6 +117,17 @@ pub struct KnownTool {
     pub after_plan: bool,
     /// The files or commands that calls act on.
     pub target: TargetOf,
+}
+
+/// The way in which queued messages are delivered.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum QueueMode {
+    /// All messages together.
+    #[default]
+    All,
+    /// Only the oldest message; the others wait for the next time.
+    OneAtATime,
 }
 
 impl SummaryModel {

@@ -17,8 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::batch::Batch;
 use crate::doom_loop::{CallOutcome, DoomLoopTracker, ResultOrigin};
-use crate::entry::{Entry, LOG_FORMAT};
-use crate::inbox::QueuedMessage;
+use crate::entry::{Entry, LOG_FORMAT, Waiting};
 use crate::memory::RunMemory;
 use crate::notice;
 use crate::outcome::EndReason;
@@ -118,6 +117,14 @@ pub enum FoldError {
              contains it"
     )]
     Result(CallId),
+}
+
+/// A queued message.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct QueuedMessage {
+    pub(crate) id: u64,
+    pub(crate) kind: Waiting,
+    pub(crate) parts: Vec<Part>,
 }
 
 impl State {

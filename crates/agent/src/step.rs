@@ -1,11 +1,15 @@
-//! [`Input`] and [`Step`]: the machine's input and output.
+//! [`Input`] and [`Step`]: the machine's input, with the facts of its moment, and output.
 //!
-//! The driver in `core` performs the steps.
+//! The machine has no clock and sees no traffic: the driver in `core` reports both with each input as
+//! [`Now`], and performs the steps.
 
-use plimsoll_context::{CallId, Item, Part, Plan, Reply, Tokens, ToolCall, ToolResult};
+use std::collections::HashMap;
+use std::time::Duration;
+
+use plimsoll_context::{CallId, Item, Part, Plan, Reply, Tokens, ToolCall, ToolResult, Usage};
 use serde::{Deserialize, Serialize};
 
-use crate::call_key::CallKey;
+use crate::batch::CallKey;
 use crate::entry::Entry;
 use crate::event::Event;
 use crate::failure::Failure;
@@ -26,7 +30,7 @@ pub enum Input {
     /// The requested model call has ended. Boxed, since a reply is large.
     Reply(Box<Result<Reply, Failure>>),
     /// An attempt of a model call has failed, and the driver is about to make the next one. Its usage
-    /// is in [`Now`](crate::Now).
+    /// is in [`Now`].
     Retried,
     /// The host has rewritten the requested model call, which has this size by our counter now.
     Rewritten {
@@ -64,6 +68,23 @@ pub enum Input {
     Interrupt,
 }
 
+/// The facts of the moment at which an input arrives. They are valid until the next input.
+#[derive(Debug, Clone, Default)]
+pub struct Now {
+    /// The duration of the run so far. During a run, a smaller value than before is ignored.
+    pub elapsed: Duration,
+    /// The time since the provider was last called, if known. If the provider's prompt cache may have
+    /// expired by now, a plan costs nothing.
+    pub since_call: Option<Duration>,
+    /// The usage so far of the run's own call without a reply. It is counted if this input ends the
+    /// attempt.
+    pub call_usage: Option<Usage>,
+    /// The same of a call for a summary.
+    pub summary_usage: Option<Usage>,
+    /// The usage so far of running tool calls. It is counted if this input aborts the call.
+    pub tool_usage: HashMap<CallId, Spend>,
+}
+
 /// A message of the user for a run.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct UserInput {
@@ -72,6 +93,27 @@ pub struct UserInput {
     /// The key of the request, chosen by the sender. If there is one, the log has an
     /// [`Entry::Accepted`] before the message.
     pub key: Option<String>,
+}
+
+impl Now {
+    /// Returns the moment at which a run has taken this long. Nothing else is known.
+    #[must_use]
+    pub fn after(elapsed: Duration) -> Self {
+        Self {
+            elapsed,
+            ..Self::default()
+        }
+    }
+
+    /// Returns the facts at the next input. A clock never runs backwards during a run.
+    pub(crate) fn followed_by(&self, next: Self, is_running: bool) -> Self {
+        let elapsed = if is_running {
+            next.elapsed.max(self.elapsed)
+        } else {
+            next.elapsed
+        };
+        Self { elapsed, ..next }
+    }
 }
 
 impl From<Vec<Part>> for UserInput {

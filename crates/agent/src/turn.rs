@@ -7,21 +7,19 @@ use std::sync::Arc;
 
 use plimsoll_context::{CachePlan, Calibration, Message, Reply, StopReason, Tokens};
 
-use crate::current::{RequestAttempt, TurnAnswer};
 use crate::entry::{Entry, Waiting};
 use crate::event::{Event, TurnTrigger};
-use crate::expect::{cache_plan, take_miss};
 use crate::failure::Failure;
 use crate::forecast::UNCOUNTED;
 use crate::hook_event::{HookEvent, HookPoint};
-use crate::inbox::QueueMode;
 use crate::limits::AtLimit;
 use crate::notice;
 use crate::outcome::EndReason;
-use crate::phase::{HostDecision, ModelCallFacts, Next, Phase};
+use crate::phase::{HostDecision, ModelCallFacts, Next, Phase, RequestAttempt, TurnAnswer};
 use crate::planning::FitStatus;
-use crate::request::{Expects, Request, ToolChoice};
+use crate::request::{Expects, Request, ToolChoice, cache_plan, take_miss};
 use crate::run::Run;
+use crate::setup::QueueMode;
 use crate::state::is_empty;
 use crate::step::Step;
 use crate::tracker::ExecutionTracker;

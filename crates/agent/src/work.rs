@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use plimsoll_context::{Bytes, CallId, Message, ToolCall, ToolResult};
 
-use crate::call_key::CallKey;
+use crate::batch::CallKey;
 use crate::decode::{BatchReader, CallDecision, NotRun, PreparedCall, tool_of};
 use crate::doom_loop::{LoopVerdict, Repetition};
 use crate::entry::{Entry, Waiting};

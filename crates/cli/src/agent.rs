@@ -1,13 +1,17 @@
-//! Builds an agent from the command-line arguments, for every command that runs one. The command
-//! adds the gate and the observers.
+//! Builds an agent from the command-line arguments, for every command that runs one, and the agents that
+//! it calls, each with its own model or the caller's. The command adds the gate and the observers.
 
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use plimsoll::archive::RECALL_LEAST_WINDOW;
-use plimsoll::config::{AgentConfig, AgentSettings, Instructions, MakeAgent};
-use plimsoll::store::SqliteStore;
+use plimsoll::config::{
+    AgentConfig, AgentModel, AgentSettings, ConfigError, Instructions, MakeAgent,
+};
+use plimsoll::permissions::{Answer, DenyAll, Question};
+use plimsoll::store::{Retention, SqliteStore};
 use plimsoll::tools::{SandboxMode, Skills, pin_tool};
 use plimsoll::{
     Agent, AgentBuilder, Gate, Observer, PermissionMode, Session, SessionId, SessionStore, Tokens,
@@ -22,9 +26,8 @@ use crate::outcome::stop_of;
 use crate::paths;
 use crate::sandbox;
 use crate::settings::{ResolvedSettings, Sources};
-use crate::sub_agents::{CallerSettings, DeferredGate};
 use crate::terminal::Verbosity;
-use crate::terminal::text::lines_of;
+use crate::terminal::text::{counted, lines_of};
 
 /// The built-in system prompt.
 pub(crate) const SYSTEM: &str = include_str!("../prompts/system.md");
@@ -53,6 +56,23 @@ pub(crate) struct ReadyAgent {
     /// Keeps Plimsoll's own model server running.
     pub(crate) choice: ModelChoice,
     /// The connected MCP servers.
+    pub(crate) mcp: Mcp,
+}
+
+/// The gate of called agents. Until it is set, all questions are denied.
+#[derive(Clone, Default)]
+pub(crate) struct DeferredGate(Arc<OnceLock<Arc<dyn Gate>>>);
+
+/// The caller's properties that a called agent inherits unless it has its own.
+pub(crate) struct CallerSettings {
+    pub(crate) model: AgentModel,
+    /// The name of the caller's model. Agents with the same model name share its connection.
+    pub(crate) name: Option<String>,
+    pub(crate) fit: ModelLimits,
+    /// The caller's permission mode. An agent may be stricter.
+    pub(crate) mode: PermissionMode,
+    pub(crate) sandbox: SandboxMode,
+    pub(crate) asked: DeferredGate,
     pub(crate) mcp: Mcp,
 }
 
@@ -87,10 +107,67 @@ impl ReadyAgent {
     }
 }
 
+impl DeferredGate {
+    /// Sets the gate. Only the first call has an effect.
+    pub(crate) fn set(&self, gate: Arc<dyn Gate>) {
+        let _ = self.0.set(gate);
+    }
+}
+
+#[async_trait]
+impl Gate for DeferredGate {
+    async fn decide(&self, question: &Question) -> Answer {
+        match self.0.get() {
+            Some(gate) => gate.decide(question).await,
+            None => DenyAll.decide(question).await,
+        }
+    }
+}
+
+impl CallerSettings {
+    /// Returns the builder of a called agent.
+    pub(crate) fn make(&self, config: &AgentConfig) -> Result<AgentBuilder, ConfigError> {
+        let mut config = config.clone();
+        let model = config.model_beside(self.name.as_deref(), &self.model)?;
+        let built_in = if Arc::ptr_eq(&model.provider, &self.model.provider) {
+            adapt(config.settings_mut(), self.fit);
+            self.fit.system
+        } else {
+            SYSTEM
+        };
+        let system = config.system()?;
+        let settings = config.settings_mut();
+        settings.system = Some(system.as_deref().unwrap_or(built_in).trim_end().to_owned());
+        let own = settings.permission_mode.unwrap_or(self.mode);
+        settings.permission_mode = Some(own.min(self.mode));
+        settings.sandbox = settings.sandbox.min(self.sandbox);
+        paths::project(&config.settings().root).add_skills(&mut config);
+        let mut tools = config.tools()?;
+        tools.extend(self.mcp.tools(&config, &tools));
+        Ok(config.builder_with(model, tools)?.gate(self.asked.clone()))
+    }
+}
+
 /// Opens the store of sessions.
 pub(crate) async fn store() -> Result<Arc<SqliteStore>, CliError> {
     let store = SqliteStore::open(paths::data()?).await;
     Ok(Arc::new(store.map_err(CliError::failed)?))
+}
+
+/// Deletes, after a run, the sessions that `[sessions]` in the configuration does not keep, and prints their
+/// number unless `is_quiet`. An error is printed but does not fail the run.
+pub(crate) async fn prune(store: &SqliteStore, retention: Retention, is_quiet: bool) {
+    if retention == Retention::default() {
+        return;
+    }
+    match store.prune(&retention).await {
+        Ok(pruned) if pruned.deleted.is_empty() || is_quiet => {}
+        Ok(pruned) => note!(
+            "deleted {} that the configuration does not keep ([sessions])",
+            counted(pruned.deleted.len(), "session")
+        ),
+        Err(error) => say!("{error}"),
+    }
 }
 
 /// Resolves the arguments and finds the model. `mcp` are servers that are connected already.
@@ -145,7 +222,7 @@ pub(crate) async fn prepare(
         Some(resumed) => resumed.explain(stop),
         None => stop,
     })?;
-    adapt(agent.settings_mut(), choice.fit());
+    adapt(agent.settings_mut(), choice.fit);
     let mcp = match mcp {
         Some(mcp) => mcp,
         None => Mcp::connect(&agent, said).await?,
@@ -153,15 +230,15 @@ pub(crate) async fn prepare(
     tools.extend(mcp.tools(&agent, &tools));
     let has_tools = !tools.is_empty();
     let asked = DeferredGate::default();
-    let built_in = match choice.system {
+    let built_in = match choice.fit.system {
         SYSTEM => format!("{}\n{}", SYSTEM.trim_end(), project.surroundings()),
         other => other.to_owned(),
     };
     instructions.apply(&mut agent, &built_in);
     let called = CallerSettings {
-        model: choice.model(),
+        model: choice.model.clone(),
         name: agent.settings().model.clone(),
-        fit: choice.fit(),
+        fit: choice.fit,
         mode: agent.settings().permission_mode(),
         sandbox: agent.settings().sandbox,
         asked: asked.clone(),
@@ -169,9 +246,9 @@ pub(crate) async fn prepare(
     };
     let make: MakeAgent = Arc::new(move |config| called.make(config));
     tools.extend(agent.sub_agents(&make).map_err(CliError::usage)?);
-    let builder = agent.builder_with(choice.model(), tools);
+    let builder = agent.builder_with(choice.model.clone(), tools);
     let mut builder = builder.map_err(CliError::usage)?.store(store);
-    if has_tools && has_room(choice.window) {
+    if has_tools && has_room(choice.model.window) {
         builder = builder.tools_after_plan([pin_tool()]);
     }
     Ok(PreparedAgent {
@@ -205,7 +282,7 @@ pub(crate) fn headline(
     choice: &ModelChoice,
     session: &Session,
 ) -> String {
-    let known = match choice.window {
+    let known = match choice.model.window {
         Window::Known(tokens) | Window::Assumed(tokens) => Some(tokens),
         _ => None,
     };
@@ -219,7 +296,11 @@ pub(crate) fn headline(
         None => choice.window_from.to_owned(),
     };
     lines_of(&[
-        format!("{} in {}", choice.provider.model(), settings.root.display()),
+        format!(
+            "{} in {}",
+            choice.model.provider.model(),
+            settings.root.display()
+        ),
         format!("window {window}"),
         format!("session {}", session.id()),
     ])

@@ -12,8 +12,8 @@ use plimsoll::permissions::{CallTarget, Permission, PermissionRule, Permissions,
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::diff::Previews;
 use crate::lock;
-use crate::preview::Previews;
 use crate::terminal::text::clean;
 use crate::write::replace_private;
 

@@ -9,9 +9,9 @@ use plimsoll::permissions::{AllowAll, Answer, DenyAll, Question};
 use plimsoll::{Gate, PermissionMode};
 
 use crate::approvals::{Always, Approvals};
+use crate::diff::Previews;
 use crate::error::CliError;
 use crate::lock;
-use crate::preview::Previews;
 use crate::terminal::Terminal;
 use crate::terminal::style::colours;
 use crate::terminal::text::clean;

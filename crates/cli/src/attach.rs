@@ -38,7 +38,7 @@ impl Recipient {
     pub(crate) fn new(choice: &ModelChoice, root: &Path) -> Self {
         Self {
             model: choice.name.clone(),
-            is_blind: choice.provider.takes_images() == Some(false),
+            is_blind: choice.model.provider.takes_images() == Some(false),
             root: root.to_owned(),
         }
     }

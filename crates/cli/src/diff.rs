@@ -1,10 +1,20 @@
-//! [`Diff`]: a change of a file, line by line, as shown to the user. Its size is bounded.
+//! [`Diff`]: a change of a file, line by line, as the user sees it, and [`Previews`], which show the change
+//! that a tool call would make, once, before the user answers a question about it. Their sizes are bounded.
 
-use plimsoll::tools::FileChange;
+use std::collections::HashSet;
+use std::path::Path;
+use std::sync::Mutex;
+
+use plimsoll::model::CallId;
+use plimsoll::permissions::Question;
+use plimsoll::tools::{FileChange, Root, Toolbox};
 use similar::{ChangeTag, TextDiff};
 
+use crate::lock;
+use crate::terminal::Terminal;
 use crate::terminal::style::{Colours, GREEN, RED, Style};
 use crate::terminal::text::{clean, counted};
+use crate::tool_line;
 
 /// Maximum size of the compared files, both together, in bytes.
 const MAX_BYTES: usize = 2 * 1024 * 1024;
@@ -16,6 +26,8 @@ const MAX_LINE: usize = 300;
 pub(crate) const SHOWN: usize = 16;
 /// Maximum number of lines shown of a change that needs approval.
 pub(crate) const ASKED: usize = 60;
+/// Maximum number of remembered calls. Further changes may be shown twice.
+const MAX_PREVIEWED: usize = 1_000;
 
 /// A change of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,6 +47,13 @@ struct DiffLine {
     /// The line number from 1: in the old file if the line is removed, otherwise in the new one.
     number: usize,
     text: String,
+}
+
+/// The changes of the calls of one workspace.
+pub(crate) struct Previews {
+    /// `None` if the workspace does not exist.
+    toolbox: Option<Toolbox>,
+    shown: Mutex<HashSet<CallId>>,
 }
 
 impl Diff {
@@ -123,6 +142,51 @@ impl Diff {
             shown.push(colours.paint(Style::DIM, &more));
         }
         shown
+    }
+}
+
+impl Previews {
+    pub(crate) fn new(root: &Path) -> Self {
+        Self {
+            toolbox: Root::new(root).ok().map(Toolbox::new),
+            shown: Mutex::default(),
+        }
+    }
+
+    /// Returns the tools of the workspace.
+    pub(crate) fn toolbox(&self) -> Option<&Toolbox> {
+        self.toolbox.as_ref()
+    }
+
+    /// Returns the change that a call would make to a file, if any.
+    pub(crate) fn diff(&self, tool: &str, arguments: &str) -> Option<Diff> {
+        let arguments = serde_json::from_str(arguments).ok()?;
+        let change = self.toolbox.as_ref()?.preview(tool, &arguments)?;
+        Diff::of(&change.ok()?)
+    }
+
+    /// Returns the text of a question: the change of a file, or all arguments of the call.
+    pub(crate) fn question(&self, question: &Question, terminal: &Terminal) -> String {
+        let call = &question.call;
+        let name = terminal.bold(&clean(&call.name));
+        let Some(diff) = self.diff(&call.name, &call.arguments) else {
+            return tool_line::in_full(&name, &call.arguments);
+        };
+        let mut shown = lock(&self.shown);
+        if shown.len() < MAX_PREVIEWED {
+            shown.insert(call.id.clone());
+        }
+        let colours = terminal.colours();
+        let argument = tool_line::argument(&call.name, &call.arguments);
+        let mut lines = vec![format!("{name} {argument} {}", diff.summary(colours))];
+        lines.extend(diff.lines(ASKED, colours));
+        lines.join("\n")
+    }
+
+    /// Returns `true` if the change of a call was shown, and forgets the call.
+    pub(crate) fn was_shown(&self, call: &CallId) -> bool {
+        let mut shown = lock(&self.shown);
+        shown.remove(call)
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use plimsoll::config::AgentConfig;
+use plimsoll::config::{AgentConfig, AgentModel};
 use plimsoll::providers::local::{
     DownloadState, DownloadableModel, LocalError, LocalModels, MissingDownloads, Progress,
     RunningServer,
@@ -21,7 +21,7 @@ use crate::args::{ModelArgs, ModelCommand};
 use crate::ask;
 use crate::error::{CliError, DONE, INTERRUPTED};
 use crate::lock;
-use crate::model_choice::{ChosenBy, ModelChoice};
+use crate::model_choice::{ChosenBy, ModelChoice, ModelLimits};
 use crate::paths;
 use crate::terminal::style::colours;
 use crate::terminal::{Terminal, Verbosity, text::clean};
@@ -196,14 +196,18 @@ pub(crate) async fn start(
     Ok(ModelChoice {
         name: model.to_string(),
         base_url: None,
-        provider: Arc::new(provider),
-        window,
+        model: AgentModel {
+            provider: Arc::new(provider),
+            window,
+            prices,
+        },
         window_from,
-        prices,
-        one_at_a_time: true,
-        max_tokens: Some(MAX_TOKENS),
-        max_identical_tool_calls: Some(MAX_IDENTICAL),
-        system: LOCAL_SYSTEM,
+        fit: ModelLimits {
+            one_at_a_time: true,
+            max_tokens: Some(MAX_TOKENS),
+            max_identical_tool_calls: Some(MAX_IDENTICAL),
+            system: LOCAL_SYSTEM,
+        },
         _server: Some(LocalServer { _running: running }),
     })
 }

@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use plimsoll::config::{AgentConfig, AgentModel};
-use plimsoll::pricing::PriceSheet;
 use plimsoll::providers::{self, ModelFacts, Origin, ServerLocation, WindowSource, resolve_window};
 use plimsoll::{Provider, Window};
 
@@ -19,12 +18,17 @@ pub(crate) struct ModelChoice {
     pub(crate) name: String,
     /// The address, unless it is the provider's usual one.
     pub(crate) base_url: Option<String>,
-    pub(crate) provider: Arc<dyn Provider>,
-    pub(crate) window: Window,
+    pub(crate) model: AgentModel,
     /// The source of the window, in words.
     pub(crate) window_from: &'static str,
-    /// The prices. `None` if they are not known.
-    pub(crate) prices: Option<PriceSheet>,
+    pub(crate) fit: ModelLimits,
+    /// Plimsoll's own server, which stops when this is dropped.
+    pub(crate) _server: Option<local::LocalServer>,
+}
+
+/// The properties of a model that settings are adapted to.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ModelLimits {
     /// Whether it answers one call at a time, like a server on this machine. A concurrent summary
     /// would delay the run, and lose the server's cache twice.
     pub(crate) one_at_a_time: bool,
@@ -34,38 +38,6 @@ pub(crate) struct ModelChoice {
     pub(crate) max_identical_tool_calls: Option<u64>,
     /// The system prompt if the user does not configure one.
     pub(crate) system: &'static str,
-    /// Plimsoll's own server, which stops when this is dropped.
-    pub(crate) _server: Option<local::LocalServer>,
-}
-
-/// The properties of a model that settings are adapted to.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct ModelLimits {
-    pub(crate) max_tokens: Option<u64>,
-    pub(crate) max_identical_tool_calls: Option<u64>,
-    pub(crate) one_at_a_time: bool,
-    pub(crate) system: &'static str,
-}
-
-impl ModelChoice {
-    /// Returns the properties that settings are adapted to.
-    pub(crate) fn fit(&self) -> ModelLimits {
-        ModelLimits {
-            max_tokens: self.max_tokens,
-            max_identical_tool_calls: self.max_identical_tool_calls,
-            one_at_a_time: self.one_at_a_time,
-            system: self.system,
-        }
-    }
-
-    /// Returns the model for an agent.
-    pub(crate) fn model(&self) -> AgentModel {
-        AgentModel {
-            provider: Arc::clone(&self.provider),
-            window: self.window,
-            prices: self.prices,
-        }
-    }
 }
 
 /// The origin of the choice of a model.
@@ -133,14 +105,18 @@ async fn remote(
     Ok(ModelChoice {
         name: name.to_owned(),
         base_url: base_url.map(str::to_owned),
-        provider,
-        window,
+        model: AgentModel {
+            provider,
+            window,
+            prices: facts.sheet(),
+        },
         window_from,
-        prices: facts.sheet(),
-        one_at_a_time,
-        max_tokens: None,
-        max_identical_tool_calls: None,
-        system: SYSTEM,
+        fit: ModelLimits {
+            one_at_a_time,
+            max_tokens: None,
+            max_identical_tool_calls: None,
+            system: SYSTEM,
+        },
         _server: None,
     })
 }

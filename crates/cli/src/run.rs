@@ -13,7 +13,6 @@ use crate::attach::{Recipient, image};
 use crate::error::{self, CliError};
 use crate::outcome::{code_of, stop_of};
 use crate::resume;
-use crate::retention;
 use crate::run_screen::RunScreen;
 use crate::terminal::Verbosity;
 use crate::which_session;
@@ -81,7 +80,7 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, CliError> {
     }
     let output = output.map_err(|error| stop_of(&error))?;
     screen.check()?;
-    retention::apply(&store, config.retention(), said == Verbosity::Answers).await;
+    agent::prune(&store, config.retention(), said == Verbosity::Answers).await;
     let answer = match &schema {
         Some(schema) => schema.check(&output.text),
         None => Ok(output.text.as_str()),

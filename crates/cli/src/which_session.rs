@@ -10,8 +10,7 @@ use plimsoll::store::{SessionInfo, SessionReader, SqliteStore};
 use crate::ask;
 use crate::error::CliError;
 use crate::resume::SessionSettings;
-use crate::sessions::list;
-use crate::sessions::search;
+use crate::sessions::{list, search};
 
 /// Minimum length of a shortened name, in characters.
 const SHORTEST: usize = 3;

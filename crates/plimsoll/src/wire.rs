@@ -34,7 +34,6 @@ pub mod openai_responses {
 /// Anthropic's Messages.
 pub mod anthropic {
     pub use plimsoll_wire::anthropic::{
-        EffortSupport, MessagesDecisions, MessagesProfile, NoThinking, Prefix, ThinkingStyle,
-        render, render_next,
+        EffortSupport, MessagesProfile, NoThinking, Prefix, ThinkingStyle, render, render_next,
     };
 }

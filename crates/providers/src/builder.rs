@@ -9,11 +9,9 @@ use serde_json::{Map, Value};
 use tokio::sync::OnceCell;
 
 use crate::base_url::BaseUrl;
-use crate::client::ModelClient;
-use crate::connection::Connection;
-use crate::efforts::goes;
+use crate::client::{Connection, ModelClient};
 use crate::error::ProviderError;
-use crate::http::Http;
+use crate::http::{Http, Timeouts};
 use crate::key::{
     ApiKey, Variables, environment, find_base_url, find_key, need_key, usual_base_url,
 };
@@ -25,7 +23,7 @@ use crate::protocol::{
 };
 use crate::rejected::RejectedReasoning;
 use crate::sent::SentSessions;
-use crate::timeouts::Timeouts;
+use crate::thinking::chat_reach;
 use crate::token_count::TokenCounter;
 use crate::vendor::{Vendor, WindowReport, Wire};
 
@@ -195,21 +193,15 @@ impl ModelClientBuilder {
         let protocol: Box<dyn Protocol> = match wire {
             Wire::Chat => {
                 let dialect = dialect.unwrap_or_else(|| dialect_of(model));
-                Box::new(ChatProtocol {
-                    dialect: facts.dialect(dialect),
-                    sent: SentSessions::default(),
-                })
+                Box::new(ChatProtocol::new(model, facts, facts.dialect(dialect)))
             }
             Wire::Responses => {
                 let known = || facts.responses(profile_of(model, server));
-                Box::new(ResponsesProtocol {
-                    profile: profile.unwrap_or_else(known),
-                    sent: SentSessions::default(),
-                })
+                let profile = profile.unwrap_or_else(known);
+                Box::new(ResponsesProtocol::new(model, facts, profile))
             }
             Wire::Messages => Box::new(MessagesProtocol {
                 profile: facts.messages(anthropic::MessagesProfile::of_model(model.name())),
-                sent: SentSessions::default(),
             }),
             Wire::Vertex if !model.name().starts_with(VERTEX_MODELS) => {
                 return Err(ProviderError::NotServed {
@@ -221,12 +213,10 @@ impl ModelClientBuilder {
             Wire::Gemini | Wire::Vertex => Box::new(GeminiProtocol {
                 profile: facts.gemini(gemini::GeminiProfile::of_model(model.name())),
                 at_vertex: wire == Wire::Vertex,
-                sent: SentSessions::default(),
             }),
             Wire::Converse => Box::new(ConverseProtocol {
                 profile: facts.converse(bedrock::ConverseProfile::of_model(model.name())),
                 model: model.name().to_owned(),
-                sent: SentSessions::default(),
             }),
         };
         Ok(ModelClient {
@@ -245,7 +235,8 @@ impl ModelClientBuilder {
         let is_here = elsewhere.is_none_or(|url| is_usual(&url, vendor));
         let wants_chat =
             self.dialect.is_some() || CHATS_OWN.iter().any(|key| self.extra.contains_key(*key));
-        let detour = is_here && !wants_chat && vendor.name == OPENAI && goes(model) != Reach::Whole;
+        let detour =
+            is_here && !wants_chat && vendor.name == OPENAI && chat_reach(model) != Reach::Whole;
         match self.wire {
             Some(wire) => wire,
             None if detour => Wire::Responses,
@@ -318,6 +309,7 @@ impl ModelClientBuilder {
             extra: self.extra,
             reported: OnceCell::new(),
             counter: TokenCounter::default(),
+            sent: SentSessions::default(),
         };
         Ok((connection, server))
     }

@@ -8,7 +8,7 @@ use plimsoll_context::CacheRetention;
 use plimsoll_wire::openai_chat::CacheMarks;
 use serde_json::{Map, Value};
 
-use crate::connection::Connection;
+use crate::client::Connection;
 use crate::model_ref::ModelRef;
 use crate::protocol::dialect_of;
 use crate::vendor::Wire;
@@ -118,7 +118,7 @@ mod tests {
             let mut request = question();
             request.cache.retention = retention;
             let chat = builder.build_with(&|_| None).unwrap();
-            chat.rendered(&request).json().get(KEY).cloned()
+            chat.json(&request).get(KEY).cloned()
         };
         let gpt = || builder("openai/gpt-5");
         assert_eq!(sent(gpt(), CacheRetention::Usual), None);

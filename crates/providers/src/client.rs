@@ -8,15 +8,29 @@ use plimsoll_agent::{Failure, Request, Sampling};
 use plimsoll_context::{CacheRetention, Delta, HostedTool, Reply, Tokens};
 use plimsoll_core::telemetry::ServerAddress;
 use plimsoll_core::{Provider, Secret};
+use plimsoll_wire::overflow::silent::{self, ReplyContext, Silent};
+use plimsoll_wire::{BodyChunks, EncodedRequest};
+use reqwest::header::{HeaderMap, HeaderValue};
+use serde_json::{Map, Value};
+use tokio::sync::OnceCell;
 
 use crate::base_url::BaseUrl;
 use crate::cache_lifetime::can_keep;
-use crate::connection::{Connection, Outgoing};
-use crate::hosted::{faults, none_here};
-use crate::protocol::{Protocol, RenderedRequest};
-use crate::refusal::RequestFacts;
+use crate::discovery::{self, ModelLoading};
+use crate::explain::question;
+use crate::http::{Http, error_body, packed, pieces};
+use crate::model_ref::ModelRef;
+use crate::models::ModelFacts;
+use crate::protocol::{HostedTools, Protocol};
+use crate::receive::receive;
+use crate::refusal::{CallContext, RequestFacts};
 use crate::rejected::RejectedReasoning;
-use crate::vendor::Wire;
+use crate::sent::SentSessions;
+use crate::token_count::TokenCounter;
+use crate::vendor::{ServerLocation, WindowReport, Wire};
+
+/// The header that names features of Anthropic's API which are not yet part of its version.
+const BETA: &str = "anthropic-beta";
 
 /// A model behind an HTTP API.
 #[derive(Debug)]
@@ -25,6 +39,34 @@ pub struct ModelClient {
     pub(crate) protocol: Box<dyn Protocol>,
     pub(crate) wire: Wire,
     pub(crate) rejected: RejectedReasoning,
+}
+
+/// The part of a client that is independent of the protocol: HTTP, the key, the known facts about the
+/// model and the window that its server reports.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    pub(crate) http: Http,
+    pub(crate) model: ModelRef,
+    /// `provider/name`.
+    pub(crate) full_name: String,
+    /// The origin of the key, if there is one.
+    pub(crate) key_from: Option<String>,
+    /// Values that error messages must not contain: the key and the values of headers and the
+    /// address.
+    pub(crate) secrets: Vec<Secret>,
+    /// The secrets that are certainly keys.
+    pub(crate) keys: Vec<Secret>,
+    pub(crate) tells: WindowReport,
+    /// Further keys of every request's body.
+    pub(crate) extra: Map<String, Value>,
+    /// The window that the server reported. Empty until the server has answered.
+    pub(crate) reported: OnceCell<Option<Tokens>>,
+    /// The known facts about the model.
+    pub(crate) facts: ModelFacts,
+    /// Whether the server counts tokens.
+    pub(crate) counter: TokenCounter,
+    /// The messages that were sent before.
+    pub(crate) sent: SentSessions,
 }
 
 impl ModelClient {
@@ -47,9 +89,25 @@ impl ModelClient {
     }
 
     /// Writes a request, without the reasoning that the server has rejected.
-    pub(crate) fn rendered(&self, request: &Request) -> RenderedRequest {
+    pub(crate) fn rendered(&self, request: &Request) -> EncodedRequest<BodyChunks> {
         let request = self.rejected.without(request);
         self.protocol.render(&self.connection, &request)
+    }
+
+    /// Writes the body of a request as JSON.
+    pub(crate) fn json(&self, request: &Request) -> Value {
+        let body = self.rendered(request).body.into_vec();
+        serde_json::from_slice(&body).unwrap_or_default()
+    }
+
+    /// Returns the headers of a request besides those of every request.
+    fn headers(&self, rendered: &EncodedRequest<BodyChunks>) -> HeaderMap {
+        let mut headers = self.protocol.headers();
+        let betas = HeaderValue::try_from(rendered.betas.join(","));
+        if let (false, Ok(betas)) = (rendered.betas.is_empty(), betas) {
+            headers.insert(BETA, betas);
+        }
+        headers
     }
 
     async fn send(
@@ -57,22 +115,55 @@ impl ModelClient {
         request: &Request,
         deltas: &(dyn Fn(Delta) + Send + Sync),
     ) -> Result<Reply, Failure> {
+        let (connection, protocol) = (&self.connection, &self.protocol);
+        let http = &connection.http;
         let rendered = self.rendered(request);
-        let limit = self.protocol.output_limit(&self.connection, request);
-        let outgoing = Outgoing {
-            url: self.protocol.url(&self.connection),
-            headers: rendered.headers,
-            body: rendered.body,
-            facts: RequestFacts::of(request, limit),
-        };
-        let decoder = (self.protocol.events(), self.protocol.decoder(request));
-        let reply = self.connection.call(outgoing, decoder, deltas);
-        let reply = reply.await?;
+        let limit = protocol.output_limit(connection, request);
+        let call = connection.call_of(RequestFacts::of(request, limit));
+        let (url, headers) = (protocol.url(connection), self.headers(&rendered));
+        let answer = http.post(url, headers, rendered.body).await;
+        let answer = answer.map_err(|silence| call.silence(&silence))?;
+        let idle = http.timeouts.idle;
+        if !answer.status().is_success() {
+            let status = answer.status().as_u16();
+            deltas(Delta::Refused { status });
+            let headers = answer.headers().clone();
+            let body = error_body(pieces(answer), idle).await;
+            return Err(call.refused(status, &headers, &body));
+        }
+        if let Some(packed) = packed(answer.headers()) {
+            return Err(call.packed(&packed));
+        }
+        let decoder = (protocol.events(), protocol.decoder(request));
+        let reply = receive(pieces(answer), decoder, idle, deltas).await;
+        let reply = reply.map_err(|broken| call.broken(broken))?;
         // Signed thinking is only valid after the same prefix.
         let reply = rendered.prefix.bind(reply);
-        let mut reply = self.connection.checked(reply, limit)?;
-        self.protocol.complete(request, &mut reply);
+        let mut reply = connection.checked(reply, limit)?;
+        protocol.complete(request, &mut reply);
         Ok(reply)
+    }
+
+    /// Returns the faults of tools of the provider's own. Unknown tools come first; if there are none,
+    /// the validator checks each tool in an otherwise valid request.
+    fn tool_faults(&self, hosted: &HostedTools, tools: &[HostedTool]) -> Vec<String> {
+        let unknown: Vec<String> = tools.iter().filter_map(hosted.fault).collect();
+        if !unknown.is_empty() {
+            return unknown;
+        }
+        let faults = tools.iter().flat_map(|tool| {
+            let mut request = question();
+            request.hosted_tools = [tool.clone()].into();
+            let faults = self.protocol.validate(&self.json(&request));
+            let name = tool.name().to_owned();
+            faults.into_iter().map(move |fault| {
+                format!(
+                    "`{name}` of hosted_tools would be refused: {} ({})",
+                    fault.words, fault.place
+                )
+            })
+        });
+        faults.collect()
     }
 }
 
@@ -112,7 +203,11 @@ impl Provider for ModelClient {
             return Ok(None);
         };
         let rendered = self.rendered(request);
-        self.connection.count_tokens(endpoint, rendered).await
+        let headers = self.headers(&rendered);
+        let counted = self
+            .connection
+            .count_tokens(endpoint, headers, rendered.body);
+        counted.await
     }
 
     fn keeps(&self, retention: CacheRetention) -> bool {
@@ -128,13 +223,13 @@ impl Provider for ModelClient {
     }
 
     fn sampling_notes(&self, sampling: &Sampling) -> Vec<String> {
-        let off = self.protocol.thinking_off(&self.connection);
+        let off = self.protocol.thinking_off();
         off.notes(sampling, &self.connection.full_name)
     }
 
     fn hosted_tool_faults(&self, tools: &[HostedTool]) -> Vec<String> {
         match self.protocol.hosted_tools() {
-            Some(hosted) => faults(self, &hosted, tools),
+            Some(hosted) => self.tool_faults(&hosted, tools),
             None => none_here(&self.connection.full_name, tools),
         }
     }
@@ -146,4 +241,104 @@ impl Provider for ModelClient {
     async fn window(&self) -> Option<Tokens> {
         self.connection.window().await
     }
+}
+
+impl Connection {
+    /// Returns the name under which facts learned about this model are stored.
+    pub(crate) fn endpoint(&self) -> String {
+        let vendor = self.model.vendor();
+        // Plimsoll's own server uses a different port each time.
+        if vendor.place == ServerLocation::Ours {
+            return self.full_name.clone();
+        }
+        let endpoint = format!("{} {}", self.http.base, self.model.name());
+        let secrets = self.secrets.iter();
+        secrets.fold(endpoint, |text, secret| secret.strike_out(text))
+    }
+
+    /// Returns the window that the server reports. If it does not answer, a later attempt may succeed.
+    pub(crate) async fn window(&self) -> Option<Tokens> {
+        let name = self.model.name();
+        let ask = || discovery::window(&self.http, self.tells, name, ModelLoading::Allowed);
+        let reported = self.reported.get_or_try_init(ask).await;
+        reported.ok().copied().flatten()
+    }
+
+    /// Returns the known window, without asking the server.
+    pub(crate) fn known_window(&self) -> Option<Tokens> {
+        self.facts.window.map(|fact| fact.value)
+    }
+
+    /// Returns the output limit to send: the request's limit, or less if the user states a lower
+    /// one for the model.
+    ///
+    /// A limit that is only derived from the window or a limit of the run is also lowered to the
+    /// published maximum of the model, because servers refuse larger values.
+    pub(crate) fn most(&self, request: &Request) -> Option<Tokens> {
+        let asked = request.max_output?;
+        let nobody_asked = request.expects.room == Some(asked);
+        let facts = self.facts.max_output.as_ref();
+        let most = facts.filter(|most| most.is_own() || nobody_asked);
+        Some(most.map_or(asked, |most| asked.min(most.value)))
+    }
+
+    /// Collects the facts about a call that errors mention.
+    pub(crate) fn call_of(&self, facts: RequestFacts) -> CallContext<'_> {
+        CallContext {
+            model: &self.model,
+            base: &self.http.base,
+            key_from: self.key_from.as_deref(),
+            secrets: &self.secrets,
+            facts,
+        }
+    }
+
+    /// Returns the reply, or a failure if it shows that the request did not fit and the server did
+    /// not report it.
+    pub(crate) fn checked(
+        &self,
+        reply: Reply,
+        max_output: Option<Tokens>,
+    ) -> Result<Reply, Failure> {
+        let known = ReplyContext {
+            window: self.reported.get().copied().flatten(),
+            max_output,
+            ..ReplyContext::default()
+        };
+        match silent::detect(&reply, &known) {
+            // The model may run with a smaller window than the server reports.
+            Some(Silent::NoRoom(overflow)) => Err(Failure::Cut {
+                used: overflow.used,
+                window: overflow.window,
+                usage: reply.usage,
+                message: "the request fills the context window, so there are no tokens left for \
+                          an answer"
+                    .to_owned(),
+            }),
+            // LM Studio reports an overflow with an empty reply.
+            Some(Silent::Nothing) if self.tells == WindowReport::LmStudio => {
+                Err(Failure::Overflow {
+                    used: None,
+                    window: None,
+                    message:
+                        "the server answered nothing at all, as LM Studio does when a request is \
+                          too long"
+                            .to_owned(),
+                })
+            }
+            _ => Ok(reply),
+        }
+    }
+}
+
+/// Returns a fault for each tool, because the protocol has no tools of the provider's own.
+fn none_here(model: &str, tools: &[HostedTool]) -> Vec<String> {
+    let faults = tools.iter().map(|tool| {
+        let name = tool.name();
+        format!(
+            "`{name}` is asked for as a tool of the provider's own, and {model} has none here; leave \
+             it out of hosted_tools"
+        )
+    });
+    faults.collect()
 }

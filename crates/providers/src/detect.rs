@@ -10,9 +10,8 @@ use serde::Serialize;
 
 use crate::base_url::BaseUrl;
 use crate::discovery;
-use crate::http::Http;
+use crate::http::{Http, Timeouts};
 use crate::key::{Variables, find_base_url, find_key};
-use crate::timeouts::Timeouts;
 use crate::vendor::{ServerLocation, VENDORS, Vendor, WindowReport};
 
 /// Servers whose models are used without being named, the best first.

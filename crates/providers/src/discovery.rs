@@ -6,9 +6,8 @@ use reqwest::Url;
 use serde_json::{Value, json};
 
 use crate::detect::ModelFound;
-use crate::http::Http;
+use crate::http::{Http, LOAD_TIMEOUT};
 use crate::protocol::messages_url;
-use crate::timeouts::LOAD_TIMEOUT;
 use crate::vendor::WindowReport;
 
 /// The keys of the served window in lists of models: vLLM; Groq; OpenRouter, Together and Kimi;

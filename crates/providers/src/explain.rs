@@ -16,12 +16,12 @@ use serde_json::{Map, Value, json};
 pub use connect::{ConnectionReport, CountAnswer};
 
 use crate::builder::ModelClientBuilder;
+use crate::client::Connection;
 use crate::client::ModelClient;
-use crate::connection::Connection;
-use crate::efforts::goes;
 use crate::error::ProviderError;
 use crate::key::Variables;
 use crate::models::ModelFacts;
+use crate::thinking::chat_reach;
 use crate::vendor::{ServerLocation, WindowReport};
 use sentences::Explanation;
 
@@ -234,7 +234,7 @@ fn explained_profile(client: &ModelClient) -> Explanation {
     let known = json!({
         "name": model.name(),
         "vendor_speaks": model.vendor().wire,
-        "reach": goes(model),
+        "reach": chat_reach(model),
         "temperature": is_here || takes_temperature(model.name(), None, 0.0),
         "images": facts.takes_images(),
         "tools": facts.tools.as_ref().map(|fact| fact.value),
@@ -256,9 +256,9 @@ fn sampled(client: &ModelClient, wishes: &Wishes, rules: Vec<&'static str>) -> O
     // The signature of thinking is only valid after the same question.
     let reply = client.rendered(&question).prefix.bind(reply.ok()?);
     let request = wishes.of(sample::answered(EXAMPLE, reply), client);
-    let mut rendered = client.rendered(&request);
-    let left_out = std::mem::take(&mut rendered.left_out);
-    let request = rendered.json();
+    let notes = client.rendered(&request).notes.into_iter();
+    let left_out = notes.map(|note| format!("{:?}", note.what)).collect();
+    let request = client.json(&request);
     let faults = client.protocol.validate(&request);
     Some(Sample {
         faults: faults.iter().map(ToString::to_string).collect(),
@@ -271,7 +271,7 @@ fn sampled(client: &ModelClient, wishes: &Wishes, rules: Vec<&'static str>) -> O
 /// Returns the keys that each level sends, taken from rendered requests.
 fn levels(client: &ModelClient) -> Vec<Level> {
     let levels = LEVELS.iter().map(|(level, name)| {
-        let body = client.rendered(&sample::question(Some(*level))).json();
+        let body = client.json(&sample::question(Some(*level)));
         let said = THINKING_KEYS.iter().filter_map(|key| {
             let value = body.pointer(key).filter(|value| !value.is_null())?;
             let key = key.rsplit('/').next().unwrap_or_default();

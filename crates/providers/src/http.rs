@@ -1,5 +1,6 @@
-//! [`Http`]: the connection to one server. Sends bytes and returns responses with bounded bodies.
-//! Does not follow redirects and does not retry.
+//! [`Http`]: the connection to one server, with its [`Timeouts`]. Sends bytes and returns responses with
+//! bounded bodies. Does not follow redirects and does not retry. The duration of a whole call is a limit
+//! of the run.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -13,14 +14,29 @@ use plimsoll_context::Bytes as ByteCount;
 use plimsoll_wire::BodyChunks;
 use reqwest::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap};
 use reqwest::{Body, Client, Method, Response, Url, redirect};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::time::timeout;
 
 use crate::base_url::BaseUrl;
 use crate::error::ProviderError;
-use crate::timeouts::Timeouts;
 use crate::tls;
 
+/// The time to establish a connection. A reachable host answers within two seconds, or ten on a
+/// slow network.
+pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
+/// The time without a single received byte. A large model is silent for minutes while it reads a
+/// long prompt or thinks behind a proxy that hides the thinking. A comment in the stream counts as
+/// a byte.
+pub const IDLE_TIMEOUT: Duration = Duration::from_secs(300);
+/// The time for a request about models or windows. A slower answer is not worth the wait.
+pub const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
+/// The time to load a model before its window is requested. The run needs the loaded model anyway.
+pub const LOAD_TIMEOUT: Duration = Duration::from_secs(120);
+/// The time after the end of a reply to wait for the usage.
+pub const USAGE_GRACE: Duration = Duration::from_secs(10);
+/// The time after the end mark to read the remaining bytes, so that the connection can be reused.
+pub const DRAIN_TIMEOUT: Duration = Duration::from_millis(100);
 /// The maximum size of an error body. A longer body is a web page or repeats the request.
 pub const MAX_ERROR_BODY: ByteCount = ByteCount(64 * 1024);
 /// The maximum size of a response about models. OpenRouter lists its hundreds of models in less
@@ -33,6 +49,28 @@ pub(crate) struct Http {
     client: Client,
     pub(crate) base: BaseUrl,
     pub(crate) timeouts: Timeouts,
+}
+
+/// How long to wait while a server is silent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Timeouts {
+    /// Default [`CONNECT_TIMEOUT`].
+    pub connect: Duration,
+    /// Default [`IDLE_TIMEOUT`].
+    pub idle: Duration,
+    /// Default [`PROBE_TIMEOUT`].
+    pub probe: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self {
+            connect: CONNECT_TIMEOUT,
+            idle: IDLE_TIMEOUT,
+            probe: PROBE_TIMEOUT,
+        }
+    }
 }
 
 /// The reasons why there is no response.

@@ -22,14 +22,11 @@ mod base_url;
 mod builder;
 mod cache_lifetime;
 mod client;
-mod connection;
 mod detect;
 mod discovery;
-mod efforts;
 mod error;
 mod event_stream;
 mod explain;
-mod hosted;
 mod http;
 mod key;
 #[cfg(feature = "local")]
@@ -44,8 +41,7 @@ mod retry_after;
 mod sent;
 mod sse;
 mod target;
-mod thinking_off;
-mod timeouts;
+mod thinking;
 mod tls;
 mod token_count;
 mod vendor;
@@ -62,7 +58,10 @@ pub use error::ProviderError;
 pub use explain::{
     ConnectionReport, CountAnswer, Level, OwnTools, Peculiarity, RequestExplanation, Sample, Wishes,
 };
-pub use http::{MAX_ERROR_BODY, MAX_PROBE_BODY};
+pub use http::{
+    CONNECT_TIMEOUT, DRAIN_TIMEOUT, IDLE_TIMEOUT, LOAD_TIMEOUT, MAX_ERROR_BODY, MAX_PROBE_BODY,
+    PROBE_TIMEOUT, Timeouts, USAGE_GRACE,
+};
 pub use key::{ApiKey, Variables, environment, find_base_url, find_key, need_key};
 pub use model_ref::ModelRef;
 pub use models::{
@@ -75,9 +74,5 @@ pub use protocol::responses_profile;
 pub use receive::{MAX_STREAM, SILENCES_AN_EVENT};
 pub use retry_after::MAX_RESET_WAIT;
 pub use target::{NoTarget, target, target_of};
-pub use timeouts::{
-    CONNECT_TIMEOUT, DRAIN_TIMEOUT, IDLE_TIMEOUT, LOAD_TIMEOUT, PROBE_TIMEOUT, Timeouts,
-    USAGE_GRACE,
-};
 pub use vendor::{Blank, KeyHeader, ServerLocation, VENDORS, Vendor, WindowReport, Wire};
 pub use windows::{Window, WindowSource, resolve_window};

@@ -12,24 +12,23 @@ mod responses;
 use std::fmt::Debug;
 
 use plimsoll_agent::{Request, ThinkingLevel};
-use plimsoll_context::{HostedTool, Reply, Tokens};
+use plimsoll_context::{HostedTool, Opaque, Reply, Tokens};
 use plimsoll_judge::Fault;
-use plimsoll_wire::anthropic::Prefix;
 use plimsoll_wire::{
-    BodyChunks, Delivery, Effort, EncodedRequest, LeftOut, RenderInput, StreamDecoder, ToolChoice,
+    BodyChunks, Delivery, Effort, EncodedRequest, RenderInput, StreamDecoder, ToolChoice,
 };
 use reqwest::Url;
-use reqwest::header::{HeaderMap, HeaderValue};
+use reqwest::header::HeaderMap;
 use serde_json::Value;
 
 use crate::base_url::BaseUrl;
 use crate::cache_lifetime::CacheLifetime;
-use crate::connection::Connection;
+use crate::client::Connection;
 use crate::models::LEVELS;
 use crate::receive::EventReader;
 use crate::rejected::RejectionTexts;
 use crate::sse::SseReader;
-use crate::thinking_off::ThinkingOff;
+use crate::thinking::ThinkingOff;
 
 pub(crate) use chat::{ChatProtocol, dialect_of};
 pub(crate) use converse::ConverseProtocol;
@@ -41,9 +40,6 @@ pub(crate) use messages::{MessagesProtocol, url as messages_url};
 pub(crate) use responses::REJECTIONS as RESPONSES_REJECTIONS;
 pub use responses::responses_profile;
 pub(crate) use responses::{ResponsesProtocol, ServerOwner, profile_of};
-
-/// The header that names features of Anthropic's API which are not yet part of its version.
-const BETA: &str = "anthropic-beta";
 
 /// An API, configured for one model.
 pub(crate) trait Protocol: Debug + Send + Sync {
@@ -57,7 +53,12 @@ pub(crate) trait Protocol: Debug + Send + Sync {
     fn url(&self, connection: &Connection) -> Url;
 
     /// Writes a request.
-    fn render(&self, connection: &Connection, request: &Request) -> RenderedRequest;
+    fn render(&self, connection: &Connection, request: &Request) -> EncodedRequest<BodyChunks>;
+
+    /// Returns headers besides those of every client.
+    fn headers(&self) -> HeaderMap {
+        HeaderMap::new()
+    }
 
     /// Returns a reader of the events in a reply.
     fn events(&self) -> EventReader {
@@ -86,7 +87,7 @@ pub(crate) trait Protocol: Debug + Send + Sync {
     }
 
     /// Returns how the model's thinking is turned off.
-    fn thinking_off(&self, connection: &Connection) -> ThinkingOff;
+    fn thinking_off(&self) -> ThinkingOff;
 
     /// Checks whether requests may contain images.
     fn takes_images(&self) -> bool {
@@ -108,42 +109,6 @@ pub(crate) trait Protocol: Debug + Send + Sync {
 
     /// Returns the name of the reply in `data/samples.toml` that such a model sends.
     fn sample(&self) -> &'static str;
-}
-
-/// A request that is ready to be sent.
-#[derive(Debug)]
-pub(crate) struct RenderedRequest {
-    /// The body.
-    pub(crate) body: BodyChunks,
-    /// Headers besides those of every request.
-    pub(crate) headers: HeaderMap,
-    /// The names of the `LeftOut` variants for the omitted parts.
-    pub(crate) left_out: Vec<String>,
-    /// The prefix that the thinking of the reply is bound to.
-    pub(crate) prefix: Prefix,
-}
-
-impl RenderedRequest {
-    /// Creates a request. `more` was left out besides the parts that `encoded` notes.
-    pub(crate) fn new(encoded: EncodedRequest<BodyChunks>, more: Option<LeftOut>) -> Self {
-        let mut headers = HeaderMap::new();
-        let betas = HeaderValue::try_from(encoded.betas.join(","));
-        if let (false, Ok(betas)) = (encoded.betas.is_empty(), betas) {
-            headers.insert(BETA, betas);
-        }
-        let left_out = encoded.notes.iter().map(|note| note.what).chain(more);
-        Self {
-            body: encoded.body,
-            headers,
-            left_out: left_out.map(|what| format!("{what:?}")).collect(),
-            prefix: encoded.prefix,
-        }
-    }
-
-    /// Returns the body as JSON.
-    pub(crate) fn json(self) -> Value {
-        serde_json::from_slice(&self.body.into_vec()).unwrap_or_default()
-    }
 }
 
 /// The endpoint that counts the tokens of a request.
@@ -183,6 +148,15 @@ fn common_input<'a>(connection: &'a Connection, request: &'a Request) -> RenderI
         cache: Some(&request.cache),
         ..RenderInput::default()
     }
+}
+
+/// Converts the provider's own tools to opaque blocks of a protocol.
+fn hosted(tools: &[HostedTool], origin: &str) -> Vec<Opaque> {
+    let tools = tools.iter().map(|tool| Opaque {
+        origin: origin.to_owned(),
+        data: tool.json(),
+    });
+    tools.collect()
 }
 
 /// Returns the effort for a thinking level, or `None` for `Off`.

@@ -10,8 +10,8 @@ use plimsoll_wire::{StreamDecoder, WireError};
 use tokio::time::{Instant, timeout};
 
 use crate::event_stream::EventStreamReader;
+use crate::http::{DRAIN_TIMEOUT, USAGE_GRACE};
 use crate::sse::{EventKind, MAX_EVENT, ServerSentEvent, SseReader};
-use crate::timeouts::{DRAIN_TIMEOUT, USAGE_GRACE};
 
 /// The maximum size of one response. A token takes a few hundred bytes, so only a faulty server
 /// reaches this limit.

@@ -1,9 +1,8 @@
 //! [`SentSessions`]: the messages that a client has sent, so that a request of a session that grew
 //! renders only its new messages.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use plimsoll_agent::Request;
 use plimsoll_context::MessageList;
 use plimsoll_wire::{
     BodyChunks, EncodedRequest, RenderInput, RequestRenderer, WrittenMessages, render_next,
@@ -15,74 +14,50 @@ const MAX_SESSIONS: usize = 4;
 /// The maximum size of a kept session, in bytes of a request. A window of a million tokens is smaller.
 const MAX_BYTES: usize = 16 * 1024 * 1024;
 
-/// The sessions that were sent last, the newest at the end. `D` is the type of the protocol's decisions
-/// about their messages.
+/// The sessions that were sent last, the newest at the end.
 #[derive(Debug, Default)]
-pub(crate) struct SentSessions<D = ()>(Mutex<Vec<Session<D>>>);
+pub(crate) struct SentSessions(Mutex<Vec<WrittenMessages>>);
 
-/// A session in the state in which it was sent.
-#[derive(Debug)]
-struct Session<D> {
-    system: Arc<str>,
-    messages: MessageList,
-    written: WrittenMessages<D>,
-}
-
-impl<D: Default> SentSessions<D> {
+impl SentSessions {
     /// Renders a request. Reuses the kept messages of a request with the same beginning, and keeps the
     /// result. Concurrent requests do not wait for each other.
     pub(crate) fn render(
         &self,
-        request: &Request,
         input: &RenderInput<'_>,
-        renderer: &impl RequestRenderer<Decisions = D>,
+        messages: &MessageList,
+        renderer: &impl RequestRenderer,
     ) -> EncodedRequest<BodyChunks> {
-        let mut written = self.take(request).unwrap_or_default();
-        let rendered = render_next(&mut written, input, &request.messages, renderer);
-        self.keep(Session {
-            system: Arc::clone(&request.system),
-            messages: request.messages.clone(),
-            written,
-        });
+        let mut written = self.take(input.system, messages).unwrap_or_default();
+        let rendered = render_next(&mut written, input, messages, renderer);
+        if written.bytes() <= MAX_BYTES {
+            let mut sessions = self.lock();
+            if sessions.len() >= MAX_SESSIONS {
+                sessions.remove(0);
+            }
+            sessions.push(written);
+        }
         rendered
     }
 
-    fn keep(&self, session: Session<D>) {
-        if session.written.bytes() > MAX_BYTES {
-            return;
-        }
-        let mut sessions = self.lock();
-        if sessions.len() >= MAX_SESSIONS {
-            sessions.remove(0);
-        }
-        sessions.push(session);
-    }
-
-    /// Removes and returns the rendered messages of the longest session that the request begins with.
-    fn take(&self, request: &Request) -> Option<WrittenMessages<D>> {
+    /// Removes and returns the longest session that a request begins with.
+    fn take(&self, system: Option<&str>, messages: &MessageList) -> Option<WrittenMessages> {
         let mut sessions = self.lock();
         let fitting =
-            { sessions.iter().enumerate() }.filter(|(_, session)| session.begins(request));
-        let (at, _) = fitting.max_by_key(|(_, session)| session.messages.len())?;
-        Some(sessions.remove(at).written)
+            { sessions.iter().enumerate() }.filter(|(_, one)| one.begins(system, messages));
+        let (at, _) = fitting.max_by_key(|(_, written)| written.messages())?;
+        Some(sessions.remove(at))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Session<D>>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<WrittenMessages>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl<D> Session<D> {
-    /// Returns `true` if a request has the same system prompt and begins with the same messages.
-    fn begins(&self, request: &Request) -> bool {
-        !self.messages.is_empty()
-            && request.messages.starts_with(&self.messages)
-            && self.system == request.system
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use plimsoll_agent::Request;
     use plimsoll_context::Message;
     use plimsoll_wire::openai_chat::{Dialect, render};
 
@@ -127,7 +102,7 @@ mod tests {
                 system: Some(&*request.system).filter(|system| !system.is_empty()),
                 ..RenderInput::default()
             };
-            let next = sent.render(request, &input, &dialect);
+            let next = sent.render(&input, &request.messages, &dialect);
             let whole = render(&input, request.messages.iter().map(AsRef::as_ref), &dialect);
             assert_eq!(next.body.into_vec(), whole.unwrap().body);
             assert!(sent.lock().len() <= MAX_SESSIONS);
@@ -141,9 +116,9 @@ mod tests {
         for n in 0..20 {
             request.messages.push(message(&n.to_string()));
             let input = RenderInput::default();
-            let written = sent.lock().first().map_or(0, |one| one.written.bytes());
+            let written = sent.lock().first().map_or(0, WrittenMessages::bytes);
             assert_eq!(written > 0, n > 0, "{n}");
-            sent.render(&request, &input, &dialect);
+            sent.render(&input, &request.messages, &dialect);
             assert_eq!(sent.lock().len(), 1);
         }
     }

@@ -6,10 +6,10 @@ use plimsoll_wire::anthropic;
 use plimsoll_wire::openai_chat::Reach;
 use serde_json::Value;
 
-use crate::efforts::goes;
 use crate::model_ref::ModelRef;
 use crate::models::ModelBook;
 use crate::protocol::{dialect_of, responses_profile};
+use crate::thinking::chat_reach;
 use crate::vendor::Wire;
 
 /// The vendor whose models are served through two protocols.
@@ -48,7 +48,7 @@ pub fn target_of(model: &ModelRef, request: &Value) -> Result<Target, NoTarget> 
         }
         // A history is not sent to a server.
         let is_request = request.get("messages").is_some() && request.get("model").is_some();
-        if is_request && goes(model) == Reach::Nothing {
+        if is_request && chat_reach(model) == Reach::Nothing {
             return Err(NoTarget::ResponsesOnly {
                 model: model.to_string(),
             });

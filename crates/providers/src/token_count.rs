@@ -5,12 +5,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use plimsoll_agent::Failure;
 use plimsoll_context::Tokens;
+use plimsoll_wire::BodyChunks;
+use reqwest::header::HeaderMap;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::connection::Connection;
+use crate::client::Connection;
 use crate::http::{error_body, pieces};
-use crate::protocol::{RenderedRequest, TokenCountEndpoint};
+use crate::protocol::TokenCountEndpoint;
 use crate::refusal::RequestFacts;
 
 /// The statuses of a server without such an endpoint: no such path, no such method, not
@@ -30,17 +32,18 @@ impl Connection {
     pub(crate) async fn count_tokens(
         &self,
         endpoint: TokenCountEndpoint,
-        request: RenderedRequest,
+        headers: HeaderMap,
+        body: BodyChunks,
     ) -> Result<Option<Tokens>, Failure> {
         if self.counter.missing.load(Ordering::Relaxed) {
             return Ok(None);
         }
         let call = self.call_of(RequestFacts::default());
-        let Some(body) = only(endpoint.keys, &request.body.into_vec()) else {
+        let Some(body) = only(endpoint.keys, &body.into_vec()) else {
             return Ok(None);
         };
         let url = (endpoint.url)(&self.http.base);
-        let answer = self.http.post(url, request.headers, body.into()).await;
+        let answer = self.http.post(url, headers, body.into()).await;
         let answer = answer.map_err(|silence| call.silence(&silence))?;
         let status = answer.status();
         if MISSING.contains(&status.as_u16()) {

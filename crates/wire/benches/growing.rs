@@ -56,13 +56,9 @@ fn main() {
     ]);
 }
 
-fn growing<D: Default>(
+fn growing(
     protocol: &str,
-    render: impl Fn(
-        &mut WrittenMessages<D>,
-        &RenderInput<'_>,
-        &MessageList,
-    ) -> EncodedRequest<BodyChunks>,
+    render: impl Fn(&mut WrittenMessages, &RenderInput<'_>, &MessageList) -> EncodedRequest<BodyChunks>,
 ) {
     let input = RenderInput {
         model: CLAUDE,

@@ -1,16 +1,145 @@
-//! Composes a body from its messages: turns that are final are written once, and the breakpoints of the
-//! prompt cache, which move from request to request, are put in while the body is put together.
+//! Renders requests, each whole ([`render`]) or as the next one of a session that grows
+//! ([`render_next`]): turns that are final are written once, and the breakpoints of the prompt cache,
+//! which move from request to request, are put in while the body is put together.
 
 use std::collections::BTreeMap;
 
 use plimsoll_context::{Breakpoint, CacheRetention, Message, MessageList};
 
+use crate::anthropic::MessagesDecisions;
+use crate::bedrock::ConverseDecisions;
 use crate::chunks::BodyChunks;
+use crate::error::WireError;
 use crate::frames;
 use crate::normalize::{Native, Normalizer};
 use crate::object::Settings;
+use crate::request::{EncodedRequest, RenderInput};
 use crate::server_rules::{Results, ServerRules};
 use crate::turns::{Block, Content, Role, Turn};
+
+/// Renders requests for one server or model: a dialect or a profile.
+pub trait RequestRenderer {
+    /// Renders a request. `written` has the messages that were rendered before.
+    #[doc(hidden)]
+    fn render(
+        &self,
+        written: &mut WrittenMessages,
+        input: &RenderInput<'_>,
+        messages: &dyn History,
+    ) -> EncodedRequest<BodyChunks>;
+}
+
+/// Renders a transcript. Deterministic: the same transcript and settings give the same bytes.
+///
+/// # Errors
+///
+/// None in practice. It could only fail on a value that is not JSON.
+pub fn render<'a>(
+    input: &RenderInput<'a>,
+    messages: impl IntoIterator<Item = &'a Message>,
+    renderer: &impl RequestRenderer,
+) -> Result<EncodedRequest, WireError> {
+    let messages: Vec<&Message> = messages.into_iter().collect();
+    let mut written = WrittenMessages::default();
+    let rendered = renderer.render(&mut written, input, &messages);
+    let composer = written.composer.as_ref();
+    Ok(EncodedRequest {
+        from: composer.map(Composer::from).unwrap_or_default(),
+        ..rendered.into_whole()
+    })
+}
+
+/// Renders the next request of a growing session like [`render`], but shares the messages that were
+/// rendered before with earlier requests.
+///
+/// `written` belongs to one renderer. [`EncodedRequest::from`] stays empty. All messages are rendered
+/// again if the request does not [begin](WrittenMessages::begins) with the written ones, or if thinking
+/// or calls of the provider's tools in them have to be left out now, or no longer. A dialect with JSON
+/// turns is always rendered whole.
+///
+/// ```
+/// use plimsoll_context::{Message, MessageList};
+/// use plimsoll_wire::openai_chat::{Dialect, render, render_next};
+/// use plimsoll_wire::{RenderInput, WrittenMessages};
+///
+/// let (dialect, input) = (Dialect::openai(), RenderInput::default());
+/// let messages = [Message::user("One."), Message::assistant("1"), Message::user("Two.")];
+/// let (mut list, mut written) = (MessageList::default(), WrittenMessages::default());
+/// for (index, message) in messages.iter().enumerate() {
+///     list.push(message.clone().into());
+///     let next = render_next(&mut written, &input, &list, &dialect);
+///     let whole = render(&input, &messages[..=index], &dialect)?;
+///     assert_eq!(next.into_whole().body, whole.body);
+/// }
+/// # Ok::<(), plimsoll_wire::WireError>(())
+/// ```
+#[must_use]
+pub fn render_next(
+    written: &mut WrittenMessages,
+    input: &RenderInput<'_>,
+    messages: &MessageList,
+    renderer: &impl RequestRenderer,
+) -> EncodedRequest<BodyChunks> {
+    if !written.begins(input.system, messages) {
+        *written = WrittenMessages::default();
+    }
+    let rendered = renderer.render(written, input, messages);
+    written.system = input.system.map(str::to_owned);
+    written.messages = messages.clone();
+    rendered
+}
+
+/// The messages of a request in written form, for the next request that begins with them.
+#[derive(Debug, Default)]
+pub struct WrittenMessages {
+    system: Option<String>,
+    messages: MessageList,
+    composer: Option<Composer>,
+    /// The decisions of Messages about the messages as a whole. If these change, all messages are written
+    /// again.
+    pub(crate) anthropic: MessagesDecisions,
+    /// Those of Converse.
+    pub(crate) bedrock: ConverseDecisions,
+}
+
+impl WrittenMessages {
+    /// Returns `true` if a request has the system prompt of the last one and begins with its messages.
+    /// Messages are compared by identity.
+    #[must_use]
+    pub fn begins(&self, system: Option<&str>, messages: &MessageList) -> bool {
+        messages.starts_with(&self.messages) && self.system.as_deref() == system
+    }
+
+    /// Returns the size of the written messages, in bytes.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let composer = self.composer.as_ref();
+        composer.map_or(0, |composer| composer.written.len())
+    }
+
+    /// Returns the number of messages in the last request.
+    #[must_use]
+    pub fn messages(&self) -> usize {
+        self.messages.len()
+    }
+
+    /// Returns the composer, which begins with the system prompt.
+    pub(crate) fn composer(&mut self, rules: ServerRules, system: Option<&str>) -> &mut Composer {
+        self.composer.get_or_insert_with(|| {
+            let mut composer = Composer::new(rules);
+            if let Some(system) = system {
+                composer.prompt(system);
+            }
+            composer
+        })
+    }
+
+    /// Returns the number of messages that the composer has received.
+    pub(crate) fn composed(&self) -> usize {
+        let composer = self.composer.as_ref();
+        composer.map_or(0, |composer| composer.messages)
+    }
+}
 
 /// Writes turns as the JSON of a protocol.
 pub(crate) trait TurnWriter {
@@ -140,54 +269,10 @@ pub(crate) struct Composer {
     outlines: Vec<Outline>,
     /// The messages of the transcript in each turn.
     from: Vec<Vec<usize>>,
+    /// Those in each turn behind the final ones of the last body.
+    from_end: Vec<Vec<usize>>,
     /// The number of messages that it has received.
     pub(crate) messages: usize,
-}
-
-/// The messages of a request in written form, for the next request that begins with them.
-///
-/// Each protocol's `render_next` takes it. `D` is the type of the protocol's decisions about the
-/// messages as a whole: if these change, all messages are written again.
-#[derive(Debug, Default)]
-pub struct WrittenMessages<D = ()> {
-    composer: Option<Composer>,
-    pub(crate) decided: D,
-}
-
-impl<D> WrittenMessages<D> {
-    /// Returns the size of the written messages, in bytes.
-    #[must_use]
-    pub fn bytes(&self) -> usize {
-        let composer = self.composer.as_ref();
-        composer.map_or(0, |composer| composer.written.len())
-    }
-
-    /// Returns the number of written messages.
-    pub(crate) fn messages(&self) -> usize {
-        self.composer
-            .as_ref()
-            .map_or(0, |composer| composer.messages)
-    }
-
-    /// Returns the composer, which begins with the system prompt.
-    pub(crate) fn composer(&mut self, rules: ServerRules, system: Option<&str>) -> &mut Composer {
-        self.composer.get_or_insert_with(|| {
-            let mut composer = Composer::new(rules);
-            if let Some(system) = system {
-                composer.prompt(system);
-            }
-            composer
-        })
-    }
-
-    /// Returns the indices of the messages in each turn; `end` are the last turns. Empty if no turn was
-    /// written.
-    pub(crate) fn from(&self, end: &[Turn]) -> Vec<Vec<usize>> {
-        let composer = self.composer.as_ref();
-        composer
-            .map(|composer| composer.from(end))
-            .unwrap_or_default()
-    }
 }
 
 impl Composer {
@@ -199,6 +284,7 @@ impl Composer {
             spots: Spots::default(),
             outlines: Vec::new(),
             from: Vec::new(),
+            from_end: Vec::new(),
             messages: 0,
         }
     }
@@ -256,6 +342,7 @@ impl Composer {
         writer: &impl TurnWriter,
         settings: &Settings,
     ) -> BodyChunks {
+        self.from_end = end.iter().map(|turn| turn.from.clone()).collect();
         self.written.seal_if_large();
         let split = self.written.len();
         let mut spots = Spots {
@@ -309,9 +396,10 @@ impl Composer {
 
     /// Returns the list of messages as JSON, if the request ends here, and the indices of the messages
     /// in each turn. Does not copy the written messages.
-    pub(crate) fn into_list(self, writer: &impl TurnWriter) -> (Vec<u8>, Vec<Vec<usize>>) {
+    pub(crate) fn into_list(mut self, writer: &impl TurnWriter) -> (Vec<u8>, Vec<Vec<usize>>) {
         let end = self.end(None);
-        let from = self.from(&end);
+        self.from_end = end.iter().map(|turn| turn.from.clone()).collect();
+        let from = self.from();
         let mut list = self.written.into_vec();
         for turn in &end {
             writer.write(turn, &mut list, &mut Spots::default());
@@ -333,10 +421,9 @@ impl Composer {
         newest
     }
 
-    /// Returns the indices of the messages in each turn; `end` are the last turns.
-    pub(crate) fn from(&self, end: &[Turn]) -> Vec<Vec<usize>> {
-        let end = end.iter().map(|turn| &turn.from);
-        self.from.iter().chain(end).cloned().collect()
+    /// Returns the indices of the messages in each turn of the last body.
+    fn from(&self) -> Vec<Vec<usize>> {
+        self.from.iter().chain(&self.from_end).cloned().collect()
     }
 }
 

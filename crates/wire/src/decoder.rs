@@ -70,16 +70,14 @@ pub trait StreamDecoder: Debug + Send {
     }
 }
 
-/// Maps the events of one protocol to operations on a reply.
-pub trait ReplyEvents: Debug + Send {
-    /// The protocol's state of a block, besides the model's output.
-    type BlockState: Debug + Clone + Send;
-
+/// Maps the events of one protocol to operations on a reply. `B` is the protocol's state of a block,
+/// besides the model's output.
+pub trait ReplyEvents<B>: Debug + Send {
     /// Whether `[DONE]` ends a reply that has no other end.
     const DONE_ENDS: bool = false;
 
     /// Returns the reply before the first event.
-    fn open() -> OpenReply<Self::BlockState> {
+    fn open() -> OpenReply<B> {
         OpenReply::default()
     }
 
@@ -88,25 +86,17 @@ pub trait ReplyEvents: Debug + Send {
     /// # Errors
     ///
     /// Those of [`StreamDecoder::push`].
-    fn event(
-        &mut self,
-        data: &str,
-        reply: &mut OpenReply<Self::BlockState>,
-    ) -> Result<(), WireError>;
+    fn event(&mut self, data: &str, reply: &mut OpenReply<B>) -> Result<(), WireError>;
 
     /// Takes a reply that was not streamed.
     ///
     /// # Errors
     ///
     /// Those of [`StreamDecoder::push`].
-    fn whole(
-        &mut self,
-        body: &str,
-        reply: &mut OpenReply<Self::BlockState>,
-    ) -> Result<(), WireError>;
+    fn whole(&mut self, body: &str, reply: &mut OpenReply<B>) -> Result<(), WireError>;
 
     /// Returns the content received so far as parts of a message.
-    fn parts(&self, reply: &OpenReply<Self::BlockState>, stop: StopReason) -> Vec<Part> {
+    fn parts(&self, reply: &OpenReply<B>, stop: StopReason) -> Vec<Part> {
         let blocks = reply.blocks().iter();
         blocks.filter_map(|block| block.part(stop)).collect()
     }
@@ -119,12 +109,12 @@ pub trait ReplyEvents: Debug + Send {
 
 /// A reply while it arrives in the events of a protocol.
 #[derive(Debug, Clone)]
-pub struct StreamState<E: ReplyEvents> {
+pub struct StreamState<E, B> {
     events: E,
-    reply: OpenReply<E::BlockState>,
+    reply: OpenReply<B>,
 }
 
-impl<E: ReplyEvents> StreamState<E> {
+impl<B, E: ReplyEvents<B>> StreamState<E, B> {
     pub(crate) fn of(events: E) -> Self {
         let reply = E::open();
         Self { events, reply }
@@ -135,7 +125,7 @@ impl<E: ReplyEvents> StreamState<E> {
     }
 }
 
-impl<E: ReplyEvents + Default> StreamState<E> {
+impl<B, E: ReplyEvents<B> + Default> StreamState<E, B> {
     /// Creates the state of an empty reply.
     #[must_use]
     pub fn new() -> Self {
@@ -143,13 +133,13 @@ impl<E: ReplyEvents + Default> StreamState<E> {
     }
 }
 
-impl<E: ReplyEvents + Default> Default for StreamState<E> {
+impl<B, E: ReplyEvents<B> + Default> Default for StreamState<E, B> {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl<E: ReplyEvents> StreamDecoder for StreamState<E> {
+impl<B: Debug + Send, E: ReplyEvents<B>> StreamDecoder for StreamState<E, B> {
     fn push(&mut self, data: &str) -> Result<Vec<Delta>, WireError> {
         let data = data.trim();
         if data.is_empty() || self.reply.is_ended() {

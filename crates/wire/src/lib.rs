@@ -135,7 +135,6 @@
 
 mod aligned;
 pub mod anthropic;
-mod arguments;
 pub mod bedrock;
 mod block_list;
 mod call_ids;
@@ -154,31 +153,27 @@ mod open_turns;
 pub mod openai_chat;
 pub mod openai_responses;
 pub mod overflow;
-mod own;
 mod raw;
-mod renderer;
 mod request;
 mod server_rules;
-mod sources;
 mod tools;
 mod turns;
 
 pub use call_ids::{CallIdForm, CallIdMap};
 pub use chunks::BodyChunks;
-pub use compose::WrittenMessages;
+pub use compose::{RequestRenderer, WrittenMessages, render_next};
 pub use decoder::StreamDecoder;
 pub use document::{Document, DocumentFormat, MessageSpan, Slot};
 pub use error::WireError;
-pub use renderer::{RequestRenderer, render_next};
 pub use request::{Delivery, Effort, EncodedRequest, LeftOut, Note, RenderInput, ToolChoice};
 
 /// Items that `plimsoll-judge` shares with this crate. Not for other users: it may change at any time.
 #[doc(hidden)]
 pub mod __internals {
-    pub use crate::arguments::{is_json_object, is_legal_name};
     pub use crate::call_ids::{MAX_CHAT_ID, MAX_ID, is_word};
     pub use crate::error::{CHAT, kind as json_kind};
     pub use crate::raw::{Raw, RawObject, parse, quoted, with_list};
+    pub use crate::tools::{is_json_object, is_legal_name};
 
     /// Items of Messages.
     pub mod anthropic {

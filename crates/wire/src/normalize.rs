@@ -20,12 +20,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use plimsoll_context::{Message, Opaque, Part, Thinking, ToolCall, ToolResult};
 use serde_json::{Map, Value};
 
-use crate::arguments::{legal_name, object, object_of, object_text};
 use crate::call_ids::CallIdMap;
 use crate::frames;
 use crate::open_turns::OpenTurns;
 use crate::request::{LeftOut, Note};
 use crate::server_rules::{Arguments, ResultContent, Results, ServerRules, SystemMessages};
+use crate::tools::{legal_name, object, object_of, object_text};
 use crate::turns::{AnsweredCall, Block, Content, Role, Turn, TurnCall};
 
 /// The conversion of parts that only one protocol knows.

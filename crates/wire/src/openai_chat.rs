@@ -10,13 +10,12 @@ mod pieces;
 pub(crate) mod reach;
 pub(crate) mod read;
 pub(crate) mod render;
-mod response;
 mod stream;
 pub(crate) mod usage;
 mod write;
 
+pub use crate::compose::{render, render_next};
 pub use crate::open_reply::{MAX_PARTS, MAX_REPLY};
-pub use crate::renderer::{render, render_next};
 pub use dialect::{
     CacheMarks, CallIds, Dialect, EchoReasoning, EmptyReasoning, ErrorStyle, NoContent, Template,
     ToolStyle,

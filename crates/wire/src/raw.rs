@@ -1,8 +1,10 @@
-//! A JSON object as its keys and the raw texts of their values, in order. Used to change one key and
-//! keep the rest byte for byte. To read values, use `serde_json::Value`.
+//! JSON that is kept byte for byte: objects as their keys and the raw texts of their values, so that one
+//! key can be changed, and blocks of a provider, which are sent back only to the protocol that they came
+//! from. To read values, use `serde_json::Value`.
 
 use std::fmt;
 
+use plimsoll_context::Opaque;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -167,6 +169,22 @@ impl<'de: 'a, 'a> Deserialize<'de> for RawObject<'a> {
         let entries = from.deserialize_map(Entries)?;
         Ok(Self { entries })
     }
+}
+
+/// Creates a block of a protocol.
+pub(crate) fn opaque(origin: &str, data: impl Into<String>) -> Opaque {
+    Opaque {
+        origin: origin.to_owned(),
+        data: data.into(),
+    }
+}
+
+/// Returns the content of a block of this protocol. `None` for other blocks.
+pub(crate) fn own<'a, T: Deserialize<'a>>(opaque: &'a Opaque, origin: &str) -> Option<T> {
+    let is_own = opaque.origin == origin;
+    is_own
+        .then(|| serde_json::from_str(&opaque.data).ok())
+        .flatten()
 }
 
 #[cfg(test)]

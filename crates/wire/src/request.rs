@@ -213,6 +213,14 @@ pub enum LeftOut {
 }
 
 impl Effort {
+    /// Returns the accepted effort that is nearest to this one, the lower of two.
+    #[must_use]
+    pub fn nearest(self, accepted: &[Self]) -> Option<Self> {
+        let far = |effort: Self| (effort as u8).abs_diff(self as u8);
+        let accepted = accepted.iter().copied();
+        accepted.min_by_key(|effort| (far(*effort), *effort))
+    }
+
     /// Returns the name for an API with three efforts. `None` becomes the lowest.
     pub(crate) fn name_of_three(self) -> &'static str {
         match self {

@@ -23,7 +23,7 @@ pub(crate) enum Role {
 
 /// One message of a request, or one item.
 #[derive(Debug, Clone)]
-pub struct Turn {
+pub(crate) struct Turn {
     pub(crate) role: Role,
     pub(crate) blocks: Vec<Block>,
     /// The number of tool results at the beginning.

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use plimsoll_context::{Tokens, Usage};
 use serde::{Deserialize, Serialize};
 
+use super::State;
+use crate::entry::BranchRecord;
 use crate::limits::CountTokens;
 use crate::spend::{Cost, Spend};
 use crate::tracker::{ExecutionTracker, LimitKind, Nearness};
@@ -66,6 +68,23 @@ impl RunTotals {
         match count {
             CountTokens::Processed => self.processed,
             CountTokens::Growth => self.growth,
+        }
+    }
+}
+
+impl State {
+    /// Adds the usage of the rejected branches and of the choice. The entries of the chosen branch
+    /// follow and are counted then.
+    pub(crate) fn branched(
+        &mut self,
+        branches: &[BranchRecord],
+        winner: Option<usize>,
+        judged: &Spend,
+    ) {
+        let losers = branches.iter().enumerate();
+        let losers = losers.filter(|(index, _)| Some(*index) != winner);
+        for spent in losers.map(|(_, branch)| &branch.spent).chain([judged]) {
+            self.spend(spent);
         }
     }
 }

@@ -15,8 +15,8 @@ use plimsoll::tokens::Bytes;
 use plimsoll::tools::FileChange;
 use serde_json::{Map, Value};
 
+use crate::diff::Previews;
 use crate::lock;
-use crate::preview::Previews;
 use crate::terminal::text::{clean, fenced};
 use crate::tool_line;
 

@@ -30,13 +30,12 @@ use crate::approvals::Approvals;
 use crate::attach::Recipient;
 use crate::chat::commands::{NO_FOCUS, cost_lines, has_summary, nothing_to_do};
 use crate::context_bar;
+use crate::diff::Previews;
 use crate::error::CliError;
 use crate::lock;
 use crate::outcome::{plan_text, reason_text, stop_of};
 use crate::paths;
-use crate::preview::Previews;
 use crate::resume;
-use crate::retention;
 use crate::settings::Sources;
 use crate::terminal::Verbosity;
 use crate::terminal::style::Colours;
@@ -260,7 +259,7 @@ impl OpenSession {
             }
         }
         let _ = timeout(CLOSING, work.ready.mcp.close()).await;
-        retention::apply(&work.store, work.ready.config.retention(), true).await;
+        agent::prune(&work.store, work.ready.config.retention(), true).await;
     }
 }
 

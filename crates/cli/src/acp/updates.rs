@@ -15,10 +15,9 @@ use plimsoll::{Delta, Event, Money, Observer, SessionEvent, Tokens};
 
 use super::calls::{self, CallUpdate, Calls};
 use super::transport::{Outbox, TextKind};
-use crate::event_printer::below;
+use crate::event_printer::{StreamedText, below};
 use crate::lock;
 use crate::outcome::plan_text;
-use crate::streamed_text::StreamedText;
 use crate::terminal::text::{clean, one_line};
 
 /// Nanodollars in a dollar.

@@ -51,7 +51,7 @@ impl Chat {
             ChatLine::Undo => return self.undo().await,
             ChatLine::Fork(name) => self.fork(name).await?,
             ChatLine::Model(None) => {
-                let model = self.ready.choice.provider.model().to_owned();
+                let model = self.ready.choice.model.provider.model().to_owned();
                 self.terminal.say(&format!("the model is {model}"));
             }
             ChatLine::Model(Some(name)) => self.switch(name).await?,
@@ -220,7 +220,7 @@ impl Chat {
 
     /// Switches to another model. If that fails, nothing changes.
     async fn switch(&mut self, name: String) -> Result<(), CliError> {
-        let before = self.ready.choice.provider.model().to_owned();
+        let before = self.ready.choice.model.provider.model().to_owned();
         let vendor = |name: &str| name.split_once('/').map(|(vendor, _)| vendor.to_owned());
         // An address belongs to the provider that was reached there.
         let is_elsewhere = vendor(&before) != vendor(&name);
@@ -236,7 +236,7 @@ impl Chat {
         let given = switched(&self.given);
         self.anew(switched(&self.sources)).await?;
         self.given = given;
-        let after = self.ready.choice.provider.model().to_owned();
+        let after = self.ready.choice.model.provider.model().to_owned();
         self.words.add_models([after.clone()]);
         self.terminal
             .say(&format!("the model is now {after}; before: {before}"));
@@ -322,12 +322,12 @@ impl Chat {
         let ready = self.made(&sources).await?;
         let next = ready.session(id.clone()).await?;
         let last = last_said(next.view());
-        let was = self.ready.choice.provider.model().to_owned();
+        let was = self.ready.choice.model.provider.model().to_owned();
         self.remember().await?;
         (self.sources, self.ready) = (sources, ready);
         let before = self.take(next);
         self.remember().await?;
-        let model = self.ready.choice.provider.model();
+        let model = self.ready.choice.model.provider.model();
         let model = if model == was {
             String::new()
         } else {

@@ -38,13 +38,12 @@ use crate::chat::parse::ChatLine;
 use crate::chat::prompt::{ChatActivity, Gauge};
 use crate::chat::run_input::{ChatEvent, InputChannels, NextStep, RunInput};
 use crate::chat::templates::Templates;
+use crate::diff::Previews;
 use crate::error::{self, CliError};
 use crate::event_printer::EventPrinter;
 use crate::outcome::{self, code_of, reason_text, stop_of};
 use crate::paths;
-use crate::preview::Previews;
 use crate::resume;
-use crate::retention;
 use crate::settings::Sources;
 use crate::terminal::style::colours;
 use crate::terminal::text::{SEPARATOR, clean, counted};
@@ -91,7 +90,7 @@ pub(crate) async fn run(args: &ChatArgs) -> Result<u8, CliError> {
     }
     chat.bye();
     chat.ready.mcp.close().await;
-    retention::apply(&chat.store, chat.ready.config.retention(), args.quiet).await;
+    agent::prune(&chat.store, chat.ready.config.retention(), args.quiet).await;
     left
 }
 
@@ -356,7 +355,7 @@ impl Chat {
     /// Adds the names of models and sessions to the completion.
     async fn learn_words(&self) {
         let vendors = VENDORS.iter().map(|vendor| format!("{}/", vendor.name));
-        let current = [self.ready.choice.provider.model().to_owned()];
+        let current = [self.ready.choice.model.provider.model().to_owned()];
         self.words.add_models(current.into_iter().chain(vendors));
         let known = ModelBook::built_in().models();
         let known = known.filter(|(vendor, _)| VENDORS.iter().any(|of| of.name == *vendor));

@@ -16,7 +16,7 @@ use crate::chat::interrupts::Press;
 use crate::chat::parse::ChatLine;
 use crate::chat::prompt::{ChatActivity, Gauge};
 use crate::chat::templates::Templates;
-use crate::preview::Previews;
+use crate::diff::Previews;
 use crate::terminal::Terminal;
 
 /// The user's input, and the questions that wait for it.

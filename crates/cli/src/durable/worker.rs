@@ -126,7 +126,7 @@ pub(crate) async fn run(args: &WorkerArgs) -> Result<u8, CliError> {
         );
     }
     crate::note(&lines_of(&[
-        format!("worker with {}", choice.provider.model()),
+        format!("worker with {}", choice.model.provider.model()),
         format!("tools in {}", config.settings().root.display()),
         "Ctrl-C ends it".to_owned(),
     ]));

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::sample;
 use crate::builder::ModelClientBuilder;
-use crate::connection::Connection;
+use crate::client::Connection;
 use crate::discovery::{self, ModelLoading};
 use crate::error::ProviderError;
 use crate::key::Variables;

@@ -184,7 +184,7 @@ mod tests {
         let facts = ModelBook::built_in().clone().overlay(book).facts(&model);
         let builder = ModelClient::builder(model).key(Secret::new("k"));
         let provider = builder.facts(facts).build_with(&|_| None).unwrap();
-        provider.rendered(request).json()
+        provider.json(request)
     }
 
     #[test]

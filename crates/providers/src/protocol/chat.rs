@@ -9,23 +9,24 @@ use plimsoll_judge::openai_chat::validate;
 use plimsoll_wire::openai_chat::{
     CacheMarks, ChatStreamState, Dialect, ErrorStyle, Reach, Template, ToolStyle, TurnDecoder,
 };
-use plimsoll_wire::openai_responses::ResponsesProfile;
-use plimsoll_wire::{Effort, LeftOut, RenderInput, StreamDecoder};
+use plimsoll_wire::{
+    BodyChunks, Effort, EncodedRequest, LeftOut, Note, RenderInput, StreamDecoder,
+};
 use reqwest::Url;
 use serde_json::{Map, Value, json};
 
-use super::{Protocol, RenderedRequest, common_input, effort_of};
+use super::{Protocol, common_input, effort_of};
 use crate::cache_lifetime::{CacheLifetime, extra_keys};
-use crate::connection::Connection;
-use crate::efforts;
+use crate::client::Connection;
 use crate::model_ref::ModelRef;
 use crate::models::ModelFacts;
-use crate::sent::SentSessions;
-use crate::thinking_off::{self, ThinkingOff};
+use crate::thinking::{ThinkingOff, chat_efforts, chat_reach};
 use crate::vendor::ServerLocation;
 
 /// The bits of a seed that are sent: the API has signed numbers.
 const MAX_SEED: u64 = i64::MAX as u64;
+/// The key of the reasoning effort.
+const EFFORT: &str = "reasoning_effort";
 /// The endpoint below the base URL.
 const PATH: &str = "chat/completions";
 /// The families of chat templates, by prefixes of model names.
@@ -51,8 +52,12 @@ const WANTS_MARKS: &str = "anthropic/";
 /// Chat Completions in a dialect.
 #[derive(Debug)]
 pub(crate) struct ChatProtocol {
-    pub(crate) dialect: Dialect,
-    pub(crate) sent: SentSessions,
+    dialect: Dialect,
+    /// The efforts that the model is known to accept.
+    efforts: Vec<Effort>,
+    thinking_off: ThinkingOff,
+    /// How much of the model this protocol serves.
+    reach: Reach,
 }
 
 impl Protocol for ChatProtocol {
@@ -72,7 +77,7 @@ impl Protocol for ChatProtocol {
         connection.http.base.endpoint(PATH)
     }
 
-    fn render(&self, connection: &Connection, request: &Request) -> RenderedRequest {
+    fn render(&self, connection: &Connection, request: &Request) -> EncodedRequest<BodyChunks> {
         let (extra, left_out) = self.extra(connection, request);
         let input = RenderInput {
             max_output: connection.most(request).map(|tokens| tokens.0),
@@ -82,8 +87,11 @@ impl Protocol for ChatProtocol {
             extra: Some(&extra),
             ..common_input(connection, request)
         };
-        let rendered = self.sent.render(request, &input, &self.dialect);
-        RenderedRequest::new(rendered, left_out)
+        let mut rendered = connection
+            .sent
+            .render(&input, &request.messages, &self.dialect);
+        rendered.notes.extend(left_out.map(Note::setting));
+        rendered
     }
 
     fn decoder(&self, request: &Request) -> Box<dyn StreamDecoder> {
@@ -115,8 +123,8 @@ impl Protocol for ChatProtocol {
         }
     }
 
-    fn thinking_off(&self, connection: &Connection) -> ThinkingOff {
-        thinking_off::on_chat(&connection.model, &connection.facts, &self.dialect)
+    fn thinking_off(&self) -> ThinkingOff {
+        self.thinking_off
     }
 
     fn validate(&self, request: &Value) -> Vec<Fault> {
@@ -129,6 +137,16 @@ impl Protocol for ChatProtocol {
 }
 
 impl ChatProtocol {
+    pub(crate) fn new(model: &ModelRef, facts: &ModelFacts, dialect: Dialect) -> Self {
+        let efforts = chat_efforts(model, facts, &dialect);
+        Self {
+            dialect,
+            thinking_off: ThinkingOff::on_chat(model, facts, &efforts),
+            efforts,
+            reach: chat_reach(model),
+        }
+    }
+
     /// Returns the further keys of a request, and a note if an effort is left out. A key given by the
     /// host replaces ours.
     fn extra<'a>(
@@ -141,7 +159,7 @@ impl ChatProtocol {
             return (extra, None);
         }
         if request.sampling.thinking == Some(ThinkingLevel::Off)
-            && let ThinkingOff::Keys(keys) = self.thinking_off(connection)
+            && let ThinkingOff::Keys(keys) = self.thinking_off
         {
             for (key, value) in keys {
                 let extra = extra.to_mut();
@@ -149,14 +167,34 @@ impl ChatProtocol {
             }
             return (extra, None);
         }
-        let (model, facts) = (&connection.model, &connection.facts);
-        let (effort, left_out) = effort(request, model, facts, &self.dialect);
+        let (effort, left_out) = self.effort(request);
         if let Some(effort) = effort {
             extra
                 .to_mut()
                 .insert(EFFORT.to_owned(), effort.name().into());
         }
         (extra, left_out)
+    }
+
+    /// Returns the effort to send: the nearest value that the model is known to accept. Returns `None` if
+    /// the model accepts none, or if the request sets none.
+    ///
+    /// If the model cannot combine tools with an effort, the effort is left out or set to `none`, and a
+    /// note reports it.
+    fn effort(&self, request: &Request) -> (Option<Effort>, Option<LeftOut>) {
+        let asked = match (request.sampling.thinking, self.thinking_off) {
+            (Some(ThinkingLevel::Off), ThinkingOff::Effort(effort)) => Some(effort),
+            (Some(ThinkingLevel::Off), _) | (None, _) => None,
+            (Some(level), _) => effort_of(level).and_then(|asked| asked.nearest(&self.efforts)),
+        };
+        let tools = self.dialect.tools == ToolStyle::Native && !request.tools.is_empty();
+        let said = match self.reach {
+            Reach::ToolsAtNone if tools => Some(Effort::None),
+            Reach::ToolsUnasked | Reach::NoTools if tools => None,
+            _ => return (asked, None),
+        };
+        let left_out = asked.filter(|asked| *asked != Effort::None);
+        (said, left_out.map(|_| LeftOut::Effort))
     }
 }
 
@@ -191,42 +229,6 @@ pub(crate) fn dialect_of(model: &ModelRef) -> Dialect {
     }
 }
 
-/// The key of the reasoning effort.
-const EFFORT: &str = "reasoning_effort";
-
-/// Returns the effort to send: the nearest value that the model is known to accept. Returns `None` if
-/// the model accepts none, or if the request sets none.
-///
-/// If the model cannot combine tools with an effort, the effort is left out or set to `none`, and a
-/// note reports it.
-fn effort(
-    request: &Request,
-    model: &ModelRef,
-    facts: &ModelFacts,
-    dialect: &Dialect,
-) -> (Option<Effort>, Option<LeftOut>) {
-    let known = ResponsesProfile {
-        efforts: efforts::on_chat(model, facts, dialect),
-        ..ResponsesProfile::openai()
-    };
-    let asked = match request.sampling.thinking {
-        None => None,
-        Some(ThinkingLevel::Off) => match thinking_off::on_chat(model, facts, dialect) {
-            ThinkingOff::Effort(effort) => Some(effort),
-            _ => None,
-        },
-        Some(level) => effort_of(level).and_then(|asked| known.effort(asked)),
-    };
-    let tools = dialect.tools == ToolStyle::Native && !request.tools.is_empty();
-    let said = match efforts::goes(model) {
-        Reach::ToolsAtNone if tools => Some(Effort::None),
-        Reach::ToolsUnasked | Reach::NoTools if tools => None,
-        _ => return (asked, None),
-    };
-    let left_out = asked.filter(|asked| *asked != Effort::None);
-    (said, left_out.map(|_| LeftOut::Effort))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -234,7 +236,8 @@ mod tests {
     fn sent(model: &str, dialect: &str, request: &Request) -> (Option<&'static str>, bool) {
         let dialect = Dialect::named(dialect).unwrap();
         let model = ModelRef::parse(model).unwrap();
-        let (effort, left_out) = effort(request, &model, &ModelFacts::default(), &dialect);
+        let protocol = ChatProtocol::new(&model, &ModelFacts::default(), dialect);
+        let (effort, left_out) = protocol.effort(request);
         (effort.map(Effort::name), left_out.is_some())
     }
 

@@ -4,19 +4,18 @@ use plimsoll_agent::Request;
 use plimsoll_judge::Fault;
 use plimsoll_judge::bedrock::validate;
 use plimsoll_wire::anthropic::ThinkingStyle;
-use plimsoll_wire::bedrock::{ConverseDecisions, ConverseProfile, ConverseStreamState, Maker};
-use plimsoll_wire::{LeftOut, RenderInput, StreamDecoder};
+use plimsoll_wire::bedrock::{ConverseProfile, ConverseStreamState, Maker};
+use plimsoll_wire::{BodyChunks, EncodedRequest, LeftOut, Note, RenderInput, StreamDecoder};
 use reqwest::Url;
-use reqwest::header::{ACCEPT, HeaderValue};
+use reqwest::header::{ACCEPT, HeaderMap, HeaderValue};
 use serde_json::{Value, json};
 
-use super::{Protocol, RenderedRequest, common_input, effort_or_none, segment};
-use crate::connection::Connection;
+use super::{Protocol, common_input, effort_or_none, segment};
+use crate::client::Connection;
 use crate::event_stream::EventStreamReader;
 use crate::models::FROM_LOW;
 use crate::receive::EventReader;
-use crate::sent::SentSessions;
-use crate::thinking_off::ThinkingOff;
+use crate::thinking::ThinkingOff;
 
 /// The media type of a streamed reply.
 const STREAM: HeaderValue = HeaderValue::from_static("application/vnd.amazon.eventstream");
@@ -27,7 +26,6 @@ pub(crate) struct ConverseProtocol {
     pub(crate) profile: ConverseProfile,
     /// The id of the model, to which its reasoning is bound.
     pub(crate) model: String,
-    pub(crate) sent: SentSessions<ConverseDecisions>,
 }
 
 impl Protocol for ConverseProtocol {
@@ -45,7 +43,7 @@ impl Protocol for ConverseProtocol {
         base.beside(&format!("model/{model}/converse-stream"))
     }
 
-    fn render(&self, connection: &Connection, request: &Request) -> RenderedRequest {
+    fn render(&self, connection: &Connection, request: &Request) -> EncodedRequest<BodyChunks> {
         let facts = &connection.facts;
         let no_images = facts.blinds(request).then_some(LeftOut::Attachment);
         let limit = connection.most(request);
@@ -56,10 +54,15 @@ impl Protocol for ConverseProtocol {
             extra: Some(&connection.extra),
             ..common_input(connection, request)
         };
-        let rendered = self.sent.render(request, &input, &self.profile);
-        let mut rendered = RenderedRequest::new(rendered, no_images);
-        rendered.headers.insert(ACCEPT, STREAM);
+        let mut rendered = connection
+            .sent
+            .render(&input, &request.messages, &self.profile);
+        rendered.notes.extend(no_images.map(Note::setting));
         rendered
+    }
+
+    fn headers(&self) -> HeaderMap {
+        HeaderMap::from_iter([(ACCEPT, STREAM)])
     }
 
     fn events(&self) -> EventReader {
@@ -70,7 +73,7 @@ impl Protocol for ConverseProtocol {
         Box::new(ConverseStreamState::new(&self.model, &self.profile.maker))
     }
 
-    fn thinking_off(&self, _: &Connection) -> ThinkingOff {
+    fn thinking_off(&self) -> ThinkingOff {
         match &self.profile.maker {
             // The newest models think unless a request disables it, and Converse requests do not send
             // that setting.

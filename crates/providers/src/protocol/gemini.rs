@@ -5,14 +5,15 @@ use plimsoll_context::Message;
 use plimsoll_judge::Fault;
 use plimsoll_judge::gemini::validate;
 use plimsoll_wire::gemini::{GeminiProfile, GeminiStreamState, Thinking};
-use plimsoll_wire::{Effort, LeftOut, RenderInput, StreamDecoder};
+use plimsoll_wire::{
+    BodyChunks, Effort, EncodedRequest, LeftOut, Note, RenderInput, StreamDecoder,
+};
 use reqwest::Url;
 use serde_json::{Value, json};
 
-use super::{Protocol, RenderedRequest, common_input, effort_or_none, segment};
-use crate::connection::Connection;
-use crate::sent::SentSessions;
-use crate::thinking_off::ThinkingOff;
+use super::{Protocol, common_input, effort_or_none, segment};
+use crate::client::Connection;
+use crate::thinking::ThinkingOff;
 
 /// The efforts that the API has names for.
 const EFFORTS: &[Effort] = &[Effort::Minimal, Effort::Low, Effort::Medium, Effort::High];
@@ -25,7 +26,6 @@ pub(crate) struct GeminiProtocol {
     pub(crate) profile: GeminiProfile,
     /// Whether the server is Vertex AI.
     pub(crate) at_vertex: bool,
-    pub(crate) sent: SentSessions,
 }
 
 impl Protocol for GeminiProtocol {
@@ -53,7 +53,7 @@ impl Protocol for GeminiProtocol {
         url
     }
 
-    fn render(&self, connection: &Connection, request: &Request) -> RenderedRequest {
+    fn render(&self, connection: &Connection, request: &Request) -> EncodedRequest<BodyChunks> {
         let facts = &connection.facts;
         let no_images = facts.blinds(request).then_some(LeftOut::Attachment);
         let limit = connection.most(request);
@@ -65,8 +65,11 @@ impl Protocol for GeminiProtocol {
             extra: Some(&connection.extra),
             ..common_input(connection, request)
         };
-        let rendered = self.sent.render(request, &input, &self.profile);
-        RenderedRequest::new(rendered, no_images)
+        let mut rendered = connection
+            .sent
+            .render(&input, &request.messages, &self.profile);
+        rendered.notes.extend(no_images.map(Note::setting));
+        rendered
     }
 
     fn decoder(&self, request: &Request) -> Box<dyn StreamDecoder> {
@@ -77,7 +80,7 @@ impl Protocol for GeminiProtocol {
         Box::new(GeminiStreamState::new(calls))
     }
 
-    fn thinking_off(&self, _: &Connection) -> ThinkingOff {
+    fn thinking_off(&self) -> ThinkingOff {
         match self.profile.thinking {
             Thinking::None | Thinking::Budget { can_stop: true } => ThinkingOff::NotThinking,
             Thinking::Budget { can_stop: false } | Thinking::Levels(_) => ThinkingOff::Never,

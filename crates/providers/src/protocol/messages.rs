@@ -5,24 +5,20 @@ use plimsoll_context::Tokens;
 use plimsoll_judge::Fault;
 use plimsoll_judge::anthropic::validate;
 use plimsoll_wire::anthropic::{
-    MessagesDecisions, MessagesProfile, MessagesStreamState, NoThinking, ORIGIN, ThinkingStyle,
-    hosted_kinds, not_hosted,
+    MessagesProfile, MessagesStreamState, NoThinking, ORIGIN, ThinkingStyle, hosted_kinds,
+    not_hosted,
 };
-use plimsoll_wire::{LeftOut, RenderInput, StreamDecoder};
+use plimsoll_wire::{BodyChunks, EncodedRequest, LeftOut, Note, RenderInput, StreamDecoder};
 use reqwest::Url;
 use serde_json::{Value, json};
 
-use super::{
-    HostedTools, Protocol, RenderedRequest, TokenCountEndpoint, common_input, effort_or_none,
-};
+use super::{HostedTools, Protocol, TokenCountEndpoint, common_input, effort_or_none, hosted};
 use crate::base_url::BaseUrl;
 use crate::cache_lifetime::CacheLifetime;
-use crate::connection::Connection;
-use crate::hosted::hosted;
+use crate::client::Connection;
 use crate::models::FROM_LOW;
 use crate::rejected::RejectionTexts;
-use crate::sent::SentSessions;
-use crate::thinking_off::ThinkingOff;
+use crate::thinking::ThinkingOff;
 
 /// The endpoint below the base URL.
 const PATH: &str = "messages";
@@ -57,7 +53,6 @@ pub(crate) const REJECTIONS: RejectionTexts = RejectionTexts {
 #[derive(Debug)]
 pub(crate) struct MessagesProtocol {
     pub(crate) profile: MessagesProfile,
-    pub(crate) sent: SentSessions<MessagesDecisions>,
 }
 
 impl Protocol for MessagesProtocol {
@@ -73,7 +68,7 @@ impl Protocol for MessagesProtocol {
         url(&connection.http.base, PATH)
     }
 
-    fn render(&self, connection: &Connection, request: &Request) -> RenderedRequest {
+    fn render(&self, connection: &Connection, request: &Request) -> EncodedRequest<BodyChunks> {
         let facts = &connection.facts;
         let no_images = facts.blinds(request).then_some(LeftOut::Attachment);
         let request = &*facts.enforced(request, FROM_LOW);
@@ -89,8 +84,11 @@ impl Protocol for MessagesProtocol {
             extra: Some(&connection.extra),
             ..common_input(connection, request)
         };
-        let rendered = self.sent.render(request, &input, &self.profile);
-        RenderedRequest::new(rendered, no_images)
+        let mut rendered = connection
+            .sent
+            .render(&input, &request.messages, &self.profile);
+        rendered.notes.extend(no_images.map(Note::setting));
+        rendered
     }
 
     fn decoder(&self, _: &Request) -> Box<dyn StreamDecoder> {
@@ -113,7 +111,7 @@ impl Protocol for MessagesProtocol {
         CacheLifetime::ByEachMark
     }
 
-    fn thinking_off(&self, _: &Connection) -> ThinkingOff {
+    fn thinking_off(&self) -> ThinkingOff {
         let thinks = self.profile.thinking != ThinkingStyle::None;
         match self.profile.no_thinking {
             NoThinking::Refused if thinks => ThinkingOff::Never,

@@ -6,19 +6,17 @@ use plimsoll_judge::openai_responses::{COUNT_KEYS, validate};
 use plimsoll_wire::openai_responses::{
     ORIGIN, ReasoningItems, ResponsesProfile, ResponsesStreamState, hosted_kinds, not_hosted,
 };
-use plimsoll_wire::{Effort, RenderInput, StreamDecoder};
+use plimsoll_wire::{BodyChunks, Effort, EncodedRequest, RenderInput, StreamDecoder};
 use reqwest::Url;
 use serde_json::{Value, json};
 
-use super::{HostedTools, Protocol, RenderedRequest, TokenCountEndpoint, common_input, effort_of};
+use super::{HostedTools, Protocol, TokenCountEndpoint, common_input, effort_of, hosted};
 use crate::cache_lifetime::{CacheLifetime, extra_keys};
-use crate::connection::Connection;
-use crate::efforts;
-use crate::hosted::hosted;
+use crate::client::Connection;
 use crate::model_ref::ModelRef;
+use crate::models::ModelFacts;
 use crate::rejected::RejectionTexts;
-use crate::sent::SentSessions;
-use crate::thinking_off::{self, ThinkingOff};
+use crate::thinking::{ThinkingOff, openai_efforts};
 
 /// The endpoint below the base URL.
 const PATH: &str = "responses";
@@ -40,15 +38,26 @@ pub(crate) const REJECTIONS: RejectionTexts = RejectionTexts {
 /// Responses as a model accepts it.
 #[derive(Debug)]
 pub(crate) struct ResponsesProtocol {
-    pub(crate) profile: ResponsesProfile,
-    pub(crate) sent: SentSessions,
+    profile: ResponsesProfile,
+    thinking_off: ThinkingOff,
 }
 
 impl ResponsesProtocol {
+    pub(crate) fn new(model: &ModelRef, facts: &ModelFacts, profile: ResponsesProfile) -> Self {
+        let lowest = profile.efforts.iter().min();
+        Self {
+            thinking_off: lowest.map_or_else(
+                || ThinkingOff::by_facts(model, facts),
+                |effort| ThinkingOff::Effort(*effort),
+            ),
+            profile,
+        }
+    }
+
     /// Returns the effort for a level. Returns `None` for `Off` if the model cannot be told not to
     /// reason.
-    fn effort(&self, connection: &Connection, level: Option<ThinkingLevel>) -> Option<Effort> {
-        match (level?, self.thinking_off(connection)) {
+    fn effort(&self, level: Option<ThinkingLevel>) -> Option<Effort> {
+        match (level?, self.thinking_off) {
             (ThinkingLevel::Off, ThinkingOff::Effort(effort)) => Some(effort),
             (ThinkingLevel::Off, _) => None,
             (level, _) => effort_of(level),
@@ -73,18 +82,19 @@ impl Protocol for ResponsesProtocol {
         connection.http.base.endpoint(PATH)
     }
 
-    fn render(&self, connection: &Connection, request: &Request) -> RenderedRequest {
+    fn render(&self, connection: &Connection, request: &Request) -> EncodedRequest<BodyChunks> {
         let extra = extra_keys(connection, request, self.cache_lifetime());
         let input = RenderInput {
             hosted_tools: &hosted(&request.hosted_tools, ORIGIN),
             max_output: connection.most(request).map(|tokens| tokens.0),
-            effort: self.effort(connection, request.sampling.thinking),
+            effort: self.effort(request.sampling.thinking),
             // No `format`: the schema is for models that need a constraint.
             extra: Some(&extra),
             ..common_input(connection, request)
         };
-        let rendered = self.sent.render(request, &input, &self.profile);
-        RenderedRequest::new(rendered, None)
+        connection
+            .sent
+            .render(&input, &request.messages, &self.profile)
     }
 
     fn decoder(&self, _: &Request) -> Box<dyn StreamDecoder> {
@@ -107,12 +117,8 @@ impl Protocol for ResponsesProtocol {
         }
     }
 
-    fn thinking_off(&self, connection: &Connection) -> ThinkingOff {
-        let efforts = self.profile.efforts.iter().min();
-        efforts.map_or_else(
-            || thinking_off::by_facts(&connection.model, &connection.facts),
-            |effort| ThinkingOff::Effort(*effort),
-        )
+    fn thinking_off(&self) -> ThinkingOff {
+        self.thinking_off
     }
 
     fn hosted_tools(&self) -> Option<HostedTools> {
@@ -160,7 +166,7 @@ pub fn responses_profile(name: &str) -> ResponsesProfile {
 
 /// Returns the requirements of a model, as far as its name shows them.
 pub(crate) fn profile_of(model: &ModelRef, server: ServerOwner) -> ResponsesProfile {
-    let family = efforts::of_openai(model.name());
+    let family = openai_efforts(model.name());
     match (family, server) {
         (Some([]), _) => ResponsesProfile::plain(),
         (Some(efforts), _) => ResponsesProfile {
@@ -186,7 +192,7 @@ mod tests {
             let model = ModelRef::parse(&format!("openai-responses/{name}")).unwrap();
             let profile = profile_of(&model, ServerOwner::Vendors);
             effort_of(level)
-                .and_then(|effort| profile.effort(effort))
+                .and_then(|effort| effort.nearest(&profile.efforts))
                 .map(Effort::name)
         };
         for (name, [minimal, low, medium, high]) in [

@@ -5,8 +5,7 @@
 use plimsoll_context::{Message, Opaque, Part, Reply, ToolSpec};
 use serde::Serialize;
 
-use super::ORIGIN;
-use super::profile::MessagesProfile;
+use super::{MessagesProfile, ORIGIN};
 use crate::object::Object;
 use crate::raw::RawObject;
 use crate::request::RenderInput;

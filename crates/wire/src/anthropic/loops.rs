@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::binding::{LocatedThinking, Prefix, ThinkingIncluded, Trace};
 use super::pause;
-use super::profile::{MessagesProfile, ThinkingStyle};
+use super::{MessagesProfile, ThinkingStyle};
 use crate::compose::History;
 use crate::frames;
 use crate::request::LeftOut;

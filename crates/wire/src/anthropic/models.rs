@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use plimsoll_context::Tokens;
 use serde::Deserialize;
 
-use super::profile::{EffortSupport, MessagesProfile, NoThinking, ThinkingStyle};
+use super::{EffortSupport, MessagesProfile, NoThinking, ThinkingStyle};
 
 /// One family of models: a line of `data/claude.txt`, which explains it.
 struct Family {

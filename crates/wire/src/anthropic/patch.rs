@@ -8,7 +8,6 @@ use super::read;
 use super::read_block::{self, parts};
 use super::write::{MessagesParts, MessagesWriter, RULES, block_json};
 use crate::aligned::{PiecePatcher, is_thinking};
-use crate::arguments;
 use crate::compose::TurnWriter;
 use crate::document::{DocumentFormat, Member, WHOLE};
 use crate::error::WireError;
@@ -16,6 +15,7 @@ use crate::frames;
 use crate::normalize::Normalizer;
 use crate::object::{Object, array};
 use crate::raw::{RawObject, parse, pieces, quoted};
+use crate::tools;
 use crate::turns::Turn;
 
 /// The messages of Anthropic Messages.
@@ -111,7 +111,7 @@ impl PiecePatcher for BlockPatcher {
                 Some(object.with(&[("text", Some(quoted(text))), ("citations", None)]))
             }
             ("tool_use", Part::ToolCall(call)) => {
-                let input = arguments::object(&call.arguments).into_owned();
+                let input = tools::object(&call.arguments).into_owned();
                 Some(object.with(&[("input", Some(input))]))
             }
             (_, Part::Text { text }) => {

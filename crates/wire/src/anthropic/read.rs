@@ -12,8 +12,7 @@ use super::read_block::{self, text};
 use crate::document::{Document, MessageSpan, Places, ReadEntries, WHOLE};
 use crate::error::WireError;
 use crate::frames;
-use crate::own;
-use crate::raw::{RawObject, parse};
+use crate::raw::{self, RawObject, parse};
 
 /// Reads a bare array of messages, or an object with `messages` and any other keys. Each result is a
 /// separate message, and text beside results is a user message.
@@ -163,7 +162,7 @@ fn tool(document: &mut Document<'_>, raw: &str, place: &str) -> Result<(), WireE
         document.deferred_tools.insert(name);
     }
     let Some(schema) = object.get("input_schema") else {
-        let tool = own::opaque(ORIGIN, raw.trim());
+        let tool = raw::opaque(ORIGIN, raw.trim());
         document.hosted_tools.push(tool);
         return Ok(());
     };

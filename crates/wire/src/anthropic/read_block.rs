@@ -7,8 +7,7 @@ use serde_json::Value;
 use super::media;
 use super::{MARK, ORIGIN};
 use crate::error::WireError;
-use crate::own;
-use crate::raw::{RawObject, parse};
+use crate::raw::{self, RawObject, parse};
 
 /// Returns the parts of a block. A text with citations becomes the text, followed by the original
 /// block.
@@ -46,7 +45,7 @@ pub(super) fn parts(raw: &str, place: &str) -> Result<Vec<Part>, WireError> {
 pub(super) fn further_keys(call: &RawObject<'_>) -> Option<Opaque> {
     let known = ["type", "id", "name", "input", MARK];
     let data = call.with(&known.map(|key| (key, None)));
-    (data != "{}").then(|| own::opaque(ORIGIN, data))
+    (data != "{}").then(|| raw::opaque(ORIGIN, data))
 }
 
 fn texts(raw: &str, object: &RawObject<'_>, place: &str) -> Result<Vec<Part>, WireError> {
@@ -62,7 +61,7 @@ fn texts(raw: &str, object: &RawObject<'_>, place: &str) -> Result<Vec<Part>, Wi
 
 /// Returns the original block without a breakpoint.
 fn opaque(raw: &str, object: &RawObject<'_>) -> Opaque {
-    own::opaque(
+    raw::opaque(
         ORIGIN,
         match object.get(MARK) {
             None => raw.trim().to_owned(),

@@ -7,20 +7,18 @@ use std::borrow::Cow;
 use plimsoll_context::{Breakpoint, CacheRetention, MAX_BREAKPOINTS, Opaque, ToolSpec};
 use serde_json::{Map, Value};
 
-use super::MARK;
 use super::binding::Trace;
 use super::loops::Judge;
 use super::pause::{self, At, ServerCalls};
-use super::profile::MessagesProfile;
 use super::settings::{LoopBegan, Settings};
 use super::write::{
     MessagesParts, MessagesWriter, RULES, block_json, legal_name, own, says, unmarked,
 };
+use super::{MARK, MessagesProfile};
 use crate::chunks::BodyChunks;
-use crate::compose::{History, WrittenMessages, cache_control};
+use crate::compose::{History, RequestRenderer, WrittenMessages, cache_control};
 use crate::frames;
 use crate::object::{Object, array};
-use crate::renderer::RequestRenderer;
 use crate::request::{EncodedRequest, LeftOut, Note, RenderInput};
 use crate::tools;
 use crate::turns::{Block, Content, Role, Turn};
@@ -32,7 +30,7 @@ pub const CONTEXT_MANAGEMENT: &str = "context-management-2025-06-27";
 
 /// The decisions about the messages as a whole.
 #[derive(Debug, Default)]
-pub struct MessagesDecisions {
+pub(crate) struct MessagesDecisions {
     judge: Option<Judge>,
     server_calls: ServerCalls,
     /// The reason why the thinking of each message is left out. `None` if it is sent.
@@ -44,18 +42,16 @@ pub struct MessagesDecisions {
 }
 
 impl RequestRenderer for MessagesProfile {
-    type Decisions = MessagesDecisions;
-
     fn render(
         &self,
-        written: &mut WrittenMessages<MessagesDecisions>,
+        written: &mut WrittenMessages,
         input: &RenderInput<'_>,
         messages: &dyn History,
-    ) -> (EncodedRequest<BodyChunks>, Vec<Turn>) {
+    ) -> EncodedRequest<BodyChunks> {
         let mut left_out = Vec::new();
         let tools = tools::named(input.tools, legal_name, &mut left_out);
         // A paused turn is sent back unchanged, and no message may follow it.
-        let mut server_calls = std::mem::take(&mut written.decided.server_calls);
+        let mut server_calls = std::mem::take(&mut written.anthropic.server_calls);
         server_calls.take(messages);
         let paused = pause::is_paused(messages);
         let waiting = paused || server_calls.is_waiting(messages);
@@ -66,7 +62,7 @@ impl RequestRenderer for MessagesProfile {
         };
         let specs: Vec<&ToolSpec> = tools.iter().map(|(_, tool)| *tool).collect();
         let start = Trace::new(input, &specs, self);
-        let judge = written.decided.judge.take();
+        let judge = written.anthropic.judge.take();
         let judge = judge.filter(|judge| judge.began(input.model, &start));
         let mut judge = judge.unwrap_or_else(|| Judge::new(input.model, start));
         judge.take(messages, self);
@@ -92,9 +88,9 @@ impl RequestRenderer for MessagesProfile {
             (end, settings) = compose(&without);
         }
         let prefix = judge.prefix(input.context, messages);
-        written.decided.judge = Some(judge);
-        written.decided.server_calls = server_calls;
-        let files = written.decided.files;
+        written.anthropic.judge = Some(judge);
+        written.anthropic.server_calls = server_calls;
+        let files = written.anthropic.files;
         let composer = written.composer(RULES, input.system);
         if !paused {
             last_word(&mut end, self, &settings);
@@ -111,44 +107,43 @@ impl RequestRenderer for MessagesProfile {
         let marks = (breakpoints, cache_control(retention(input)));
         let head = head.open_list("messages");
         let body = composer.body(head, &end, marks, &MessagesWriter, &settings.keys);
-        let rendered = EncodedRequest {
+        EncodedRequest {
             body,
             notes,
             prefix,
             betas: betas(input, files),
             ..EncodedRequest::default()
-        };
-        (rendered, end)
+        }
     }
 }
 
 /// Writes the new messages. If other parts of earlier messages are left out than before, all messages
 /// are written again.
 fn compose(
-    written: &mut WrittenMessages<MessagesDecisions>,
+    written: &mut WrittenMessages,
     input: &RenderInput<'_>,
     messages: &dyn History,
     without: &[Option<LeftOut>],
     unanswered: &[(At, &Opaque)],
 ) {
     let places = unanswered.iter().map(|(at, _)| *at);
-    let taken = written.messages();
+    let taken = written.composed();
     let before = places.clone().filter(|(message, _)| *message < taken);
-    let decided = &written.decided;
+    let decided = &written.anthropic;
     if !without.starts_with(&decided.without) || !before.eq(decided.unanswered.iter().copied()) {
         *written = WrittenMessages::default();
     }
     let mut parts = MessagesParts {
         without,
         unanswered,
-        files: written.decided.files,
+        files: written.anthropic.files,
     };
     let composer = written.composer(RULES, input.system);
     for message in messages.since(composer.messages) {
         composer.message(message, &mut parts, &MessagesWriter);
     }
     let files = parts.files;
-    written.decided = MessagesDecisions {
+    written.anthropic = MessagesDecisions {
         without: without.to_vec(),
         unanswered: places.collect(),
         files,

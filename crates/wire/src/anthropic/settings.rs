@@ -3,8 +3,8 @@
 
 use serde_json::{Value, json};
 
-use super::profile::{self, MessagesProfile, NoThinking, ThinkingStyle};
 use super::write::{legal_name, says};
+use super::{EffortSupport, MessagesProfile, NoThinking, ThinkingStyle};
 use crate::compose::Outline;
 use crate::object;
 use crate::request::{Delivery, Effort, LeftOut, Note, RenderInput, ToolChoice};
@@ -162,7 +162,7 @@ impl Settings {
             }
             None => self.note(LeftOut::ThinkingOff),
         }
-        if profile.effort == profile::EffortSupport::Supported {
+        if profile.effort == EffortSupport::Supported {
             let effort = json!({"effort": effort.name_of_three()});
             self.set("output_config", effort);
         }
@@ -175,7 +175,7 @@ impl Settings {
             (_, NoThinking::Supported) => self.set("thinking", json!({"type": "disabled"})),
             (_, NoThinking::Refused | NoThinking::Unknown) => {
                 self.note(LeftOut::ThinkingOn);
-                if profile.effort == profile::EffortSupport::Supported {
+                if profile.effort == EffortSupport::Supported {
                     self.set(
                         "output_config",
                         json!({"effort": Effort::Minimal.name_of_three()}),

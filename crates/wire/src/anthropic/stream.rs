@@ -15,7 +15,7 @@ use crate::open_reply::{OpenContent, OpenReply};
 use crate::raw::{RawObject, parse};
 
 /// A reply while it arrives.
-pub type MessagesStreamState = decoder::StreamState<MessagesEvents>;
+pub type MessagesStreamState = decoder::StreamState<MessagesEvents, MessagesBlock>;
 
 /// Reads the events of a reply.
 #[derive(Debug, Clone, Default)]
@@ -34,9 +34,7 @@ pub fn read_reply(body: &str) -> Result<Reply, WireError> {
     MessagesStreamState::new().read_whole(body)
 }
 
-impl ReplyEvents for MessagesEvents {
-    type BlockState = MessagesBlock;
-
+impl ReplyEvents<MessagesBlock> for MessagesEvents {
     fn event(&mut self, data: &str, reply: &mut OpenReply<MessagesBlock>) -> Result<(), WireError> {
         let event: RawObject<'_> = parse(data)?;
         refuse_error(&event, data)?;

@@ -7,8 +7,7 @@ use serde_json::Value;
 use super::ORIGIN;
 use crate::object::{Object, array};
 use crate::open_reply::OpenBlock;
-use crate::own;
-use crate::raw::RawObject;
+use crate::raw::{self, RawObject};
 
 /// The state of a block besides the model's output.
 #[derive(Debug, Clone)]
@@ -85,13 +84,13 @@ impl OpenBlock<MessagesBlock> {
                     } else {
                         self.state.began.clone()
                     };
-                    let opaque = Some(own::opaque(ORIGIN, block));
+                    let opaque = Some(raw::opaque(ORIGIN, block));
                     parts = vec![Part::Thinking(Thinking { text, opaque })];
                 }
             }
             BlockKind::Redacted => parts.push(Part::Thinking(Thinking {
                 text: String::new(),
-                opaque: Some(own::opaque(ORIGIN, self.state.began.as_str())),
+                opaque: Some(raw::opaque(ORIGIN, self.state.began.as_str())),
             })),
             BlockKind::Compaction { content, encrypted } => {
                 let quoted = |text: &String| Value::from(text.as_str()).to_string();
@@ -116,5 +115,5 @@ impl OpenBlock<MessagesBlock> {
 }
 
 fn opaque(data: String) -> Part {
-    Part::Opaque(own::opaque(ORIGIN, data))
+    Part::Opaque(raw::opaque(ORIGIN, data))
 }

@@ -7,14 +7,13 @@ use plimsoll_context::{Opaque, Part, Thinking, ToolCall};
 use super::binding::LocatedThinking;
 use super::pause::At;
 use super::{MARK, ORIGIN, media};
-use crate::arguments;
 use crate::block_list::BlockWriter;
 use crate::normalize::Native;
 use crate::object::{Object, array};
-use crate::own;
-use crate::raw::RawObject;
+use crate::raw::{self, RawObject};
 use crate::request::LeftOut;
 use crate::server_rules::{ResultContent, ServerRules};
+use crate::tools;
 use crate::turns::{AnsweredCall, Block, Content, Role, TurnCall};
 
 /// The maximum length of a tool's name.
@@ -162,7 +161,7 @@ pub(super) fn block_json(block: &Block) -> Cow<'_, str> {
 
 /// Returns the JSON object of a block of this protocol.
 pub(super) fn own(opaque: &Opaque) -> Option<RawObject<'_>> {
-    own::own(opaque, ORIGIN)
+    raw::own(opaque, ORIGIN)
 }
 
 /// Returns the original JSON of a block of this protocol, without a breakpoint.
@@ -180,5 +179,5 @@ pub(super) fn says(text: &str) -> bool {
 
 /// Returns a tool's name in the form that the API accepts in a definition, a choice and a call.
 pub(super) fn legal_name(name: &str) -> Cow<'_, str> {
-    arguments::legal_name(name, MAX_NAME)
+    tools::legal_name(name, MAX_NAME)
 }

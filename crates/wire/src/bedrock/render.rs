@@ -6,18 +6,16 @@ use std::collections::BTreeSet;
 use plimsoll_context::{Breakpoint, Message};
 use serde_json::{Value, json};
 
-use super::profile::{ConverseProfile, Maker};
 use super::write::{CACHE_POINT, ConverseParts, ConverseWriter, MAX_NAME, began_with_reasoning};
+use super::{ConverseProfile, Maker};
 use crate::anthropic::settings::MAX_BUDGET;
 use crate::anthropic::{self, MIN_BUDGET, ThinkingStyle};
-use crate::arguments::legal_name;
 use crate::chunks::BodyChunks;
-use crate::compose::{History, WrittenMessages};
+use crate::compose::{History, RequestRenderer, WrittenMessages};
 use crate::object::{Object, Settings, array, some_members};
-use crate::renderer::RequestRenderer;
 use crate::request::{Effort, EncodedRequest, LeftOut, Note, RenderInput, ToolChoice};
 use crate::tools;
-use crate::turns::Turn;
+use crate::tools::legal_name;
 
 /// The keys of the body that are not settings.
 const NOT_SETTINGS: [&str; 4] = ["model", "messages", "system", "toolConfig"];
@@ -26,7 +24,7 @@ const REASONING_NOVA: &str = "nova-2";
 
 /// The decisions about the messages as a whole.
 #[derive(Debug, Default)]
-pub struct ConverseDecisions {
+pub(crate) struct ConverseDecisions {
     /// Whether reasoning is sent back.
     replays: bool,
     /// The number of documents so far. Their names must differ within a turn.
@@ -36,14 +34,12 @@ pub struct ConverseDecisions {
 }
 
 impl RequestRenderer for ConverseProfile {
-    type Decisions = ConverseDecisions;
-
     fn render(
         &self,
-        written: &mut WrittenMessages<ConverseDecisions>,
+        written: &mut WrittenMessages,
         input: &RenderInput<'_>,
         messages: &dyn History,
-    ) -> (EncodedRequest<BodyChunks>, Vec<Turn>) {
+    ) -> EncodedRequest<BodyChunks> {
         let budget = match &self.maker {
             Maker::Anthropic(claude) => budget(input, claude)
                 .filter(|_| by_budget(claude) && began_with_reasoning(messages, input.model)),
@@ -51,13 +47,13 @@ impl RequestRenderer for ConverseProfile {
         };
         // A Claude accepts its reasoning only while it thinks.
         let replays = budget.is_some() || !matches!(self.maker, Maker::Anthropic(_));
-        if written.decided.replays != replays {
+        if written.bedrock.replays != replays {
             *written = WrittenMessages::default();
-            written.decided.replays = replays;
+            written.bedrock.replays = replays;
         }
         let reasoning_of = replays.then_some(input.model);
-        let mut decided = std::mem::take(&mut written.decided);
-        let calls = messages.since(written.messages()).flat_map(Message::calls);
+        let mut decided = std::mem::take(&mut written.bedrock);
+        let calls = messages.since(written.composed()).flat_map(Message::calls);
         for call in calls {
             let name = legal_name(&call.name, MAX_NAME);
             if !decided.called.contains(&*name) {
@@ -88,13 +84,12 @@ impl RequestRenderer for ConverseProfile {
         let marks = (breakpoints, "");
         let body = composer.body(head, &end, marks, &ConverseWriter(self), &settings);
         decided.documents = parts.documents;
-        written.decided = decided;
-        let rendered = EncodedRequest {
+        written.bedrock = decided;
+        EncodedRequest {
             body,
             notes,
             ..EncodedRequest::default()
-        };
-        (rendered, end)
+        }
     }
 }
 

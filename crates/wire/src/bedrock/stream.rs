@@ -7,16 +7,14 @@
 use plimsoll_context::{CallId, Opaque, Part, StopReason, Thinking, Tokens, Usage};
 use serde_json::{Map, Value, json};
 
-use super::ORIGIN;
-use super::profile::Maker;
+use super::{Maker, ORIGIN};
 use crate::decoder::{self, ReplyEvents};
 use crate::error::WireError;
 use crate::open_reply::{OpenBlock, OpenContent, OpenReply};
-use crate::own;
-use crate::raw::parse;
+use crate::raw::{self, parse};
 
 /// A reply while it arrives.
-pub type ConverseStreamState = decoder::StreamState<ConverseEvents>;
+pub type ConverseStreamState = decoder::StreamState<ConverseEvents, ConverseBlock>;
 
 /// Reads the events of a reply.
 #[derive(Debug, Clone)]
@@ -47,9 +45,7 @@ impl ConverseStreamState {
     }
 }
 
-impl ReplyEvents for ConverseEvents {
-    type BlockState = ConverseBlock;
-
+impl ReplyEvents<ConverseBlock> for ConverseEvents {
     fn event(&mut self, data: &str, reply: &mut OpenReply<ConverseBlock>) -> Result<(), WireError> {
         let event: Map<String, Value> = parse(data)?;
         for (name, payload) in &event {
@@ -126,7 +122,7 @@ impl OpenBlock<ConverseBlock> {
         } else {
             return None;
         };
-        Some(own::opaque(ORIGIN, data.to_string()))
+        Some(raw::opaque(ORIGIN, data.to_string()))
     }
 }
 

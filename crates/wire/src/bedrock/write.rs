@@ -3,14 +3,13 @@
 use plimsoll_context::{Message, Part, Source, Thinking};
 use serde::Deserialize;
 
-use super::ORIGIN;
-use super::profile::{ConverseProfile, Maker};
+use super::{ConverseProfile, Maker, ORIGIN};
 use crate::anthropic::loops::asks;
 use crate::block_list::BlockWriter;
 use crate::compose::History;
 use crate::normalize::Native;
 use crate::object::{Object, array};
-use crate::own;
+use crate::raw;
 use crate::request::LeftOut;
 use crate::server_rules::{Results, ServerRules};
 use crate::turns::{AnsweredCall, Block, Content, Role, TurnCall};
@@ -197,7 +196,7 @@ pub(super) fn began_with_reasoning(messages: &dyn History, model: &str) -> bool 
 }
 
 fn signed_by(thinking: &Thinking, model: &str) -> Option<SignedReasoning> {
-    let kept: SignedReasoning = own::own(thinking.opaque.as_ref()?, ORIGIN)?;
+    let kept: SignedReasoning = raw::own(thinking.opaque.as_ref()?, ORIGIN)?;
     (kept.model == model).then_some(kept)
 }
 

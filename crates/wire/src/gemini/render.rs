@@ -3,16 +3,14 @@
 
 use serde_json::{Value, json};
 
-use super::profile::{GeminiProfile, Thinking};
 use super::write::{GeminiParts, GeminiWriter, MAX_NAME, RULES, declared};
-use crate::arguments::legal_name;
+use super::{GeminiProfile, Thinking};
 use crate::chunks::BodyChunks;
-use crate::compose::{History, WrittenMessages};
+use crate::compose::{History, RequestRenderer, WrittenMessages};
 use crate::object::{Object, Settings, array, some_members};
-use crate::renderer::RequestRenderer;
 use crate::request::{Effort, EncodedRequest, LeftOut, Note, RenderInput, ToolChoice};
 use crate::tools;
-use crate::turns::Turn;
+use crate::tools::legal_name;
 
 /// The bits of a seed that the API accepts.
 const MAX_SEED: i64 = i32::MAX as i64;
@@ -24,14 +22,12 @@ const MAX_BUDGET: u64 = 24_576;
 const NOT_SETTINGS: [&str; 4] = ["model", "contents", "systemInstruction", "tools"];
 
 impl RequestRenderer for GeminiProfile {
-    type Decisions = ();
-
     fn render(
         &self,
         written: &mut WrittenMessages,
         input: &RenderInput<'_>,
         messages: &dyn History,
-    ) -> (EncodedRequest<BodyChunks>, Vec<Turn>) {
+    ) -> EncodedRequest<BodyChunks> {
         let composer = written.composer(RULES, input.system);
         for message in messages.since(composer.messages) {
             composer.message(message, &mut GeminiParts::default(), &GeminiWriter(self));
@@ -55,12 +51,11 @@ impl RequestRenderer for GeminiProfile {
         }
         let settings = settings(input, callable, self, &mut notes);
         let (head, end) = (head.open_list("contents"), composer.end(input.context));
-        let rendered = EncodedRequest {
+        EncodedRequest {
             body: composer.body(head, &end, (&[], ""), &GeminiWriter(self), &settings),
             notes,
             ..EncodedRequest::default()
-        };
-        (rendered, end)
+        }
     }
 }
 

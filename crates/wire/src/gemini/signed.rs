@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ORIGIN;
 use crate::object::Object;
-use crate::own;
+use crate::raw;
 use crate::turns::{Block, Content};
 
 /// The key of a signature in a part.
@@ -42,7 +42,7 @@ impl TextSignature {
 
     /// Returns the signature in thinking, or `None` if it has no signature of Gemini's.
     pub(super) fn of(thinking: &Thinking) -> Option<Self> {
-        own::own(thinking.opaque.as_ref()?, ORIGIN)
+        raw::own(thinking.opaque.as_ref()?, ORIGIN)
     }
 
     /// Returns an empty part with this signature.
@@ -60,7 +60,7 @@ pub(super) fn kept_by_call(signature: &str) -> Opaque {
 
 /// Returns the members of a part with the signature stored in a call. Empty if there is none.
 pub(super) fn members_of_call(kept: Option<&Opaque>) -> String {
-    let kept: Option<CallSignature> = kept.and_then(|kept| own::own(kept, ORIGIN));
+    let kept: Option<CallSignature> = kept.and_then(|kept| raw::own(kept, ORIGIN));
     let text = kept.map(|kept| Object::new().text(KEY, &kept.signature).end());
     let members = text.as_deref().and_then(|text| text.get(1..text.len() - 1));
     members.unwrap_or_default().to_owned()
@@ -100,7 +100,7 @@ fn signed(text: &str, signature: &str) -> Block {
 
 fn opaque(signature: &impl Serialize) -> Opaque {
     // Texts and numbers are always JSON.
-    own::opaque(ORIGIN, serde_json::to_string(signature).unwrap_or_default())
+    raw::opaque(ORIGIN, serde_json::to_string(signature).unwrap_or_default())
 }
 
 #[cfg(test)]

@@ -33,7 +33,7 @@ const FILTERED: [&str; 8] = [
 ];
 
 /// A reply while it arrives.
-pub type GeminiStreamState = decoder::StreamState<GeminiEvents>;
+pub type GeminiStreamState = decoder::StreamState<GeminiEvents, GeminiBlock>;
 
 /// Reads the events of a reply.
 #[derive(Debug, Clone)]
@@ -62,9 +62,7 @@ impl GeminiStreamState {
     }
 }
 
-impl ReplyEvents for GeminiEvents {
-    type BlockState = GeminiBlock;
-
+impl ReplyEvents<GeminiBlock> for GeminiEvents {
     fn event(&mut self, data: &str, reply: &mut OpenReply<GeminiBlock>) -> Result<(), WireError> {
         self.take(&parse(data)?, reply)
     }

@@ -5,14 +5,13 @@ use std::borrow::Cow;
 use plimsoll_context::{Opaque, Part, Source, Thinking, ToolCall};
 use serde_json::{Map, Value};
 
-use super::ORIGIN;
-use super::profile::GeminiProfile;
 use super::signed::{TextSignature, UNSIGNED, members_of_call, text_parts};
+use super::{GeminiProfile, ORIGIN};
 use crate::block_list::BlockWriter;
 use crate::call_ids::CallIdForm;
 use crate::normalize::Native;
 use crate::object::Object;
-use crate::own;
+use crate::raw;
 use crate::request::LeftOut;
 use crate::server_rules::{Results, ServerRules};
 use crate::turns::{AnsweredCall, Block, Content, Role, TurnCall};
@@ -89,7 +88,7 @@ impl Native for GeminiParts {
     ) -> Result<(), LeftOut> {
         self.text = None;
         self.closed = true;
-        let part: Option<Map<String, Value>> = own::own(opaque, ORIGIN);
+        let part: Option<Map<String, Value>> = raw::own(opaque, ORIGIN);
         let own = |part: &Map<String, Value>| OWN_PARTS.iter().any(|key| part.contains_key(*key));
         if part.is_some_and(|part| own(&part)) && role == Role::Assistant {
             blocks.push(Content::Json(opaque.data.clone()).into())

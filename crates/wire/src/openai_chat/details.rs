@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::dialect::{Dialect, ErrorStyle};
 use super::parts::ORIGIN;
-use crate::own;
+use crate::raw;
 
 /// The gateway that requires its details.
 const GATEWAY: &str = "openrouter";
@@ -60,12 +60,12 @@ pub(super) fn readable(details: &[Value]) -> String {
 pub(super) fn part(key: &str, value: Value) -> Part {
     let mut keys = Map::new();
     keys.insert(key.to_owned(), value);
-    Part::Opaque(own::opaque(ORIGIN, Value::Object(keys).to_string()))
+    Part::Opaque(raw::opaque(ORIGIN, Value::Object(keys).to_string()))
 }
 
 /// Returns the keys in such a part. `None` for any other part.
 pub fn keys(opaque: &Opaque) -> Option<Map<String, Value>> {
-    let keys: Map<String, Value> = own::own(opaque, ORIGIN)?;
+    let keys: Map<String, Value> = raw::own(opaque, ORIGIN)?;
     let known = |key: &String| key == DETAILS || key == AUDIO;
     (!keys.is_empty() && keys.keys().all(known)).then_some(keys)
 }

@@ -14,15 +14,14 @@ use serde_json::{Map, Value, json};
 use super::dialect::{Dialect, ToolStyle};
 use super::pieces::CallState;
 use super::stream::ChatEvents;
-use crate::arguments::{is_json_object, object_text};
 use crate::chunks::BodyChunks;
-use crate::compose::WrittenMessages;
+use crate::compose::{RequestRenderer, WrittenMessages};
 use crate::decoder::{self, ReplyEvents};
 use crate::error::WireError;
 use crate::frames::JSON_TURNS;
 use crate::open_reply::OpenReply;
-use crate::renderer::RequestRenderer;
 use crate::request::{EncodedRequest, LeftOut, Note, RenderInput, ToolChoice};
+use crate::tools::{is_json_object, object_text};
 
 /// The maximum number of characters in a string of a turn. Otherwise a confused small model may fill
 /// its whole output with one string. Grammars of llama.cpp count only up to 2,000.
@@ -78,7 +77,7 @@ pub(super) fn render<'m>(
         ..dialect.clone()
     };
     let turns: Vec<&Message> = turns.iter().collect();
-    let (mut rendered, _) = dialect.render(&mut WrittenMessages::default(), &plain, &turns);
+    let mut rendered = dialect.render(&mut WrittenMessages::default(), &plain, &turns);
     rendered.notes.extend(broken);
     // Notes about settings come last.
     let of = |note: &Note| note.message.unwrap_or(usize::MAX);
@@ -154,7 +153,7 @@ impl AnswerStream {
 
 /// A decoder for replies that are one JSON object: a tool call or an answer. The text of an answer is
 /// streamed, the rest of the object is not.
-pub type TurnDecoder = decoder::StreamState<TurnEvents>;
+pub type TurnDecoder = decoder::StreamState<TurnEvents, CallState>;
 
 /// Reads the chunks of such a reply.
 #[derive(Debug)]
@@ -177,9 +176,7 @@ impl TurnDecoder {
     }
 }
 
-impl ReplyEvents for TurnEvents {
-    type BlockState = CallState;
-
+impl ReplyEvents<CallState> for TurnEvents {
     const DONE_ENDS: bool = ChatEvents::DONE_ENDS;
 
     fn open() -> OpenReply<CallState> {
@@ -520,7 +517,7 @@ mod tests {
             tools: ToolStyle::JsonSchema,
             ..Dialect::compatible()
         };
-        let rendered = crate::renderer::render(&input, messages, &dialect).unwrap();
+        let rendered = crate::compose::render(&input, messages, &dialect).unwrap();
         serde_json::from_slice(&rendered.body).unwrap()
     }
 
@@ -600,7 +597,7 @@ mod tests {
             tools: ToolStyle::JsonSchema,
             ..Dialect::compatible()
         };
-        let rendered = crate::renderer::render(&input, &messages, &dialect).unwrap();
+        let rendered = crate::compose::render(&input, &messages, &dialect).unwrap();
         let body: Value = serde_json::from_slice(&rendered.body).unwrap();
         assert_eq!(
             body["messages"][2]["content"],
@@ -687,7 +684,7 @@ mod tests {
         };
         let question = [Message::user("all of it")];
         let sent = |dialect: &Dialect| -> Value {
-            let rendered = crate::renderer::render(&input, &question, dialect).unwrap();
+            let rendered = crate::compose::render(&input, &question, dialect).unwrap();
             serde_json::from_slice(&rendered.body).unwrap()
         };
         let body = sent(&json);

@@ -1,5 +1,5 @@
-//! Single parts of a message in this protocol: images, files, arguments, names of tools. Their order is
-//! decided in `normalize.rs`.
+//! Single parts of a message in this protocol: images and files with their sources, which Responses writes
+//! like this, too, and names of tools. Their order is decided in `normalize.rs`.
 
 use std::borrow::Cow;
 
@@ -8,8 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::dialect::Dialect;
-use crate::arguments::legal_name;
-use crate::sources::address;
+use crate::tools::legal_name;
 
 /// The origin of blocks that are sent back on this protocol.
 pub const ORIGIN: &str = "openai-chat";
@@ -106,4 +105,28 @@ pub(super) fn call_name<'a>(name: &'a str, dialect: &Dialect) -> Cow<'a, str> {
     } else {
         Cow::Borrowed(name)
     }
+}
+
+/// Returns the address of a source. Bytes become a `data:` URL.
+pub(crate) fn address(source: &Source) -> Cow<'_, str> {
+    match source {
+        Source::Url { url } => Cow::Borrowed(url),
+        Source::Data { media_type, base64 } => {
+            Cow::Owned(format!("data:{media_type};base64,{base64}"))
+        }
+    }
+}
+
+/// Returns the source for an address or a `data:` URL.
+pub(crate) fn from_url(url: String) -> Source {
+    from_data_url(&url).unwrap_or(Source::Url { url })
+}
+
+/// Returns the bytes in a `data:` URL. `None` for any other address.
+pub(crate) fn from_data_url(url: &str) -> Option<Source> {
+    let (media_type, base64) = url.strip_prefix("data:")?.split_once(";base64,")?;
+    Some(Source::Data {
+        media_type: media_type.to_owned(),
+        base64: base64.to_owned(),
+    })
 }

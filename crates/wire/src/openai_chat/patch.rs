@@ -7,11 +7,11 @@ use super::dialect::Dialect;
 use super::parts::CUSTOM;
 use super::read::{self, Legacy, message};
 use crate::aligned::is_thinking;
+use crate::compose::render;
 use crate::document::{DocumentFormat, Member};
 use crate::error::{CHAT, WireError};
 use crate::frames;
 use crate::raw::{RawObject, parse};
-use crate::renderer::render;
 
 /// The messages of Chat Completions.
 pub static FORMAT: DocumentFormat = DocumentFormat {

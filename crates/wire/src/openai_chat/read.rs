@@ -7,14 +7,12 @@ use plimsoll_context::{
 use serde_json::Value;
 
 use super::details::{self, AUDIO};
-use super::parts::{CUSTOM, ORIGIN};
+use super::parts::{CUSTOM, ORIGIN, from_data_url, from_url};
 use super::patch::FORMAT;
 use crate::document::{Document, MessageSpan, Places, ReadEntries};
 use crate::error::WireError;
 use crate::frames;
-use crate::own;
-use crate::raw::parse;
-use crate::sources::{from_data_url, from_url};
+use crate::raw::{self, parse};
 
 /// Reads a bare array of messages, or an object with `messages` and any other keys. Message `i` is entry
 /// `i` of the list.
@@ -257,7 +255,7 @@ fn call_extra(call: &Value, known: &[&str]) -> Option<Opaque> {
         extra.shift_remove(*known);
     }
     let data = Value::Object(extra);
-    (data != serde_json::json!({})).then(|| own::opaque(ORIGIN, data.to_string()))
+    (data != serde_json::json!({})).then(|| raw::opaque(ORIGIN, data.to_string()))
 }
 
 fn legacy_call(
@@ -303,7 +301,7 @@ fn text_of(value: Option<&mut Value>, place: impl Fn() -> String) -> Result<Stri
 }
 
 fn opaque(block: &Value) -> Part {
-    Part::Opaque(own::opaque(ORIGIN, block.to_string()))
+    Part::Opaque(raw::opaque(ORIGIN, block.to_string()))
 }
 
 /// Reads the tools of a request.
@@ -322,7 +320,7 @@ pub(super) fn tools(document: &mut Document<'_>) -> Result<(), WireError> {
     };
     for (index, mut tool) in list.into_iter().enumerate() {
         if is_hosted(&tool) {
-            let tool = own::opaque(ORIGIN, tool.to_string());
+            let tool = raw::opaque(ORIGIN, tool.to_string());
             document.hosted_tools.push(tool);
             continue;
         }

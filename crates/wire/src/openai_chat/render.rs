@@ -12,12 +12,10 @@ use super::parts::call_name;
 use super::reach::takes_temperature;
 use super::write::ChatWriter;
 use crate::chunks::BodyChunks;
-use crate::compose::{Composer, History, WrittenMessages, cache_control};
+use crate::compose::{Composer, History, RequestRenderer, WrittenMessages, cache_control};
 use crate::object::{Object, Settings, array};
-use crate::renderer::RequestRenderer;
 use crate::request::{Delivery, EncodedRequest, LeftOut, Note, RenderInput};
 use crate::tools;
-use crate::turns::Turn;
 
 /// The keys behind the messages, in their order. Everything that may change from turn to turn is here, so
 /// that an older request, up to the end of its messages, is a byte prefix of a newer one.
@@ -62,17 +60,14 @@ pub fn render_list(messages: &[Message], dialect: &Dialect) -> EncodedRequest {
 }
 
 impl RequestRenderer for Dialect {
-    type Decisions = ();
-
     fn render(
         &self,
         written: &mut WrittenMessages,
         input: &RenderInput<'_>,
         messages: &dyn History,
-    ) -> (EncodedRequest<BodyChunks>, Vec<Turn>) {
+    ) -> EncodedRequest<BodyChunks> {
         if self.tools == ToolStyle::JsonSchema {
-            let rendered = json_turns::render(input, messages.since(0), self);
-            return (rendered, Vec::new());
+            return json_turns::render(input, messages.since(0), self);
         }
         let composer = written.composer(self.rules(), input.system);
         for message in messages.since(composer.messages) {
@@ -94,12 +89,11 @@ impl RequestRenderer for Dialect {
         }
         let settings = settings(input, !tools.is_empty(), self, &mut notes);
         let (head, end) = (head.open_list("messages"), composer.end(input.context));
-        let rendered = EncodedRequest {
+        EncodedRequest {
             body: composer.body(head, &end, (marks, mark), &ChatWriter(self), &settings),
             notes,
             ..EncodedRequest::default()
-        };
-        (rendered, end)
+        }
     }
 }
 

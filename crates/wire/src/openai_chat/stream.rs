@@ -6,22 +6,22 @@ use serde_json::Value;
 
 use super::details::{self, DETAILS};
 use super::parts::{CUSTOM, ORIGIN};
-use super::pieces::{self, CallPlace, CallState};
-use super::response::{CallPiece, Keys, Response, count, object, objects, text};
+use super::pieces::{
+    self, CallPiece, CallPlace, CallState, Keys, Response, count, object, objects, text,
+};
 use super::usage::usage;
 use crate::call_ids::fnv1a;
 use crate::decoder::{self, ReplyEvents, StreamDecoder};
 use crate::error::WireError;
 use crate::open_reply::{OpenContent, OpenReply};
-use crate::own;
-use crate::raw::parse;
+use crate::raw::{self, parse};
 
 /// The places of the two blocks that every reply has. The calls follow.
 const THINKING: usize = 0;
 const TEXT: usize = 1;
 
 /// A reply while it arrives.
-pub type ChatStreamState = decoder::StreamState<ChatEvents>;
+pub type ChatStreamState = decoder::StreamState<ChatEvents, CallState>;
 
 /// Reads the chunks of a reply.
 #[derive(Debug, Clone, Default)]
@@ -41,9 +41,7 @@ pub fn read_reply(body: &str) -> Result<Reply, WireError> {
     ChatStreamState::new().read_whole(body)
 }
 
-impl ReplyEvents for ChatEvents {
-    type BlockState = CallState;
-
+impl ReplyEvents<CallState> for ChatEvents {
     const DONE_ENDS: bool = true;
 
     /// Thinking, then text, then calls: the order in which the protocol can send them back.
@@ -187,7 +185,7 @@ impl ChatEvents {
         if call.opaque.is_none() && !extra.is_empty() {
             let extra = Value::Object(extra);
             open.is_text = extra.get("type").is_some_and(|kind| kind == CUSTOM);
-            call.opaque = Some(own::opaque(ORIGIN, extra.to_string()));
+            call.opaque = Some(raw::opaque(ORIGIN, extra.to_string()));
         }
         state.told_of(call, &name, &arguments);
         if call.name.is_empty() {

@@ -4,7 +4,7 @@
 use plimsoll_context::{Tokens, Usage};
 use serde_json::Value;
 
-use super::response::{Keys, count};
+use super::pieces::{Keys, count};
 
 /// Returns the usage in Plimsoll's definition, or `None` if the server reported no counts. `names`
 /// contains other names of counts, each before the name in Chat Completions.

@@ -10,7 +10,7 @@ use super::parts::{CUSTOM, ContentPart, MAX_NAME, ORIGIN, file_part, image_part,
 use crate::compose::{Spot, Spots, TurnWriter};
 use crate::normalize::Native;
 use crate::object::{members, push_text};
-use crate::own::own;
+use crate::raw::own;
 use crate::request::LeftOut;
 use crate::server_rules::{
     Arguments, Breakpoints, Neighbors, ReasoningRule, ResultContent, Results, ServerRules,

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::own;
+use crate::raw;
 
 /// The origin of blocks that are sent back on this protocol.
 pub const ORIGIN: &str = "openai-responses";
@@ -177,7 +177,7 @@ pub fn is_encrypted(item: &Value) -> bool {
 
 /// Returns an item as a block of this origin.
 pub fn opaque(raw: &str) -> Opaque {
-    own::opaque(ORIGIN, raw)
+    raw::opaque(ORIGIN, raw)
 }
 
 /// Returns the block of this protocol in an opaque part: its type, which may be empty, and its bytes.
@@ -188,7 +188,7 @@ pub fn own(opaque: &Opaque) -> Option<(String, &RawValue)> {
         #[serde(rename = "type", default)]
         kind: Option<String>,
     }
-    let raw: &RawValue = own::own(opaque, ORIGIN)?;
+    let raw: &RawValue = raw::own(opaque, ORIGIN)?;
     // Serde would also accept other values, but only an object has keys.
     if !raw.get().starts_with('{') {
         return None;

@@ -7,9 +7,9 @@ use plimsoll_context::{Message, Part, ToolResult};
 use serde_json::Value;
 
 use super::items;
-use super::profile::{ReasoningItems, ResponsesProfile};
 use super::read;
 use super::write::{InputWriter, RULES, ResponsesParts};
+use super::{ReasoningItems, ResponsesProfile};
 use crate::aligned::PiecePatcher;
 use crate::compose::TurnWriter;
 use crate::document::{DocumentFormat, Member};

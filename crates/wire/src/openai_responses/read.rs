@@ -13,8 +13,8 @@ use super::write::AUTO;
 use crate::document::{Document, MessageSpan, Places, ReadEntries};
 use crate::error::WireError;
 use crate::frames;
+use crate::openai_chat::parts::{from_data_url, from_url};
 use crate::raw::{RawObject, parse};
-use crate::sources::{from_data_url, from_url};
 
 /// Reads a bare array of items, or an object with `input` and any other keys. One message may consist of
 /// several items: a turn of the model is one message. Instructions beside the input come first.

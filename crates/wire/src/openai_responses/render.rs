@@ -4,18 +4,16 @@
 use serde_json::{Value, json};
 
 use super::items;
-use super::profile::{ReasoningItems, ResponsesProfile};
 use super::schema;
 use super::write::{InputWriter, RULES, ResponsesParts};
-use crate::arguments::legal_name;
+use super::{ReasoningItems, ResponsesProfile};
 use crate::call_ids::MAX_ID;
 use crate::chunks::BodyChunks;
-use crate::compose::{History, WrittenMessages};
+use crate::compose::{History, RequestRenderer, WrittenMessages};
 use crate::object::{Object, Settings, array, some_members};
-use crate::renderer::RequestRenderer;
 use crate::request::{Delivery, Effort, EncodedRequest, LeftOut, Note, RenderInput};
 use crate::tools;
-use crate::turns::Turn;
+use crate::tools::legal_name;
 
 /// The smallest output limit that OpenAI accepts.
 pub const MIN_OUTPUT: u64 = 16;
@@ -40,14 +38,12 @@ const ORDER: [&str; 10] = [
 ];
 
 impl RequestRenderer for ResponsesProfile {
-    type Decisions = ();
-
     fn render(
         &self,
         written: &mut WrittenMessages,
         input: &RenderInput<'_>,
         messages: &dyn History,
-    ) -> (EncodedRequest<BodyChunks>, Vec<Turn>) {
+    ) -> EncodedRequest<BodyChunks> {
         let writer = InputWriter(self);
         let composer = written.composer(RULES, None);
         for message in messages.since(composer.messages) {
@@ -64,12 +60,11 @@ impl RequestRenderer for ResponsesProfile {
         }
         let settings = settings(input, !tools.is_empty(), self, &mut notes);
         let (head, end) = (head.open_list("input"), composer.end(input.context));
-        let rendered = EncodedRequest {
+        EncodedRequest {
             body: composer.body(head, &end, (&[], ""), &writer, &settings),
             notes,
             ..EncodedRequest::default()
-        };
-        (rendered, end)
+        }
     }
 }
 
@@ -86,7 +81,9 @@ fn settings(
     }
     let limit = input.max_output.map(|limit| limit.max(MIN_OUTPUT));
     settings.set("max_output_tokens", limit.map(Value::from));
-    let effort = input.effort.and_then(|asked| profile.effort(asked));
+    let effort = input
+        .effort
+        .and_then(|asked| asked.nearest(&profile.efforts));
     if input.effort.is_some() && effort.is_none() {
         notes.push(Note::setting(LeftOut::Effort));
     }

@@ -21,7 +21,7 @@ use crate::open_reply::{MAX_PARTS, MAX_REPLY, OpenReply};
 use crate::raw::parse;
 
 /// A reply while it arrives.
-pub type ResponsesStreamState = decoder::StreamState<ResponsesEvents>;
+pub type ResponsesStreamState = decoder::StreamState<ResponsesEvents, ItemState>;
 
 /// Reads the events of a reply.
 #[derive(Debug, Clone, Default)]
@@ -61,9 +61,7 @@ struct ResponsesEvent<'a> {
     object: Option<Value>,
 }
 
-impl ReplyEvents for ResponsesEvents {
-    type BlockState = ItemState;
-
+impl ReplyEvents<ItemState> for ResponsesEvents {
     const DONE_ENDS: bool = true;
 
     fn open() -> OpenReply<ItemState> {

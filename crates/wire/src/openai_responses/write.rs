@@ -6,17 +6,17 @@ use plimsoll_context::{File, Image, Opaque, Part, Source, Thinking, ToolCall};
 use serde_json::{Map, Value};
 
 use super::items;
-use super::profile::{ReasoningItems, ResponsesProfile};
 use super::reply::OF_MESSAGE;
+use super::{ReasoningItems, ResponsesProfile};
 use crate::call_ids::{CallIdForm, MAX_ID};
 use crate::compose::{Spots, TurnWriter};
 use crate::normalize::Native;
 use crate::object::{Object, array, members};
+use crate::openai_chat::parts::address;
 use crate::request::LeftOut;
 use crate::server_rules::{
     Arguments, Neighbors, ResultContent, Results, ServerRules, SystemMessages,
 };
-use crate::sources::address;
 use crate::turns::{AnsweredCall, Block, Content, Role, Turn, TurnCall};
 
 /// The detail for an image without one: the published types require it.

@@ -40,9 +40,9 @@ fn message(index: usize) -> Message {
 }
 
 /// Renders a growing session, with breakpoints at its end and in its middle.
-fn check<D: Default>(
+fn check(
     protocol: &str,
-    next: impl Fn(&mut WrittenMessages<D>, &RenderInput<'_>, &MessageList) -> EncodedRequest<BodyChunks>,
+    next: impl Fn(&mut WrittenMessages, &RenderInput<'_>, &MessageList) -> EncodedRequest<BodyChunks>,
     whole: impl Fn(&RenderInput<'_>, &[Message]) -> EncodedRequest,
 ) {
     let messages: Vec<Message> = (0..MESSAGES).map(message).collect();
