@@ -1,7 +1,7 @@
 //! Reads a batch of tool calls as a whole before any of them runs: finds the tools, parses the
 //! arguments, and checks whether the calls may run.
 //!
-//! `work.rs` runs the calls, and gives results to those that may not run.
+//! `tool_calls.rs` runs the calls, and gives results to those that may not run.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;

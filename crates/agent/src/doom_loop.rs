@@ -1,6 +1,6 @@
 //! [`DoomLoopTracker`]: detects that a model repeats itself.
 //!
-//! It stores hashes only, never the messages. `work.rs` decides how the run reacts.
+//! It stores hashes only, never the messages. `tool_calls.rs` decides how the run reacts.
 
 use std::collections::VecDeque;
 
@@ -176,7 +176,7 @@ impl DoomLoopTracker {
     }
 
     /// Adds a message of the model. A message without tool calls clears the history.
-    pub fn asked(&mut self, message: &Message) {
+    pub fn record_message(&mut self, message: &Message) {
         self.open.clear();
         self.open.extend(message.calls().map(|call| CallHashes {
             tool: hash(&call.name),
@@ -205,7 +205,7 @@ impl DoomLoopTracker {
             calls,
             results: None,
         });
-        self.said(message);
+        self.record_text(message);
     }
 
     /// Adds the results of the newest batch, in the order of its calls.
@@ -299,7 +299,7 @@ impl DoomLoopTracker {
         })
     }
 
-    fn said(&mut self, message: &Message) {
+    fn record_text(&mut self, message: &Message) {
         let text = message.text();
         let words: Vec<String> = text.split_whitespace().map(str::to_lowercase).collect();
         self.text = (!words.is_empty()).then(|| {

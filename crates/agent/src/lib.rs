@@ -10,29 +10,25 @@
 
 mod arguments;
 mod batch;
+mod between_runs;
 mod call_target;
-mod contents;
 mod decode;
-mod digest;
 mod display;
 mod doom_loop;
-mod ending;
 mod entry;
 mod event;
 mod failure;
 mod filters;
 mod forecast;
 mod hook_event;
-mod host;
 mod identity;
-mod ladder;
 mod limits;
 mod loop_id;
 mod loop_record;
 mod memory;
 mod notice;
-mod opening;
 mod outcome;
+mod overflow_recovery;
 mod pattern;
 mod permission;
 mod phase;
@@ -40,27 +36,30 @@ mod pins;
 mod planning;
 mod request;
 mod run;
+mod run_end;
+mod run_start;
 mod setup;
 mod spend;
 mod state;
 mod step;
 mod summary;
+mod summary_writer;
+mod tool_calls;
 mod tool_names;
 mod tool_queue;
 mod tracker;
 mod turn;
 mod undo;
-mod work;
+mod window_use;
 
 pub use arguments::{
     ArgumentFault, Arguments, Coercion, ConvertedArguments, MAX_COERCIONS, MAX_SCHEMA_VISITS, fit,
 };
 pub use batch::CallKey;
+pub use between_runs::{CompactError, MAX_FOCUS};
 pub use call_target::{
     CallTarget, CommandTarget, PathTarget, ShellText, SimpleCommand, TargetOf, ToolTarget,
 };
-pub use contents::{Contents, Share, WindowUse};
-pub use digest::MAX_SUMMARY_CALLS;
 pub use doom_loop::{
     CallOutcome, DoomLoopTracker, LoopVerdict, MAX_HISTORY, MIN_HISTORY, Repetition, ResultOrigin,
 };
@@ -75,7 +74,6 @@ pub use failure::Failure;
 pub use filters::{FilterResult, InputFilter, InputFilters, MAX_FILTERS};
 pub use forecast::{KEPT_FOR_RESULT, OwnUsage};
 pub use hook_event::{Decision, HookEvent, HookPoint};
-pub use host::{CompactError, MAX_FOCUS};
 pub use limits::{
     AtLimit, CountTokens, ExecutionLimits, IDENTICAL_TOOL_CALLS, LimitOverrides, MAX_DURATION,
     MAX_TOTAL_TOKENS, MAX_TURNS, TOOL_CALL_HISTORY,
@@ -83,7 +81,6 @@ pub use limits::{
 pub use loop_id::{BadLoopId, DEFAULT_CONFIG, LoopId};
 pub use loop_record::{LoopConfigSnapshot, LoopReader, LoopRecord, loop_records};
 pub use notice::refusal;
-pub use opening::MAX_WAITING;
 pub use outcome::{EndReason, Outcome};
 pub use pattern::Pattern;
 pub use permission::{
@@ -94,6 +91,7 @@ pub use pins::{MAX_PINS, PinError};
 pub use planning::MEASURE_FROM;
 pub use request::{Expects, Request, Sampling, ThinkingLevel, ToolChoice};
 pub use run::Run;
+pub use run_start::MAX_WAITING;
 pub use setup::{KnownTool, QueueMode, Setup, SummaryModel};
 pub use spend::{Cost, Spend};
 pub use state::{CHECKPOINT_FORMAT, Checkpoint, FoldError, MAX_CHECKPOINT, State};
@@ -101,7 +99,9 @@ pub use step::{
     AffectedItem, Answer, Approver, Input, Now, PendingPlan, Question, Step, UserInput, Verdict,
 };
 pub use summary::MAX_SUMMARY_FAILURES;
+pub use summary_writer::MAX_SUMMARY_CALLS;
 pub use tool_names::{MAX_NAME, MAX_NAME_EDITS, NameMatch, ToolNames};
 pub use tool_queue::{MAX_BATCH, MAX_PARALLEL_TOOLS, ToolExecutionStrategy};
 pub use tracker::{ExecutionTracker, FEW, LAST_ANSWER, LimitKind, NEAR, Nearness, NextCall};
 pub use undo::{MAX_UNDO, UndoError};
+pub use window_use::{Contents, Share, WindowUse};

@@ -3,9 +3,9 @@
 
 use plimsoll_context::{CacheBreak, Recall, Seq, StopReason, Tokens, Usage};
 
+use crate::between_runs::RequestedCompaction;
 use crate::event::TurnTrigger;
 use crate::failure::Failure;
-use crate::host::RequestedCompaction;
 use crate::outcome::EndReason;
 use crate::request::ToolChoice;
 use crate::step::{PendingPlan, UserInput};

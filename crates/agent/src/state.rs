@@ -272,7 +272,7 @@ impl State {
                     self.transcript.push(Arc::clone(message));
                     self.transcript.mark_sent();
                     self.batch = Batch::of(message);
-                    self.doom_loop.asked(message);
+                    self.doom_loop.record_message(message);
                 }
                 self.facts.totals.turns += 1;
                 self.facts.turns += 1;

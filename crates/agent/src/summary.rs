@@ -8,15 +8,15 @@ use plimsoll_context::{
     Message, Money, ReadySummary, Reply, Summarizer, SummaryRange, SummaryTiming, Usage,
 };
 
-use crate::digest::{Digest, Progress};
+use crate::between_runs::RequestedCompaction;
 use crate::entry::Entry;
 use crate::event::Event;
 use crate::failure::Failure;
-use crate::host::RequestedCompaction;
 use crate::phase::{Phase, PlanFor};
 use crate::run::Run;
 use crate::setup::SummaryModel;
 use crate::step::Step;
+use crate::summary_writer::{Progress, SummaryWriter};
 
 /// Number of consecutive failures after which a run stops asking the summary model. Each attempt may
 /// cost money and time.
@@ -27,7 +27,7 @@ pub const MAX_SUMMARY_FAILURES: u32 = 3;
 /// It does not see the run: the caller passes the usage of calls and decides about limits.
 #[derive(Debug, Default)]
 pub(crate) struct Summaries {
-    in_progress: Option<Digest>,
+    in_progress: Option<SummaryWriter>,
     /// A finished summary.
     pub(crate) ready: Option<ReadySummary>,
     /// The next plan is made without a model's summary, because one has just failed.
@@ -39,9 +39,9 @@ pub(crate) struct Summaries {
 /// The next step after an answer of the summary model.
 enum SummaryProgress {
     /// One more call is needed.
-    More(Box<Digest>),
+    More(Box<SummaryWriter>),
     /// The summary has ended, with the reason of its failure.
-    Ended(Box<Digest>, Option<String>),
+    Ended(Box<SummaryWriter>, Option<String>),
 }
 
 impl Summaries {
@@ -66,7 +66,7 @@ impl Summaries {
         }
     }
 
-    fn start(&mut self, digest: Digest) {
+    fn start(&mut self, digest: SummaryWriter) {
         self.ready = None;
         self.in_progress = Some(digest);
     }
@@ -105,7 +105,7 @@ impl Summaries {
     }
 
     /// Aborts the summary in progress, with the known usage of its call.
-    fn abort(&mut self, used: Option<Usage>) -> Option<Digest> {
+    fn abort(&mut self, used: Option<Usage>) -> Option<SummaryWriter> {
         let mut digest = self.in_progress.take()?;
         digest.calls += 1;
         digest.usage = digest.usage.combine(used.unwrap_or_default());
@@ -157,7 +157,7 @@ impl Run {
             tokens: span.tokens,
         };
         let counter = Arc::clone(&self.setup.counter);
-        let digest = Digest::new(span, messages, model, counter, self.setup.sampling);
+        let digest = SummaryWriter::new(span, messages, model, counter, self.setup.sampling);
         let Some(digest) = digest else {
             // The window stays too small for the rest of the run, so the warning is not repeated.
             self.summaries.failures = MAX_SUMMARY_FAILURES;
@@ -205,7 +205,7 @@ impl Run {
 
     /// Makes the next call of a summary, or ends the summary if the limits do not allow another call.
     /// Returns `true` if the call is made.
-    fn ask_summary_again(&mut self, digest: Digest) -> bool {
+    fn ask_summary_again(&mut self, digest: SummaryWriter) -> bool {
         let request = digest.request();
         if self
             .forecast()
@@ -231,12 +231,12 @@ impl Run {
         }
     }
 
-    fn summary_cost(&self, digest: &Digest) -> Option<Money> {
+    fn summary_cost(&self, digest: &SummaryWriter) -> Option<Money> {
         let sheet = self.setup.summary_model.as_ref()?.sheet?;
         self.setup.cost(digest.usage, &sheet)
     }
 
-    fn end_digest(&mut self, digest: &Digest, failure: Option<String>) {
+    fn end_digest(&mut self, digest: &SummaryWriter, failure: Option<String>) {
         self.record(Entry::Summarized {
             cost: self.summary_cost(digest),
             of: digest.span().fingerprint,

@@ -2,7 +2,7 @@
 //! [`ToolExecutionStrategy`], how many of them run at the same time. Results are always in call order.
 //!
 //! It knows which call may start next. It does not see the run: results and events are made in
-//! `work.rs`.
+//! `tool_calls.rs`.
 
 use std::collections::{HashMap, VecDeque};
 

@@ -1,7 +1,7 @@
 //! One turn: the request, and the handling of its reply.
 //!
-//! Plans are made in `planning.rs`, tools are handled in `work.rs`, and requests that are refused as too
-//! long in `ladder.rs`.
+//! Plans are made in `planning.rs`, tools are handled in `tool_calls.rs`, and requests that are refused as too
+//! long in `overflow_recovery.rs`.
 
 use std::sync::Arc;
 

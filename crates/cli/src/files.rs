@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use plimsoll::SessionId;
 use plimsoll::store::{ContentHash, RecordedChange, SqliteStore};
-use plimsoll::tools::{FileChange, kept};
+use plimsoll::tools::{FileChange, saved_files};
 use serde_json::json;
 
 use crate::diff::{ASKED, Diff};
@@ -94,7 +94,7 @@ impl ChangedFile {
         if !self.root.is_dir() {
             return Ok(None);
         }
-        kept::content(&self.root, &self.path).map_err(|error| error.to_string())
+        saved_files::content(&self.root, &self.path).map_err(|error| error.to_string())
     }
 
     pub(crate) fn state(&self, now: Option<&[u8]>) -> FileState {

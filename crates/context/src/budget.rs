@@ -196,7 +196,7 @@ impl ViewLimits {
         instructions: Tokens,
         calibration: Calibration,
     ) -> Result<Budget, CannotFit> {
-        let Ok(budget) = self.beside(overhead + instructions, calibration) else {
+        let Ok(budget) = self.without_instructions(overhead + instructions, calibration) else {
             // No tokens are available besides the instructions. The policy reports how many would
             // be needed.
             let with_instructions = |error: CannotFit| CannotFit {
@@ -205,7 +205,7 @@ impl ViewLimits {
                 ..error
             };
             let budget = self
-                .beside(overhead, calibration)
+                .without_instructions(overhead, calibration)
                 .map_err(with_instructions)?;
             return Ok(Budget {
                 instructions,
@@ -230,7 +230,11 @@ impl ViewLimits {
     }
 
     /// Returns the budget of a view without instructions.
-    fn beside(&self, overhead: Tokens, calibration: Calibration) -> Result<Budget, CannotFit> {
+    fn without_instructions(
+        &self,
+        overhead: Tokens,
+        calibration: Calibration,
+    ) -> Result<Budget, CannotFit> {
         let sendable = self.window.map_or(Tokens::MAX, |window| {
             calibration.counted(window.minus(self.reserve()))
         });

@@ -15,12 +15,12 @@ use crate::budget::Budget;
 use crate::counter::{MESSAGE_OVERHEAD, SUMMARY_FRAME, TokenCounter};
 use crate::exchange::{Exchange, ExchangeKind, Structure};
 use crate::fingerprint::Fingerprint;
-use crate::gap::Gap;
 use crate::item::{Form, Item, Seq};
 use crate::message::Message;
 use crate::plan::{
     Edit, Plan, PlanContext, Recall, Rendition, SeqRange, SummaryRange, SummaryTiming, Trigger,
 };
+use crate::removal_marker::Gap;
 use crate::tokens::Tokens;
 use crate::transcript::Transcript;
 use crate::truncate::Marker;

@@ -6,9 +6,9 @@
 
 use std::ops::Range;
 
-use crate::gap::Gap;
 use crate::item::Item;
 use crate::message::Message;
+use crate::removal_marker::Gap;
 
 /// A run of items that no edit may split: an assistant's message with all its results, or any other
 /// single message.

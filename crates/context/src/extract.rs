@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use plimsoll_handover::TranscriptEntry;
 
 use crate::counter::TokenCounter;
-use crate::gap::Gap;
 use crate::message::{File, Image, Message, Part, Source};
+use crate::removal_marker::Gap;
 use crate::tokens::Tokens;
 
 /// The maximum length of an address or file name in the summary, in bytes.

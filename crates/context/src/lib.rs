@@ -22,7 +22,6 @@ mod exchange;
 mod explain;
 mod extract;
 mod fingerprint;
-mod gap;
 mod hosted_tool;
 mod item;
 mod memory;
@@ -33,6 +32,7 @@ mod plan;
 mod policy;
 mod price;
 mod prominent_names;
+mod removal_marker;
 mod repair;
 mod reply;
 mod stages;
@@ -75,7 +75,6 @@ pub use exchange::{Exchange, ExchangeKind};
 pub use explain::{Mark, StageStep, explain};
 pub use extract::extract;
 pub use fingerprint::Fingerprint;
-pub use gap::Gap;
 pub use hosted_tool::{HostedTool, MAX_HOSTED_TOOLS};
 pub use item::{Form, Item, Pin, PinnedPart, Seq};
 pub use message::{
@@ -90,6 +89,7 @@ pub use plan::{
 pub use plimsoll_handover::without_frames;
 pub use policy::{Policy, Proposal, Stage};
 pub use price::{LongerCache, Money, PriceSheet, Rates};
+pub use removal_marker::Gap;
 pub use repair::{CLOSED_CALL, Repair, RepairedTranscript, repair};
 pub use reply::{Delta, Reply, StopReason};
 pub use stages::{

@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use crate::counter::TokenCounter;
 use crate::exchange::Exchange;
-use crate::gap::Gap;
 use crate::item::{Form, Item, Pin, PinnedPart, Seq};
 use crate::message::Message;
 use crate::message_list::MessageList;
 use crate::plan::{Edit, Plan, PlanError, Recall, Rendition, SeqRange};
+use crate::removal_marker::Gap;
 use crate::tokens::Tokens;
 
 /// The messages that the model will see, each counted when it was added.

@@ -22,13 +22,13 @@ use plimsoll_context::{
 };
 
 use crate::agent::{Agent, known};
-use crate::contained::{self, Breakdowns};
 use crate::driver::Parts;
 use crate::error::Error;
 use crate::gate::Gate;
 use crate::hooks::Hooks;
 use crate::memory_store::MemoryStore;
 use crate::observer::{Observer, Observers};
+use crate::panic_guard::{self, PendingWarnings};
 use crate::process::InheritedVariables;
 use crate::provider::Provider;
 use crate::retry::RetryConfig;
@@ -565,12 +565,12 @@ impl AgentBuilder {
         self.settings.limits = self.limit_overrides.over(&self.settings.limits);
         let mut faults = self.faults();
         let (hosted_tools, retention, notes) = self.asked_of_provider();
-        let breakdowns = Arc::new(Breakdowns::default());
+        let breakdowns = Arc::new(PendingWarnings::default());
         let counter = match self.counter.take() {
-            Some(counter) => contained::counter(counter, &breakdowns),
+            Some(counter) => panic_guard::counter(counter, &breakdowns),
             None => Arc::new(Memo::new(Bpe::o200k())),
         };
-        let policy = contained::policy(self.effective_policy(&breakdowns), &breakdowns);
+        let policy = panic_guard::policy(self.effective_policy(&breakdowns), &breakdowns);
         let recovery = self.recovery();
         let line = self.effective_strategy().line(self.settings.view_limits());
         let compaction_timing = self.effective_timing();

@@ -2,7 +2,7 @@
 //! `agent`.
 
 mod call;
-mod hooked;
+mod hook_calls;
 mod log_write;
 mod parts;
 mod rewrite;
@@ -149,13 +149,13 @@ async fn follow(
             Step::BeforePlan(pending) => {
                 flush(session).await?;
                 let span = session.spans.plan(&pending);
-                let verdict = hooked::keep(session, &parts, &pending);
+                let verdict = hook_calls::keep(session, &parts, &pending);
                 let verdict = verdict.instrument(span).await;
                 session.handle(Input::PlanVerdict(verdict));
             }
             Step::AfterPlan(pending) => {
                 flush(session).await?;
-                hooked::gone(session, &parts, &pending).await;
+                hook_calls::gone(session, &parts, &pending).await;
             }
             Step::Execute(tool_call) => {
                 flush(session).await?;
@@ -171,12 +171,12 @@ async fn follow(
                 let execute = tools::execute(parts, tool, tool_call, cancel, updates, may_use);
                 let task = underway
                     .tools
-                    .spawn(traced.run(execute, tools::FinishedCall::told));
+                    .spawn(traced.run(execute, tools::FinishedCall::span_data));
                 underway.running.insert(task.id(), call);
             }
             Step::Ask(question) => {
-                let seen = hooked::seen(session, HookPoint::BeforeToolExecution);
-                let decide = hooked::decide(Arc::clone(&parts), seen, question);
+                let seen = hook_calls::seen(session, HookPoint::BeforeToolExecution);
+                let decide = hook_calls::decide(Arc::clone(&parts), seen, question);
                 underway.asks.push(Box::pin(decide));
             }
             Step::Abort => {
@@ -193,13 +193,13 @@ async fn follow(
                 session.book();
                 match wait(session, underway).await {
                     DriverEvent::Update(update) if underway.runs(&update.call) => {
-                        hooked::update(session, &parts, update).await;
+                        hook_calls::update(session, &parts, update).await;
                     }
                     // A tool that has returned reports no more progress.
                     DriverEvent::Update(_) => {}
-                    DriverEvent::Input(input) => hear(session, &parts, input).await,
+                    DriverEvent::Input(input) => handle_input(session, &parts, input).await,
                     DriverEvent::Message(spoken) => {
-                        hear(session, &parts, spoken.into_input()).await;
+                        handle_input(session, &parts, spoken.into_input()).await;
                     }
                 }
             }
@@ -212,11 +212,11 @@ async fn follow(
             }
             Step::Before(moment) => {
                 flush(session).await?;
-                hooked::before(session, &parts, moment).await;
+                hook_calls::before(session, &parts, moment).await;
             }
             Step::After(moment) => {
                 flush(session).await?;
-                hooked::after(session, &parts, moment).await;
+                hook_calls::after(session, &parts, moment).await;
             }
             Step::Record(_) | Step::Notify(_) => {}
         }
@@ -225,13 +225,13 @@ async fn follow(
 
 /// Passes an input to the machine. Between tool calls and before an answer of the model is
 /// processed, the host may steer.
-async fn hear(session: &mut Session, parts: &Arc<Parts>, input: Input) {
+async fn handle_input(session: &mut Session, parts: &Arc<Parts>, input: Input) {
     if let Input::Reply(reply) = &input {
         session.called = Some(Instant::now());
         session.usage.call.arrived(reply);
     }
     if matches!(input, Input::Reply(_) | Input::ToolDone { .. }) {
-        hooked::poll(session, parts, HostMessageKind::Steering).await;
+        hook_calls::poll(session, parts, HostMessageKind::Steering).await;
     }
     if matches!(input, Input::Reply(_)) {
         session.usage.call.answered();

@@ -20,8 +20,8 @@ use serde_json::Value;
 
 use command::{About, Commands};
 pub use command::{CommandHook, MAX_COMMAND_HOOKS, MAX_HOOK_OUTPUT};
-use reply::{Had, Lane};
 pub use reply::{HookReply, Later, MAX_STUCK, Now};
+use reply::{HookResult, HookSlot};
 
 use crate::remote::UserMessage;
 use crate::session::{AgentOutput, AgentState};
@@ -59,7 +59,8 @@ pub struct EvictedMessage {
 }
 
 /// A hook. Each call is given its timeout.
-pub(crate) type Hook<A, T> = Arc<dyn Fn(A, Duration) -> BoxFuture<'static, Had<T>> + Send + Sync>;
+pub(crate) type Hook<A, T> =
+    Arc<dyn Fn(A, Duration) -> BoxFuture<'static, HookResult<T>> + Send + Sync>;
 
 /// Hooks, for [`AgentLoopConfig::hooks`](crate::AgentLoopConfig::hooks). Those at the same point are
 /// called in the order in which they were added.
@@ -130,7 +131,7 @@ where
     Arc::new(move |args, timeout| {
         let call = Arc::clone(&call);
         let stuck = Arc::clone(&stuck);
-        R::begin(Box::new(move || call(args)), Lane { timeout, stuck })
+        R::begin(Box::new(move || call(args)), HookSlot { timeout, stuck })
     })
 }
 

@@ -5,8 +5,8 @@
 //! step.
 
 mod chain;
+mod request_progress;
 mod run;
-mod standing;
 
 use std::fmt;
 

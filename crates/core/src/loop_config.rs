@@ -15,10 +15,10 @@ use plimsoll_context::{
 };
 
 use crate::builder::{context_limits, faults_of_run};
-use crate::contained;
 use crate::driver::{self, Parts};
 use crate::error::Error;
 use crate::hooks::Hooks;
+use crate::panic_guard;
 use crate::provider::Provider;
 use crate::remote::UserMessage;
 use crate::retry::RetryConfig;
@@ -272,7 +272,7 @@ impl AgentLoopConfig {
         } else {
             return Ok(());
         };
-        setup.policy = contained::policy(policy, &parts.breakdowns);
+        setup.policy = panic_guard::policy(policy, &parts.breakdowns);
         Ok(())
     }
 

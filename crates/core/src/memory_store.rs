@@ -50,7 +50,7 @@ struct Log {
 }
 
 /// A session in a chain of forks, and the part of it that is visible.
-struct Kin<'a> {
+struct LogAncestor<'a> {
     id: &'a SessionId,
     log: &'a Log,
     /// Number of its visible entries.
@@ -97,19 +97,22 @@ impl Log {
 
 impl MemoryStoreState {
     /// Returns the session, followed by the sessions it was forked from. Empty if it has no log.
-    fn kin<'a>(&'a self, session: &SessionId) -> Vec<Kin<'a>> {
-        let mut kin: Vec<Kin> = Vec::new();
-        let mut next = self.logs.get_key_value(session).map(|(id, log)| Kin {
-            id,
-            log,
-            entries: log.len(),
-            below: None,
-        });
+    fn kin<'a>(&'a self, session: &SessionId) -> Vec<LogAncestor<'a>> {
+        let mut kin: Vec<LogAncestor> = Vec::new();
+        let mut next = self
+            .logs
+            .get_key_value(session)
+            .map(|(id, log)| LogAncestor {
+                id,
+                log,
+                entries: log.len(),
+                below: None,
+            });
         while let Some(found) = next {
             next = found.log.fork.as_ref().and_then(|fork| {
                 let (id, log) = self.logs.get_key_value(&fork.from)?;
                 let below = found.below.unwrap_or(fork.items).min(fork.items);
-                Some(Kin {
+                Some(LogAncestor {
                     id,
                     log,
                     entries: found.entries.min(fork.entries),

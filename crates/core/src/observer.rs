@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use plimsoll_agent::{Event, SessionEvent};
 
-use crate::contained::said_by;
+use crate::panic_guard::panic_message;
 use crate::run_stream::Reader;
 
 /// Receives every event of all sessions of an agent, as it happens.
@@ -40,12 +40,12 @@ impl<F: Fn(&SessionEvent) + Send + Sync> Observer for F {
 /// of which observers have panicked.
 #[derive(Clone, Default)]
 pub(crate) struct Observers {
-    seats: Vec<Seat>,
+    seats: Vec<ObserverSlot>,
     source: Arc<EventSource>,
 }
 
 #[derive(Clone)]
-struct Seat {
+struct ObserverSlot {
     observer: Arc<dyn Observer>,
     broken: Arc<AtomicBool>,
 }
@@ -62,7 +62,7 @@ struct EventSource {
 impl Observers {
     /// Adds an observer.
     pub(crate) fn push(&mut self, observer: Arc<dyn Observer>) {
-        self.seats.push(Seat {
+        self.seats.push(ObserverSlot {
             observer,
             broken: Arc::default(),
         });
@@ -122,7 +122,7 @@ impl Observers {
                 self.tell(Event::Warning {
                     text: format!(
                         "an observer panicked and receives no more events: {}",
-                        said_by(&*panic)
+                        panic_message(&*panic)
                     ),
                 });
             }

@@ -1,12 +1,21 @@
-//! [`RetryConfig`]: when failed model calls are retried. Whether a failure can be retried depends
-//! on the failure itself.
+//! [`RetryConfig`]: when failed model calls are retried, and [`call_with_retries`]. Whether a failure can be
+//! retried depends on the failure itself.
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
+use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
-use plimsoll_agent::Failure;
+use futures_util::FutureExt;
+use plimsoll_agent::{Event, Failure, Request};
+use plimsoll_context::{Delta, Reply};
 use serde::{Deserialize, Serialize};
+use tracing::Instrument;
+
+use crate::driver::CallUsage;
+use crate::panic_guard::panic_message;
+use crate::provider::Provider;
+use crate::telemetry::{Purpose, SpanContext, retried, trace_call};
 
 /// Longer waits are not shown as a number.
 const MOST_TOLD: Duration = Duration::from_secs(365 * 24 * 3600);
@@ -59,7 +68,7 @@ impl RetryConfig {
         if attempt >= self.max_attempts || !failure.is_retryable() {
             return None;
         }
-        let (shortest, longest) = self.range(attempt, asked(failure))?;
+        let (shortest, longest) = self.range(attempt, retry_after(failure))?;
         // A fresh hasher is random enough.
         let share = RandomState::new().hash_one(attempt) % 1001;
         Some(shortest + (longest - shortest).mul_f64(share as f64 / 1000.0))
@@ -85,7 +94,7 @@ impl RetryConfig {
     /// Returns the final failure. If the provider asked for too long a wait, its message says so.
     #[must_use]
     pub fn given_up(&self, attempt: u32, failure: Failure) -> Failure {
-        let wanted = asked(&failure).filter(|wanted| *wanted > self.retry_after_cap);
+        let wanted = retry_after(&failure).filter(|wanted| *wanted > self.retry_after_cap);
         let (Some(wanted), true) = (wanted, attempt < self.max_attempts) else {
             return failure;
         };
@@ -119,8 +128,89 @@ impl RetryConfig {
     }
 }
 
-fn asked(failure: &Failure) -> Option<Duration> {
+fn retry_after(failure: &Failure) -> Option<Duration> {
     failure.retry_after_ms().map(Duration::from_millis)
+}
+
+/// The receivers of a call's events.
+pub(crate) struct CallReceivers<'a> {
+    /// Accepts a reply, or says why it counts as a failure.
+    pub(crate) check: fn(Reply, &Request) -> Result<Reply, Failure>,
+    pub(crate) tell: &'a (dyn Fn(Event) + Send + Sync),
+    pub(crate) call_usage: &'a CallUsage,
+}
+
+impl<'a> CallReceivers<'a> {
+    /// Reports nothing and accepts every reply.
+    pub(crate) fn quiet(call_usage: &'a CallUsage) -> Self {
+        Self {
+            check: |reply, _| Ok(reply),
+            tell: &|_| {},
+            call_usage,
+        }
+    }
+}
+
+/// Calls a model until a reply is accepted or no further attempt is allowed.
+pub(crate) async fn call_with_retries(
+    provider: &dyn Provider,
+    request: &Request,
+    retry: &RetryConfig,
+    receivers: CallReceivers<'_>,
+    (context, purpose): (SpanContext, Purpose),
+) -> Result<Reply, Failure> {
+    let CallReceivers {
+        check,
+        tell,
+        call_usage,
+    } = receivers;
+    let mut attempt = 1;
+    loop {
+        let traced = trace_call(provider, request, &context, purpose, attempt);
+        let deltas = |delta| match delta {
+            Delta::Used { usage } => {
+                traced.used(usage);
+                call_usage.record(usage);
+            }
+            Delta::Refused { status } => traced.refused(status),
+            Delta::Warning { text } => tell(Event::Warning { text }),
+            delta => {
+                traced.chunk();
+                tell(Event::Delta(delta));
+            }
+        };
+        // A panicking client is treated like an unreachable model.
+        let call = AssertUnwindSafe(async { provider.call(request, &deltas).await });
+        let call = call.catch_unwind().instrument(traced.span());
+        let reply = call.await.unwrap_or_else(|panic| {
+            Err(Failure::Transient {
+                status: None,
+                retry_after_ms: None,
+                message: format!("its client broke down: {}", panic_message(&*panic)),
+            })
+        });
+        let reply = reply.and_then(|reply| check(reply, request));
+        traced.end(&reply);
+        let failure = match reply {
+            Ok(reply) => {
+                call_usage.answered();
+                return Ok(reply);
+            }
+            Err(failure) => failure,
+        };
+        call_usage.failed(&failure);
+        let Some(wait) = retry.wait(attempt, &failure) else {
+            return Err(retry.given_up(attempt, failure));
+        };
+        attempt += 1;
+        retried(provider, attempt, wait, &failure);
+        tell(Event::Retrying {
+            attempt,
+            wait_ms: u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
+            why: failure.to_string(),
+        });
+        tokio::time::sleep(wait).await;
+    }
 }
 
 #[cfg(test)]

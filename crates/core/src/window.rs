@@ -104,7 +104,7 @@ pub(crate) async fn reported(provider: &dyn Provider) -> Option<Tokens> {
 
 /// Returns the last window in these entries that was reported by the provider, unless it is too
 /// small to store.
-pub(crate) fn told(entries: &[Entry]) -> Option<Tokens> {
+pub(crate) fn last_reported(entries: &[Entry]) -> Option<Tokens> {
     let told = entries.iter().rev().find_map(|entry| match entry {
         Entry::WindowLearned { window, lesson, .. } if lesson.is_reported() => Some(*window),
         _ => None,

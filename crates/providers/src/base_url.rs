@@ -104,7 +104,7 @@ impl BaseUrl {
     /// Returns the address of an endpoint beside the API, such as `/props`. Servers keep endpoints
     /// there that OpenAI's API does not have.
     #[must_use]
-    pub(crate) fn beside(&self, path: &str) -> Url {
+    pub(crate) fn at_root(&self, path: &str) -> Url {
         let base = self.url.path();
         let base = base.strip_suffix(USUAL_PATH).unwrap_or(base);
         self.with_path(&format!("{base}/{path}"))
@@ -315,7 +315,7 @@ mod tests {
             ),
         ] {
             let base = BaseUrl::parse(text, None).unwrap();
-            assert_eq!(base.beside("props").as_str(), beside);
+            assert_eq!(base.at_root("props").as_str(), beside);
         }
     }
 }

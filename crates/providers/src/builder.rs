@@ -8,20 +8,20 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Map, Value};
 use tokio::sync::OnceCell;
 
+use crate::api_key::{
+    ApiKey, Variables, environment, find_base_url, find_key, need_key, usual_base_url,
+};
 use crate::base_url::BaseUrl;
 use crate::client::{Connection, ModelClient};
 use crate::error::ProviderError;
 use crate::http::{Http, Timeouts};
-use crate::key::{
-    ApiKey, Variables, environment, find_base_url, find_key, need_key, usual_base_url,
-};
 use crate::model_ref::ModelRef;
 use crate::models::{ModelBook, ModelFacts};
 use crate::protocol::{
     ChatProtocol, ConverseProtocol, GeminiProtocol, MessagesProtocol, Protocol, ResponsesProtocol,
     ServerOwner, dialect_of, profile_of,
 };
-use crate::rejected::RejectedReasoning;
+use crate::rejected_reasoning::RejectedReasoning;
 use crate::sent::SentSessions;
 use crate::thinking::chat_reach;
 use crate::token_count::TokenCounter;
@@ -186,7 +186,7 @@ impl ModelClientBuilder {
     /// A [`ProviderError`] if a setting is missing or wrong.
     pub fn build_with(self, variables: Variables<'_>) -> Result<ModelClient, ProviderError> {
         let model = self.model.clone()?;
-        let wire = self.spoken(&model, variables);
+        let wire = self.protocol_of(&model, variables);
         let (dialect, profile) = (self.dialect.clone(), self.profile.clone());
         let (connection, server) = self.connect_to(model, wire, variables)?;
         let (model, facts) = (&connection.model, &connection.facts);
@@ -228,7 +228,7 @@ impl ModelClientBuilder {
     }
 
     /// Chooses the protocol for the server.
-    fn spoken(&self, model: &ModelRef, variables: Variables<'_>) -> Wire {
+    fn protocol_of(&self, model: &ModelRef, variables: Variables<'_>) -> Wire {
         let vendor = model.vendor();
         let elsewhere = self.base_url.clone();
         let elsewhere = elsewhere.or_else(|| find_base_url(vendor, variables));
@@ -423,11 +423,11 @@ mod tests {
     #[test]
     fn what_chat_does_not_go_all_the_way_with_goes_over_responses_at_openais_own_address() {
         let own = "https://api.openai.com/v1/";
-        let spoken = |builder: ModelClientBuilder, variables: Variables<'_>| {
+        let protocol_of = |builder: ModelClientBuilder, variables: Variables<'_>| {
             let model = builder.model.clone().unwrap();
-            builder.spoken(&model, variables)
+            builder.protocol_of(&model, variables)
         };
-        let wire = |builder: ModelClientBuilder| spoken(builder, &env);
+        let wire = |builder: ModelClientBuilder| protocol_of(builder, &env);
         for model in [
             "gpt-5.4",
             "gpt-5.6-terra",
@@ -460,7 +460,10 @@ mod tests {
             "OPENAI_BASE_URL" => Some("https://proxy.example/v1".to_owned()),
             name => env(name),
         };
-        assert_eq!(spoken(builder("openai/gpt-5.6"), &elsewhere), Wire::Chat);
+        assert_eq!(
+            protocol_of(builder("openai/gpt-5.6"), &elsewhere),
+            Wire::Chat
+        );
         for (address, over) in [
             ("https://eu.api.openai.com/v1", Wire::Responses),
             ("https://us.api.openai.com", Wire::Responses),
@@ -476,7 +479,7 @@ mod tests {
                 name => env(name),
             };
             let model = "openai/gpt-5.4-pro";
-            assert_eq!(spoken(builder(model), &regional), over, "{address}");
+            assert_eq!(protocol_of(builder(model), &regional), over, "{address}");
         }
         for model in [
             "openai/gpt-5",

@@ -8,10 +8,10 @@ use plimsoll_context::Tokens;
 use reqwest::header::HeaderMap;
 use serde::Serialize;
 
+use crate::api_key::{Variables, find_base_url, find_key};
 use crate::base_url::BaseUrl;
 use crate::discovery;
 use crate::http::{Http, Timeouts};
-use crate::key::{Variables, find_base_url, find_key};
 use crate::vendor::{ServerLocation, VENDORS, Vendor, WindowReport};
 
 /// Servers whose models are used without being named, the best first.

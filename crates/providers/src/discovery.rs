@@ -80,14 +80,14 @@ pub(crate) async fn models(http: &Http, tells: WindowReport) -> Option<Vec<Model
             found.iter_mut().for_each(|model| model.window = window);
         }
         WindowReport::Ollama => {
-            let loaded = beside(http, "api/ps", None).await;
+            let loaded = ask_at_root(http, "api/ps", None).await;
             for model in &mut found {
                 let list = loaded.as_ref().ok();
                 model.window = list.and_then(|list| running(list, &model.name));
             }
         }
         WindowReport::LmStudio => {
-            let loaded = beside(http, "api/v0/models", None).await;
+            let loaded = ask_at_root(http, "api/v0/models", None).await;
             for model in &mut found {
                 let list = loaded.as_ref().ok();
                 model.window = list.and_then(|list| loaded_at_lmstudio(list, &model.name));
@@ -107,7 +107,7 @@ pub(crate) async fn status(http: &Http) -> Option<u16> {
 
 /// Checks for a property that only llama.cpp's server reports.
 pub(crate) async fn is_llama_cpp(http: &Http) -> bool {
-    let props = beside(http, "props", None).await;
+    let props = ask_at_root(http, "props", None).await;
     props.is_ok_and(|props| props.get("default_generation_settings").is_some())
 }
 
@@ -118,36 +118,36 @@ async fn in_models(http: &Http, model: &str) -> Report {
 
 /// Asks for the window of one slot, the window of one request.
 async fn in_props(http: &Http) -> Report {
-    let props = beside(http, "props", None).await?;
+    let props = ask_at_root(http, "props", None).await?;
     Ok(tokens(props.pointer("/default_generation_settings/n_ctx")))
 }
 
 /// Asks Ollama. Only a loaded model has a window, which depends on the machine and Ollama's
 /// settings.
 async fn at_ollama(http: &Http, model: &str, loading: ModelLoading) -> Report {
-    let window = running(&beside(http, "api/ps", None).await?, model);
+    let window = running(&ask_at_root(http, "api/ps", None).await?, model);
     if window.is_some() || loading == ModelLoading::Forbidden {
         return Ok(window);
     }
     // A request without a prompt only loads the model.
     let load = json!({"model": model, "stream": false});
-    let url = http.base.beside("api/generate");
+    let url = http.base.at_root("api/generate");
     if http.ask(url, Some(&load), LOAD_TIMEOUT).await.is_none() {
         return Ok(None);
     }
-    let list = beside(http, "api/ps", None).await;
+    let list = ask_at_root(http, "api/ps", None).await;
     let window = list.ok().and_then(|list| running(&list, model));
     if window.is_some() {
         return Ok(window);
     }
     // Older versions do not list the window. Then it is known only if the model's file sets it.
     let show = json!({"model": model});
-    let show = beside(http, "api/show", Some(&show)).await;
+    let show = ask_at_root(http, "api/show", Some(&show)).await;
     Ok(show.ok().and_then(|show| set_in_file(&show)))
 }
 
 async fn at_lmstudio(http: &Http, model: &str) -> Report {
-    let list = beside(http, "api/v0/models", None).await?;
+    let list = ask_at_root(http, "api/v0/models", None).await?;
     Ok(loaded_at_lmstudio(&list, model))
 }
 
@@ -161,7 +161,7 @@ async fn at_anthropic(http: &Http, model: &str) -> Report {
 async fn at_google(http: &Http, model: &str) -> Report {
     let path = format!("models/{model}");
     let url = if http.base.has_version() {
-        http.base.beside(&format!("v1beta/{path}"))
+        http.base.at_root(&format!("v1beta/{path}"))
     } else {
         http.base.endpoint(&path)
     };
@@ -182,8 +182,8 @@ async fn ask(http: &Http, path: &str) -> Result<Value, NoAnswer> {
     answer.ok_or(NoAnswer)
 }
 
-async fn beside(http: &Http, path: &str, question: Option<&Value>) -> Result<Value, NoAnswer> {
-    let url = http.base.beside(path);
+async fn ask_at_root(http: &Http, path: &str, question: Option<&Value>) -> Result<Value, NoAnswer> {
+    let url = http.base.at_root(path);
     let answer = http.ask(url, question, http.timeouts.probe).await;
     answer.ok_or(NoAnswer)
 }

@@ -15,11 +15,11 @@ use serde_json::{Map, Value, json};
 
 pub use connect::{ConnectionReport, CountAnswer};
 
+use crate::api_key::Variables;
 use crate::builder::ModelClientBuilder;
 use crate::client::Connection;
 use crate::client::ModelClient;
 use crate::error::ProviderError;
-use crate::key::Variables;
 use crate::models::ModelFacts;
 use crate::thinking::chat_reach;
 use crate::vendor::{ServerLocation, WindowReport};
@@ -48,7 +48,7 @@ const THINKING_KEYS: [&str; 7] = [
 
 /// Optional features that are requested from a provider.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Wishes {
+pub struct RequestedFeatures {
     /// The provider's own tools.
     pub hosted_tools: Vec<HostedTool>,
     /// The requested lifetime of the prompt cache.
@@ -133,7 +133,7 @@ impl ModelClientBuilder {
     /// # Errors
     /// A [`ProviderError`] if a setting is missing or wrong.
     pub fn explain(self, variables: Variables<'_>) -> Result<RequestExplanation, ProviderError> {
-        self.explain_with(variables, &Wishes::default())
+        self.explain_with(variables, &RequestedFeatures::default())
     }
 
     /// Like [`Self::explain`], with these features requested.
@@ -143,13 +143,13 @@ impl ModelClientBuilder {
     pub fn explain_with(
         self,
         variables: Variables<'_>,
-        wishes: &Wishes,
+        wishes: &RequestedFeatures,
     ) -> Result<RequestExplanation, ProviderError> {
         Ok(explained(&self.build_with(variables)?, wishes))
     }
 }
 
-impl Wishes {
+impl RequestedFeatures {
     /// Adds the features to a request. The cache lifetime is only added if the provider supports
     /// it.
     fn of(&self, mut request: Request, provider: &dyn Provider) -> Request {
@@ -196,7 +196,7 @@ pub(crate) fn question_at(level: ThinkingLevel) -> Request {
     sample::question(Some(level))
 }
 
-fn explained(client: &ModelClient, wishes: &Wishes) -> RequestExplanation {
+fn explained(client: &ModelClient, wishes: &RequestedFeatures) -> RequestExplanation {
     let ModelClient {
         connection,
         protocol,
@@ -249,7 +249,11 @@ fn explained_profile(client: &ModelClient) -> Explanation {
 }
 
 /// Renders and judges the example.
-fn sampled(client: &ModelClient, wishes: &Wishes, rules: Vec<&'static str>) -> Option<Sample> {
+fn sampled(
+    client: &ModelClient,
+    wishes: &RequestedFeatures,
+    rules: Vec<&'static str>,
+) -> Option<Sample> {
     let question = wishes.of(sample::question(Some(EXAMPLE)), client);
     let mut decoder = client.protocol.decoder(&question);
     let reply = decoder.read_whole(sample::reply(client.protocol.sample()));

@@ -18,6 +18,7 @@
 #![warn(clippy::indexing_slicing, clippy::string_slice)]
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
+mod api_key;
 mod base_url;
 mod builder;
 mod cache_lifetime;
@@ -27,16 +28,15 @@ mod discovery;
 mod error;
 mod event_stream;
 mod explain;
+mod failure;
 mod http;
-mod key;
 #[cfg(feature = "local")]
 pub mod local;
 mod model_ref;
 mod models;
 mod protocol;
 mod receive;
-mod refusal;
-mod rejected;
+mod rejected_reasoning;
 mod retry_after;
 mod sent;
 mod sse;
@@ -47,6 +47,7 @@ mod token_count;
 mod vendor;
 mod windows;
 
+pub use api_key::{ApiKey, Variables, environment, find_base_url, find_key, need_key};
 pub use base_url::BaseUrl;
 pub use builder::ModelClientBuilder;
 pub use client::ModelClient;
@@ -56,13 +57,13 @@ pub use detect::{
 };
 pub use error::ProviderError;
 pub use explain::{
-    ConnectionReport, CountAnswer, Level, OwnTools, Peculiarity, RequestExplanation, Sample, Wishes,
+    ConnectionReport, CountAnswer, Level, OwnTools, Peculiarity, RequestExplanation,
+    RequestedFeatures, Sample,
 };
 pub use http::{
     CONNECT_TIMEOUT, DRAIN_TIMEOUT, IDLE_TIMEOUT, LOAD_TIMEOUT, MAX_ERROR_BODY, MAX_PROBE_BODY,
     PROBE_TIMEOUT, Timeouts, USAGE_GRACE,
 };
-pub use key::{ApiKey, Variables, environment, find_base_url, find_key, need_key};
 pub use model_ref::ModelRef;
 pub use models::{
     Change, Fact, MAX_MODELS, MAX_PRICE, MAX_TABLE, MAX_WINDOW, MIN_PRICE, MIN_WINDOW, MODEL_KEYS,
@@ -74,5 +75,5 @@ pub use protocol::responses_profile;
 pub use receive::{MAX_STREAM, SILENCES_AN_EVENT};
 pub use retry_after::MAX_RESET_WAIT;
 pub use target::{NoTarget, target, target_of};
-pub use vendor::{Blank, KeyHeader, ServerLocation, VENDORS, Vendor, WindowReport, Wire};
+pub use vendor::{KeyHeader, ServerLocation, UrlPlaceholder, VENDORS, Vendor, WindowReport, Wire};
 pub use windows::{Window, WindowSource, resolve_window};

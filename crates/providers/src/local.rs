@@ -3,14 +3,14 @@
 //! `watch`. The sha256 of every downloaded file is checked before the file is used.
 
 mod catalogue;
+mod download;
 mod error;
 mod install;
-mod official;
 mod probe;
 mod pull;
 mod registry;
 mod serve;
-mod sum;
+mod sha256;
 #[cfg(test)]
 #[cfg(unix)]
 mod tests;
@@ -25,8 +25,8 @@ use std::str::FromStr;
 use std::time::Duration;
 
 pub use catalogue::{Catalogue, LocalModel, Mirror, Package, ServerBuild};
+pub use download::{CONNECT_WAIT, MAX_TRIES, SILENCE};
 pub use error::LocalError;
-pub use official::{CONNECT_WAIT, MAX_TRIES, SILENCE};
 pub use registry::PACKAGE_TIMEOUT;
 pub use serve::{RunningServer, START_TIMEOUT, Variant};
 

@@ -26,7 +26,7 @@ use crate::cache_lifetime::CacheLifetime;
 use crate::client::Connection;
 use crate::models::LEVELS;
 use crate::receive::EventReader;
-use crate::rejected::RejectionTexts;
+use crate::rejected_reasoning::RejectionTexts;
 use crate::sse::SseReader;
 use crate::thinking::ThinkingOff;
 

@@ -11,9 +11,9 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::client::Connection;
+use crate::failure::RequestFacts;
 use crate::http::{error_body, pieces};
 use crate::protocol::TokenCountEndpoint;
-use crate::refusal::RequestFacts;
 
 /// The statuses of a server without such an endpoint: no such path, no such method, not
 /// implemented.

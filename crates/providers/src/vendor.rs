@@ -27,7 +27,7 @@ pub struct Vendor {
     /// The usual address, if there is one.
     pub base_url: Option<&'static str>,
     /// The parts of the address that the environment fills in.
-    pub blanks: Vec<Blank>,
+    pub blanks: Vec<UrlPlaceholder>,
     /// The environment variable for another address.
     pub base_variable: Option<&'static str>,
     /// The environment variables for the key. Messages mention the first one.
@@ -120,7 +120,7 @@ impl Wire {
 /// A part of an address that the environment fills in.
 #[derive(Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Blank {
+pub struct UrlPlaceholder {
     /// The placeholder in the address, with braces.
     pub name: &'static str,
     /// The environment variables for the value.

@@ -20,7 +20,7 @@ use tokio::sync::OnceCell;
 use crate::columns::{ALTERED, item_sum, to_column};
 use crate::connection::{self, SharedConnection, blocking};
 use crate::options::{ARCHIVE_CHECKED, ARCHIVE_FILE, ARCHIVE_FILE_MIN, Options};
-use crate::read::Kin;
+use crate::read::LogAncestor;
 use crate::schema;
 
 /// The archive's file in the data folder.
@@ -68,7 +68,7 @@ struct ArchiveConnections {
 impl ArchiveScopes {
     /// Creates the places of a session from its lineage, which begins with the session itself. The
     /// lineage is empty if the session has no log yet.
-    pub(crate) fn new(session: SessionId, kin: Vec<Kin>) -> Self {
+    pub(crate) fn new(session: SessionId, kin: Vec<LogAncestor>) -> Self {
         let mut kin = kin.into_iter().map(|kin| ArchiveScope {
             session: kin.id,
             born: Some(kin.born),

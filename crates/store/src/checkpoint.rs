@@ -9,7 +9,7 @@ use crate::columns::{checkpoint_sum, entry_sum, from_column, to_column};
 use crate::connection::overwrite_deleted;
 use crate::fault::WorkError;
 use crate::lease::Right;
-use crate::read::{Kin, lineage};
+use crate::read::{LogAncestor, lineage};
 use crate::sqlite::SqliteStore;
 
 impl SqliteStore {
@@ -152,7 +152,11 @@ fn put(
 }
 
 /// Returns the checkpoint of `own`, which begins `line`.
-fn stored(transaction: &Transaction<'_>, own: &Kin, line: &[Kin]) -> rusqlite::Result<Stored> {
+fn stored(
+    transaction: &Transaction<'_>,
+    own: &LogAncestor,
+    line: &[LogAncestor],
+) -> rusqlite::Result<Stored> {
     let row = transaction
         .prepare_cached(
             "SELECT entries, state, sum FROM checkpoints WHERE session = ?1 AND entries <= ?2",
@@ -176,7 +180,7 @@ fn stored(transaction: &Transaction<'_>, own: &Kin, line: &[Kin]) -> rusqlite::R
 /// `None` if there is no such entry.
 fn sum_of_entry(
     transaction: &Transaction<'_>,
-    line: &[Kin],
+    line: &[LogAncestor],
     n: u64,
 ) -> rusqlite::Result<Option<i64>> {
     let Some(owner) = line.iter().find(|kin| kin.shared < n && n <= kin.entries) else {

@@ -202,7 +202,7 @@ impl DamagedFile {
             Some(file) => file,
             none => none.insert(File::open(&self.path).map_err(&fault)?),
         };
-        let wal = beside(&self.path);
+        let wal = sibling_path(&self.path);
         let now = [&*self.path, &wal].map(|path| {
             let file = fs::metadata(path).ok()?;
             Some((file.len(), file.modified().ok()?))
@@ -518,7 +518,7 @@ fn nameless(key: i64) -> Option<SessionId> {
     SessionId::new(format!("lost-{key}")).ok()
 }
 
-fn beside(path: &Path) -> PathBuf {
+fn sibling_path(path: &Path) -> PathBuf {
     let mut wal = path.as_os_str().to_owned();
     wal.push("-wal");
     wal.into()

@@ -17,7 +17,7 @@ use crate::columns::{from_column, to_column};
 use crate::connection::{self, SharedConnection, blocking};
 use crate::fault::{self, WorkError};
 use crate::options::Options;
-use crate::read::Kin;
+use crate::read::LogAncestor;
 use crate::schema;
 use crate::write::now;
 
@@ -130,7 +130,7 @@ impl Files {
     pub(crate) async fn keep(
         &self,
         session: SessionId,
-        of: Option<Kin>,
+        of: Option<LogAncestor>,
         edit: FileEdit,
     ) -> Result<(), StoreError> {
         let limits = self.limits;
@@ -156,7 +156,10 @@ impl Files {
     }
 
     /// Returns the changes of a session, oldest first, including the changes that a fork shares.
-    pub(crate) async fn changes(&self, of: Vec<Kin>) -> Result<Vec<RecordedChange>, StoreError> {
+    pub(crate) async fn changes(
+        &self,
+        of: Vec<LogAncestor>,
+    ) -> Result<Vec<RecordedChange>, StoreError> {
         if !self.path.exists() {
             return Ok(Vec::new());
         }
@@ -169,7 +172,7 @@ impl Files {
     pub(crate) async fn remove(
         &self,
         session: &SessionId,
-        of: Option<Kin>,
+        of: Option<LogAncestor>,
     ) -> Result<(), StoreError> {
         if !self.path.exists() {
             return Ok(());
@@ -381,7 +384,10 @@ fn remove(transaction: &Transaction<'_>, row: u64) -> rusqlite::Result<()> {
     Ok(())
 }
 
-fn changes(connection: &mut Connection, of: &[Kin]) -> rusqlite::Result<Vec<RecordedChange>> {
+fn changes(
+    connection: &mut Connection,
+    of: &[LogAncestor],
+) -> rusqlite::Result<Vec<RecordedChange>> {
     let moment = connection.transaction()?;
     let mut statement = moment.prepare_cached(&format!(
         "SELECT row, {COLUMNS} FROM changes

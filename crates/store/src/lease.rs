@@ -34,7 +34,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(2);
 pub(crate) struct Leases {
     locks: Locks,
     patience: Duration,
-    pulse: Arc<Pulse>,
+    pulse: Arc<Heartbeat>,
 }
 
 /// The right to write to one session, valid while it is held.
@@ -64,7 +64,7 @@ struct ObservedLease {
 
 /// The beats of one store, sent by a thread that lives as long as the store has leases.
 #[derive(Debug)]
-struct Pulse {
+struct Heartbeat {
     period: Duration,
     durability: Durability,
     state: Mutex<PulseState>,
@@ -80,7 +80,7 @@ struct PulseState {
 
 /// Counts as a lease of its pulse until it is dropped.
 #[derive(Debug)]
-struct BeatGuard(Arc<Pulse>);
+struct BeatGuard(Arc<Heartbeat>);
 
 impl Leases {
     /// Creates leases with lock files in `folder`.
@@ -88,7 +88,7 @@ impl Leases {
         Self {
             locks: Locks::new(folder),
             patience: options.patience,
-            pulse: Arc::new(Pulse {
+            pulse: Arc::new(Heartbeat {
                 period: options.patience / BEATS,
                 durability: options.durability,
                 state: Mutex::default(),
@@ -211,7 +211,7 @@ impl Leases {
         lock: Lock,
         token: i64,
     ) -> Result<HeldLease, StoreError> {
-        let beating = Pulse::begin(&self.pulse, writer)?;
+        let beating = Heartbeat::begin(&self.pulse, writer)?;
         Ok(HeldLease {
             _held: self.locks.hold(session, lock, token),
             _beating: beating,
@@ -240,7 +240,7 @@ impl Right {
     }
 }
 
-impl Pulse {
+impl Heartbeat {
     fn lock(&self) -> MutexGuard<'_, PulseState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -80,7 +80,7 @@ impl Locks {
     pub(crate) fn spare(&self, session: &SessionId) -> Result<Lock, StoreError> {
         make_folder(&self.folder)?;
         let path = self.folder.join(format!("{session}.lock"));
-        let spare = beside(&path);
+        let spare = sibling_path(&path);
         let fault = fault::io(&spare);
         let file = File::create(&spare).map_err(&fault)?;
         match file.try_lock() {
@@ -134,7 +134,7 @@ impl Lock {
     /// allow that, the next process that finds the other file unlocked takes the session over in
     /// turn.
     pub(crate) fn put_in_place(&self) {
-        let _ = fs::rename(beside(&self.path), &self.path);
+        let _ = fs::rename(sibling_path(&self.path), &self.path);
     }
 }
 
@@ -142,7 +142,7 @@ impl Drop for Lock {
     fn drop(&mut self) {
         // While the file is locked and in its place, nobody else may remove it. If it stays, the
         // next writer reuses it.
-        for path in [&self.path, &beside(&self.path)] {
+        for path in [&self.path, &sibling_path(&self.path)] {
             if cfg!(unix) && is_at(&self.file, path) {
                 let _ = fs::remove_file(path);
             }
@@ -154,7 +154,7 @@ impl Drop for Lock {
 }
 
 /// Returns the path of a spare lock file.
-fn beside(path: &Path) -> PathBuf {
+fn sibling_path(path: &Path) -> PathBuf {
     path.with_extension("lock-new")
 }
 

@@ -30,7 +30,7 @@ use sqlx::{PgPool, Postgres, Transaction};
 use crate::columns::{from_column, to_column};
 use crate::options::{BUSY_TIMEOUT, PATIENCE};
 use lease::Leases;
-use log::{Kin, lineage};
+use log::{LogAncestor, lineage};
 pub use messages::{MAX_RUN_MESSAGE, MAX_RUN_MESSAGES, OpenQuestion, RunMessage, RunMessageKind};
 use schema::{fault, migrate};
 use watch::announce;

@@ -1,5 +1,5 @@
 //! Reads logs and the list of sessions, page by page. Changes nothing. A log consists of the entries of
-//! a session and of those that it shares with its ancestors, its [`Kin`].
+//! a session and of those that it shares with its ancestors, its [`LogAncestor`].
 
 use std::path::Path;
 
@@ -34,7 +34,7 @@ pub(crate) struct Raw {
 
 /// A session whose log, or the beginning of it, belongs to the log of a session.
 #[derive(Debug, Clone)]
-pub(crate) struct Kin {
+pub(crate) struct LogAncestor {
     pub(crate) key: i64,
     pub(crate) id: SessionId,
     /// The number of shared entries. The session's own entries follow them.
@@ -57,7 +57,10 @@ impl Raw {
 
 /// Returns the session and its ancestors, beginning with the session. Empty if the session has no
 /// log.
-pub(crate) fn lineage(connection: &Connection, session: &SessionId) -> rusqlite::Result<Vec<Kin>> {
+pub(crate) fn lineage(
+    connection: &Connection,
+    session: &SessionId,
+) -> rusqlite::Result<Vec<LogAncestor>> {
     let mut statement = connection.prepare_cached(
         "WITH RECURSIVE kin (depth, key, id, shared, entries, below, born, parent, items) AS (
            SELECT 0, key, id, shared, entries, NULL, born, parent, items FROM sessions WHERE id = ?1
@@ -194,8 +197,8 @@ fn info_of(row: &Row<'_>) -> rusqlite::Result<SessionInfo> {
     })
 }
 
-fn kin(row: &Row<'_>) -> rusqlite::Result<Kin> {
-    Ok(Kin {
+fn kin(row: &Row<'_>) -> rusqlite::Result<LogAncestor> {
+    Ok(LogAncestor {
         key: row.get(0)?,
         id: columns::name(row, 1)?,
         shared: from_column(row.get(2)?),

@@ -29,7 +29,7 @@ use crate::fault::{self, WorkError};
 use crate::files::{ContentHash, Files, RecordedChange};
 use crate::lease::{Leases, Right};
 use crate::options::Options;
-use crate::read::{self, Kin, Raw, lineage};
+use crate::read::{self, LogAncestor, Raw, lineage};
 use crate::schema::{self, StoreFileState};
 use crate::session_reader::SessionReader;
 use crate::settings;
@@ -335,7 +335,10 @@ impl SqliteStore {
 
     /// Returns the session and its ancestors, beginning with the session. Empty if the session has
     /// no log.
-    pub(crate) async fn lineage(&self, session: &SessionId) -> Result<Vec<Kin>, StoreError> {
+    pub(crate) async fn lineage(
+        &self,
+        session: &SessionId,
+    ) -> Result<Vec<LogAncestor>, StoreError> {
         let session = session.clone();
         self.read(
             move |connection, _| lineage(connection, &session),

@@ -12,7 +12,7 @@ use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, 
 use crate::columns::{entry_sum, to_column};
 use crate::fault::{self, WorkError};
 use crate::lease::Right;
-use crate::read::{Kin, lineage};
+use crate::read::{LogAncestor, lineage};
 use crate::settings::MAX_SETTINGS;
 
 /// Maximum size of one entry as JSON. Equal to the input limit of the filters, and far above a
@@ -75,7 +75,7 @@ fn share(
     transaction: &Transaction<'_>,
     session: &SessionId,
     of: &Fork,
-    kin: &[Kin],
+    kin: &[LogAncestor],
     now: i64,
 ) -> rusqlite::Result<()> {
     let (parent, shared) = (kin.first().map(|kin| kin.key), to_column(of.entries));
@@ -190,7 +190,7 @@ pub(crate) fn sort<'a>(
 /// Returns the title that the log's entries give it, from the entries stored with this session.
 fn title_in(
     transaction: &Transaction<'_>,
-    kin: &Kin,
+    kin: &LogAncestor,
     shared: u64,
 ) -> rusqlite::Result<Option<String>> {
     let last = to_column(kin.entries.min(shared));

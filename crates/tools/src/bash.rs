@@ -20,9 +20,9 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::input::{self, count};
-use crate::page::counted;
+use crate::output_page::counted;
 use crate::sandbox::{SHELLS, Sandbox};
-use crate::shell;
+use crate::shell_parser;
 
 /// The environment variable with the idempotency key of the call.
 const CALL_KEY: &str = "PLIMSOLL_CALL_KEY";
@@ -60,7 +60,7 @@ pub(crate) struct Bash {
 
 impl Bash {
     pub(crate) fn new(cwd: PathBuf, sandbox: Option<Sandbox>) -> Self {
-        let told = sandbox.as_ref().map_or("", |it| it.mode().told());
+        let told = sandbox.as_ref().map_or("", |it| it.mode().description());
         let spec = ToolSpec {
             name: "bash".to_owned(),
             description: format!("{DESCRIPTION}{told}"),
@@ -124,7 +124,7 @@ impl Tool for Bash {
         let mut fields = FIELDS.iter();
         let command = fields.find_map(|field| arguments.get(field)?.as_str());
         command.map_or(CallTarget::Arguments, |command| {
-            CallTarget::Command(shell::target(&FIELDS, command))
+            CallTarget::Command(shell_parser::target(&FIELDS, command))
         })
     }
 
@@ -143,12 +143,12 @@ impl Tool for Bash {
             }
             error => ToolError::new(error),
         })?;
-        told(&got, timeout)
+        command_result(&got, timeout)
     }
 }
 
 /// Returns the tool result of a command: its output, followed by its exit status in brackets.
-fn told(got: &ProcessOutput, timeout: Duration) -> Result<ToolOutput, ToolError> {
+fn command_result(got: &ProcessOutput, timeout: Duration) -> Result<ToolOutput, ToolError> {
     let mut text = shown(&got.output);
     let mut notes = vec![match got.ended {
         ProcessEnd::Exited(code) => format!("exit {code}"),
@@ -312,7 +312,7 @@ mod tests {
             errors: CapturedOutput::default(),
             left: LeftBehind::Nothing,
         };
-        assert!(told(&output, BASH_TIMEOUT_MAX).is_err());
+        assert!(command_result(&output, BASH_TIMEOUT_MAX).is_err());
         let got = Files::new().call(
             "bash",
             r#"{"command":"echo 1","timeout":18446744073709551615}"#,

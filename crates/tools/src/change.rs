@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::scope::{Access, LocatedPath, Scope, Workspace};
 use crate::toolbox::{EDIT, Toolbox, WRITE};
-use crate::{beneath, edit, kept, write};
+use crate::{edit, safe_open, saved_files, write};
 
 /// A change of one file, before it is made.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,13 +50,13 @@ impl PlannedChange {
     pub(crate) fn make(self, root: &Path) -> Result<String, ToolError> {
         let Self { file, shown, .. } = &self;
         let failed = |error| ToolError(format!("cannot write `{shown}`: {error}"));
-        let now = kept::content(root, &file.relative).map_err(failed)?;
+        let now = saved_files::content(root, &file.relative).map_err(failed)?;
         if now != self.before {
             return Err(ToolError(format!(
                 "`{shown}` was changed by another program meanwhile, so nothing was written; read it again"
             )));
         }
-        beneath::replace(root, &file.relative, &self.after).map_err(failed)?;
+        safe_open::replace(root, &file.relative, &self.after).map_err(failed)?;
         Ok(self.told)
     }
 }

@@ -13,8 +13,8 @@ use serde::Deserialize;
 use crate::change::PlannedChange;
 use crate::file;
 use crate::input::flag;
-use crate::nearest::nearest;
 use crate::scope::Scope;
+use crate::similar::nearest;
 
 /// The description of the tool for the model.
 pub(crate) const DESCRIPTION: &str =

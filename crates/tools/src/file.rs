@@ -6,7 +6,7 @@ use std::io::{self, Read};
 use plimsoll_context::Bytes;
 use plimsoll_core::ToolError;
 
-use crate::beneath;
+use crate::safe_open;
 use crate::scope::{LocatedPath, Scope};
 
 /// Number of bytes that are read to decide whether a file is text.
@@ -36,7 +36,7 @@ pub(crate) fn open(scope: &Scope, file: &LocatedPath) -> Result<(File, u64), Too
     let shown = scope.shown(file);
     let failed = |error: io::Error| ToolError(format!("cannot read `{shown}`: {error}"));
     regular(&shown, &fs::symlink_metadata(&file.real).map_err(failed)?)?;
-    let file = beneath::open(scope.root().path(), &file.relative).map_err(failed)?;
+    let file = safe_open::open(scope.root().path(), &file.relative).map_err(failed)?;
     // The file may have been replaced since the check.
     let metadata = file.metadata().map_err(failed)?;
     regular(&shown, &metadata)?;

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::file_tool::Stop;
-use crate::page::{OutputPage, counted};
+use crate::output_page::{OutputPage, counted};
 use crate::scope::{Scope, left_out};
 use crate::walk::{self, Pattern, WalkEnd};
 

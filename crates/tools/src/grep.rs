@@ -12,10 +12,10 @@ use regex::bytes::{Match, Regex, RegexBuilder};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::beneath;
 use crate::file::{self, SNIFFED};
 use crate::file_tool::Stop;
-use crate::page::{OutputPage, counted};
+use crate::output_page::{OutputPage, counted};
+use crate::safe_open;
 use crate::scope::{Scope, left_out};
 use crate::walk::{self, Pattern, WalkEnd};
 
@@ -112,7 +112,7 @@ impl Search<'_> {
         let Some(Ok(file)) = path
             .strip_prefix(root.path())
             .ok()
-            .map(|path| beneath::open(root.path(), path))
+            .map(|path| safe_open::open(root.path(), path))
         else {
             return;
         };

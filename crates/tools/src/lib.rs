@@ -20,7 +20,6 @@
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 mod bash;
-mod beneath;
 mod change;
 mod edit;
 mod error;
@@ -31,18 +30,19 @@ mod glob;
 mod grep;
 mod image;
 mod input;
-pub mod kept;
 mod list;
 #[cfg(feature = "mcp")]
 pub mod mcp;
-mod nearest;
-mod page;
+mod output_page;
 mod protected;
 mod read;
 mod root;
+mod safe_open;
 pub mod sandbox;
+pub mod saved_files;
 mod scope;
-mod shell;
+mod shell_parser;
+mod similar;
 mod skills;
 #[cfg(feature = "mcp")]
 mod tls;
@@ -62,7 +62,7 @@ pub use front_matter::front_matter;
 pub use grep::{GREP_FILE_MAX, GREP_LINE_MAX, GREP_MATCHES};
 pub use image::{IMAGE_MAX, ImageError, image_part};
 pub use list::LIST_SCAN_MAX;
-pub use page::{PAGE, PAGE_MIN};
+pub use output_page::{PAGE, PAGE_MIN};
 pub use read::SCAN_MAX;
 pub use root::Root;
 pub use sandbox::{Sandbox, SandboxError, SandboxMode};

@@ -9,10 +9,10 @@ use plimsoll_core::ToolError;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::beneath;
 use crate::file_tool::Stop;
-use crate::page::OutputPage;
+use crate::output_page::OutputPage;
 use crate::root::one_line;
+use crate::safe_open;
 use crate::scope::{Scope, left_out};
 use crate::walk;
 
@@ -36,7 +36,8 @@ pub(crate) fn work(scope: &Scope, input: ListInput, stop: &Stop) -> Result<Strin
     }
     let failed = |error| ToolError(format!("cannot list `{shown}`: {error}"));
     // Kept open until the end, so that its path refers to the same directory.
-    let (_open, path) = beneath::readable(scope.root().path(), &folder.relative).map_err(failed)?;
+    let (_open, path) =
+        safe_open::readable(scope.root().path(), &folder.relative).map_err(failed)?;
     let mut entries: Vec<DirEntry> = Vec::new();
     let (mut more, mut hidden) = ("", 0);
     for entry in path.read_dir().map_err(failed)? {

@@ -453,7 +453,7 @@ mod tests {
             "`pipe` is a pipe, socket or device, not a file; leave it alone"
         );
         // If it were swapped in after the check, opening it would not block either.
-        crate::beneath::open(files.root().path(), std::path::Path::new("pipe")).unwrap();
+        crate::safe_open::open(files.root().path(), std::path::Path::new("pipe")).unwrap();
 
         let devices = crate::Toolbox::new(crate::Root::new("/dev").unwrap());
         let error = crate::testing::call(&devices, "read", r#"{"path":"zero"}"#).unwrap_err();

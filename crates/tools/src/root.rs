@@ -1,6 +1,6 @@
 //! [`Root`]: the directory that the file tools stay inside.
 //!
-//! It resolves paths and rejects those that lead out. `beneath.rs` then opens them without following
+//! It resolves paths and rejects those that lead out. `safe_open.rs` then opens them without following
 //! links. It is not a sandbox: `bash` is not restricted by it, and a hard link to a file outside counts
 //! as a file inside.
 
@@ -13,7 +13,7 @@ use std::path::{Component, Path, PathBuf};
 use plimsoll_core::ToolError;
 
 use crate::error::ToolsError;
-use crate::nearest;
+use crate::similar;
 
 /// Maximum number of directory entries that are compared with a pattern in place of a path.
 const MATCHED_ENTRIES: usize = 1_000;
@@ -112,7 +112,7 @@ impl Root {
                     )));
                 }
                 let mut text = format!("there is no `{}`", self.shown(&path));
-                match nearest::sibling(&path) {
+                match similar::sibling(&path) {
                     // Writing to a String cannot fail.
                     Some(near) => {
                         let _ = write!(text, "; did you mean `{}`?", self.shown(&near));

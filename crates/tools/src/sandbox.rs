@@ -80,7 +80,7 @@ impl SandboxMode {
     }
 
     /// Returns the sentence about the mode in the tool's description.
-    pub(crate) fn told(self) -> &'static str {
+    pub(crate) fn description(self) -> &'static str {
         match self {
             Self::ReadOnly => " It cannot write files or use the network.",
             Self::WorkspaceWrite => {

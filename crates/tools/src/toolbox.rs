@@ -9,11 +9,11 @@ use plimsoll_core::Tool;
 use crate::bash::Bash;
 use crate::error::ToolsError;
 use crate::file_tool::{Work, file_tool};
-use crate::nearest::nearest;
-use crate::page::{PAGE, PAGE_MIN};
+use crate::output_page::{PAGE, PAGE_MIN};
 use crate::root::Root;
 use crate::sandbox::Sandbox;
 use crate::scope::{Access, Workspace};
+use crate::similar::nearest;
 use crate::{edit, glob, grep, list, read, write};
 
 /// The names of all tools, in the order in which they are sent to the model. The order never changes,

@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use crate::change::PlannedChange;
 use crate::file;
-use crate::page::counted;
+use crate::output_page::counted;
 use crate::scope::{LocatedPath, Scope};
 
 /// The description of the tool for the model.

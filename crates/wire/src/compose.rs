@@ -10,9 +10,9 @@ use crate::anthropic::MessagesDecisions;
 use crate::bedrock::ConverseDecisions;
 use crate::chunks::BodyChunks;
 use crate::error::WireError;
-use crate::frames;
 use crate::normalize::{Native, Normalizer};
 use crate::object::Settings;
+use crate::prompt_texts;
 use crate::request::{EncodedRequest, RenderInput};
 use crate::server_rules::{Results, ServerRules};
 use crate::turns::{Block, Content, Role, Turn};
@@ -443,6 +443,10 @@ fn sent(mut turn: Turn, rules: &ServerRules) -> Vec<Turn> {
     match apart.then(|| turn.split_results()).flatten() {
         None => vec![turn],
         Some(rest) if rules.user_after_result => vec![turn, rest],
-        Some(rest) => vec![turn, Turn::fixed(Role::Assistant, frames::BRIDGE), rest],
+        Some(rest) => vec![
+            turn,
+            Turn::fixed(Role::Assistant, prompt_texts::BRIDGE),
+            rest,
+        ],
     }
 }

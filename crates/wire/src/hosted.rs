@@ -20,12 +20,12 @@ const RESULT: &str = "_tool_result";
 /// use plimsoll_context::{Delta, Opaque};
 /// use plimsoll_wire::{anthropic, hosted};
 /// let block = r#"{"type":"server_tool_use","id":"srvtoolu_1","name":"web_search","input":{"query":"sea"}}"#;
-/// let told = hosted::told(&Opaque { origin: anthropic::ORIGIN.into(), data: block.into() });
+/// let told = hosted::deltas(&Opaque { origin: anthropic::ORIGIN.into(), data: block.into() });
 /// assert!(matches!(&told[..], [Delta::HostedCall { name, text, .. }]
 ///     if name == "web_search" && text == r#"{"query":"sea"}"#));
 /// ```
 #[must_use]
-pub fn told(block: &Opaque) -> Vec<Delta> {
+pub fn deltas(block: &Opaque) -> Vec<Delta> {
     // Most blocks are of other types, so they are not parsed.
     let of = |origin: &str, part: &str| block.origin == origin && block.data.contains(part);
     let read = || serde_json::from_str::<Value>(&block.data).unwrap_or_default();
@@ -144,7 +144,7 @@ mod tests {
     fn tell(origin: &str, block: &Value) -> Vec<(String, String, String, bool)> {
         let origin = origin.to_owned();
         let data = block.to_string();
-        let told = told(&Opaque { origin, data }).into_iter();
+        let told = deltas(&Opaque { origin, data }).into_iter();
         let told = told.map(|delta| match delta {
             Delta::HostedCall { call, name, text } => (call.0, name, text, false),
             Delta::HostedResult {

@@ -133,7 +133,6 @@
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 #![warn(clippy::disallowed_methods, clippy::disallowed_types)]
 
-mod aligned;
 pub mod anthropic;
 pub mod bedrock;
 mod block_list;
@@ -143,9 +142,9 @@ mod compose;
 mod decoder;
 mod document;
 mod error;
-pub mod frames;
 pub mod gemini;
 pub mod hosted;
+mod message_patch;
 mod normalize;
 mod object;
 mod open_reply;
@@ -153,6 +152,7 @@ mod open_turns;
 pub mod openai_chat;
 pub mod openai_responses;
 pub mod overflow;
+pub mod prompt_texts;
 mod raw;
 mod request;
 mod server_rules;
@@ -189,8 +189,8 @@ pub mod __internals {
     /// Items of Chat Completions.
     pub mod openai_chat {
         pub use crate::openai_chat::details::{AUDIO, keys as message_keys};
+        pub use crate::openai_chat::model_support::reasons;
         pub use crate::openai_chat::parts::CUSTOM;
-        pub use crate::openai_chat::reach::reasons;
         pub use crate::openai_chat::render::render_list;
     }
 

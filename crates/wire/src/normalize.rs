@@ -21,8 +21,8 @@ use plimsoll_context::{Message, Opaque, Part, Thinking, ToolCall, ToolResult};
 use serde_json::{Map, Value};
 
 use crate::call_ids::CallIdMap;
-use crate::frames;
 use crate::open_turns::OpenTurns;
+use crate::prompt_texts;
 use crate::request::{LeftOut, Note};
 use crate::server_rules::{Arguments, ResultContent, Results, ServerRules, SystemMessages};
 use crate::tools::{legal_name, object, object_of, object_text};
@@ -145,7 +145,7 @@ impl Normalizer {
                 self.say(Role::User, blocks);
             }
             Message::Summary { text } => {
-                let framed = Block::text(frames::framed_summary(text));
+                let framed = Block::text(prompt_texts::framed_summary(text));
                 self.say(Role::User, vec![framed]);
             }
             Message::Notice { text } => {
@@ -314,7 +314,7 @@ impl Normalizer {
                         Some(json) => Content::Json(json).into(),
                         None => {
                             self.note(LeftOut::Attachment);
-                            Block::text(frames::LEFT_OUT)
+                            Block::text(prompt_texts::LEFT_OUT)
                         }
                     });
                 }

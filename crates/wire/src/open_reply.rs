@@ -231,7 +231,7 @@ impl<B> OpenReply<B> {
         let Some(block) = self.blocks.get_mut(at) else {
             return;
         };
-        let told = block.said();
+        let told = block.text();
         let rest = all.strip_prefix(told.as_str()).unwrap_or_default();
         if !rest.is_empty() {
             self.deltas.extend(block.content.delta(rest.to_owned()));
@@ -268,7 +268,7 @@ impl<B> OpenReply<B> {
                 Part::Opaque(opaque) => Some(opaque),
                 _ => None,
             });
-            self.deltas.extend(opaque.flat_map(hosted::told));
+            self.deltas.extend(opaque.flat_map(hosted::deltas));
         }
     }
 
@@ -377,7 +377,7 @@ impl<B> OpenBlock<B> {
     }
 
     /// Returns the model's output in the block so far.
-    pub(crate) fn said(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         match &self.content {
             OpenContent::Text(said) => said.joined(""),
             OpenContent::Thinking(thought) => thought.joined(PARAGRAPH),
@@ -389,7 +389,7 @@ impl<B> OpenBlock<B> {
     /// Returns the part for the model's output. `None` if there is no output.
     pub(crate) fn part(&self, stop: StopReason) -> Option<Part> {
         let OpenContent::Call(open) = &self.content else {
-            let text = Some(self.said()).filter(|said| !said.is_empty())?;
+            let text = Some(self.text()).filter(|said| !said.is_empty())?;
             let opaque = None;
             return Some(match self.content {
                 OpenContent::Thinking(_) => Part::Thinking(Thinking { text, opaque }),

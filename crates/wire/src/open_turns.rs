@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::frames;
+use crate::prompt_texts;
 use crate::server_rules::{Breakpoints, Neighbors, Results, ServerRules, SystemMessages};
 use crate::turns::{AnsweredCall, Block, Content, Role, Turn, TurnCall};
 
@@ -55,14 +55,14 @@ impl OpenTurns {
         }
         // All servers refuse an empty list.
         if !self.any || (self.rules.user_required && self.only_systems) {
-            self.emit(Turn::fixed(Role::User, frames::OPENING));
+            self.emit(Turn::fixed(Role::User, prompt_texts::OPENING));
         }
     }
 
     /// Adds a user turn if the last one is the assistant's.
     pub(crate) fn deny_last_word(&mut self) {
         if self.last() == Some(Role::Assistant) {
-            self.emit(Turn::fixed(Role::User, frames::GO_ON));
+            self.emit(Turn::fixed(Role::User, prompt_texts::GO_ON));
         }
     }
 
@@ -93,7 +93,7 @@ impl OpenTurns {
             self.emit_call(call);
         }
         if !self.attachments.is_empty() {
-            let mut blocks = vec![Block::text(frames::ATTACHMENTS)];
+            let mut blocks = vec![Block::text(prompt_texts::ATTACHMENTS)];
             blocks.append(&mut self.attachments);
             let from = std::mem::take(&mut self.attached);
             self.emit(Turn {
@@ -164,7 +164,7 @@ impl OpenTurns {
             }
             if !first {
                 turn.role = Role::User;
-                turn.open_with(frames::LATER_SYSTEM);
+                turn.open_with(prompt_texts::LATER_SYSTEM);
             }
         }
         let last = self.last();
@@ -173,11 +173,11 @@ impl OpenTurns {
             let placeholder = rule.and_then(|rule| rule.placeholder);
             self.push(Turn {
                 reasoning: placeholder.map(str::to_owned),
-                ..Turn::fixed(Role::Assistant, frames::BRIDGE)
+                ..Turn::fixed(Role::Assistant, prompt_texts::BRIDGE)
             });
         }
         if turn.role == Role::Assistant && rules.user_first && self.only_systems {
-            self.push(Turn::fixed(Role::User, frames::OPENING));
+            self.push(Turn::fixed(Role::User, prompt_texts::OPENING));
         }
         if let Some(last) = self.turns.last_mut().filter(|last| last.role == turn.role) {
             let said = matches!(turn.role, Role::User | Role::Assistant);

@@ -4,10 +4,10 @@
 pub(crate) mod details;
 mod dialect;
 mod json_turns;
+pub(crate) mod model_support;
 pub(crate) mod parts;
 mod patch;
 mod pieces;
-pub(crate) mod reach;
 pub(crate) mod read;
 pub(crate) mod render;
 mod stream;
@@ -21,8 +21,8 @@ pub use dialect::{
     ToolStyle,
 };
 pub use json_turns::TurnDecoder;
+pub use model_support::{Reach, reach, takes_temperature};
 pub use parts::ORIGIN;
 pub use patch::{FORMAT, patch_content};
-pub use reach::{Reach, reach, takes_temperature};
 pub use read::read;
 pub use stream::{ChatStreamState, read_reply};

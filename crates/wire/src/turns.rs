@@ -6,7 +6,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::frames;
+use crate::prompt_texts;
 
 /// The text of a result without text.
 const NO_RESULT: &str = "(nothing)";
@@ -175,7 +175,7 @@ impl AnsweredCall {
     pub(crate) fn text(&self, blocks: &[Block]) -> String {
         let texts: Vec<&str> = blocks.iter().filter_map(Block::as_text).collect();
         match (texts.as_slice(), self.attached) {
-            ([], true) => frames::ATTACHMENTS.to_owned(),
+            ([], true) => prompt_texts::ATTACHMENTS.to_owned(),
             ([], false) => NO_RESULT.to_owned(),
             (texts, _) => texts.join("\n"),
         }

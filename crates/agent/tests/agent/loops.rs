@@ -53,7 +53,7 @@ fn batch(written: &str) -> Batch {
 /// What follows a batch: `.` it runs, `n` it runs and the model is told, `x` it does not run, `!` the
 /// run ends.
 fn follows(tracker: &mut DoomLoopTracker, most: u64, batch: &Batch) -> (char, LoopVerdict) {
-    tracker.asked(&batch.message);
+    tracker.record_message(&batch.message);
     let looping = tracker.looping(most);
     let fate = match looping {
         LoopVerdict::Stop(..) => return ('!', looping),

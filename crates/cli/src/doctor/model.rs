@@ -9,8 +9,8 @@ use plimsoll::config::AgentConfig;
 use plimsoll::permissions::Permission;
 use plimsoll::providers::{
     self, BaseUrl, ConnectionReport, CountAnswer, Fact, ModelClientBuilder, ModelFacts, ModelRef,
-    Peculiarity, ProviderError, RequestExplanation, Secret, ServerLocation, WindowSource, Wishes,
-    resolve_window,
+    Peculiarity, ProviderError, RequestExplanation, RequestedFeatures, Secret, ServerLocation,
+    WindowSource, resolve_window,
 };
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -164,7 +164,7 @@ async fn find(args: &DoctorArgs) -> Result<KnownModel, CliError> {
 
 /// Returns the configured hosted tools and retention, and the names of the hosted tools that are
 /// denied.
-fn wishes(agent: &AgentConfig, faults: &mut Vec<String>) -> (Wishes, Vec<String>) {
+fn wishes(agent: &AgentConfig, faults: &mut Vec<String>) -> (RequestedFeatures, Vec<String>) {
     let (settings, permissions) = (agent.settings(), agent.permissions());
     let mut denied = Vec::new();
     let mut hosted_tools = Vec::new();
@@ -176,7 +176,7 @@ fn wishes(agent: &AgentConfig, faults: &mut Vec<String>) -> (Wishes, Vec<String>
         }
     }
     let retention = settings.builder.retention;
-    let wishes = Wishes {
+    let wishes = RequestedFeatures {
         hosted_tools,
         retention,
     };

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use plimsoll::store::{Lease, SessionReader, SqliteStore};
-use plimsoll::tools::{FileEdit, kept};
+use plimsoll::tools::{FileEdit, saved_files};
 use plimsoll::{SessionId, SessionStore};
 
 use super::{ChangedFile, FileState, diff};
@@ -390,7 +390,7 @@ impl RestoreSet {
                 after: wanted.clone(),
             };
             store.keep_file(id, edit).await?;
-            let restored = kept::restore(&file.root, &file.path, wanted.as_deref());
+            let restored = saved_files::restore(&file.root, &file.path, wanted.as_deref());
             restored.map_err(|error| {
                 CliError::failed(format!("{shown} cannot be restored: {error}"))
             })?;

@@ -309,8 +309,8 @@ impl std::fmt::Display for CacheBreak {
 mod tests {
     use super::*;
     use crate::counter::Chars4;
-    use crate::gap::Gap;
     use crate::plan::{Edit, Rendition, Trigger};
+    use crate::removal_marker::Gap;
     use crate::transcript::Transcript;
     use std::sync::Arc;
 

@@ -84,9 +84,9 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::gap::Gap;
     use crate::message::{Message, Part};
     use crate::plan::{Rendition, Trigger};
+    use crate::removal_marker::Gap;
     use crate::tokens::Tokens;
 
     fn plan(edits: Vec<Edit>, rewrites_from: Option<u64>) -> Plan {

@@ -8,10 +8,10 @@ use std::ops::Range;
 
 use super::{Change, Draft};
 use crate::exchange::{Exchange, ExchangeKind};
-use crate::gap::Gap;
 use crate::item::{Form, Item, Seq};
 use crate::message::Message;
 use crate::plan::Recall;
+use crate::removal_marker::Gap;
 use crate::tokens::Tokens;
 
 /// The runs of removed positions.

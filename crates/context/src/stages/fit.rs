@@ -6,10 +6,10 @@ use crate::budget::Budget;
 use crate::counter::TokenCounter;
 use crate::draft::Draft;
 use crate::extract::extract;
-use crate::gap::Gap;
 use crate::message::Message;
 use crate::plan::Trigger;
 use crate::policy::Stage;
+use crate::removal_marker::Gap;
 use crate::tokens::Tokens;
 use crate::truncate;
 

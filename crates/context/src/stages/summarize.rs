@@ -163,7 +163,11 @@ impl Summarize {
             return;
         }
         if model != Summarizer::None {
-            let span = draft.span(&chosen, asked(draft, &chosen, most), SummaryTiming::Now);
+            let span = draft.span(
+                &chosen,
+                requested_size(draft, &chosen, most),
+                SummaryTiming::Now,
+            );
             let ready = draft.context().ready.as_ref();
             // If a summary of the same messages was just written and does not help, it is not
             // requested again.
@@ -243,7 +247,11 @@ impl Summarize {
         let chosen = choose(draft, need + allowed);
         let most = half_of(draft, &chosen).min(allowed);
         if most >= LEAST_SUMMARY {
-            let span = draft.span(&chosen, asked(draft, &chosen, most), SummaryTiming::Soon);
+            let span = draft.span(
+                &chosen,
+                requested_size(draft, &chosen, most),
+                SummaryTiming::Soon,
+            );
             draft.want(span);
         }
     }
@@ -320,7 +328,7 @@ fn shorten_to(draft: &mut Draft<'_>, exchanges: &[usize], tokens: Tokens) -> boo
 
 /// Returns the size to request from a model for a summary of `most` tokens in all. The line that
 /// says how many messages it replaces is added later.
-fn asked(draft: &Draft<'_>, chosen: &[usize], most: Tokens) -> Tokens {
+fn requested_size(draft: &Draft<'_>, chosen: &[usize], most: Tokens) -> Tokens {
     let note = draft
         .summary_frame(chosen)
         .minus(MESSAGE_OVERHEAD + SUMMARY_FRAME);

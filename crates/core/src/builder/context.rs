@@ -10,7 +10,7 @@ use plimsoll_context::{
 };
 
 use super::AgentBuilder;
-use crate::contained::Breakdowns;
+use crate::panic_guard::PendingWarnings;
 use crate::window::Window;
 
 /// The configured [`ContextConfig`].
@@ -202,7 +202,7 @@ impl AgentBuilder {
     }
 
     /// Returns the policy with the stages that other settings add.
-    pub(super) fn effective_policy(&self, breakdowns: &Arc<Breakdowns>) -> Policy {
+    pub(super) fn effective_policy(&self, breakdowns: &Arc<PendingWarnings>) -> Policy {
         let settings = &self.settings;
         let (mut digest, mut prune) = (settings.argument_digest, settings.session_prune);
         let own = self.policy.clone();
@@ -318,7 +318,7 @@ impl AgentBuilder {
 #[derive(Debug)]
 struct ReportedHistoryLimit {
     limit: HistoryLimit,
-    breakdowns: Arc<Breakdowns>,
+    breakdowns: Arc<PendingWarnings>,
     is_reported: AtomicBool,
 }
 

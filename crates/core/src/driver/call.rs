@@ -1,4 +1,5 @@
-//! Model calls with retries. The machine decides when a call is made.
+//! The run's calls of models: its turns, its summaries and counts of tokens. The machine decides when a call is
+//! made; `retry.rs` repeats it.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -6,16 +7,15 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use plimsoll_agent::{Event, Failure, Request};
-use plimsoll_context::{Delta, Reply, Tokens};
-use tracing::Instrument;
+use plimsoll_context::{Reply, Tokens};
 
 use super::{CallUsage, Parts};
 use crate::agent::SUMMARY_TIMEOUT;
-use crate::contained::said_by;
-use crate::heard::heard;
+use crate::panic_guard::panic_message;
 use crate::provider::Provider;
-use crate::retry::RetryConfig;
-use crate::telemetry::{Purpose, SpanContext, retried, trace_call};
+use crate::retry::{CallReceivers, RetryConfig, call_with_retries};
+use crate::telemetry::{Purpose, SpanContext};
+use crate::truncated_reply::refuse_truncated;
 
 /// Timeout for counting the tokens of a request. The run waits for it, and the number is not worth
 /// more.
@@ -29,17 +29,17 @@ pub(super) async fn call(
     call_usage: Arc<CallUsage>,
 ) -> Result<Reply, Failure> {
     let tell = |event| parts.tell(event);
-    let heard = CallReceivers {
-        judge: heard,
+    let receivers = CallReceivers {
+        check: refuse_truncated,
         tell: &tell,
         call_usage: &call_usage,
     };
     let traced_as = (context, Purpose::Turn);
-    attempts(
+    call_with_retries(
         &*parts.provider,
         &request,
         &parts.settings.retry,
-        heard,
+        receivers,
         traced_as,
     )
     .await
@@ -55,12 +55,12 @@ pub(super) async fn summarize(
 ) -> Result<Reply, Failure> {
     let wait = parts.settings.summary_timeout.unwrap_or(SUMMARY_TIMEOUT);
     let traced_as = (context, Purpose::Summary);
-    let heard = CallReceivers::quiet(&call_usage);
-    let work = attempts(
+    let receivers = CallReceivers::quiet(&call_usage);
+    let work = call_with_retries(
         &*parts.summarizer,
         &request,
         &parts.settings.retry,
-        heard,
+        receivers,
         traced_as,
     );
     tokio::time::timeout(wait, work).await.unwrap_or_else(|_| {
@@ -81,7 +81,7 @@ pub(super) async fn count(parts: Arc<Parts>, request: Box<Request>) -> Option<To
     let why = match counting.await {
         Ok(Ok(Ok(reported))) => return reported,
         Ok(Ok(Err(failure))) => failure.to_string(),
-        Ok(Err(panic)) => format!("its client broke down: {}", said_by(&*panic)),
+        Ok(Err(panic)) => format!("its client broke down: {}", panic_message(&*panic)),
         Err(_) => format!("no answer within {} s", COUNT_TIMEOUT.as_secs()),
     };
     parts.tell(Event::Warning {
@@ -99,7 +99,7 @@ pub(crate) async fn ask(
     call_usage: &CallUsage,
 ) -> Result<Reply, Failure> {
     let traced_as = (SpanContext::default(), Purpose::Choice);
-    attempts(
+    call_with_retries(
         provider,
         request,
         retry,
@@ -107,84 +107,4 @@ pub(crate) async fn ask(
         traced_as,
     )
     .await
-}
-
-/// The receivers of a call's events.
-struct CallReceivers<'a> {
-    judge: fn(Reply, &Request) -> Result<Reply, Failure>,
-    tell: &'a (dyn Fn(Event) + Send + Sync),
-    call_usage: &'a CallUsage,
-}
-
-impl<'a> CallReceivers<'a> {
-    /// Reports nothing and accepts every reply.
-    fn quiet(call_usage: &'a CallUsage) -> Self {
-        Self {
-            judge: |reply, _| Ok(reply),
-            tell: &|_| {},
-            call_usage,
-        }
-    }
-}
-
-/// Calls until `judge` accepts a reply, or no further attempt is allowed.
-async fn attempts(
-    provider: &dyn Provider,
-    request: &Request,
-    retry: &RetryConfig,
-    heard: CallReceivers<'_>,
-    (context, purpose): (SpanContext, Purpose),
-) -> Result<Reply, Failure> {
-    let CallReceivers {
-        judge,
-        tell,
-        call_usage,
-    } = heard;
-    let mut attempt = 1;
-    loop {
-        let traced = trace_call(provider, request, &context, purpose, attempt);
-        let deltas = |delta| match delta {
-            Delta::Used { usage } => {
-                traced.used(usage);
-                call_usage.hear(usage);
-            }
-            Delta::Refused { status } => traced.refused(status),
-            Delta::Warning { text } => tell(Event::Warning { text }),
-            delta => {
-                traced.chunk();
-                tell(Event::Delta(delta));
-            }
-        };
-        // A panicking client is treated like an unreachable model.
-        let call = AssertUnwindSafe(async { provider.call(request, &deltas).await });
-        let call = call.catch_unwind().instrument(traced.span());
-        let reply = call.await.unwrap_or_else(|panic| {
-            Err(Failure::Transient {
-                status: None,
-                retry_after_ms: None,
-                message: format!("its client broke down: {}", said_by(&*panic)),
-            })
-        });
-        let reply = reply.and_then(|reply| judge(reply, request));
-        traced.end(&reply);
-        let failure = match reply {
-            Ok(reply) => {
-                call_usage.answered();
-                return Ok(reply);
-            }
-            Err(failure) => failure,
-        };
-        call_usage.failed(&failure);
-        let Some(wait) = retry.wait(attempt, &failure) else {
-            return Err(retry.given_up(attempt, failure));
-        };
-        attempt += 1;
-        retried(provider, attempt, wait, &failure);
-        tell(Event::Retrying {
-            attempt,
-            wait_ms: u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
-            why: failure.to_string(),
-        });
-        tokio::time::sleep(wait).await;
-    }
 }

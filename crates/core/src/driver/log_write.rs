@@ -12,7 +12,7 @@ use tokio::runtime::Handle;
 use crate::error::Error;
 use crate::session::Session;
 use crate::store::StoreError;
-use crate::window::told;
+use crate::window::last_reported;
 
 /// A write that several tasks can wait for. Each of them carries it on, so it does not depend on the
 /// runtime of the others.
@@ -51,7 +51,7 @@ pub(super) async fn finish_write(session: &mut Session) -> Result<(), Error> {
     result?;
     let entries = &*written.entries;
     session.length.entries += entries.len() as u64;
-    let told = told(entries);
+    let told = last_reported(entries);
     session.reached |= entries.iter().any(is_point);
     if let Some(chain) = &mut session.chain {
         chain.extend(entries);

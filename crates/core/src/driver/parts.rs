@@ -10,10 +10,10 @@ use plimsoll_agent::{Answer, Event, Permissions, Question, Setup};
 use plimsoll_context::Part;
 
 use crate::builder::DriverSettings;
-use crate::contained::{Breakdowns, said_by};
 use crate::gate::{DenyAll, Gate};
 use crate::hooks::Hooks;
 use crate::observer::Observers;
+use crate::panic_guard::{PendingWarnings, panic_message};
 use crate::process::InheritedVariables;
 use crate::provider::Provider;
 use crate::secret::Secrets;
@@ -51,7 +51,7 @@ pub(crate) struct Parts {
     /// Memory held by the current runs of all sessions, in bytes.
     pub(crate) held: Arc<AtomicUsize>,
     /// Failures of the host's parts.
-    pub(crate) breakdowns: Arc<Breakdowns>,
+    pub(crate) breakdowns: Arc<PendingWarnings>,
 }
 
 impl Parts {
@@ -94,7 +94,7 @@ impl Parts {
                 Ok(answer) => return answer,
                 Err(panic) => format!(
                     "`{name}` was not allowed: the gate that should decide failed: {}",
-                    said_by(&*panic)
+                    panic_message(&*panic)
                 ),
             },
             Some(()) = silence => format!("`{name}` was not allowed: there was no answer in time"),

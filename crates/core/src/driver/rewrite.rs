@@ -10,7 +10,7 @@ use plimsoll_agent::{Event, Input, Request};
 use plimsoll_context::{Breakpoint, CallId, Message, Part, Tokens};
 
 use super::Parts;
-use super::hooked::{attend, warn};
+use super::hook_calls::{attend, warn};
 use crate::hooks::Messages;
 use crate::session::Session;
 

@@ -12,7 +12,7 @@ use tracing::Instrument;
 
 use super::Parts;
 use crate::allowance::Allowance;
-use crate::contained::said_by;
+use crate::panic_guard::panic_message;
 use crate::secret::Secrets;
 use crate::sub_agent::Origin;
 use crate::telemetry::ToolErrorKind;
@@ -29,7 +29,7 @@ pub(super) struct FinishedCall {
 
 impl FinishedCall {
     /// Returns the data for the call's span.
-    pub(super) fn told(&self) -> (&ToolResult, Option<ToolErrorKind>) {
+    pub(super) fn span_data(&self) -> (&ToolResult, Option<ToolErrorKind>) {
         (&self.result, self.fault)
     }
 
@@ -136,7 +136,7 @@ async fn once(
         }
         Ok(Some(Ok(Err(ToolError(text))))) => (text, ToolErrorKind::Told),
         Ok(Some(Err(error))) if error.is_panic() => {
-            let text = said_by(&*error.into_panic());
+            let text = panic_message(&*error.into_panic());
             (
                 format!("`{name}` broke down: {text}"),
                 ToolErrorKind::Broken,

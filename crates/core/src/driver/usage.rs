@@ -143,7 +143,7 @@ impl Session {
 
 impl CallUsage {
     /// Records the reported usage of the current attempt.
-    pub(super) fn hear(&self, usage: Usage) {
+    pub(crate) fn record(&self, usage: Usage) {
         self.lock().now = Some(usage);
     }
 
@@ -157,12 +157,12 @@ impl CallUsage {
     }
 
     /// Clears the current attempt: its reply contains the usage.
-    pub(super) fn answered(&self) {
+    pub(crate) fn answered(&self) {
         self.lock().now = None;
     }
 
     /// Records a failed attempt. If the failure contains the usage, it is accounted for there.
-    pub(super) fn failed(&self, failure: &Failure) {
+    pub(crate) fn failed(&self, failure: &Failure) {
         let mut used = self.lock();
         if failure.usage().is_some() {
             used.now = None;

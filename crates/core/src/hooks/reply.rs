@@ -13,7 +13,7 @@ use futures_util::future::BoxFuture;
 use tokio::task::JoinSet;
 use tracing::Instrument;
 
-use crate::contained::said_by;
+use crate::panic_guard::panic_message;
 
 /// Maximum number of calls of one hook that have timed out and are still running. Each occupies a
 /// thread. Further calls are skipped until one returns.
@@ -33,12 +33,15 @@ pub enum Later {}
 /// task and must not block. `M` is [`Now`] or [`Later`], and is inferred.
 pub trait HookReply<T, M>: Send + Sized + 'static {
     #[doc(hidden)]
-    fn begin(call: Box<dyn FnOnce() -> Self + Send>, lane: Lane) -> BoxFuture<'static, Had<T>>;
+    fn begin(
+        call: Box<dyn FnOnce() -> Self + Send>,
+        lane: HookSlot,
+    ) -> BoxFuture<'static, HookResult<T>>;
 }
 
 /// The result of a hook call.
 #[doc(hidden)]
-pub(crate) type Had<T> = Result<T, HookFault>;
+pub(crate) type HookResult<T> = Result<T, HookFault>;
 
 /// The reason why a hook call failed.
 #[doc(hidden)]
@@ -55,13 +58,16 @@ pub enum HookFault {
 /// The timeout of a hook and the number of its stuck calls.
 #[doc(hidden)]
 #[derive(Debug, Clone)]
-pub struct Lane {
+pub struct HookSlot {
     pub(super) timeout: Duration,
     pub(super) stuck: Arc<AtomicUsize>,
 }
 
 impl<T: Send + 'static> HookReply<T, Now> for T {
-    fn begin(call: Box<dyn FnOnce() -> T + Send>, lane: Lane) -> BoxFuture<'static, Had<T>> {
+    fn begin(
+        call: Box<dyn FnOnce() -> T + Send>,
+        lane: HookSlot,
+    ) -> BoxFuture<'static, HookResult<T>> {
         Box::pin(async move {
             if lane.stuck.load(Ordering::SeqCst) >= MAX_STUCK {
                 return Err(HookFault::Stuck);
@@ -98,14 +104,17 @@ impl<T> Drop for GiveUp<T> {
 }
 
 impl<T: Send + 'static, F: Future<Output = T> + Send + 'static> HookReply<T, Later> for F {
-    fn begin(call: Box<dyn FnOnce() -> F + Send>, lane: Lane) -> BoxFuture<'static, Had<T>> {
+    fn begin(
+        call: Box<dyn FnOnce() -> F + Send>,
+        lane: HookSlot,
+    ) -> BoxFuture<'static, HookResult<T>> {
         Box::pin(async move {
             let mut task = JoinSet::new();
             task.spawn(async move { call().await }.in_current_span());
             match tokio::time::timeout(lane.timeout, task.join_next()).await {
                 Ok(Some(Ok(had))) => Ok(had),
                 Ok(Some(Err(error))) if error.is_panic() => {
-                    Err(HookFault::Broke(said_by(&*error.into_panic())))
+                    Err(HookFault::Broke(panic_message(&*error.into_panic())))
                 }
                 Ok(_) => Err(HookFault::Broke("it was stopped".to_owned())),
                 Err(_) => Err(HookFault::Slow(lane.timeout)),
@@ -116,7 +125,7 @@ impl<T: Send + 'static, F: Future<Output = T> + Send + 'static> HookReply<T, Lat
 
 fn on_a_thread<T: Send + 'static>(
     call: Box<dyn FnOnce() -> T + Send>,
-    lane: &Lane,
+    lane: &HookSlot,
     sent: Sender<HookSignal<T>>,
     got: &Receiver<HookSignal<T>>,
 ) -> Result<T, HookFault> {
@@ -128,7 +137,9 @@ fn on_a_thread<T: Send + 'static>(
         let _entered = runtime.enter();
         let had = std::panic::catch_unwind(AssertUnwindSafe(call));
         // After a timeout nobody receives this.
-        let _ = sent.send(HookSignal::Hook(had.map_err(|panic| said_by(&*panic))));
+        let _ = sent.send(HookSignal::Hook(
+            had.map_err(|panic| panic_message(&*panic)),
+        ));
         if ended.swap(true, Ordering::SeqCst) {
             stuck.fetch_sub(1, Ordering::SeqCst);
         }

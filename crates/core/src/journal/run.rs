@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use plimsoll_agent::{Input, Outcome, UserInput};
 use plimsoll_context::Part;
 
-use super::standing::{RequestProgress, keys};
+use super::request_progress::{RequestProgress, keys};
 use super::{JOURNAL_FORMAT, Journal, JournalFault, LogChain, LogHead, RunStart, StepEnd};
 use crate::driver::Driven;
 use crate::error::Error;

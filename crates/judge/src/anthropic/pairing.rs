@@ -109,7 +109,7 @@ fn of_servers(check: &mut MessagesCheck<'_>, messages: &[Value]) {
         if role(message) != "assistant" {
             let said = message.get("content").is_some_and(Value::is_string);
             if said || blocks.iter().any(|block| kind(block) != "tool_result") {
-                waiting.said()
+                waiting.other_message()
             } else {
                 waiting.answered()
             }

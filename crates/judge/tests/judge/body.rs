@@ -11,7 +11,7 @@ use plimsoll_judge as judge;
 use plimsoll_judge::anthropic::sign;
 use plimsoll_judge::body::{Body, CutError, Slot, WrittenBody};
 use plimsoll_judge::canonical::Target;
-use plimsoll_wire::frames::framed_summary;
+use plimsoll_wire::prompt_texts::framed_summary;
 use plimsoll_wire::{WireError, openai_responses};
 use serde_json::{Value, json};
 

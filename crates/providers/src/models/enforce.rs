@@ -7,7 +7,7 @@ use std::sync::Arc;
 use plimsoll_agent::{Request, ThinkingLevel};
 use plimsoll_context::{Message, Part};
 use plimsoll_wire::Effort;
-use plimsoll_wire::frames;
+use plimsoll_wire::prompt_texts;
 
 use super::facts::{Fact, ModelFacts};
 
@@ -93,7 +93,7 @@ fn noted(message: &Message) -> Message {
     };
     for part in parts {
         if matches!(part, Part::Image(_)) {
-            *part = Part::text(frames::LEFT_OUT);
+            *part = Part::text(prompt_texts::LEFT_OUT);
         }
     }
     message
@@ -202,7 +202,7 @@ mod tests {
             let body = sent("claude-opus-4-6", row, &request).to_string();
             (
                 body.matches("aGk=").count(),
-                body.matches(frames::LEFT_OUT).count(),
+                body.matches(prompt_texts::LEFT_OUT).count(),
             )
         };
         assert_eq!(images("images = false"), (0, 2));

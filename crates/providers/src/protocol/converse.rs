@@ -40,7 +40,7 @@ impl Protocol for ConverseProtocol {
     fn url(&self, connection: &Connection) -> Url {
         let model = segment(connection.model.name());
         let base = &connection.http.base;
-        base.beside(&format!("model/{model}/converse-stream"))
+        base.at_root(&format!("model/{model}/converse-stream"))
     }
 
     fn render(&self, connection: &Connection, request: &Request) -> EncodedRequest<BodyChunks> {

@@ -46,7 +46,7 @@ impl Protocol for GeminiProtocol {
         let mut url = match (self.at_vertex, base.has_version()) {
             (true, _) => base.endpoint(&format!("publishers/google/{call}")),
             // A base URL without a path was given the usual `/v1`, which has fewer features.
-            (false, true) => base.beside(&format!("v1beta/{call}")),
+            (false, true) => base.at_root(&format!("v1beta/{call}")),
             (false, false) => base.endpoint(&call),
         };
         url.query_pairs_mut().append_pair("alt", "sse");

@@ -17,7 +17,7 @@ use crate::base_url::BaseUrl;
 use crate::cache_lifetime::CacheLifetime;
 use crate::client::Connection;
 use crate::models::FROM_LOW;
-use crate::rejected::RejectionTexts;
+use crate::rejected_reasoning::RejectionTexts;
 use crate::thinking::ThinkingOff;
 
 /// The endpoint below the base URL.

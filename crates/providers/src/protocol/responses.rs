@@ -15,7 +15,7 @@ use crate::cache_lifetime::{CacheLifetime, extra_keys};
 use crate::client::Connection;
 use crate::model_ref::ModelRef;
 use crate::models::ModelFacts;
-use crate::rejected::RejectionTexts;
+use crate::rejected_reasoning::RejectionTexts;
 use crate::thinking::{ThinkingOff, openai_efforts};
 
 /// The endpoint below the base URL.

@@ -8,8 +8,8 @@ fn id(name: &str) -> SessionId {
     SessionId::new(name).unwrap()
 }
 
-fn kin(name: &str, entries: u64, below: Option<u64>) -> Kin {
-    Kin {
+fn kin(name: &str, entries: u64, below: Option<u64>) -> LogAncestor {
+    LogAncestor {
         key: 1,
         id: id(name),
         shared: 0,
@@ -93,7 +93,7 @@ async fn a_fork_shows_what_it_shares_and_a_new_log_of_the_name_nothing() {
     let shown = files.changes(vec![kin("fork", 12, None), kin("parent", 6, Some(3))]);
     let paths: Vec<_> = shown.await.unwrap().into_iter().map(|it| it.path).collect();
     assert_eq!(paths, [Path::new("parent4"), Path::new("fork12")]);
-    let other = Kin {
+    let other = LogAncestor {
         born: b"another".to_vec(),
         ..kin("parent", 9, None)
     };

@@ -4,7 +4,7 @@ use plimsoll_agent::Checkpoint;
 use plimsoll_core::SessionId;
 use sqlx::{PgConnection, Row};
 
-use super::log::{Kin, lineage};
+use super::log::{LogAncestor, lineage};
 use crate::checkpoint::{CheckpointRow, Stored};
 use crate::columns::{entry_sum, from_column, to_column};
 
@@ -41,7 +41,7 @@ pub(super) async fn put(
 /// that it was forked from, if this covers shared entries only. `kin` is the lineage of the session.
 pub(super) async fn find(
     connection: &mut PgConnection,
-    kin: &[Kin],
+    kin: &[LogAncestor],
 ) -> sqlx::Result<Option<Checkpoint>> {
     let mut kin = kin;
     while let Some((session, row)) = nearest(connection, kin).await? {
@@ -60,7 +60,7 @@ pub(super) async fn find(
 /// them, because each costs a round trip.
 async fn nearest(
     connection: &mut PgConnection,
-    kin: &[Kin],
+    kin: &[LogAncestor],
 ) -> sqlx::Result<Option<(i64, CheckpointRow)>> {
     if kin.is_empty() {
         return Ok(None);
@@ -91,7 +91,7 @@ async fn nearest(
 /// `None` if there is no such entry.
 async fn sum_of_entry(
     connection: &mut PgConnection,
-    line: &[Kin],
+    line: &[LogAncestor],
     n: u64,
 ) -> sqlx::Result<Option<i64>> {
     let Some(owner) = line.iter().find(|kin| kin.shared < n && n <= kin.entries) else {

@@ -22,7 +22,7 @@ use crate::read::{PAGE_ENTRIES, Raw, bad_entry};
 const LANES: usize = 2;
 
 /// A session whose log, or the beginning of it, belongs to the log of a session.
-pub(super) struct Kin {
+pub(super) struct LogAncestor {
     pub(super) key: i64,
     pub(super) shared: u64,
     pub(super) entries: u64,
@@ -49,7 +49,7 @@ struct LogReader {
 pub(super) async fn lineage(
     connection: &mut PgConnection,
     session: &SessionId,
-) -> sqlx::Result<Vec<Kin>> {
+) -> sqlx::Result<Vec<LogAncestor>> {
     let rows = sqlx::query(
         "WITH RECURSIVE kin (depth, key, shared, entries, parent) AS (
            SELECT 0::bigint, key, shared, entries, parent FROM sessions WHERE id = $1
@@ -63,7 +63,7 @@ pub(super) async fn lineage(
     .fetch_all(connection)
     .await?;
     let kin = rows.iter().map(|row| {
-        Ok(Kin {
+        Ok(LogAncestor {
             key: row.try_get("key")?,
             shared: from_column(row.try_get("shared")?),
             entries: from_column(row.try_get("entries")?),
@@ -208,7 +208,7 @@ impl LogReader {
 }
 
 /// Returns the entries of a log after `after`, in pages.
-fn ranges(kin: &[Kin], after: u64) -> impl Iterator<Item = Range> {
+fn ranges(kin: &[LogAncestor], after: u64) -> impl Iterator<Item = Range> {
     // The oldest ancestor has the beginning of the log, the session itself its end.
     kin.iter().rev().flat_map(move |kin| {
         let begin = after.max(kin.shared);

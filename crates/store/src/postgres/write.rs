@@ -4,7 +4,7 @@ use plimsoll_agent::Entry;
 use plimsoll_core::{Fork, SessionId};
 use sqlx::{PgConnection, Row};
 
-use super::Kin;
+use super::LogAncestor;
 use crate::columns::{entry_sum, to_column};
 use crate::write;
 
@@ -20,7 +20,7 @@ pub(super) async fn share(
     connection: &mut PgConnection,
     session: &SessionId,
     of: &Fork,
-    kin: &[Kin],
+    kin: &[LogAncestor],
     now: i64,
 ) -> sqlx::Result<()> {
     let shared = to_column(of.entries);
@@ -59,7 +59,7 @@ pub(super) async fn share(
 /// Returns the title that the log's entries give it, from the entries stored with this session.
 async fn title_in(
     connection: &mut PgConnection,
-    kin: &Kin,
+    kin: &LogAncestor,
     shared: u64,
 ) -> sqlx::Result<Option<String>> {
     let messages: Vec<String> = sqlx::query_scalar(

@@ -86,7 +86,7 @@ impl StreamableHttpClient for Client {
         bearer: Option<String>,
         headers: Headers,
     ) -> ClientResult<StreamableHttpPostResponse> {
-        let request = asked(&message);
+        let request = request_id(&message);
         let answer = self
             .inner
             .post_message(uri, message, session, bearer, headers);
@@ -102,7 +102,7 @@ impl StreamableHttpClient for Client {
         headers: Headers,
         max: usize,
     ) -> ClientResult<StreamableHttpPostResponse> {
-        let request = asked(&message);
+        let request = request_id(&message);
         let answer = self
             .inner
             .post_message_with_max_sse_event_size(uri, message, session, bearer, headers, max);
@@ -148,7 +148,7 @@ impl StreamableHttpClient for Client {
     }
 }
 
-fn asked(message: &ClientJsonRpcMessage) -> Option<RequestId> {
+fn request_id(message: &ClientJsonRpcMessage) -> Option<RequestId> {
     match message {
         JsonRpcMessage::Request(request) => Some(request.id.clone()),
         _ => None,

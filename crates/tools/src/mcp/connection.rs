@@ -229,7 +229,7 @@ impl Connection {
                 Err(absent(server, format!("{why}{last}")))
             }
             Err(_) => {
-                let words = said(&mut child);
+                let words = log_text(&mut child);
                 let _ = child.stop().await;
                 Err(late(server, words))
             }
@@ -378,7 +378,7 @@ fn misuse_text(misuse: Misuse) -> String {
 /// Describes how a child ended, with its last output.
 async fn last_words(mut child: ServerProcess) -> String {
     let _ = timeout(GRACE, child.exited()).await;
-    let words = said(&mut child);
+    let words = log_text(&mut child);
     let ended = match child.stop().await {
         Some(ProcessEnd::Exited(code)) => format!(" (exit {code})"),
         Some(ProcessEnd::Signalled(signal)) => format!(" (signal {signal})"),
@@ -387,7 +387,7 @@ async fn last_words(mut child: ServerProcess) -> String {
     format!("{ended}{words}")
 }
 
-fn said(child: &mut ServerProcess) -> String {
+fn log_text(child: &mut ServerProcess) -> String {
     let text = child.log().text();
     let text = format!("{}{}", text.head, text.tail);
     match text.trim() {

@@ -33,7 +33,10 @@ pub(super) fn flat(mut schema: Map<String, Value>) -> (Map<String, Value>, Vec<B
 }
 
 /// Describes the forms in words, with the new property names.
-pub(super) fn told(forms: &[BTreeSet<String>], renamed: &[(String, String)]) -> Option<String> {
+pub(super) fn describe_forms(
+    forms: &[BTreeSet<String>],
+    renamed: &[(String, String)],
+) -> Option<String> {
     let form = |form: &BTreeSet<String>| {
         let shown = |name: &String| {
             let names = renamed.iter().find(|(_, real)| real == name);
@@ -242,7 +245,7 @@ mod tests {
             ),
         ] {
             let (schema, said) = flat(object(schema));
-            let said = super::told(&said, &[]);
+            let said = super::describe_forms(&said, &[]);
             assert_eq!((Value::Object(schema), said.as_deref()), (told, forms));
         }
     }

@@ -70,7 +70,7 @@ fn formed(schema: &Map<String, Value>, depth: usize) -> ConvertedSchema {
     ConvertedSchema {
         schema: Value::Object(schema),
         left: SchemaRemainder::Whole,
-        forms: fit::told(&forms, &renamed),
+        forms: fit::describe_forms(&forms, &renamed),
         renamed,
     }
 }

@@ -8,7 +8,7 @@ use super::binding::{LocatedThinking, Prefix, ThinkingIncluded, Trace};
 use super::pause;
 use super::{MessagesProfile, ThinkingStyle};
 use crate::compose::History;
-use crate::frames;
+use crate::prompt_texts;
 use crate::request::LeftOut;
 
 /// Judges the tool loops of a transcript. If the transcript grows, only the new messages are judged.
@@ -152,7 +152,7 @@ impl Judge {
             (Some(context), _) => trace.context(context),
             // The answer to a final assistant message is also part of this request only.
             (None, Some(Message::Assistant { .. })) if !pause::is_paused(messages) => {
-                trace.context(frames::GO_ON);
+                trace.context(prompt_texts::GO_ON);
             }
             _ => {}
         }

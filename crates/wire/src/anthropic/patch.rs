@@ -7,13 +7,13 @@ use super::MARK;
 use super::read;
 use super::read_block::{self, parts};
 use super::write::{MessagesParts, MessagesWriter, RULES, block_json};
-use crate::aligned::{PiecePatcher, is_thinking};
 use crate::compose::TurnWriter;
 use crate::document::{DocumentFormat, Member, WHOLE};
 use crate::error::WireError;
-use crate::frames;
+use crate::message_patch::{PiecePatcher, is_thinking};
 use crate::normalize::Normalizer;
 use crate::object::{Object, array};
+use crate::prompt_texts;
 use crate::raw::{RawObject, parse, pieces, quoted};
 use crate::tools;
 use crate::turns::Turn;
@@ -152,7 +152,7 @@ impl PiecePatcher for BlockPatcher {
         match message {
             Message::Assistant { .. } | Message::ToolResult(_) => blocks_of(message),
             message => blocks_of(&Message::User {
-                parts: frames::spoken(message).into_owned(),
+                parts: prompt_texts::sent_parts(message).into_owned(),
             }),
         }
     }
@@ -163,7 +163,11 @@ fn rendered(message: &Message) -> Vec<Turn> {
     let later;
     let message = match message {
         Message::System { .. } => {
-            later = Message::user(format!("{}\n\n{}", frames::LATER_SYSTEM, message.text()));
+            later = Message::user(format!(
+                "{}\n\n{}",
+                prompt_texts::LATER_SYSTEM,
+                message.text()
+            ));
             &later
         }
         other => other,

@@ -59,7 +59,7 @@ impl<T> Default for OpenCalls<T> {
 impl<T> OpenCalls<T> {
     /// Begins an assistant message. Calls from which it continues are answered or named in it.
     pub fn turn(&mut self) {
-        self.said();
+        self.other_message();
         self.ends_in_call = false;
     }
 
@@ -108,7 +108,7 @@ impl<T> OpenCalls<T> {
     }
 
     /// Takes a message other than those results.
-    pub fn said(&mut self) {
+    pub fn other_message(&mut self) {
         self.answered();
         for open in &mut self.open {
             open.passed = true;
@@ -208,7 +208,7 @@ impl ServerCalls {
                 // Images and files of a failed result are sent after the batch.
                 let told = result.parts.iter().all(|part| part.as_text().is_some());
                 if result.is_error && !told {
-                    waiting.said()
+                    waiting.other_message()
                 } else {
                     waiting.answered()
                 }
@@ -218,7 +218,7 @@ impl ServerCalls {
                 if parts
                     .iter()
                     .all(|part| part.as_text().is_some_and(|text| !says(text))) => {}
-            _ => waiting.said(),
+            _ => waiting.other_message(),
         }
         for (at, part) in message.parts().iter().enumerate() {
             let at = (index, at);

@@ -11,7 +11,7 @@ use super::patch::FORMAT;
 use super::read_block::{self, text};
 use crate::document::{Document, MessageSpan, Places, ReadEntries, WHOLE};
 use crate::error::WireError;
-use crate::frames;
+use crate::prompt_texts;
 use crate::raw::{self, RawObject, parse};
 
 /// Reads a bare array of messages, or an object with `messages` and any other keys. Each result is a
@@ -101,7 +101,7 @@ impl<'r> UserReader<'r> {
                 },
             };
             let own = match block.as_slice() {
-                [Part::Text { text }] => frames::own_message(text),
+                [Part::Text { text }] => prompt_texts::own_message(text),
                 _ => None,
             };
             match own {

@@ -17,8 +17,8 @@ use super::write::{
 use super::{MARK, MessagesProfile};
 use crate::chunks::BodyChunks;
 use crate::compose::{History, RequestRenderer, WrittenMessages, cache_control};
-use crate::frames;
 use crate::object::{Object, array};
+use crate::prompt_texts;
 use crate::request::{EncodedRequest, LeftOut, Note, RenderInput};
 use crate::tools;
 use crate::turns::{Block, Content, Role, Turn};
@@ -195,7 +195,7 @@ fn last_word(turns: &mut Vec<Turn>, profile: &MessagesProfile, settings: &Settin
         return;
     }
     if !profile.prefill || settings.thinks {
-        turns.push(Turn::fixed(Role::User, frames::GO_ON));
+        turns.push(Turn::fixed(Role::User, prompt_texts::GO_ON));
     } else if let Some(Content::Text(text)) = last.blocks.last_mut().map(|last| &mut last.content) {
         text.truncate(text.trim_end().len());
     }

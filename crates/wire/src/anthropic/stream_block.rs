@@ -49,7 +49,7 @@ impl OpenBlock<MessagesBlock> {
         match &self.state.kind {
             BlockKind::Call { is_whole: true } => String::new(),
             BlockKind::Text { .. } | BlockKind::Thinking { .. } | BlockKind::Call { .. } => {
-                self.said()
+                self.text()
             }
             BlockKind::Other { pieces } => pieces.clone(),
             BlockKind::Compaction { content, .. } => content.clone().unwrap_or_default(),
@@ -67,7 +67,7 @@ impl OpenBlock<MessagesBlock> {
                 if !citations.is_empty() && !parts.is_empty() {
                     let citations = array(citations.iter().map(String::as_str));
                     let block = Object::of("text")
-                        .text("text", &self.said())
+                        .text("text", &self.text())
                         .raw("citations", &citations);
                     parts.push(opaque(block.end()));
                 }
@@ -75,7 +75,7 @@ impl OpenBlock<MessagesBlock> {
             BlockKind::Thinking { signature, grew } => {
                 // Thinking without a signature cannot be sent back.
                 if !signature.is_empty() {
-                    let text = self.said();
+                    let text = self.text();
                     let block = if *grew {
                         Object::of("thinking")
                             .text("thinking", &text)

@@ -96,7 +96,7 @@ impl ReplyEvents<ConverseBlock> for ConverseEvents {
         let blocks = reply.blocks().iter();
         let parts = blocks.filter_map(|block| match block.opaque(&self.model) {
             Some(opaque) => Some(Part::Thinking(Thinking {
-                text: block.said(),
+                text: block.text(),
                 opaque: Some(opaque),
             })),
             None => block.part(stop),

@@ -18,8 +18,8 @@ use crate::chunks::BodyChunks;
 use crate::compose::{RequestRenderer, WrittenMessages};
 use crate::decoder::{self, ReplyEvents};
 use crate::error::WireError;
-use crate::frames::JSON_TURNS;
 use crate::open_reply::OpenReply;
+use crate::prompt_texts::JSON_TURNS;
 use crate::request::{EncodedRequest, LeftOut, Note, RenderInput, ToolChoice};
 use crate::tools::{is_json_object, object_text};
 

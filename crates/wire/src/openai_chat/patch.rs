@@ -6,11 +6,11 @@ use serde_json::Value;
 use super::dialect::Dialect;
 use super::parts::CUSTOM;
 use super::read::{self, Legacy, message};
-use crate::aligned::is_thinking;
 use crate::compose::render;
 use crate::document::{DocumentFormat, Member};
 use crate::error::{CHAT, WireError};
-use crate::frames;
+use crate::message_patch::is_thinking;
+use crate::prompt_texts;
 use crate::raw::{RawObject, parse};
 
 /// The messages of Chat Completions.
@@ -54,7 +54,7 @@ pub fn patch_content(original: &str, edited: &Message) -> Result<String, WireErr
     let value: Value = parse(original)?;
     let before = message(value.clone(), "message", 0, &mut Legacy::default())?;
     let mut changes = Vec::new();
-    if said(&before) != said(edited) {
+    if content_parts(&before) != content_parts(edited) {
         let content = rendered(edited)?
             .as_mut()
             .and_then(|message| message.get_mut("content").map(Value::take))
@@ -104,8 +104,8 @@ fn patched_calls(original: &Value, before: &Message, edited: &Message) -> Option
 }
 
 /// Returns the parts that belong to `content`.
-fn said(message: &Message) -> Vec<Part> {
-    let mut parts = frames::spoken(message).into_owned();
+fn content_parts(message: &Message) -> Vec<Part> {
+    let mut parts = prompt_texts::sent_parts(message).into_owned();
     parts.retain(|part| !matches!(part, Part::Thinking(_) | Part::ToolCall(_)));
     parts
 }

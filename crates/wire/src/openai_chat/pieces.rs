@@ -201,7 +201,7 @@ impl CallState {
     }
 
     /// Remembers that the call was named again.
-    pub(super) fn told_of(&mut self, call: &ToolCall, name: &str, arguments: &str) {
+    pub(super) fn name_again(&mut self, call: &ToolCall, name: &str, arguments: &str) {
         self.named_again |=
             !name.is_empty() && name == call.name && arguments.is_empty() && self.scan.is_over();
     }

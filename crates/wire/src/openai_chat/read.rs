@@ -11,7 +11,7 @@ use super::parts::{CUSTOM, ORIGIN, from_data_url, from_url};
 use super::patch::FORMAT;
 use crate::document::{Document, MessageSpan, Places, ReadEntries};
 use crate::error::WireError;
-use crate::frames;
+use crate::prompt_texts;
 use crate::raw::{self, parse};
 
 /// Reads a bare array of messages, or an object with `messages` and any other keys. Message `i` is entry
@@ -68,7 +68,7 @@ pub(super) fn message(
     let mut parts = content_parts(content, &format!("{place}.content"))?;
     match role.as_str() {
         "system" | "developer" => Ok(Message::System { parts }),
-        "user" => Ok(frames::heard(parts)),
+        "user" => Ok(prompt_texts::parse_user_message(parts)),
         "assistant" => {
             if let Some(reasoning) = reasoning(&value) {
                 parts.insert(0, reasoning);

@@ -8,8 +8,8 @@ use serde_json::{Map, Value, json};
 
 use super::dialect::{CacheMarks, Dialect, ErrorStyle, ToolStyle};
 use super::json_turns;
+use super::model_support::takes_temperature;
 use super::parts::call_name;
-use super::reach::takes_temperature;
 use super::write::ChatWriter;
 use crate::chunks::BodyChunks;
 use crate::compose::{Composer, History, RequestRenderer, WrittenMessages, cache_control};

@@ -187,7 +187,7 @@ impl ChatEvents {
             open.is_text = extra.get("type").is_some_and(|kind| kind == CUSTOM);
             call.opaque = Some(raw::opaque(ORIGIN, extra.to_string()));
         }
-        state.told_of(call, &name, &arguments);
+        state.name_again(call, &name, &arguments);
         if call.name.is_empty() {
             call.name = name;
         }
@@ -220,7 +220,7 @@ impl ChatEvents {
     /// equal streams have equal ids and different ones usually do not.
     fn spare_id(&self, name: &str, reply: &OpenReply<CallState>) -> String {
         let number = reply.calls().count();
-        let said = |at: usize| reply.blocks().get(at).map(|block| block.said());
+        let said = |at: usize| reply.blocks().get(at).map(|block| block.text());
         let said = |at: usize| said(at).unwrap_or_default();
         let seen = format!(
             "{}\n{}\n{}\n{name}",

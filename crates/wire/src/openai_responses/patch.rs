@@ -10,12 +10,12 @@ use super::items;
 use super::read;
 use super::write::{InputWriter, RULES, ResponsesParts};
 use super::{ReasoningItems, ResponsesProfile};
-use crate::aligned::PiecePatcher;
 use crate::compose::TurnWriter;
 use crate::document::{DocumentFormat, Member};
 use crate::error::WireError;
-use crate::frames;
+use crate::message_patch::PiecePatcher;
 use crate::normalize::Normalizer;
+use crate::prompt_texts;
 use crate::raw::{RawObject, parse, pieces, quoted};
 
 /// The items of Responses.
@@ -79,7 +79,9 @@ impl PiecePatcher for ItemPatcher {
         }
         let read = read::messages(&[raw], None, &|index| format!("[{index}]"))?;
         Ok(match read.into_iter().next() {
-            Some((Message::Summary { text }, _)) => vec![Part::text(frames::framed_summary(&text))],
+            Some((Message::Summary { text }, _)) => {
+                vec![Part::text(prompt_texts::framed_summary(&text))]
+            }
             Some((message, _)) => message.parts().to_vec(),
             None => Vec::new(),
         })

@@ -12,8 +12,8 @@ use super::patch::FORMAT;
 use super::write::AUTO;
 use crate::document::{Document, MessageSpan, Places, ReadEntries};
 use crate::error::WireError;
-use crate::frames;
 use crate::openai_chat::parts::{from_data_url, from_url};
+use crate::prompt_texts;
 use crate::raw::{RawObject, parse};
 
 /// Reads a bare array of items, or an object with `input` and any other keys. One message may consist of
@@ -153,10 +153,10 @@ impl ItemReader {
         let parts = content(&object, "content", &format!("{place}.content"))?;
         match string(item, "role", place)?.as_str() {
             "system" | "developer" => self.push(Message::System { parts }),
-            "user" => self.push(frames::heard(parts)),
+            "user" => self.push(prompt_texts::parse_user_message(parts)),
             "assistant" => {
                 let known = ["type", "role", "content", "id", "status"];
-                let beside = beside(item, &known);
+                let beside = extra_keys(item, &known);
                 // Two messages in a row are two turns, unless the second names its relation to the
                 // first.
                 if self.last == Last::Said && beside.is_none() {
@@ -218,12 +218,12 @@ pub(super) fn call(
         id: CallId(string(item, "call_id", place)?),
         name: string(item, "name", place)?,
         arguments,
-        opaque: beside(item, known),
+        opaque: extra_keys(item, known),
     })
 }
 
 /// Returns the additional keys of an item, which must be sent back with it.
-pub(super) fn beside(item: &Value, known: &[&str]) -> Option<Opaque> {
+pub(super) fn extra_keys(item: &Value, known: &[&str]) -> Option<Opaque> {
     let mut beside = item.as_object()?.clone();
     beside.retain(|key, value| !known.contains(&key.as_str()) && !value.is_null());
     (!beside.is_empty()).then(|| items::opaque(&Value::Object(beside).to_string()))

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::items;
-use super::read::beside;
+use super::read::extra_keys;
 use crate::call_ids::fnv1a;
 use crate::error::WireError;
 
@@ -94,7 +94,7 @@ pub(super) fn output_parts(item: &Value, raw: &str) -> Vec<Part> {
             // Some servers send the text itself.
             let whole = text(item.get("content"));
             let content = item.get("content").and_then(Value::as_array);
-            let texts = content.into_iter().flatten().filter_map(said);
+            let texts = content.into_iter().flatten().filter_map(part_text);
             let texts = whole.into_iter().chain(texts);
             let texts = texts.filter(|text| !text.is_empty()).map(Part::text);
             with_beside(item, texts.collect())
@@ -113,8 +113,8 @@ pub(super) fn with_beside(item: &Value, texts: Vec<Part>) -> Vec<Part> {
     if texts.is_empty() {
         return texts;
     }
-    let beside = beside(item, &OF_MESSAGE).map(Part::Opaque);
-    beside.into_iter().chain(texts).collect()
+    let extra = extra_keys(item, &OF_MESSAGE).map(Part::Opaque);
+    extra.into_iter().chain(texts).collect()
 }
 
 /// Reads a tool call of a reply. The item's id is dropped, because the server has not stored the item.
@@ -146,12 +146,12 @@ pub(super) fn tool_call(item: &Value, arguments: &str) -> ToolCall {
         } else {
             given
         },
-        opaque: beside(item, &known),
+        opaque: extra_keys(item, &known),
     }
 }
 
 /// Returns the text of one part of a message's content, or of a refusal.
-fn said(part: &Value) -> Option<&str> {
+fn part_text(part: &Value) -> Option<&str> {
     text(part.get("text")).or_else(|| text(part.get("refusal")))
 }
 

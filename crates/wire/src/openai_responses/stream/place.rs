@@ -190,9 +190,9 @@ impl OpenItem {
             OpenContent::Text(_) => {
                 let parts = output_parts(item, "");
                 let all: String = parts.iter().filter_map(Part::as_text).collect();
-                all.starts_with(&self.said())
+                all.starts_with(&self.text())
             }
-            OpenContent::Thinking(_) => items::reasoning_text(item).starts_with(&self.said()),
+            OpenContent::Thinking(_) => items::reasoning_text(item).starts_with(&self.text()),
             OpenContent::Opaque { .. } => true,
         }
     }

@@ -1,5 +1,5 @@
 //! Contains panics in a host's stages and token counters. The run continues without the failing
-//! part and reports it once. [`said_by`] reads the message of any panic.
+//! part and reports it once. [`panic_message`] reads the message of any panic.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,12 +13,12 @@ use plimsoll_context::{
 
 /// Failures and other warnings that have not been reported yet.
 #[derive(Debug, Default)]
-pub(crate) struct Breakdowns {
+pub(crate) struct PendingWarnings {
     any: AtomicBool,
     texts: Mutex<Vec<String>>,
 }
 
-impl Breakdowns {
+impl PendingWarnings {
     /// Adds a warning to report.
     pub(crate) fn add(&self, text: String) {
         let mut texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
@@ -40,12 +40,16 @@ impl Breakdowns {
 struct Contained<T: ?Sized> {
     inner: Arc<T>,
     name: String,
-    breakdowns: Arc<Breakdowns>,
+    breakdowns: Arc<PendingWarnings>,
     told: AtomicBool,
 }
 
 impl<T: ?Sized> Contained<T> {
-    fn new(inner: Arc<T>, name: impl FnOnce(&T) -> String, breakdowns: &Arc<Breakdowns>) -> Self {
+    fn new(
+        inner: Arc<T>,
+        name: impl FnOnce(&T) -> String,
+        breakdowns: &Arc<PendingWarnings>,
+    ) -> Self {
         let named = catch_unwind(AssertUnwindSafe(|| name(&inner)));
         Self {
             inner,
@@ -60,7 +64,7 @@ impl<T: ?Sized> Contained<T> {
         let called = catch_unwind(AssertUnwindSafe(|| call(&self.inner)));
         let report = |panic: Box<dyn std::any::Any + Send>| {
             if !self.told.swap(true, Ordering::Relaxed) {
-                let (name, why) = (&self.name, said_by(&*panic));
+                let (name, why) = (&self.name, panic_message(&*panic));
                 self.breakdowns
                     .add(format!("{name} broke down: {why}; {so}"));
             }
@@ -77,7 +81,7 @@ impl<T: ?Sized> fmt::Debug for Contained<T> {
 
 /// Returns the policy with contained stages. A stage that panics leaves the draft as it is at that
 /// moment.
-pub(crate) fn policy(policy: Policy, breakdowns: &Arc<Breakdowns>) -> Policy {
+pub(crate) fn policy(policy: Policy, breakdowns: &Arc<PendingWarnings>) -> Policy {
     policy.map_stages(|stage| {
         let stage = Contained::new(stage, |stage| stage.name().to_owned(), breakdowns);
         Arc::new(stage)
@@ -87,14 +91,14 @@ pub(crate) fn policy(policy: Policy, breakdowns: &Arc<Breakdowns>) -> Policy {
 /// Returns the counter, contained. If it panics, the tokens are estimated.
 pub(crate) fn counter(
     counter: Arc<dyn TokenCounter>,
-    breakdowns: &Arc<Breakdowns>,
+    breakdowns: &Arc<PendingWarnings>,
 ) -> Arc<dyn TokenCounter> {
     let counter = Contained::new(counter, |counter| counter.name().to_owned(), breakdowns);
     Arc::new(counter)
 }
 
 /// Returns the message of a panic.
-pub(crate) fn said_by(panic: &(dyn std::any::Any + Send)) -> String {
+pub(crate) fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned())
         .unwrap_or_default()

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use plimsoll_core::MAX_KEPT_FILE;
 
-use crate::beneath;
+use crate::safe_open;
 
 /// Returns the content of a file, or `None` if it does not exist.
 ///
@@ -17,7 +17,7 @@ use crate::beneath;
 /// If it cannot be read, is not a regular file or is larger than
 /// [`MAX_KEPT_FILE`].
 pub fn content(root: &Path, relative: &Path) -> io::Result<Option<Vec<u8>>> {
-    let file = match beneath::open(root, relative) {
+    let file = match safe_open::open(root, relative) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
@@ -44,7 +44,7 @@ pub fn content(root: &Path, relative: &Path) -> io::Result<Option<Vec<u8>>> {
 /// If the file cannot be written or removed; it is unchanged then.
 pub fn restore(root: &Path, relative: &Path, content: Option<&[u8]>) -> io::Result<()> {
     match content {
-        Some(bytes) => beneath::replace(root, relative, bytes),
-        None => beneath::remove(root, relative),
+        Some(bytes) => safe_open::replace(root, relative, bytes),
+        None => safe_open::remove(root, relative),
     }
 }

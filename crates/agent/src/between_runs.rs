@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use plimsoll_context::{Form, Message, Pin, PinnedPart, Seq, Tokens};
 
-use crate::contents::{Contents, WindowUse};
 use crate::doom_loop::DoomLoopTracker;
 use crate::entry::{Entry, LOG_FORMAT};
 use crate::event::AppliedPlan;
@@ -16,6 +15,7 @@ use crate::setup::{REQUEST_OVERHEAD, Setup};
 use crate::state::FoldError;
 use crate::step::{Now, Step};
 use crate::undo::UndoError;
+use crate::window_use::{Contents, WindowUse};
 
 /// Maximum size of the focus of a summary, in bytes. The focus is part of every request to the summary
 /// model.

@@ -142,7 +142,7 @@ fn element(
         Message::Assistant { parts } => {
             let mut text = cut(&message.text(), text_limit, counter);
             for call in message.calls() {
-                text.push_str(&asked(call, result_limit, counter));
+                text.push_str(&call_text(call, result_limit, counter));
             }
             if parts.iter().all(|part| matches!(part, Part::Thinking(_))) {
                 text.push_str("(thinking only)");
@@ -168,7 +168,7 @@ fn element(
     )
 }
 
-fn asked(call: &ToolCall, most: Tokens, counter: &dyn TokenCounter) -> String {
+fn call_text(call: &ToolCall, most: Tokens, counter: &dyn TokenCounter) -> String {
     format!("\n→ {} {}", call.name, cut(&call.arguments, most, counter))
 }
 

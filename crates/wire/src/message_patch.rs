@@ -4,7 +4,7 @@
 use plimsoll_context::{Message, Part, ToolResult};
 
 use crate::error::WireError;
-use crate::frames;
+use crate::prompt_texts;
 
 /// Changes the pieces of a protocol.
 pub(crate) trait PiecePatcher {
@@ -37,7 +37,7 @@ pub(crate) trait PiecePatcher {
                 [raw] => self.result(raw, result)?.map(|piece| vec![piece]),
                 _ => None,
             },
-            message => self.in_place(raws, &frames::spoken(message))?,
+            message => self.in_place(raws, &prompt_texts::sent_parts(message))?,
         };
         Ok(patched.unwrap_or_else(|| self.anew(message)))
     }

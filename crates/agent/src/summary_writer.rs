@@ -1,4 +1,4 @@
-//! [`Digest`]: a summary in progress, written by a model.
+//! [`SummaryWriter`]: a summary in progress, written by a model.
 //!
 //! It takes as many calls as the model's window requires, up to [`MAX_SUMMARY_CALLS`]. A digest creates
 //! requests and reads replies, but makes no calls itself.
@@ -40,7 +40,7 @@ const WORD_FOR_WORD: &str = "# Word for word";
 
 /// A summary in progress.
 #[derive(Debug)]
-pub(crate) struct Digest {
+pub(crate) struct SummaryWriter {
     span: SummaryRange,
     messages: Vec<Arc<Message>>,
     /// The messages that have not been read yet, in pieces that fit.
@@ -64,7 +64,7 @@ pub(crate) enum Progress {
     Failed(String),
 }
 
-impl Digest {
+impl SummaryWriter {
     /// Creates a digest. Returns `None` if the model's window is too small.
     pub(crate) fn new(
         span: SummaryRange,

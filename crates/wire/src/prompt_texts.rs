@@ -44,7 +44,7 @@ pub fn unframed_summary(text: &str) -> Option<&str> {
 }
 
 /// Returns the parts that are sent for a message, with a summary in its frame.
-pub(crate) fn spoken(message: &Message) -> Cow<'_, [Part]> {
+pub(crate) fn sent_parts(message: &Message) -> Cow<'_, [Part]> {
     match message {
         Message::Summary { text } => vec![Part::text(framed_summary(text))].into(),
         Message::Notice { text } => vec![Part::text(text)].into(),
@@ -53,7 +53,7 @@ pub(crate) fn spoken(message: &Message) -> Cow<'_, [Part]> {
 }
 
 /// Returns the message for parts in the user's role.
-pub(crate) fn heard(parts: Vec<Part>) -> Message {
+pub(crate) fn parse_user_message(parts: Vec<Part>) -> Message {
     let own = match parts.as_slice() {
         [Part::Text { text }] => own_message(text),
         _ => None,

@@ -1,4 +1,4 @@
-//! [`heard`]: detects replies that show that the server silently truncated the request or ran out
+//! [`refuse_truncated`]: detects replies that show that the server silently truncated the request or ran out
 //! of window. The detection itself is in `wire`.
 
 use plimsoll_agent::{Failure, Request};
@@ -8,7 +8,7 @@ use plimsoll_wire::overflow::silent::{self, ReplyContext, Silent};
 
 /// Returns a reply that answers the whole request, or an error if the server dropped the beginning
 /// of the request or had no room for the answer.
-pub(crate) fn heard(reply: Reply, request: &Request) -> Result<Reply, Failure> {
+pub(crate) fn refuse_truncated(reply: Reply, request: &Request) -> Result<Reply, Failure> {
     let expects = &request.expects;
     let known = ReplyContext {
         window: expects.window,

@@ -50,7 +50,7 @@ impl OverflowSource {
 impl Run {
     /// Handles a model call that has failed for good. The driver has already retried it if possible.
     pub(crate) fn failed(&mut self, failure: Failure, call: ModelCallFacts) {
-        let (failure, source) = self.heard_of(failure);
+        let (failure, source) = self.with_cause(failure);
         self.after(HookPoint::OnError, || HookEvent::OnError {
             message: failure.to_string(),
         });
@@ -120,7 +120,7 @@ impl Run {
 
     /// Treats a silently cut request and a request above the limit per minute as an overflow. The usage
     /// of a cut answer is recorded.
-    fn heard_of(&mut self, failure: Failure) -> (Failure, OverflowSource) {
+    fn with_cause(&mut self, failure: Failure) -> (Failure, OverflowSource) {
         let (used, window, usage, message) = match failure {
             Failure::Cut {
                 used,
