@@ -72,10 +72,7 @@ impl Bpe {
             name: "o200k",
             encoding: || {
                 O200K.get_or_init(|| {
-                    Encoding::new(
-                        Pattern::O200k,
-                        include_bytes!(concat!(env!("OUT_DIR"), "/o200k.tokens")),
-                    )
+                    Encoding::new(Pattern::O200k, include_bytes!("../data/o200k.tokens"))
                 })
             },
         }
@@ -91,10 +88,7 @@ impl Bpe {
             name: "cl100k",
             encoding: || {
                 CL100K.get_or_init(|| {
-                    Encoding::new(
-                        Pattern::Cl100k,
-                        include_bytes!(concat!(env!("OUT_DIR"), "/cl100k.tokens")),
-                    )
+                    Encoding::new(Pattern::Cl100k, include_bytes!("../data/cl100k.tokens"))
                 })
             },
         }

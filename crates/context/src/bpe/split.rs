@@ -9,8 +9,8 @@
 //! | signs | a run, with a blank before it and the line ends after it | the same, with `/` among the line ends |
 //! | blanks | up to the last line end; else all but the last one, if anything follows | the same |
 
-/// Character classes, as the numbers that `build.rs` assigns.
-static CLASSES: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/blocks.classes"));
+/// Character classes, as the numbers that `tests/context/data_files.rs` assigns.
+static CLASSES: &[u8] = include_bytes!("../../data/characters.classes");
 /// The number of block numbers at the beginning of [`CLASSES`], and the number of characters in a
 /// block.
 const NUMBERS: usize = 0x11_0000 / BLOCK;

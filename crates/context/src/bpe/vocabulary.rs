@@ -1,4 +1,4 @@
-//! [`Vocabulary`]: the ranks of the tokens of an encoding, read from the file that `build.rs` writes.
+//! [`Vocabulary`]: the ranks of the tokens of an encoding, read from a file in `data/`.
 
 /// The longest token that a slot stores directly, in bytes.
 const INLINE_MAX: usize = 8;
@@ -31,7 +31,7 @@ struct Slot {
 }
 
 impl Vocabulary {
-    /// Reads a file written by `build.rs`. If the file is truncated, the tokens after its end are
+    /// Reads such a file, which `tests/context/data_files.rs` describes. If the file is truncated, the tokens after its end are
     /// missing.
     pub(super) fn read(file: &'static [u8]) -> Self {
         let (count, rest) = file.split_first_chunk().unwrap_or((&[0; 4], &[]));

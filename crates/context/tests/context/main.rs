@@ -5,6 +5,7 @@ mod cache;
 mod compaction;
 mod compaction_timing;
 mod costs;
+mod data_files;
 mod docs;
 mod extract;
 mod histories;

@@ -101,7 +101,7 @@ const HELD_BY_TESTS: [(&str, &str, &str); 32] = [
     ),
     (
         "V8",
-        "agent/tests/agent/overflow_recovery.rs",
+        "agent/tests/agent/ladder.rs",
         "the_ladder_steps_down_and_ends_with_the_providers_error",
     ),
     (
