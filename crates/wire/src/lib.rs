@@ -7,7 +7,7 @@
 //! Each protocol is a module ([`openai_chat`], [`openai_responses`], [`anthropic`], [`gemini`],
 //! [`bedrock`]) with the same structure: types, a dialect or profile as data, `render`, a stream reader
 //! and, except for the last two, `read`. Shared by all are [`WireError`], the fixed texts of
-//! [`frames`], and [`overflow::classify`], one table for all providers.
+//! [`prompt_texts`], and [`overflow::classify`], one table for all providers.
 //!
 //! ```
 //! use plimsoll_context::Message;
