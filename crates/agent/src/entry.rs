@@ -10,8 +10,8 @@ use plimsoll_context::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::loop_record::LoopConfigSnapshot;
 use crate::outcome::Outcome;
+use crate::run_record::RunConfigSnapshot;
 use crate::spend::Spend;
 use crate::tracker::{LimitKind, Nearness};
 
@@ -98,7 +98,7 @@ tagged_enum! {
             later: Vec<String>,
             /// The rest of the configuration. Boxed, since it is large.
             #[serde(default, skip_serializing_if = "Option::is_none")]
-            config: Option<Box<LoopConfigSnapshot>>,
+            config: Option<Box<RunConfigSnapshot>>,
         },
         /// A message of the user or the host entered the view.
         Message {

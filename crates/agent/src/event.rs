@@ -14,9 +14,9 @@ use crate::arguments::Coercion;
 use crate::display::Counted;
 use crate::doom_loop::Repetition;
 use crate::entry::{BranchRecord, Waiting};
-use crate::loop_id::LoopId;
-use crate::loop_record::LoopConfigSnapshot;
 use crate::outcome::{Outcome, is_nothing};
+use crate::run_id::RunId;
+use crate::run_record::RunConfigSnapshot;
 use crate::spend::Spend;
 
 /// The version of the JSON form of events. It is incremented when a field is renamed, removed or gets
@@ -58,12 +58,12 @@ pub enum Event {
         version: u32,
         /// The full identifier of the run.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        loop_id: Option<LoopId>,
+        run_id: Option<RunId>,
         /// The model, as `provider/name`.
         model: String,
         /// The rest of the configuration. Boxed, since it is large.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        config_snapshot: Option<Box<LoopConfigSnapshot>>,
+        config_snapshot: Option<Box<RunConfigSnapshot>>,
     },
     /// A filter or a hook rejected the user's input.
     InputRejected {

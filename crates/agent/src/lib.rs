@@ -23,8 +23,6 @@ mod forecast;
 mod hook_event;
 mod identity;
 mod limits;
-mod loop_id;
-mod loop_record;
 mod memory;
 mod notice;
 mod outcome;
@@ -37,6 +35,8 @@ mod planning;
 mod request;
 mod run;
 mod run_end;
+mod run_id;
+mod run_record;
 mod run_start;
 mod setup;
 mod spend;
@@ -78,8 +78,6 @@ pub use limits::{
     AtLimit, CountTokens, ExecutionLimits, IDENTICAL_TOOL_CALLS, LimitOverrides, MAX_DURATION,
     MAX_TOTAL_TOKENS, MAX_TURNS, TOOL_CALL_HISTORY,
 };
-pub use loop_id::{BadLoopId, DEFAULT_CONFIG, LoopId};
-pub use loop_record::{LoopConfigSnapshot, LoopReader, LoopRecord, loop_records};
 pub use notice::refusal;
 pub use outcome::{EndReason, Outcome};
 pub use pattern::Pattern;
@@ -91,6 +89,8 @@ pub use pins::{MAX_PINS, PinError};
 pub use planning::MEASURE_FROM;
 pub use request::{Expects, Request, Sampling, ThinkingLevel, ToolChoice};
 pub use run::Run;
+pub use run_id::{BadRunId, DEFAULT_CONFIG, RunId};
+pub use run_record::{RunConfigSnapshot, RunReader, RunRecord, run_records};
 pub use run_start::MAX_WAITING;
 pub use setup::{KnownTool, QueueMode, Setup, SummaryModel};
 pub use spend::{Cost, Spend};

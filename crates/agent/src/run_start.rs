@@ -10,12 +10,12 @@ use plimsoll_context::{Message, Part, Seq};
 use crate::entry::{Entry, Waiting};
 use crate::event::{EVENT_VERSION, Event, MessagePhase, TurnTrigger};
 use crate::hook_event::{Decision, HookEvent, HookPoint};
-use crate::loop_id::LoopId;
-use crate::loop_record::LoopConfigSnapshot;
 use crate::notice;
 use crate::outcome::EndReason;
 use crate::phase::{CurrentRun, HostDecision, Phase, RequestAttempt, RunOpening};
 use crate::run::{AnswerLimit, Run};
+use crate::run_id::RunId;
+use crate::run_record::RunConfigSnapshot;
 use crate::setup::QueueMode;
 use crate::state::QueuedMessage;
 use crate::step::{Step, UserInput};
@@ -101,13 +101,13 @@ impl Run {
                 self.current.opened = true;
                 self.notify(Event::AgentStart {
                     version: EVENT_VERSION,
-                    loop_id: Some(LoopId::new(
+                    run_id: Some(RunId::new(
                         self.setup.session.as_ref(),
                         self.setup.config_id.as_str(),
                         self.state.facts.runs,
                     )),
                     model: self.setup.model.clone(),
-                    config_snapshot: Some(Box::new(LoopConfigSnapshot::of(&self.setup))),
+                    config_snapshot: Some(Box::new(RunConfigSnapshot::of(&self.setup))),
                 });
                 match opening {
                     RunOpening::Message(message) => self.say(message),
@@ -205,7 +205,7 @@ impl Run {
             system: Arc::clone(&self.setup.system),
             tools: self.setup.tool_names(self.tools.has_joined),
             later,
-            config: Some(Box::new(LoopConfigSnapshot::of(&self.setup))),
+            config: Some(Box::new(RunConfigSnapshot::of(&self.setup))),
         });
     }
 

@@ -15,9 +15,9 @@ use crate::event::TurnTrigger;
 use crate::filters::InputFilters;
 use crate::hook_event::HookPoint;
 use crate::limits::{ExecutionLimits, MAX_TURNS};
-use crate::loop_id::DEFAULT_CONFIG;
 use crate::permission::Permissions;
 use crate::request::Sampling;
+use crate::run_id::DEFAULT_CONFIG;
 
 /// Tokens that every request has in addition to all counted parts: the start of the reply.
 pub(crate) const REQUEST_OVERHEAD: Tokens = Tokens(3);
@@ -75,9 +75,9 @@ pub struct Setup {
     pub steering: QueueMode,
     /// How follow-ups are delivered.
     pub follow_ups: QueueMode,
-    /// The session's name, for loop ids.
+    /// The session's name, for run ids.
     pub session: Arc<str>,
-    /// The configuration's id, for loop ids.
+    /// The configuration's id, for run ids.
     pub config_id: String,
     /// The reason for the first turn of a run.
     pub first_turn_trigger: TurnTrigger,

@@ -1,10 +1,10 @@
-//! `plimsoll sessions loops` and `undo`: lists the runs of a session, and undoes the newest ones.
+//! `plimsoll sessions runs` and `undo`: lists the runs of a session, and undoes the newest ones.
 
 use std::sync::Arc;
 
 use plimsoll::machine::{Entry, Run, Setup, Step};
 use plimsoll::policy::Policy;
-use plimsoll::session::{LoopReader, LoopRecord};
+use plimsoll::session::{RunReader, RunRecord};
 use plimsoll::store::{ExportedEntry, SessionReader, SqliteStore};
 use plimsoll::tokens::Chars4;
 use plimsoll::{SessionId, SessionStore};
@@ -38,7 +38,7 @@ pub(crate) async fn list(
     let width = records.iter().map(|record| record.id.to_string().len());
     let width = width.max().unwrap_or(0).max(4);
     if !records.is_empty() {
-        out!("{:<width$}  {HEADING}", "loop");
+        out!("{:<width$}  {HEADING}", "run");
     }
     for record in &records {
         let cost = record.cost.whole();
@@ -124,8 +124,8 @@ pub(crate) fn recorded(run: &mut Run) -> Vec<Entry> {
 pub(crate) async fn records(
     store: &impl SessionReader,
     id: &SessionId,
-) -> Result<Vec<LoopRecord>, CliError> {
-    let mut reader = LoopReader::new(id.as_str());
+) -> Result<Vec<RunRecord>, CliError> {
+    let mut reader = RunReader::new(id.as_str());
     let each = |line: &ExportedEntry| {
         reader.read(&line.entry);
         Ok::<_, CliError>(())
@@ -135,7 +135,7 @@ pub(crate) async fn records(
 }
 
 /// Describes the end of a run in a few words.
-fn outcome(record: &LoopRecord) -> String {
+fn outcome(record: &RunRecord) -> String {
     let mut words = match &record.outcome {
         Some(reason) => reason.word().to_owned(),
         None => "not ended".to_owned(),

@@ -130,7 +130,7 @@ async fn of_any(store: &impl SessionReader, command: &SessionsCommand) -> Result
             show(store, &known(id).await?, *json, *context).await
         }
         SessionsCommand::Export(args) => export::run(store, args).await,
-        SessionsCommand::Loops { id, json } => runs::list(store, &known(id).await?, *json).await,
+        SessionsCommand::Runs { id, json } => runs::list(store, &known(id).await?, *json).await,
         SessionsCommand::Fork { id, at, to, json } => {
             let from = known(id).await?;
             fork::run(store, &from, *at, to.as_deref(), *json).await

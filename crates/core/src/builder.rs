@@ -385,7 +385,7 @@ impl AgentBuilder {
         self
     }
 
-    /// Sets the name of this configuration in loop ids, `{session}.{config}.{N}`. Default:
+    /// Sets the name of this configuration in run ids, `{session}.{config}.{N}`. Default:
     /// [`DEFAULT_CONFIG`](plimsoll_agent::DEFAULT_CONFIG).
     ///
     /// ```

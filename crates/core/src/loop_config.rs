@@ -64,7 +64,7 @@ pub struct AgentLoopConfig {
     pub input_filters: Option<Vec<Arc<dyn InputFilter>>>,
     /// Trigger of the first turn.
     pub first_turn_trigger: Option<TurnTrigger>,
-    /// Name of the configuration in loop ids.
+    /// Name of the configuration in run ids.
     pub config_id: Option<String>,
 }
 

@@ -20,8 +20,8 @@
 //! ```
 
 pub use plimsoll_agent::{
-    AppliedPlan, BadLoopId, CompactError, DEFAULT_CONFIG, LoopConfigSnapshot, LoopId, LoopReader,
-    LoopRecord, MAX_FOCUS, MAX_UNDO, MAX_WAITING, QueueMode, UndoError, loop_records,
+    AppliedPlan, BadRunId, CompactError, DEFAULT_CONFIG, MAX_FOCUS, MAX_UNDO, MAX_WAITING,
+    QueueMode, RunConfigSnapshot, RunId, RunReader, RunRecord, UndoError, run_records,
 };
 pub use plimsoll_core::{
     AgentLoopConfig, AgentState, BadSessionId, BuilderSettings, DriverSettings, Extensions, INBOX,

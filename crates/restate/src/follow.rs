@@ -78,7 +78,7 @@ impl LogFollower {
                 let (_, model) = self.started.clone().unwrap_or_default();
                 events.push(Event::AgentStart {
                     version: EVENT_VERSION,
-                    loop_id: None,
+                    run_id: None,
                     model,
                     config_snapshot: None,
                 });

@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::command::Job;
 use crate::error::Error;
 
-/// Maximum size of a file, in bytes: everyone who clones downloads it forever. The largest is the vocabulary
+/// Maximum size of a file, in bytes: each clone downloads it. The largest is the vocabulary
 /// of o200k, which never changes. Data shared by tests
 /// is stored outside the repository.
 pub(crate) const MAX_FILE: u64 = 2 << 20;

@@ -16,7 +16,7 @@ Examples:
   plimsoll sessions ledger 18f2c-a1
   plimsoll sessions recall 18f2c-a1 m12      # all of m12, byte for byte
   plimsoll sessions recall 18f2c-a1 m12 --pattern 'error.*'
-  plimsoll sessions loops 18f2c-a1           # its runs, and the entries of each
+  plimsoll sessions runs 18f2c-a1           # its runs, and the entries of each
   # The view as it was before the last run:
   plimsoll sessions undo 18f2c-a1
   plimsoll sessions files 18f2c-a1           # the files that it changed
@@ -90,7 +90,7 @@ pub(crate) enum SessionsCommand {
     /// Print sessions as JSON lines, for `import`: title, settings, forks and whole logs
     Export(super::export::ExportArgs),
     /// List the runs: task, result, usage and log entries of each
-    Loops {
+    Runs {
         /// The session
         id: String,
         /// Print JSON lines
@@ -128,7 +128,7 @@ pub(crate) enum SessionsCommand {
     Fork {
         /// The session
         id: String,
-        /// Last entry to share, as numbered by `loops` and `export` [default: the newest]
+        /// Last entry to share, as numbered by `runs` and `export` [default: the newest]
         #[arg(long, value_name = "ENTRY")]
         at: Option<u64>,
         /// Name of the new session [default: generated]

@@ -80,7 +80,7 @@ fn all_sessions_are_the_same_in_another_home() {
     assert!(row("third")["cost"].is_null() && !row("tour")["cost"].is_null());
     assert!(row("tour")["bytes"].as_u64() > row("third")["bytes"].as_u64());
     for name in names {
-        for verb in ["show", "loops"] {
+        for verb in ["show", "runs"] {
             let shown = |home: &Home| home.run(["sessions", verb, name]).done().out;
             assert_eq!(shown(&other), shown(&home), "{verb} {name}");
         }

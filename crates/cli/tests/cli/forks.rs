@@ -30,8 +30,8 @@ fn tour() -> (Home, Fake) {
 #[test]
 fn a_fork_goes_its_own_way_and_says_what_it_is_of() {
     let (home, fake) = tour();
-    let loops = lines(&home.run(["sessions", "loops", "tour", "--json"]).done());
-    let ends = loops[0]["last"].as_u64().unwrap().to_string();
+    let runs = lines(&home.run(["sessions", "runs", "tour", "--json"]).done());
+    let ends = runs[0]["last"].as_u64().unwrap().to_string();
     let said = home
         .run(["sessions", "fork", "tour", "--at", &ends, "--to", "other"])
         .done();
@@ -73,8 +73,8 @@ fn a_fork_goes_its_own_way_and_says_what_it_is_of() {
     let export = lines(&home.run(["sessions", "export", "other"]).done()).split_off(1);
     let numbers: Vec<u64> = export.iter().map(|it| it["n"].as_u64().unwrap()).collect();
     assert_eq!(numbers, Vec::from_iter(1..=export.len() as u64));
-    let loops = lines(&home.run(["sessions", "loops", "other", "--json"]).done());
-    let names: Vec<&str> = loops.iter().map(|it| it["id"].as_str().unwrap()).collect();
+    let runs = lines(&home.run(["sessions", "runs", "other", "--json"]).done());
+    let names: Vec<&str> = runs.iter().map(|it| it["id"].as_str().unwrap()).collect();
     assert_eq!(names, ["tour.default.1", "other.default.2"]);
 }
 
@@ -107,10 +107,10 @@ fn forks_that_cannot_be_are_told() {
 fn what_was_undone_is_out_of_the_view_and_in_the_log() {
     let (home, fake) = tour();
     let show = || home.run(["sessions", "show", "--json", "tour"]).done().out;
-    let loops = || lines(&home.run(["sessions", "loops", "tour", "--json"]).done());
+    let runs = || lines(&home.run(["sessions", "runs", "tour", "--json"]).done());
     let marked = || -> Vec<bool> {
-        let loops = loops();
-        let undone = loops.iter().map(|it| it.get("rolled_back").is_some());
+        let runs = loops();
+        let undone = runs.iter().map(|it| it.get("rolled_back").is_some());
         undone.collect()
     };
     let said = home.run(["sessions", "undo", "tour"]).done();
@@ -142,7 +142,7 @@ fn what_was_undone_is_out_of_the_view_and_in_the_log() {
     let undone: Value = serde_json::from_str(&said.out).unwrap();
     assert_eq!(undone["undone"], serde_json::json!([3, 1]));
     assert_eq!(marked(), [true, true, true]);
-    let text = home.run(["sessions", "loops", "tour"]).done().out;
+    let text = home.run(["sessions", "runs", "tour"]).done().out;
     assert_eq!(text.matches("answered, undone").count(), 3, "{text}");
     home.run(["sessions", "undo", "tour"])
         .refused(2, &["there is no run to undo", "fork the session"]);
@@ -164,12 +164,12 @@ fn more_than_there_is_undoes_nothing() {
 }
 
 #[test]
-fn loops_say_what_each_run_was_and_used() {
+fn runs_say_what_each_was_and_used() {
     let (home, _fake) = tour();
-    let loops = lines(&home.run(["sessions", "loops", "tour", "--json"]).done());
+    let runs = lines(&home.run(["sessions", "runs", "tour", "--json"]).done());
     let entries = lines(&home.run(["sessions", "export", "tour"]).done()).split_off(1);
-    assert_eq!(loops.len(), 2);
-    for (run, (text, tools)) in loops
+    assert_eq!(runs.len(), 2);
+    for (run, (text, tools)) in runs
         .iter()
         .zip([("What is in a.txt?", 1), ("How long is it?", 0)])
     {
@@ -182,9 +182,9 @@ fn loops_say_what_each_run_was_and_used() {
         assert_eq!(run["tool_calls"], tools);
         assert_eq!(run["config"]["model"], "openai-compatible/m");
     }
-    let table = home.run(["sessions", "loops", "tour"]).done().out;
+    let table = home.run(["sessions", "runs", "tour"]).done().out;
     let rows: Vec<&str> = table.lines().collect();
-    assert!(rows[0].starts_with("loop") && rows.len() == 3, "{table}");
+    assert!(rows[0].starts_with("run ") && rows.len() == 3, "{table}");
     assert!(rows[1].starts_with("tour.default.1") && rows[1].ends_with("What is in a.txt?"));
     assert!(rows[2].contains("answered"), "{table}");
 }

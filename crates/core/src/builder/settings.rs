@@ -77,7 +77,7 @@ pub struct BuilderSettings {
     pub steering: QueueMode,
     /// How follow-ups are delivered.
     pub follow_ups: QueueMode,
-    /// The name of the configuration in loop ids. `None`:
+    /// The name of the configuration in run ids. `None`:
     /// [`DEFAULT_CONFIG`](plimsoll_agent::DEFAULT_CONFIG).
     pub config_id: Option<String>,
     /// The trigger of a run's first turn.

@@ -4,7 +4,7 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use plimsoll_agent::{CountTokens, EndReason, Entry, ExecutionLimits, LoopId};
+use plimsoll_agent::{CountTokens, EndReason, Entry, ExecutionLimits, RunId};
 use plimsoll_context::{Part, Seq};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -70,7 +70,7 @@ impl Branch {
         }
     }
 
-    /// Sets the name of the configuration in results and loop ids. Default: the agent's.
+    /// Sets the name of the configuration in results and run ids. Default: the agent's.
     #[must_use]
     pub fn config_id(mut self, id: impl Into<String>) -> Self {
         self.config_id = Some(id.into());
@@ -135,7 +135,7 @@ impl Branch {
         ParallelLoopResult {
             branch: index,
             session_id: begun.session.clone(),
-            loop_id: LoopId::new(begun.session.as_str(), self.config(), trunk.run),
+            run_id: RunId::new(begun.session.as_str(), self.config(), trunk.run),
             config_id: self.config().to_owned(),
             model: self.agent.setup.model.clone(),
             text,

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use plimsoll_agent::{Entry, loop_records};
+use plimsoll_agent::{Entry, run_records};
 use plimsoll_context::{CompactionTiming, ContextStrategy, Part, Seq, Tokens};
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{
@@ -94,7 +94,7 @@ async fn branches_send_the_same_beginning_and_nothing_of_each_other() {
     assert_eq!(log[..at], whole[..at]);
     let (from, entries) = ("p".to_owned(), at as u64);
     assert_eq!(log[at], Entry::Forked { from, entries });
-    let records = loop_records("f", &log);
+    let records = run_records("f", &log);
     let names: Vec<String> = records.iter().map(|it| it.id.to_string()).collect();
     assert_eq!(names, ["p.default.1", "f.default.2", "f.default.3"]);
 }

@@ -523,10 +523,10 @@ async fn settings_reach_the_log() {
         .cache_config(CacheConfig::default())
         .gate(AllowAll)
         .observer(move |SessionEvent { event, .. }: &SessionEvent| {
-            if let Event::AgentStart { loop_id, .. } = event {
+            if let Event::AgentStart { run_id, .. } = event {
                 sink.lock()
                     .unwrap()
-                    .push(loop_id.as_ref().unwrap().to_string());
+                    .push(run_id.as_ref().unwrap().to_string());
             }
         })
         .build()

@@ -106,8 +106,8 @@ async fn the_winner_becomes_the_session_and_the_others_stay_beside_it() {
     let [one, two] = outcome.results.as_slice() else {
         panic!("{outcome:?}")
     };
-    assert_eq!(one.loop_id.to_string(), "s%2Eb2-0.slow.2");
-    assert_eq!(two.loop_id.to_string(), "s%2Eb2-1.fast%2E1.2");
+    assert_eq!(one.run_id.to_string(), "s%2Eb2-0.slow.2");
+    assert_eq!(two.run_id.to_string(), "s%2Eb2-1.fast%2E1.2");
     assert_eq!((one.turns, one.tool_calls, two.turns), (2, 1, 1));
     // Both were sent the same beginning.
     let (north, south) = (north.requests(), south.requests());

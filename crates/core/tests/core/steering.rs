@@ -465,8 +465,8 @@ async fn a_loop_has_settings_of_its_own() {
         .max_tokens(Tokens(100))
         .observer(
             move |SessionEvent { event, .. }: &SessionEvent| match event {
-                Event::AgentStart { loop_id, .. } => {
-                    *named.lock().unwrap() = loop_id.as_ref().unwrap().to_string();
+                Event::AgentStart { run_id, .. } => {
+                    *named.lock().unwrap() = run_id.as_ref().unwrap().to_string();
                 }
                 Event::TurnStart { cause, .. } => {
                     sink.lock()

@@ -184,7 +184,7 @@ pub(super) const ROWS: &[SettingKey] = &[
         "config_id",
         Text(|s, text| s.builder.config_id = Some(text)),
         Words("the agent's name"),
-        "Name of this configuration in loop ids, which have the form {session}.{config}.{N}.",
+        "Name of this configuration in run ids, which have the form {session}.{config}.{N}.",
     ),
     key(
         "first_turn_trigger",

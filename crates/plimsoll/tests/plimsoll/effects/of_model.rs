@@ -14,9 +14,9 @@ const NO_TOOLS: &str = "tools = \"none\"\n";
 /// Requests are large enough to be cached, and the cache is asked for by marks.
 const CACHED: &str = "system_file = \"long.md\"\n";
 
-fn loop_id(seen: &SceneOutcome) -> String {
+fn run_id(seen: &SceneOutcome) -> String {
     let mut ids = seen.events.iter().filter_map(|event| match event {
-        Event::AgentStart { loop_id, .. } => loop_id.as_ref().map(ToString::to_string),
+        Event::AgentStart { run_id, .. } => run_id.as_ref().map(ToString::to_string),
         _ => None,
     });
     ids.next().unwrap()
@@ -44,8 +44,8 @@ pub(super) const ROWS: &[KeyEffect] = &[
         set: "agents = [{ name = \"bosun\" }]",
         scene: Scene::Talk,
         shows: |without, with| {
-            assert!(!loop_id(without).contains(".bosun."));
-            assert!(loop_id(with).contains(".bosun."));
+            assert!(!run_id(without).contains(".bosun."));
+            assert!(run_id(with).contains(".bosun."));
         },
     },
     KeyEffect {
@@ -53,7 +53,7 @@ pub(super) const ROWS: &[KeyEffect] = &[
         base: NO_TOOLS,
         set: "config_id = \"night\"",
         scene: Scene::Talk,
-        shows: |_, with| assert!(loop_id(with).ends_with(".night.1")),
+        shows: |_, with| assert!(run_id(with).ends_with(".night.1")),
     },
     KeyEffect {
         key: "system",

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use plimsoll_agent::{AtLimit, EndReason, Entry, LoopRecord, Outcome, Setup, State, loop_records};
+use plimsoll_agent::{AtLimit, EndReason, Entry, Outcome, RunRecord, Setup, State, run_records};
 use plimsoll_context::{Chars4, Message, Part, PriceSheet, Rates, Tokens, Usage};
 
 use crate::stage::audit::audit;
@@ -33,12 +33,12 @@ fn outcomes(log: &[Entry]) -> Vec<&Outcome> {
     ended.collect()
 }
 
-fn ids(records: &[LoopRecord]) -> Vec<String> {
+fn ids(records: &[RunRecord]) -> Vec<String> {
     records.iter().map(|record| record.id.to_string()).collect()
 }
 
-fn prompts(records: &[LoopRecord]) -> Vec<Option<String>> {
-    let prompt = |record: &LoopRecord| record.prompt.as_ref().map(|message| message.text());
+fn prompts(records: &[RunRecord]) -> Vec<Option<String>> {
+    let prompt = |record: &RunRecord| record.prompt.as_ref().map(|message| message.text());
     records.iter().map(prompt).collect()
 }
 
@@ -63,7 +63,7 @@ fn a_record_says_of_a_run_what_its_outcome_says() {
     stage
         .done("c3", "two")
         .reply(vec![Part::text("done twice")], usage(200));
-    let records = loop_records("s.1", &stage.log);
+    let records = run_records("s.1", &stage.log);
     assert_eq!(ids(&records), ["s%2E1.a%2Eb.1", "s%2E1.a%2Eb.2"]);
     let said = |text: &str| Some(text.to_owned());
     assert_eq!(prompts(&records), [said("look"), said("twice")]);
@@ -98,7 +98,7 @@ fn what_is_undone_is_marked_and_the_record_stays() {
     assert!(matches!(stage.outcome().reason, EndReason::MaxTurns { .. }));
     stage.say("three").text("fine");
     let marked = |stage: &Stage| -> Vec<bool> {
-        let records = loop_records("s", &stage.log);
+        let records = run_records("s", &stage.log);
         records.iter().map(|record| record.rolled_back).collect()
     };
     assert_eq!(marked(&stage), [false, true, false]);
@@ -108,7 +108,7 @@ fn what_is_undone_is_marked_and_the_record_stays() {
     assert_eq!(stage.run.undo().unwrap(), 1);
     stage.rest();
     assert_eq!(marked(&stage), [true, true, true]);
-    let records = loop_records("s", &stage.log);
+    let records = run_records("s", &stage.log);
     assert_eq!(records[2].outcome, Some(EndReason::Answered));
     assert!(records[1].last < records[2].first);
     let undone = Entry::RolledBack { run: 1 };
@@ -120,13 +120,13 @@ fn what_is_undone_is_marked_and_the_record_stays() {
 fn a_run_that_was_cut_off_is_one_run_and_says_where_it_went_on() {
     let before = two_runs();
     let log = before.log.clone();
-    let cut = loop_records("s", &log);
+    let cut = run_records("s", &log);
     assert_eq!(cut[1].outcome, None);
     assert_eq!(cut[1].last, log.len() as u64);
     let mut stage = Stage::resume(log.clone(), named("other"));
     stage.go_on();
     stage.finish();
-    let records = loop_records("s", &stage.log);
+    let records = run_records("s", &stage.log);
     assert_eq!(records.len(), 2);
     let went_on = &records[1];
     assert_eq!(went_on.continued, [log.len() as u64 + 1]);
@@ -152,7 +152,7 @@ fn a_run_that_was_cut_off_and_undone_is_not_gone_on_with() {
     stage.go_on();
     stage.finish();
     audit(&stage);
-    let records = loop_records("s", &stage.log);
+    let records = run_records("s", &stage.log);
     assert_eq!(records.len(), 3);
     assert!(records[1].rolled_back && records[1].continued.is_empty());
     assert!(!records[2].rolled_back);
@@ -205,8 +205,8 @@ fn a_log_can_be_forked_at_any_entry_and_gone_on_from() {
             let began = began
                 .filter(|entry| matches!(entry, Entry::ToolStarted { call } if call.0 == "c3"));
             assert!(again.count() + began.count() <= 1, "at {at}");
-            let records = loop_records("f", &stage.log);
-            let parents = loop_records("s", &whole.log[..at]);
+            let records = run_records("f", &stage.log);
+            let parents = run_records("s", &whole.log[..at]);
             let (shared, own) = records.split_at(parents.len());
             assert_eq!(shared, parents, "what is shared is the parent's, at {at}");
             assert_eq!(own.len(), 1);
@@ -228,7 +228,7 @@ fn a_fork_of_a_fork_tells_the_runs_of_all_three_apart() {
         stage.say(session).text("yes");
         log = stage.log;
     }
-    let records = loop_records("c", &log);
+    let records = run_records("c", &log);
     assert_eq!(ids(&records), ["a.default.1", "b.default.2", "c.default.3"]);
 }
 
@@ -240,13 +240,13 @@ fn a_log_without_configurations_has_records_too() {
         {"entry": "message", "message": {"role": "user", "parts": [{"type": "text", "text": "hi"}]}}
     ]"#;
     let log: Vec<Entry> = serde_json::from_str(text).unwrap();
-    let records = loop_records("s", log);
+    let records = run_records("s", log);
     assert_eq!(ids(&records), ["s.default.1"]);
     assert_eq!(records[0].config.model, "test/one");
     assert_eq!((records[0].first, records[0].last), (2, 3));
     let text = serde_json::to_string(&records).unwrap();
     assert_eq!(
-        serde_json::from_str::<Vec<LoopRecord>>(&text).unwrap(),
+        serde_json::from_str::<Vec<RunRecord>>(&text).unwrap(),
         records
     );
 }

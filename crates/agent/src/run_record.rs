@@ -1,4 +1,4 @@
-//! [`LoopRecord`]: a summary of one run, read from the log, and [`LoopConfigSnapshot`], the
+//! [`RunRecord`]: a summary of one run, read from the log, and [`RunConfigSnapshot`], the
 //! configuration of the run.
 //!
 //! No message is copied.
@@ -11,20 +11,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::entry::Entry;
 use crate::limits::ExecutionLimits;
-use crate::loop_id::{DEFAULT_CONFIG, LoopId};
 use crate::outcome::EndReason;
 use crate::request::ThinkingLevel;
+use crate::run_id::{DEFAULT_CONFIG, RunId};
 use crate::setup::Setup;
 use crate::spend::Cost;
 
 /// A summary of one run, read from the log.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct LoopRecord {
+pub struct RunRecord {
     /// The id of the run. A run that a fork shares keeps the id of its original session.
-    pub id: LoopId,
+    pub id: RunId,
     /// The configuration of the run; if the run continued after a crash, the first one. If the log
     /// has none, as for an answer that combines several branches, only the model is known.
-    pub config: LoopConfigSnapshot,
+    pub config: RunConfigSnapshot,
     /// The number of the run's first entry in the log, from 1.
     pub first: u64,
     /// The number of its last entry so far.
@@ -55,9 +55,9 @@ pub struct LoopRecord {
 
 /// A reader that takes a log entry by entry, for logs that are too long to hold in memory.
 #[derive(Debug, Clone)]
-pub struct LoopReader {
+pub struct RunReader {
     session: String,
-    records: Vec<LoopRecord>,
+    records: Vec<RunRecord>,
     /// Number of entries read.
     read: u64,
     /// Index of the first record since the last fork.
@@ -69,7 +69,7 @@ pub struct LoopReader {
 /// The part of a run's configuration that affects its behaviour.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct LoopConfigSnapshot {
+pub struct RunConfigSnapshot {
     /// The configuration's id. Default: [`DEFAULT_CONFIG`].
     pub config_id: String,
     /// The model, as `provider/name`.
@@ -100,28 +100,28 @@ pub struct LoopConfigSnapshot {
 /// Returns the runs of a session's log, in order. Reads the log once and copies no messages.
 ///
 /// ```
-/// use plimsoll_agent::{Entry, loop_records};
+/// use plimsoll_agent::{Entry, run_records};
 /// let log: Vec<Entry> = serde_json::from_str(r#"[
 ///     {"entry": "opened", "format": 1},
 ///     {"entry": "run_started", "run": 1, "model": "test/m", "system": "", "tools": []}
 /// ]"#)?;
-/// let records = loop_records("s", &log);
+/// let records = run_records("s", &log);
 /// assert_eq!(records[0].id.to_string(), "s.default.1");
 /// assert_eq!((records[0].first, records[0].outcome.as_ref()), (2, None));
 /// # Ok::<(), serde_json::Error>(())
 /// ```
-pub fn loop_records(
+pub fn run_records(
     session: impl Into<String>,
     entries: impl IntoIterator<Item: Borrow<Entry>>,
-) -> Vec<LoopRecord> {
-    let mut reader = LoopReader::new(session);
+) -> Vec<RunRecord> {
+    let mut reader = RunReader::new(session);
     for entry in entries {
         reader.read(entry.borrow());
     }
     reader.records()
 }
 
-impl LoopReader {
+impl RunReader {
     /// Creates a reader at the beginning of a session's log.
     #[must_use]
     pub fn new(session: impl Into<String>) -> Self {
@@ -166,22 +166,22 @@ impl LoopReader {
 
     /// Returns the runs that were read, in order.
     #[must_use]
-    pub fn records(self) -> Vec<LoopRecord> {
+    pub fn records(self) -> Vec<RunRecord> {
         self.records
     }
 
-    fn started(&mut self, run: u64, model: &str, config: Option<&LoopConfigSnapshot>) {
+    fn started(&mut self, run: u64, model: &str, config: Option<&RunConfigSnapshot>) {
         let own = self.records.iter_mut().skip(self.own);
         if let Some(record) = own.last().filter(|record| record.id.n == run) {
             record.continued.push(self.read);
             record.outcome = None;
         } else {
-            let config = config.cloned().unwrap_or_else(|| LoopConfigSnapshot {
+            let config = config.cloned().unwrap_or_else(|| RunConfigSnapshot {
                 model: model.to_owned(),
-                ..LoopConfigSnapshot::default()
+                ..RunConfigSnapshot::default()
             });
-            self.records.push(LoopRecord {
-                id: LoopId::new(self.session.as_str(), config.config_id.as_str(), run),
+            self.records.push(RunRecord {
+                id: RunId::new(self.session.as_str(), config.config_id.as_str(), run),
                 config,
                 first: self.read,
                 last: self.read,
@@ -199,7 +199,7 @@ impl LoopReader {
     }
 }
 
-impl LoopRecord {
+impl RunRecord {
     fn take(&mut self, entry: &Entry) {
         match entry {
             // A message after the first answer steers the run.
@@ -233,7 +233,7 @@ impl LoopRecord {
     }
 }
 
-impl LoopConfigSnapshot {
+impl RunConfigSnapshot {
     /// Returns the configuration of a run with this setup.
     #[must_use]
     pub fn of(setup: &Setup) -> Self {
@@ -257,7 +257,7 @@ impl LoopConfigSnapshot {
     }
 }
 
-impl Default for LoopConfigSnapshot {
+impl Default for RunConfigSnapshot {
     fn default() -> Self {
         Self {
             config_id: DEFAULT_CONFIG.to_owned(),

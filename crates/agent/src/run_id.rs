@@ -1,4 +1,4 @@
-//! [`LoopId`]: identifies one run of one session under one configuration.
+//! [`RunId`]: identifies one run of one session under one configuration.
 //!
 //! Its text form can be parsed again whatever names the host has chosen. It is not meant as a file
 //! name.
@@ -16,15 +16,15 @@ pub const DEFAULT_CONFIG: &str = "default";
 /// text.
 ///
 /// ```
-/// use plimsoll_agent::LoopId;
-/// let id = LoopId::new("team.7", "50%", 3);
+/// use plimsoll_agent::RunId;
+/// let id = RunId::new("team.7", "50%", 3);
 /// assert_eq!(id.to_string(), "team%2E7.50%25.3");
 /// assert_eq!(id.to_string().parse(), Ok(id));
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(try_from = "String", into = "String")]
-pub struct LoopId {
+pub struct RunId {
     /// The session, by the host's name for it.
     pub session: String,
     /// The configuration, by the host's name for it.
@@ -33,17 +33,17 @@ pub struct LoopId {
     pub n: u64,
 }
 
-/// The error for a text that is not a loop id.
+/// The error for a text that is not a run id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{0}` names no run: a loop id is `session.config.N`, with `.` and `%` within a name written as `%2E` and `%25`"
+    "`{0}` names no run: a run id is `session.config.N`, with `.` and `%` within a name written as `%2E` and `%25`"
 )]
-pub struct BadLoopId(
+pub struct BadRunId(
     /// The text.
     pub String,
 );
 
-impl LoopId {
+impl RunId {
     /// Creates the id of a run.
     #[must_use]
     pub fn new(session: impl Into<String>, config: impl Into<String>, n: u64) -> Self {
@@ -55,7 +55,7 @@ impl LoopId {
     }
 }
 
-impl fmt::Display for LoopId {
+impl fmt::Display for RunId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         escape(&self.session, f)?;
         f.write_str(".")?;
@@ -64,23 +64,23 @@ impl fmt::Display for LoopId {
     }
 }
 
-impl FromStr for LoopId {
-    type Err = BadLoopId;
+impl FromStr for RunId {
+    type Err = BadRunId;
 
-    fn from_str(text: &str) -> Result<Self, BadLoopId> {
-        parse(text).ok_or_else(|| BadLoopId(text.to_owned()))
+    fn from_str(text: &str) -> Result<Self, BadRunId> {
+        parse(text).ok_or_else(|| BadRunId(text.to_owned()))
     }
 }
 
-impl TryFrom<String> for LoopId {
-    type Error = BadLoopId;
-    fn try_from(text: String) -> Result<Self, BadLoopId> {
+impl TryFrom<String> for RunId {
+    type Error = BadRunId;
+    fn try_from(text: String) -> Result<Self, BadRunId> {
         text.parse()
     }
 }
 
-impl From<LoopId> for String {
-    fn from(id: LoopId) -> Self {
+impl From<RunId> for String {
+    fn from(id: RunId) -> Self {
         id.to_string()
     }
 }
@@ -96,8 +96,8 @@ fn escape(part: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     Ok(())
 }
 
-/// Accepts only texts in the exact format of [`LoopId`]'s `Display`, so that each run has one text.
-fn parse(text: &str) -> Option<LoopId> {
+/// Accepts only texts in the exact format of [`RunId`]'s `Display`, so that each run has one text.
+fn parse(text: &str) -> Option<RunId> {
     let mut parts = text.split('.');
     let (session, config) = (unescape(parts.next()?)?, unescape(parts.next()?)?);
     let (number, None) = (parts.next()?, parts.next()) else {
@@ -105,7 +105,7 @@ fn parse(text: &str) -> Option<LoopId> {
     };
     let n: u64 = number.parse().ok()?;
     // Rejects `+1` and `01`.
-    (n.to_string() == number).then_some(LoopId { session, config, n })
+    (n.to_string() == number).then_some(RunId { session, config, n })
 }
 
 fn unescape(part: &str) -> Option<String> {
@@ -154,12 +154,12 @@ mod tests {
             ("s.default%2.1", None),
         ];
         for (text, parts) in table {
-            let wanted = parts.map(|(session, config, n)| LoopId::new(session, config, n));
+            let wanted = parts.map(|(session, config, n)| RunId::new(session, config, n));
             assert_eq!(text.parse().ok(), wanted, "{text}");
         }
-        let said = "s.1".parse::<LoopId>().unwrap_err().to_string();
+        let said = "s.1".parse::<RunId>().unwrap_err().to_string();
         assert!(said.starts_with("`s.1` names no run: "), "{said}");
-        assert!(serde_json::from_str::<LoopId>("\"s.1\"").is_err());
+        assert!(serde_json::from_str::<RunId>("\"s.1\"").is_err());
     }
 
     /// Names that contain separators and escape sequences.
@@ -170,12 +170,12 @@ mod tests {
     proptest! {
         #[test]
         fn any_names_come_back(session in name(), config in name(), n in any::<u64>()) {
-            let id = LoopId::new(session, config, n);
+            let id = RunId::new(session, config, n);
             let text = id.to_string();
             prop_assert_eq!(text.split('.').count(), 3);
             prop_assert_eq!(text.parse(), Ok(id.clone()));
             let json = serde_json::to_string(&id).unwrap();
-            prop_assert_eq!(serde_json::from_str::<LoopId>(&json).unwrap(), id);
+            prop_assert_eq!(serde_json::from_str::<RunId>(&json).unwrap(), id);
         }
 
         #[test]
@@ -183,14 +183,14 @@ mod tests {
             one in (name(), name(), 0_u64..3), other in (name(), name(), 0_u64..3),
         ) {
             let id = |(session, config, n): &(String, String, u64)| {
-                LoopId::new(session.as_str(), config.as_str(), *n).to_string()
+                RunId::new(session.as_str(), config.as_str(), *n).to_string()
             };
             prop_assert_eq!(id(&one) == id(&other), one == other);
         }
 
         #[test]
         fn whatever_is_read_is_written_the_same(text in "[.%2E5a0-9]{0,16}") {
-            if let Ok(id) = text.parse::<LoopId>() {
+            if let Ok(id) = text.parse::<RunId>() {
                 prop_assert_eq!(id.to_string(), text);
             }
         }
