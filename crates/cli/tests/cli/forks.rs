@@ -109,7 +109,7 @@ fn what_was_undone_is_out_of_the_view_and_in_the_log() {
     let show = || home.run(["sessions", "show", "--json", "tour"]).done().out;
     let runs = || lines(&home.run(["sessions", "runs", "tour", "--json"]).done());
     let marked = || -> Vec<bool> {
-        let runs = loops();
+        let runs = runs();
         let undone = runs.iter().map(|it| it.get("rolled_back").is_some());
         undone.collect()
     };
