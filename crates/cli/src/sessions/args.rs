@@ -16,7 +16,7 @@ Examples:
   plimsoll sessions ledger 18f2c-a1
   plimsoll sessions recall 18f2c-a1 m12      # all of m12, byte for byte
   plimsoll sessions recall 18f2c-a1 m12 --pattern 'error.*'
-  plimsoll sessions runs 18f2c-a1           # its runs, and the entries of each
+  plimsoll sessions runs 18f2c-a1            # its runs, and the entries of each
   # The view as it was before the last run:
   plimsoll sessions undo 18f2c-a1
   plimsoll sessions files 18f2c-a1           # the files that it changed
