@@ -11,11 +11,11 @@ use serde_json::Value;
 
 use crate::arguments::{Arguments, Coercion, fit};
 use crate::batch::BatchCall;
+use crate::call_hashes::identity;
 use crate::call_target::CallTarget;
 use crate::doom_loop::LoopVerdict;
 use crate::event::Event;
 use crate::hook_event::HookPoint;
-use crate::identity::identity;
 use crate::limits::ExecutionLimits;
 use crate::notice;
 use crate::permission::{Permission, PermissionMode};

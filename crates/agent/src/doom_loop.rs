@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use plimsoll_context::{Message, ToolResult};
 use serde::{Deserialize, Serialize};
 
-use crate::identity::{hash, identity, outcome};
+use crate::call_hashes::{hash, identity, outcome};
 
 /// Minimum number of remembered batches.
 pub const MIN_HISTORY: usize = 10;

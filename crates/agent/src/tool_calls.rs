@@ -9,7 +9,7 @@ use std::sync::Arc;
 use plimsoll_context::{Bytes, CallId, Message, ToolCall, ToolResult};
 
 use crate::batch::CallKey;
-use crate::decode::{BatchReader, CallDecision, NotRun, PreparedCall, tool_of};
+use crate::decode::{BatchReader, CallDecision, NotRun, PreparedCall};
 use crate::doom_loop::{LoopVerdict, Repetition};
 use crate::entry::{Entry, Waiting};
 use crate::event::{Event, LoopConsequence, ToolPhase, TurnTrigger};
@@ -206,24 +206,6 @@ impl Run {
         for (call, began) in open {
             let text = if began { notice::CUT } else { why };
             self.skip(&call, text.to_owned());
-        }
-    }
-
-    /// After a crash: gives an explanatory result to each call that may have run and is not idempotent.
-    pub(crate) fn settle_unknown_calls(&mut self) {
-        let Some(batch) = &self.state.batch else {
-            return;
-        };
-        let began: Vec<Arc<ToolCall>> = batch
-            .open()
-            .filter(|call| call.began)
-            .map(|call| Arc::clone(&call.call))
-            .collect();
-        for call in began {
-            let tool = tool_of(&self.setup, &self.state.facts.names, &call);
-            if !tool.is_some_and(|tool| tool.idempotent) {
-                self.refuse(&call, notice::UNKNOWN.to_owned());
-            }
         }
     }
 

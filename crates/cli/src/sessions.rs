@@ -2,9 +2,19 @@
 //! logs.
 
 mod args;
+pub(crate) mod check;
 pub(crate) mod entries;
 mod export;
+pub(crate) mod files;
+pub(crate) mod fork;
+pub(crate) mod import;
+pub(crate) mod ledger;
 pub(crate) mod list;
+pub(crate) mod pins;
+pub(crate) mod recall;
+pub(crate) mod restore;
+pub(crate) mod runs;
+
 pub(crate) mod open_store;
 pub(crate) mod removal;
 mod salvage;
@@ -19,18 +29,10 @@ use plimsoll::store::{SessionReader, SqliteStore};
 use plimsoll::tokens::{Bpe, MESSAGE_OVERHEAD, Memo};
 use plimsoll::{SessionId, Tokens};
 
-use crate::check;
 use crate::context_bar;
 use crate::count::preview;
 use crate::error::{CliError, DONE};
-use crate::evicted_messages;
-use crate::files;
-use crate::fork;
-use crate::import;
 use crate::paths;
-use crate::pins;
-use crate::recall;
-use crate::runs;
 use crate::terminal::Terminal;
 use crate::terminal::style::colours;
 use crate::terminal::text::counted;
@@ -135,9 +137,7 @@ async fn of_any(store: &impl SessionReader, command: &SessionsCommand) -> Result
             let from = known(id).await?;
             fork::run(store, &from, *at, to.as_deref(), *json).await
         }
-        SessionsCommand::Ledger { id, json } => {
-            evicted_messages::run(store, &known(id).await?, *json).await
-        }
+        SessionsCommand::Ledger { id, json } => ledger::run(store, &known(id).await?, *json).await,
         SessionsCommand::Pins { id, json } => pins::list(store, &known(id).await?, *json).await,
         SessionsCommand::Unpin { id, item } => pins::unpin(store, &known(id).await?, item).await,
         SessionsCommand::Recall(args) => recall::run(store, &known(&args.id).await?, args).await,

@@ -14,8 +14,8 @@ use plimsoll::store::{ExportedEntry, SessionReader, StoreError};
 use serde_json::json;
 
 use crate::error::{CliError, DONE};
-use crate::evicted_messages::when;
 use crate::sessions::entries::each_entry;
+use crate::sessions::ledger::when;
 use crate::sessions::list::{self, ListedSession};
 use crate::sessions::open_store::{OpenStore, PlaceArgs};
 use crate::sessions::removal::age;

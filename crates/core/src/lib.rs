@@ -17,6 +17,7 @@ mod fork;
 mod gate;
 mod hooks;
 mod host_pins;
+mod host_steps;
 mod journal;
 mod loop_config;
 mod memory_store;
@@ -31,13 +32,12 @@ mod retry;
 mod run_stream;
 mod secret;
 mod session;
-mod steps;
+mod silent_overflow;
 mod store;
 mod sub_agent;
 pub mod telemetry;
 pub mod testing;
 mod tool;
-mod truncated_reply;
 mod window;
 
 pub use agent::{Agent, RECALL_LEAST_WINDOW, SUMMARY_TIMEOUT, new_session_id};
@@ -56,6 +56,7 @@ pub use hooks::{
     ANSWER_RETRIES, CommandHook, EvictedMessage, Eviction, HOOK_TIMEOUT, HookReply, Hooks, Later,
     MAX_COMMAND_HOOKS, MAX_HOOK_OUTPUT, MAX_STUCK, Messages, Now,
 };
+pub use host_steps::{MAX_STEP_RESULT, MAX_STEPS, MAX_STEPS_SIZE};
 pub use journal::{
     JOURNAL_FORMAT, Journal, JournalFault, JournaledRun, LocalJournal, LogHead, RunStart, StepEnd,
     refuse_journaled,
@@ -77,7 +78,6 @@ pub use retry::RetryConfig;
 pub use run_stream::{MAX_WAITING_EVENTS, RunStream};
 pub use secret::Secret;
 pub use session::{AgentOutput, AgentState, Extensions, Session};
-pub use steps::{MAX_STEP_RESULT, MAX_STEPS, MAX_STEPS_SIZE};
 pub use store::{
     BadSessionId, FileEdit, Fork, ForkFault, Lease, MAX_FORK_DEPTH, MAX_KEPT_FILE, ResumePoint,
     Retention, SessionId, SessionInfo, SessionStore, StoreError,

@@ -1,4 +1,4 @@
-//! [`Server`]: listens on loopback, passes each request to the desk and records it. It stops when
+//! [`Server`]: listens on loopback, passes each request to the `RequestHandler` and records it. It stops when
 //! it is dropped.
 
 use std::net::SocketAddr;

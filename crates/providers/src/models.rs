@@ -2,11 +2,11 @@
 //! user, or configured. It does not ask servers. A window that the server reports (see
 //! `discovery.rs`) overrides all of these.
 
-mod enforce;
 mod facts;
 mod fetch;
 mod row;
 mod table;
+mod user_facts;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
@@ -14,11 +14,11 @@ use std::sync::LazyLock;
 use plimsoll_context::{PriceSheet, Rates, Tokens};
 use toml::{Table, Value};
 
-pub(crate) use enforce::{FROM_LOW, LEVELS};
 pub use facts::{Fact, ModelFacts, Origin, Prices};
 pub use fetch::{MAX_TABLE, TABLE_URL, fetch_table, table_address};
 pub use row::{MAX_PRICE, MAX_WINDOW, MIN_PRICE, MIN_WINDOW, MODEL_KEYS, MODEL_KEYS_OF_PRICES};
 pub use table::{Change, MAX_MODELS, PublishedTable, TableError, published};
+pub(crate) use user_facts::{FROM_LOW, LEVELS};
 
 use crate::cache_lifetime::{MARKED, keeps_by_mark};
 use crate::model_ref::ModelRef;

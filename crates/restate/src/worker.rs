@@ -16,9 +16,9 @@ use tokio_util::sync::CancellationToken;
 use crate::client::reply_text;
 use crate::error::RestateError;
 use crate::followed::FollowedSessions;
-use crate::identity;
 use crate::mailbox::Arrivals;
 use crate::outage::{DatabaseNews, Outages};
+use crate::request_signature;
 use crate::service::Sessions;
 use crate::tls;
 
@@ -70,7 +70,7 @@ impl Worker {
             stop: stop.clone(),
         });
         if !options.identity_keys.is_empty() {
-            identity::install();
+            request_signature::install();
         }
         for key in options.identity_keys {
             endpoint = endpoint.identity_key(&key).map_err(|error| {

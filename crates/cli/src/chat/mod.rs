@@ -1,4 +1,4 @@
-//! `plimsoll chat`: reads lines, and runs tasks and commands in one session. [`order`] parses the
+//! `plimsoll chat`: reads lines, and runs tasks and commands in one session. [`parse`] parses the
 //! lines, and [`EventPrinter`] shows the runs.
 
 mod chat_gate;

@@ -123,7 +123,7 @@ pub(crate) enum SessionsCommand {
         json: bool,
     },
     /// Restore files to what they contained before the session changed them
-    Restore(crate::files::RestoreArgs),
+    Restore(crate::sessions::files::RestoreArgs),
     /// Start a new session from the first entries of this one and print its name
     Fork {
         /// The session
@@ -139,7 +139,7 @@ pub(crate) enum SessionsCommand {
         json: bool,
     },
     /// Take in an export, or start a session from another client's history; prints the names
-    Import(crate::import::ImportArgs),
+    Import(crate::sessions::import::ImportArgs),
     /// List what was evicted: when, why, its size, and where it can be recalled from
     Ledger {
         /// The session
@@ -164,5 +164,5 @@ pub(crate) enum SessionsCommand {
         item: String,
     },
     /// Print the exact bytes of an evicted item
-    Recall(crate::recall::RecallArgs),
+    Recall(crate::sessions::recall::RecallArgs),
 }

@@ -12,8 +12,8 @@ use plimsoll::tokens::Bytes;
 use serde_json::{Value, json};
 
 use crate::error::{CliError, DONE};
-use crate::evicted_messages::when;
 use crate::resume::SessionSettings;
+use crate::sessions::ledger::when;
 use crate::terminal::fitted;
 use crate::terminal::text::{clip, widths};
 

@@ -11,8 +11,8 @@ use plimsoll_context::{
     HostedTool, SessionPruneConfig, SummaryConfig, Threshold, Tokens, ViewLimits,
 };
 
+use crate::host_steps::MAX_STEP_RESULT;
 use crate::retry::RetryConfig;
-use crate::steps::MAX_STEP_RESULT;
 use crate::tool::TOOL_RETRIES;
 use crate::window::Window;
 

@@ -14,8 +14,8 @@ use crate::agent::SUMMARY_TIMEOUT;
 use crate::panic_guard::panic_message;
 use crate::provider::Provider;
 use crate::retry::{CallReceivers, RetryConfig, call_with_retries};
+use crate::silent_overflow::refuse_truncated;
 use crate::telemetry::{Purpose, SpanContext};
-use crate::truncated_reply::refuse_truncated;
 
 /// Timeout for counting the tokens of a request. The run waits for it, and the number is not worth
 /// more.

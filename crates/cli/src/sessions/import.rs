@@ -14,8 +14,9 @@ use plimsoll::{Message, Part, SessionId, SessionStore};
 use serde_json::json;
 
 use crate::error::{CliError, DONE};
+use crate::sessions::restore;
 use crate::terminal::text::counted;
-use crate::{chat_file, input, repair, restore, resume, view};
+use crate::{chat_file, input, repair, resume, view};
 
 /// Maximum number of listed names that are taken.
 const LISTED: usize = 5;

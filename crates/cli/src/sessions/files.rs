@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::diff::{ASKED, Diff};
 use crate::error::{CliError, DONE};
-use crate::evicted_messages::when;
+use crate::sessions::ledger::when;
 use crate::terminal::style::Colours;
 use crate::terminal::text::clean;
 

@@ -12,8 +12,8 @@ use serde_json::json;
 
 use crate::count::preview;
 use crate::error::{CliError, DONE};
-use crate::files;
 use crate::sessions::entries::each_entry;
+use crate::sessions::files;
 
 /// The heading of the table but for its first column, above columns of the same widths.
 const HEADING: &str =

@@ -11,7 +11,7 @@ use super::{ChangedFile, FileState, diff};
 use crate::ask::{can_ask, confirm};
 use crate::diff::ASKED;
 use crate::error::{CliError, DONE};
-use crate::runs::{self, idle_run, recorded};
+use crate::sessions::runs::{self, idle_run, recorded};
 use crate::terminal::Terminal;
 use crate::terminal::style::colours;
 use crate::terminal::text::{clean, counted};

@@ -1,0 +1,92 @@
+//! Continues a session without a new message, also after a crash: calls that may have run get a result that
+//! says so.
+
+use std::sync::Arc;
+
+use plimsoll_context::{Message, Seq, ToolCall};
+
+use crate::decode::tool_of;
+use crate::event::TurnTrigger;
+use crate::notice;
+use crate::outcome::EndReason;
+use crate::phase::{HostDecision, Phase, RunOpening};
+use crate::run::Run;
+
+impl Run {
+    pub(crate) fn carry_on(&mut self) {
+        if self.is_running() {
+            return;
+        }
+        let crashed = self.state.running;
+        self.begin(if crashed {
+            self.state.facts.runs
+        } else {
+            self.state.facts.runs.saturating_add(1)
+        });
+        self.current.cause = TurnTrigger::Continue;
+        self.decide(HostDecision::Loop(RunOpening::Continuation { crashed }));
+    }
+
+    pub(crate) fn go_on(&mut self, crashed: bool) {
+        self.current.asked_at = Seq::default();
+        let items = self.state.transcript.items();
+        let answered = items
+            .last()
+            .is_some_and(|item| matches!(*item.message, Message::Assistant { .. }));
+        // A paused answer continues from its current end.
+        let answered = answered && !self.state.facts.paused;
+        if crashed && (answered || self.state.batch.is_some()) {
+            self.current.finalizing = self.finalized_for();
+        }
+        if self.state.batch.is_some() {
+            self.settle_unknown_calls();
+            return self.decode_batch();
+        }
+        if !items.iter().any(|item| item.message.is_user()) {
+            self.finish(EndReason::NothingToDo);
+        } else if answered && crashed {
+            let reason = self.current.finalizing.take();
+            self.finish(reason.unwrap_or(EndReason::Answered));
+        } else {
+            // Providers reject a request that ends with an answer.
+            if answered {
+                self.notice(notice::GO_ON.to_owned());
+            }
+            self.say_pins();
+            self.phase = Phase::TurnDue;
+        }
+    }
+
+    /// Returns the limit for which the model was asked to finish before its newest answer, if any.
+    fn finalized_for(&self) -> Option<EndReason> {
+        let is_answer = |message: &Message| matches!(message, Message::Assistant { .. });
+        let messages = self.state.transcript.items().iter().rev();
+        let mut messages = messages.map(|item| item.message.as_ref());
+        messages.find(|message| is_answer(message))?;
+        let tracker = self.tracker();
+        messages
+            .take_while(|message| !is_answer(message) && !message.is_user())
+            .find_map(|message| match message {
+                Message::Notice { text } => notice::finalized_for(text, &tracker),
+                _ => None,
+            })
+    }
+
+    /// After a crash: gives an explanatory result to each call that may have run and is not idempotent.
+    fn settle_unknown_calls(&mut self) {
+        let Some(batch) = &self.state.batch else {
+            return;
+        };
+        let began: Vec<Arc<ToolCall>> = batch
+            .open()
+            .filter(|call| call.began)
+            .map(|call| Arc::clone(&call.call))
+            .collect();
+        for call in began {
+            let tool = tool_of(&self.setup, &self.state.facts.names, &call);
+            if !tool.is_some_and(|tool| tool.idempotent) {
+                self.refuse(&call, notice::UNKNOWN.to_owned());
+            }
+        }
+    }
+}
