@@ -65,7 +65,12 @@ pub(crate) struct MockArgs {
     #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..))]
     busy_every: Option<u64>,
     /// Port on the loopback interface [default: a free port]
-    #[arg(long, default_value_t = 0, value_name = "PORT")]
+    #[arg(
+        long,
+        default_value_t = 0,
+        hide_default_value = true,
+        value_name = "PORT"
+    )]
     port: u16,
     /// Print the requests as JSON lines at the end
     #[arg(long)]

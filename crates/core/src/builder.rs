@@ -108,8 +108,8 @@ impl Agent {
 }
 
 impl AgentBuilder {
-    /// Replaces all settings that are plain data, for example by those of a configuration file.
-    /// Single ones can be changed afterwards.
+    /// Replaces all settings that are plain data, limits included, for example by those of a
+    /// configuration file. Single ones can be changed afterwards.
     ///
     /// ```
     /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
@@ -121,6 +121,7 @@ impl AgentBuilder {
     /// ```
     pub fn settings(mut self, settings: BuilderSettings) -> Self {
         self.settings = settings;
+        self.limit_overrides = LimitOverrides::default();
         self
     }
 

@@ -1,5 +1,5 @@
 //! The machine, case by case, played on the stage of `stage/`: the requests to the model, the tools
-//! that run, and the end of the run. Requests that are refused as too long are in `overflow_recovery.rs`.
+//! that run, and the end of the run. Requests that are refused as too long are in `ladder.rs`.
 
 use plimsoll_agent::{
     Answer, AtLimit, EndReason, Entry, Event, Failure, Repetition, Setup, ToolChoice, ToolPhase,

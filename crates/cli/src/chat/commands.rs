@@ -6,6 +6,7 @@ use std::sync::Arc;
 use plimsoll::context::WindowUse;
 use plimsoll::machine::State;
 use plimsoll::policy::Plan;
+use plimsoll::providers::ModelRef;
 use plimsoll::session::new_session_id;
 use plimsoll::store::StoreError;
 use plimsoll::{Error, Message, Observer, Session, SessionId};
@@ -221,7 +222,7 @@ impl Chat {
     /// Switches to another model. If that fails, nothing changes.
     async fn switch(&mut self, name: String) -> Result<(), CliError> {
         let before = self.ready.choice.model.provider.model().to_owned();
-        let vendor = |name: &str| name.split_once('/').map(|(vendor, _)| vendor.to_owned());
+        let vendor = |name: &str| ModelRef::parse(name).ok().map(|model| model.vendor().name);
         // An address belongs to the provider that was reached there.
         let is_elsewhere = vendor(&before) != vendor(&name);
         let switched = |sources: &Sources| {

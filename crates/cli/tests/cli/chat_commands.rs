@@ -135,7 +135,7 @@ fn another_session_is_gone_on_with() {
 fn the_model_can_be_changed_and_the_session_goes_on() {
     let home = Home::with_notes();
     let fake = Fake::new(["one", "two", "three"].map(FakeAnswer::say));
-    let lines = "First.\n/model\n/model openai-compatible/n\nSecond.\n/model nobody/x\nThird.\n";
+    let lines = "First.\n/model\n/model compatible/n\nSecond.\n/model nobody/x\nThird.\n";
     let said = Chat::start(&home, &fake, &[]).lines(lines);
     assert_eq!(said.code, Some(0), "{}", said.err);
     let asked = fake.asked();

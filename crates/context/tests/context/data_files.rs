@@ -34,7 +34,6 @@ fn vocabulary(encoding: &CoreBpe) -> Vec<u8> {
     [&count.to_le_bytes()[..], &lengths, &bytes].concat()
 }
 
-/// A number of a block for each 256 characters, and the blocks: a class for each character.
 /// The number of a block for each 256 characters, then the blocks: a class for each character.
 fn classes() -> Vec<u8> {
     let mut of_char = vec![0_u8; 0x11_0000];

@@ -186,16 +186,18 @@ impl AgentSettings {
     }
 
     /// Applies all of these settings to a builder, except those created elsewhere: the model, the
-    /// system prompt, the tools, the permission rules and the store.
+    /// system prompt, the tools, the permission rules and the store. Settings of [`Self::builder`] that
+    /// the builder had are replaced.
     pub fn apply(&self, builder: AgentBuilder) -> AgentBuilder {
         let mut settings = self.builder.clone();
-        if !self.has_context || self.strategy.is_some() {
+        let is_chosen = self.strategy.is_some() || settings.context_strategy.is_none();
+        if is_chosen && (!self.has_context || self.strategy.is_some()) {
             settings.context_strategy = Some(self.context_strategy());
         }
         if let Some(trigger @ Threshold::Share(_)) = self.trigger {
             settings.trigger = trigger;
         }
-        settings.argument_digest = self.argument_digest();
+        settings.argument_digest = self.argument_digest().or(settings.argument_digest);
         settings.summary.soft_mark = self.soft_mark.or(settings.summary.soft_mark);
         // The name distinguishes its runs from those of another agent in the same session.
         let name = self.name.as_ref().filter(|name| !name.is_empty());

@@ -295,6 +295,13 @@ fn every_method_of_the_builder_is_reached_by_a_key() {
 
 /// Whatever a key is set to, the parser accepts it or reports a fault with its line.
 #[test]
+fn flags_have_hyphens() {
+    for flag in keys().filter_map(|key| key.flag) {
+        assert!(!flag.contains('_'), "--{flag}");
+    }
+}
+
+#[test]
 fn every_key_takes_what_is_good_and_says_what_is_not() {
     let values = [
         "0",

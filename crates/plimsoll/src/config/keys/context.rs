@@ -52,7 +52,7 @@ pub(super) const ROWS: &[SettingKey] = &[
         Words("priced; fixed if a trigger is set"),
         "When to compact: when it saves money or the limit is near (priced), at the trigger (fixed), or on every turn above the trigger (eager).",
     )
-    .flag("compaction_timing"),
+    .flag("compaction-timing"),
     key(
         "max_result",
         Tokens(1, |s, tokens| s.builder.max_result = Some(tokens)),
