@@ -191,7 +191,7 @@ impl Draft<'_> {
         };
         let found = self.exchanges().iter().enumerate();
         let found = found.filter(|(_, exchange)| is_meant(exchange) && is_past(exchange));
-        let mut gone: BTreeSet<usize> = found.map(|(index, _)| index).collect();
+        let mut removed: BTreeSet<usize> = found.map(|(index, _)| index).collect();
         // A question is removed with its last answer, unless it is the task or the newest question.
         let all = 0..self.exchanges().len();
         let questions: Vec<usize> = all.filter(|index| self.is_question(*index)).collect();
@@ -204,13 +204,13 @@ impl Draft<'_> {
                 .turn_of(*question)
                 .filter(|index| self.is_step(*index))
                 .collect();
-            let leaves = steps.iter().all(|step| gone.contains(step)) && !steps.is_empty();
+            let leaves = steps.iter().all(|step| removed.contains(step)) && !steps.is_empty();
             if leaves && is_past(exchange) && !ends.contains(&Some(question)) {
-                gone.insert(*question);
+                removed.insert(*question);
             }
         }
-        let gone: Vec<usize> = gone.into_iter().collect();
-        self.remove(&gone);
+        let removed: Vec<usize> = removed.into_iter().collect();
+        self.remove(&removed);
     }
 
     /// Removes exchanges. An adjacent gap becomes part of the new gap.
