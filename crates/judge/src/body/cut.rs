@@ -202,32 +202,32 @@ impl Body<'_> {
         policy: &Policy,
         budget: &Budget,
     ) -> Result<Option<UnwrittenCut>, CutError> {
-        let mut gone: BTreeSet<usize> = BTreeSet::new();
+        let mut unthinking: BTreeSet<usize> = BTreeSet::new();
         loop {
-            let planned = if gone.is_empty() {
+            let planned = if unthinking.is_empty() {
                 view.clone()
             } else {
-                self.without(view, &gone)
+                self.without(view, &unthinking)
             };
             let plan = match policy.plan(&planned, budget, Trigger::Asked) {
                 Ok(plan) => plan,
                 Err(error) => {
                     let all: BTreeSet<usize> = self.bound_to(0).into_iter().collect();
-                    if all.len() == gone.len() {
+                    if all.len() == unthinking.len() {
                         return Err(error.into());
                     }
-                    gone = all;
+                    unthinking = all;
                     continue;
                 }
             };
             let first = plan.as_ref().and_then(first_edit);
-            let first = first.into_iter().chain(gone.first().copied()).min();
+            let first = first.into_iter().chain(unthinking.first().copied()).min();
             let Some(first) = first else {
                 return Ok(None);
             };
-            let before = gone.len();
-            gone.extend(self.bound_to(first));
-            if gone.len() > before {
+            let before = unthinking.len();
+            unthinking.extend(self.bound_to(first));
+            if unthinking.len() > before {
                 continue;
             }
             let mut after = planned.clone();
@@ -244,7 +244,7 @@ impl Body<'_> {
                 planned,
                 tokens: after.tokens(),
                 left: messages(&after),
-                unthinking: gone.into_iter().filter(present).collect(),
+                unthinking: unthinking.into_iter().filter(present).collect(),
                 repairs: Vec::new(),
             };
             return Ok(Some(UnwrittenCut { cut, after }));
@@ -252,9 +252,9 @@ impl Body<'_> {
     }
 
     /// Returns the view without the thinking of these messages.
-    fn without(&self, view: &Transcript, gone: &BTreeSet<usize>) -> Transcript {
+    fn without(&self, view: &Transcript, unthinking: &BTreeSet<usize>) -> Transcript {
         let messages = view.items().iter().enumerate().map(|(index, item)| {
-            match (gone.contains(&index), item.message.as_ref()) {
+            match (unthinking.contains(&index), item.message.as_ref()) {
                 (true, Message::Assistant { parts }) => {
                     let mut parts = parts.clone();
                     parts.retain(|part| !matches!(part, Part::Thinking(_)));

@@ -33,8 +33,8 @@ impl BoundThinking {
         let Some((_, from)) = after else {
             return Vec::new();
         };
-        let gone = self.messages.iter().filter(|(_, number)| number >= from);
-        gone.map(|(index, _)| *index).collect()
+        let unthinking = self.messages.iter().filter(|(_, number)| number >= from);
+        unthinking.map(|(index, _)| *index).collect()
     }
 }
 

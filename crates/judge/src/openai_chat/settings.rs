@@ -40,9 +40,9 @@ fn thinking(check: &mut ChatCheck<'_>, request: &Value) {
     };
     let effort = request.get("reasoning_effort").and_then(Value::as_str);
     let temperature = request.get("temperature").and_then(Value::as_f64);
-    if let Some(given) = temperature.filter(|given| !takes_temperature(model, effort, *given)) {
+    if let Some(value) = temperature.filter(|value| !takes_temperature(model, effort, *value)) {
         let words = format!(
-            "Unsupported value: 'temperature' does not support {given} with this model. Only the \
+            "Unsupported value: 'temperature' does not support {value} with this model. Only the \
              default (1) value is supported."
         );
         check.fault(Rule::Shape, "temperature", words);
@@ -78,9 +78,9 @@ fn chosen(check: &mut ChatCheck<'_>, request: &Value) {
     let choice = request.get("tool_choice").unwrap_or(&Value::Null);
     for key in ["function", CUSTOM] {
         let name = |of: &Value| of.get(key)?.get("name")?.as_str().map(str::to_owned);
-        if let Some(name) = name(choice).filter(|asked| {
+        if let Some(name) = name(choice).filter(|chosen| {
             let mut names = tools.iter().filter_map(name);
-            !names.any(|name| name == *asked)
+            !names.any(|name| name == *chosen)
         }) {
             let words = format!("Tool choice '{name}' not found in 'tools' parameter.");
             check.fault(Rule::Shape, "tool_choice", words);

@@ -66,12 +66,12 @@ pub(super) fn give(entries: &mut [LenientEntry<'_>], form: &dyn WireForm, notes:
         return;
     }
     assign(&mut all, form);
-    for asked in all.chunk_by(|one, other| one.entry == other.entry) {
-        let entry = asked.first().and_then(|one| entries.get_mut(one.entry));
+    for of_entry in all.chunk_by(|one, other| one.entry == other.entry) {
+        let entry = of_entry.first().and_then(|one| entries.get_mut(one.entry));
         let Some(entry) = entry else {
             continue;
         };
-        if let Some(new) = with_ids(entry, asked, form, notes) {
+        if let Some(new) = with_ids(entry, of_entry, form, notes) {
             entry.raw = Cow::Owned(new);
         }
     }
@@ -83,8 +83,8 @@ fn assign(all: &mut [IdUse], form: &dyn WireForm) {
         let of = all.iter().filter(move |one| one.what == what);
         of.filter_map(|one| one.id.clone()).collect::<BTreeSet<_>>()
     };
-    let (asked, answered) = (ids(IdOwner::Call), ids(IdOwner::Result));
-    let mut taken: BTreeSet<String> = asked.union(&answered).cloned().collect();
+    let (call_ids, result_ids) = (ids(IdOwner::Call), ids(IdOwner::Result));
+    let mut taken: BTreeSet<String> = call_ids.union(&result_ids).cloned().collect();
     let mut at = 0;
     while at < all.len() {
         let next = all.iter().skip(at + 1).position(|one| one.begins);
@@ -96,8 +96,8 @@ fn assign(all: &mut [IdUse], form: &dyn WireForm) {
         for one in turn.iter_mut().filter(|one| one.what == IdOwner::Result) {
             one.again = one.id.clone().is_some_and(|id| !named.insert(id));
         }
-        if !in_order(turn, &asked, &answered, &mut taken) {
-            as_they_wait(turn, &asked, &answered, &mut taken);
+        if !in_order(turn, &call_ids, &result_ids, &mut taken) {
+            as_they_wait(turn, &call_ids, &result_ids, &mut taken);
         }
         for one in turn.iter_mut().filter(|one| one.id.is_none()) {
             // A result in a separate message is left without an id.
@@ -109,9 +109,9 @@ fn assign(all: &mut [IdUse], form: &dyn WireForm) {
 }
 
 /// Returns `true` if a result names an unknown call. It is treated as a result without an id.
-fn is_unknown(one: &IdUse, asked: &BTreeSet<String>) -> bool {
+fn is_unknown(one: &IdUse, call_ids: &BTreeSet<String>) -> bool {
     let id = one.id.as_ref().filter(|_| !one.again);
-    one.what == IdOwner::Result && id.is_some_and(|id| !asked.contains(id))
+    one.what == IdOwner::Result && id.is_some_and(|id| !call_ids.contains(id))
 }
 
 /// Pairs the calls of a turn with its results in their order.
@@ -120,14 +120,14 @@ fn is_unknown(one: &IdUse, asked: &BTreeSet<String>) -> bool {
 /// nothing else in the turn is unpaired.
 fn in_order(
     turn: &mut [IdUse],
-    asked: &BTreeSet<String>,
-    answered: &BTreeSet<String>,
+    call_ids: &BTreeSet<String>,
+    result_ids: &BTreeSet<String>,
     taken: &mut BTreeSet<String>,
 ) -> bool {
     let calls = turn.iter().filter(|one| one.what == IdOwner::Call);
-    let mut waiting = calls.filter(|one| one.id.as_ref().is_none_or(|id| !answered.contains(id)));
+    let mut waiting = calls.filter(|one| one.id.as_ref().is_none_or(|id| !result_ids.contains(id)));
     let is_open = |one: &&mut IdUse| {
-        one.what == IdOwner::Result && (one.id.is_none() || one.again || is_unknown(one, asked))
+        one.what == IdOwner::Result && (one.id.is_none() || one.again || is_unknown(one, call_ids))
     };
     let nameless = waiting.clone().filter(|one| one.id.is_none()).count();
     let is_named = waiting.any(|one| one.id.is_some());
@@ -137,16 +137,16 @@ fn in_order(
     if is_named || known.len() != nameless {
         return false;
     }
-    let mut given: VecDeque<String> = VecDeque::new();
+    let mut assigned: VecDeque<String> = VecDeque::new();
     let calls = turn.iter_mut().filter(|one| one.what == IdOwner::Call);
     for call in calls.filter(|one| one.id.is_none()) {
         let id = known.pop_front().flatten();
         let id = id.unwrap_or_else(|| spare(call, taken));
-        given.push_back(id.clone());
+        assigned.push_back(id.clone());
         call.id = Some(id);
     }
     for result in turn.iter_mut().filter(is_open) {
-        result.id = given.pop_front().or(result.id.take());
+        result.id = assigned.pop_front().or(result.id.take());
     }
     true
 }
@@ -155,17 +155,17 @@ fn in_order(
 /// calls.
 fn as_they_wait(
     turn: &mut [IdUse],
-    asked: &BTreeSet<String>,
-    answered: &BTreeSet<String>,
+    call_ids: &BTreeSet<String>,
+    result_ids: &BTreeSet<String>,
     taken: &mut BTreeSet<String>,
 ) {
-    let unknown = turn.iter().filter(|one| is_unknown(one, asked));
+    let unknown = turn.iter().filter(|one| is_unknown(one, call_ids));
     let mut unknown: VecDeque<String> = unknown.filter_map(|one| one.id.clone()).collect();
     let mut open: VecDeque<String> = VecDeque::new();
     let mut spares: BTreeSet<String> = BTreeSet::new();
     for one in turn.iter_mut() {
         match (one.what, &one.id) {
-            (IdOwner::Call, Some(id)) if !answered.contains(id) => open.push_back(id.clone()),
+            (IdOwner::Call, Some(id)) if !result_ids.contains(id) => open.push_back(id.clone()),
             (IdOwner::Call, None) => {
                 let id = unknown.pop_front().unwrap_or_else(|| {
                     let id = spare(one, taken);
@@ -200,7 +200,7 @@ fn spare(one: &IdUse, taken: &mut BTreeSet<String>) -> String {
 /// Returns the entry with the missing ids. `None` if none is missing.
 fn with_ids(
     entry: &LenientEntry<'_>,
-    asked: &[IdUse],
+    uses: &[IdUse],
     form: &dyn WireForm,
     notes: &mut Notes,
 ) -> Option<String> {
@@ -223,16 +223,16 @@ fn with_ids(
         changed = true;
         Some(object.with(&[(key, Some(quoted(id)))]))
     };
-    let first = asked.first()?;
+    let first = uses.first()?;
     let (key, id_key) = match form.id_place(first.what) {
         IdPlace::Entry(key) => return give(&whole, Some(first), key),
         IdPlace::List(key, id_key) => (key, id_key),
     };
-    let mut asked = asked.iter();
+    let mut uses = uses.iter();
     let list = whole.get(key).and_then(list)?.into_iter().map(|raw| {
         let block = object(raw)?;
         let id_key = id_key(block.get("type"))?;
-        give(&block, asked.next(), id_key)
+        give(&block, uses.next(), id_key)
     });
     let list: Vec<Option<String>> = list.collect();
     let raws = whole.get(key).and_then(super::list)?.into_iter().zip(list);
