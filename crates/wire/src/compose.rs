@@ -248,9 +248,9 @@ impl Outline {
         let first = turn.blocks.first().map(|block| &block.content);
         let is_results = turn.role == Role::User && turn.results > 0;
         let mut before = before.iter().rev();
-        let asked = before.next();
+        let previous = before.next();
         let earlier = before.next().and_then(|turn| turn.loop_began_thinking);
-        let began = earlier.or(asked.map(|turn| turn.begins_with_thinking));
+        let began = earlier.or(previous.map(|turn| turn.begins_with_thinking));
         Self {
             begins_with_thinking: matches!(first, Some(Content::Thinking(_))),
             loop_began_thinking: is_results.then(|| began.unwrap_or_default()),

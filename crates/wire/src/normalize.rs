@@ -221,12 +221,12 @@ impl Normalizer {
             ResultContent::Any => false,
         };
         let blocks = self.blocks(&result.parts, Role::Tool, native);
-        let (inside, beside): (Vec<Block>, Vec<Block>) = blocks
+        let (inside, outside): (Vec<Block>, Vec<Block>) = blocks
             .into_iter()
             .partition(|block| !texts_only || block.as_text().is_some());
-        let attached = !beside.is_empty();
+        let attached = !outside.is_empty();
         let open = &mut self.open;
-        open.attach(beside, self.index);
+        open.attach(outside, self.index);
         let answer = AnsweredCall {
             custom: self.custom.contains(&id),
             name: self.names.get(&id).cloned().unwrap_or_default(),

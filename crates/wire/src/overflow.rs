@@ -107,10 +107,10 @@ pub fn weigh(status: Option<u16>, body: &str) -> (Verdict, Basis) {
         .filter(|status| *status >= 400)
         .or(envelope.status)
         .or(status);
-    let said = by_code(&envelope)
+    let specific = by_code(&envelope)
         .or_else(|| by_rows(&TABLE.lookalikes, &envelope))
         .or_else(|| by_rows(&TABLE.providers, &envelope));
-    if let Some(verdict) = said {
+    if let Some(verdict) = specific {
         return (verdict, Basis::Said);
     }
     match general(status, &envelope).unwrap_or_else(|| by_status(status, &envelope)) {
@@ -218,14 +218,14 @@ fn per_minute(numbers: MatchedNumbers) -> Verdict {
 
 fn overflow(numbers: MatchedNumbers, envelope: &Envelope) -> Verdict {
     let window = envelope.n_ctx.or(numbers.window);
-    let said = numbers
+    let reported = numbers
         .used
         .map(|used| used.saturating_add(numbers.tool.unwrap_or_default()));
     // A total without its parts, or with only the output, is sufficient to compute the rest.
     let left = numbers
         .total
         .map(|total| total.saturating_sub(numbers.output.unwrap_or_default()));
-    let used = envelope.n_prompt_tokens.or(said).or(left);
+    let used = envelope.n_prompt_tokens.or(reported).or(left);
     // The verdict only helps if it lowers the output limit.
     if let (Some(used), Some(window), Some(output)) = (used, window, numbers.output)
         && used < window

@@ -140,13 +140,13 @@ mod tests {
 
     #[test]
     fn names_keep_what_is_accepted_of_them() {
-        for (given, sent) in [
+        for (name, sent) in [
             ("read_file", "read_file"),
             ("fs.read", "fs_read"),
             ("läs", "l_s"),
             ("", "_"),
         ] {
-            assert_eq!(legal_name(given, 64), sent);
+            assert_eq!(legal_name(name, 64), sent);
         }
         assert_eq!(legal_name(&"x".repeat(70), 64).len(), 64);
     }

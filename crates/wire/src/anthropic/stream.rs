@@ -207,9 +207,9 @@ fn own_id(id: String, reply: &OpenReply<MessagesBlock>) -> CallId {
     if !id.is_empty() {
         return reply.unique_id(id);
     }
-    let said: String = reply.blocks().iter().map(|block| block.wrote()).collect();
+    let content: String = reply.blocks().iter().map(|block| block.wrote()).collect();
     let number = reply.calls().count() as u64;
-    reply.unique_id(format!("toolu_{:016x}", fnv1a(said.as_bytes(), number)))
+    reply.unique_id(format!("toolu_{:016x}", fnv1a(content.as_bytes(), number)))
 }
 
 fn more(
@@ -298,8 +298,8 @@ fn index(event: &RawObject<'_>) -> u64 {
 /// Returns an error if the body or an event contains one. Some servers report errors with status 200,
 /// or in the middle of a stream.
 fn refuse_error(event: &RawObject<'_>, body: &str) -> Result<(), WireError> {
-    let said = event.get("error").is_some_and(|error| error != "null");
-    if said || kind(event) == "error" {
+    let has_error = event.get("error").is_some_and(|error| error != "null");
+    if has_error || kind(event) == "error" {
         return Err(WireError::Provider { body: body.into() });
     }
     Ok(())

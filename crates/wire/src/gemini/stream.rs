@@ -177,9 +177,9 @@ fn say(
     if let Some(signature) = signature {
         reply.charge(signature.len())?;
         if let Some(block) = reply.block_mut(at)
-            && let OpenContent::Text(said) = &block.content
+            && let OpenContent::Text(written) = &block.content
         {
-            let from = said.len();
+            let from = written.len();
             block.state.signatures.push(TextSignature {
                 signature: signature.to_owned(),
                 from,

@@ -655,17 +655,17 @@ mod tests {
         let turn = r#" { "answer" : "a \"b\"\n\u00e9 \ud83e\udd80 ü" , "x": 1}"#;
         for step in 1..turn.len() {
             let mut stream = AnswerStream::default();
-            let mut said = String::new();
+            let mut answer = String::new();
             let mut rest = turn;
             while !rest.is_empty() {
                 let cut = (step..=rest.len())
                     .find(|at| rest.is_char_boundary(*at))
                     .unwrap_or(rest.len());
                 let (piece, after) = rest.split_at(cut);
-                said.push_str(&stream.push(piece));
+                answer.push_str(&stream.push(piece));
                 rest = after;
             }
-            assert_eq!(said, "a \"b\"\né 🦀 ü", "{step}");
+            assert_eq!(answer, "a \"b\"\né 🦀 ü", "{step}");
         }
         assert_eq!(AnswerStream::default().push(r#"{"tool": "read"}"#), "");
     }

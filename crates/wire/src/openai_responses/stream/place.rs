@@ -25,7 +25,7 @@ pub(super) struct EventItem<'e> {
 }
 
 /// Checks whether an item of the whole output, at its index, may be one that has arrived.
-type Way<'w> = dyn Fn(usize, &OpenItem, &Value) -> bool + 'w;
+type PlaceRule<'w> = dyn Fn(usize, &OpenItem, &Value) -> bool + 'w;
 
 /// The relation between two items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -112,8 +112,8 @@ pub(super) fn of_output(items: &[OpenItem], output: &[Value]) -> Vec<Option<usiz
     let by_both = |at: usize, open: &OpenItem, item: &Value| {
         by_tie(at, open, item) && by_place(at, open, item)
     };
-    let ways: [&Way<'_>; 4] = [&by_both, &by_tie, &by_place, &by_order];
-    for way in ways {
+    let rules: [&PlaceRule<'_>; 4] = [&by_both, &by_tie, &by_place, &by_order];
+    for rule in rules {
         for (at, (item, found)) in output.iter().zip(&mut found).enumerate() {
             if found.is_some() {
                 continue;
@@ -121,7 +121,7 @@ pub(super) fn of_output(items: &[OpenItem], output: &[Value]) -> Vec<Option<usiz
             let kind = items::kind(item);
             let mut free = items.iter().zip(&mut taken).enumerate();
             let one =
-                free.find(|(_, (open, taken))| !**taken && open.is(kind) && way(at, open, item));
+                free.find(|(_, (open, taken))| !**taken && open.is(kind) && rule(at, open, item));
             if let Some((index, (_, taken))) = one {
                 *taken = true;
                 *found = Some(index);
@@ -182,9 +182,9 @@ impl OpenItem {
         match &self.content {
             OpenContent::Call(open) => {
                 let name = |item| text(Value::get(item, "name")).unwrap_or_default();
-                let given = text(item.get("arguments")).or_else(|| text(item.get("input")));
-                let told = open.call.arguments.as_str();
-                let begins = given.is_none_or(|given| given.starts_with(told));
+                let whole = text(item.get("arguments")).or_else(|| text(item.get("input")));
+                let so_far = open.call.arguments.as_str();
+                let begins = whole.is_none_or(|whole| whole.starts_with(so_far));
                 begins && ["", name(item)].contains(&name(&self.state.item))
             }
             OpenContent::Text(_) => {
