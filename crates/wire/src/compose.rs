@@ -439,8 +439,8 @@ pub(crate) fn cache_control(retention: CacheRetention) -> &'static str {
 /// Returns a final turn as the turns that are sent, because some servers need results in separate
 /// messages.
 fn sent(mut turn: Turn, rules: &ServerRules) -> Vec<Turn> {
-    let apart = rules.results == Results::ApartFromUser;
-    match apart.then(|| turn.split_results()).flatten() {
+    let is_separate = rules.results == Results::ApartFromUser;
+    match is_separate.then(|| turn.split_results()).flatten() {
         None => vec![turn],
         Some(rest) if rules.user_after_result => vec![turn, rest],
         Some(rest) => vec![

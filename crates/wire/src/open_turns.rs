@@ -46,8 +46,8 @@ impl OpenTurns {
     /// Ends the list; `context` follows it in the user's role.
     pub(crate) fn finish(&mut self, context: Option<&str>) {
         self.end_batch();
-        let says = |text: &&str| self.rules.blank_texts || !text.trim().is_empty();
-        if let Some(context) = context.filter(says) {
+        let is_allowed = |text: &&str| self.rules.blank_texts || !text.trim().is_empty();
+        if let Some(context) = context.filter(is_allowed) {
             self.emit(Turn::fixed(Role::User, context));
         }
         if !self.rules.assistant_last {

@@ -123,7 +123,7 @@ fn by_code(envelope: &Envelope) -> Option<Verdict> {
     // The code has decided already, but only the text can contain numbers.
     let mut codes = TABLE.codes.iter();
     let row = codes.find(|row| envelope.codes.iter().any(|found| found == row.pattern))?;
-    Some(match row.says {
+    Some(match row.meaning {
         OverflowMeaning::Overflow => {
             let numbers = numbers(&TABLE.providers, envelope, OverflowMeaning::Overflow);
             overflow(numbers.unwrap_or_default(), envelope)
@@ -132,14 +132,14 @@ fn by_code(envelope: &Envelope) -> Option<Verdict> {
             let numbers = numbers(&TABLE.lookalikes, envelope, OverflowMeaning::PerMinute);
             numbers.map_or(Verdict::RateLimited, per_minute)
         }
-        says => verdict(says, MatchedNumbers::default(), envelope),
+        meaning => verdict(meaning, MatchedNumbers::default(), envelope),
     })
 }
 
 fn by_rows(rows: &[OverflowRow], envelope: &Envelope) -> Option<Verdict> {
     rows.iter().find_map(|row| {
         let numbers = pattern::find(row.pattern, &envelope.text)?;
-        Some(verdict(row.says, numbers, envelope))
+        Some(verdict(row.meaning, numbers, envelope))
     })
 }
 
@@ -172,15 +172,15 @@ fn by_status(status: Option<u16>, envelope: &Envelope) -> Verdict {
 fn numbers(
     rows: &[OverflowRow],
     envelope: &Envelope,
-    says: OverflowMeaning,
+    meaning: OverflowMeaning,
 ) -> Option<MatchedNumbers> {
     rows.iter()
-        .filter(|row| row.says == says)
+        .filter(|row| row.meaning == meaning)
         .find_map(|row| pattern::find(row.pattern, &envelope.text))
 }
 
-fn verdict(says: OverflowMeaning, numbers: MatchedNumbers, envelope: &Envelope) -> Verdict {
-    match says {
+fn verdict(meaning: OverflowMeaning, numbers: MatchedNumbers, envelope: &Envelope) -> Verdict {
+    match meaning {
         OverflowMeaning::Overflow => overflow(numbers, envelope),
         OverflowMeaning::Output => {
             numbers

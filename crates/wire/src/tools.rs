@@ -27,12 +27,12 @@ pub(crate) fn named<'t>(
     let mut left_out: Vec<Note> = Vec::new();
     named.retain(|(name, tool)| {
         let first = names.insert(name.clone());
-        let what = match (first, **name != tool.name) {
+        let reason = match (first, **name != tool.name) {
             (false, _) => Some(LeftOut::RepeatedTool),
             (true, true) => Some(LeftOut::Name),
             (true, false) => None,
         };
-        let note = what.map(Note::setting);
+        let note = reason.map(Note::setting);
         left_out.extend(note.filter(|note| !left_out.contains(note)));
         first
     });

@@ -224,13 +224,13 @@ impl ChatEvents {
         let number = reply.calls().count();
         let block_text = |at: usize| reply.blocks().get(at).map(|block| block.text());
         let block_text = |at: usize| block_text(at).unwrap_or_default();
-        let seen = format!(
+        let content = format!(
             "{}\n{}\n{}\n{name}",
             self.response,
             block_text(THINKING),
             block_text(TEXT)
         );
-        format!("call_{:016x}_{number}", fnv1a(seen.as_bytes(), 0))
+        format!("call_{:016x}_{number}", fnv1a(content.as_bytes(), 0))
     }
 }
 

@@ -40,7 +40,7 @@ enum Tie {
 pub(super) fn begun(items: &[OpenItem], about: EventItem<'_>) -> Option<usize> {
     let item = about.item?;
     let waits = |open: &OpenItem| open.is(about.kind) && open.state.raw.is_none();
-    let here = |open: &OpenItem| {
+    let at_place = |open: &OpenItem| {
         about.place.is_some() && open.state.place == about.place && open.tie(item) != Tie::Other
     };
     let free = |open: &OpenItem| about.place.is_none() || open.state.place.is_none();
@@ -51,21 +51,21 @@ pub(super) fn begun(items: &[OpenItem], about: EventItem<'_>) -> Option<usize> {
     let last = last.filter(|last| items.get(*last).is_some_and(piece));
     let find =
         |fits: &dyn Fn(&OpenItem) -> bool| items.iter().rposition(|open| waits(open) && fits(open));
-    find(&here).or_else(|| find(&same)).or(last)
+    find(&at_place).or_else(|| find(&same)).or(last)
 }
 
 /// Returns the item that this event's piece belongs to.
 pub(super) fn of_piece(items: &[OpenItem], about: EventItem<'_>) -> Option<usize> {
     let named = |open: &OpenItem| about.id.is_some_and(|id| open.is_named(id));
-    let here = |open: &OpenItem| open.is(about.kind) && open.state.place == about.place;
+    let at_place = |open: &OpenItem| open.is(about.kind) && open.state.place == about.place;
     let waits = |open: &OpenItem| open.state.raw.is_none();
     // An item that is whole and has another id is finished.
     let maybe = |open: &OpenItem| waits(open) || about.id.is_none() || open.is_unnamed();
     let last = |fits: &dyn Fn(&OpenItem) -> bool| items.iter().rposition(fits);
     let placed = || {
-        last(&|open| here(open) && named(open))
-            .or_else(|| last(&|open| here(open) && waits(open)))
-            .or_else(|| last(&|open| here(open) && maybe(open)))
+        last(&|open| at_place(open) && named(open))
+            .or_else(|| last(&|open| at_place(open) && waits(open)))
+            .or_else(|| last(&|open| at_place(open) && maybe(open)))
     };
     let unplaced = |open: &OpenItem| {
         let free = about.place.is_none() || open.state.place.is_none();
@@ -83,18 +83,18 @@ pub(super) fn of_piece(items: &[OpenItem], about: EventItem<'_>) -> Option<usize
 pub(super) fn of_whole(items: &[OpenItem], about: EventItem<'_>) -> Option<usize> {
     let item = about.item?;
     let of_kind = |open: &&OpenItem| open.is(about.kind);
-    let here = |open: &OpenItem| about.place.is_some() && open.state.place == about.place;
+    let at_place = |open: &OpenItem| about.place.is_some() && open.state.place == about.place;
     let waits = |open: &OpenItem| open.state.raw.is_none();
     let first = |fits: &dyn Fn(&OpenItem, Tie) -> bool| {
         let fits = |open: &OpenItem| of_kind(&open) && fits(open, open.tie(item));
         items.iter().position(fits)
     };
     let free = |open: &OpenItem| about.place.is_none() || open.state.place.is_none();
-    first(&|open, tie| here(open) && tie == Tie::Same)
+    first(&|open, tie| at_place(open) && tie == Tie::Same)
         .or_else(|| first(&|open, tie| waits(open) && tie == Tie::Same))
-        .or_else(|| first(&|open, tie| here(open) && waits(open) && tie == Tie::Unknown))
-        .or_else(|| first(&|open, _| here(open) && waits(open) && open.grows_to(item)))
-        .or_else(|| first(&|open, tie| here(open) && tie == Tie::Unknown))
+        .or_else(|| first(&|open, tie| at_place(open) && waits(open) && tie == Tie::Unknown))
+        .or_else(|| first(&|open, _| at_place(open) && waits(open) && open.grows_to(item)))
+        .or_else(|| first(&|open, tie| at_place(open) && tie == Tie::Unknown))
         .or_else(|| first(&|open, tie| free(open) && tie == Tie::Same))
         .or_else(|| first(&|open, tie| free(open) && waits(open) && tie == Tie::Unknown))
         .or_else(|| first(&|open, _| free(open) && waits(open) && open.grows_to(item)))
