@@ -314,7 +314,7 @@ fn first_edit(plan: &Plan) -> Option<usize> {
 /// Returns the slots of a view: its original, edited and new messages.
 fn slots<'m>(before: &Transcript, after: &'m Transcript, plan: Option<&Plan>) -> Vec<Slot<'m>> {
     let edits = plan.map(|plan| plan.edits.as_slice()).unwrap_or_default();
-    let made: BTreeSet<Seq> = edits
+    let new_seqs: BTreeSet<Seq> = edits
         .iter()
         .filter_map(|edit| match edit {
             Edit::Summarize { covers, .. } => covers.first().map(|range| range.first),
@@ -324,7 +324,7 @@ fn slots<'m>(before: &Transcript, after: &'m Transcript, plan: Option<&Plan>) ->
         .collect();
     let slot = |item: &'m plimsoll_context::Item| {
         let index = usize::try_from(item.seq.0).ok();
-        let origin = index.filter(|_| !made.contains(&item.seq));
+        let origin = index.filter(|_| !new_seqs.contains(&item.seq));
         let same = || {
             let was = before.get(item.seq);
             was.is_some_and(|was| Arc::ptr_eq(&was.message, &item.message))

@@ -121,7 +121,7 @@ fn signatures(check: &mut GeminiCheck<'_>, contents: &[Value]) {
     if !check.profile.signatures_required {
         return;
     }
-    let says = |content: &Value| {
+    let has_user_content = |content: &Value| {
         !is_model(content)
             && responses(content).is_empty()
             && parts(content).iter().any(|part| {
@@ -130,8 +130,11 @@ fn signatures(check: &mut GeminiCheck<'_>, contents: &[Value]) {
                 media || !text(part, "text").is_empty()
             })
     };
-    let began = contents.iter().rposition(says).unwrap_or_default();
-    for (index, content) in contents.iter().enumerate().skip(began) {
+    let start = contents
+        .iter()
+        .rposition(has_user_content)
+        .unwrap_or_default();
+    for (index, content) in contents.iter().enumerate().skip(start) {
         let first = parts(content).iter().find(|part| call(part).is_some());
         let Some(part) = first.filter(|part| signature(part).is_empty()) else {
             continue;

@@ -48,7 +48,7 @@ fn thinking(check: &mut ChatCheck<'_>, request: &Value) {
         check.fault(Rule::Shape, "temperature", words);
     }
     let tools = !entries(request, "tools").is_empty();
-    let apart = format!(
+    let prefix = format!(
         "Function tools with reasoning_effort are not supported for {model} in \
          /v1/chat/completions."
     );
@@ -58,12 +58,12 @@ fn thinking(check: &mut ChatCheck<'_>, request: &Value) {
             return;
         }
         (_, _) if !tools => return,
-        (Reach::NoTools, _) => format!("{apart} Please use /v1/responses instead."),
+        (Reach::NoTools, _) => format!("{prefix} Please use /v1/responses instead."),
         (Reach::ToolsUnasked, Some(effort)) if effort != "none" => {
-            format!("{apart} Please use /v1/responses instead.")
+            format!("{prefix} Please use /v1/responses instead.")
         }
         (Reach::ToolsAtNone, effort) if effort != Some("none") => format!(
-            "{apart} To use function tools, use /v1/responses or set reasoning_effort to 'none'."
+            "{prefix} To use function tools, use /v1/responses or set reasoning_effort to 'none'."
         ),
         _ => return,
     };

@@ -6,10 +6,10 @@ use super::{Notes, ObjectConversion, RawObject, id, is_set, list, name, note, ob
 /// Converts a message. Returns `None` if nothing has to be converted.
 pub(in crate::canonical) fn message(raw: &str, place: &str, notes: &mut Notes) -> Option<String> {
     let message = object(raw)?;
-    let whose = (Wire::Chat, Author::of(message.get("role")));
+    let author = (Wire::Chat, Author::of(message.get("role")));
     let mut converted = ObjectConversion::new(&message, place, notes);
     converted.value("content", |raw, place, notes| {
-        content(raw?, place, whose, notes)
+        content(raw?, place, author, notes)
     });
     if let Some(tool_calls) = message.get("tool_calls").filter(|calls| *calls != "null") {
         let new = calls(tool_calls, &format!("{place}.tool_calls"), converted.notes);

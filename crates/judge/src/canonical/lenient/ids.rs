@@ -15,12 +15,12 @@ struct IdUse {
     entry: usize,
     /// Its position among the calls or among the results of the entry.
     nth: usize,
-    what: IdOwner,
+    owner: IdOwner,
     id: Option<String>,
     /// Whether an earlier result of the same turn has the same id.
-    again: bool,
+    is_repeated: bool,
     /// Whether it begins an assistant turn.
-    begins: bool,
+    begins_turn: bool,
 }
 
 /// The two kinds of thing that have an id.
@@ -46,19 +46,19 @@ pub(super) fn give(entries: &mut [LenientEntry<'_>], form: &dyn WireForm, notes:
     for (entry, one) in entries.iter().enumerate() {
         let found = object(&one.raw).map(|entry| form.pairs(&entry));
         let found = found.unwrap_or_default();
-        let is_model = found.iter().any(|(what, _)| *what == IdOwner::Call);
+        let is_model = found.iter().any(|(owner, _)| *owner == IdOwner::Call);
         // Items of one turn follow each other. In a protocol with messages, each assistant message is a
         // turn.
-        let mut begins = is_model && (!in_turn || !form.has_items());
+        let mut begins_turn = is_model && (!in_turn || !form.has_items());
         in_turn = is_model;
-        for (nth, (what, id)) in found.into_iter().enumerate() {
+        for (nth, (owner, id)) in found.into_iter().enumerate() {
             all.push(IdUse {
                 entry,
                 nth,
-                what,
+                owner,
                 id,
-                again: false,
-                begins: std::mem::take(&mut begins),
+                is_repeated: false,
+                begins_turn: std::mem::take(&mut begins_turn),
             });
         }
     }
@@ -79,22 +79,22 @@ pub(super) fn give(entries: &mut [LenientEntry<'_>], form: &dyn WireForm, notes:
 
 fn assign(all: &mut [IdUse], form: &dyn WireForm) {
     let in_lists = matches!(form.id_place(IdOwner::Result), IdPlace::List(..));
-    let ids = |what: IdOwner| {
-        let of = all.iter().filter(move |one| one.what == what);
+    let ids = |owner: IdOwner| {
+        let of = all.iter().filter(move |one| one.owner == owner);
         of.filter_map(|one| one.id.clone()).collect::<BTreeSet<_>>()
     };
     let (call_ids, result_ids) = (ids(IdOwner::Call), ids(IdOwner::Result));
     let mut taken: BTreeSet<String> = call_ids.union(&result_ids).cloned().collect();
     let mut at = 0;
     while at < all.len() {
-        let next = all.iter().skip(at + 1).position(|one| one.begins);
+        let next = all.iter().skip(at + 1).position(|one| one.begins_turn);
         let end = next.map_or(all.len(), |next| at + 1 + next);
         let (_, rest) = all.split_at_mut(at);
         let (turn, _) = rest.split_at_mut(end - at);
         at = end;
         let mut named: BTreeSet<String> = BTreeSet::new();
-        for one in turn.iter_mut().filter(|one| one.what == IdOwner::Result) {
-            one.again = one.id.clone().is_some_and(|id| !named.insert(id));
+        for one in turn.iter_mut().filter(|one| one.owner == IdOwner::Result) {
+            one.is_repeated = one.id.clone().is_some_and(|id| !named.insert(id));
         }
         if !in_order(turn, &call_ids, &result_ids, &mut taken) {
             as_they_wait(turn, &call_ids, &result_ids, &mut taken);
@@ -110,8 +110,8 @@ fn assign(all: &mut [IdUse], form: &dyn WireForm) {
 
 /// Returns `true` if a result names an unknown call. It is treated as a result without an id.
 fn is_unknown(one: &IdUse, call_ids: &BTreeSet<String>) -> bool {
-    let id = one.id.as_ref().filter(|_| !one.again);
-    one.what == IdOwner::Result && id.is_some_and(|id| !call_ids.contains(id))
+    let id = one.id.as_ref().filter(|_| !one.is_repeated);
+    one.owner == IdOwner::Result && id.is_some_and(|id| !call_ids.contains(id))
 }
 
 /// Pairs the calls of a turn with its results in their order.
@@ -124,21 +124,22 @@ fn in_order(
     result_ids: &BTreeSet<String>,
     taken: &mut BTreeSet<String>,
 ) -> bool {
-    let calls = turn.iter().filter(|one| one.what == IdOwner::Call);
+    let calls = turn.iter().filter(|one| one.owner == IdOwner::Call);
     let mut waiting = calls.filter(|one| one.id.as_ref().is_none_or(|id| !result_ids.contains(id)));
     let is_open = |one: &&mut IdUse| {
-        one.what == IdOwner::Result && (one.id.is_none() || one.again || is_unknown(one, call_ids))
+        one.owner == IdOwner::Result
+            && (one.id.is_none() || one.is_repeated || is_unknown(one, call_ids))
     };
     let nameless = waiting.clone().filter(|one| one.id.is_none()).count();
     let is_named = waiting.any(|one| one.id.is_some());
     let results = turn.iter_mut().filter(|one| is_open(one));
-    let known = results.map(|one| one.id.clone().filter(|_| !one.again));
+    let known = results.map(|one| one.id.clone().filter(|_| !one.is_repeated));
     let mut known: VecDeque<Option<String>> = known.collect();
     if is_named || known.len() != nameless {
         return false;
     }
     let mut assigned: VecDeque<String> = VecDeque::new();
-    let calls = turn.iter_mut().filter(|one| one.what == IdOwner::Call);
+    let calls = turn.iter_mut().filter(|one| one.owner == IdOwner::Call);
     for call in calls.filter(|one| one.id.is_none()) {
         let id = known.pop_front().flatten();
         let id = id.unwrap_or_else(|| spare(call, taken));
@@ -164,7 +165,7 @@ fn as_they_wait(
     let mut open: VecDeque<String> = VecDeque::new();
     let mut spares: BTreeSet<String> = BTreeSet::new();
     for one in turn.iter_mut() {
-        match (one.what, &one.id) {
+        match (one.owner, &one.id) {
             (IdOwner::Call, Some(id)) if !result_ids.contains(id) => open.push_back(id.clone()),
             (IdOwner::Call, None) => {
                 let id = unknown.pop_front().unwrap_or_else(|| {
@@ -183,7 +184,7 @@ fn as_they_wait(
     }
     // A repeated result does not belong to a call that had an id.
     open.retain(|id| spares.contains(id));
-    for one in turn.iter_mut().filter(|one| one.again) {
+    for one in turn.iter_mut().filter(|one| one.is_repeated) {
         one.id = open.pop_front().or(one.id.take());
     }
 }
@@ -212,9 +213,9 @@ fn with_ids(
             .id
             .as_deref()
             .filter(|id| text(object.get(key)).as_deref() != Some(*id))?;
-        let done = match one.what {
+        let done = match one.owner {
             IdOwner::Call => format!("gave its call the id `{id}`: it had none"),
-            IdOwner::Result if one.again => {
+            IdOwner::Result if one.is_repeated => {
                 format!("took it for the result of `{id}`: another had its id before it")
             }
             IdOwner::Result => format!("took it for the result of `{id}`: it named no call"),
@@ -224,7 +225,7 @@ fn with_ids(
         Some(object.with(&[(key, Some(quoted(id)))]))
     };
     let first = uses.first()?;
-    let (key, id_key) = match form.id_place(first.what) {
+    let (key, id_key) = match form.id_place(first.owner) {
         IdPlace::Entry(key) => return give(&whole, Some(first), key),
         IdPlace::List(key, id_key) => (key, id_key),
     };
