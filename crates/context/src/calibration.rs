@@ -83,8 +83,8 @@ impl Calibration {
     /// in it. The rest of the newer request is taken as the hidden prompt.
     fn fit(&mut self, sample: Sample, between: Ppm) {
         self.ratio = between.min(sample.ratio()).clamp(LOWEST, HIGHEST);
-        let seen = sample.counted.share(self.ratio);
-        self.hidden = sample.reported.minus(seen).min(MOST_HIDDEN);
+        let visible = sample.counted.share(self.ratio);
+        self.hidden = sample.reported.minus(visible).min(MOST_HIDDEN);
     }
 
     /// Checks whether a report is too low to be believed.
@@ -134,8 +134,8 @@ impl Calibration {
         match between {
             Some(between) => self.fit(sample, between),
             None => {
-                let seen = ratio(reported.minus(self.hidden), counted);
-                self.ratio = follow(self.ratio, seen.clamp(LOWEST, HIGHEST));
+                let visible_ratio = ratio(reported.minus(self.hidden), counted);
+                self.ratio = follow(self.ratio, visible_ratio.clamp(LOWEST, HIGHEST));
             }
         }
     }
@@ -176,8 +176,8 @@ impl Calibration {
         if reported == Tokens::MAX {
             return reported;
         }
-        let seen = reported.minus(self.hidden);
-        let wide = u128::from(seen.0) * u128::from(Ppm::ONE.0) / u128::from(self.ratio.0.max(1));
+        let visible = reported.minus(self.hidden);
+        let wide = u128::from(visible.0) * u128::from(Ppm::ONE.0) / u128::from(self.ratio.0.max(1));
         Tokens(u64::try_from(wide).unwrap_or(u64::MAX))
     }
 
