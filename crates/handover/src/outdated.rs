@@ -107,7 +107,7 @@ pub(crate) fn stale(sentences: Vec<((usize, usize), ValueStatements)>) -> Vec<(u
         if let Some(clause) = statements.clause
             && let Some(frame) = live.updated(at, &clause)
         {
-            stale.extend(live.of.remove(&frame).map(|(old, _)| old));
+            stale.extend(live.by_frame.remove(&frame).map(|(old, _)| old));
             live.insert(at, clause);
         }
         let Some(statement) = statements.statement else {
@@ -119,7 +119,7 @@ pub(crate) fn stale(sentences: Vec<((usize, usize), ValueStatements)>) -> Vec<(u
             }
         }
         if let Some(frame) = live.updated(at, &statement) {
-            stale.extend(live.of.remove(&frame).map(|(old, _)| old));
+            stale.extend(live.by_frame.remove(&frame).map(|(old, _)| old));
         }
         live.insert(at, statement);
     }
@@ -131,7 +131,7 @@ pub(crate) fn stale(sentences: Vec<((usize, usize), ValueStatements)>) -> Vec<(u
 /// The last statement about each thing.
 #[derive(Default)]
 struct Live {
-    of: HashMap<Vec<String>, ((usize, usize), Statement)>,
+    by_frame: HashMap<Vec<String>, ((usize, usize), Statement)>,
     /// The things whose names contain a word, oldest first.
     named: HashMap<String, Vec<Vec<String>>>,
 }
@@ -144,7 +144,8 @@ impl Live {
                 named.push(statement.frame.clone());
             }
         }
-        self.of.insert(statement.frame.clone(), (at, statement));
+        self.by_frame
+            .insert(statement.frame.clone(), (at, statement));
     }
 
     /// Returns the thing for which `new` states another value.
@@ -155,7 +156,7 @@ impl Live {
             let is_like = new.look != Look::Plain || old.look == Look::Plain;
             place.0 != at.0 && old.value != new.value && is_like
         };
-        if let Some(found) = self.of.get(&new.frame) {
+        if let Some(found) = self.by_frame.get(&new.frame) {
             let (_, old) = found;
             // Plain words do not look like values, and a thing can have several of them at once.
             let assigned = old.form == StatementForm::Assigned
@@ -173,7 +174,7 @@ impl Live {
             .flat_map(|frames| frames.iter().rev().take(NAMED_MAX))
             .filter(|frame| is_one_thing(frame, &new.frame))
             .filter(|frame| {
-                self.of.get(*frame).is_some_and(|found| {
+                self.by_frame.get(*frame).is_some_and(|found| {
                     let (_, old) = found;
                     old.form == StatementForm::Assigned && old.look == new.look && differs(found)
                 })

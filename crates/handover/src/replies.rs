@@ -55,9 +55,9 @@ pub(crate) fn reply(tool: &str, arguments: &Value, text: &str, is_error: bool) -
     {
         return Some(Reply::Plan(edited_plan(arguments, text)));
     }
-    let asks = ASKING.split('|').any(|word| tool.contains(word))
+    let is_question = ASKING.split('|').any(|word| tool.contains(word))
         && !NOT_ASKING.split('|').any(|word| tool.contains(word));
-    if is_error || text.is_empty() || !asks {
+    if is_error || text.is_empty() || !is_question {
         return None;
     }
     let answers = answers(arguments, text);

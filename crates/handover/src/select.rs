@@ -193,12 +193,12 @@ impl<'n> SectionLines<'n> {
         let is_number = |kind: &NameKind| matches!(kind, NameKind::Number | NameKind::Hex);
         if forgotten.values().any(is_number) {
             order.retain(|n| {
-                let mut holds = false;
+                let mut is_outdated = false;
                 let text = lines.get(*n).map_or("", |line| &line.text);
                 names::each(text, &mut |word, _| {
-                    holds |= forgotten.get(word).is_some_and(is_number);
+                    is_outdated |= forgotten.get(word).is_some_and(is_number);
                 });
-                !holds
+                !is_outdated
             });
         }
         // Equal lines are included once.

@@ -537,11 +537,11 @@ fn repeated<'t>(texts: impl Iterator<Item = &'t str>) -> HashSet<String> {
     let mut seen = HashSet::default();
     let mut repeated = HashSet::default();
     for text in texts {
-        let here: HashSet<String> = sentences(text)
+        let own_sentences: HashSet<String> = sentences(text)
             .into_iter()
             .filter_map(|at| text.get(at).map(normal))
             .collect();
-        for sentence in here {
+        for sentence in own_sentences {
             if seen.contains(&sentence) {
                 repeated.insert(sentence);
             } else {
