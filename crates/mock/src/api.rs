@@ -72,7 +72,7 @@ pub(crate) trait Api: Debug + Send + Sync {
     }
 
     /// Returns the body for a turn, streamed if the request asks for it.
-    fn say(&self, turn: &Turn, call: &PendingReply<'_>) -> AnswerBody;
+    fn body(&self, turn: &Turn, call: &PendingReply<'_>) -> AnswerBody;
 
     /// Returns the number of events at the beginning of a stream before any content.
     fn opening(&self) -> usize;

@@ -69,7 +69,7 @@ impl Api for Chat {
         refuse::failure(status, message)
     }
 
-    fn say(&self, turn: &Turn, call: &PendingReply<'_>) -> AnswerBody {
+    fn body(&self, turn: &Turn, call: &PendingReply<'_>) -> AnswerBody {
         encode::say(turn, call, &self.0)
     }
 

@@ -160,7 +160,7 @@ impl Api for Messages {
         Some("model_context_window_exceeded")
     }
 
-    fn say(&self, turn: &Turn, call: &PendingReply<'_>) -> AnswerBody {
+    fn body(&self, turn: &Turn, call: &PendingReply<'_>) -> AnswerBody {
         encode::say(turn, call)
     }
 

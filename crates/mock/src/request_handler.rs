@@ -184,7 +184,7 @@ impl RequestHandler {
                 dressed(failure, turn)
             };
         }
-        let answer = HttpAnswer::of(200, api.say(turn, &call));
+        let answer = HttpAnswer::of(200, api.body(turn, &call));
         dressed(
             if turn.cut || turn.hang {
                 answer.halved()
@@ -204,7 +204,7 @@ impl RequestHandler {
         failure: HttpAnswer,
     ) -> HttpAnswer {
         let api = self.api();
-        match api.say(turn.unwrap_or(&Turn::default()), call) {
+        match api.body(turn.unwrap_or(&Turn::default()), call) {
             AnswerBody::Events(mut events) => {
                 let half = turn.map_or(0, |_| events.len() / 2);
                 events.truncate(half.max(api.opening()));

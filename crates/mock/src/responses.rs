@@ -164,7 +164,7 @@ impl Api for Responses {
         error(status, kind, code, message.unwrap_or(words))
     }
 
-    fn say(&self, turn: &Turn, call: &PendingReply<'_>) -> AnswerBody {
+    fn body(&self, turn: &Turn, call: &PendingReply<'_>) -> AnswerBody {
         let items = encode::items(turn, call, &self.profile(call.request));
         self.stored.keep(call.request, &items);
         if call.streams() {
