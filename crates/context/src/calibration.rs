@@ -83,8 +83,8 @@ impl Calibration {
     /// in it. The rest of the newer request is taken as the hidden prompt.
     fn fit(&mut self, sample: Sample, between: Ppm) {
         self.ratio = between.min(sample.ratio()).clamp(LOWEST, HIGHEST);
-        let seen = sample.counted.share(self.ratio);
-        self.hidden = sample.reported.minus(seen).min(MOST_HIDDEN);
+        let visible = sample.counted.share(self.ratio);
+        self.hidden = sample.reported.minus(visible).min(MOST_HIDDEN);
     }
 
     /// Checks whether a report is too low to be believed.
@@ -134,8 +134,8 @@ impl Calibration {
         match between {
             Some(between) => self.fit(sample, between),
             None => {
-                let seen = ratio(reported.minus(self.hidden), counted);
-                self.ratio = follow(self.ratio, seen.clamp(LOWEST, HIGHEST));
+                let visible_ratio = ratio(reported.minus(self.hidden), counted);
+                self.ratio = follow(self.ratio, visible_ratio.clamp(LOWEST, HIGHEST));
             }
         }
     }
@@ -176,8 +176,8 @@ impl Calibration {
         if reported == Tokens::MAX {
             return reported;
         }
-        let seen = reported.minus(self.hidden);
-        let wide = u128::from(seen.0) * u128::from(Ppm::ONE.0) / u128::from(self.ratio.0.max(1));
+        let visible = reported.minus(self.hidden);
+        let wide = u128::from(visible.0) * u128::from(Ppm::ONE.0) / u128::from(self.ratio.0.max(1));
         Tokens(u64::try_from(wide).unwrap_or(u64::MAX))
     }
 
@@ -242,7 +242,7 @@ impl Sample {
 mod tests {
     use super::*;
 
-    fn heard(reports: &[(u64, u64)]) -> Calibration {
+    fn calibrated(reports: &[(u64, u64)]) -> Calibration {
         let mut calibration = Calibration::default();
         for (counted, reported) in reports {
             calibration.observe(Tokens(*counted), Tokens(*reported));
@@ -252,7 +252,7 @@ mod tests {
 
     #[test]
     fn rises_at_once_and_falls_slowly() {
-        let mut calibration = heard(&[(1000, 1250)]);
+        let mut calibration = calibrated(&[(1000, 1250)]);
         assert_eq!(calibration.ratio(), Ppm(1_250_000));
         assert_eq!(calibration.counted(Tokens(1250)), Tokens(1000));
         calibration.observe(Tokens(1000), Tokens(850));
@@ -262,9 +262,9 @@ mod tests {
 
     #[test]
     fn ignores_what_says_nothing() {
-        let nothing = heard(&[(10, 40), (1000, 0)]);
+        let nothing = calibrated(&[(10, 40), (1000, 0)]);
         assert_eq!(nothing, Calibration::default());
-        let fault = heard(&[(1000, 1_000_000)]);
+        let fault = calibrated(&[(1000, 1_000_000)]);
         assert_eq!(fault.hidden(), MOST_HIDDEN, "no more is believed");
         assert_eq!(fault.counted(Tokens::MAX), Tokens::MAX);
     }
@@ -273,14 +273,14 @@ mod tests {
     fn a_hidden_prompt_is_told_from_a_dear_tokenizer() {
         // 5,000 hidden tokens, and 1.25 reported tokens for each counted one.
         let hidden = |counted: u64| (counted, 5_000 + counted * 5 / 4);
-        let first = heard(&[hidden(300)]);
+        let first = calibrated(&[hidden(300)]);
         assert_eq!(first.ratio(), Ppm::ONE);
-        let second = heard(&[hidden(300), hidden(1_300)]);
+        let second = calibrated(&[hidden(300), hidden(1_300)]);
         assert_eq!(second.ratio(), Ppm(1_250_000));
         assert_eq!(second.reported(Tokens(40_000)), Tokens(55_000));
         // A tokenizer that is three times as expensive, without a hidden prompt: the second report
         // shows it.
-        let dear = heard(&[(1_000, 3_000), (3_000, 9_000)]);
+        let dear = calibrated(&[(1_000, 3_000), (3_000, 9_000)]);
         assert_eq!(dear.reported(Tokens(10_000)), Tokens(30_000), "{dear:?}");
         assert!(dear.counted(Tokens(30_000)) <= Tokens(10_000));
     }
@@ -293,7 +293,7 @@ mod tests {
             (calibration.ratio(), calibration.hidden()),
             (Ppm(3_000_000), Tokens(0))
         );
-        let mut calibration = heard(&[(300, 5_300)]);
+        let mut calibration = calibrated(&[(300, 5_300)]);
         calibration.refused(Tokens(10_000), Tokens(20_000));
         assert_eq!(calibration.reported(Tokens(10_000)), Tokens(20_000));
         calibration.refused(Tokens(600), Tokens(90_000));
@@ -305,7 +305,7 @@ mod tests {
     fn at_best_nothing_is_hidden() {
         assert_eq!(Calibration::default().at_best(Tokens::ZERO), None);
         // A tokenizer that is four times as expensive looks like a hidden prompt at first.
-        let dear = heard(&[(1_000, 4_000)]);
+        let dear = calibrated(&[(1_000, 4_000)]);
         assert_eq!(dear.reported(Tokens(100)), Tokens(3_100));
         let best = dear.at_best(Tokens(100)).unwrap();
         assert_eq!(best.reported(Tokens(100)), Tokens(400));
@@ -328,11 +328,11 @@ mod tests {
             &[(300, 9_000), (20_000, 20_000), (300, 9_000)],
             &[(1_000, 1_400), (60_000, 61_000), (61_000, 125_000)],
         ] {
-            let calibration = heard(reports);
+            let calibration = calibrated(reports);
             let (counted, reported) = reports.last().unwrap();
-            let said = calibration.reported(Tokens(*counted));
-            assert!(said.0 + 1 >= *reported, "{reports:?}: {calibration:?}");
-            assert!(calibration.counted(said).0 <= *counted);
+            let corrected = calibration.reported(Tokens(*counted));
+            assert!(corrected.0 + 1 >= *reported, "{reports:?}: {calibration:?}");
+            assert!(calibration.counted(corrected).0 <= *counted);
         }
     }
 }

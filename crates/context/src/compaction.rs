@@ -158,8 +158,8 @@ impl ContextConfig {
                 let max = self.max(window);
                 let at = compaction.compact_at_pct.0;
                 let share = Ppm(at.saturating_sub(compaction.compact_budget_threshold_pct.0));
-                let aside = self.system_prompt_tokens.max(system);
-                (max.share(share).minus(aside), Counts::AllButSystem)
+                let reserved = self.system_prompt_tokens.max(system);
+                (max.share(share).minus(reserved), Counts::AllButSystem)
             }
         };
         let target = compaction.target.filter(|target| *target < fires_above);
@@ -296,13 +296,13 @@ impl ContextConfig {
             )
         });
         let full = max.share(Ppm(at.0.saturating_sub(below.0)));
-        let aside = self.system_prompt_tokens;
+        let reserved = self.system_prompt_tokens;
         fault(
-            trigger.is_none() && full > Tokens::ZERO && full <= aside && shares_are_good,
+            trigger.is_none() && full > Tokens::ZERO && full <= reserved && shares_are_good,
             &|| {
                 format!(
                     "every request would be compacted: {full} of max_context_tokens ({max}) may \
-                     be used, and system_prompt_tokens ({aside}) takes it all; raise \
+                     be used, and system_prompt_tokens ({reserved}) takes it all; raise \
                      max_context_tokens or lower system_prompt_tokens"
                 )
             },

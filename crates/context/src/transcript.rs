@@ -123,9 +123,9 @@ impl Transcript {
     /// Removes the pin from an item. Returns `false` if it has none.
     pub fn unpin(&mut self, seq: Seq) -> bool {
         let found = self.position(seq).and_then(|at| self.items.get_mut(at));
-        let had = found.is_some_and(|item| item.pin.take().is_some());
-        self.pinned -= usize::from(had);
-        had
+        let was_pinned = found.is_some_and(|item| item.pin.take().is_some());
+        self.pinned -= usize::from(was_pinned);
+        was_pinned
     }
 
     /// Returns the items that a plan changes, as they are now, and whether each of them is removed;

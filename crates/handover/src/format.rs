@@ -232,13 +232,13 @@ mod tests {
 
     #[test]
     fn a_written_text_is_read_back() {
-        let said = "first\n\n» quoted\n## State\n- a\n  indented\n[handover 00000000]";
+        let text = "first\n\n» quoted\n## State\n- a\n  indented\n[handover 00000000]";
         let sections = vec![
             (
                 Section::Transcript,
                 vec![
                     SectionItem::user("never X", true),
-                    SectionItem::user(said, false),
+                    SectionItem::user(text, false),
                     SectionItem::note("ran a"),
                 ],
             ),

@@ -97,11 +97,11 @@ pub fn handover(
     count: &dyn Fn(&str) -> u64,
 ) -> Option<String> {
     let texts = entries::texts(entries);
-    let (story, mut said) = Story::of(&texts);
+    let (story, mut user_words) = Story::of(&texts);
     let (mut tokens, mut larger) = (max, 0);
     let mut best: Option<(u64, String)> = None;
     for _ in 0..SMALLER {
-        let Some(text) = select::select(&story, &mut said, tokens, count) else {
+        let Some(text) = select::select(&story, &mut user_words, tokens, count) else {
             break;
         };
         let weight = count(&text);

@@ -74,7 +74,9 @@ impl ToldCall {
     fn text(&self) -> String {
         match &self.outcome {
             Outcome::Failed(line) => format!("{}{ARROW}{FAILED}{line}", self.signature),
-            Outcome::Done(said) if !said.is_empty() => format!("{}{ARROW}{said}", self.signature),
+            Outcome::Done(result) if !result.is_empty() => {
+                format!("{}{ARROW}{result}", self.signature)
+            }
             Outcome::Done(_) => self.signature.clone(),
             Outcome::Lines(lines) => format!("{}{ARROW}{lines} lines", self.signature),
         }
@@ -90,9 +92,9 @@ impl ListedCalls {
             .entry(call.signature.clone())
             .or_insert(next);
         match self.calls.get_mut(n) {
-            Some(told) => {
-                call.times = call.times.saturating_add(told.times);
-                *told = call;
+            Some(listed) => {
+                call.times = call.times.saturating_add(listed.times);
+                *listed = call;
             }
             None => self.calls.push(call),
         }

@@ -46,8 +46,8 @@ pub(crate) enum NameKind {
 pub(crate) struct Name {
     pub(crate) kind: NameKind,
     /// The number of mentions by the agent.
-    wrote: u32,
-    wrote_age: Option<u32>,
+    agent_mentions: u32,
+    agent_age: Option<u32>,
     text_age: Option<u32>,
     by_user: bool,
     /// The number of the file in which the name was last seen.
@@ -127,8 +127,8 @@ impl<'t> Names<'t> {
             each(line, &mut |word, kind| {
                 let name = self.found.entry(word).or_insert(Name {
                     kind,
-                    wrote: 0,
-                    wrote_age: None,
+                    agent_mentions: 0,
+                    agent_age: None,
                     text_age: None,
                     by_user: false,
                     home: None,
@@ -147,8 +147,8 @@ impl Name {
         match who {
             TextAuthor::User => self.by_user = true,
             TextAuthor::Agent | TextAuthor::Call => {
-                self.wrote = self.wrote.saturating_add(1);
-                self.wrote_age = Some(age);
+                self.agent_mentions = self.agent_mentions.saturating_add(1);
+                self.agent_age = Some(age);
                 if who == TextAuthor::Agent {
                     self.text_age = Some(age);
                 }
@@ -164,15 +164,18 @@ impl Name {
     /// result of [`returns`] for the session's files.
     pub(crate) fn likely(&self, word: &str, deeds: Option<&FileActions>, returns: f64) -> f64 {
         let recent = |age: Option<u32>| age.map_or(0.0, |age| 1.0 / (1.0 + f64::from(age).ln_1p()));
-        let is = |holds: bool| if holds { 1.0 } else { 0.0 };
-        let wrote = 0.3 * f64::from(self.wrote).ln_1p()
-            + 4.0 * recent(self.wrote_age)
+        let one_if = |holds: bool| if holds { 1.0 } else { 0.0 };
+        let by_agent = 0.3 * f64::from(self.agent_mentions).ln_1p()
+            + 4.0 * recent(self.agent_age)
             + 1.6 * recent(self.text_age);
         // A file that a tool was asked for is likely to be asked for again.
-        let file = deeds.map_or(0.0, |deeds| 2.4 + returns * is(!deeds.is_again()));
-        let odds =
-            -4.7 + wrote + 1.2 * is(self.by_user) + file + 0.2 * (word.len().max(1) as f64).ln()
-                - is(word.starts_with('/'));
+        let file = deeds.map_or(0.0, |deeds| 2.4 + returns * one_if(!deeds.is_again()));
+        let odds = -4.7
+            + by_agent
+            + 1.2 * one_if(self.by_user)
+            + file
+            + 0.2 * (word.len().max(1) as f64).ln()
+            - one_if(word.starts_with('/'));
         1.0 / (1.0 + (-odds).exp())
     }
 }
@@ -232,14 +235,14 @@ fn next_run(line: &str) -> Option<(&str, bool, &str)> {
     let from = line.get(start..)?;
     let (mut all, mut before, mut has_hump, mut len) = (0, 0, false, from.len());
     for (at, byte) in from.bytes().enumerate() {
-        let here = class(byte);
-        if here == 0 {
+        let byte_class = class(byte);
+        if byte_class == 0 {
             len = at;
             break;
         }
-        all |= here;
-        has_hump |= before == class::LOWER && here == class::UPPER;
-        before = here;
+        all |= byte_class;
+        has_hump |= before == class::LOWER && byte_class == class::UPPER;
+        before = byte_class;
     }
     let is_plain = len < 3 || (!has_hump && all & !(class::LOWER | class::UPPER) == 0);
     let (run, rest) = from.split_at_checked(len)?;

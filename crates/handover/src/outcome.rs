@@ -47,9 +47,9 @@ pub(crate) fn outcome(call: Option<&TranscriptCall>, text: &str, is_error: bool)
             };
             exit_code(text).map_or_else(
                 || {
-                    let ran =
+                    let is_failed =
                         tests_failed(text) || program_failed(text) || text.starts_with("error: ");
-                    (ran && !command.is_reader) || shell_failed(text)
+                    (is_failed && !command.is_reader) || shell_failed(text)
                 },
                 fails,
             )
@@ -231,12 +231,12 @@ fn error_line(text: &str) -> String {
             })
         })
         .flatten();
-    let says = |line: &&str| {
+    let is_error = |line: &&str| {
         let low = line.to_lowercase();
         ERROR_WORDS.split('|').any(|word| low.contains(word))
     };
     let found = exception
-        .or_else(|| lines().find(says))
+        .or_else(|| lines().find(is_error))
         .or_else(|| lines().next());
     let found = found.unwrap_or("no output");
     // "ERROR:" alone is useless; the next line has the message.

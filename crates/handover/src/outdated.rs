@@ -10,7 +10,7 @@ mod mention;
 mod statement;
 
 use mention::Mention;
-use statement::{Look, Statement, StatementForm, gone, is_update, words};
+use statement::{Look, Statement, StatementForm, is_update, withdrawn_values, words};
 
 /// The maximum length of a sentence that states a value.
 const SENTENCE_MAX: usize = 240;
@@ -26,7 +26,7 @@ pub(crate) struct ValueStatements {
     /// fault: the port is …". Without an announcement, the rest of the sentence says which port is
     /// meant.
     clause: Option<Statement>,
-    gone: Vec<String>,
+    withdrawn: Vec<String>,
     mention: Mention,
 }
 
@@ -50,18 +50,19 @@ impl ValueStatements {
                 clause
             });
         }
-        let told = Self {
+        let statements = Self {
             statement,
             clause,
-            gone: gone(&words),
+            withdrawn: withdrawn_values(&words),
             mention: if is_brief {
                 Mention::of(sentence, &words)
             } else {
                 Mention::default()
             },
         };
-        let is_some = told.statement.is_some() || told.clause.is_some();
-        (is_some || !told.gone.is_empty() || !told.mention.is_empty()).then_some(told)
+        let is_some = statements.statement.is_some() || statements.clause.is_some();
+        (is_some || !statements.withdrawn.is_empty() || !statements.mention.is_empty())
+            .then_some(statements)
     }
 
     /// Returns `true` if the sentence announces a change.
@@ -78,36 +79,38 @@ impl ValueStatements {
 
 /// Returns the outdated sentences, each as the indices of its message and of its sentence there, in
 /// order.
-pub(crate) fn stale(told: Vec<((usize, usize), ValueStatements)>) -> Vec<(usize, usize)> {
+pub(crate) fn stale(sentences: Vec<((usize, usize), ValueStatements)>) -> Vec<(usize, usize)> {
     let mut stale = Vec::new();
     let mut live = Live::default();
     // The sentences that state each value, oldest first.
     let mut values: HashMap<String, Vec<(usize, usize)>> = HashMap::default();
     stale.extend(mention::outdated(
-        told.iter().map(|(at, told)| (*at, &told.mention)),
+        sentences
+            .iter()
+            .map(|(at, statements)| (*at, &statements.mention)),
     ));
-    for (at, told) in told {
-        let is_stated = told.is_stated();
-        for gone in told.gone {
+    for (at, statements) in sentences {
+        let is_stated = statements.is_stated();
+        for value in statements.withdrawn {
             // Sentences of the same message are excluded: nobody corrects a value within one
             // message.
             let (old, here): (Vec<_>, Vec<_>) = values
-                .remove(&gone)
+                .remove(&value)
                 .unwrap_or_default()
                 .into_iter()
                 .partition(|old: &(usize, usize)| old.0 != at.0);
             stale.extend(old);
             if !here.is_empty() {
-                values.insert(gone, here);
+                values.insert(value, here);
             }
         }
-        if let Some(clause) = told.clause
+        if let Some(clause) = statements.clause
             && let Some(frame) = live.updated(at, &clause)
         {
-            stale.extend(live.of.remove(&frame).map(|(old, _)| old));
+            stale.extend(live.by_frame.remove(&frame).map(|(old, _)| old));
             live.insert(at, clause);
         }
-        let Some(statement) = told.statement else {
+        let Some(statement) = statements.statement else {
             continue;
         };
         if is_stated {
@@ -116,7 +119,7 @@ pub(crate) fn stale(told: Vec<((usize, usize), ValueStatements)>) -> Vec<(usize,
             }
         }
         if let Some(frame) = live.updated(at, &statement) {
-            stale.extend(live.of.remove(&frame).map(|(old, _)| old));
+            stale.extend(live.by_frame.remove(&frame).map(|(old, _)| old));
         }
         live.insert(at, statement);
     }
@@ -128,7 +131,7 @@ pub(crate) fn stale(told: Vec<((usize, usize), ValueStatements)>) -> Vec<(usize,
 /// The last statement about each thing.
 #[derive(Default)]
 struct Live {
-    of: HashMap<Vec<String>, ((usize, usize), Statement)>,
+    by_frame: HashMap<Vec<String>, ((usize, usize), Statement)>,
     /// The things whose names contain a word, oldest first.
     named: HashMap<String, Vec<Vec<String>>>,
 }
@@ -141,7 +144,8 @@ impl Live {
                 named.push(statement.frame.clone());
             }
         }
-        self.of.insert(statement.frame.clone(), (at, statement));
+        self.by_frame
+            .insert(statement.frame.clone(), (at, statement));
     }
 
     /// Returns the thing for which `new` states another value.
@@ -152,7 +156,7 @@ impl Live {
             let is_like = new.look != Look::Plain || old.look == Look::Plain;
             place.0 != at.0 && old.value != new.value && is_like
         };
-        if let Some(found) = self.of.get(&new.frame) {
+        if let Some(found) = self.by_frame.get(&new.frame) {
             let (_, old) = found;
             // Plain words do not look like values, and a thing can have several of them at once.
             let assigned = old.form == StatementForm::Assigned
@@ -170,7 +174,7 @@ impl Live {
             .flat_map(|frames| frames.iter().rev().take(NAMED_MAX))
             .filter(|frame| is_one_thing(frame, &new.frame))
             .filter(|frame| {
-                self.of.get(*frame).is_some_and(|found| {
+                self.by_frame.get(*frame).is_some_and(|found| {
                     let (_, old) = found;
                     old.form == StatementForm::Assigned && old.look == new.look && differs(found)
                 })
@@ -197,9 +201,13 @@ mod tests {
     use super::*;
 
     fn is_updated(sentences: &[&str]) -> Vec<usize> {
-        let told = sentences.iter().enumerate();
-        let told = told.filter_map(|(m, one)| Some(((m, 0), ValueStatements::of(one, true)?)));
-        stale(told.collect()).into_iter().map(|(m, _)| m).collect()
+        let sentences = sentences.iter().enumerate();
+        let statements =
+            sentences.filter_map(|(m, one)| Some(((m, 0), ValueStatements::of(one, true)?)));
+        stale(statements.collect())
+            .into_iter()
+            .map(|(m, _)| m)
+            .collect()
     }
 
     #[test]

@@ -55,9 +55,9 @@ pub(crate) fn reply(tool: &str, arguments: &Value, text: &str, is_error: bool) -
     {
         return Some(Reply::Plan(edited_plan(arguments, text)));
     }
-    let asks = ASKING.split('|').any(|word| tool.contains(word))
+    let is_question = ASKING.split('|').any(|word| tool.contains(word))
         && !NOT_ASKING.split('|').any(|word| tool.contains(word));
-    if is_error || text.is_empty() || !asks {
+    if is_error || text.is_empty() || !is_question {
         return None;
     }
     let answers = answers(arguments, text);
@@ -232,23 +232,23 @@ mod tests {
 
     #[test]
     fn a_question_stands_with_its_answer() {
-        let asked = json!({"questions": [{"question": "Which database?"}]});
+        let questions = json!({"questions": [{"question": "Which database?"}]});
         for (tool, arguments, text, answers) in [
             (
                 "AskUserQuestion",
-                asked.clone(),
+                questions.clone(),
                 r#"User has answered your questions: "Which database?"="SQLite, never Postgres". You can now continue with the user's answers in mind."#,
                 &["Which database? → SQLite, never Postgres"][..],
             ),
             (
                 "AskUserQuestion",
-                asked.clone(),
+                questions.clone(),
                 r#"Your questions have been answered: "A?"="the "old" one", "B?"="two" user notes: only here. You can now continue."#,
                 &[r#"A? → the "old" one"#, "B? → two (only here)"],
             ),
             (
                 "request_user_input",
-                asked.clone(),
+                questions.clone(),
                 r#"{"answers": {"db": {"answers": ["SQLite"]}}}"#,
                 &["Which database? → SQLite"],
             ),

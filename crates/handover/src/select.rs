@@ -47,7 +47,7 @@ const NAMES_OF_FILE: usize = 6;
 /// Returns a handover of at most `tokens` tokens, or `None` if there is no content.
 pub(crate) fn select(
     story: &Story<'_>,
-    said: &mut UserWords,
+    user_words: &mut UserWords,
     tokens: u64,
     count: &dyn Fn(&str) -> u64,
 ) -> Option<String> {
@@ -56,8 +56,8 @@ pub(crate) fn select(
         return None;
     }
     let all = budget.left();
-    said.reset();
-    let forgotten = forgotten(said);
+    user_words.reset();
+    let forgotten = forgotten(user_words);
     let lines = |section, kind| SectionLines::of(section, &story.lines, kind, &forgotten);
     let mut former = lines(Section::Former, LineKind::Former);
     let mut findings = lines(Section::Transcript, LineKind::Finding);
@@ -86,14 +86,14 @@ pub(crate) fn select(
         budget.share(share(percent).max(LEAST_SAID).saturating_sub(spent));
     };
     up_to(&mut budget, RULES);
-    said.spend_on_rules(&mut budget);
+    user_words.spend_on_rules(&mut budget);
     up_to(&mut budget, SHORT);
-    said.spend_on_short(&mut budget);
+    user_words.spend_on_short(&mut budget);
     up_to(&mut budget, WHOLE);
-    said.spend_on_whole(&mut budget);
+    user_words.spend_on_whole(&mut budget);
     up_to(&mut budget, SAID);
-    said.spend_on_inner_rules(&mut budget);
-    said.spend_on_sentences(&mut budget);
+    user_words.spend_on_inner_rules(&mut budget);
+    user_words.spend_on_sentences(&mut budget);
     for (lines, percent) in [
         (&mut former, FORMER),
         (&mut findings, FINDINGS),
@@ -102,28 +102,28 @@ pub(crate) fn select(
         budget.share(share(percent));
         lines.spend(&mut budget);
     }
-    map.cover(said, &[&former, &findings, &calls]);
+    map.cover(user_words, &[&former, &findings, &calls]);
     budget.share(share(FILES).max(LEAST_FILES));
     map.spend_on_changed(&mut budget);
     budget.share(share(NAMES));
     map.spend(&mut budget, LIKELY);
     // Distribute the unused tokens.
     budget.share(u64::MAX);
-    said.spend_on_rules(&mut budget);
-    said.spend_on_short(&mut budget);
-    said.spend_on_whole(&mut budget);
-    said.spend_on_inner_rules(&mut budget);
-    said.spend_on_sentences(&mut budget);
+    user_words.spend_on_rules(&mut budget);
+    user_words.spend_on_short(&mut budget);
+    user_words.spend_on_whole(&mut budget);
+    user_words.spend_on_inner_rules(&mut budget);
+    user_words.spend_on_sentences(&mut budget);
     for lines in [&mut former, &mut findings, &mut calls] {
         lines.spend(&mut budget);
     }
-    map.cover(said, &[&former, &findings, &calls]);
+    map.cover(user_words, &[&former, &findings, &calls]);
     map.spend(&mut budget, LEAST);
     for lines in [&mut former, &mut findings, &mut calls] {
         lines.fill(&mut budget);
     }
 
-    let mut transcript = said.items();
+    let mut transcript = user_words.items();
     transcript.extend(findings.items());
     transcript.extend(calls.items());
     transcript.sort_by_key(|(order, _)| *order);
@@ -150,15 +150,15 @@ fn heading(section: Section, budget: &TokenBudget<'_>) -> u64 {
 }
 
 /// Returns the names that occur only in outdated words of the user; they are omitted everywhere.
-fn forgotten(said: &UserWords) -> HashMap<String, NameKind> {
+fn forgotten(user_words: &UserWords) -> HashMap<String, NameKind> {
     let mut forgotten = HashMap::default();
-    for text in said.stale() {
+    for text in user_words.stale() {
         names::each(text, &mut |word, kind| {
             forgotten.insert(word.to_owned(), kind);
         });
     }
     if !forgotten.is_empty() {
-        for text in said.live() {
+        for text in user_words.live() {
             names::each(text, &mut |word, _| {
                 forgotten.remove(word);
             });
@@ -193,12 +193,12 @@ impl<'n> SectionLines<'n> {
         let is_number = |kind: &NameKind| matches!(kind, NameKind::Number | NameKind::Hex);
         if forgotten.values().any(is_number) {
             order.retain(|n| {
-                let mut holds = false;
+                let mut is_outdated = false;
                 let text = lines.get(*n).map_or("", |line| &line.text);
                 names::each(text, &mut |word, _| {
-                    holds |= forgotten.get(word).is_some_and(is_number);
+                    is_outdated |= forgotten.get(word).is_some_and(is_number);
                 });
-                !holds
+                !is_outdated
             });
         }
         // Equal lines are included once.
@@ -368,9 +368,9 @@ impl<'n> Map<'n> {
     }
 
     /// Records the names in the chosen content.
-    fn cover(&mut self, said: &UserWords, sections: &[&SectionLines<'_>]) {
+    fn cover(&mut self, user_words: &UserWords, sections: &[&SectionLines<'_>]) {
         let lines = sections.iter().flat_map(|lines| lines.items());
-        for (_, item) in said.items().into_iter().chain(lines) {
+        for (_, item) in user_words.items().into_iter().chain(lines) {
             names::each(&item.text, &mut |word, _| cover(&mut self.covered, word));
         }
     }

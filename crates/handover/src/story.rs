@@ -74,7 +74,7 @@ impl<'t> Story<'t> {
             is_before_call: false,
             last_agent: last(texts, |text| matches!(text, Text::Agent(_))),
             last_foreign: last(texts, |text| matches!(text, Text::Foreign(_))),
-            said: Vec::new(),
+            user_texts: Vec::new(),
             calls: ListedCalls::default(),
             notices: HashSet::default(),
             changed: Vec::new(),
@@ -111,7 +111,7 @@ struct StoryReader<'t, 'm> {
     /// The last entry with text of the agent.
     last_agent: Option<usize>,
     last_foreign: Option<usize>,
-    said: Vec<SaidText>,
+    user_texts: Vec<SaidText>,
     calls: ListedCalls,
     notices: HashSet<String>,
     /// Files that were changed since the user's last message.
@@ -128,7 +128,7 @@ impl<'t> StoryReader<'t, '_> {
                 self.flush_changed(at);
                 self.story.state.ask(None);
                 self.noted += 1;
-                self.said
+                self.user_texts
                     .push(SaidText::of_person(self.noted, words, *source));
             }
             Text::Agent(text) => {
@@ -194,7 +194,7 @@ impl<'t> StoryReader<'t, '_> {
         let places = sentences(text);
         let lead = places.len().checked_sub(1).filter(|_| self.is_before_call);
         // The last sentence in the newest line.
-        let mut told: Option<usize> = None;
+        let mut line_end: Option<usize> = None;
         for (n, place) in places.into_iter().enumerate().take(SENTENCES_MAX) {
             let sentence = text.get(place).unwrap_or_default().trim();
             if sentence.starts_with("```") {
@@ -219,8 +219,8 @@ impl<'t> StoryReader<'t, '_> {
                 let text = one_line(&without_emphasis(sentence), LINE_MAX);
                 if !sentence_kinds::leans(&text) {
                     self.line(at, LineKind::Finding, text, worth);
-                    told = Some(n);
-                } else if told.is_some_and(|told| told + 1 == n)
+                    line_end = Some(n);
+                } else if line_end.is_some_and(|end| end + 1 == n)
                     && let Some(line) = self.story.lines.last_mut()
                     && line.text.len() + text.len() < LINE_MAX
                 {
@@ -228,7 +228,7 @@ impl<'t> StoryReader<'t, '_> {
                     // omitted.
                     line.text.push(' ');
                     line.text.push_str(&text);
-                    told = Some(n);
+                    line_end = Some(n);
                 }
             }
         }
@@ -377,10 +377,10 @@ impl<'t> StoryReader<'t, '_> {
     fn carry(&mut self, at: usize, section: Section, item: &'t SectionItem) {
         let age = self.age(at);
         let text = item.text.as_str();
-        if let Some(said) = SaidText::of_item(self.noted + 1, item) {
+        if let Some(user_text) = SaidText::of_item(self.noted + 1, item) {
             self.story.names.read(text, TextAuthor::User, age, None);
             self.noted += 1;
-            self.said.push(said);
+            self.user_texts.push(user_text);
             return;
         }
         match section {
@@ -437,12 +437,12 @@ impl<'t> StoryReader<'t, '_> {
 
     fn finish(mut self) -> (Story<'t>, UserWords) {
         self.flush_changed(self.end);
-        let said = UserWords::of(std::mem::take(&mut self.said));
+        let user_words = UserWords::of(std::mem::take(&mut self.user_texts));
         let calls = std::mem::take(&mut self.calls);
         self.story.lines.extend(calls.lines(|at| self.recency(at)));
         self.story.names.unite(&mut self.story.files);
         self.story.returns = names::returns(self.story.files.values());
-        (self.story, said)
+        (self.story, user_words)
     }
 }
 

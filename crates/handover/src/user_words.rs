@@ -133,26 +133,26 @@ struct Sentence {
 impl UserWords {
     /// Reads texts in their order.
     pub(crate) fn of(texts: Vec<SaidText>) -> Self {
-        let all = texts.iter().map(|said| said.text.as_str());
+        let all = texts.iter().map(|message| message.text.as_str());
         let repeated = repeated(all.filter(|text| text.len() <= SHORT));
         // Of a repeated text the last one stays.
         let mut seen = HashSet::default();
         let mut last: Vec<SaidText> = texts
             .into_iter()
             .rev()
-            .filter(|said| !said.text.trim().is_empty() && seen.insert(normal(&said.text)))
+            .filter(|message| !message.text.trim().is_empty() && seen.insert(normal(&message.text)))
             .collect();
         last.reverse();
         let mut messages = Vec::with_capacity(last.len());
-        let mut told = Vec::new();
-        for said in last {
-            let (mut utterance, values) = Utterance::of(said);
+        let mut statements = Vec::new();
+        for message in last {
+            let (mut utterance, values) = Utterance::of(message);
             utterance.mark_chatter(&repeated);
             let m = messages.len();
-            told.extend(values.into_iter().map(|(n, one)| ((m, n), one)));
+            statements.extend(values.into_iter().map(|(n, one)| ((m, n), one)));
             messages.push(utterance);
         }
-        for (m, n) in stale(told) {
+        for (m, n) in stale(statements) {
             let sentence = messages
                 .get_mut(m)
                 .and_then(|one: &mut Utterance| one.sentences.get_mut(n));
@@ -343,8 +343,8 @@ impl UserWords {
 
 impl Utterance {
     /// Reads a text, with the statements about values in its sentences.
-    fn of(said: SaidText) -> (Self, Vec<(usize, ValueStatements)>) {
-        let text = said.text.trim().to_owned();
+    fn of(message: SaidText) -> (Self, Vec<(usize, ValueStatements)>) {
+        let text = message.text.trim().to_owned();
         let mut found = Vec::new();
         let mut values = Vec::new();
         for (n, at) in sentences(&text).into_iter().enumerate() {
@@ -352,12 +352,13 @@ impl Utterance {
             let is_machine = n >= BY_HAND || sentence_kinds::is_machine(sentence);
             let (mut rule, mut is_fact) = (None, false);
             if !is_machine {
-                let told = ValueStatements::of(sentence, text.len() <= BRIEF);
-                let is_stated = told.as_ref().is_some_and(ValueStatements::is_stated);
+                let statements = ValueStatements::of(sentence, text.len() <= BRIEF);
+                let is_stated = statements.as_ref().is_some_and(ValueStatements::is_stated);
                 let cues = PersonCues::of(sentence);
                 rule = cues.rule.max(is_stated.then_some(Rule::Value));
-                is_fact = cues.is_fact || told.as_ref().is_some_and(ValueStatements::is_change);
-                values.extend(told.map(|told| (n, told)));
+                is_fact =
+                    cues.is_fact || statements.as_ref().is_some_and(ValueStatements::is_change);
+                values.extend(statements.map(|one| (n, one)));
             }
             found.push(Sentence {
                 at,
@@ -371,12 +372,12 @@ impl Utterance {
             });
         }
         let utterance = Self {
-            order: said.order,
+            order: message.order,
             text,
             sentences: found,
             kept: KeptPart::No,
             paid: 0,
-            standing: said.standing,
+            standing: message.standing,
         };
         (utterance, values)
     }
@@ -536,11 +537,11 @@ fn repeated<'t>(texts: impl Iterator<Item = &'t str>) -> HashSet<String> {
     let mut seen = HashSet::default();
     let mut repeated = HashSet::default();
     for text in texts {
-        let here: HashSet<String> = sentences(text)
+        let own_sentences: HashSet<String> = sentences(text)
             .into_iter()
             .filter_map(|at| text.get(at).map(normal))
             .collect();
-        for sentence in here {
+        for sentence in own_sentences {
             if seen.contains(&sentence) {
                 repeated.insert(sentence);
             } else {

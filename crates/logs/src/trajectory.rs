@@ -90,13 +90,13 @@ fn event_message(event: &Value) -> Option<Value> {
             Some(json!({ "role": "assistant", "content": text("/args/content")? }))
         }
         (Some("agent"), Some(_)) => {
-            let asked = event.pointer("/tool_call_metadata/model_response/choices/0/message");
-            let calls = asked.and_then(|asked| asked.get("tool_calls")?.as_array());
+            let message = event.pointer("/tool_call_metadata/model_response/choices/0/message");
+            let calls = message.and_then(|message| message.get("tool_calls")?.as_array());
             let mut calls = calls.into_iter().flatten();
             let one = calls.find(|one| one.get("id").and_then(Value::as_str) == call)?;
-            let said = asked.and_then(|asked| asked.get("content")).cloned();
+            let content = message.and_then(|message| message.get("content")).cloned();
             Some(json!({
-                "role": "assistant", "content": said.unwrap_or_default(), "tool_calls": [one],
+                "role": "assistant", "content": content.unwrap_or_default(), "tool_calls": [one],
             }))
         }
         _ => None,

@@ -146,7 +146,7 @@ fn paced(pieces: Vec<String>, pace: StreamPace) -> impl Stream<Item = Result<Byt
         steps.insert(at.min(steps.len()), BodyStep::Wait(gate));
     }
     let wait = pace.wait;
-    let said = stream::iter(steps).filter_map(move |step| async move {
+    let sent = stream::iter(steps).filter_map(move |step| async move {
         match step {
             BodyStep::Send(piece) => {
                 if wait > Duration::ZERO {
@@ -172,7 +172,7 @@ fn paced(pieces: Vec<String>, pace: StreamPace) -> impl Stream<Item = Result<Byt
         .boxed(),
         End::Hang => stream::pending().boxed(),
     };
-    said.chain(end)
+    sent.chain(end)
 }
 
 fn single_bytes(bytes: Bytes) -> impl Iterator<Item = Bytes> {

@@ -35,7 +35,7 @@ pub(crate) trait Api: Debug + Send + Sync {
     }
 
     /// Returns the first rule that a request breaks, or `None` if it is valid.
-    fn fault(&self, header: Header<'_>, request: &Value, asked: RequestKind) -> Option<Fault>;
+    fn fault(&self, header: Header<'_>, request: &Value, kind: RequestKind) -> Option<Fault>;
 
     /// Returns the status and the body of the refusal for a broken rule.
     fn refusal(&self, fault: &Fault) -> (u16, Value);
@@ -60,7 +60,7 @@ pub(crate) trait Api: Debug + Send + Sync {
     fn too_long(&self, request: &Value, size: Size) -> HttpAnswer;
 
     /// Returns the refusal of a request that exceeds the token limit per minute.
-    fn too_many(&self, request: &Value, asked: Tokens, limit: Tokens) -> HttpAnswer;
+    fn too_many(&self, request: &Value, requested: Tokens, limit: Tokens) -> HttpAnswer;
 
     /// Returns a failure that is unrelated to the request.
     fn failure(&self, status: u16, message: Option<&str>) -> HttpAnswer;
@@ -72,7 +72,7 @@ pub(crate) trait Api: Debug + Send + Sync {
     }
 
     /// Returns the body for a turn, streamed if the request asks for it.
-    fn say(&self, turn: &Turn, call: &PendingReply<'_>) -> AnswerBody;
+    fn body(&self, turn: &Turn, call: &PendingReply<'_>) -> AnswerBody;
 
     /// Returns the number of events at the beginning of a stream before any content.
     fn opening(&self) -> usize;

@@ -53,23 +53,23 @@ impl Api for Chat {
 
     fn output(&self, request: &Value) -> Option<Tokens> {
         let keys = ["max_completion_tokens", "max_tokens"];
-        let asked = keys.iter().find_map(|key| request.get(key)?.as_u64());
-        asked.map(Tokens).filter(|_| refuse::counts_output(&self.0))
+        let limit = keys.iter().find_map(|key| request.get(key)?.as_u64());
+        limit.map(Tokens).filter(|_| refuse::counts_output(&self.0))
     }
 
     fn too_long(&self, _: &Value, size: Size) -> HttpAnswer {
         refuse::too_long(size, &self.0)
     }
 
-    fn too_many(&self, _: &Value, asked: Tokens, limit: Tokens) -> HttpAnswer {
-        refuse::too_many(asked, limit)
+    fn too_many(&self, _: &Value, requested: Tokens, limit: Tokens) -> HttpAnswer {
+        refuse::too_many(requested, limit)
     }
 
     fn failure(&self, status: u16, message: Option<&str>) -> HttpAnswer {
         refuse::failure(status, message)
     }
 
-    fn say(&self, turn: &Turn, call: &PendingReply<'_>) -> AnswerBody {
+    fn body(&self, turn: &Turn, call: &PendingReply<'_>) -> AnswerBody {
         encode::say(turn, call, &self.0)
     }
 

@@ -66,9 +66,9 @@ impl Api for Messages {
         kept.then(|| error(400, "invalid_request_error", words))
     }
 
-    fn fault(&self, header: Header<'_>, request: &Value, asked: RequestKind) -> Option<Fault> {
+    fn fault(&self, header: Header<'_>, request: &Value, kind: RequestKind) -> Option<Fault> {
         let profile = profile(request);
-        let faults = match asked {
+        let faults = match kind {
             RequestKind::Reply => {
                 let betas = header("anthropic-beta").unwrap_or_default();
                 validate_announced(request, &profile, &betas)
@@ -160,7 +160,7 @@ impl Api for Messages {
         Some("model_context_window_exceeded")
     }
 
-    fn say(&self, turn: &Turn, call: &PendingReply<'_>) -> AnswerBody {
+    fn body(&self, turn: &Turn, call: &PendingReply<'_>) -> AnswerBody {
         encode::say(turn, call)
     }
 

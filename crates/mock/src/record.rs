@@ -124,7 +124,7 @@ impl Record {
 impl RecordedRequest {
     fn size(&self) -> usize {
         let headers = self.headers.iter();
-        let headers: usize = headers.map(|(name, given)| name.len() + given.len()).sum();
+        let headers: usize = headers.map(|(name, value)| name.len() + value.len()).sum();
         match self.body {
             Value::Null => headers,
             _ => headers + self.bytes,

@@ -28,7 +28,7 @@ struct Now {
     script: Script,
     cache: Cache,
     /// The number of requests that broke no rule.
-    asked: u64,
+    accepted: u64,
 }
 
 /// The result of handling a request.
@@ -63,7 +63,7 @@ impl RequestHandler {
         &self,
         header: Header<'_>,
         request: &Value,
-        asked: RequestKind,
+        kind: RequestKind,
     ) -> HandledRequest {
         let api = self.api();
         if let Some(answer) = api.turned_away(header, request) {
@@ -78,8 +78,8 @@ impl RequestHandler {
             Some(scales) => Tokens(scales(request)),
             None => pieces.iter().map(|piece| piece.tokens).sum(),
         };
-        let fault = api.fault(header, request, asked);
-        let answer = match (&fault, asked) {
+        let fault = api.fault(header, request, kind);
+        let answer = match (&fault, kind) {
             (Some(fault), _) => {
                 let (status, body) = api.refusal(fault);
                 HttpAnswer::new(status, body)
@@ -98,8 +98,8 @@ impl RequestHandler {
         let api = self.api();
         let number = {
             let mut now = self.lock();
-            now.asked += 1;
-            now.asked
+            now.accepted += 1;
+            now.accepted
         };
         if let Some(every) = self.mock.busy_every
             && number.is_multiple_of(every)
@@ -184,7 +184,7 @@ impl RequestHandler {
                 dressed(failure, turn)
             };
         }
-        let answer = HttpAnswer::of(200, api.say(turn, &call));
+        let answer = HttpAnswer::of(200, api.body(turn, &call));
         dressed(
             if turn.cut || turn.hang {
                 answer.halved()
@@ -204,7 +204,7 @@ impl RequestHandler {
         failure: HttpAnswer,
     ) -> HttpAnswer {
         let api = self.api();
-        match api.say(turn.unwrap_or(&Turn::default()), call) {
+        match api.body(turn.unwrap_or(&Turn::default()), call) {
             AnswerBody::Events(mut events) => {
                 let half = turn.map_or(0, |_| events.len() / 2);
                 events.truncate(half.max(api.opening()));
@@ -221,10 +221,10 @@ impl RequestHandler {
         if output <= left {
             return turn;
         }
-        if let Some(said) = &mut turn.say {
-            let share = said.len() as u64 * left.0 / output.0.max(1);
-            let end = said.floor_char_boundary(share as usize);
-            said.truncate(end);
+        if let Some(text) = &mut turn.say {
+            let share = text.len() as u64 * left.0 / output.0.max(1);
+            let end = text.floor_char_boundary(share as usize);
+            text.truncate(end);
         }
         turn.call.clear();
         turn.blocks.clear();
@@ -236,16 +236,16 @@ impl RequestHandler {
     /// Returns the size of a turn, and of its reasoning alone.
     fn output(&self, turn: &Turn) -> (Tokens, Tokens) {
         let weigh = |text: &String| self.counter.text(text);
-        let said = [&turn.say, &turn.say_after]
+        let texts = [&turn.say, &turn.say_after]
             .into_iter()
             .flatten()
             .map(weigh);
         let calls = turn.call.iter();
         let calls = calls.map(|call| weigh(&call.text()) + weigh(&call.name));
         let blocks = turn.blocks.iter().map(|block| weigh(&block.to_string()));
-        let said: Tokens = said.chain(calls).chain(blocks).sum();
+        let written: Tokens = texts.chain(calls).chain(blocks).sum();
         let reasoning = turn.think.as_ref().map(weigh).unwrap_or_default();
-        (said + reasoning, reasoning)
+        (written + reasoning, reasoning)
     }
 
     pub(crate) fn api(&self) -> &dyn Api {

@@ -78,9 +78,9 @@ impl Api for Responses {
         stored::goes_on(request)
     }
 
-    fn fault(&self, _: Header<'_>, request: &Value, asked: RequestKind) -> Option<Fault> {
+    fn fault(&self, _: Header<'_>, request: &Value, kind: RequestKind) -> Option<Fault> {
         let profile = self.profile(request);
-        let faults = match asked {
+        let faults = match kind {
             RequestKind::Reply => validate(request, &profile),
             RequestKind::Count => validate_count(request, &profile),
         };
@@ -115,11 +115,11 @@ impl Api for Responses {
         HttpAnswer::new(400, json!({ "error": error }))
     }
 
-    fn too_many(&self, request: &Value, asked: Tokens, limit: Tokens) -> HttpAnswer {
+    fn too_many(&self, request: &Value, requested: Tokens, limit: Tokens) -> HttpAnswer {
         let model = text(request, "model");
         let words = format!(
             "Request too large for {model} in organization org-mock on tokens per min (TPM): Limit \
-             {limit}, Requested {asked}. The input or output tokens must be reduced in order to \
+             {limit}, Requested {requested}. The input or output tokens must be reduced in order to \
              run successfully. Visit https://platform.openai.com/account/rate-limits to learn more."
         );
         error(429, "tokens", Some("rate_limit_exceeded"), &words)
@@ -164,7 +164,7 @@ impl Api for Responses {
         error(status, kind, code, message.unwrap_or(words))
     }
 
-    fn say(&self, turn: &Turn, call: &PendingReply<'_>) -> AnswerBody {
+    fn body(&self, turn: &Turn, call: &PendingReply<'_>) -> AnswerBody {
         let items = encode::items(turn, call, &self.profile(call.request));
         self.stored.keep(call.request, &items);
         if call.streams() {

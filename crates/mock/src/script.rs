@@ -105,10 +105,10 @@ mod tests {
     fn the_last_turn_may_repeat() {
         let mut script =
             Script::parse("{\"say\":\"a\"}\n# so on\n{\"say\":\"b\",\"repeat\":true}").unwrap();
-        let said: Vec<String> = (0..4)
+        let texts: Vec<String> = (0..4)
             .map(|_| script.next().unwrap().say.unwrap())
             .collect();
-        assert_eq!(said, ["a", "b", "b", "b"]);
+        assert_eq!(texts, ["a", "b", "b", "b"]);
         assert_eq!(Script::default().next(), None);
     }
 }

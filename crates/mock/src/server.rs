@@ -130,8 +130,8 @@ impl MockState {
             return HandledRequest::of(HttpAnswer::new(page.status, page.body));
         }
         let header = |name: &str| Some(headers.get(name)?.to_str().ok()?.to_owned());
-        if let (&Method::POST, Some(asked)) = (method, desk.api().request_kind(path)) {
-            return desk.handle(&header, body, asked);
+        if let (&Method::POST, Some(kind)) = (method, desk.api().request_kind(path)) {
+            return desk.handle(&header, body, kind);
         }
         let info = ServerInfo {
             models: &desk.mock.models,
@@ -190,13 +190,13 @@ async fn answer(State(shared): State<Arc<MockState>>, request: Request) -> Respo
             (shared.handle(&method, &path, &headers, &body), body)
         }
     };
-    let value =
+    let text =
         |value: &axum::http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
     let headers = headers.iter();
     let name = shared.record(RecordedRequest {
         path,
         headers: headers
-            .map(|(name, given)| (name.as_str().to_owned(), value(given)))
+            .map(|(name, value)| (name.as_str().to_owned(), text(value)))
             .collect(),
         body,
         raw,

@@ -214,11 +214,11 @@ mod tests {
             let first = ids.call(id).into_owned();
             assert_eq!(ids.result(id), first);
             ids.batch();
-            let again = ids.call(id).into_owned();
+            let second = ids.call(id).into_owned();
             let third = ids.call(id).into_owned();
-            assert!(first != again && first != third && again != third);
-            assert!(form.accepts(&again) && form.accepts(&third));
-            assert_eq!(ids.result(id), again);
+            assert!(first != second && first != third && second != third);
+            assert!(form.accepts(&second) && form.accepts(&third));
+            assert_eq!(ids.result(id), second);
             assert_eq!(ids.result(id), third);
             // No call waits for this one.
             assert_eq!(ids.result(id), form.legal(id));

@@ -248,9 +248,9 @@ impl Outline {
         let first = turn.blocks.first().map(|block| &block.content);
         let is_results = turn.role == Role::User && turn.results > 0;
         let mut before = before.iter().rev();
-        let asked = before.next();
+        let previous = before.next();
         let earlier = before.next().and_then(|turn| turn.loop_began_thinking);
-        let began = earlier.or(asked.map(|turn| turn.begins_with_thinking));
+        let began = earlier.or(previous.map(|turn| turn.begins_with_thinking));
         Self {
             begins_with_thinking: matches!(first, Some(Content::Thinking(_))),
             loop_began_thinking: is_results.then(|| began.unwrap_or_default()),
@@ -439,8 +439,8 @@ pub(crate) fn cache_control(retention: CacheRetention) -> &'static str {
 /// Returns a final turn as the turns that are sent, because some servers need results in separate
 /// messages.
 fn sent(mut turn: Turn, rules: &ServerRules) -> Vec<Turn> {
-    let apart = rules.results == Results::ApartFromUser;
-    match apart.then(|| turn.split_results()).flatten() {
+    let is_separate = rules.results == Results::ApartFromUser;
+    match is_separate.then(|| turn.split_results()).flatten() {
         None => vec![turn],
         Some(rest) if rules.user_after_result => vec![turn, rest],
         Some(rest) => vec![

@@ -66,12 +66,15 @@ fn of_messages(block: &Value) -> Option<Delta> {
 /// Returns search results, one per line.
 fn listed(list: &[Value]) -> String {
     let lines = list.iter().map(|one| {
-        let said = ["title", "url", "text"].map(|key| text(one, key));
-        let said: Vec<&str> = said.into_iter().filter(|said| !said.is_empty()).collect();
-        if said.is_empty() {
+        let fields = ["title", "url", "text"].map(|key| text(one, key));
+        let fields: Vec<&str> = fields
+            .into_iter()
+            .filter(|fields| !fields.is_empty())
+            .collect();
+        if fields.is_empty() {
             text(one, "type").to_owned()
         } else {
-            said.join(" ")
+            fields.join(" ")
         }
     });
     let lines: Vec<String> = lines.collect();
@@ -81,13 +84,16 @@ fn listed(list: &[Value]) -> String {
 /// Returns the output of a program.
 fn ran(content: &Value) -> Option<String> {
     content.get("return_code")?;
-    let wrote = ["stdout", "stderr"].map(|key| text(content, key).trim());
-    let wrote: Vec<&str> = wrote.into_iter().filter(|said| !said.is_empty()).collect();
-    Some(cut(&wrote.join("\n")))
+    let outputs = ["stdout", "stderr"].map(|key| text(content, key).trim());
+    let outputs: Vec<&str> = outputs
+        .into_iter()
+        .filter(|output| !output.is_empty())
+        .collect();
+    Some(cut(&outputs.join("\n")))
 }
 
 fn of_responses(item: &Value) -> Vec<Delta> {
-    let (asked, gave) = match text(item, "type") {
+    let (input_key, output_key) = match text(item, "type") {
         "web_search_call" => ("action", "status"),
         "file_search_call" => ("queries", "results"),
         "code_interpreter_call" => ("code", "outputs"),
@@ -100,20 +106,22 @@ fn of_responses(item: &Value) -> Vec<Delta> {
         ("", "") => text(item, "type").trim_end_matches(CALL).to_owned(),
         (server, name) => format!("{server}.{name}"),
     };
-    let said = |key: &str| item.get(key).filter(|value| !value.is_null());
-    let error = said("error");
+    let value = |key: &str| item.get(key).filter(|value| !value.is_null());
+    let error = value("error");
     let failed = error.is_some() || matches!(text(item, "status"), "failed" | "incomplete");
-    let gave = error.or_else(|| said(gave)).or_else(|| said("status"));
+    let output = error
+        .or_else(|| value(output_key))
+        .or_else(|| value("status"));
     vec![
         Delta::HostedCall {
             call: call.clone(),
             name: name.clone(),
-            text: said(asked).map_or_else(String::new, short),
+            text: value(input_key).map_or_else(String::new, short),
         },
         Delta::HostedResult {
             call,
             name,
-            text: gave.map_or_else(String::new, short),
+            text: output.map_or_else(String::new, short),
             is_error: failed,
         },
     ]
@@ -144,8 +152,8 @@ mod tests {
     fn tell(origin: &str, block: &Value) -> Vec<(String, String, String, bool)> {
         let origin = origin.to_owned();
         let data = block.to_string();
-        let told = deltas(&Opaque { origin, data }).into_iter();
-        let told = told.map(|delta| match delta {
+        let deltas = deltas(&Opaque { origin, data }).into_iter();
+        let deltas = deltas.map(|delta| match delta {
             Delta::HostedCall { call, name, text } => (call.0, name, text, false),
             Delta::HostedResult {
                 call,
@@ -155,7 +163,7 @@ mod tests {
             } => (call.0, name, text, is_error),
             other => panic!("{other:?}"),
         });
-        told.collect()
+        deltas.collect()
     }
 
     #[test]
@@ -166,33 +174,33 @@ mod tests {
         let found = json!({"type": "web_search_tool_result", "tool_use_id": "s1", "content": [
             {"type": "web_search_result", "title": "Sea", "url": "https://s.example",
                 "encrypted_content": "x".repeat(9_000)}]});
-        let told = tell(anthropic::ORIGIN, &found);
+        let rows = tell(anthropic::ORIGIN, &found);
         assert_eq!(
-            told,
+            rows,
             [row("s1", "web_search", "Sea https://s.example", false)]
         );
         let failed = json!({"type": "web_search_tool_result", "tool_use_id": "s1", "content":
             {"type": "web_search_tool_result_error", "error_code": "max_uses_exceeded"}});
-        let told = tell(anthropic::ORIGIN, &failed);
-        assert_eq!(told, [row("s1", "web_search", "max_uses_exceeded", true)]);
+        let rows = tell(anthropic::ORIGIN, &failed);
+        assert_eq!(rows, [row("s1", "web_search", "max_uses_exceeded", true)]);
         let ran = json!({"type": "bash_code_execution_tool_result", "tool_use_id": "s2",
             "content": {"type": "bash_code_execution_result", "stdout": "42\n", "stderr": "",
                 "return_code": 0, "content": []}});
-        let told = tell(anthropic::ORIGIN, &ran);
-        assert_eq!(told, [row("s2", "bash_code_execution", "42", false)]);
+        let rows = tell(anthropic::ORIGIN, &ran);
+        assert_eq!(rows, [row("s2", "bash_code_execution", "42", false)]);
         let searched = json!({"type": "web_search_call", "id": "ws_1", "status": "completed",
             "action": {"type": "search", "query": "sea"}});
-        let told = tell(openai_responses::ORIGIN, &searched);
-        let asked = r#"{"type":"search","query":"sea"}"#;
+        let rows = tell(openai_responses::ORIGIN, &searched);
+        let query = r#"{"type":"search","query":"sea"}"#;
         let expected = [
-            row("ws_1", "web_search", asked, false),
+            row("ws_1", "web_search", query, false),
             row("ws_1", "web_search", "completed", false),
         ];
-        assert_eq!(told, expected);
+        assert_eq!(rows, expected);
         let remote = json!({"type": "mcp_call", "id": "mcp_1", "server_label": "ship",
             "name": "sail", "arguments": "{}", "error": "no wind", "output": null});
-        let told = tell(openai_responses::ORIGIN, &remote);
-        assert_eq!(told[1], row("mcp_1", "ship.sail", "no wind", true));
+        let rows = tell(openai_responses::ORIGIN, &remote);
+        assert_eq!(rows[1], row("mcp_1", "ship.sail", "no wind", true));
     }
 
     #[test]
@@ -214,11 +222,11 @@ mod tests {
         }
         let long = json!({"type": "server_tool_use", "id": "s", "name": "web_fetch",
             "input": {"url": "é".repeat(9_000)}});
-        let told = tell(anthropic::ORIGIN, &long);
+        let rows = tell(anthropic::ORIGIN, &long);
         assert!(
-            told[0].2.len() as u64 <= MAX_TOLD.0 + 8,
+            rows[0].2.len() as u64 <= MAX_TOLD.0 + 8,
             "{}",
-            told[0].2.len()
+            rows[0].2.len()
         );
     }
 }

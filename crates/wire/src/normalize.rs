@@ -142,15 +142,15 @@ impl Normalizer {
             Message::System { parts } => self.instructions(parts, native),
             Message::User { parts } => {
                 let blocks = self.blocks(parts, Role::User, native);
-                self.say(Role::User, blocks);
+                self.add_turns(Role::User, blocks);
             }
             Message::Summary { text } => {
                 let framed = Block::text(prompt_texts::framed_summary(text));
-                self.say(Role::User, vec![framed]);
+                self.add_turns(Role::User, vec![framed]);
             }
             Message::Notice { text } => {
                 let blocks = self.text(text);
-                self.say(Role::User, blocks);
+                self.add_turns(Role::User, blocks);
             }
             Message::Assistant { parts } => self.assistant(parts, native),
             Message::ToolResult(result) => self.result(result, native),
@@ -161,7 +161,7 @@ impl Normalizer {
     fn instructions(&mut self, parts: &[Part], native: &mut impl Native) {
         if self.rules.system != SystemMessages::Apart {
             let blocks = self.blocks(parts, Role::System, native);
-            return self.say(Role::System, blocks);
+            return self.add_turns(Role::System, blocks);
         }
         let mut blocks = self.blocks(parts, Role::System, native);
         let all = blocks.len();
@@ -170,7 +170,7 @@ impl Normalizer {
             self.note(LeftOut::Attachment);
         }
         if self.open.any() {
-            self.say(Role::System, blocks);
+            self.add_turns(Role::System, blocks);
         } else {
             self.system.extend(blocks);
         }
@@ -182,12 +182,12 @@ impl Normalizer {
         if let Some(left_out) = native.end(&mut blocks) {
             self.note(left_out);
         }
-        let says = |block: &Block| match &block.content {
+        let has_content = |block: &Block| match &block.content {
             Content::Keys(keys) => !self.rules.items && speaks(keys),
             Content::Break => false,
             _ => true,
         };
-        if !blocks.iter().any(says) {
+        if !blocks.iter().any(has_content) {
             return self.note(LeftOut::SilentAssistant);
         }
         let is_call = |block: &Block| matches!(block.content, Content::Call(_));
@@ -221,12 +221,12 @@ impl Normalizer {
             ResultContent::Any => false,
         };
         let blocks = self.blocks(&result.parts, Role::Tool, native);
-        let (inside, beside): (Vec<Block>, Vec<Block>) = blocks
+        let (inside, outside): (Vec<Block>, Vec<Block>) = blocks
             .into_iter()
             .partition(|block| !texts_only || block.as_text().is_some());
-        let attached = !beside.is_empty();
+        let attached = !outside.is_empty();
         let open = &mut self.open;
-        open.attach(beside, self.index);
+        open.attach(outside, self.index);
         let answer = AnsweredCall {
             custom: self.custom.contains(&id),
             name: self.names.get(&id).cloned().unwrap_or_default(),
@@ -247,7 +247,7 @@ impl Normalizer {
         }
     }
 
-    fn say(&mut self, role: Role, blocks: Vec<Block>) {
+    fn add_turns(&mut self, role: Role, blocks: Vec<Block>) {
         for turn in self.turns(role, blocks) {
             self.open.emit(turn);
         }
@@ -288,11 +288,11 @@ impl Normalizer {
     /// Converts the parts of a message.
     fn blocks(&mut self, parts: &[Part], role: Role, native: &mut impl Native) -> Vec<Block> {
         let assistant = role == Role::Assistant;
-        let apart = self.rules.calls_apart;
+        let calls_apart = self.rules.calls_apart;
         let mut blocks: Vec<Block> = Vec::with_capacity(parts.len());
         let mut calls: Vec<Block> = Vec::new();
         for part in parts {
-            if let (Part::ToolCall(call), true) = (part, assistant && apart) {
+            if let (Part::ToolCall(call), true) = (part, assistant && calls_apart) {
                 calls.push(self.call(call, native));
             }
         }
@@ -323,7 +323,7 @@ impl Normalizer {
                         self.note(left_out);
                     }
                 }
-                Part::ToolCall(call) if assistant && !apart => {
+                Part::ToolCall(call) if assistant && !calls_apart => {
                     native.before_content(&mut blocks);
                     let call = self.call(call, native);
                     blocks.push(call);

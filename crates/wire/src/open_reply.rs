@@ -202,8 +202,8 @@ impl<B> OpenReply<B> {
         };
         let mut text = more.to_owned();
         match &mut block.content {
-            OpenContent::Text(said) => {
-                said.push(part, more);
+            OpenContent::Text(parts) => {
+                parts.push(part, more);
             }
             OpenContent::Thinking(thought) => {
                 let is_first = thought.0.is_empty();
@@ -231,8 +231,8 @@ impl<B> OpenReply<B> {
         let Some(block) = self.blocks.get_mut(at) else {
             return;
         };
-        let told = block.text();
-        let rest = all.strip_prefix(told.as_str()).unwrap_or_default();
+        let reported = block.text();
+        let rest = all.strip_prefix(reported.as_str()).unwrap_or_default();
         if !rest.is_empty() {
             self.deltas.extend(block.content.delta(rest.to_owned()));
         }
@@ -379,7 +379,7 @@ impl<B> OpenBlock<B> {
     /// Returns the model's output in the block so far.
     pub(crate) fn text(&self) -> String {
         match &self.content {
-            OpenContent::Text(said) => said.joined(""),
+            OpenContent::Text(parts) => parts.joined(""),
             OpenContent::Thinking(thought) => thought.joined(PARAGRAPH),
             OpenContent::Call(open) => open.call.arguments.clone(),
             OpenContent::Opaque { .. } => String::new(),
@@ -389,7 +389,7 @@ impl<B> OpenBlock<B> {
     /// Returns the part for the model's output. `None` if there is no output.
     pub(crate) fn part(&self, stop: StopReason) -> Option<Part> {
         let OpenContent::Call(open) = &self.content else {
-            let text = Some(self.text()).filter(|said| !said.is_empty())?;
+            let text = Some(self.text()).filter(|text| !text.is_empty())?;
             let opaque = None;
             return Some(match self.content {
                 OpenContent::Thinking(_) => Part::Thinking(Thinking { text, opaque }),

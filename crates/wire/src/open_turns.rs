@@ -21,7 +21,7 @@ pub(crate) struct OpenTurns {
     /// The calls of a batch that are held back until the one before them is answered, and their
     /// message.
     waiting: VecDeque<TurnCall>,
-    asked: usize,
+    waiting_message: usize,
 }
 
 impl OpenTurns {
@@ -34,7 +34,7 @@ impl OpenTurns {
             attachments: Vec::new(),
             attached: Vec::new(),
             waiting: VecDeque::new(),
-            asked: 0,
+            waiting_message: 0,
         }
     }
 
@@ -46,8 +46,8 @@ impl OpenTurns {
     /// Ends the list; `context` follows it in the user's role.
     pub(crate) fn finish(&mut self, context: Option<&str>) {
         self.end_batch();
-        let says = |text: &&str| self.rules.blank_texts || !text.trim().is_empty();
-        if let Some(context) = context.filter(says) {
+        let is_allowed = |text: &&str| self.rules.blank_texts || !text.trim().is_empty();
+        if let Some(context) = context.filter(is_allowed) {
             self.emit(Turn::fixed(Role::User, context));
         }
         if !self.rules.assistant_last {
@@ -113,7 +113,7 @@ impl OpenTurns {
     /// Keeps calls of a batch until the one before them is answered.
     pub(crate) fn hold_back(&mut self, calls: VecDeque<TurnCall>, message: usize) {
         self.waiting = calls;
-        self.asked = message;
+        self.waiting_message = message;
     }
 
     /// Adds a held-back call, because its result comes next.
@@ -128,7 +128,7 @@ impl OpenTurns {
         let placeholder = self.rules.reasoning.and_then(|rule| rule.placeholder);
         self.emit(Turn {
             reasoning: placeholder.map(str::to_owned),
-            from: vec![self.asked],
+            from: vec![self.waiting_message],
             ..Turn::new(Role::Assistant, vec![Content::Call(call).into()])
         });
     }
@@ -180,12 +180,12 @@ impl OpenTurns {
             self.push(Turn::fixed(Role::User, prompt_texts::OPENING));
         }
         if let Some(last) = self.turns.last_mut().filter(|last| last.role == turn.role) {
-            let said = matches!(turn.role, Role::User | Role::Assistant);
+            let is_dialogue = matches!(turn.role, Role::User | Role::Assistant);
             match rules.neighbors {
-                Neighbors::JoinTexts if said && last.calls().next().is_none() => {
+                Neighbors::JoinTexts if is_dialogue && last.calls().next().is_none() => {
                     return last.absorb(turn);
                 }
-                Neighbors::JoinBlocks if said => {
+                Neighbors::JoinBlocks if is_dialogue => {
                     last.blocks.extend(turn.blocks);
                     last.from.extend(turn.from);
                     last.from.dedup();

@@ -142,7 +142,7 @@ mod tests {
             ..ResponsesProfile::openai()
         };
         let newer = of(&[Effort::None, Effort::Low, Effort::Medium, Effort::High]);
-        for (profile, asked, sent) in [
+        for (profile, effort, sent) in [
             (&newer, Effort::Minimal, Some(Effort::None)),
             (&newer, Effort::Low, Some(Effort::Low)),
             (&newer, Effort::Max, Some(Effort::High)),
@@ -154,7 +154,7 @@ mod tests {
             (&of(&[Effort::High]), Effort::Minimal, Some(Effort::High)),
             (&ResponsesProfile::plain(), Effort::High, None),
         ] {
-            assert_eq!(asked.nearest(&profile.efforts), sent);
+            assert_eq!(effort.nearest(&profile.efforts), sent);
         }
         for effort in Effort::ALL {
             let json = serde_json::to_value(effort).unwrap();

@@ -107,10 +107,10 @@ pub fn weigh(status: Option<u16>, body: &str) -> (Verdict, Basis) {
         .filter(|status| *status >= 400)
         .or(envelope.status)
         .or(status);
-    let said = by_code(&envelope)
+    let specific = by_code(&envelope)
         .or_else(|| by_rows(&TABLE.lookalikes, &envelope))
         .or_else(|| by_rows(&TABLE.providers, &envelope));
-    if let Some(verdict) = said {
+    if let Some(verdict) = specific {
         return (verdict, Basis::Said);
     }
     match general(status, &envelope).unwrap_or_else(|| by_status(status, &envelope)) {
@@ -123,7 +123,7 @@ fn by_code(envelope: &Envelope) -> Option<Verdict> {
     // The code has decided already, but only the text can contain numbers.
     let mut codes = TABLE.codes.iter();
     let row = codes.find(|row| envelope.codes.iter().any(|found| found == row.pattern))?;
-    Some(match row.says {
+    Some(match row.meaning {
         OverflowMeaning::Overflow => {
             let numbers = numbers(&TABLE.providers, envelope, OverflowMeaning::Overflow);
             overflow(numbers.unwrap_or_default(), envelope)
@@ -132,14 +132,14 @@ fn by_code(envelope: &Envelope) -> Option<Verdict> {
             let numbers = numbers(&TABLE.lookalikes, envelope, OverflowMeaning::PerMinute);
             numbers.map_or(Verdict::RateLimited, per_minute)
         }
-        says => verdict(says, MatchedNumbers::default(), envelope),
+        meaning => verdict(meaning, MatchedNumbers::default(), envelope),
     })
 }
 
 fn by_rows(rows: &[OverflowRow], envelope: &Envelope) -> Option<Verdict> {
     rows.iter().find_map(|row| {
         let numbers = pattern::find(row.pattern, &envelope.text)?;
-        Some(verdict(row.says, numbers, envelope))
+        Some(verdict(row.meaning, numbers, envelope))
     })
 }
 
@@ -172,15 +172,15 @@ fn by_status(status: Option<u16>, envelope: &Envelope) -> Verdict {
 fn numbers(
     rows: &[OverflowRow],
     envelope: &Envelope,
-    says: OverflowMeaning,
+    meaning: OverflowMeaning,
 ) -> Option<MatchedNumbers> {
     rows.iter()
-        .filter(|row| row.says == says)
+        .filter(|row| row.meaning == meaning)
         .find_map(|row| pattern::find(row.pattern, &envelope.text))
 }
 
-fn verdict(says: OverflowMeaning, numbers: MatchedNumbers, envelope: &Envelope) -> Verdict {
-    match says {
+fn verdict(meaning: OverflowMeaning, numbers: MatchedNumbers, envelope: &Envelope) -> Verdict {
+    match meaning {
         OverflowMeaning::Overflow => overflow(numbers, envelope),
         OverflowMeaning::Output => {
             numbers
@@ -218,14 +218,14 @@ fn per_minute(numbers: MatchedNumbers) -> Verdict {
 
 fn overflow(numbers: MatchedNumbers, envelope: &Envelope) -> Verdict {
     let window = envelope.n_ctx.or(numbers.window);
-    let said = numbers
+    let reported = numbers
         .used
         .map(|used| used.saturating_add(numbers.tool.unwrap_or_default()));
     // A total without its parts, or with only the output, is sufficient to compute the rest.
     let left = numbers
         .total
         .map(|total| total.saturating_sub(numbers.output.unwrap_or_default()));
-    let used = envelope.n_prompt_tokens.or(said).or(left);
+    let used = envelope.n_prompt_tokens.or(reported).or(left);
     // The verdict only helps if it lowers the output limit.
     if let (Some(used), Some(window), Some(output)) = (used, window, numbers.output)
         && used < window

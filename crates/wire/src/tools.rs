@@ -27,12 +27,12 @@ pub(crate) fn named<'t>(
     let mut left_out: Vec<Note> = Vec::new();
     named.retain(|(name, tool)| {
         let first = names.insert(name.clone());
-        let what = match (first, **name != tool.name) {
+        let reason = match (first, **name != tool.name) {
             (false, _) => Some(LeftOut::RepeatedTool),
             (true, true) => Some(LeftOut::Name),
             (true, false) => None,
         };
-        let note = what.map(Note::setting);
+        let note = reason.map(Note::setting);
         left_out.extend(note.filter(|note| !left_out.contains(note)));
         first
     });
@@ -140,13 +140,13 @@ mod tests {
 
     #[test]
     fn names_keep_what_is_accepted_of_them() {
-        for (given, sent) in [
+        for (name, sent) in [
             ("read_file", "read_file"),
             ("fs.read", "fs_read"),
             ("läs", "l_s"),
             ("", "_"),
         ] {
-            assert_eq!(legal_name(given, 64), sent);
+            assert_eq!(legal_name(name, 64), sent);
         }
         assert_eq!(legal_name(&"x".repeat(70), 64).len(), 64);
     }

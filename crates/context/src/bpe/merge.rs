@@ -95,8 +95,8 @@ impl Merger {
                 continue;
             };
             count -= 1;
-            if let Some(gone) = self.parts.get_mut(part.end as usize) {
-                gone.rank = None;
+            if let Some(merged) = self.parts.get_mut(part.end as usize) {
+                merged.rank = None;
             }
             if let Some(part) = self.parts.get_mut(at as usize) {
                 part.end = next.end;

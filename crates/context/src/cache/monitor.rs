@@ -381,9 +381,9 @@ mod tests {
             monitor.planned(&evicts_from(1), view.items());
             monitor
         };
-        let mut told = seen();
-        told.answered(Tokens(10_000), Tokens(9_000), Some(&usage(11_000, 0)));
-        let miss = told.take_miss().unwrap();
+        let mut monitor = seen();
+        monitor.answered(Tokens(10_000), Tokens(9_000), Some(&usage(11_000, 0)));
+        let miss = monitor.take_miss().unwrap();
         assert!(!miss.is_planned());
         assert_eq!(
             miss.to_string(),

@@ -172,9 +172,9 @@ impl Draft<'_> {
         let is_complete = |exchange: &Exchange| exchange.kind == ExchangeKind::Complete;
         let is_summary = |exchange: &Exchange| exchange.kind == ExchangeKind::Summary;
         let weight = self.tokens();
-        let meant: [&dyn Fn(&Exchange) -> bool; 3] = [&is_unsent, &is_complete, &is_summary];
-        for is_meant in meant {
-            self.drop_past(before, is_meant);
+        let filters: [&dyn Fn(&Exchange) -> bool; 3] = [&is_unsent, &is_complete, &is_summary];
+        for filter in filters {
+            self.drop_past(before, filter);
             // Messages smaller than their marker free nothing.
             if self.tokens() < weight {
                 break;
@@ -183,15 +183,15 @@ impl Draft<'_> {
         weight.minus(self.tokens())
     }
 
-    fn drop_past(&mut self, before: Seq, is_meant: &dyn Fn(&Exchange) -> bool) {
+    fn drop_past(&mut self, before: Seq, filter: &dyn Fn(&Exchange) -> bool) {
         let items = self.items();
         let is_past = |exchange: &Exchange| {
             let mut range = items.get(exchange.at.clone()).unwrap_or_default().iter();
             range.all(|item| item.seq < before && item.pin.is_none())
         };
         let found = self.exchanges().iter().enumerate();
-        let found = found.filter(|(_, exchange)| is_meant(exchange) && is_past(exchange));
-        let mut gone: BTreeSet<usize> = found.map(|(index, _)| index).collect();
+        let found = found.filter(|(_, exchange)| filter(exchange) && is_past(exchange));
+        let mut removed: BTreeSet<usize> = found.map(|(index, _)| index).collect();
         // A question is removed with its last answer, unless it is the task or the newest question.
         let all = 0..self.exchanges().len();
         let questions: Vec<usize> = all.filter(|index| self.is_question(*index)).collect();
@@ -204,13 +204,13 @@ impl Draft<'_> {
                 .turn_of(*question)
                 .filter(|index| self.is_step(*index))
                 .collect();
-            let leaves = steps.iter().all(|step| gone.contains(step)) && !steps.is_empty();
+            let leaves = steps.iter().all(|step| removed.contains(step)) && !steps.is_empty();
             if leaves && is_past(exchange) && !ends.contains(&Some(question)) {
-                gone.insert(*question);
+                removed.insert(*question);
             }
         }
-        let gone: Vec<usize> = gone.into_iter().collect();
-        self.remove(&gone);
+        let removed: Vec<usize> = removed.into_iter().collect();
+        self.remove(&removed);
     }
 
     /// Removes exchanges. An adjacent gap becomes part of the new gap.

@@ -160,12 +160,12 @@ fn the_estimate_is_near_the_exact_count() {
         ("rules", "-".repeat(80) + "\n" + &"=".repeat(70) + "\n", 25),
         ("blanks", format!("{}x\n", " ".repeat(60)).repeat(40), 25),
     ] {
-        let (is, said) = (exact.text(&text).0, Estimate.text(&text).0);
-        let off = is.abs_diff(said) * 1_000 / is;
-        println!("{name}: exact {is}, estimate {said}, off {off} ‰");
+        let (actual, estimate) = (exact.text(&text).0, Estimate.text(&text).0);
+        let off = actual.abs_diff(estimate) * 1_000 / actual;
+        println!("{name}: exact {actual}, estimate {estimate}, off {off} ‰");
         assert!(
             off <= percent * 10,
-            "{name}: exact {is}, estimate {said}, off {off} ‰"
+            "{name}: exact {actual}, estimate {estimate}, off {off} ‰"
         );
     }
 }

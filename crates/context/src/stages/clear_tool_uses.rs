@@ -145,14 +145,14 @@ fn uses(draft: &Draft<'_>) -> Vec<Use> {
     for exchange in draft.exchanges() {
         let call = exchange.at.start;
         for result in exchange.at.clone().skip(1) {
-            let (Some((asked, _)), Some((Message::ToolResult(answer), _))) =
+            let (Some((message, _)), Some((Message::ToolResult(answer), _))) =
                 (draft.current(call), draft.current(result))
             else {
                 continue;
             };
             let is_asked =
                 |part: &Part| matches!(part, Part::ToolCall(call) if call.id == answer.call);
-            if let Some(part) = asked.parts().iter().position(is_asked) {
+            if let Some(part) = message.parts().iter().position(is_asked) {
                 uses.push(Use { result, call, part });
             }
         }

@@ -52,7 +52,7 @@ pub(crate) struct SentenceWord {
     class: u16,
     look: Look,
     /// Whether the sentence says that this is no longer true.
-    is_gone: bool,
+    is_withdrawn: bool,
 }
 
 impl Statement {
@@ -65,8 +65,8 @@ impl Statement {
         if forbids || words.iter().any(|word| word.is(FORBIDS)) {
             return None;
         }
-        let told = words.iter().filter(|word| !word.is_filler()).count();
-        let is_title = words.iter().any(|word| word.low == ":") && told > TITLE;
+        let count = words.iter().filter(|word| !word.is_filler()).count();
+        let is_title = words.iter().any(|word| word.low == ":") && count > TITLE;
         let copula = words.iter().rposition(|word| word.is(COPULA));
         let copula = copula.filter(|_| !is_title);
         let assigns = copula.is_some() || words.iter().any(|word| word.is(SETS));
@@ -87,7 +87,7 @@ impl Statement {
         let mut frame: Vec<String> = words
             .iter()
             .enumerate()
-            .filter(|(n, word)| *n != at_value && !word.is_filler() && !word.is_gone)
+            .filter(|(n, word)| *n != at_value && !word.is_filler() && !word.is_withdrawn)
             .map(|(_, word)| stem(&bare(&word.low)))
             .filter(|word| !word.is_empty())
             .collect();
@@ -120,24 +120,24 @@ pub(crate) fn is_update(words: &[SentenceWord]) -> bool {
 fn value_at(words: &[SentenceWord], copula: Option<usize>) -> Option<usize> {
     let looks = words
         .iter()
-        .rposition(|word| word.look != Look::Plain && !word.is_gone);
+        .rposition(|word| word.look != Look::Plain && !word.is_withdrawn);
     let Some(copula) = copula else {
         return looks;
     };
     // "Noah is the reviewer now": the value comes first.
-    let told_in = |range: std::ops::Range<usize>| -> Vec<usize> {
-        let told = |n: &usize| {
+    let content_words_in = |range: std::ops::Range<usize>| -> Vec<usize> {
+        let is_content = |n: &usize| {
             let word = words.get(*n);
-            word.is_some_and(|word| !word.is_filler() && !word.is_gone)
+            word.is_some_and(|word| !word.is_filler() && !word.is_withdrawn)
         };
-        range.filter(told).collect()
+        range.filter(is_content).collect()
     };
     let behind = words.get(copula + 1);
     let is_turned = behind.is_some_and(|word| word.is(ARTICLE));
     let is_bare = words.first().is_some_and(|word| !word.is(ARTICLE));
     if is_turned
         && is_bare
-        && let [one] = told_in(0..copula).as_slice()
+        && let [one] = content_words_in(0..copula).as_slice()
     {
         return Some(*one);
     }
@@ -145,7 +145,7 @@ fn value_at(words: &[SentenceWord], copula: Option<usize>) -> Option<usize> {
         return Some(found);
     }
     // "The owner is Dana": one or two words after the copula, none of which looks like a value.
-    match told_in(copula + 1..words.len()).as_slice() {
+    match content_words_in(copula + 1..words.len()).as_slice() {
         [one] | [one, _] if copula > 0 => Some(*one),
         [] if copula > 0 => {
             let toggle = |word: &SentenceWord| TOGGLES.split('|').any(|toggle| toggle == word.low);
@@ -156,20 +156,20 @@ fn value_at(words: &[SentenceWord], copula: Option<usize>) -> Option<usize> {
     }
 }
 
-/// Returns the values that a sentence says are gone ("instead of V", "no longer V").
-pub(crate) fn gone(words: &[SentenceWord]) -> Vec<String> {
-    let mut gone = Vec::new();
+/// Returns the values that a sentence withdraws ("instead of V", "no longer V").
+pub(crate) fn withdrawn_values(words: &[SentenceWord]) -> Vec<String> {
+    let mut withdrawn = Vec::new();
     let mut before: Option<&SentenceWord> = None;
-    for word in words.iter().filter(|word| word.is_gone) {
+    for word in words.iter().filter(|word| word.is_withdrawn) {
         if word.look != Look::Plain && word.low.len() > 2 {
-            gone.push(word.low.clone());
+            withdrawn.push(word.low.clone());
         }
         if word.look == Look::Number {
-            gone.extend(before.map(|before| format!("{} {}", before.low, word.low)));
+            withdrawn.extend(before.map(|before| format!("{} {}", before.low, word.low)));
         }
         before = Some(word);
     }
-    gone
+    withdrawn
 }
 
 /// Splits a sentence into words without the signs around them. CJK runs are separated from other
@@ -197,7 +197,7 @@ pub(crate) fn words(sentence: &str) -> Vec<SentenceWord> {
             }
         }
     }
-    mark_gone(&mut words);
+    mark_withdrawn(&mut words);
     words
 }
 
@@ -236,7 +236,7 @@ fn push(words: &mut Vec<SentenceWord>, part: &str) {
             low,
             class,
             look,
-            is_gone: false,
+            is_withdrawn: false,
         });
     }
     if part.len() > 1 && part.ends_with([':', '：']) {
@@ -244,17 +244,17 @@ fn push(words: &mut Vec<SentenceWord>, part: &str) {
             low: ":".to_owned(),
             class: COPULA,
             look: Look::Plain,
-            is_gone: false,
+            is_withdrawn: false,
         });
     }
 }
 
 /// Marks the words after "instead of", "no longer" and similar phrases: one value, or a name and
 /// the number after it.
-fn mark_gone(words: &mut [SentenceWord]) {
+fn mark_withdrawn(words: &mut [SentenceWord]) {
     let lows: Vec<&str> = words.iter().map(|word| word.low.as_str()).collect();
     let has_to = lows.contains(&"to");
-    let mut gone = Vec::new();
+    let mut withdrawn = Vec::new();
     for n in 0..lows.len() {
         let start = match lows.get(n..).unwrap_or_default() {
             ["instead", "of", ..] | ["rather", "than", ..] | ["no", "longer", ..] => n + 2,
@@ -270,17 +270,17 @@ fn mark_gone(words: &mut [SentenceWord]) {
                 break;
             };
             if nth == 0 && word.look != Look::Plain {
-                gone.push(n);
+                withdrawn.push(n);
                 break;
             }
             if nth == 0 || word.look == Look::Number {
-                gone.push(n);
+                withdrawn.push(n);
             }
         }
     }
-    for n in gone {
+    for n in withdrawn {
         if let Some(word) = words.get_mut(n) {
-            word.is_gone = true;
+            word.is_withdrawn = true;
         }
     }
 }

@@ -13,19 +13,19 @@ use crate::fault::Rule;
 /// Judges a list of messages.
 pub(super) fn check(check: &mut MessagesCheck<'_>, messages: &[Value]) {
     let mut ids = BTreeSet::new();
-    let mut asked: Vec<&str> = Vec::new();
+    let mut call_ids: Vec<&str> = Vec::new();
     for (index, message) in messages.iter().enumerate() {
         let results = results(message);
-        answers(check, index, message, &results, &asked);
-        asked = calls(message);
-        for id in &asked {
+        answers(check, index, message, &results, &call_ids);
+        call_ids = calls(message);
+        for id in &call_ids {
             if !ids.insert(*id) {
                 let words = format!("messages.{index}: `tool_use` ids must be unique");
                 check.fault(Rule::V3, format!("messages.{index}"), words);
             }
         }
-        if !asked.is_empty() {
-            unanswered(check, index, &asked, messages.get(index + 1));
+        if !call_ids.is_empty() {
+            unanswered(check, index, &call_ids, messages.get(index + 1));
         }
     }
     of_servers(check, messages);
@@ -37,12 +37,12 @@ fn answers(
     index: usize,
     message: &Value,
     results: &[(usize, &str)],
-    asked: &[&str],
+    call_ids: &[&str],
 ) {
     let mut seen = BTreeSet::new();
     for (at, id) in results {
         let place = format!("messages.{index}.content.{at}");
-        match asked.iter().position(|asked| asked == id) {
+        match call_ids.iter().position(|call_id| call_id == id) {
             None => {
                 let words = format!(
                     "{place}: unexpected `tool_use_id` found in `tool_result` blocks: {id}. Each \
@@ -66,7 +66,7 @@ fn answers(
         .iter()
         .take_while(|block| kind(block) == "tool_result")
         .count();
-    if first < results.len() && !asked.is_empty() {
+    if first < results.len() && !call_ids.is_empty() {
         let count = results.len();
         let words = format!(
             "messages.{index}: Did not find {count} `tool_result` block(s) at the beginning of \
@@ -78,10 +78,15 @@ fn answers(
 }
 
 /// Judges the calls of one message against the message that follows it: AM1 and V4.
-fn unanswered(check: &mut MessagesCheck<'_>, index: usize, asked: &[&str], next: Option<&Value>) {
+fn unanswered(
+    check: &mut MessagesCheck<'_>,
+    index: usize,
+    call_ids: &[&str],
+    next: Option<&Value>,
+) {
     let answered = next.map(results).unwrap_or_default();
     let answered: BTreeSet<&str> = answered.into_iter().map(|(_, id)| id).collect();
-    let open = asked.iter().copied().filter(|id| !answered.contains(id));
+    let open = call_ids.iter().copied().filter(|id| !answered.contains(id));
     let open: Vec<&str> = open.collect();
     if open.is_empty() {
         return;
@@ -93,7 +98,7 @@ fn unanswered(check: &mut MessagesCheck<'_>, index: usize, asked: &[&str], next:
         open.join(", ")
     );
     check.fault(Rule::Am1, place.clone(), words);
-    if open.len() < asked.len() {
+    if open.len() < call_ids.len() {
         let words = "a batch of tool calls must be answered whole or not be there";
         check.fault(Rule::V4, place, words);
     }
@@ -107,8 +112,8 @@ fn of_servers(check: &mut MessagesCheck<'_>, messages: &[Value]) {
     for (index, message) in messages.iter().enumerate() {
         let blocks = content(message);
         if role(message) != "assistant" {
-            let said = message.get("content").is_some_and(Value::is_string);
-            if said || blocks.iter().any(|block| kind(block) != "tool_result") {
+            let is_text = message.get("content").is_some_and(Value::is_string);
+            if is_text || blocks.iter().any(|block| kind(block) != "tool_result") {
                 waiting.other_message()
             } else {
                 waiting.answered()

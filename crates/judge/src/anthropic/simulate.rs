@@ -42,7 +42,8 @@ pub fn unsigned(request: &Value) -> Option<Fault> {
     let messages = entries(request, "messages").iter();
     messages.enumerate().find_map(|(index, message)| {
         let mut blocks = content(message).iter();
-        let at = blocks.position(|block| is_thinking(block) && !given(block).starts_with(OURS))?;
+        let at = blocks
+            .position(|block| is_thinking(block) && !signature_of(block).starts_with(OURS))?;
         let place = format!("messages.{index}.content.{at}");
         Some(Fault {
             rule: Rule::Am10,
@@ -55,7 +56,10 @@ pub fn unsigned(request: &Value) -> Option<Fault> {
 /// Judges all simulated signatures of a request (AM10).
 pub(super) fn check(check: &mut MessagesCheck<'_>, request: &Value, messages: &[Value]) {
     let blocks = messages.iter().flat_map(content);
-    if !blocks.map(given).any(|given| given.starts_with(OURS)) {
+    if !blocks
+        .map(signature_of)
+        .any(|signature| signature.starts_with(OURS))
+    {
         return;
     }
     let mut hash = PrefixHash::before(request);
@@ -84,8 +88,8 @@ pub(super) fn check(check: &mut MessagesCheck<'_>, request: &Value, messages: &[
 }
 
 fn verify(check: &mut MessagesCheck<'_>, place: String, block: &Value, begun: &[PrefixHash]) {
-    let given = given(block);
-    if !given.starts_with(OURS) {
+    let found = signature_of(block);
+    if !found.starts_with(OURS) {
         return;
     }
     let expected = begun
@@ -93,10 +97,10 @@ fn verify(check: &mut MessagesCheck<'_>, place: String, block: &Value, begun: &[
         .map(|hash| signature(text(block, "thinking"), hash));
     let expected: Vec<String> = expected.collect();
     let own = |signature: &str| signature.rsplit_once('-').map(|(own, _)| own.to_owned());
-    if expected.iter().all(|expected| own(given) != own(expected)) {
+    if expected.iter().all(|expected| own(found) != own(expected)) {
         let words = format!("{place}: Invalid `signature` in `thinking` block");
         check.fault(Rule::Am10, place, words);
-    } else if check.profile.binds_prefix && expected.iter().all(|expected| given != expected) {
+    } else if check.profile.binds_prefix && expected.iter().all(|expected| found != expected) {
         let bound = "The block is bound to a different conversation";
         let words = format!("{place}: Invalid `signature` in `thinking` block. {bound}");
         check.fault(Rule::Am10, place, words);
@@ -104,7 +108,7 @@ fn verify(check: &mut MessagesCheck<'_>, place: String, block: &Value, begun: &[
 }
 
 /// Returns the signature of a thinking block.
-fn given(block: &Value) -> &str {
+fn signature_of(block: &Value) -> &str {
     match kind(block) {
         "thinking" => text(block, "signature"),
         "redacted_thinking" => text(block, "data"),

@@ -36,7 +36,7 @@ pub(super) fn check_loop(check: &mut MessagesCheck<'_>, request: &Value, message
     }
     let mut rest = messages.iter().enumerate().rev().peekable();
     // The beginning of a reply, if the model continues one.
-    let mut began = rest.next_if(|(_, message)| role(message) == "assistant");
+    let mut reply_start = rest.next_if(|(_, message)| role(message) == "assistant");
     while let Some((_, message)) = rest.next() {
         let results = content(message)
             .iter()
@@ -46,12 +46,12 @@ pub(super) fn check_loop(check: &mut MessagesCheck<'_>, request: &Value, message
         }
         match rest.next() {
             Some((index, message)) if role(message) == "assistant" => {
-                began = Some((index, message));
+                reply_start = Some((index, message));
             }
             _ => break,
         }
     }
-    let Some((index, message)) = began else {
+    let Some((index, message)) = reply_start else {
         return;
     };
     let first = content(message).first();

@@ -10,32 +10,35 @@ use crate::fault::Rule;
 
 /// Judges a list of messages.
 pub(super) fn check(check: &mut ConverseCheck<'_>, messages: &[Value]) {
-    let mut asked: Vec<&str> = Vec::new();
+    let mut call_ids: Vec<&str> = Vec::new();
     for (index, message) in messages.iter().enumerate() {
-        let given = ids(message, "toolResult");
-        answers(check, index, &asked, &given);
-        alone(check, index, message, given.len());
-        asked = match role(message) {
+        let result_ids = ids(message, "toolResult");
+        answers(check, index, &call_ids, &result_ids);
+        alone(check, index, message, result_ids.len());
+        call_ids = match role(message) {
             "assistant" => ids(message, "toolUse"),
             _ => Vec::new(),
         };
-        if asked.iter().collect::<BTreeSet<_>>().len() < asked.len() {
+        if call_ids.iter().collect::<BTreeSet<_>>().len() < call_ids.len() {
             let place = format!("messages.{index}.content");
             let words = format!("The toolUse blocks at {place} contain duplicate Ids.");
             check.fault(Rule::V3, place, words);
         }
     }
-    if !asked.is_empty() {
-        answers(check, messages.len(), &asked, &[]);
+    if !call_ids.is_empty() {
+        answers(check, messages.len(), &call_ids, &[]);
     }
 }
 
 /// Judges the results of one message and the calls of the message before it: BR2, BR3, V3 and V4.
-fn answers(check: &mut ConverseCheck<'_>, index: usize, asked: &[&str], given: &[&str]) {
+fn answers(check: &mut ConverseCheck<'_>, index: usize, call_ids: &[&str], result_ids: &[&str]) {
     let place = format!("messages.{index}.content");
-    let open = asked.iter().copied().filter(|id| !given.contains(id));
+    let open = call_ids
+        .iter()
+        .copied()
+        .filter(|id| !result_ids.contains(id));
     let open: Vec<&str> = open.collect();
-    if given.len() > asked.len() {
+    if result_ids.len() > call_ids.len() {
         let words = format!(
             "The number of toolResult blocks at {place} exceeds the number of toolUse blocks of \
              previous turn."
@@ -47,11 +50,11 @@ fn answers(check: &mut ConverseCheck<'_>, index: usize, asked: &[&str], given: &
             open.join(", ")
         );
         check.fault(Rule::Br3, place.clone(), words);
-        if open.len() < asked.len() {
+        if open.len() < call_ids.len() {
             let words = "a batch of tool calls must be answered whole or not be there";
             check.fault(Rule::V4, place, words);
         }
-    } else if asked != given {
+    } else if call_ids != result_ids {
         let words = "the results of a batch must stand in the order of its calls";
         check.fault(Rule::V3, place, words);
     }
@@ -60,8 +63,8 @@ fn answers(check: &mut ConverseCheck<'_>, index: usize, asked: &[&str], given: &
 /// Judges BR4. A breakpoint is not content and may be anywhere.
 fn alone(check: &mut ConverseCheck<'_>, index: usize, message: &Value, results: usize) {
     let blocks = content(message).iter();
-    let said = blocks.filter(|block| block.get("cachePoint").is_none());
-    if results > 0 && said.count() > results && !check.profile.mixed_turn {
+    let content_blocks = blocks.filter(|block| block.get("cachePoint").is_none());
+    if results > 0 && content_blocks.count() > results && !check.profile.mixed_turn {
         let place = format!("messages.{index}.content");
         let words = "Conversation blocks and tool result blocks cannot be provided in the same \
                      turn.";

@@ -202,32 +202,32 @@ impl Body<'_> {
         policy: &Policy,
         budget: &Budget,
     ) -> Result<Option<UnwrittenCut>, CutError> {
-        let mut gone: BTreeSet<usize> = BTreeSet::new();
+        let mut unthinking: BTreeSet<usize> = BTreeSet::new();
         loop {
-            let planned = if gone.is_empty() {
+            let planned = if unthinking.is_empty() {
                 view.clone()
             } else {
-                self.without(view, &gone)
+                self.without(view, &unthinking)
             };
             let plan = match policy.plan(&planned, budget, Trigger::Asked) {
                 Ok(plan) => plan,
                 Err(error) => {
                     let all: BTreeSet<usize> = self.bound_to(0).into_iter().collect();
-                    if all.len() == gone.len() {
+                    if all.len() == unthinking.len() {
                         return Err(error.into());
                     }
-                    gone = all;
+                    unthinking = all;
                     continue;
                 }
             };
             let first = plan.as_ref().and_then(first_edit);
-            let first = first.into_iter().chain(gone.first().copied()).min();
+            let first = first.into_iter().chain(unthinking.first().copied()).min();
             let Some(first) = first else {
                 return Ok(None);
             };
-            let before = gone.len();
-            gone.extend(self.bound_to(first));
-            if gone.len() > before {
+            let before = unthinking.len();
+            unthinking.extend(self.bound_to(first));
+            if unthinking.len() > before {
                 continue;
             }
             let mut after = planned.clone();
@@ -244,7 +244,7 @@ impl Body<'_> {
                 planned,
                 tokens: after.tokens(),
                 left: messages(&after),
-                unthinking: gone.into_iter().filter(present).collect(),
+                unthinking: unthinking.into_iter().filter(present).collect(),
                 repairs: Vec::new(),
             };
             return Ok(Some(UnwrittenCut { cut, after }));
@@ -252,9 +252,9 @@ impl Body<'_> {
     }
 
     /// Returns the view without the thinking of these messages.
-    fn without(&self, view: &Transcript, gone: &BTreeSet<usize>) -> Transcript {
+    fn without(&self, view: &Transcript, unthinking: &BTreeSet<usize>) -> Transcript {
         let messages = view.items().iter().enumerate().map(|(index, item)| {
-            match (gone.contains(&index), item.message.as_ref()) {
+            match (unthinking.contains(&index), item.message.as_ref()) {
                 (true, Message::Assistant { parts }) => {
                     let mut parts = parts.clone();
                     parts.retain(|part| !matches!(part, Part::Thinking(_)));
@@ -314,7 +314,7 @@ fn first_edit(plan: &Plan) -> Option<usize> {
 /// Returns the slots of a view: its original, edited and new messages.
 fn slots<'m>(before: &Transcript, after: &'m Transcript, plan: Option<&Plan>) -> Vec<Slot<'m>> {
     let edits = plan.map(|plan| plan.edits.as_slice()).unwrap_or_default();
-    let made: BTreeSet<Seq> = edits
+    let new_seqs: BTreeSet<Seq> = edits
         .iter()
         .filter_map(|edit| match edit {
             Edit::Summarize { covers, .. } => covers.first().map(|range| range.first),
@@ -324,7 +324,7 @@ fn slots<'m>(before: &Transcript, after: &'m Transcript, plan: Option<&Plan>) ->
         .collect();
     let slot = |item: &'m plimsoll_context::Item| {
         let index = usize::try_from(item.seq.0).ok();
-        let origin = index.filter(|_| !made.contains(&item.seq));
+        let origin = index.filter(|_| !new_seqs.contains(&item.seq));
         let same = || {
             let was = before.get(item.seq);
             was.is_some_and(|was| Arc::ptr_eq(&was.message, &item.message))

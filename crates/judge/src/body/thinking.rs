@@ -33,8 +33,8 @@ impl BoundThinking {
         let Some((_, from)) = after else {
             return Vec::new();
         };
-        let gone = self.messages.iter().filter(|(_, number)| number >= from);
-        gone.map(|(index, _)| *index).collect()
+        let unthinking = self.messages.iter().filter(|(_, number)| number >= from);
+        unthinking.map(|(index, _)| *index).collect()
     }
 }
 
@@ -47,7 +47,7 @@ pub(super) fn opening(document: &Document<'_>, messages: &[Message]) -> Option<u
     if thinking.get("type")? != "enabled" {
         return None;
     }
-    let mut began = None;
+    let mut reply_start = None;
     let mut end = messages.len();
     loop {
         let (from, answers) = entry(document, messages, end)?;
@@ -57,13 +57,13 @@ pub(super) fn opening(document: &Document<'_>, messages: &[Message]) -> Option<u
         }
         match entry(document, messages, from) {
             Some((at, [Message::Assistant { parts }])) => {
-                began = Some((at, parts));
+                reply_start = Some((at, parts));
                 end = at;
             }
             _ => break,
         }
     }
-    let (at, parts) = began?;
+    let (at, parts) = reply_start?;
     matches!(parts.first(), Some(Part::Thinking(_))).then_some(at)
 }
 

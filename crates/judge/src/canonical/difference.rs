@@ -80,7 +80,7 @@ mod tests {
     #[test]
     fn what_differs_is_named() {
         let before = json!({"role": "tool", "tool_call_id": "call_1", "content": "x", "n": [1, 2]});
-        for (after, said) in [
+        for (after, expected) in [
             (before.clone(), None),
             (
                 json!({"role": "tool", "tool_call_id": "a", "content": "x", "n": [1, 3]}),
@@ -91,8 +91,8 @@ mod tests {
                 Some("changed content (taken out), n from [1,2] to [1], name (put in)"),
             ),
         ] {
-            let said_now = changed(places(&before, &after));
-            assert_eq!(said_now.as_deref(), said);
+            let description = changed(places(&before, &after));
+            assert_eq!(description.as_deref(), expected);
         }
     }
 }

@@ -164,7 +164,7 @@ pub(super) fn text(raw: Option<&str>) -> Option<String> {
     serde_json::from_str(raw).ok()
 }
 
-fn is_said(raw: Option<&str>) -> bool {
+fn is_set(raw: Option<&str>) -> bool {
     raw.is_some_and(|raw| raw != "null")
 }
 

@@ -102,8 +102,8 @@ impl WireForm for MessagesProfile {
 
     /// Returns the parted calls and results. A result is in the same message as its call or in a later
     /// one.
-    fn parted(&self, messages: &[Message], gone: &BTreeSet<At>) -> Vec<(At, Finding)> {
-        let parted = parted(messages, |at| gone.contains(&at));
+    fn parted(&self, messages: &[Message], removed: &BTreeSet<At>) -> Vec<(At, Finding)> {
+        let parted = parted(messages, |at| removed.contains(&at));
         let unanswered = parted.calls.iter().map(|(at, kind, _)| {
             let why = "it has no result";
             (*at, finding(*at, Rule::Am1, kind, why, None))

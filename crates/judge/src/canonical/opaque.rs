@@ -20,17 +20,17 @@ pub(super) use crate::table::{kind, text};
 pub(super) fn clean(messages: &mut [Message], target: &Target, stored: bool) -> Vec<Finding> {
     let form = target.form();
     let mut out = unfit(messages, form, stored);
-    let gone: BTreeSet<At> = out.iter().map(|(at, _)| *at).collect();
-    out.extend(form.parted(messages, &gone));
+    let removed: BTreeSet<At> = out.iter().map(|(at, _)| *at).collect();
+    out.extend(form.parted(messages, &removed));
     out.sort_by_key(|(at, _)| *at);
-    let gone: BTreeSet<At> = out.iter().map(|(at, _)| *at).collect();
-    let touched: BTreeSet<usize> = gone.iter().map(|(index, _)| *index).collect();
+    let removed: BTreeSet<At> = out.iter().map(|(at, _)| *at).collect();
+    let touched: BTreeSet<usize> = removed.iter().map(|(index, _)| *index).collect();
     for index in touched {
         let mut at = 0;
         if let Some(parts) = messages.get_mut(index).and_then(parts_of) {
             parts.retain(|_| {
                 at += 1;
-                !gone.contains(&(index, at - 1))
+                !removed.contains(&(index, at - 1))
             });
         }
     }

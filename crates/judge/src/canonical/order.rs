@@ -11,23 +11,23 @@ use plimsoll_context::{Message, Repair, RepairedTranscript};
 pub(super) fn as_they_came(mut repaired: RepairedTranscript) -> RepairedTranscript {
     let mut back: BTreeSet<usize> = BTreeSet::new();
     let mut at = 0;
-    while let Some((asked, _)) = repaired.messages.get(at) {
-        let asked = *asked;
+    while let Some((call_origin, _)) = repaired.messages.get(at) {
+        let call_origin = *call_origin;
         at += 1;
         let rest = repaired.messages.get_mut(at..).unwrap_or_default();
         let is_result =
             |(_, message): &&(Option<usize>, Message)| matches!(message, Message::ToolResult(_));
         let count = rest.iter().take_while(is_result).count();
         let results = rest.get_mut(..count).unwrap_or_default();
-        let came: Option<BTreeSet<usize>> = results.iter().map(|(origin, _)| *origin).collect();
-        let behind = |came: &BTreeSet<usize>| {
-            let ends = came.first().zip(came.last());
-            let first = asked.map(|asked| asked + 1);
+        let origins: Option<BTreeSet<usize>> = results.iter().map(|(origin, _)| *origin).collect();
+        let behind = |origins: &BTreeSet<usize>| {
+            let ends = origins.first().zip(origins.last());
+            let first = call_origin.map(|origin| origin + 1);
             ends.is_some_and(|(one, last)| Some(*one) == first && last - one + 1 == count)
         };
-        if let Some(came) = came.filter(|came| came.len() == count && behind(came)) {
+        if let Some(origins) = origins.filter(|origins| origins.len() == count && behind(origins)) {
             results.sort_by_key(|(origin, _)| *origin);
-            back.extend(came);
+            back.extend(origins);
         }
         at += count;
     }

@@ -73,8 +73,8 @@ impl<'a> ParsedRequest<'a> {
             is_accepted: judged.is_accepted,
         };
         if is_text {
-            let said = Message::user(parse::<String>(list)?);
-            parsed.document.push(said, MessageSpan::BESIDE);
+            let message = Message::user(parse::<String>(list)?);
+            parsed.document.push(message, MessageSpan::BESIDE);
         } else {
             if form.facts().system_key.is_some() {
                 parsed.document.read_system()?;

@@ -49,15 +49,15 @@ pub(super) fn patched(before: &str, after: &str) -> String {
 /// present.
 pub(super) fn restored(units: &[&Unit<'_>], after: &[String]) -> Vec<String> {
     let mut before = units.iter().flat_map(|unit| &unit.raws).filter_map(|raw| {
-        let said = assistant_text(raw)?;
-        Some((*raw, said))
+        let text = assistant_text(raw)?;
+        Some((*raw, text))
     });
     let mut reasoned = false;
     let mut items = Vec::with_capacity(after.len());
     for raw in after {
         reasoned |= kind(raw).is_some_and(|kind| kind == "reasoning");
-        let came = assistant_text(raw).and_then(|now| before.find(|(_, then)| *then == now));
-        items.push(match came.and_then(|(raw, _)| object(raw)) {
+        let unchanged = assistant_text(raw).and_then(|now| before.find(|(_, then)| *then == now));
+        items.push(match unchanged.and_then(|(raw, _)| object(raw)) {
             Some(object) if reasoned => object.with(&[]),
             Some(object) => object.with(&[("id", None)]),
             None => raw.clone(),

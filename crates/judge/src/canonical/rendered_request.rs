@@ -91,16 +91,16 @@ impl RenderedRequest {
         let raws: Vec<&RawValue> = parse(list.unwrap_or("[]"))?;
         let mut from = from.into_iter();
         let turn = |raw: &RawValue| {
-            let mut whose: Vec<usize> = Vec::new();
+            let mut sources: Vec<usize> = Vec::new();
             for index in from.next().unwrap_or_default() {
-                if !whose.contains(&index) {
-                    whose.push(index);
+                if !sources.contains(&index) {
+                    sources.push(index);
                 }
             }
             let start = (raw.get().as_ptr() as usize).saturating_sub(body.as_ptr() as usize);
             RenderedTurn {
                 entries: std::iter::once(start..start + raw.get().len()).collect(),
-                from: whose,
+                from: sources,
             }
         };
         Ok(Self {

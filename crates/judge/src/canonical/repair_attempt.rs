@@ -225,9 +225,9 @@ impl<'p, 'a> RepairAttempt<'p, 'a> {
         if let Some(without) = thinks.then(|| without_thinking(&self.text)).flatten() {
             let left = all(|| judge(&without, self.target()));
             let left = left.iter().filter(|fault| fault.rule == Rule::Am9);
-            let told = |fault: &Fault| (fault.place.clone(), fault.words.clone());
-            let left: BTreeSet<(String, String)> = left.map(told).collect();
-            faults.retain(|fault| fault.rule != Rule::Am9 || left.contains(&told(fault)));
+            let identity = |fault: &Fault| (fault.place.clone(), fault.words.clone());
+            let left: BTreeSet<(String, String)> = left.map(identity).collect();
+            faults.retain(|fault| fault.rule != Rule::Am9 || left.contains(&identity(fault)));
         }
         faults
     }

@@ -72,11 +72,11 @@ impl RewrittenTurn<'_, '_, '_> {
             [] if !from.is_empty() => {}
             [] => repairs.push(self.put_in()),
             [unit] if attempt.is_whole(self.turn) => {
-                let told = from.iter().any(|index| {
+                let is_reported = from.iter().any(|index| {
                     let origin = attempt.origin(*index);
                     origin.is_some_and(|origin| attempt.touched.contains(&origin))
                 });
-                if let Some(done) = differs(unit, &self.rewrite.entries, told) {
+                if let Some(done) = differs(unit, &self.rewrite.entries, is_reported) {
                     repairs.push(Repair::new(&unit.place, done).because(fault));
                 }
             }
@@ -114,12 +114,12 @@ impl RewrittenTurn<'_, '_, '_> {
         let message: Value = serde_json::from_str(raw).unwrap_or_default();
         let role = message.get("role").and_then(Value::as_str);
         let role = role.unwrap_or_default();
-        let said: String = text(&message).chars().take(SHOWN).collect();
+        let shown: String = text(&message).chars().take(SHOWN).collect();
         let before = match next {
             Some(_) => " before it",
             None => "",
         };
-        let done = format!("put a message of the {role}'s{before}: {said:?}");
+        let done = format!("put a message of the {role}'s{before}: {shown:?}");
         Repair::new(place, done).because(self.rewrite.fault.as_ref())
     }
 }
@@ -180,16 +180,17 @@ fn is_reasoning(item: &str) -> bool {
     item.get("type").is_some_and(|kind| kind == "reasoning")
 }
 
-/// Describes how a unit has changed. `told` is `true` if the removal of a part is reported already.
-fn differs(unit: &Unit<'_>, after: &[String], told: bool) -> Option<String> {
+/// Describes how a unit has changed. `is_reported` is `true` if the removal of a part is reported
+/// already.
+fn differs(unit: &Unit<'_>, after: &[String], is_reported: bool) -> Option<String> {
     let mut before: Vec<&str> = unit.raws.clone();
-    if told && before.len() != after.len() {
+    if is_reported && before.len() != after.len() {
         // Removed reasoning is reported separately.
         before.retain(|raw| !is_reasoning(raw));
     }
     if before.len() != after.len() {
         let (old, new) = (unit.raws.len(), after.len());
-        return (!told).then(|| format!("wrote its {old} items as {new}"));
+        return (!is_reported).then(|| format!("wrote its {old} items as {new}"));
     }
     let mut all = Vec::new();
     for (old, new) in before.iter().zip(after) {
@@ -197,7 +198,7 @@ fn differs(unit: &Unit<'_>, after: &[String], told: bool) -> Option<String> {
         let new: Value = serde_json::from_str(new).unwrap_or_default();
         all.extend(places(&old, &new));
     }
-    if told {
+    if is_reported {
         let whole = ["content", "tool_calls", "reasoning_content (taken out)"];
         all.retain(|place| !whole.contains(&place.as_str()));
     }

@@ -177,7 +177,7 @@ pub(crate) fn thinking(messages: &[Message]) -> BTreeSet<usize> {
 fn must_go(attempt: &RepairAttempt<'_, '_>, target: &Target, thought: &Thought) -> BTreeSet<usize> {
     let loop_of = |index: usize| thought.loops.get(index).copied();
     let thinking = &thought.messages;
-    let mut gone: BTreeSet<usize> = BTreeSet::new();
+    let mut removed_loops: BTreeSet<usize> = BTreeSet::new();
     for fault in attempt
         .faults
         .iter()
@@ -189,7 +189,7 @@ fn must_go(attempt: &RepairAttempt<'_, '_>, target: &Target, thought: &Thought) 
         let turns = attempt.turn_of(fault);
         let from = turns.map(|turn| attempt.from(turn)).unwrap_or_default();
         let origins = from.iter().filter_map(|at| attempt.origin(*at));
-        gone.extend(origins.filter_map(loop_of));
+        removed_loops.extend(origins.filter_map(loop_of));
     }
     if target.form().binds_thinking()
         && let Some(change) = first_change(attempt)
@@ -197,25 +197,25 @@ fn must_go(attempt: &RepairAttempt<'_, '_>, target: &Target, thought: &Thought) 
         let behind = thinking
             .iter()
             .filter(|index| **index > change || change == 0);
-        gone.extend(behind.filter_map(|index| loop_of(*index)));
+        removed_loops.extend(behind.filter_map(|index| loop_of(*index)));
     }
     let thinks = thinking.iter().copied();
     thinks
-        .filter(|index| loop_of(*index).is_some_and(|of| gone.contains(&of)))
+        .filter(|index| loop_of(*index).is_some_and(|of| removed_loops.contains(&of)))
         .collect()
 }
 
 /// Returns the number of the tool loop of each message. A loop begins with a user message, a summary or
 /// a system message.
 pub(crate) fn loops(messages: &[Message]) -> Vec<usize> {
-    let (mut number, mut asked) = (0, true);
+    let (mut number, mut is_after_question) = (0, true);
     let mut loops = Vec::with_capacity(messages.len());
     for message in messages {
         let asks = asks(message);
-        if asks && !asked {
+        if asks && !is_after_question {
             number += 1;
         }
-        asked = asks;
+        is_after_question = asks;
         loops.push(number);
     }
     loops

@@ -105,8 +105,8 @@ impl WireForm for ResponsesProfile {
         })
     }
 
-    fn parted(&self, messages: &[Message], gone: &BTreeSet<At>) -> Vec<(At, Finding)> {
-        of_clients(messages, gone)
+    fn parted(&self, messages: &[Message], removed: &BTreeSet<At>) -> Vec<(At, Finding)> {
+        of_clients(messages, removed)
     }
 
     fn converted(&self, raw: &str, place: &str, notes: &mut Notes) -> Option<String> {
@@ -138,7 +138,7 @@ struct PendingOutput {
 
 /// Finds separated calls and outputs of the provider's own tools that the client answers. An output
 /// must follow the turn that called, before any other message.
-fn of_clients(messages: &[Message], gone: &BTreeSet<At>) -> Vec<(At, Finding)> {
+fn of_clients(messages: &[Message], removed: &BTreeSet<At>) -> Vec<(At, Finding)> {
     let mut out = Vec::new();
     let mut open: Vec<PendingOutput> = Vec::new();
     for (index, message) in messages.iter().enumerate() {
@@ -157,7 +157,7 @@ fn of_clients(messages: &[Message], gone: &BTreeSet<At>) -> Vec<(At, Finding)> {
                     unanswered(&mut open, &mut out);
                     continue;
                 }
-                Part::Opaque(opaque) if !gone.contains(&at) => opaque,
+                Part::Opaque(opaque) if !removed.contains(&at) => opaque,
                 _ => continue,
             };
             let Some(block) = block_of(opaque, ORIGIN) else {
@@ -179,11 +179,11 @@ fn of_clients(messages: &[Message], gone: &BTreeSet<At>) -> Vec<(At, Finding)> {
                     });
                 }
             } else if is_output(kind) {
-                let asked = open
+                let call = open
                     .iter()
                     .position(|one| one.id == id && one.output == kind);
-                if let Some(asked) = asked {
-                    open.remove(asked);
+                if let Some(call) = call {
+                    open.remove(call);
                 } else {
                     let why = "no call before it waits for it";
                     out.push((at, finding(at, Rule::Or2, kind, why, None)));

@@ -17,16 +17,16 @@ pub(super) fn check(check: &mut GeminiCheck<'_>, contents: &[Value]) {
     let mut before: Option<&Value> = None;
     let mut rest = contents.iter().enumerate().peekable();
     while let Some((index, content)) = rest.next() {
-        let asked = calls(content);
+        let calls = calls(content);
         if !responses(content).is_empty() {
             orphan(check, index, content);
-        } else if !asked.is_empty() {
+        } else if !calls.is_empty() {
             turn(check, index, content, before);
             let mut answers = Vec::new();
             while let Some((at, answer)) = rest.next_if(|(_, next)| answers_only(next)) {
                 answers.push((at, answer));
             }
-            batch(check, index, &asked, &answers);
+            batch(check, index, &calls, &answers);
             if let Some((_, last)) = answers.last() {
                 before = Some(last);
                 continue;
@@ -65,19 +65,19 @@ fn turn(check: &mut GeminiCheck<'_>, index: usize, content: &Value, before: Opti
 }
 
 /// Judges the calls of one content and the contents that answer them: GM1, GM4, V3 and V4.
-fn batch(check: &mut GeminiCheck<'_>, index: usize, asked: &[&Value], answers: &[(usize, &Value)]) {
-    let given = answers.iter().flat_map(|(_, answer)| responses(answer));
-    let given: Vec<&Value> = given.collect();
+fn batch(check: &mut GeminiCheck<'_>, index: usize, calls: &[&Value], answers: &[(usize, &Value)]) {
+    let responses = answers.iter().flat_map(|(_, answer)| responses(answer));
+    let responses: Vec<&Value> = responses.collect();
     let place = format!("contents[{index}]");
-    if given.len() != asked.len() {
+    if responses.len() != calls.len() {
         check.fault(Rule::Gm1, place.clone(), COUNT);
-        if !given.is_empty() && given.len() < asked.len() {
+        if !responses.is_empty() && responses.len() < calls.len() {
             let words = "a batch of tool calls must be answered whole or not be there";
             check.fault(Rule::V4, place, words);
         }
     } else if answers.len() > 1 {
         check.fault(Rule::Gm4, place, COUNT);
-    } else if !in_order(asked, &given) {
+    } else if !in_order(calls, &responses) {
         let words = "the responses of a batch must stand in the order of its calls";
         check.fault(Rule::V3, place, words);
     }
@@ -107,13 +107,13 @@ fn alone(check: &mut GeminiCheck<'_>, at: usize, answer: &Value) {
 
 /// Returns `true` if the responses are in the order of the calls, compared by id if both have one,
 /// otherwise by name.
-fn in_order(asked: &[&Value], given: &[&Value]) -> bool {
-    asked.iter().zip(given).all(
-        |(call, response)| match (text(call, "id"), text(response, "id")) {
+fn in_order(calls: &[&Value], responses: &[&Value]) -> bool {
+    calls.iter().zip(responses).all(|(call, response)| {
+        match (text(call, "id"), text(response, "id")) {
             ("", _) | (_, "") => text(call, "name") == text(response, "name"),
-            (asked, given) => asked == given,
-        },
-    )
+            (call_id, response_id) => call_id == response_id,
+        }
+    })
 }
 
 /// Judges GM3: since the last user message, the first call of each step is signed.
@@ -121,7 +121,7 @@ fn signatures(check: &mut GeminiCheck<'_>, contents: &[Value]) {
     if !check.profile.signatures_required {
         return;
     }
-    let says = |content: &Value| {
+    let has_user_content = |content: &Value| {
         !is_model(content)
             && responses(content).is_empty()
             && parts(content).iter().any(|part| {
@@ -130,8 +130,11 @@ fn signatures(check: &mut GeminiCheck<'_>, contents: &[Value]) {
                 media || !text(part, "text").is_empty()
             })
     };
-    let began = contents.iter().rposition(says).unwrap_or_default();
-    for (index, content) in contents.iter().enumerate().skip(began) {
+    let start = contents
+        .iter()
+        .rposition(has_user_content)
+        .unwrap_or_default();
+    for (index, content) in contents.iter().enumerate().skip(start) {
         let first = parts(content).iter().find(|part| call(part).is_some());
         let Some(part) = first.filter(|part| signature(part).is_empty()) else {
             continue;

@@ -44,14 +44,14 @@ pub(crate) static TABLE: LazyLock<Table<GeminiProfile>> = LazyLock::new(|| {
                 tool.as_object().is_some_and(|tool| !tool.is_empty())
             }),
             ("cached-besides", |_, request, _| {
-                let given = |camel: &str, snake: &str| {
+                let is_set = |camel: &str, snake: &str| {
                     field(request, camel, snake).is_some_and(|value| !value.is_null())
                 };
                 let cached = field(request, "cachedContent", "cached_content");
                 cached.is_some_and(Value::is_string)
                     && (!entries(request, "tools").is_empty()
-                        || given("systemInstruction", "system_instruction")
-                        || given("toolConfig", "tool_config"))
+                        || is_set("systemInstruction", "system_instruction")
+                        || is_set("toolConfig", "tool_config"))
             }),
         ],
     )

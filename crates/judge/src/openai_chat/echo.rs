@@ -39,13 +39,13 @@ fn all(check: &mut ChatCheck<'_>, from: usize, messages: &[Value]) {
 
 fn missing(check: &mut ChatCheck<'_>, index: usize, message: &Value) {
     let dialect = check.profile;
-    let given = match message.get("reasoning_content") {
+    let is_echoed = match message.get("reasoning_content") {
         Some(Value::String(text)) => {
             !text.is_empty() || dialect.empty_reasoning != EmptyReasoning::Space
         }
         _ => dialect.empty_reasoning == EmptyReasoning::Omit,
     };
-    if given {
+    if is_echoed {
         return;
     }
     let words = match dialect.voice {

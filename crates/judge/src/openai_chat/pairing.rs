@@ -17,11 +17,11 @@ pub(super) fn check(check: &mut ChatCheck<'_>, messages: &[Value]) {
             orphan(check, index, message, messages);
             continue;
         }
-        let asked = ids(message);
-        if asked.is_empty() {
+        let ids = ids(message);
+        if ids.is_empty() {
             continue;
         }
-        let mut batch = Batch::of(asked);
+        let mut batch = Batch::of(ids);
         while let Some((index, tool)) = rest.next_if(|(_, message)| role(message) == "tool") {
             batch.answer(check, index, tool);
         }
@@ -32,23 +32,23 @@ pub(super) fn check(check: &mut ChatCheck<'_>, messages: &[Value]) {
 /// The calls of a message, and the number of calls and results for each id. The counts are kept in maps
 /// because a message may have thousands of calls.
 struct Batch<'m> {
-    asked: Vec<&'m str>,
+    call_ids: Vec<&'m str>,
     of: HashMap<&'m str, CallCounts>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
 struct CallCounts {
-    asked: usize,
-    answered: usize,
+    calls: usize,
+    results: usize,
 }
 
 impl<'m> Batch<'m> {
-    fn of(asked: Vec<&'m str>) -> Self {
-        let mut of: HashMap<&'m str, CallCounts> = HashMap::with_capacity(asked.len());
-        for id in &asked {
-            of.entry(id).or_default().asked += 1;
+    fn of(call_ids: Vec<&'m str>) -> Self {
+        let mut of: HashMap<&'m str, CallCounts> = HashMap::with_capacity(call_ids.len());
+        for id in &call_ids {
+            of.entry(id).or_default().calls += 1;
         }
-        Self { asked, of }
+        Self { call_ids, of }
     }
 
     /// Takes a result. Results are paired by their ids, in any order.
@@ -57,12 +57,12 @@ impl<'m> Batch<'m> {
         let id = tool.get("tool_call_id").and_then(Value::as_str);
         let id = id.unwrap_or_default();
         match self.of.get_mut(id) {
-            Some(counted) if counted.answered < counted.asked => counted.answered += 1,
+            Some(counted) if counted.results < counted.calls => counted.results += 1,
             Some(_) => {
                 let words = format!("tool call {id} has more than one result");
                 check.fault(Rule::V3, place, words);
             }
-            None => not_asked(check, place, id),
+            None => unknown_call(check, place, id),
         }
     }
 
@@ -71,7 +71,7 @@ impl<'m> Batch<'m> {
     fn open(&self) -> Vec<&'m str> {
         let mut answered: HashMap<&str, usize> = HashMap::new();
         for (id, counted) in &self.of {
-            answered.insert(id, counted.answered);
+            answered.insert(id, counted.results);
         }
         let waits = |id: &&'m str| match answered.get_mut(id) {
             Some(left) if *left > 0 => {
@@ -80,14 +80,14 @@ impl<'m> Batch<'m> {
             }
             _ => true,
         };
-        let mut asked = self.asked.clone();
-        asked.retain(waits);
-        asked
+        let mut call_ids = self.call_ids.clone();
+        call_ids.retain(waits);
+        call_ids
     }
 
     fn end(self, check: &mut ChatCheck<'_>, index: usize, next: Option<(usize, &Value)>) {
         let place = format!("messages[{index}].tool_calls");
-        let all = self.asked.len();
+        let all = self.call_ids.len();
         if self.of.len() < all {
             let words = "two calls of one message have the same id";
             check.fault(Rule::V3, place.clone(), words);
@@ -137,10 +137,10 @@ fn orphan(check: &mut ChatCheck<'_>, index: usize, message: &Value, messages: &[
         return;
     }
     let id = message.get("tool_call_id").and_then(Value::as_str);
-    not_asked(check, place, id.unwrap_or_default());
+    unknown_call(check, place, id.unwrap_or_default());
 }
 
-fn not_asked(check: &mut ChatCheck<'_>, place: String, id: &str) {
+fn unknown_call(check: &mut ChatCheck<'_>, place: String, id: &str) {
     if check.profile.voice == ErrorStyle::Mistral {
         let words = format!("Unexpected tool call id {id} in tool results");
         check.fault(Rule::Oc7, place, words);

@@ -40,15 +40,15 @@ fn thinking(check: &mut ChatCheck<'_>, request: &Value) {
     };
     let effort = request.get("reasoning_effort").and_then(Value::as_str);
     let temperature = request.get("temperature").and_then(Value::as_f64);
-    if let Some(given) = temperature.filter(|given| !takes_temperature(model, effort, *given)) {
+    if let Some(value) = temperature.filter(|value| !takes_temperature(model, effort, *value)) {
         let words = format!(
-            "Unsupported value: 'temperature' does not support {given} with this model. Only the \
+            "Unsupported value: 'temperature' does not support {value} with this model. Only the \
              default (1) value is supported."
         );
         check.fault(Rule::Shape, "temperature", words);
     }
     let tools = !entries(request, "tools").is_empty();
-    let apart = format!(
+    let prefix = format!(
         "Function tools with reasoning_effort are not supported for {model} in \
          /v1/chat/completions."
     );
@@ -58,12 +58,12 @@ fn thinking(check: &mut ChatCheck<'_>, request: &Value) {
             return;
         }
         (_, _) if !tools => return,
-        (Reach::NoTools, _) => format!("{apart} Please use /v1/responses instead."),
+        (Reach::NoTools, _) => format!("{prefix} Please use /v1/responses instead."),
         (Reach::ToolsUnasked, Some(effort)) if effort != "none" => {
-            format!("{apart} Please use /v1/responses instead.")
+            format!("{prefix} Please use /v1/responses instead.")
         }
         (Reach::ToolsAtNone, effort) if effort != Some("none") => format!(
-            "{apart} To use function tools, use /v1/responses or set reasoning_effort to 'none'."
+            "{prefix} To use function tools, use /v1/responses or set reasoning_effort to 'none'."
         ),
         _ => return,
     };
@@ -78,9 +78,9 @@ fn chosen(check: &mut ChatCheck<'_>, request: &Value) {
     let choice = request.get("tool_choice").unwrap_or(&Value::Null);
     for key in ["function", CUSTOM] {
         let name = |of: &Value| of.get(key)?.get("name")?.as_str().map(str::to_owned);
-        if let Some(name) = name(choice).filter(|asked| {
+        if let Some(name) = name(choice).filter(|chosen| {
             let mut names = tools.iter().filter_map(name);
-            !names.any(|name| name == *asked)
+            !names.any(|name| name == *chosen)
         }) {
             let words = format!("Tool choice '{name}' not found in 'tools' parameter.");
             check.fault(Rule::Shape, "tool_choice", words);

@@ -202,8 +202,8 @@ fn code(words: &str) -> Option<&'static str> {
         ("Unknown parameter", "unknown_parameter"),
         ("Invalid value: '", "invalid_value"),
     ];
-    let said = CODES.iter().find(|(part, _)| words.contains(part));
-    said.map(|(_, code)| *code)
+    let code = CODES.iter().find(|(part, _)| words.contains(part));
+    code.map(|(_, code)| *code)
 }
 
 pub(super) type ChatCheck<'d> = table::Check<'d, Dialect>;
@@ -213,7 +213,7 @@ impl ChatCheck<'_> {
     fn order(&mut self, messages: &[Value]) {
         let dialect = self.profile;
         let mut previous = "";
-        let mut asked = false;
+        let mut has_calls = false;
         let mut only_systems = true;
         for (index, message) in messages.iter().enumerate() {
             let place = format!("messages[{index}].role");
@@ -242,7 +242,7 @@ impl ChatCheck<'_> {
             if dialect.voice == ErrorStyle::Mistral {
                 // Mistral accepts consecutive user messages and an assistant message at the start.
                 // Calls without results are reported elsewhere.
-                let assistant = role == "assistant" && !asked;
+                let assistant = role == "assistant" && !has_calls;
                 if twice && assistant && dialect.merges_roles {
                     self.unexpected(place, role, previous);
                 }
@@ -251,7 +251,7 @@ impl ChatCheck<'_> {
                 self.fault(Rule::T1, place, words);
             }
             previous = role;
-            asked = !calls(message).is_empty();
+            has_calls = !calls(message).is_empty();
             only_systems &= system;
         }
         let last = messages.len().saturating_sub(1);

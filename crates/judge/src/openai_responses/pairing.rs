@@ -29,22 +29,22 @@ struct CallItem<'m> {
 
 /// Pairs calls and outputs by their ids, in any order.
 fn calls(check: &mut ResponsesCheck<'_>, list: &[Value]) {
-    let mut asked: Vec<CallItem<'_>> = Vec::new();
+    let mut calls: Vec<CallItem<'_>> = Vec::new();
     // The open calls by id and kind of output, oldest first.
     let mut open: BTreeMap<(&str, &str), Vec<usize>> = BTreeMap::new();
     let mut batch = 0;
     // The index of the first call of the newest batch.
     let mut newest = 0;
     let mut ids = BTreeSet::new();
-    let mut said_by_model = false;
+    let mut is_after_model = false;
     for (at, item) in list.iter().enumerate() {
         let kind = items::kind(item);
         let model = is_models(item);
-        if model && !said_by_model {
+        if model && !is_after_model {
             batch += 1;
-            newest = asked.len();
+            newest = calls.len();
         }
-        said_by_model = model;
+        is_after_model = model;
         if let Some((_, spoken, output)) = items::PAIRS.iter().find(|(call, ..)| *call == kind) {
             let Some(id) = call_id(item) else {
                 // A search on the server's side needs no output.
@@ -54,8 +54,8 @@ fn calls(check: &mut ResponsesCheck<'_>, list: &[Value]) {
                 let words = format!("Duplicate 'call_id': {id}");
                 check.fault(Rule::V3, format!("input[{at}].call_id"), words);
             }
-            open.entry((id, output)).or_default().push(asked.len());
-            asked.push(CallItem {
+            open.entry((id, output)).or_default().push(calls.len());
+            calls.push(CallItem {
                 at,
                 id,
                 spoken,
@@ -75,7 +75,7 @@ fn calls(check: &mut ResponsesCheck<'_>, list: &[Value]) {
             let known = waiting.is_some();
             match waiting.and_then(|waiting| first_of(waiting, newest)) {
                 Some(found) => {
-                    if let Some(one) = asked.get_mut(found) {
+                    if let Some(one) = calls.get_mut(found) {
                         one.answered = true;
                     }
                 }
@@ -91,9 +91,9 @@ fn calls(check: &mut ResponsesCheck<'_>, list: &[Value]) {
             }
         }
     }
-    let answered = asked.iter().filter(|one| one.answered);
+    let answered = calls.iter().filter(|one| one.answered);
     let begun: BTreeSet<usize> = answered.map(|one| one.batch).collect();
-    for one in asked.iter().filter(|one| !one.answered) {
+    for one in calls.iter().filter(|one| !one.answered) {
         let words = format!("No tool output found for {} {}.", one.spoken, one.id);
         check.fault(Rule::Or1, format!("input[{}]", one.at), words);
         if begun.contains(&one.batch) {

@@ -18,10 +18,10 @@ const SHOWN: usize = 4;
 /// Returns the encrypted content of a reasoning item with that id.
 #[must_use]
 pub fn encrypt(id: &str, thinking: &str) -> String {
-    let what = digits(&[thinking]);
-    let whole = digits(&[OURS, &what]);
-    let of = digits(&[OURS, &what, id]);
-    format!("{OURS}-{what}-{whole}-{of}")
+    let thinking_digits = digits(&[thinking]);
+    let check_digits = digits(&[OURS, &thinking_digits]);
+    let item_digits = digits(&[OURS, &thinking_digits, id]);
+    format!("{OURS}-{thinking_digits}-{check_digits}-{item_digits}")
 }
 
 /// Returns a fault for the first reasoning or compaction item that cannot be decrypted, or that was
@@ -35,8 +35,8 @@ pub fn unreadable(request: &Value) -> Option<Fault> {
         }
         let content = item.get("encrypted_content").and_then(Value::as_str)?;
         let id = item.get("id").and_then(Value::as_str).unwrap_or_default();
-        let why = match opened(content) {
-            Some(of) if id.is_empty() || of == id_digits(content, id) => return None,
+        let reason = match opened(content) {
+            Some(digits) if id.is_empty() || digits == id_digits(content, id) => return None,
             Some(_) => "Encrypted content item_id did not match the target item id.",
             None => "Encrypted content could not be decrypted or parsed.",
         };
@@ -47,7 +47,7 @@ pub fn unreadable(request: &Value) -> Option<Fault> {
             rule: Rule::Or4,
             place: format!("input[{index}].encrypted_content"),
             words: format!(
-                "The encrypted content {shown}...{end} could not be verified. Reason: {why}"
+                "The encrypted content {shown}...{end} could not be verified. Reason: {reason}"
             ),
         })
     })
@@ -56,13 +56,15 @@ pub fn unreadable(request: &Value) -> Option<Fault> {
 /// Returns the part of a simulated content that identifies its item. `None` for other content.
 fn opened(content: &str) -> Option<&str> {
     let mut parts = content.strip_prefix(OURS)?.strip_prefix('-')?.split('-');
-    let (what, whole, of) = (parts.next()?, parts.next()?, parts.next()?);
-    (parts.next().is_none() && whole == digits(&[OURS, what])).then_some(of)
+    let (thinking_digits, check_digits, item_digits) =
+        (parts.next()?, parts.next()?, parts.next()?);
+    (parts.next().is_none() && check_digits == digits(&[OURS, thinking_digits]))
+        .then_some(item_digits)
 }
 
 fn id_digits(content: &str, id: &str) -> String {
-    let what = content.split('-').nth(1).unwrap_or_default();
-    digits(&[OURS, what, id])
+    let thinking_digits = content.split('-').nth(1).unwrap_or_default();
+    digits(&[OURS, thinking_digits, id])
 }
 
 fn digits(texts: &[&str]) -> String {
@@ -80,7 +82,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn why(id: &str, content: &str) -> Option<String> {
+    fn fault_words(id: &str, content: &str) -> Option<String> {
         let item = json!({"type": "reasoning", "id": id, "summary": [],
             "encrypted_content": content});
         let fault = unreadable(&json!({"input": [{"role": "user", "content": "hi"}, item]}))?;
@@ -90,16 +92,21 @@ mod tests {
 
     #[test]
     fn only_what_was_made_for_the_item_can_be_read() {
-        let made = encrypt("rs_1", "hm");
-        assert_eq!(why("rs_1", &made), None);
-        assert_eq!(why("", &made), None);
+        let content = encrypt("rs_1", "hm");
+        assert_eq!(fault_words("rs_1", &content), None);
+        assert_eq!(fault_words("", &content), None);
         assert!(
-            why("rs_2", &made)
+            fault_words("rs_2", &content)
                 .unwrap()
                 .contains("item_id did not match")
         );
-        for foreign in ["gAAAAB8=", "", &format!("{made}0"), &made.replace('a', "b")] {
-            let words = why("rs_1", foreign).unwrap();
+        for foreign in [
+            "gAAAAB8=",
+            "",
+            &format!("{content}0"),
+            &content.replace('a', "b"),
+        ] {
+            let words = fault_words("rs_1", foreign).unwrap();
             assert!(words.contains("could not be verified"), "{words}");
         }
         assert_eq!(unreadable(&json!({"input": "hi"})), None);

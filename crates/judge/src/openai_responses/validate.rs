@@ -263,6 +263,6 @@ pub(super) fn list<'n>(names: impl IntoIterator<Item = &'n str>) -> String {
 }
 
 fn has_one(part: &Value, keys: &[&str]) -> bool {
-    let given = |key: &&&str| part.get(**key).is_some_and(Value::is_string);
-    keys.iter().filter(given).count() == 1
+    let is_text = |key: &&&str| part.get(**key).is_some_and(Value::is_string);
+    keys.iter().filter(is_text).count() == 1
 }

@@ -383,7 +383,7 @@ impl Node {
     fn attachment(&mut self, attachment: &str) {
         let attachment: serde_json::Value = serde_json::from_str(attachment).unwrap_or_default();
         let text = |pointer: &str| attachment.pointer(pointer).and_then(|value| value.as_str());
-        let said = match text("/type") {
+        let content = match text("/type") {
             Some("queued_command") => text("/prompt").map(str::to_owned),
             Some("file") => text("/content/file/content").map(|content| {
                 let name = text("/filename").unwrap_or("a file");
@@ -391,9 +391,9 @@ impl Node {
             }),
             _ => None,
         };
-        if let Some(said) = said.filter(|said| !said.trim().is_empty()) {
+        if let Some(content) = content.filter(|content| !content.trim().is_empty()) {
             self.role = Some(Role::User);
-            self.blocks.push(blocks::text(&said).to_string());
+            self.blocks.push(blocks::text(&content).to_string());
         }
     }
 }

@@ -185,11 +185,11 @@ fn event(log: &mut SessionLog, event: CodexEvent) {
         "error" => log.last_error = event.message,
         "thread_rolled_back" => {
             for _ in 0..event.num_turns {
-                let asked = log
+                let user_message = log
                     .blocks
                     .iter()
                     .rposition(|block| block.role == Role::User);
-                log.blocks.truncate(asked.unwrap_or_default());
+                log.blocks.truncate(user_message.unwrap_or_default());
             }
         }
         _ => {}

@@ -192,8 +192,8 @@ fn result(call: &Value) -> Option<Value> {
 
 fn response_text(response: &Value) -> Value {
     let response = response.get("response").unwrap_or(response);
-    let said = response.get("output").or_else(|| response.get("error"));
-    match said.and_then(Value::as_str) {
+    let output = response.get("output").or_else(|| response.get("error"));
+    match output.and_then(Value::as_str) {
         Some(text) => blocks::text(text),
         None => blocks::text(&response.to_string()),
     }

@@ -201,7 +201,7 @@ fn answer(parts: &mut [Value], block: &Value) {
     let Some(part) = parts.iter_mut().find(|part| is_call(part, CALL, id)) else {
         return;
     };
-    let said = result_text(block);
+    let output = result_text(block);
     let old = part.get("state").cloned().unwrap_or_default();
     let time = old
         .get("time")
@@ -209,10 +209,10 @@ fn answer(parts: &mut [Value], block: &Value) {
         .unwrap_or_else(|| json!({ "start": 0, "end": 0 }));
     let input = arguments(old.get("input"));
     let state = if block.get("is_error") == Some(&Value::Bool(true)) {
-        json!({ "status": "error", "input": input, "error": said, "time": time })
+        json!({ "status": "error", "input": input, "error": output, "time": time })
     } else {
         json!({
-            "status": "completed", "input": input, "output": said, "title": old.get("title"),
+            "status": "completed", "input": input, "output": output, "title": old.get("title"),
             "metadata": {}, "time": time,
         })
     };

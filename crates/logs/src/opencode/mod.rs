@@ -202,12 +202,13 @@ fn messages(database: &Connection, session: &str) -> rusqlite::Result<Vec<Openco
 fn active_from(export: &Export) -> usize {
     let summary = export.messages.iter().rposition(is_summary);
     let summary = summary.and_then(|at| export.messages.get(at));
-    let asked = summary.and_then(|summary| summary.info.get("parentID"));
-    let is_asked = |message: &OpencodeMessage| asked.is_some() && message.info.get("id") == asked;
+    let parent = summary.and_then(|summary| summary.info.get("parentID"));
+    let is_parent =
+        |message: &OpencodeMessage| parent.is_some() && message.info.get("id") == parent;
     export
         .messages
         .iter()
-        .position(is_asked)
+        .position(is_parent)
         .unwrap_or_default()
 }
 
@@ -283,11 +284,11 @@ fn message_block(part: &Value) -> Option<Value> {
 fn result(part: &Value, id: &str) -> Option<Value> {
     let text = |pointer: &str| part.pointer(pointer).and_then(Value::as_str);
     let is_error = text("/state/status") == Some("error");
-    let said = match text("/state/status")? {
+    let output = match text("/state/status")? {
         "completed" if part.pointer("/state/time/compacted").is_some() => CLEARED,
         "completed" => text("/state/output").unwrap_or_default(),
         "error" => text("/state/error").unwrap_or("error"),
         _ => return None,
     };
-    Some(blocks::result(id, vec![blocks::text(said)], is_error))
+    Some(blocks::result(id, vec![blocks::text(output)], is_error))
 }

@@ -137,16 +137,16 @@ impl PiWriter<'_> {
             self.link(entry);
             return Ok(());
         }
-        let mut said = Vec::new();
+        let mut content = Vec::new();
         for block in &group.blocks {
             let block = parsed(&block.json)?;
             if block.get("type").and_then(Value::as_str) == Some("tool_result") {
                 self.result(&block, message);
             } else {
-                said.extend(own_block(&block, message));
+                content.extend(own_block(&block, message));
             }
         }
-        if said.is_empty() {
+        if content.is_empty() {
             return Ok(());
         }
         let mut message = match (group.role, message) {
@@ -158,7 +158,7 @@ impl PiWriter<'_> {
                 message
             }
         };
-        message.insert("content".to_owned(), said.into());
+        message.insert("content".to_owned(), content.into());
         self.measured(&mut message, group);
         self.message(message);
         Ok(())

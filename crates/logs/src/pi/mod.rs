@@ -236,9 +236,9 @@ impl Node {
     }
 
     fn user_content(&mut self, content: &Value) {
-        let said = message_blocks(content).into_iter();
+        let blocks = message_blocks(content).into_iter();
         self.blocks
-            .extend(said.map(|block| (Role::User, block.to_string())));
+            .extend(blocks.map(|block| (Role::User, block.to_string())));
     }
 
     fn summary(&mut self, summary: Option<&str>) {

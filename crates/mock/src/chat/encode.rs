@@ -126,12 +126,12 @@ fn completion(turn: &Turn, call: &PendingReply<'_>, calls: &[Value], stop: &str)
 }
 
 fn chunks(turn: &Turn, call: &PendingReply<'_>, calls: &[Value], stop: &str) -> Vec<String> {
-    let asked = call.request.pointer("/stream_options/include_usage");
-    let asked = asked == Some(&Value::Bool(true));
+    let setting = call.request.pointer("/stream_options/include_usage");
+    let includes_usage = setting == Some(&Value::Bool(true));
     let chunk = |choices: Value, usage: Option<Value>| {
         let mut chunk = head(call, "chat.completion.chunk");
         chunk.insert("choices".into(), choices);
-        if asked {
+        if includes_usage {
             chunk.insert("usage".into(), usage.unwrap_or_default());
         }
         data(&Value::Object(chunk))
@@ -167,7 +167,7 @@ fn chunks(turn: &Turn, call: &PendingReply<'_>, calls: &[Value], stop: &str) -> 
     }
     let last = json!([{"index": 0, "delta": {}, "logprobs": null, "finish_reason": stop}]);
     events.push(chunk(last, None));
-    if asked {
+    if includes_usage {
         events.push(chunk(json!([]), Some(usage(turn, call))));
     }
     events.push("data: [DONE]\n\n".to_owned());

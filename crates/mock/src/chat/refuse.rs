@@ -67,11 +67,11 @@ pub(crate) fn too_long(size: Size, dialect: &Dialect) -> HttpAnswer {
         output,
         window,
     } = size;
-    let asked = (output > Tokens::ZERO).then_some(output);
+    let limit = (output > Tokens::ZERO).then_some(output);
     let body = match EmulatedServer::of(dialect) {
         EmulatedServer::OpenAi => {
             let mut body = error(
-                &match asked {
+                &match limit {
                     None => format!(
                         "This model's maximum context length is {window} tokens. However, your \
                          messages resulted in {used} tokens. Please reduce the length of the \
@@ -94,7 +94,7 @@ pub(crate) fn too_long(size: Size, dialect: &Dialect) -> HttpAnswer {
             json!("invalid_request_error"),
         ),
         EmulatedServer::Vllm => error(
-            &match asked {
+            &match limit {
                 None => format!(
                     "This model's maximum context length is {window} tokens. However, your request \
                      has {used} input tokens. Please reduce the length of the input messages."
@@ -200,9 +200,9 @@ fn error(message: &str, kind: &str, code: Value) -> Value {
 }
 
 /// Returns the refusal of a request that exceeds the token limit per minute, in Groq's format.
-pub(crate) fn too_many(asked: Tokens, limit: Tokens) -> HttpAnswer {
+pub(crate) fn too_many(requested: Tokens, limit: Tokens) -> HttpAnswer {
     let message = format!(
-        "Request too large for model `mock` in organization `org_mock` service tier `on_demand` on tokens per minute (TPM): Limit {limit}, Requested {asked}, please reduce your message size and try again."
+        "Request too large for model `mock` in organization `org_mock` service tier `on_demand` on tokens per minute (TPM): Limit {limit}, Requested {requested}, please reduce your message size and try again."
     );
     let error = json!({"message": message, "type": "tokens", "code": "rate_limit_exceeded"});
     HttpAnswer::new(413, json!({ "error": error }))

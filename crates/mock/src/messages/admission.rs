@@ -32,15 +32,15 @@ const OF_REPLIES: [&str; 9] = [
 /// Returns `None` if the API would read the request.
 pub(super) fn admission(header: Header<'_>, request: &Value) -> Option<HttpAnswer> {
     let invalid = |message: &str| Some(error(400, "invalid_request_error", message));
-    let given = |name: &str| header(name).filter(|value| !value.trim().is_empty());
-    if given("x-api-key").is_none() && given("authorization").is_none() {
+    let non_empty = |name: &str| header(name).filter(|value| !value.trim().is_empty());
+    if non_empty("x-api-key").is_none() && non_empty("authorization").is_none() {
         let message = "x-api-key header is required";
         return Some(error(401, "authentication_error", message));
     }
-    if given("anthropic-version").is_none() {
+    if non_empty("anthropic-version").is_none() {
         return invalid("anthropic-version: header is required");
     }
-    let betas = given("anthropic-beta").unwrap_or_default();
+    let betas = non_empty("anthropic-beta").unwrap_or_default();
     let announced = |beta: &str| betas.split(',').any(|one| one.trim() == beta);
     if request.get("context_management").is_some() && !announced(CONTEXT_MANAGEMENT) {
         return invalid("context_management: Extra inputs are not permitted");
@@ -149,9 +149,9 @@ mod tests {
                 "messages.0.content.1.source: Input tag 'file'",
             ),
         ] {
-            let (status, said) = refused(&head, request).unwrap();
+            let (status, message) = refused(&head, request).unwrap();
             assert_eq!(status, 400);
-            assert!(said.starts_with(words), "{said}");
+            assert!(message.starts_with(words), "{message}");
             let betas = format!("another, {beta}");
             let with = [head[0], head[1], ("anthropic-beta", betas.as_str())];
             assert_eq!(refused(&with, request), None);

@@ -60,10 +60,10 @@ impl StreamedBlock {
         }
     }
 
-    fn text(said: &str, citations: &[Value]) -> Self {
+    fn text(text: &str, citations: &[Value]) -> Self {
         let delta = |half| json!({"type": "text_delta", "text": half});
-        let mut deltas: Vec<Value> = halves(said).map(delta).collect();
-        let mut whole = json!({"type": "text", "text": said});
+        let mut deltas: Vec<Value> = halves(text).map(delta).collect();
+        let mut whole = json!({"type": "text", "text": text});
         let mut begun = json!({"type": "text", "text": ""});
         if let (Some(whole), Some(begun)) = (whole.as_object_mut(), begun.as_object_mut())
             && !citations.is_empty()
@@ -81,13 +81,15 @@ impl StreamedBlock {
     }
 
     fn call(call: &Call, id: String) -> Self {
-        let given = call.text();
+        let arguments = call.text();
         // Invalid arguments in the format of the API.
-        let input = serde_json::from_str(&given).ok().filter(Value::is_object);
-        let input = input.unwrap_or_else(|| json!({ "INVALID_JSON": given }));
+        let input = serde_json::from_str(&arguments)
+            .ok()
+            .filter(Value::is_object);
+        let input = input.unwrap_or_else(|| json!({ "INVALID_JSON": arguments }));
         Self::input(
             json!({"type": "tool_use", "id": id, "name": call.name, "input": input}),
-            &given,
+            &arguments,
         )
     }
 
@@ -95,20 +97,20 @@ impl StreamedBlock {
     fn own(block: &Value) -> Self {
         match block.get("input") {
             Some(input) if text(block, "type").ends_with("tool_use") => {
-                let given = input.to_string();
-                Self::input(block.clone(), &given)
+                let arguments = input.to_string();
+                Self::input(block.clone(), &arguments)
             }
             _ => Self::whole(block.clone()),
         }
     }
 
-    fn input(whole: Value, given: &str) -> Self {
+    fn input(whole: Value, arguments: &str) -> Self {
         let mut begun = whole.clone();
         if let Some(input) = begun.get_mut("input") {
             *input = json!({});
         }
         let delta = |half| json!({"type": "input_json_delta", "partial_json": half});
-        let deltas = std::iter::once("").chain(halves(given)).map(delta);
+        let deltas = std::iter::once("").chain(halves(arguments)).map(delta);
         Self {
             whole,
             begun,
@@ -137,8 +139,8 @@ fn blocks(turn: &Turn, call: &PendingReply<'_>) -> Vec<StreamedBlock> {
             ));
         }
     }
-    if let Some(said) = turn.say.as_deref().filter(|said| !said.is_empty()) {
-        blocks.push(StreamedBlock::text(said, &turn.citations));
+    if let Some(text) = turn.say.as_deref().filter(|text| !text.is_empty()) {
+        blocks.push(StreamedBlock::text(text, &turn.citations));
     }
     blocks.extend(turn.blocks.iter().map(StreamedBlock::own));
     for (at, one) in turn.call.iter().enumerate() {
@@ -146,8 +148,8 @@ fn blocks(turn: &Turn, call: &PendingReply<'_>) -> Vec<StreamedBlock> {
         let id = id.unwrap_or_else(|| format!("toolu_{}_{at}", call.number));
         blocks.push(StreamedBlock::call(one, id));
     }
-    if let Some(said) = turn.say_after.as_deref().filter(|said| !said.is_empty()) {
-        blocks.push(StreamedBlock::text(said, &[]));
+    if let Some(text) = turn.say_after.as_deref().filter(|text| !text.is_empty()) {
+        blocks.push(StreamedBlock::text(text, &[]));
     }
     blocks
 }

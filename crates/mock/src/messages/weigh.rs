@@ -20,13 +20,13 @@ pub(crate) fn pieces(request: &Value, counter: &dyn TokenCounter) -> Vec<Request
         let json = unmarked(tool).to_string();
         let tokens = counter.text(&json) + TOOL_OVERHEAD;
         // Each model has its own cache.
-        let said = format!("{model} tool {json}");
-        pieces.push(RequestPiece::new(&said, tokens).marked(mark(tool)));
+        let content = format!("{model} tool {json}");
+        pieces.push(RequestPiece::new(&content, tokens).marked(mark(tool)));
     }
     for block in &blocks(request.get("system")) {
-        let said = format!("{model} system {}", unmarked(block));
+        let content = format!("{model} system {}", unmarked(block));
         let tokens = weigh(block, counter);
-        pieces.push(RequestPiece::new(&said, tokens).marked(mark(block)));
+        pieces.push(RequestPiece::new(&content, tokens).marked(mark(block)));
     }
     // A change of one of these settings invalidates the cache of all messages.
     let settings = json!([request.get("tool_choice"), request.get("thinking")]);
@@ -34,10 +34,10 @@ pub(crate) fn pieces(request: &Value, counter: &dyn TokenCounter) -> Vec<Request
         let role = text(message, "role");
         let mut frame = FRAME;
         for block in &blocks(message.get("content")) {
-            let said = format!("{model} {settings} {role} {}", unmarked(block));
+            let content = format!("{model} {settings} {role} {}", unmarked(block));
             let tokens = weigh(block, counter) + std::mem::take(&mut frame);
             let inside = list(block, "content").iter().filter_map(mark).next_back();
-            pieces.push(RequestPiece::new(&said, tokens).marked(mark(block).or(inside)));
+            pieces.push(RequestPiece::new(&content, tokens).marked(mark(block).or(inside)));
         }
     }
     // A breakpoint of the whole request applies to its last block.

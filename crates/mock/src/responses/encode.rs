@@ -30,21 +30,21 @@ pub(crate) fn items(
     {
         items.push(reasoning(thought, call, profile));
     }
-    if let Some(said) = turn.say.as_deref().filter(|said| !said.is_empty()) {
+    if let Some(text) = turn.say.as_deref().filter(|text| !text.is_empty()) {
         let phase = if turn.call.is_empty() {
             FINAL
         } else {
             COMMENTARY
         };
         let id = format!("msg_{number}_0");
-        items.push(message(&id, said, &turn.citations, phase));
+        items.push(message(&id, text, &turn.citations, phase));
     }
     items.extend(turn.blocks.iter().cloned());
     for (at, one) in turn.call.iter().enumerate() {
         items.push(tool_call(one, at, call));
     }
-    if let Some(said) = turn.say_after.as_deref().filter(|said| !said.is_empty()) {
-        items.push(message(&format!("msg_{number}_1"), said, &[], COMMENTARY));
+    if let Some(text) = turn.say_after.as_deref().filter(|text| !text.is_empty()) {
+        items.push(message(&format!("msg_{number}_1"), text, &[], COMMENTARY));
     }
     items
 }
@@ -93,7 +93,7 @@ pub(crate) fn ended(turn: &Turn, call: &PendingReply<'_>, items: &[Value]) -> Va
 /// Returns a Response object without output.
 pub(crate) fn response(call: &PendingReply<'_>, status: &str) -> Value {
     let request = call.request;
-    let given = |key: &str, default: Value| {
+    let requested = |key: &str, default: Value| {
         let value = request.get(key).filter(|value| !value.is_null());
         (key.to_owned(), value.cloned().unwrap_or(default))
     };
@@ -109,41 +109,41 @@ pub(crate) fn response(call: &PendingReply<'_>, status: &str) -> Value {
     });
     response.extend(head.as_object().cloned().unwrap_or_default());
     response.extend([
-        given("instructions", Value::Null),
-        given("max_output_tokens", Value::Null),
-        given("max_tool_calls", Value::Null),
+        requested("instructions", Value::Null),
+        requested("max_output_tokens", Value::Null),
+        requested("max_tool_calls", Value::Null),
         ("model".to_owned(), call.model().into()),
         ("output".to_owned(), json!([])),
-        given("parallel_tool_calls", true.into()),
-        given("previous_response_id", Value::Null),
-        given("prompt_cache_key", Value::Null),
+        requested("parallel_tool_calls", true.into()),
+        requested("previous_response_id", Value::Null),
+        requested("prompt_cache_key", Value::Null),
         ("reasoning".to_owned(), reasoning_settings(request)),
-        given("safety_identifier", Value::Null),
+        requested("safety_identifier", Value::Null),
         ("service_tier".to_owned(), "default".into()),
-        given("store", true.into()),
-        given("temperature", json!(1.0)),
+        requested("store", true.into()),
+        requested("temperature", json!(1.0)),
         ("text".to_owned(), text_settings(request)),
-        given("tool_choice", "auto".into()),
+        requested("tool_choice", "auto".into()),
         ("tools".to_owned(), tools(request)),
-        given("top_logprobs", 0.into()),
-        given("top_p", json!(1.0)),
-        given("truncation", "disabled".into()),
+        requested("top_logprobs", 0.into()),
+        requested("top_p", json!(1.0)),
+        requested("truncation", "disabled".into()),
         ("usage".to_owned(), Value::Null),
-        given("user", Value::Null),
-        given("metadata", json!({})),
+        requested("user", Value::Null),
+        requested("metadata", json!({})),
     ]);
     Value::Object(response)
 }
 
 fn reasoning_settings(request: &Value) -> Value {
-    let asked = request.get("reasoning").unwrap_or(&Value::Null);
-    json!({"effort": asked.get("effort"), "summary": asked.get("summary")})
+    let reasoning = request.get("reasoning").unwrap_or(&Value::Null);
+    json!({"effort": reasoning.get("effort"), "summary": reasoning.get("summary")})
 }
 
 fn text_settings(request: &Value) -> Value {
-    let asked = request.get("text").unwrap_or(&Value::Null);
-    let format = asked.get("format").cloned();
-    let verbosity = asked.get("verbosity").cloned();
+    let text = request.get("text").unwrap_or(&Value::Null);
+    let format = text.get("format").cloned();
+    let verbosity = text.get("verbosity").cloned();
     json!({
         "format": format.unwrap_or_else(|| json!({"type": "text"})),
         "verbosity": verbosity.unwrap_or_else(|| "medium".into()),
@@ -170,8 +170,8 @@ fn tools(request: &Value) -> Value {
 
 fn reasoning(thought: &str, call: &PendingReply<'_>, profile: &ResponsesProfile) -> Value {
     let id = format!("rs_{}", call.number);
-    let asked = call.request.get("reasoning").unwrap_or(&Value::Null);
-    let summary = match text(asked, "summary") {
+    let reasoning = call.request.get("reasoning").unwrap_or(&Value::Null);
+    let summary = match text(reasoning, "summary") {
         "" => json!([]),
         _ => json!([{"type": "summary_text", "text": thought}]),
     };
@@ -194,9 +194,9 @@ fn reasoning(thought: &str, call: &PendingReply<'_>, profile: &ResponsesProfile)
     item
 }
 
-fn message(id: &str, said: &str, annotations: &[Value], phase: &str) -> Value {
+fn message(id: &str, text: &str, annotations: &[Value], phase: &str) -> Value {
     let part = json!({"type": "output_text", "annotations": annotations, "logprobs": [],
-        "text": said});
+        "text": text});
     json!({"id": id, "type": "message", "status": "completed", "content": [part],
         "phase": phase, "role": "assistant"})
 }

@@ -101,7 +101,7 @@ impl Stream {
     fn message(&mut self, at: At<'_>, item: &Value) {
         for (number, part) in list(item, "content").iter().enumerate() {
             let of = |keys: Value| at.with("content_index", number, keys);
-            let said = text(part, "text");
+            let full_text = text(part, "text");
             let mut begun = part.clone();
             for (key, value) in [("text", json!("")), ("annotations", json!([]))] {
                 if let Some(place) = begun.get_mut(key) {
@@ -109,7 +109,7 @@ impl Stream {
                 }
             }
             self.push("response.content_part.added", of(json!({"part": begun})));
-            for half in halves(said) {
+            for half in halves(full_text) {
                 let keys = json!({"delta": half, "logprobs": []});
                 self.push("response.output_text.delta", of(keys));
             }
@@ -117,7 +117,7 @@ impl Stream {
                 let keys = json!({"annotation_index": place, "annotation": annotation});
                 self.push("response.output_text.annotation.added", of(keys));
             }
-            let keys = json!({"text": said, "logprobs": []});
+            let keys = json!({"text": full_text, "logprobs": []});
             self.push("response.output_text.done", of(keys));
             self.push("response.content_part.done", of(json!({"part": part})));
         }
@@ -126,33 +126,36 @@ impl Stream {
     fn reasoning(&mut self, at: At<'_>, item: &Value) {
         for (number, part) in list(item, "summary").iter().enumerate() {
             let of = |keys: Value| at.with("summary_index", number, keys);
-            let said = text(part, "text");
+            let full_text = text(part, "text");
             let begun = json!({"type": "summary_text", "text": ""});
             let kind = |event: &str| format!("response.reasoning_summary_{event}");
             self.push(&kind("part.added"), of(json!({"part": begun})));
-            for half in halves(said) {
+            for half in halves(full_text) {
                 self.push(&kind("text.delta"), of(json!({"delta": half})));
             }
-            self.push(&kind("text.done"), of(json!({"text": said})));
+            self.push(&kind("text.done"), of(json!({"text": full_text})));
             self.push(&kind("part.done"), of(json!({"part": part})));
         }
         for (number, part) in list(item, "content").iter().enumerate() {
             let of = |keys: Value| at.with("content_index", number, keys);
-            let said = text(part, "text");
-            for half in halves(said) {
+            let full_text = text(part, "text");
+            for half in halves(full_text) {
                 self.push("response.reasoning_text.delta", of(json!({"delta": half})));
             }
-            self.push("response.reasoning_text.done", of(json!({"text": said})));
+            self.push(
+                "response.reasoning_text.done",
+                of(json!({"text": full_text})),
+            );
         }
     }
 
     fn call(&mut self, at: At<'_>, item: &Value, events: &str, key: &str) {
-        let given = text(item, key);
-        for half in halves(given) {
+        let payload = text(item, key);
+        for half in halves(payload) {
             let keys = at.keys(json!({"delta": half}));
             self.push(&format!("response.{events}.delta"), keys);
         }
-        let mut keys = at.keys(json!({ key: given }));
+        let mut keys = at.keys(json!({ key: payload }));
         if let Some(keys) = keys.as_object_mut().filter(|_| key == "arguments") {
             keys.insert("name".into(), text(item, "name").into());
         }

@@ -19,13 +19,13 @@ pub(crate) fn pieces(request: &Value, counter: &dyn TokenCounter) -> Vec<Request
         .get("tools")
         .filter(|tools| !list(request, "tools").is_empty() && tools.is_array());
     for head in tools.into_iter().chain(request.get("instructions")) {
-        let said = head
+        let content = head
             .as_str()
             .map_or_else(|| head.to_string(), str::to_owned);
-        pieces.push(RequestPiece::new(&said, counter.text(&said) + FRAME));
+        pieces.push(RequestPiece::new(&content, counter.text(&content) + FRAME));
     }
     let items = match request.get("input") {
-        Some(Value::String(said)) => vec![json!({"role": "user", "content": said})],
+        Some(Value::String(text)) => vec![json!({"role": "user", "content": text})],
         _ => list(request, "input").to_vec(),
     };
     for item in &items {

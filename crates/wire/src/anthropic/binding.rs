@@ -108,8 +108,8 @@ impl Trace {
     pub(super) fn message(&mut self, message: &Message, thinking: ThinkingIncluded) {
         match (message, thinking) {
             (Message::Assistant { parts }, ThinkingIncluded::No) => {
-                let said = |part: &&Part| !matches!(part, Part::Thinking(_));
-                let parts: Vec<&Part> = parts.iter().filter(said).collect();
+                let is_sent = |part: &&Part| !matches!(part, Part::Thinking(_));
+                let parts: Vec<&Part> = parts.iter().filter(is_sent).collect();
                 self.take(&("assistant", parts));
             }
             (Message::Assistant { parts }, ThinkingIncluded::Yes) => {

@@ -88,7 +88,7 @@ impl Family {
 
     fn profile(&self) -> MessagesProfile {
         let since = |era: Era| self.era >= era;
-        let is = |word| self.besides.contains(&word);
+        let has_flag = |word| self.besides.contains(&word);
         MessagesProfile {
             name: format!("claude-{}", self.prefix),
             prefill: !since(Era::Adaptive),
@@ -100,21 +100,21 @@ impl Family {
             },
             effort: if since(Era::Adaptive) {
                 EffortSupport::Supported
-            } else if is("effort-beside") {
+            } else if has_flag("effort-beside") {
                 EffortSupport::Accepted
             } else {
                 EffortSupport::Refused
             },
             unasked_thinking: self.era != Era::Budget,
-            no_thinking: if is("always-thinks") {
+            no_thinking: if has_flag("always-thinks") {
                 NoThinking::Refused
             } else {
                 NoThinking::Supported
             },
-            both_samplers: is("both-samplers"),
+            both_samplers: has_flag("both-samplers"),
             temperature: !since(Era::Fixed),
             binds_prefix: since(Era::Bound),
-            later_system: is("later-system"),
+            later_system: has_flag("later-system"),
             forced_tools: !since(Era::Bound),
             max_output: Some(self.max_output),
             default_output: MessagesProfile::compatible().default_output.min(

@@ -137,8 +137,8 @@ pub(super) fn is_paused(messages: &dyn History) -> bool {
     let Some(Message::Assistant { parts }) = messages.last() else {
         return false;
     };
-    let mut said = parts.iter().rev();
-    let last = said.find(|part| part.as_text().is_none_or(says));
+    let mut backwards = parts.iter().rev();
+    let last = backwards.find(|part| part.as_text().is_none_or(says));
     match last {
         Some(Part::Opaque(opaque)) => {
             matches!(block(opaque), Some((_, HostedBlock::Call(_)))) || is_compaction(opaque)
@@ -148,14 +148,14 @@ pub(super) fn is_paused(messages: &dyn History) -> bool {
 }
 
 /// Returns the calls of the provider's own tools without a result, and the results without a call.
-/// Blocks that are `gone` are ignored.
+/// Blocks for which `is_removed` returns `true` are ignored.
 pub fn parted<'m>(
     messages: impl IntoIterator<Item = &'m Message>,
-    gone: impl Fn(At) -> bool,
+    is_removed: impl Fn(At) -> bool,
 ) -> SeparatedCalls {
     let mut calls = ServerCalls::default();
     for message in messages {
-        calls.message(message, &gone);
+        calls.message(message, &is_removed);
     }
     let refused = calls.waiting.refused();
     let refused = refused.map(|(id, (at, kind))| (*at, kind.clone(), id.to_owned()));
@@ -198,7 +198,7 @@ impl ServerCalls {
         calls.collect()
     }
 
-    fn message(&mut self, message: &Message, gone: impl Fn(At) -> bool) {
+    fn message(&mut self, message: &Message, is_removed: impl Fn(At) -> bool) {
         let (index, waiting, parted) = (self.messages, &mut self.waiting, &mut self.parted);
         self.messages += 1;
         let is_turn = matches!(message, Message::Assistant { .. });
@@ -206,8 +206,8 @@ impl ServerCalls {
             Message::Assistant { .. } => waiting.turn(),
             Message::ToolResult(result) => {
                 // Images and files of a failed result are sent after the batch.
-                let told = result.parts.iter().all(|part| part.as_text().is_some());
-                if result.is_error && !told {
+                let is_text = result.parts.iter().all(|part| part.as_text().is_some());
+                if result.is_error && !is_text {
                     waiting.other_message()
                 } else {
                     waiting.answered()
@@ -224,7 +224,7 @@ impl ServerCalls {
             let at = (index, at);
             match part {
                 Part::ToolCall(call) if is_turn => waiting.host_call(caller(call).as_deref()),
-                Part::Opaque(opaque) if !gone(at) => match block(opaque) {
+                Part::Opaque(opaque) if !is_removed(at) => match block(opaque) {
                     Some((kind, HostedBlock::Call(id))) if is_turn => waiting.call(&id, (at, kind)),
                     Some((kind, HostedBlock::Call(id))) => parted.calls.push((at, kind, id)),
                     Some((kind, HostedBlock::Result(id))) if is_turn => {

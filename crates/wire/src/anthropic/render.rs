@@ -72,12 +72,12 @@ impl RequestRenderer for MessagesProfile {
             let composer = written.composer(RULES, input.system);
             let end = composer.end(input.context);
             let turns = composer.outlines(&end);
-            let began = if paused {
+            let loop_began = if paused {
                 LoopBegan::of_paused(&turns)
             } else {
                 LoopBegan::of(&turns)
             };
-            (end, Settings::of(input, self, began))
+            (end, Settings::of(input, self, loop_began))
         };
         let (mut end, mut settings) = compose(&judge.without);
         // Only now is it known whether the model thinks.

@@ -132,22 +132,22 @@ fn stopped(delta: &RawObject<'_>, reply: &mut OpenReply<MessagesBlock>) {
 fn start(index: u64, raw: &str, reply: &mut OpenReply<MessagesBlock>) -> Result<usize, WireError> {
     reply.charge(raw.len())?;
     let object: RawObject<'_> = parse(raw)?;
-    let began = |key: &str| text(&object, key);
+    let field = |key: &str| text(&object, key);
     let (content, kind) = match kind(&object).as_str() {
         "text" => {
             let citations = list(object.get("citations"))?;
             (OpenContent::text(), BlockKind::Text { citations })
         }
         "thinking" => {
-            let (signature, grew) = (began("signature"), false);
+            let (signature, grew) = (field("signature"), false);
             (
                 OpenContent::thinking(),
                 BlockKind::Thinking { signature, grew },
             )
         }
         "tool_use" => {
-            let id = own_id(began("id"), reply);
-            let content = OpenContent::call(id, &began("name"));
+            let id = own_id(field("id"), reply);
+            let content = OpenContent::call(id, &field("name"));
             (content, BlockKind::Call { is_whole: true })
         }
         "redacted_thinking" => (OpenContent::opaque(), BlockKind::Redacted),
@@ -164,13 +164,13 @@ fn start(index: u64, raw: &str, reply: &mut OpenReply<MessagesBlock>) -> Result<
     };
     let state = MessagesBlock {
         index,
-        began: raw.to_owned(),
+        start: raw.to_owned(),
         kind,
     };
     let at = reply.open_last(content, state)?;
     match reply.block_mut(at).map(|block| &mut block.content) {
-        Some(OpenContent::Text(_)) => reply.push(at, &began("text")),
-        Some(OpenContent::Thinking(_)) => reply.push(at, &began("thinking")),
+        Some(OpenContent::Text(_)) => reply.push(at, &field("text")),
+        Some(OpenContent::Thinking(_)) => reply.push(at, &field("thinking")),
         Some(OpenContent::Call(open)) => {
             open.call.opaque = read_block::further_keys(&object);
             reply.tell_call(at);
@@ -207,9 +207,9 @@ fn own_id(id: String, reply: &OpenReply<MessagesBlock>) -> CallId {
     if !id.is_empty() {
         return reply.unique_id(id);
     }
-    let said: String = reply.blocks().iter().map(|block| block.wrote()).collect();
+    let content: String = reply.blocks().iter().map(|block| block.wrote()).collect();
     let number = reply.calls().count() as u64;
-    reply.unique_id(format!("toolu_{:016x}", fnv1a(said.as_bytes(), number)))
+    reply.unique_id(format!("toolu_{:016x}", fnv1a(content.as_bytes(), number)))
 }
 
 fn more(
@@ -298,8 +298,8 @@ fn index(event: &RawObject<'_>) -> u64 {
 /// Returns an error if the body or an event contains one. Some servers report errors with status 200,
 /// or in the middle of a stream.
 fn refuse_error(event: &RawObject<'_>, body: &str) -> Result<(), WireError> {
-    let said = event.get("error").is_some_and(|error| error != "null");
-    if said || kind(event) == "error" {
+    let has_error = event.get("error").is_some_and(|error| error != "null");
+    if has_error || kind(event) == "error" {
         return Err(WireError::Provider { body: body.into() });
     }
     Ok(())

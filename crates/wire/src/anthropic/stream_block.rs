@@ -14,7 +14,7 @@ use crate::raw::{self, RawObject};
 pub struct MessagesBlock {
     pub(super) index: u64,
     /// The JSON of the block's beginning.
-    pub(super) began: String,
+    pub(super) start: String,
     pub(super) kind: BlockKind,
 }
 
@@ -53,14 +53,14 @@ impl OpenBlock<MessagesBlock> {
             }
             BlockKind::Other { pieces } => pieces.clone(),
             BlockKind::Compaction { content, .. } => content.clone().unwrap_or_default(),
-            BlockKind::Redacted => self.state.began.clone(),
+            BlockKind::Redacted => self.state.start.clone(),
         }
     }
 
     /// Returns the parts of the block for a transcript.
     pub(super) fn parts(&self, stop: StopReason) -> Vec<Part> {
         let mut parts: Vec<Part> = self.part(stop).into_iter().collect();
-        let began = || serde_json::from_str::<RawObject<'_>>(&self.state.began).ok();
+        let start = || serde_json::from_str::<RawObject<'_>>(&self.state.start).ok();
         match &self.state.kind {
             BlockKind::Call { .. } => {}
             BlockKind::Text { citations } => {
@@ -82,7 +82,7 @@ impl OpenBlock<MessagesBlock> {
                             .text("signature", signature)
                             .end()
                     } else {
-                        self.state.began.clone()
+                        self.state.start.clone()
                     };
                     let opaque = Some(raw::opaque(ORIGIN, block));
                     parts = vec![Part::Thinking(Thinking { text, opaque })];
@@ -90,7 +90,7 @@ impl OpenBlock<MessagesBlock> {
             }
             BlockKind::Redacted => parts.push(Part::Thinking(Thinking {
                 text: String::new(),
-                opaque: Some(raw::opaque(ORIGIN, self.state.began.as_str())),
+                opaque: Some(raw::opaque(ORIGIN, self.state.start.as_str())),
             })),
             BlockKind::Compaction { content, encrypted } => {
                 let quoted = |text: &String| Value::from(text.as_str()).to_string();
@@ -100,14 +100,14 @@ impl OpenBlock<MessagesBlock> {
                     // The API does not accept a null here.
                     ("encrypted_content", encrypted.as_ref().map(quoted)),
                 ];
-                let block = began().map(|began| began.with(&changes));
-                parts.push(opaque(block.unwrap_or_else(|| self.state.began.clone())));
+                let block = start().map(|start| start.with(&changes));
+                parts.push(opaque(block.unwrap_or_else(|| self.state.start.clone())));
             }
             BlockKind::Other { pieces } => {
                 let whole = serde_json::from_str::<serde::de::IgnoredAny>(pieces).is_ok();
-                let began = began().filter(|_| whole);
-                let block = began.map(|began| began.with(&[("input", Some(pieces.clone()))]));
-                parts.push(opaque(block.unwrap_or_else(|| self.state.began.clone())));
+                let start = start().filter(|_| whole);
+                let block = start.map(|start| start.with(&[("input", Some(pieces.clone()))]));
+                parts.push(opaque(block.unwrap_or_else(|| self.state.start.clone())));
             }
         }
         parts

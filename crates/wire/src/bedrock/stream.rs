@@ -246,8 +246,8 @@ mod tests {
         for (index, id) in calls.iter().enumerate() {
             let start = json!({"toolUse": {"toolUseId": id, "name": "f"}});
             let start = json!({"contentBlockIndex": index, "start": start});
-            let told = state.push(&json!({"contentBlockStart": start}).to_string());
-            assert_eq!(told.unwrap().len(), 1);
+            let deltas = state.push(&json!({"contentBlockStart": start}).to_string());
+            assert_eq!(deltas.unwrap().len(), 1);
         }
         let stop = json!({"messageStop": {"stopReason": reason}});
         state.push(&stop.to_string()).unwrap();

@@ -115,8 +115,8 @@ mod tests {
         }
     }
 
-    fn told(parts: &[Block]) -> String {
-        let told = parts.iter().map(|part| match &part.content {
+    fn described(parts: &[Block]) -> String {
+        let descriptions = parts.iter().map(|part| match &part.content {
             Content::Json(json) => {
                 let part: serde_json::Value = serde_json::from_str(json).unwrap();
                 let text = |key: &str| part[key].as_str().unwrap().to_owned();
@@ -125,7 +125,7 @@ mod tests {
             Content::Text(text) => format!("[{text}]"),
             _ => "?".into(),
         });
-        told.collect()
+        descriptions.collect()
     }
 
     #[test]
@@ -149,7 +149,7 @@ mod tests {
             ),
             ("hallo", vec![signature("s", 3, 1)], "<s>[hallo]"),
         ] {
-            assert_eq!(told(&text_parts(text, &signatures)), parts, "{text}");
+            assert_eq!(described(&text_parts(text, &signatures)), parts, "{text}");
         }
     }
 

@@ -131,7 +131,7 @@ impl GeminiEvents {
         } else if let Some(media) = part.get("inlineData").and_then(media) {
             add(media, part.to_string().len(), reply)
         } else if signature.is_some() || text("text").is_some() {
-            say(text("text").unwrap_or_default(), signature, reply)
+            add_text(text("text").unwrap_or_default(), signature, reply)
         } else {
             let (origin, data) = (ORIGIN.into(), part.to_string());
             let length = data.len();
@@ -163,7 +163,7 @@ impl GeminiEvents {
     }
 }
 
-fn say(
+fn add_text(
     text: &str,
     signature: Option<&str>,
     reply: &mut OpenReply<GeminiBlock>,
@@ -177,9 +177,9 @@ fn say(
     if let Some(signature) = signature {
         reply.charge(signature.len())?;
         if let Some(block) = reply.block_mut(at)
-            && let OpenContent::Text(said) = &block.content
+            && let OpenContent::Text(written) = &block.content
         {
-            let from = said.len();
+            let from = written.len();
             block.state.signatures.push(TextSignature {
                 signature: signature.to_owned(),
                 from,

@@ -113,8 +113,8 @@ fn read_turn(reply: Reply, number: usize) -> Reply {
 /// Extracts the answer from a turn while it arrives, so that it can be displayed.
 #[derive(Debug, Default)]
 struct AnswerStream {
-    seen: String,
-    /// The number of decoded bytes of `seen`. `None` before the answer begins.
+    received: String,
+    /// The number of decoded bytes of `received`. `None` before the answer begins.
     at: Option<usize>,
     over: bool,
 }
@@ -131,13 +131,13 @@ impl AnswerStream {
 
     /// Takes the next piece of JSON text and returns the new part of the answer.
     fn push(&mut self, piece: &str) -> String {
-        self.seen.push_str(piece);
+        self.received.push_str(piece);
         if self.at.is_none() {
-            self.at = answer_start(&self.seen);
+            self.at = answer_start(&self.received);
         }
         let mut added = String::new();
         while let Some(at) = self.at.filter(|_| !self.over) {
-            let rest = self.seen.get(at..).unwrap_or_default();
+            let rest = self.received.get(at..).unwrap_or_default();
             match next_char(rest) {
                 Next::Char(c, len) => {
                     added.push(c);
@@ -655,17 +655,17 @@ mod tests {
         let turn = r#" { "answer" : "a \"b\"\n\u00e9 \ud83e\udd80 ü" , "x": 1}"#;
         for step in 1..turn.len() {
             let mut stream = AnswerStream::default();
-            let mut said = String::new();
+            let mut answer = String::new();
             let mut rest = turn;
             while !rest.is_empty() {
                 let cut = (step..=rest.len())
                     .find(|at| rest.is_char_boundary(*at))
                     .unwrap_or(rest.len());
                 let (piece, after) = rest.split_at(cut);
-                said.push_str(&stream.push(piece));
+                answer.push_str(&stream.push(piece));
                 rest = after;
             }
-            assert_eq!(said, "a \"b\"\né 🦀 ü", "{step}");
+            assert_eq!(answer, "a \"b\"\né 🦀 ü", "{step}");
         }
         assert_eq!(AnswerStream::default().push(r#"{"tool": "read"}"#), "");
     }

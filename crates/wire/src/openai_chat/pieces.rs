@@ -39,7 +39,7 @@ pub(super) struct CallPiece {
 pub struct CallState {
     index: Option<u64>,
     /// The id that the server sent, if it sent one.
-    given: Option<String>,
+    server_id: Option<String>,
     /// The state of scanning the arguments.
     scan: JsonScan,
     form: PieceForm,
@@ -130,12 +130,12 @@ pub(super) fn find(
     };
     if let Some(id) = id {
         let same = |call: &CallState| {
-            call.given.as_deref() == Some(id) && (index.is_none() || call.index == index)
+            call.server_id.as_deref() == Some(id) && (index.is_none() || call.index == index)
         };
         // If the call with this index has no id yet, the id is a late one. Otherwise it belongs to a
         // new call, even at servers that give all calls index 0.
         let late =
-            |call: &CallState| index.is_some() && call.index == index && call.given.is_none();
+            |call: &CallState| index.is_some() && call.index == index && call.server_id.is_none();
         let at = last(&same).or_else(|| last(&late));
         return at.map_or(CallPlace::New, CallPlace::Open);
     }
@@ -152,10 +152,10 @@ pub(super) fn find(
 
 impl CallState {
     /// Creates the state of a new call with only an index and an id.
-    pub(super) fn new(index: Option<u64>, given: Option<String>) -> Self {
+    pub(super) fn new(index: Option<u64>, server_id: Option<String>) -> Self {
         Self {
             index,
-            given,
+            server_id,
             ..Self::default()
         }
     }
@@ -183,18 +183,18 @@ impl CallState {
     /// close more brackets than are open is a continuation, and so are all pieces of a stream that had
     /// one.
     fn is_all(&mut self, call: &ToolCall, more: &str) -> bool {
-        let said = call.arguments.as_str();
-        let same = said.starts_with('{') && more.starts_with(said);
+        let earlier = call.arguments.as_str();
+        let same = earlier.starts_with('{') && more.starts_with(earlier);
         if !same {
             return false;
         }
         let mut whole = self.scan;
-        whole.take(more.get(said.len()..).unwrap_or_default());
+        whole.take(more.get(earlier.len()..).unwrap_or_default());
         if self.scan.is_over() {
             return !whole.beyond || self.form != PieceForm::New;
         }
         let all = self.form != PieceForm::New && !whole.beyond;
-        if all && more.len() > said.len() {
+        if all && more.len() > earlier.len() {
             self.form = PieceForm::All;
         }
         all

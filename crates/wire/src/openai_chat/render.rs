@@ -152,7 +152,7 @@ fn takes(input: &RenderInput<'_>, dialect: &Dialect) -> bool {
     let effort = input.extra.and_then(|extra| extra.get("reasoning_effort"));
     let effort = effort.and_then(Value::as_str);
     let judges = matches!(dialect.voice, ErrorStyle::OpenAi | ErrorStyle::Kimi);
-    let refused = |asked| judges && !takes_temperature(input.model, effort, asked);
+    let refused = |temperature| judges && !takes_temperature(input.model, effort, temperature);
     !input.temperature.is_some_and(refused)
 }
 

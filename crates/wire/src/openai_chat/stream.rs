@@ -96,12 +96,12 @@ impl ChatEvents {
         let mut choices = objects(chunk, "choices").into_iter();
         let first = choices.find(|choice| index(choice).is_none_or(|index| index == 0));
         if let Some(choice) = first {
-            if let Some(said) = said(choice) {
+            if let Some(message) = message_of(choice) {
                 let mut calls = calls(choice, is_whole);
                 if index(choice).is_none() && calls.is_empty() {
                     calls = other_calls(choices, is_whole);
                 }
-                self.message(said, calls, reply)?;
+                self.message(message, calls, reply)?;
             }
             let reason = text(choice, "finish_reason").unwrap_or_default();
             if !reason.is_empty() {
@@ -119,17 +119,17 @@ impl ChatEvents {
 
     fn message(
         &mut self,
-        said: &Keys,
+        message: &Keys,
         calls: Vec<CallPiece>,
         reply: &mut OpenReply<CallState>,
     ) -> Result<(), WireError> {
         // If one chunk has both keys, they contain the same text.
         let mut reasoning = ["reasoning_content", "reasoning"].iter();
         let reasoning = reasoning.find_map(|key| {
-            let text = said.get(*key)?.as_str();
+            let text = message.get(*key)?.as_str();
             text.filter(|text| !text.is_empty()).map(str::to_owned)
         });
-        let more = match said.get(DETAILS) {
+        let more = match message.get(DETAILS) {
             Some(Value::Array(more)) => more.clone(),
             _ => Vec::new(),
         };
@@ -139,7 +139,7 @@ impl ChatEvents {
             reply.charge(detail.to_string().len())?;
         }
         details::take(&mut self.details, more);
-        match said.get("content") {
+        match message.get("content") {
             Some(Value::String(text)) => reply.write(TEXT, text)?,
             Some(Value::Array(parts)) => {
                 for part in parts {
@@ -148,8 +148,8 @@ impl ChatEvents {
             }
             _ => {}
         }
-        reply.write(TEXT, &text(said, "refusal").unwrap_or_default())?;
-        let legacy = object(said, "function_call").map(CallPiece::of_legacy);
+        reply.write(TEXT, &text(message, "refusal").unwrap_or_default())?;
+        let legacy = object(message, "function_call").map(CallPiece::of_legacy);
         for piece in calls.into_iter().chain(legacy) {
             self.call(piece, reply)?;
         }
@@ -207,28 +207,30 @@ impl ChatEvents {
     fn open_call(
         &self,
         index: Option<u64>,
-        given: Option<String>,
+        server_id: Option<String>,
         name: &str,
         reply: &mut OpenReply<CallState>,
     ) -> Result<usize, WireError> {
-        let id = given.clone().unwrap_or_else(|| self.spare_id(name, reply));
+        let id = server_id
+            .clone()
+            .unwrap_or_else(|| self.spare_id(name, reply));
         let content = OpenContent::call(reply.unique_id(id), "");
-        reply.open_last(content, CallState::new(index, given))
+        reply.open_last(content, CallState::new(index, server_id))
     }
 
     /// Returns an id for a call to which the server gives none. It is derived from the content, so that
     /// equal streams have equal ids and different ones usually do not.
     fn spare_id(&self, name: &str, reply: &OpenReply<CallState>) -> String {
         let number = reply.calls().count();
-        let said = |at: usize| reply.blocks().get(at).map(|block| block.text());
-        let said = |at: usize| said(at).unwrap_or_default();
-        let seen = format!(
+        let block_text = |at: usize| reply.blocks().get(at).map(|block| block.text());
+        let block_text = |at: usize| block_text(at).unwrap_or_default();
+        let content = format!(
             "{}\n{}\n{}\n{name}",
             self.response,
-            said(THINKING),
-            said(TEXT)
+            block_text(THINKING),
+            block_text(TEXT)
         );
-        format!("call_{:016x}_{number}", fnv1a(seen.as_bytes(), 0))
+        format!("call_{:016x}_{number}", fnv1a(content.as_bytes(), 0))
     }
 }
 
@@ -253,7 +255,7 @@ fn index(choice: &Keys) -> Option<u64> {
 }
 
 /// Returns the piece of a message in a chunk, or the message of a whole response.
-fn said(choice: &Keys) -> Option<&Keys> {
+fn message_of(choice: &Keys) -> Option<&Keys> {
     object(choice, "delta").or_else(|| object(choice, "message"))
 }
 
@@ -261,7 +263,7 @@ fn said(choice: &Keys) -> Option<&Keys> {
 /// index.
 fn calls(choice: &Keys, is_whole: bool) -> Vec<CallPiece> {
     let is_whole = is_whole && object(choice, "delta").is_none();
-    let calls = said(choice).map(|said| objects(said, "tool_calls"));
+    let calls = message_of(choice).map(|message| objects(message, "tool_calls"));
     let calls = calls.unwrap_or_default().into_iter().map(CallPiece::of);
     let numbered = (0..).zip(calls).map(|(number, call)| CallPiece {
         index: if is_whole { Some(number) } else { call.index },

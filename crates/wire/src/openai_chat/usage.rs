@@ -36,9 +36,9 @@ pub(crate) fn usage(reported: &Keys, names: &[(&str, &str)]) -> Option<Usage> {
         .unwrap_or_default();
     let rest = total.map_or(0, |total| total.saturating_sub(prompt));
     let written = written.unwrap_or(rest);
-    let apart = written.saturating_add(reasoning);
-    let output = if reasoning > 0 && (rest == apart || reasoning > written) {
-        apart
+    let sum = written.saturating_add(reasoning);
+    let output = if reasoning > 0 && (rest == sum || reasoning > written) {
+        sum
     } else {
         written
     };

@@ -100,13 +100,18 @@ impl PiecePatcher for ItemPatcher {
                 let content = object.get("content").unwrap_or("[]");
                 // The keys beside the content come first, and stay.
                 let count = pieces(content)?.len();
-                let beside = old.len().saturating_sub(count);
-                let said = if item.get("role").is_some_and(|role| role == "assistant") {
+                let extra_count = old.len().saturating_sub(count);
+                let text_type = if item.get("role").is_some_and(|role| role == "assistant") {
                     "output_text"
                 } else {
                     "input_text"
                 };
-                let content = said_in(content, old.get(beside..), new.get(beside..), said)?;
+                let content = with_parts(
+                    content,
+                    old.get(extra_count..),
+                    new.get(extra_count..),
+                    text_type,
+                )?;
                 ("content", content)
             }
             _ => return Ok(None),
@@ -127,7 +132,7 @@ impl PiecePatcher for ItemPatcher {
         let output = match new.parts.as_slice() {
             [Part::Text { text }] if old.len() != 1 => quoted(text),
             parts if parts.len() == old.len() => {
-                said_in(output, Some(&old), Some(parts), "input_text")?
+                with_parts(output, Some(&old), Some(parts), "input_text")?
             }
             _ => {
                 let items = self.anew(&Message::ToolResult(new.clone()));
@@ -200,7 +205,7 @@ fn without_tie(item: String) -> Result<String, WireError> {
 }
 
 /// Returns a content with its new parts. A plain text stays one, anything else is a list.
-fn said_in(
+fn with_parts(
     content: &str,
     old: Option<&[Part]>,
     new: Option<&[Part]>,

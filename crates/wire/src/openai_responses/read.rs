@@ -156,15 +156,15 @@ impl ItemReader {
             "user" => self.push(prompt_texts::parse_user_message(parts)),
             "assistant" => {
                 let known = ["type", "role", "content", "id", "status"];
-                let beside = extra_keys(item, &known);
+                let extra = extra_keys(item, &known);
                 // Two messages in a row are two turns, unless the second names its relation to the
                 // first.
-                if self.last == Last::Said && beside.is_none() {
+                if self.last == Last::Said && extra.is_none() {
                     self.last = Last::Else;
                 }
-                let mut said: Vec<Part> = beside.map(Part::Opaque).into_iter().collect();
-                said.extend(parts);
-                self.model(said);
+                let mut turn_parts: Vec<Part> = extra.map(Part::Opaque).into_iter().collect();
+                turn_parts.extend(parts);
+                self.model(turn_parts);
                 self.last = Last::Said;
             }
             other => {
@@ -224,9 +224,9 @@ pub(super) fn call(
 
 /// Returns the additional keys of an item, which must be sent back with it.
 pub(super) fn extra_keys(item: &Value, known: &[&str]) -> Option<Opaque> {
-    let mut beside = item.as_object()?.clone();
-    beside.retain(|key, value| !known.contains(&key.as_str()) && !value.is_null());
-    (!beside.is_empty()).then(|| items::opaque(&Value::Object(beside).to_string()))
+    let mut extra = item.as_object()?.clone();
+    extra.retain(|key, value| !known.contains(&key.as_str()) && !value.is_null());
+    (!extra.is_empty()).then(|| items::opaque(&Value::Object(extra).to_string()))
 }
 
 /// Returns the parts of a text or a list of parts.

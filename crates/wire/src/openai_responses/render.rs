@@ -83,7 +83,7 @@ fn settings(
     settings.set("max_output_tokens", limit.map(Value::from));
     let effort = input
         .effort
-        .and_then(|asked| asked.nearest(&profile.efforts));
+        .and_then(|effort| effort.nearest(&profile.efforts));
     if input.effort.is_some() && effort.is_none() {
         notes.push(Note::setting(LeftOut::Effort));
     }
@@ -115,9 +115,9 @@ fn settings(
     if profile.reasoning == ReasoningItems::Encrypted {
         include.push(ENCRYPTED);
     }
-    let asked = input.extra.and_then(|extra| extra.get("include"));
-    let asked = asked.and_then(Value::as_array).into_iter().flatten();
-    for one in asked.filter_map(Value::as_str) {
+    let requested = input.extra.and_then(|extra| extra.get("include"));
+    let requested = requested.and_then(Value::as_array).into_iter().flatten();
+    for one in requested.filter_map(Value::as_str) {
         if !include.contains(&one) {
             include.push(one);
         }

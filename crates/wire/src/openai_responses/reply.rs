@@ -97,7 +97,7 @@ pub(super) fn output_parts(item: &Value, raw: &str) -> Vec<Part> {
             let texts = content.into_iter().flatten().filter_map(part_text);
             let texts = whole.into_iter().chain(texts);
             let texts = texts.filter(|text| !text.is_empty()).map(Part::text);
-            with_beside(item, texts.collect())
+            with_extra_keys(item, texts.collect())
         }
         "reasoning" => vec![Part::Thinking(items::thinking(item, raw))],
         "function_call" => vec![Part::ToolCall(tool_call(item, "arguments"))],
@@ -109,7 +109,7 @@ pub(super) fn output_parts(item: &Value, raw: &str) -> Vec<Part> {
 }
 
 /// Returns the texts of a message, preceded by the additional keys that must be sent back.
-pub(super) fn with_beside(item: &Value, texts: Vec<Part>) -> Vec<Part> {
+pub(super) fn with_extra_keys(item: &Value, texts: Vec<Part>) -> Vec<Part> {
     if texts.is_empty() {
         return texts;
     }
@@ -129,7 +129,7 @@ pub(super) fn tool_call(item: &Value, arguments: &str) -> ToolCall {
         id => id,
     };
     let known = [own, "id", "call_id", "name", arguments, "status"];
-    let given = match item.get(arguments) {
+    let arguments_text = match item.get(arguments) {
         Some(Value::String(text)) => text.clone(),
         None | Some(Value::Null) => String::new(),
         // Some servers send the object itself.
@@ -141,10 +141,10 @@ pub(super) fn tool_call(item: &Value, arguments: &str) -> ToolCall {
         name: get("name").to_owned(),
         // Some servers send empty arguments for a tool without parameters. Arguments that were cut stay
         // as they are.
-        arguments: if given.trim().is_empty() && complete {
+        arguments: if arguments_text.trim().is_empty() && complete {
             "{}".to_owned()
         } else {
-            given
+            arguments_text
         },
         opaque: extra_keys(item, &known),
     }

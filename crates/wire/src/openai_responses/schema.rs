@@ -199,8 +199,8 @@ mod tests {
                 "'minLength' is not permitted.",
             ),
         ] {
-            let said = unfit_for_strict(&schema).unwrap();
-            assert!(said.contains(words), "{said}");
+            let reason = unfit_for_strict(&schema).unwrap();
+            assert!(reason.contains(words), "{reason}");
         }
         let mut deep = json!({});
         for _ in 0..100 {

@@ -220,7 +220,7 @@ impl InputWriter<'_> {
 /// Returns a list of content parts. `text` is the type of a text.
 fn list(blocks: &[Block], text: &str) -> String {
     let parts = blocks.iter().filter_map(|block| match &block.content {
-        Content::Text(said) => Some(Object::of(text).text("text", said).end().into()),
+        Content::Text(content) => Some(Object::of(text).text("text", content).end().into()),
         Content::Json(json) => Some(Cow::Borrowed(json.as_str())),
         _ => None,
     });

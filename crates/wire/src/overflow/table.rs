@@ -26,7 +26,7 @@ pub(super) enum OverflowMeaning {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct OverflowRow {
     pub(super) pattern: &'static str,
-    pub(super) says: OverflowMeaning,
+    pub(super) meaning: OverflowMeaning,
 }
 
 /// The sections of the file.
@@ -69,8 +69,8 @@ impl OverflowTable {
 impl OverflowRow {
     fn parse(line: &'static str) -> Option<Self> {
         let (meaning, pattern) = line.split_once(' ')?;
-        let says = serde_json::from_value(meaning.into()).ok()?;
-        Some(Self { pattern, says })
+        let meaning = serde_json::from_value(meaning.into()).ok()?;
+        Some(Self { pattern, meaning })
     }
 }
 

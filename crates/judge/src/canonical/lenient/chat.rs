@@ -1,18 +1,18 @@
 //! Converts the values of one message of Chat Completions.
 
 use super::part::{Author, Wire, content};
-use super::{Notes, ObjectConversion, RawObject, id, is_said, list, name, note, object};
+use super::{Notes, ObjectConversion, RawObject, id, is_set, list, name, note, object};
 
 /// Converts a message. Returns `None` if nothing has to be converted.
 pub(in crate::canonical) fn message(raw: &str, place: &str, notes: &mut Notes) -> Option<String> {
     let message = object(raw)?;
-    let whose = (Wire::Chat, Author::of(message.get("role")));
+    let author = (Wire::Chat, Author::of(message.get("role")));
     let mut converted = ObjectConversion::new(&message, place, notes);
     converted.value("content", |raw, place, notes| {
-        content(raw?, place, whose, notes)
+        content(raw?, place, author, notes)
     });
-    if let Some(asked) = message.get("tool_calls").filter(|asked| *asked != "null") {
-        let new = calls(asked, &format!("{place}.tool_calls"), converted.notes);
+    if let Some(tool_calls) = message.get("tool_calls").filter(|calls| *calls != "null") {
+        let new = calls(tool_calls, &format!("{place}.tool_calls"), converted.notes);
         converted.changes.extend(new.map(|new| ("tool_calls", new)));
     }
     converted.value("tool_call_id", id);
@@ -66,7 +66,7 @@ fn call(raw: &str, place: &str, notes: &mut Notes) -> Option<Option<String>> {
             function_of(&function, taken, place, notes)
         }),
         // Some clients write the name and the arguments directly into the call.
-        None if is_said(call.get("name")) && !is_said(call.get(key)) => {
+        None if is_set(call.get("name")) && !is_set(call.get(key)) => {
             note(
                 converted.notes,
                 place,

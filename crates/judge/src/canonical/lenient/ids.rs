@@ -15,12 +15,12 @@ struct IdUse {
     entry: usize,
     /// Its position among the calls or among the results of the entry.
     nth: usize,
-    what: IdOwner,
+    owner: IdOwner,
     id: Option<String>,
     /// Whether an earlier result of the same turn has the same id.
-    again: bool,
+    is_repeated: bool,
     /// Whether it begins an assistant turn.
-    begins: bool,
+    begins_turn: bool,
 }
 
 /// The two kinds of thing that have an id.
@@ -46,19 +46,19 @@ pub(super) fn give(entries: &mut [LenientEntry<'_>], form: &dyn WireForm, notes:
     for (entry, one) in entries.iter().enumerate() {
         let found = object(&one.raw).map(|entry| form.pairs(&entry));
         let found = found.unwrap_or_default();
-        let is_model = found.iter().any(|(what, _)| *what == IdOwner::Call);
+        let is_model = found.iter().any(|(owner, _)| *owner == IdOwner::Call);
         // Items of one turn follow each other. In a protocol with messages, each assistant message is a
         // turn.
-        let mut begins = is_model && (!in_turn || !form.has_items());
+        let mut begins_turn = is_model && (!in_turn || !form.has_items());
         in_turn = is_model;
-        for (nth, (what, id)) in found.into_iter().enumerate() {
+        for (nth, (owner, id)) in found.into_iter().enumerate() {
             all.push(IdUse {
                 entry,
                 nth,
-                what,
+                owner,
                 id,
-                again: false,
-                begins: std::mem::take(&mut begins),
+                is_repeated: false,
+                begins_turn: std::mem::take(&mut begins_turn),
             });
         }
     }
@@ -66,12 +66,12 @@ pub(super) fn give(entries: &mut [LenientEntry<'_>], form: &dyn WireForm, notes:
         return;
     }
     assign(&mut all, form);
-    for asked in all.chunk_by(|one, other| one.entry == other.entry) {
-        let entry = asked.first().and_then(|one| entries.get_mut(one.entry));
+    for of_entry in all.chunk_by(|one, other| one.entry == other.entry) {
+        let entry = of_entry.first().and_then(|one| entries.get_mut(one.entry));
         let Some(entry) = entry else {
             continue;
         };
-        if let Some(new) = with_ids(entry, asked, form, notes) {
+        if let Some(new) = with_ids(entry, of_entry, form, notes) {
             entry.raw = Cow::Owned(new);
         }
     }
@@ -79,25 +79,25 @@ pub(super) fn give(entries: &mut [LenientEntry<'_>], form: &dyn WireForm, notes:
 
 fn assign(all: &mut [IdUse], form: &dyn WireForm) {
     let in_lists = matches!(form.id_place(IdOwner::Result), IdPlace::List(..));
-    let ids = |what: IdOwner| {
-        let of = all.iter().filter(move |one| one.what == what);
+    let ids = |owner: IdOwner| {
+        let of = all.iter().filter(move |one| one.owner == owner);
         of.filter_map(|one| one.id.clone()).collect::<BTreeSet<_>>()
     };
-    let (asked, answered) = (ids(IdOwner::Call), ids(IdOwner::Result));
-    let mut taken: BTreeSet<String> = asked.union(&answered).cloned().collect();
+    let (call_ids, result_ids) = (ids(IdOwner::Call), ids(IdOwner::Result));
+    let mut taken: BTreeSet<String> = call_ids.union(&result_ids).cloned().collect();
     let mut at = 0;
     while at < all.len() {
-        let next = all.iter().skip(at + 1).position(|one| one.begins);
+        let next = all.iter().skip(at + 1).position(|one| one.begins_turn);
         let end = next.map_or(all.len(), |next| at + 1 + next);
         let (_, rest) = all.split_at_mut(at);
         let (turn, _) = rest.split_at_mut(end - at);
         at = end;
         let mut named: BTreeSet<String> = BTreeSet::new();
-        for one in turn.iter_mut().filter(|one| one.what == IdOwner::Result) {
-            one.again = one.id.clone().is_some_and(|id| !named.insert(id));
+        for one in turn.iter_mut().filter(|one| one.owner == IdOwner::Result) {
+            one.is_repeated = one.id.clone().is_some_and(|id| !named.insert(id));
         }
-        if !in_order(turn, &asked, &answered, &mut taken) {
-            as_they_wait(turn, &asked, &answered, &mut taken);
+        if !in_order(turn, &call_ids, &result_ids, &mut taken) {
+            as_they_wait(turn, &call_ids, &result_ids, &mut taken);
         }
         for one in turn.iter_mut().filter(|one| one.id.is_none()) {
             // A result in a separate message is left without an id.
@@ -109,9 +109,9 @@ fn assign(all: &mut [IdUse], form: &dyn WireForm) {
 }
 
 /// Returns `true` if a result names an unknown call. It is treated as a result without an id.
-fn is_unknown(one: &IdUse, asked: &BTreeSet<String>) -> bool {
-    let id = one.id.as_ref().filter(|_| !one.again);
-    one.what == IdOwner::Result && id.is_some_and(|id| !asked.contains(id))
+fn is_unknown(one: &IdUse, call_ids: &BTreeSet<String>) -> bool {
+    let id = one.id.as_ref().filter(|_| !one.is_repeated);
+    one.owner == IdOwner::Result && id.is_some_and(|id| !call_ids.contains(id))
 }
 
 /// Pairs the calls of a turn with its results in their order.
@@ -120,33 +120,34 @@ fn is_unknown(one: &IdUse, asked: &BTreeSet<String>) -> bool {
 /// nothing else in the turn is unpaired.
 fn in_order(
     turn: &mut [IdUse],
-    asked: &BTreeSet<String>,
-    answered: &BTreeSet<String>,
+    call_ids: &BTreeSet<String>,
+    result_ids: &BTreeSet<String>,
     taken: &mut BTreeSet<String>,
 ) -> bool {
-    let calls = turn.iter().filter(|one| one.what == IdOwner::Call);
-    let mut waiting = calls.filter(|one| one.id.as_ref().is_none_or(|id| !answered.contains(id)));
+    let calls = turn.iter().filter(|one| one.owner == IdOwner::Call);
+    let mut waiting = calls.filter(|one| one.id.as_ref().is_none_or(|id| !result_ids.contains(id)));
     let is_open = |one: &&mut IdUse| {
-        one.what == IdOwner::Result && (one.id.is_none() || one.again || is_unknown(one, asked))
+        one.owner == IdOwner::Result
+            && (one.id.is_none() || one.is_repeated || is_unknown(one, call_ids))
     };
     let nameless = waiting.clone().filter(|one| one.id.is_none()).count();
     let is_named = waiting.any(|one| one.id.is_some());
     let results = turn.iter_mut().filter(|one| is_open(one));
-    let known = results.map(|one| one.id.clone().filter(|_| !one.again));
+    let known = results.map(|one| one.id.clone().filter(|_| !one.is_repeated));
     let mut known: VecDeque<Option<String>> = known.collect();
     if is_named || known.len() != nameless {
         return false;
     }
-    let mut given: VecDeque<String> = VecDeque::new();
-    let calls = turn.iter_mut().filter(|one| one.what == IdOwner::Call);
+    let mut assigned: VecDeque<String> = VecDeque::new();
+    let calls = turn.iter_mut().filter(|one| one.owner == IdOwner::Call);
     for call in calls.filter(|one| one.id.is_none()) {
         let id = known.pop_front().flatten();
         let id = id.unwrap_or_else(|| spare(call, taken));
-        given.push_back(id.clone());
+        assigned.push_back(id.clone());
         call.id = Some(id);
     }
     for result in turn.iter_mut().filter(is_open) {
-        result.id = given.pop_front().or(result.id.take());
+        result.id = assigned.pop_front().or(result.id.take());
     }
     true
 }
@@ -155,17 +156,17 @@ fn in_order(
 /// calls.
 fn as_they_wait(
     turn: &mut [IdUse],
-    asked: &BTreeSet<String>,
-    answered: &BTreeSet<String>,
+    call_ids: &BTreeSet<String>,
+    result_ids: &BTreeSet<String>,
     taken: &mut BTreeSet<String>,
 ) {
-    let unknown = turn.iter().filter(|one| is_unknown(one, asked));
+    let unknown = turn.iter().filter(|one| is_unknown(one, call_ids));
     let mut unknown: VecDeque<String> = unknown.filter_map(|one| one.id.clone()).collect();
     let mut open: VecDeque<String> = VecDeque::new();
     let mut spares: BTreeSet<String> = BTreeSet::new();
     for one in turn.iter_mut() {
-        match (one.what, &one.id) {
-            (IdOwner::Call, Some(id)) if !answered.contains(id) => open.push_back(id.clone()),
+        match (one.owner, &one.id) {
+            (IdOwner::Call, Some(id)) if !result_ids.contains(id) => open.push_back(id.clone()),
             (IdOwner::Call, None) => {
                 let id = unknown.pop_front().unwrap_or_else(|| {
                     let id = spare(one, taken);
@@ -183,7 +184,7 @@ fn as_they_wait(
     }
     // A repeated result does not belong to a call that had an id.
     open.retain(|id| spares.contains(id));
-    for one in turn.iter_mut().filter(|one| one.again) {
+    for one in turn.iter_mut().filter(|one| one.is_repeated) {
         one.id = open.pop_front().or(one.id.take());
     }
 }
@@ -200,7 +201,7 @@ fn spare(one: &IdUse, taken: &mut BTreeSet<String>) -> String {
 /// Returns the entry with the missing ids. `None` if none is missing.
 fn with_ids(
     entry: &LenientEntry<'_>,
-    asked: &[IdUse],
+    uses: &[IdUse],
     form: &dyn WireForm,
     notes: &mut Notes,
 ) -> Option<String> {
@@ -212,9 +213,9 @@ fn with_ids(
             .id
             .as_deref()
             .filter(|id| text(object.get(key)).as_deref() != Some(*id))?;
-        let done = match one.what {
+        let done = match one.owner {
             IdOwner::Call => format!("gave its call the id `{id}`: it had none"),
-            IdOwner::Result if one.again => {
+            IdOwner::Result if one.is_repeated => {
                 format!("took it for the result of `{id}`: another had its id before it")
             }
             IdOwner::Result => format!("took it for the result of `{id}`: it named no call"),
@@ -223,16 +224,16 @@ fn with_ids(
         changed = true;
         Some(object.with(&[(key, Some(quoted(id)))]))
     };
-    let first = asked.first()?;
-    let (key, id_key) = match form.id_place(first.what) {
+    let first = uses.first()?;
+    let (key, id_key) = match form.id_place(first.owner) {
         IdPlace::Entry(key) => return give(&whole, Some(first), key),
         IdPlace::List(key, id_key) => (key, id_key),
     };
-    let mut asked = asked.iter();
+    let mut uses = uses.iter();
     let list = whole.get(key).and_then(list)?.into_iter().map(|raw| {
         let block = object(raw)?;
         let id_key = id_key(block.get("type"))?;
-        give(&block, asked.next(), id_key)
+        give(&block, uses.next(), id_key)
     });
     let list: Vec<Option<String>> = list.collect();
     let raws = whole.get(key).and_then(super::list)?.into_iter().zip(list);

@@ -27,8 +27,8 @@ pub(in crate::canonical) fn message(raw: &str, place: &str, notes: &mut Notes) -
     }
     let raw = message.get("content")?;
     let place = format!("{place}.content");
-    let whose = (Wire::Messages, Author::of(message.get("role")));
-    let converted = content(raw, &place, whose, notes);
+    let author = (Wire::Messages, Author::of(message.get("role")));
+    let converted = content(raw, &place, author, notes);
     let blocks = list(converted.as_deref().unwrap_or(raw));
     let mut changed = false;
     let mut all: Vec<String> = Vec::new();

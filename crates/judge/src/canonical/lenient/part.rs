@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Notes, RawObject, is_said, list, note, object, quoted, text};
+use super::{Notes, RawObject, is_set, list, note, object, quoted, text};
 
 /// The protocol of the content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -116,7 +116,7 @@ fn part(
             let kind = quoted(text_kind(wire, voice));
             PartConversion::New(part.with(&[("type", Some(kind))]))
         }
-        None if wire == Wire::Chat && is_said(part.get("image_url")) => {
+        None if wire == Wire::Chat && is_set(part.get("image_url")) => {
             note(notes, place, "gave it the type of an image");
             PartConversion::New(part.with(&[("type", Some(quoted("image_url")))]))
         }
@@ -134,7 +134,7 @@ fn part(
             }
         },
         Some("image_url")
-            if wire == Wire::Chat && (voice != Author::Tool || is_said(part.get("image_url"))) =>
+            if wire == Wire::Chat && (voice != Author::Tool || is_set(part.get("image_url"))) =>
         {
             let image = part.get("image_url").unwrap_or("null");
             let address = object(image).map_or(text(Some(image)), |image| text(image.get("url")));
@@ -212,11 +212,11 @@ fn is_known(part: &RawObject<'_>, kind: &str, (wire, voice): (Wire, Author)) -> 
         (Wire::Chat, "input_audio" | "audio" | "video_url") => holds(kind),
         (Wire::Responses, kind) => kind.starts_with("input_"),
         (Wire::Messages, "image" | "document") => holds("source"),
-        (Wire::Messages, "search_result") => is_said(part.get("source")),
-        (Wire::Messages, "tool_reference") => is_said(part.get("tool_name")),
+        (Wire::Messages, "search_result") => is_set(part.get("source")),
+        (Wire::Messages, "tool_reference") => is_set(part.get("tool_name")),
         // A result must not contain calls, results or thinking.
         (Wire::Messages, _) if voice == Author::Tool => false,
-        (Wire::Messages, "container_upload") => is_said(part.get("file_id")),
+        (Wire::Messages, "container_upload") => is_set(part.get("file_id")),
         (Wire::Messages, "tool_use" | "tool_result" | "compaction") => true,
         (Wire::Messages, "thinking" | "redacted_thinking") => true,
         (Wire::Messages, kind) => kind.ends_with("_tool_use") || kind.ends_with("_tool_result"),
@@ -237,7 +237,7 @@ fn is_elsewhere(part: &RawObject<'_>, kind: &str, voice: Author) -> bool {
         "image" | "document" => at("source").is_some(),
         "audio" if is_text(part.get("data")) => true,
         "input_audio" | "audio" | "file" | "video_url" => at(kind).is_some(),
-        "image_url" | "input_image" => is_said(part.get("image_url")),
+        "image_url" | "input_image" => is_set(part.get("image_url")),
         "input_file" => ["file_data", "file_id", "file_url"]
             .iter()
             .any(|key| is_text(part.get(key))),

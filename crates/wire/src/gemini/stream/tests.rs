@@ -103,7 +103,7 @@ fn usage_has_one_meaning() {
         (r#"{"trafficType":"ON_DEMAND"}"#, None),
     ] {
         let usage = usage(&serde_json::from_str(json).unwrap());
-        let told = usage.map(|usage| {
+        let counts = usage.map(|usage| {
             (
                 usage.input.0,
                 usage.output.0,
@@ -111,7 +111,7 @@ fn usage_has_one_meaning() {
                 usage.cache_read.0,
             )
         });
-        assert_eq!(told, expected, "{json}");
+        assert_eq!(counts, expected, "{json}");
     }
 }
 

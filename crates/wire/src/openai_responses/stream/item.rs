@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::open_reply::{OpenBlock, OpenContent, OpenReply};
 use crate::openai_responses::items;
-use crate::openai_responses::reply::{output_parts, tool_call, with_beside};
+use crate::openai_responses::reply::{output_parts, tool_call, with_extra_keys};
 
 /// An output item while it arrives.
 pub(super) type OpenItem = OpenBlock<ItemState>;
@@ -56,8 +56,8 @@ impl OpenItem {
             return output_parts(&self.state.item, raw);
         }
         match &self.content {
-            OpenContent::Text(said) => {
-                with_beside(&self.state.item, said.parts().map(Part::text).collect())
+            OpenContent::Text(text) => {
+                with_extra_keys(&self.state.item, text.parts().map(Part::text).collect())
             }
             OpenContent::Call(open) => vec![Part::ToolCall(open.call.clone())],
             // Thinking that was cut is of no use to the provider.

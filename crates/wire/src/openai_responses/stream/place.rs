@@ -25,7 +25,7 @@ pub(super) struct EventItem<'e> {
 }
 
 /// Checks whether an item of the whole output, at its index, may be one that has arrived.
-type Way<'w> = dyn Fn(usize, &OpenItem, &Value) -> bool + 'w;
+type PlaceRule<'w> = dyn Fn(usize, &OpenItem, &Value) -> bool + 'w;
 
 /// The relation between two items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,7 +40,7 @@ enum Tie {
 pub(super) fn begun(items: &[OpenItem], about: EventItem<'_>) -> Option<usize> {
     let item = about.item?;
     let waits = |open: &OpenItem| open.is(about.kind) && open.state.raw.is_none();
-    let here = |open: &OpenItem| {
+    let at_place = |open: &OpenItem| {
         about.place.is_some() && open.state.place == about.place && open.tie(item) != Tie::Other
     };
     let free = |open: &OpenItem| about.place.is_none() || open.state.place.is_none();
@@ -51,21 +51,21 @@ pub(super) fn begun(items: &[OpenItem], about: EventItem<'_>) -> Option<usize> {
     let last = last.filter(|last| items.get(*last).is_some_and(piece));
     let find =
         |fits: &dyn Fn(&OpenItem) -> bool| items.iter().rposition(|open| waits(open) && fits(open));
-    find(&here).or_else(|| find(&same)).or(last)
+    find(&at_place).or_else(|| find(&same)).or(last)
 }
 
 /// Returns the item that this event's piece belongs to.
 pub(super) fn of_piece(items: &[OpenItem], about: EventItem<'_>) -> Option<usize> {
     let named = |open: &OpenItem| about.id.is_some_and(|id| open.is_named(id));
-    let here = |open: &OpenItem| open.is(about.kind) && open.state.place == about.place;
+    let at_place = |open: &OpenItem| open.is(about.kind) && open.state.place == about.place;
     let waits = |open: &OpenItem| open.state.raw.is_none();
     // An item that is whole and has another id is finished.
     let maybe = |open: &OpenItem| waits(open) || about.id.is_none() || open.is_unnamed();
     let last = |fits: &dyn Fn(&OpenItem) -> bool| items.iter().rposition(fits);
     let placed = || {
-        last(&|open| here(open) && named(open))
-            .or_else(|| last(&|open| here(open) && waits(open)))
-            .or_else(|| last(&|open| here(open) && maybe(open)))
+        last(&|open| at_place(open) && named(open))
+            .or_else(|| last(&|open| at_place(open) && waits(open)))
+            .or_else(|| last(&|open| at_place(open) && maybe(open)))
     };
     let unplaced = |open: &OpenItem| {
         let free = about.place.is_none() || open.state.place.is_none();
@@ -83,18 +83,18 @@ pub(super) fn of_piece(items: &[OpenItem], about: EventItem<'_>) -> Option<usize
 pub(super) fn of_whole(items: &[OpenItem], about: EventItem<'_>) -> Option<usize> {
     let item = about.item?;
     let of_kind = |open: &&OpenItem| open.is(about.kind);
-    let here = |open: &OpenItem| about.place.is_some() && open.state.place == about.place;
+    let at_place = |open: &OpenItem| about.place.is_some() && open.state.place == about.place;
     let waits = |open: &OpenItem| open.state.raw.is_none();
     let first = |fits: &dyn Fn(&OpenItem, Tie) -> bool| {
         let fits = |open: &OpenItem| of_kind(&open) && fits(open, open.tie(item));
         items.iter().position(fits)
     };
     let free = |open: &OpenItem| about.place.is_none() || open.state.place.is_none();
-    first(&|open, tie| here(open) && tie == Tie::Same)
+    first(&|open, tie| at_place(open) && tie == Tie::Same)
         .or_else(|| first(&|open, tie| waits(open) && tie == Tie::Same))
-        .or_else(|| first(&|open, tie| here(open) && waits(open) && tie == Tie::Unknown))
-        .or_else(|| first(&|open, _| here(open) && waits(open) && open.grows_to(item)))
-        .or_else(|| first(&|open, tie| here(open) && tie == Tie::Unknown))
+        .or_else(|| first(&|open, tie| at_place(open) && waits(open) && tie == Tie::Unknown))
+        .or_else(|| first(&|open, _| at_place(open) && waits(open) && open.grows_to(item)))
+        .or_else(|| first(&|open, tie| at_place(open) && tie == Tie::Unknown))
         .or_else(|| first(&|open, tie| free(open) && tie == Tie::Same))
         .or_else(|| first(&|open, tie| free(open) && waits(open) && tie == Tie::Unknown))
         .or_else(|| first(&|open, _| free(open) && waits(open) && open.grows_to(item)))
@@ -112,8 +112,8 @@ pub(super) fn of_output(items: &[OpenItem], output: &[Value]) -> Vec<Option<usiz
     let by_both = |at: usize, open: &OpenItem, item: &Value| {
         by_tie(at, open, item) && by_place(at, open, item)
     };
-    let ways: [&Way<'_>; 4] = [&by_both, &by_tie, &by_place, &by_order];
-    for way in ways {
+    let rules: [&PlaceRule<'_>; 4] = [&by_both, &by_tie, &by_place, &by_order];
+    for rule in rules {
         for (at, (item, found)) in output.iter().zip(&mut found).enumerate() {
             if found.is_some() {
                 continue;
@@ -121,7 +121,7 @@ pub(super) fn of_output(items: &[OpenItem], output: &[Value]) -> Vec<Option<usiz
             let kind = items::kind(item);
             let mut free = items.iter().zip(&mut taken).enumerate();
             let one =
-                free.find(|(_, (open, taken))| !**taken && open.is(kind) && way(at, open, item));
+                free.find(|(_, (open, taken))| !**taken && open.is(kind) && rule(at, open, item));
             if let Some((index, (_, taken))) = one {
                 *taken = true;
                 *found = Some(index);
@@ -182,9 +182,9 @@ impl OpenItem {
         match &self.content {
             OpenContent::Call(open) => {
                 let name = |item| text(Value::get(item, "name")).unwrap_or_default();
-                let given = text(item.get("arguments")).or_else(|| text(item.get("input")));
-                let told = open.call.arguments.as_str();
-                let begins = given.is_none_or(|given| given.starts_with(told));
+                let whole = text(item.get("arguments")).or_else(|| text(item.get("input")));
+                let so_far = open.call.arguments.as_str();
+                let begins = whole.is_none_or(|whole| whole.starts_with(so_far));
                 begins && ["", name(item)].contains(&name(&self.state.item))
             }
             OpenContent::Text(_) => {
