@@ -33,7 +33,7 @@ mod policy;
 mod price;
 mod prominent_names;
 mod removal_marker;
-mod repair;
+mod pair_calls;
 mod reply;
 mod stages;
 mod strategy;
@@ -90,7 +90,7 @@ pub use plimsoll_handover::without_frames;
 pub use policy::{Policy, Proposal, Stage};
 pub use price::{LongerCache, Money, PriceSheet, Rates};
 pub use removal_marker::Gap;
-pub use repair::{CLOSED_CALL, Repair, RepairedTranscript, repair};
+pub use pair_calls::{CLOSED_CALL, Repair, RepairedTranscript, repair};
 pub use reply::{Delta, Reply, StopReason};
 pub use stages::{
     ARGUMENT_CHARS, ArgumentDigest, Author, CLEARED, Cap, ClearToolUses, ClearTrigger,

@@ -2,6 +2,7 @@
 //! model, and streamed replies. `InvokeModel`, with a format for each maker, is not supported.
 
 mod render;
+mod settings;
 mod stream;
 mod write;
 

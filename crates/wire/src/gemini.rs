@@ -2,6 +2,7 @@
 //! streamed replies. Google's Chat Completions API belongs to `openai_chat`.
 
 mod render;
+mod settings;
 mod signed;
 mod stream;
 mod write;

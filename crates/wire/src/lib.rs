@@ -197,8 +197,8 @@ pub mod __internals {
     /// Items of Responses.
     pub mod openai_responses {
         pub use crate::openai_responses::hosted::TOOLS;
-        pub use crate::openai_responses::render::ENCRYPTED;
         pub use crate::openai_responses::schema::{unfit_for_strict, unfit_for_tool};
+        pub use crate::openai_responses::settings::ENCRYPTED;
 
         /// Kinds of items.
         pub mod items {

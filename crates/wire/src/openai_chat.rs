@@ -10,6 +10,7 @@ mod patch;
 mod pieces;
 pub(crate) mod read;
 pub(crate) mod render;
+mod settings;
 mod stream;
 pub(crate) mod usage;
 mod write;

@@ -9,6 +9,7 @@ mod read;
 pub(crate) mod render;
 mod reply;
 pub(crate) mod schema;
+pub(crate) mod settings;
 mod stream;
 mod usage;
 mod write;
@@ -22,7 +23,7 @@ pub use hosted::{hosted_kinds, not_hosted};
 pub use items::ORIGIN;
 pub use patch::FORMAT;
 pub use read::read;
-pub use render::MIN_OUTPUT;
+pub use settings::MIN_OUTPUT;
 pub use stream::{ResponsesStreamState, read_reply};
 
 /// The requirements of a model or a server. The default is `openai`. A configuration may start from a

@@ -1,5 +1,5 @@
 //! [`render`]: a transcript as the body of a Messages request. Deterministic. It repairs nothing but the
-//! order within a batch: if other messages separate a batch, the body does, too, and `validate.rs`
+//! order within a batch: if other messages separate a batch, the body does, too, and the crate `judge`
 //! reports it.
 
 use std::borrow::Cow;

@@ -1,0 +1,114 @@
+//! The settings of a request besides its messages: what the server or the model does not accept is left out.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::dialect::{CacheMarks, Dialect, ErrorStyle};
+use super::model_support::takes_temperature;
+use super::parts::call_name;
+use crate::object::Settings;
+use crate::request::{Delivery, LeftOut, Note, RenderInput};
+use crate::tools;
+
+/// The keys behind the messages, in their order. Everything that may change from turn to turn is here, so
+/// that an older request, up to the end of its messages, is a byte prefix of a newer one.
+const ORDER: [&str; 10] = [
+    "tool_choice",
+    "parallel_tool_calls",
+    "max_tokens",
+    "max_completion_tokens",
+    "temperature",
+    "seed",
+    "stop",
+    "response_format",
+    "stream",
+    "stream_options",
+];
+
+/// Additional content of a stream.
+#[derive(Debug, Serialize, Deserialize)]
+struct StreamOptions {
+    /// Whether a last chunk contains the usage.
+    #[serde(default)]
+    include_usage: bool,
+    /// All other keys.
+    #[serde(flatten)]
+    extra: Map<String, Value>,
+}
+
+pub(super) fn settings(
+    input: &RenderInput<'_>,
+    has_tools: bool,
+    dialect: &Dialect,
+    notes: &mut Vec<Note>,
+) -> Settings {
+    let mut settings = Settings::new(&ORDER);
+    if has_tools {
+        let named = |name: &str| {
+            let name = call_name(name, dialect);
+            json!({"type": "function", "function": {"name": name}})
+        };
+        tools::choose(&mut settings, input, dialect.parallel_calls, named);
+    }
+    let output = if dialect.completion_tokens_key {
+        "max_completion_tokens"
+    } else {
+        "max_tokens"
+    };
+    settings.set(output, input.max_output.map(Value::from));
+    if takes(input, dialect) {
+        settings.set("temperature", input.temperature.map(Value::from));
+    } else {
+        notes.push(Note::setting(LeftOut::Temperature));
+    }
+    let seed = if dialect.random_seed_key {
+        "random_seed"
+    } else {
+        "seed"
+    };
+    settings.set(seed, input.seed.map(Value::from));
+    if !input.stop.is_empty() {
+        settings.set("stop", Value::from(input.stop));
+    }
+    if input.delivery == Delivery::Stream {
+        settings.set("stream", Value::Bool(true));
+        if dialect.asks_for_usage {
+            settings.set("stream_options", json!({"include_usage": true}));
+        }
+    }
+    let key = input.cache.and_then(|plan| plan.key.as_deref());
+    if let Some(key) = key.filter(|_| dialect.cache == CacheMarks::Key) {
+        settings.set("prompt_cache_key", Value::from(key));
+    }
+    for (key, value) in input.extra.into_iter().flatten() {
+        set(&mut settings, key, value);
+    }
+    settings
+}
+
+/// Returns `false` if the request sets a temperature that the model refuses on every server.
+fn takes(input: &RenderInput<'_>, dialect: &Dialect) -> bool {
+    let effort = input.extra.and_then(|extra| extra.get("reasoning_effort"));
+    let effort = effort.and_then(Value::as_str);
+    let judges = matches!(dialect.voice, ErrorStyle::OpenAi | ErrorStyle::Kimi);
+    let refused = |temperature| judges && !takes_temperature(input.model, effort, temperature);
+    !input.temperature.is_some_and(refused)
+}
+
+/// Sets one additional key of the body. A value of the wrong type removes a known key.
+fn set(settings: &mut Settings, key: &str, value: &Value) {
+    let value = match key {
+        // The messages and the tools are not settings.
+        "model" | "messages" | "tools" => return,
+        "parallel_tool_calls" | "stream" => value.as_bool().map(Value::from),
+        "max_tokens" | "max_completion_tokens" => value.as_u64().map(Value::from),
+        "temperature" => value.as_f64().map(Value::from),
+        "seed" => value.as_i64().map(Value::from),
+        "stream_options" => {
+            let options: Result<StreamOptions, _> = serde_json::from_value(value.clone());
+            options.ok().and_then(|one| serde_json::to_value(one).ok())
+        }
+        _ => Some(value.clone()),
+    };
+    settings.set(key, value);
+}

@@ -1,0 +1,114 @@
+//! The settings of a request besides its items: what the model does not accept is left out.
+
+use serde_json::{Value, json};
+
+use super::schema;
+use super::{ReasoningItems, ResponsesProfile};
+use crate::call_ids::MAX_ID;
+use crate::object::{Settings, some_members};
+use crate::request::{Delivery, Effort, LeftOut, Note, RenderInput};
+use crate::tools;
+use crate::tools::legal_name;
+
+/// The smallest output limit that OpenAI accepts.
+pub const MIN_OUTPUT: u64 = 16;
+/// The value of `include` for reasoning that can be sent back, needed because the server stores
+/// nothing.
+pub const ENCRYPTED: &str = "reasoning.encrypted_content";
+/// The name of the format of an answer that follows a schema.
+const ANSWER: &str = "answer";
+/// The order of the members behind the input. They may change from turn to turn, so an older request, up to
+/// the end of its input, is a byte prefix of a newer one.
+const ORDER: [&str; 10] = [
+    "tool_choice",
+    "parallel_tool_calls",
+    "max_output_tokens",
+    "reasoning",
+    "text",
+    "temperature",
+    "prompt_cache_key",
+    "store",
+    "include",
+    "stream",
+];
+
+pub(super) fn settings(
+    input: &RenderInput<'_>,
+    has_tools: bool,
+    profile: &ResponsesProfile,
+    notes: &mut Vec<Note>,
+) -> Settings {
+    let mut settings = Settings::new(&ORDER);
+    if has_tools {
+        let named = |name: &str| json!({"type": "function", "name": legal_name(name, MAX_ID)});
+        tools::choose(&mut settings, input, profile.parallel_calls, named);
+    }
+    let limit = input.max_output.map(|limit| limit.max(MIN_OUTPUT));
+    settings.set("max_output_tokens", limit.map(Value::from));
+    let effort = input
+        .effort
+        .and_then(|effort| effort.nearest(&profile.efforts));
+    if input.effort.is_some() && effort.is_none() {
+        notes.push(Note::setting(LeftOut::Effort));
+    }
+    let summary = profile.summaries && profile.reasoning != ReasoningItems::None;
+    let reasoning = some_members([
+        ("effort", effort.map(|effort| effort.name().into())),
+        ("summary", summary.then(|| "auto".into())),
+    ]);
+    settings.set("reasoning", reasoning.map(Value::from));
+    let format = input.format.map(|schema| {
+        let strict = schema::unfit_for_strict(schema).is_none();
+        let format =
+            json!({"type": "json_schema", "name": ANSWER, "schema": schema, "strict": strict});
+        json!({ "format": format })
+    });
+    settings.set("text", format);
+    // A model that does not reason accepts a temperature.
+    if profile.sampling || effort == Some(Effort::None) {
+        settings.set("temperature", input.temperature.map(Value::from));
+    } else if input.temperature.is_some() {
+        notes.push(Note::setting(LeftOut::Temperature));
+    }
+    let key = input.cache.and_then(|plan| plan.key.as_deref());
+    let key = key.filter(|_| profile.cache_key);
+    settings.set("prompt_cache_key", key.map(Value::from));
+    // By default, the server stores everything.
+    settings.set("store", Value::Bool(false));
+    let mut include: Vec<&str> = Vec::new();
+    if profile.reasoning == ReasoningItems::Encrypted {
+        include.push(ENCRYPTED);
+    }
+    let requested = input.extra.and_then(|extra| extra.get("include"));
+    let requested = requested.and_then(Value::as_array).into_iter().flatten();
+    for one in requested.filter_map(Value::as_str) {
+        if !include.contains(&one) {
+            include.push(one);
+        }
+    }
+    settings.set(
+        "include",
+        (!include.is_empty()).then(|| Value::from(include)),
+    );
+    if input.delivery == Delivery::Stream {
+        settings.set("stream", Value::Bool(true));
+    }
+    for (key, value) in input.extra.into_iter().flatten() {
+        set(&mut settings, key, value);
+    }
+    settings
+}
+
+/// Sets one additional key of the body. A value of the wrong type removes a known key.
+fn set(settings: &mut Settings, key: &str, value: &Value) {
+    let value = match key {
+        // The messages and the tools are not settings.
+        "model" | "instructions" | "input" | "tools" | "include" => return,
+        "parallel_tool_calls" | "store" | "stream" => value.as_bool().map(Value::from),
+        "max_output_tokens" => value.as_u64().map(Value::from),
+        "temperature" => value.as_f64().map(Value::from),
+        "prompt_cache_key" => value.as_str().map(Value::from),
+        _ => Some(value.clone()),
+    };
+    settings.set(key, value);
+}
