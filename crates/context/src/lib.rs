@@ -28,12 +28,12 @@ mod memory;
 mod message;
 mod message_list;
 mod nearest;
+mod pair_calls;
 mod plan;
 mod policy;
 mod price;
 mod prominent_names;
 mod removal_marker;
-mod pair_calls;
 mod reply;
 mod stages;
 mod strategy;
@@ -82,6 +82,7 @@ pub use message::{
 };
 pub use message_list::{MessageIter, MessageList};
 pub use nearest::nearest;
+pub use pair_calls::{CLOSED_CALL, Repair, RepairedTranscript, repair};
 pub use plan::{
     Edit, Plan, PlanContext, PlanError, ReadySummary, Recall, Rendition, SeqRange, Summarizer,
     SummaryRange, SummaryTiming, Trigger,
@@ -90,7 +91,6 @@ pub use plimsoll_handover::without_frames;
 pub use policy::{Policy, Proposal, Stage};
 pub use price::{LongerCache, Money, PriceSheet, Rates};
 pub use removal_marker::Gap;
-pub use pair_calls::{CLOSED_CALL, Repair, RepairedTranscript, repair};
 pub use reply::{Delta, Reply, StopReason};
 pub use stages::{
     ARGUMENT_CHARS, ArgumentDigest, Author, CLEARED, Cap, ClearToolUses, ClearTrigger,

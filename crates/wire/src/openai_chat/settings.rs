@@ -1,4 +1,4 @@
-//! The settings of a request besides its messages: what the server or the model does not accept is left out.
+//! The settings of a request besides its messages, without those that the server or the model does not accept.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};

@@ -1,4 +1,4 @@
-//! The settings of a request besides its items: what the model does not accept is left out.
+//! The settings of a request besides its items, without those that the model does not accept.
 
 use serde_json::{Value, json};
 
