@@ -164,7 +164,7 @@ fn opens(runtime: &Runtime, file: &SqliteStore, store: Option<&PostgresStore>) {
             Requirement::Nothing,
         );
         let items = opened.view().transcript().items().len() as u64;
-        assert_eq!(items, VIEW, "messages in view");
+        assert_eq!(items, VIEW + 1, "messages in view, and a marker");
         runtime.block_on(opened.run("Go on?")).expect("an answer");
         drop(opened);
         let mut quickest = f64::INFINITY;
@@ -218,7 +218,7 @@ fn long_talk() -> Vec<Entry> {
         }
         if next - first == VIEW * 2 {
             log.push(Entry::PlanApplied {
-                plan: drops(first, next - VIEW + 10),
+                plan: drops(next - VIEW + 10),
             });
             first = next - VIEW + 10;
         }
@@ -226,13 +226,13 @@ fn long_talk() -> Vec<Entry> {
     log
 }
 
-/// The plan that drops these messages.
-fn drops(from: u64, to: u64) -> Plan {
+/// The plan that drops the messages up to this one, with the marker of the plan before.
+fn drops(to: u64) -> Plan {
     Plan {
         why: Trigger::Request,
         stages: vec!["evict".to_owned()],
         edits: vec![Edit::Drop {
-            first: Seq(from),
+            first: Seq(0),
             last: Seq(to - 1),
             marker: Rendition {
                 message: Arc::new(
@@ -247,7 +247,7 @@ fn drops(from: u64, to: u64) -> Plan {
         }],
         before: Tokens::ZERO,
         frees: Tokens::ZERO,
-        rewrites_from: Some(Seq(from)),
+        rewrites_from: Some(Seq(0)),
         recall: Recall::None,
         price: None,
     }
