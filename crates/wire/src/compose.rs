@@ -81,10 +81,12 @@ pub fn render_next(
     renderer: &impl RequestRenderer,
 ) -> EncodedRequest<BodyChunks> {
     if !written.begins(input.system, messages) {
-        *written = WrittenMessages::default();
+        *written = WrittenMessages {
+            system: input.system.map(str::to_owned),
+            ..WrittenMessages::default()
+        };
     }
     let rendered = renderer.render(written, input, messages);
-    written.system = input.system.map(str::to_owned);
     written.messages = messages.clone();
     rendered
 }
