@@ -13,6 +13,7 @@ use crate::phase::{HostDecision, Phase, RunOpening};
 use crate::run::Run;
 
 impl Run {
+    /// Asks the host to continue the session: the run that a crash cut off, or else a new one.
     pub(crate) fn carry_on(&mut self) {
         if self.is_running() {
             return;
@@ -27,6 +28,7 @@ impl Run {
         self.decide(HostDecision::Loop(RunOpening::Continuation { crashed }));
     }
 
+    /// Continues after the host has agreed.
     pub(crate) fn go_on(&mut self, crashed: bool) {
         self.current.asked_at = Seq::default();
         let items = self.state.transcript.items();

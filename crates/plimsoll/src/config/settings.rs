@@ -190,8 +190,8 @@ impl AgentSettings {
     /// the builder had are replaced.
     pub fn apply(&self, builder: AgentBuilder) -> AgentBuilder {
         let mut settings = self.builder.clone();
-        let is_chosen = self.strategy.is_some() || settings.context_strategy.is_none();
-        if is_chosen && (!self.has_context || self.strategy.is_some()) {
+        let has_own = self.has_context || settings.context_strategy.is_some();
+        if self.strategy.is_some() || !has_own {
             settings.context_strategy = Some(self.context_strategy());
         }
         if let Some(trigger @ Threshold::Share(_)) = self.trigger {
