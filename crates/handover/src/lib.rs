@@ -17,7 +17,6 @@ mod format;
 mod listed_calls;
 mod names;
 mod outcome;
-mod outdated;
 mod replies;
 mod select;
 mod sentence_kinds;

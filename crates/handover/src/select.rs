@@ -57,13 +57,12 @@ pub(crate) fn select(
     }
     let all = budget.left();
     user_words.reset();
-    let forgotten = forgotten(user_words);
-    let lines = |section, kind| SectionLines::of(section, &story.lines, kind, &forgotten);
+    let lines = |section, kind| SectionLines::of(section, &story.lines, kind);
     let mut former = lines(Section::Former, LineKind::Former);
     let mut findings = lines(Section::Transcript, LineKind::Finding);
     let mut calls = lines(Section::Transcript, LineKind::Call);
     let bare = (all * BARE_NAMES / 100).min(BARE_NAMES_MAX);
-    let mut map = Map::of(story, &forgotten, bare);
+    let mut map = Map::of(story, bare);
     let share = |percent: u64| all * percent / 100;
 
     if story.lines.iter().any(|line| line.kind == LineKind::Former) {
@@ -149,24 +148,6 @@ fn heading(section: Section, budget: &TokenBudget<'_>) -> u64 {
     budget.count(section.heading()) + 1
 }
 
-/// Returns the names that occur only in outdated words of the user; they are omitted everywhere.
-fn forgotten(user_words: &UserWords) -> HashMap<String, NameKind> {
-    let mut forgotten = HashMap::default();
-    for text in user_words.stale() {
-        names::each(text, &mut |word, kind| {
-            forgotten.insert(word.to_owned(), kind);
-        });
-    }
-    if !forgotten.is_empty() {
-        for text in user_words.live() {
-            names::each(text, &mut |word, _| {
-                forgotten.remove(word);
-            });
-        }
-    }
-    forgotten
-}
-
 /// The lines of one kind, and the choice among them.
 struct SectionLines<'n> {
     section: Section,
@@ -179,28 +160,11 @@ struct SectionLines<'n> {
 }
 
 impl<'n> SectionLines<'n> {
-    fn of(
-        section: Section,
-        lines: &'n [StoryLine],
-        kind: LineKind,
-        forgotten: &HashMap<String, NameKind>,
-    ) -> Self {
+    fn of(section: Section, lines: &'n [StoryLine], kind: LineKind) -> Self {
         let density = |n: &usize| lines.get(*n).map_or(0.0, StoryLine::density);
         let is_of_kind = |n: &usize| lines.get(*n).is_some_and(|line| line.kind == kind);
         let mut order: Vec<usize> = (0..lines.len()).filter(is_of_kind).collect();
         order.sort_by(|a, b| density(b).total_cmp(&density(a)).then(b.cmp(a)));
-        // A line with a number that the user has updated is omitted.
-        let is_number = |kind: &NameKind| matches!(kind, NameKind::Number | NameKind::Hex);
-        if forgotten.values().any(is_number) {
-            order.retain(|n| {
-                let mut is_outdated = false;
-                let text = lines.get(*n).map_or("", |line| &line.text);
-                names::each(text, &mut |word, _| {
-                    is_outdated |= forgotten.get(word).is_some_and(is_number);
-                });
-                !is_outdated
-            });
-        }
         // Equal lines are included once.
         let mut seen = HashSet::default();
         order.retain(|n| {
@@ -313,7 +277,7 @@ impl Candidate<'_> {
 }
 
 impl<'n> Map<'n> {
-    fn of(story: &'n Story<'n>, forgotten: &HashMap<String, NameKind>, bare: u64) -> Self {
+    fn of(story: &'n Story<'n>, bare: u64) -> Self {
         let density =
             |word: &str, likely: f64| likely / (1.0 + word.len() as f64 / 3.2).powf(DENSITY);
         let mut order: Vec<Candidate<'n>> = story
@@ -357,7 +321,7 @@ impl<'n> Map<'n> {
             story,
             order,
             chosen: Vec::new(),
-            covered: forgotten.keys().cloned().collect(),
+            covered: HashSet::default(),
             alone: HashSet::default(),
             file_of,
             files: HashSet::default(),

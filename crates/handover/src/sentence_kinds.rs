@@ -14,8 +14,6 @@ use crate::names;
 pub(crate) enum Rule {
     /// A wish.
     Wish,
-    /// A stated value.
-    Value,
     /// Something that must or must not be.
     Must,
 }
@@ -140,7 +138,7 @@ impl Signs {
 /// The content of a sentence of the user.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct PersonCues {
-    /// The strength of the rule in it, if there is one. Stated values are found in `outdated.rs`.
+    /// The strength of the rule in it, if there is one.
     pub(crate) rule: Option<Rule>,
     /// Whether it contains a fact about the user or the work, or a wish.
     pub(crate) is_fact: bool,

@@ -1,12 +1,11 @@
-//! Selects the user's words that are kept, unchanged and in their order. Words that a later
-//! sentence updated are omitted (`outdated.rs`).
+//! Selects the user's words that are kept, unchanged and in their order. No sentence is left out
+//! because of the content of another one.
 
 use foldhash::{HashMap, HashSet};
 use std::ops::Range;
 
 use crate::entries::{Text, WordsOrigin};
 use crate::format::{GAP, ItemKind, SectionItem};
-use crate::outdated::{ValueStatements, stale};
 use crate::sentence_kinds::{self, PersonCues, Rule};
 use crate::sentences::{normal, sentences};
 use crate::tokens::TokenBudget;
@@ -15,11 +14,8 @@ use crate::tokens::TokenBudget;
 /// single sentences are kept if the whole does not fit.
 const SHORT: usize = 400;
 /// The maximum number of sentences that a user writes into one message by hand. The rest is pasted
-/// text, in which no rules and values are searched.
+/// text, in which no rules are searched.
 const BY_HAND: usize = 4_000;
-/// The maximum length of a message in which a change of a value is recognised by its topic; in
-/// longer ones only by its exact words.
-const BRIEF: usize = 1_200;
 /// A long message is kept whole if it takes at most this percentage of the remaining tokens.
 const WHOLE: u64 = 50;
 /// The maximum number of tokens of the sign for omitted words.
@@ -122,7 +118,6 @@ struct Sentence {
     rule: Option<Rule>,
     is_fact: bool,
     is_kept: bool,
-    is_stale: bool,
     /// Whether the sentence only acknowledges, or repeats other messages.
     is_chatter: bool,
     /// How often the sentence occurs in all of the user's messages; 0 if it occurs earlier.
@@ -144,27 +139,16 @@ impl UserWords {
             .collect();
         last.reverse();
         let mut messages = Vec::with_capacity(last.len());
-        let mut statements = Vec::new();
         for message in last {
-            let (mut utterance, values) = Utterance::of(message);
+            let mut utterance = Utterance::of(message);
             utterance.mark_chatter(&repeated);
-            let m = messages.len();
-            statements.extend(values.into_iter().map(|(n, one)| ((m, n), one)));
             messages.push(utterance);
-        }
-        for (m, n) in stale(statements) {
-            let sentence = messages
-                .get_mut(m)
-                .and_then(|one: &mut Utterance| one.sentences.get_mut(n));
-            if let Some(sentence) = sentence {
-                sentence.is_stale = true;
-            }
         }
         count_repetitions(&mut messages);
         Self { messages }
     }
 
-    /// Returns the tokens of all words that are not outdated.
+    /// Returns the tokens of all words.
     pub(crate) fn weight(&self, count: &dyn Fn(&str) -> u64) -> u64 {
         let live = self.messages.iter().map(Utterance::live);
         live.map(|text| count(&SectionItem::user(text, false).written()))
@@ -183,25 +167,7 @@ impl UserWords {
         }
     }
 
-    /// Returns all sentences that are not outdated.
-    pub(crate) fn live(&self) -> impl Iterator<Item = &str> {
-        self.sentences(|sentence| !sentence.is_stale)
-    }
-
-    /// Returns the sentences that the user updated later.
-    pub(crate) fn stale(&self) -> impl Iterator<Item = &str> {
-        self.sentences(|sentence| sentence.is_stale)
-    }
-
-    fn sentences(&self, wanted: impl Fn(&Sentence) -> bool + Copy) -> impl Iterator<Item = &str> {
-        self.messages.iter().flat_map(move |message| {
-            let found = message.sentences.iter().filter(move |one| wanted(one));
-            found.map(|sentence| message.text_of(sentence))
-        })
-    }
-
-    /// Keeps short messages with a rule, a stated value or a decision: the strongest first, and
-    /// among equals the newest.
+    /// Keeps short messages with a rule or a decision: the newest first.
     pub(crate) fn spend_on_rules(&mut self, tokens: &mut TokenBudget<'_>) {
         let mut found = Vec::new();
         for (m, message) in self.messages.iter().enumerate() {
@@ -297,7 +263,7 @@ impl UserWords {
             }
             let last = message.sentences.len().saturating_sub(1);
             for (n, sentence) in message.sentences.iter().enumerate() {
-                if sentence.is_kept || !sentence.is_fresh() {
+                if sentence.is_kept || sentence.times == 0 {
                     continue;
                 }
                 let text = message.text_of(sentence).trim();
@@ -342,47 +308,38 @@ impl UserWords {
 }
 
 impl Utterance {
-    /// Reads a text, with the statements about values in its sentences.
-    fn of(message: SaidText) -> (Self, Vec<(usize, ValueStatements)>) {
+    fn of(message: SaidText) -> Self {
         let text = message.text.trim().to_owned();
         let mut found = Vec::new();
-        let mut values = Vec::new();
         for (n, at) in sentences(&text).into_iter().enumerate() {
             let sentence = text.get(at.clone()).unwrap_or_default();
             let is_machine = n >= BY_HAND || sentence_kinds::is_machine(sentence);
-            let (mut rule, mut is_fact) = (None, false);
-            if !is_machine {
-                let statements = ValueStatements::of(sentence, text.len() <= BRIEF);
-                let is_stated = statements.as_ref().is_some_and(ValueStatements::is_stated);
-                let cues = PersonCues::of(sentence);
-                rule = cues.rule.max(is_stated.then_some(Rule::Value));
-                is_fact =
-                    cues.is_fact || statements.as_ref().is_some_and(ValueStatements::is_change);
-                values.extend(statements.map(|one| (n, one)));
-            }
+            let cues = if is_machine {
+                PersonCues::default()
+            } else {
+                PersonCues::of(sentence)
+            };
             found.push(Sentence {
                 at,
-                rule,
-                is_fact,
+                rule: cues.rule,
+                is_fact: cues.is_fact,
                 is_kept: false,
-                is_stale: false,
                 is_chatter: false,
                 times: 1,
                 is_machine,
             });
         }
-        let utterance = Self {
+        Self {
             order: message.order,
             text,
             sentences: found,
             kept: KeptPart::No,
             paid: 0,
             standing: message.standing,
-        };
-        (utterance, values)
+        }
     }
 
-    /// Marks sentences that other messages repeat, unless they contain a rule or a value.
+    /// Marks sentences that other messages repeat, unless they contain a rule.
     fn mark_chatter(&mut self, repeated: &HashSet<String>) {
         if !self.is_short() || self.standing != PriorKnowledge::New {
             return;
@@ -392,7 +349,7 @@ impl Utterance {
                 return;
             };
             let text = self.text_of(sentence);
-            let is_chatter = sentence.rule < Some(Rule::Value) && repeated.contains(&normal(text));
+            let is_chatter = sentence.rule < Some(Rule::Must) && repeated.contains(&normal(text));
             if let Some(sentence) = self.sentences.get_mut(n) {
                 sentence.is_chatter = is_chatter;
             }
@@ -400,9 +357,7 @@ impl Utterance {
     }
 
     fn is_chatter(&self) -> bool {
-        self.sentences
-            .iter()
-            .all(|one| one.is_chatter || one.is_stale)
+        self.sentences.iter().all(|one| one.is_chatter)
     }
 
     fn text_of(&self, sentence: &Sentence) -> &str {
@@ -411,19 +366,16 @@ impl Utterance {
 
     /// Returns the strongest rule in the message.
     fn strength(&self) -> Option<Rule> {
-        let live = self.sentences.iter().filter(|one| !one.is_stale);
-        let strength = live.filter_map(|one| one.rule).max();
+        let strength = self.sentences.iter().filter_map(|one| one.rule).max();
         match self.standing {
             PriorKnowledge::New => strength,
             PriorKnowledge::Reply => Some(Rule::Must),
-            PriorKnowledge::Rule => strength.max(Some(Rule::Value)),
+            PriorKnowledge::Rule => Some(Rule::Must),
         }
     }
 
     fn says_a_fact(&self) -> bool {
-        self.sentences
-            .iter()
-            .any(|one| one.is_fact && !one.is_stale)
+        self.sentences.iter().any(|one| one.is_fact)
     }
 
     /// Returns a part of the message as an item.
@@ -449,7 +401,7 @@ impl Utterance {
         let Some(sentence) = self.sentences.get_mut(n) else {
             return;
         };
-        if sentence.is_kept || !sentence.is_fresh() || !wanted(sentence) {
+        if sentence.is_kept || sentence.times == 0 || !wanted(sentence) {
             return;
         }
         let text = self.text.get(sentence.at.clone()).unwrap_or_default();
@@ -470,15 +422,10 @@ impl Utterance {
         !self.is_short() && matches!(self.kept, KeptPart::No | KeptPart::Sentences)
     }
 
-    /// Returns the text of the message without outdated sentences.
+    /// Returns the text of the message without acknowledgements at its ends.
     fn live(&self) -> String {
-        if self
-            .sentences
-            .iter()
-            .all(|one| !one.is_stale && !one.is_chatter)
-            || self.is_chatter()
-        {
-            return self.joined(|one| !one.is_stale);
+        if self.is_chatter() {
+            return self.text.clone();
         }
         // An acknowledgement before or after the rest leaves no gap.
         let first = self
@@ -489,7 +436,7 @@ impl Utterance {
         let last = self.sentences.iter().rposition(|one| !one.is_chatter);
         let last = last.unwrap_or(self.sentences.len());
         let whole = self.sentences.get(first..=last).unwrap_or_default();
-        self.join(whole, |one| !one.is_stale && !one.is_chatter)
+        self.join(whole, |one| !one.is_chatter)
     }
 
     /// Returns the wanted sentences, with a sign for omitted ones.
@@ -523,12 +470,6 @@ impl Utterance {
             joined.push(GAP);
         }
         joined
-    }
-}
-
-impl Sentence {
-    fn is_fresh(&self) -> bool {
-        !self.is_stale && self.times > 0
     }
 }
 

@@ -1,4 +1,4 @@
-//! The contents of an extract: sections, rules, updates, forgery, repetition and bounds.
+//! The contents of an extract: sections, rules, forgery, repetition and bounds.
 
 use plimsoll_context::{
     Bpe, CallId, Chars4, Estimate, Image, Message, Part, Source, TokenCounter, Tokens, ToolCall,
@@ -268,24 +268,7 @@ fn constraints_survive_where_there_is_little_room() {
     let rules = said(&text).join("\n");
     assert!(rules.contains("Never touch src/legacy/ledger.c."), "{text}");
     assert!(rules.contains("the port is now 9177"), "{text}");
-    assert!(!text.contains("8431"), "{text}");
-}
-
-#[test]
-fn an_update_leaves_the_rest_of_a_message() {
-    let messages = [
-        Message::user("Start the server. The port is 8431. Log to stderr."),
-        Message::user("Use port 9177 instead of port 8431."),
-    ];
-    let text = of(&messages, 500);
-    assert!(!text.contains("The port is 8431"), "{text}");
-    for kept in [
-        "Start the server.",
-        "Log to stderr.",
-        "Use port 9177 instead of port 8431.",
-    ] {
-        assert!(text.contains(kept), "{kept}: {text}");
-    }
+    assert!(rules.contains("the port is 8431"), "{text}");
 }
 
 #[test]
@@ -368,7 +351,7 @@ fn facts_of_the_first_compaction_stand_in_the_fifth() {
             former.contains("src/first_file.rs (written 1)"),
             "{round}: {former}"
         );
-        assert_eq!(former.contains("8431"), round < 3, "{round}: {former}");
+        assert!(former.contains("The port is 8431."), "{round}: {former}");
         assert_eq!(
             former.contains("the port is 9177"),
             round >= 3,

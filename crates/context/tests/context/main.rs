@@ -10,6 +10,7 @@ mod docs;
 mod extract;
 mod histories;
 mod properties;
+mod siblings;
 mod stages;
 mod summaries;
 mod trim;
