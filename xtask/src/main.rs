@@ -51,6 +51,12 @@ enum Chore {
     Test,
     /// The rules of the house: file heads, sizes, layers, links; and warnings of puzzling prose
     Tidy,
+    /// The lines of code of each crate beside its budget, and the largest sum that is allowed
+    Sizes {
+        /// Lower the allowed sum to the present one
+        #[arg(long)]
+        lower: bool,
+    },
     /// The public API beside its checked-in listing, crates/plimsoll/api.txt; PLIMSOLL_BLESS=1 renews it
     Api,
     /// The benchmarks, optimised, and one table of what is required
@@ -186,6 +192,7 @@ fn act(chore: Chore, root: &Path) -> Result<(), Error> {
         Chore::Ci => ci::run(root),
         Chore::Test => test::run(root),
         Chore::Tidy => tidy::run(root),
+        Chore::Sizes { lower } => tidy::print_sizes(root, lower),
         Chore::Api => api::run(root).map(|note| println!("{note}")),
         Chore::Bench { save: true, .. } => bench::run(root, &[], bench::Table::Saved),
         Chore::Bench { filter, .. } => bench::run(root, &filter, bench::Table::Printed),

@@ -11,6 +11,7 @@ mod links;
 mod manifests;
 mod markdown;
 mod paths;
+mod product_lines;
 mod prose;
 mod purity;
 mod sizes;
@@ -21,15 +22,17 @@ use std::path::Path;
 use crate::command::Job;
 use crate::error::Error;
 use fault::Fault;
+use product_lines::{BUDGETS, SUM, Sizes};
 use tree::Tree;
 
 /// A rule that needs only the files.
 type Rule = fn(&Tree) -> Vec<Fault>;
 
 /// All such rules, with the names shown beside their faults.
-const RULES: [(&str, Rule); 8] = [
+const RULES: [(&str, Rule); 9] = [
     ("heads", heads::check),
     ("sizes", sizes::check),
+    ("product lines", product_lines::check),
     ("purity", purity::check),
     ("layers", layers::check),
     ("manifests", manifests::check),
@@ -37,6 +40,26 @@ const RULES: [(&str, Rule); 8] = [
     ("links", links::check),
     ("paths", paths::check),
 ];
+
+/// Prints the lines of code of each crate beside its budget. `lower` writes the sum into the file as the
+/// allowed one if it is smaller than that.
+pub(crate) fn print_sizes(root: &Path, lower: bool) -> Result<(), Error> {
+    let sizes = Sizes::of(&Tree::read(root)?);
+    println!("{sizes}");
+    let Some(allowed) = sizes
+        .allowed()
+        .filter(|allowed| lower && sizes.sum() < *allowed)
+    else {
+        return Ok(());
+    };
+    let path = root.join(BUDGETS);
+    let text = std::fs::read_to_string(&path).map_err(Error::file(&path))?;
+    let text = text.replace(
+        &format!("{SUM} {allowed}\n"),
+        &format!("{SUM} {}\n", sizes.sum()),
+    );
+    std::fs::write(&path, text).map_err(Error::file(&path))
+}
 
 /// Checks every rule and lists all faults.
 pub(crate) fn run(root: &Path) -> Result<(), Error> {

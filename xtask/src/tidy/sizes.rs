@@ -1,7 +1,7 @@
 //! Limits the sizes of files: a source file can be read in one sitting, and a clone stays fast.
 
 use super::fault::Fault;
-use super::tree::{MAX_FILE, Tree};
+use super::tree::{MAX_FILE, Tree, code_lines};
 
 /// Maximum lines of code in a file, without tests, comments and empty lines. A longer file contains
 /// two things, and has to be split.
@@ -22,15 +22,6 @@ pub(crate) fn check(tree: &Tree) -> Vec<Fault> {
         faults.push(Fault::of(&file.path, text));
     }
     faults
-}
-
-fn code_lines(text: &str) -> usize {
-    let is_code = |line: &&str| !line.is_empty() && !line.starts_with("//");
-    super::tree::product(text)
-        .lines()
-        .map(str::trim)
-        .filter(is_code)
-        .count()
 }
 
 #[cfg(test)]

@@ -155,6 +155,12 @@ pub(crate) fn product(text: &str) -> &str {
     tests.and_then(|at| text.get(..=at)).unwrap_or(text)
 }
 
+/// Returns the number of lines of code: without tests, comments and empty lines.
+pub(crate) fn code_lines(text: &str) -> usize {
+    let is_code = |line: &&str| !line.is_empty() && !line.starts_with("//");
+    product(text).lines().map(str::trim).filter(is_code).count()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
