@@ -10,7 +10,7 @@ use super::tree::Tree;
 /// Keys of `[package]` that every package inherits from the workspace.
 const INHERITED: [&str; 4] = ["edition", "license", "rust-version", "version"];
 /// Keys that a registry shows. Every published package inherits them as well.
-const SHOWN: [&str; 5] = ["categories", "homepage", "keywords", "readme", "repository"];
+const SHOWN: [&str; 4] = ["categories", "homepage", "keywords", "repository"];
 
 /// The kind of a dependency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -170,7 +170,6 @@ license.workspace = true
 categories.workspace = true
 homepage.workspace = true
 keywords.workspace = true
-readme.workspace = true
 repository.workspace = true
 
 [lints]
