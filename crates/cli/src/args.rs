@@ -291,10 +291,9 @@ pub(crate) enum ConfigCommand {
     /// Translate the configuration of another system: print a plimsoll.toml with the same meaning
     #[command(after_help = IMPORT_EXAMPLES)]
     Import {
-        /// The file (TOML, JSON, YAML, or a piece of code with the settings); `-` reads standard input
+        /// The file (TOML, YAML or JSON); `-` reads standard input
         file: PathBuf,
-        /// The system it belongs to: cognipeer, phi-core, heartbit, ambi or gaia [default:
-        /// detected]
+        /// The system it belongs to: phi-core or heartbit [default: detected]
         #[arg(long, value_name = "SYSTEM")]
         from: Option<plimsoll::config::System>,
         /// Print JSON
@@ -308,7 +307,7 @@ pub(crate) enum ConfigCommand {
 const IMPORT_EXAMPLES: &str = "\
 Examples:
   plimsoll config import heartbit.toml > plimsoll.toml
-  plimsoll config import --from gaia agent.cpp";
+  plimsoll config import --from phi-core agent.yaml";
 
 const COUNT_EXAMPLES: &str = "\
 Examples:
