@@ -26,6 +26,10 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, CliError> {
     if let Some(address) = &args.on {
         return crate::durable::submit::run(args, address).await;
     }
+    #[cfg(not(feature = "restate"))]
+    if args.on.is_some() {
+        return Err(CliError::usage(error::NO_WORKERS));
+    }
     let task = task(args)?;
     let images: Result<Vec<Part>, CliError> = args.images.iter().map(|path| image(path)).collect();
     let images = images?;
