@@ -193,15 +193,25 @@ fn write(
     entries.insert(0, PackageFile::text("package.json", npm_manifest()));
     tar_gz(&npm, "package", &entries, level)?;
 
-    let wheel_file = folder.join(format!("plimsoll-{VERSION}-py3-none-{}.whl", system.wheel));
-    let data = format!("plimsoll-{VERSION}.data/scripts/{}", system.program());
-    let info = format!("plimsoll-{VERSION}.dist-info");
+    // The name `plimsoll` belongs to another project on PyPI.
+    let wheel_file = folder.join(format!(
+        "plimsoll_cli-{VERSION}-py3-none-{}.whl",
+        system.wheel
+    ));
+    let data = format!("plimsoll_cli-{VERSION}.data/scripts/{}", system.program());
+    let info = format!("plimsoll_cli-{VERSION}.dist-info");
+    let script = read(&root.join("packaging/plimsoll_cli.py"))?;
     let [_, apache, mit] = texts;
     let license = |entry: PackageFile| {
         PackageFile::text(format!("{info}/licenses/{}", entry.path), entry.bytes)
     };
     let entries = [
         PackageFile::program(data, program),
+        PackageFile::text("plimsoll_cli.py", script),
+        PackageFile::text(
+            format!("{info}/entry_points.txt"),
+            "[console_scripts]\nplimsoll-cli = plimsoll_cli:main\n",
+        ),
         license(apache),
         license(mit),
         PackageFile::text(format!("{info}/METADATA"), metadata(&readme)),
@@ -282,7 +292,7 @@ fn manifest(
 fn metadata(readme: &[u8]) -> Vec<u8> {
     let license = env!("CARGO_PKG_LICENSE");
     let head = format!(
-        "Metadata-Version: 2.4\nName: plimsoll\nVersion: {VERSION}\nSummary: {SUMMARY}\n\
+        "Metadata-Version: 2.4\nName: plimsoll-cli\nVersion: {VERSION}\nSummary: {SUMMARY}\n\
          License-Expression: {license}\nLicense-File: LICENSE-APACHE\nLicense-File: LICENSE-MIT\n\
          Project-URL: Source, {HOME_PAGE}\nRequires-Python: >=3.8\n\
          Description-Content-Type: text/markdown\n\n"

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Arg, Args, Parser, Subcommand};
 
 use crate::sessions::SessionsArgs;
 use crate::settings::Sources;
@@ -85,6 +85,10 @@ pub(crate) enum Command {
     /// Steer, interrupt or answer a run that workers run
     #[cfg(feature = "restate")]
     Send(crate::durable::send::SendArgs),
+    /// Names the feature that a build without workers lacks
+    #[cfg(not(feature = "restate"))]
+    #[command(hide = true, disable_help_flag = true, aliases = ["send"])]
+    Worker(NotBuiltArgs),
     /// Restrict this process and run a command; started for commands in a sandbox
     #[command(hide = true)]
     Sandbox(crate::sandbox::SandboxArgs),
@@ -108,7 +112,7 @@ Examples:
   plimsoll run --agent reviewer --config plimsoll.toml \"Review the last commit\"
   plimsoll run --model openai/gpt-5-mini -i screen.png \"What is wrong here?\"
   plimsoll run -q --json-schema answer.schema.json \"Which licences are used?\" | jq .
-  git diff | plimsoll run --model ollama/qwen3 --tools read,grep -
+  git diff | plimsoll run --model ollama/qwen3 --tools read,grep \"Review this diff\"
   # Continue the newest session of this folder:
   plimsoll run -c \"And now the other file\"
   # Choose the session from a list, or search:
@@ -118,7 +122,8 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = RUN_EXAMPLES)]
 pub(crate) struct RunArgs {
-    /// The task; `-` reads it from standard input. Without a task, the session's last run continues
+    /// The task, to which piped input is appended; `-` reads the whole task from standard input.
+    /// Without a task, the session's last run continues
     pub(crate) task: Option<String>,
     /// Send an image with the task (PNG, JPEG, GIF or WebP, up to 20 MiB); can be repeated
     #[arg(long = "image", short = 'i', value_name = "FILE", requires = "task")]
@@ -133,8 +138,7 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) session: SessionChoice,
     /// Hand the task to the workers of a server of Restate, as in restate://127.0.0.1:8080
-    #[cfg(feature = "restate")]
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", hide = cfg!(not(feature = "restate")))]
     pub(crate) on: Option<String>,
     /// Allow every tool call without asking, like --permission-mode yes
     #[arg(long, conflicts_with = "permission-mode")]
@@ -145,6 +149,14 @@ pub(crate) struct RunArgs {
     /// Print only the answer
     #[arg(long, short)]
     pub(crate) quiet: bool,
+}
+
+/// The arguments of a command that is not part of this build.
+#[cfg(not(feature = "restate"))]
+#[derive(Debug, Args)]
+pub(crate) struct NotBuiltArgs {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    _given: Vec<std::ffi::OsString>,
 }
 
 const CHAT_EXAMPLES: &str = "\
@@ -291,10 +303,9 @@ pub(crate) enum ConfigCommand {
     /// Translate the configuration of another system: print a plimsoll.toml with the same meaning
     #[command(after_help = IMPORT_EXAMPLES)]
     Import {
-        /// The file (TOML, JSON, YAML, or a piece of code with the settings); `-` reads standard input
+        /// The file (TOML, YAML or JSON); `-` reads standard input
         file: PathBuf,
-        /// The system it belongs to: cognipeer, phi-core, heartbit, ambi or gaia [default:
-        /// detected]
+        /// The system it belongs to: phi-core or heartbit [default: detected]
         #[arg(long, value_name = "SYSTEM")]
         from: Option<plimsoll::config::System>,
         /// Print JSON
@@ -308,7 +319,7 @@ pub(crate) enum ConfigCommand {
 const IMPORT_EXAMPLES: &str = "\
 Examples:
   plimsoll config import heartbit.toml > plimsoll.toml
-  plimsoll config import --from gaia agent.cpp";
+  plimsoll config import --from phi-core agent.yaml";
 
 const COUNT_EXAMPLES: &str = "\
 Examples:
@@ -403,7 +414,11 @@ They override published values, which override built-in ones. [models] in plimso
 all three. A window that the server reports overrides everything.";
 
 #[derive(Debug, Args)]
-#[command(after_help = MODELS_EXAMPLES, args_conflicts_with_subcommands = true)]
+#[command(
+    after_help = MODELS_EXAMPLES,
+    args_conflicts_with_subcommands = true,
+    mut_args = without_settings
+)]
 pub(crate) struct ModelsArgs {
     /// What to do.
     #[command(subcommand)]
@@ -434,6 +449,23 @@ pub(crate) enum ModelsCommand {
     },
 }
 
+/// Hides the flags of settings, which change nothing in a table of models.
+fn without_settings(arg: Arg) -> Arg {
+    let is_setting = arg.get_help_heading().is_some();
+    arg.hide(is_setting)
+}
+
+/// Leaves only flags that name the model in the short help. The others change what is sent to it.
+fn with_model_only(arg: Arg) -> Arg {
+    let is_setting = arg.get_help_heading().is_some();
+    let names_model = ["model", "base-url"].contains(&arg.get_id().as_str());
+    if is_setting && !names_model {
+        arg.hide_short_help(true)
+    } else {
+        arg
+    }
+}
+
 const DOCTOR_EXAMPLES: &str = "\
 Examples:
   plimsoll doctor
@@ -447,7 +479,7 @@ would refuse, or, with --connect, a server that does not answer or does not have
 --connect generates nothing and is free of charge. Keys are never printed.";
 
 #[derive(Debug, Args)]
-#[command(after_help = DOCTOR_EXAMPLES)]
+#[command(after_help = DOCTOR_EXAMPLES, mut_args = with_model_only)]
 pub(crate) struct DoctorArgs {
     /// Where settings come from.
     #[command(flatten)]

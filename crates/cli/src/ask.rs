@@ -65,12 +65,20 @@ impl Gate for Ask {
         }
         let always = self.approvals.offer(question);
         let text = self.previews.question(question, &self.terminal);
-        let prompt = prompt(question, always.as_ref());
-        let asking = self.terminal.ask(&format!("{text}\n{prompt}, [N]o: "));
-        // Reading a line blocks, so it is done off the async threads.
-        let said = tokio::task::spawn_blocking(read_line).await;
-        let said = said.unwrap_or_default();
-        asking.answered();
+        let whole = self.previews.whole(question, self.terminal.colours());
+        let prompt = prompt(question, always.as_ref(), whole.is_some());
+        let mut shown = text;
+        let said = loop {
+            let asking = self.terminal.ask(&format!("{shown}\n{prompt}, [N]o: "));
+            // Reading a line blocks, so it is done off the async threads.
+            let said = tokio::task::spawn_blocking(read_line).await;
+            let said = said.unwrap_or_default();
+            asking.answered();
+            match &whole {
+                Some(whole) if is_more(&said) => shown.clone_from(whole),
+                _ => break said,
+            }
+        };
         let reply = Reply::of(&said).unwrap_or(Reply::No(None));
         if let (Reply::Always, Some(always)) = (&reply, always) {
             self.approvals.add(always);
@@ -109,8 +117,8 @@ impl Gate for Refuse {
 }
 
 /// Returns the prompt of a question, for example "Allow? [y]es, [a]lways `cargo test …` in this
-/// project".
-pub(crate) fn prompt(question: &Question, always: Option<&Always>) -> String {
+/// project". `is_cut` offers the rest of the change.
+pub(crate) fn prompt(question: &Question, always: Option<&Always>, is_cut: bool) -> String {
     let reason = if question.is_protected {
         format!("{PROTECTED} ")
     } else {
@@ -119,7 +127,13 @@ pub(crate) fn prompt(question: &Question, always: Option<&Always>) -> String {
     let always = always.map_or_else(String::new, |always| {
         format!(", [a]lways {}", always.label())
     });
-    format!("{reason}Allow? [y]es{always}")
+    let more = if is_cut { ", [m]ore: the whole change" } else { "" };
+    format!("{reason}Allow? [y]es{always}{more}")
+}
+
+/// Checks whether a line asks for the whole change.
+pub(crate) fn is_more(line: &str) -> bool {
+    matches!(line.trim().to_lowercase().as_str(), "m" | "more")
 }
 
 /// An answer to a question.

@@ -35,10 +35,8 @@ pub(crate) struct Diff {
     pub(crate) added: usize,
     pub(crate) removed: usize,
     is_new: bool,
-    /// Changed lines and the lines around them, at most [`ASKED`].
+    /// Changed lines and the lines around them.
     lines: Vec<DiffLine>,
-    /// The number of further lines.
-    more: usize,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,7 +67,6 @@ impl Diff {
             removed: 0,
             is_new: change.before.is_none(),
             lines: Vec::new(),
-            more: 0,
         };
         for change in diff
             .grouped_ops(AROUND)
@@ -81,10 +78,6 @@ impl Diff {
                 ChangeTag::Insert => of.added += 1,
                 ChangeTag::Delete => of.removed += 1,
                 ChangeTag::Equal => {}
-            }
-            if of.lines.len() == ASKED {
-                of.more += 1;
-                continue;
             }
             let number = match change.tag() {
                 ChangeTag::Delete => change.old_index(),
@@ -136,7 +129,7 @@ impl Diff {
             let text = format!("  {:>wide$} {mark} {}", line.number, line.text);
             shown.push(colours.paint(style, text.trim_end()));
         }
-        let more = self.more + self.lines.len().saturating_sub(most);
+        let more = self.lines.len().saturating_sub(most);
         if more > 0 {
             let more = format!("  … {}", counted(more, "more line"));
             shown.push(colours.paint(Style::DIM, &more));
@@ -183,6 +176,14 @@ impl Previews {
         lines.join("\n")
     }
 
+    /// Returns all lines of the change that a call would make, if its question shows only the first
+    /// of them.
+    pub(crate) fn whole(&self, question: &Question, colours: Colours) -> Option<String> {
+        let diff = self.diff(&question.call.name, &question.call.arguments)?;
+        let is_cut = diff.lines.len() > ASKED;
+        is_cut.then(|| diff.lines(usize::MAX, colours).join("\n"))
+    }
+
     /// Returns `true` if the change of a call was shown, and forgets the call.
     pub(crate) fn was_shown(&self, call: &CallId) -> bool {
         let mut shown = lock(&self.shown);
@@ -205,7 +206,6 @@ mod tests {
             removed: 0,
             is_new: false,
             lines: Vec::new(),
-            more: 0,
         })
     }
 
@@ -238,5 +238,6 @@ mod tests {
             after: "x".repeat(MAX_BYTES + 1),
         };
         assert_eq!(Diff::of(&change), None);
+        assert_eq!(new.lines(usize::MAX, Colours::None).len(), 1_000);
     }
 }

@@ -23,6 +23,11 @@ pub(crate) const READER_GONE: u8 = 141;
 /// The user interrupted the command.
 pub(crate) const INTERRUPTED: u8 = 130;
 
+/// The error of a build without workers.
+#[cfg(not(feature = "restate"))]
+pub(crate) const NO_WORKERS: &str = "this program was built without workers; build it with the \
+     feature `restate`: cargo install --path crates/cli --features restate";
+
 /// The error that ends the command: one sentence that names the remedy.
 #[derive(Debug)]
 pub(crate) struct CliError {

@@ -58,10 +58,10 @@ pub(crate) struct LocalState {
 impl LocalState {
     pub(crate) fn state(&self) -> &'static str {
         match (self.kept, self.default) {
-            (DownloadState::Whole, _) => "fetched",
+            (DownloadState::Whole, _) => "downloaded",
             (DownloadState::Part, _) => "partly downloaded; `plimsoll model pull` resumes",
             (DownloadState::Nothing, true) => "not downloaded; `plimsoll model pull` downloads it",
-            (DownloadState::Nothing, false) => "not fetched",
+            (DownloadState::Nothing, false) => "not downloaded",
         }
     }
 
@@ -113,7 +113,7 @@ pub(crate) async fn run(args: &ModelArgs) -> Result<u8, CliError> {
         }
         ModelCommand::Rm { name } => {
             match models()?.remove(name).map_err(|error| stop_of(&error))? {
-                DownloadState::Nothing => say!("{name} is not fetched"),
+                DownloadState::Nothing => say!("{name} is not downloaded"),
                 DownloadState::Whole | DownloadState::Part => {
                     say!("{name} is removed")
                 }
@@ -170,9 +170,7 @@ pub(crate) async fn start(
         }
     };
     let style = settings.tool_style.unwrap_or(ToolStyle::JsonSchema);
-    if by != ChosenBy::User
-        && let Some(missing) = models.missing(name).map_err(|error| stop_of(&error))?
-    {
+    if let Some(missing) = models.missing(name).map_err(|error| stop_of(&error))? {
         consent(&missing, by).await?;
     }
     let shown = shown(said == Verbosity::Answers);
@@ -212,28 +210,37 @@ pub(crate) async fn start(
     })
 }
 
-/// Asks whether a model that the user did not name may be fetched.
+/// Describes the missing files and asks whether to download them. Without a terminal, a model that
+/// the user named is downloaded without a question, and any other is an error.
 async fn consent(missing: &MissingDownloads<'_>, by: ChosenBy) -> Result<(), CliError> {
     let why = match by {
-        ChosenBy::Session => "it is no longer on this machine",
-        _ => "no model is named, and no model server runs on this machine",
+        ChosenBy::User => None,
+        ChosenBy::Session => Some("it is no longer on this machine"),
+        ChosenBy::Default => {
+            Some("no model is named, and no model server runs on this machine")
+        }
     };
     let files = files(missing);
-    if !ask::can_ask() {
+    if let (Some(why), false) = (why, ask::can_ask()) {
         let files: Vec<String> = files.iter().map(|file| file.name_and_size()).collect();
         return Err(CliError::usage(format!(
             "{why}; name a model with --model, or use --model local, which downloads {}",
             files.join(" and ")
         )));
     }
-    crate::say(why);
+    if let Some(why) = why {
+        crate::say(why);
+    }
     note!(
-        "The local model can be downloaded to {}:",
+        "The local model is downloaded once, to {}:",
         paths::cache()?.display()
     );
     for file in files {
         let (name, origin, licence) = (file.name_and_size(), file.origin, file.licence);
         note!("  {name}\n    from {origin}\n    licence: {licence}");
+    }
+    if !ask::can_ask() {
+        return Ok(());
     }
     let question = "Checksums are verified. Download it now?";
     if ask::confirm(question, "nothing was downloaded").await? {

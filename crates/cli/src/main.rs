@@ -61,7 +61,7 @@ mod view_reader;
 mod which_session;
 mod write;
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -79,7 +79,12 @@ fn main() -> ExitCode {
             "other processes may read the keys of this one: {error}"
         ));
     }
-    let cli = Cli::parse();
+    let is_bare = std::env::args_os().len() == 1;
+    let cli = if is_bare && io::stdin().is_terminal() && io::stdout().is_terminal() {
+        Cli::parse_from(["plimsoll", "chat"])
+    } else {
+        Cli::parse()
+    };
     // The launcher of a sandbox becomes another program, so it sets up no telemetry.
     if let Command::Sandbox(args) = &cli.command {
         return ended(sandbox::run(args));
@@ -111,6 +116,8 @@ fn main() -> ExitCode {
         Command::Worker(args) => wait_for(durable::worker::run(args)),
         #[cfg(feature = "restate")]
         Command::Send(args) => wait_for(durable::send::run(args)),
+        #[cfg(not(feature = "restate"))]
+        Command::Worker(_) => Err(CliError::usage(error::NO_WORKERS)),
         Command::Sandbox(args) => sandbox::run(args),
         Command::Completions(args) => completions::completions(args),
         Command::Man(args) => completions::man(args),

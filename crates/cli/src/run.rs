@@ -1,7 +1,10 @@
 //! `plimsoll run`: resolves the settings, drives one run and reports its outcome. The run itself is
 //! in the library.
 
-use std::io::{self, Read};
+use std::io::{self, IsTerminal, Read};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
 
 use plimsoll::store::SessionReader;
 use plimsoll::{AgentOutput, EndReason, Error, Part, Remote, Session};
@@ -22,6 +25,10 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, CliError> {
     #[cfg(feature = "restate")]
     if let Some(address) = &args.on {
         return crate::durable::submit::run(args, address).await;
+    }
+    #[cfg(not(feature = "restate"))]
+    if args.on.is_some() {
+        return Err(CliError::usage(error::NO_WORKERS));
     }
     let task = task(args)?;
     let images: Result<Vec<Part>, CliError> = args.images.iter().map(|path| image(path)).collect();
@@ -134,22 +141,12 @@ async fn interrupt(remote: Remote) {
 /// one.
 pub(crate) fn task(args: &RunArgs) -> Result<Option<String>, CliError> {
     let task = match args.task.as_deref() {
-        Some("-") => {
-            let text = io::read_to_string(io::stdin().lock().take(TEXT_LIMIT + 1));
-            let text = text.map_err(|error| {
-                CliError::usage(format!(
-                    "the task cannot be read from standard input: {}",
-                    unreadable(&error)
-                ))
-            })?;
-            if text.len() as u64 > TEXT_LIMIT {
-                return Err(CliError::usage(
-                    "the task on standard input is larger than 16 MiB; put it in a file and let the agent read it",
-                ));
-            }
-            text
-        }
-        Some(task) => task.to_owned(),
+        Some("-") => piped()?,
+        Some(task) if task.trim().is_empty() || io::stdin().is_terminal() => task.to_owned(),
+        Some(task) => match piped()? {
+            data if data.trim().is_empty() => task.to_owned(),
+            data => format!("{task}\n\n{data}"),
+        },
         None if args.session.is_made() => return Ok(None),
         None => {
             return Err(CliError::usage(
@@ -163,4 +160,29 @@ pub(crate) fn task(args: &RunArgs) -> Result<Option<String>, CliError> {
         ));
     }
     Ok(Some(task))
+}
+
+/// Reads standard input to its end. Says so if that takes a moment, because a pipe that nobody
+/// closes looks like a program that hangs.
+fn piped() -> Result<String, CliError> {
+    let (done, wait) = mpsc::channel::<()>();
+    thread::spawn(move || {
+        if wait.recv_timeout(Duration::from_secs(2)) == Err(RecvTimeoutError::Timeout) {
+            say!("reading standard input to its end (without input: add < /dev/null)");
+        }
+    });
+    let text = io::read_to_string(io::stdin().lock().take(TEXT_LIMIT + 1));
+    drop(done);
+    let text = text.map_err(|error| {
+        CliError::usage(format!(
+            "standard input cannot be read: {}",
+            unreadable(&error)
+        ))
+    })?;
+    if text.len() as u64 > TEXT_LIMIT {
+        return Err(CliError::usage(
+            "standard input is larger than 16 MiB; put it in a file and let the agent read it",
+        ));
+    }
+    Ok(text)
 }

@@ -1,8 +1,9 @@
 //! Finds the session that a command names: by a whole name, a shortened one, or as the newest of
 //! this folder.
 
-use std::env;
+use std::{env, io};
 
+use console::{Key, Term};
 use plimsoll::SessionId;
 use plimsoll::session::new_session_id;
 use plimsoll::store::{SessionInfo, SessionReader, SqliteStore};
@@ -11,6 +12,7 @@ use crate::ask;
 use crate::error::CliError;
 use crate::resume::SessionSettings;
 use crate::sessions::{list, search};
+use crate::terminal::fitted;
 
 /// Minimum length of a shortened name, in characters.
 const SHORTEST: usize = 3;
@@ -21,7 +23,7 @@ const PICKED: usize = 15;
 const NONE: &str = "there are no sessions yet; `plimsoll run` starts one";
 pub(crate) const NOTHING: &str =
     "nothing was found; an entry is found if it contains all of the words";
-const QUESTION: &str = "Number, or words to search for (Enter cancels): ";
+const HEADING: &str = "Which session? Arrow keys and Enter choose, words search, Esc cancels.";
 /// Maximum number of sessions that are listed for an ambiguous name.
 const LISTED: usize = 5;
 
@@ -99,8 +101,8 @@ pub(crate) async fn of_run(
     Ok(shortened(store, text, is_generated).await?.unwrap_or(id))
 }
 
-/// Asks the user at the terminal. Shows the newest sessions, of this folder if there are any; a
-/// number chooses one, and words search.
+/// Lets the user choose at the terminal: with the arrow keys among the newest sessions, of this
+/// folder if there are any, or by typing a number or words to search for.
 async fn pick(store: &SqliteStore) -> Result<SessionId, CliError> {
     if !ask::can_ask() {
         return Err(CliError::usage(
@@ -108,33 +110,98 @@ async fn pick(store: &SqliteStore) -> Result<SessionId, CliError> {
              the newest",
         ));
     }
-    let mut listed = newest(store).await?;
-    if listed.is_empty() {
+    let mut picker = SessionPicker {
+        listed: newest(store).await?,
+        marked: 0,
+        typed: String::new(),
+        note: String::new(),
+        drawn: 0,
+        terminal: Term::stderr(),
+    };
+    if picker.listed.is_empty() {
         return Err(CliError::usage(NONE));
     }
-    show(&listed);
     loop {
-        let said = ask::line(QUESTION).await;
-        let said = said.trim();
-        if said.is_empty() {
-            return Err(CliError::usage("no session was chosen"));
+        picker.draw().map_err(CliError::failed)?;
+        let terminal = picker.terminal.clone();
+        // Reading a key blocks, so it is done off the async threads.
+        let key = tokio::task::spawn_blocking(move || terminal.read_key()).await;
+        match key.map_err(CliError::failed)? {
+            Ok(Key::Enter) => match picker.chosen() {
+                Some(id) => return Ok(id),
+                None => picker.search(store).await,
+            },
+            Ok(Key::Escape) | Err(_) => return Err(CliError::usage("no session was chosen")),
+            Ok(key) => picker.press(&key),
         }
-        if let Ok(number) = said.parse::<usize>() {
-            let chosen = number.checked_sub(1).and_then(|index| listed.get(index));
-            match chosen {
-                Some(choice) => return Ok(choice.id.clone()),
-                None => note!("there is no {number} in the list"),
+    }
+}
+
+/// A list of sessions with a mark that the arrow keys move, and a line to type in.
+struct SessionPicker {
+    listed: Vec<OfferedSession>,
+    /// The index of the marked session.
+    marked: usize,
+    typed: String,
+    /// The outcome of a search.
+    note: String,
+    /// The number of rows on the screen.
+    drawn: usize,
+    terminal: Term,
+}
+
+impl SessionPicker {
+    fn draw(&mut self) -> io::Result<()> {
+        let mut rows = vec![HEADING.to_owned()];
+        for (at, one) in self.listed.iter().enumerate() {
+            let mark = if at == self.marked { '>' } else { ' ' };
+            rows.push(format!("{mark} {:>2}  {}", at + 1, one.line));
+            rows.extend(one.places.iter().map(|place| format!("    {place}")));
+        }
+        if !self.note.is_empty() {
+            rows.push(self.note.clone());
+        }
+        rows.push(format!("Number or words: {}", self.typed));
+        let rows: Vec<String> = rows.iter().map(|row| fitted(row, &self.terminal)).collect();
+        self.terminal.clear_last_lines(self.drawn)?;
+        self.terminal.write_line(&rows.join("\n"))?;
+        self.drawn = rows.len();
+        Ok(())
+    }
+
+    fn press(&mut self, key: &Key) {
+        match key {
+            Key::ArrowUp => self.marked = self.marked.saturating_sub(1),
+            Key::ArrowDown => {
+                let last = self.listed.len().saturating_sub(1);
+                self.marked = (self.marked + 1).min(last);
             }
-            continue;
+            Key::Backspace => drop(self.typed.pop()),
+            Key::Char(c) if !c.is_control() => self.typed.push(*c),
+            _ => {}
         }
-        match found(store, said).await {
-            Ok(sessions) if sessions.is_empty() => crate::note(NOTHING),
+    }
+
+    /// Returns the session of the typed number, or the marked one if nothing is typed.
+    fn chosen(&self) -> Option<SessionId> {
+        let index = match self.typed.trim() {
+            "" => self.marked,
+            typed => typed.parse::<usize>().ok()?.checked_sub(1)?,
+        };
+        self.listed.get(index).map(|chosen| chosen.id.clone())
+    }
+
+    /// Lists the sessions that contain all of the typed words.
+    async fn search(&mut self, store: &SqliteStore) {
+        let words = std::mem::take(&mut self.typed);
+        self.note = match found(store, words.trim()).await {
+            Ok(sessions) if sessions.is_empty() => NOTHING.to_owned(),
             Ok(sessions) => {
-                show(&sessions);
-                listed = sessions;
+                (self.listed, self.marked) = (sessions, 0);
+                String::new()
             }
-            Err(stop) => crate::note(&stop.text),
-        }
+            Err(stop) => stop.text,
+        };
     }
 }
 
@@ -204,15 +271,6 @@ async fn found(store: &SqliteStore, words: &str) -> Result<Vec<OfferedSession>, 
         }
     }
     Ok(found)
-}
-
-fn show(sessions: &[OfferedSession]) {
-    for (number, one) in (1..).zip(sessions) {
-        list::note(&format!("{number:>4}  {}", one.line));
-        for place in &one.places {
-            list::note(&format!("    {place}"));
-        }
-    }
 }
 
 /// Returns the newest session whose last run was in this folder.

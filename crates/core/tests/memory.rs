@@ -101,6 +101,9 @@ struct Case {
     window: u64,
 }
 
+/// The window of a run in which nothing is evicted.
+const WIDE: u64 = 8_000_000;
+
 /// JSON as a serializer writes it: the string has grown, and has up to twice the memory it needs.
 fn serialized(bytes: usize) -> String {
     serde_json::to_string(&serde_json::json!({ "text": "x".repeat(bytes) })).unwrap()
@@ -138,7 +141,10 @@ async fn run(case: Case) -> MemoryReading {
     let agent = Agent::builder(model)
         .tool(read)
         .counter(Arc::new(Chars4))
-        .context_strategy(ContextStrategy::Evict { max_tokens: None })
+        .context_strategy(match case.window {
+            WIDE => ContextStrategy::Unlimited {},
+            _ => ContextStrategy::Evict { max_tokens: None },
+        })
         .window(Window::Known(Tokens(case.window)))
         .max_result(Tokens(case.window))
         .max_turns(10_000)
@@ -236,7 +242,7 @@ async fn what_a_run_holds_is_what_the_allocator_says() {
         arguments,
         result,
         make,
-        window: 8_000_000,
+        window: WIDE,
     };
     run(case(3, 1, 1, serialized)).await;
     for (what, with) in [

@@ -291,7 +291,7 @@ fn levels(client: &ModelClient) -> Vec<Level> {
 
 fn window_from(tells: WindowReport) -> &'static str {
     match tells {
-        WindowReport::Nothing | WindowReport::Silent => "its server does not tell; a refusal does",
+        WindowReport::Nothing | WindowReport::Silent => "not reported; learned from a refusal",
         WindowReport::Models => "its list of models",
         WindowReport::Props => "/props, the window of one slot",
         WindowReport::Ollama => "/api/ps, once the model is loaded",

@@ -83,10 +83,13 @@ fn pip(python: &str, place: &Path, packages: &Packages) -> Result<(), Error> {
         ])
         .args([&packages.wheel])
         .run()?;
-    works(
-        &bin.join(format!("plimsoll{}", std::env::consts::EXE_SUFFIX)),
-        place,
-    )
+    for name in ["plimsoll", "plimsoll-cli"] {
+        works(
+            &bin.join(format!("{name}{}", std::env::consts::EXE_SUFFIX)),
+            place,
+        )?;
+    }
+    Ok(())
 }
 
 /// Checks that the installed program has the expected version and counts a chat.

@@ -172,6 +172,7 @@ impl LineEditor {
                     let prompt = if empty { Prompt::Empty } else { Prompt::Typed };
                     match keys(of).press(Instant::now(), prompt) {
                         Press::Leave => return ChatExit::Pressed,
+                        Press::Clear => left = Default::default(),
                         press => drop(presses.try_send(press)),
                     }
                     continue;

@@ -1,5 +1,5 @@
 //! [`Interrupts`]: decides the meaning of a Ctrl-C. The first one ends the run, a second one leaves
-//! the chat. At an empty prompt, one is enough to leave.
+//! the chat. At an empty prompt, one is enough to leave; at a typed text, it removes the text.
 
 use std::time::{Duration, Instant};
 
@@ -25,6 +25,8 @@ pub(crate) enum Press {
     Leave,
     /// Do nothing yet, but warn that a second press leaves.
     Warn,
+    /// Remove the text of the prompt, as a shell does.
+    Clear,
 }
 
 /// Whether the prompt contains text that is not sent.
@@ -61,6 +63,7 @@ impl Interrupts {
             (true, _) => Press::Leave,
             (false, true) => Press::Stop,
             (false, false) if prompt == Prompt::Empty && !just_ended => Press::Leave,
+            (false, false) if prompt == Prompt::Typed && !just_ended => Press::Clear,
             (false, false) => Press::Warn,
         }
     }
@@ -97,7 +100,7 @@ mod tests {
         let mut keys = Interrupts::default();
         assert_eq!(keys.press(at(0), Prompt::Empty), Press::Leave);
         let mut keys = Interrupts::default();
-        assert_eq!(keys.press(at(0), Prompt::Typed), Press::Warn);
+        assert_eq!(keys.press(at(0), Prompt::Typed), Press::Clear);
         assert_eq!(keys.press(at(100), Prompt::Typed), Press::Leave);
         let mut keys = Interrupts::default();
         keys.begin();

@@ -9,6 +9,7 @@ mod input_event;
 mod interrupts;
 pub(crate) mod parse;
 pub(crate) mod prompt;
+mod replay;
 mod run_input;
 mod save;
 pub(crate) mod templates;
@@ -56,6 +57,8 @@ struct Chat {
     given: Sources,
     /// The same sources, with the settings of the session's last run.
     sources: Sources,
+    /// The model that the chat began with, and the address at which it is reached.
+    began: (String, Option<String>),
     ready: ReadyAgent,
     store: Arc<SqliteStore>,
     session: Session,
@@ -159,7 +162,10 @@ impl Chat {
             Some(editor) => editor.read(Arc::clone(&keys), Arc::clone(&terminal), press),
             None => input_event::piped(),
         };
+        let model = ready.choice.model.provider.model().to_owned();
+        let address = sources.flags.text("base_url").map(str::to_owned);
         let chat = Self {
+            began: (model, address),
             given,
             sources,
             ready,
@@ -218,7 +224,9 @@ impl Chat {
                     NextStep::Line
                 }
                 // The run or question that they were meant for has ended.
-                ChatEvent::Press(Press::Stop) | ChatEvent::Question(_) => NextStep::Line,
+                ChatEvent::Press(Press::Stop | Press::Clear) | ChatEvent::Question(_) => {
+                    NextStep::Line
+                }
                 ChatEvent::Typed(InputEvent::Hint(_)) => NextStep::Line,
                 ChatEvent::Typed(InputEvent::Bad(text)) => {
                     self.terminal.must(&format!("plimsoll: {text}"));
@@ -403,12 +411,12 @@ impl Chat {
     }
 }
 
-/// Shows the state of a session, and a hint about commands.
+/// Shows the last messages of a session, and a hint about commands.
 fn greet(terminal: &Terminal, session: &Session) {
     let runs = session.view().runs();
     if runs > 0 {
-        let last = commands::last_said(session.view());
-        terminal.note(&terminal.dim(&format!("{} so far{last}", counted(runs, "run"))));
+        replay::replay(terminal, session.view());
+        terminal.note(&terminal.dim(&format!("{} so far", counted(runs, "run"))));
     }
     terminal.note(&terminal.dim("/help lists commands; Ctrl-C stops a run, Ctrl-D exits"));
 }

@@ -266,7 +266,8 @@ impl RunInput {
                 .must(&self.previews.question(question, &self.terminal));
             self.gauge.doing(ChatActivity::Asking);
             let always = self.approvals.offer(question);
-            let prompt = ask::prompt(question, always.as_ref());
+            let whole = self.previews.whole(question, self.terminal.colours());
+            let prompt = ask::prompt(question, always.as_ref(), whole.is_some());
             self.terminal.must(&format!("{prompt}, [n]o"));
             let known = match (self.held.front(), self.ended) {
                 (Some(InputEvent::Line(line)), _) => Some(Reply::of(line)),
@@ -292,6 +293,12 @@ impl RunInput {
         if let Some(reply) = Reply::of(&line) {
             self.give(reply);
             return self.ask();
+        }
+        if ask::is_more(&line)
+            && let Some(asked) = self.asked.front()
+            && let Some(whole) = self.previews.whole(&asked.question, self.terminal.colours())
+        {
+            return self.terminal.must(&format!("{whole}\nAllow? [y]es, [n]o"));
         }
         match ChatLine::of(&line) {
             ChatLine::Stop => self.stop(remote).await,

@@ -187,12 +187,12 @@ fn wishes(agent: &AgentConfig, faults: &mut Vec<String>) -> (RequestedFeatures, 
 fn own_tools(found: &KnownModel) -> String {
     let tools = &found.explained.hosted_tools;
     let kinds = match tools.kinds.as_slice() {
-        [] => "it has none here".to_owned(),
-        kinds => format!("it has {}", kinds.join(", ")),
+        [] => "the provider has none for this protocol".to_owned(),
+        kinds => format!("available: {}", kinds.join(", ")),
     };
     let asked = match tools.asked.as_slice() {
-        [] => "none are asked for".to_owned(),
-        asked => format!("{} asked for with every request", asked.join(", ")),
+        [] => "none requested".to_owned(),
+        asked => format!("{} requested in every call", asked.join(", ")),
     };
     let denied = match found.denied.as_slice() {
         [] => String::new(),
@@ -373,7 +373,7 @@ fn tell(
     }
     for level in &explained.thinking {
         let sent = if level.sent.is_empty() {
-            "nothing is said".to_owned()
+            "nothing is sent".to_owned()
         } else {
             Value::Object(level.sent.clone()).to_string()
         };

@@ -241,7 +241,10 @@ impl ExaminedSession {
                 (true, Some(error)) => {
                     format!("too long: the provider said \"{}\"", first_line(error))
                 }
-                _ => "too long: no tokens are left for the next answer".to_owned(),
+                _ => format!(
+                    "too long: more than {TOO_LONG} % of the window is full, and the next answer \
+                     needs room"
+                ),
             });
         } else if let Some(error) = &self.last_error {
             wrong.push(format!("its last request failed: {}", first_line(error)));

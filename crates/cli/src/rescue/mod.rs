@@ -145,6 +145,9 @@ fn report(
     out!("  {}", copy.path.display());
     out!("Resume it with:");
     if let Some(place) = &copy.wrong_place {
+        if let Some(folder) = place.parent().filter(|folder| !folder.exists()) {
+            out!("  mkdir -p {}", shell(folder));
+        }
         out!("  mv {} {}", shell(&copy.path), shell(place));
     }
     if let Some(directory) = &log.directory {
@@ -222,7 +225,8 @@ pub(crate) fn choose(session: Option<&Path>, from: Option<Agent>) -> Result<Cand
     if let Some(path) = session.filter(|path| path.exists() || path.components().count() > 1) {
         return Ok(Candidate {
             agent: from.unwrap_or(Agent::ClaudeCode),
-            path: path.to_owned(),
+            // The command that resumes the copy runs in the folder of the session.
+            path: std::path::absolute(path).unwrap_or_else(|_| path.to_owned()),
             session: None,
             modified: std::time::SystemTime::UNIX_EPOCH,
             bytes: 0,

@@ -5,11 +5,12 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-use plimsoll::logs::{SessionLog, copy};
+use plimsoll::logs::{self, Agent, SessionLog, copy};
 
 use super::RescueArgs;
 use super::diagnosis::ExaminedSession;
 use crate::error::CliError;
+use crate::paths;
 
 /// A copy that was written.
 pub(super) struct SavedCopy {
@@ -41,12 +42,25 @@ pub(super) fn write(
         )),
         _ => CliError::failed(format!("{} cannot be written: {error}", path.display())),
     })?;
+    let found_at = claude_code_path(log, &copy.path).unwrap_or(copy.path);
     Ok(SavedCopy {
         id: copy.id,
         path: path.clone(),
         resume: copy.resume,
-        wrong_place: (*path != copy.path).then_some(copy.path),
+        wrong_place: (*path != found_at).then_some(found_at),
     })
+}
+
+/// Returns the path at which Claude Code finds a copy of a log that is outside of its folders.
+fn claude_code_path(log: &SessionLog, copy: &Path) -> Option<PathBuf> {
+    let folders = logs::folders(log.agent, &paths::variable);
+    let is_inside = folders.iter().any(|folder| log.path.starts_with(folder));
+    if log.agent != Agent::ClaudeCode || is_inside {
+        return None;
+    }
+    let letter = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
+    let project: String = log.directory.as_ref()?.chars().map(letter).collect();
+    Some(folders.first()?.join(project).join(copy.file_name()?))
 }
 
 fn save(path: &Path, text: &str, original: &Path) -> io::Result<()> {

@@ -24,8 +24,10 @@ pub(crate) struct PageStyle {
 
 /// Renders a text as rows.
 pub(crate) fn rows(text: &str, page: PageStyle) -> Vec<String> {
-    let options =
-        Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
+    let options = Options::ENABLE_TABLES
+        | Options::ENABLE_STRIKETHROUGH
+        | Options::ENABLE_TASKLISTS
+        | Options::ENABLE_FOOTNOTES;
     let mut writer = MarkdownWriter::new(page);
     for event in Parser::new_ext(text, options) {
         writer.see(event);
@@ -106,9 +108,8 @@ impl MarkdownWriter {
             }
             Event::TaskListMarker(done) => self.line.push_str(if done { "[x] " } else { "[ ] " }),
             Event::Html(text) | Event::InlineHtml(text) => self.text(&text),
-            Event::InlineMath(text) | Event::DisplayMath(text) | Event::FootnoteReference(text) => {
-                self.text(&text);
-            }
+            Event::InlineMath(text) | Event::DisplayMath(text) => self.text(&text),
+            Event::FootnoteReference(label) => self.text(&format!("[^{label}]")),
         }
     }
 
@@ -151,6 +152,13 @@ impl MarkdownWriter {
                 self.lists.push(first);
             }
             Tag::Item => self.item(),
+            Tag::FootnoteDefinition(label) => {
+                self.block();
+                self.containers.push(Container {
+                    first: Some(format!("[^{label}]: ")),
+                    rest: CODE.to_owned(),
+                });
+            }
             Tag::Emphasis => self.open(
                 "*",
                 Style {
@@ -218,6 +226,11 @@ impl MarkdownWriter {
                 }
                 self.containers.pop();
                 self.gap = false;
+            }
+            TagEnd::FootnoteDefinition => {
+                self.end_line();
+                self.containers.pop();
+                self.gap = true;
             }
             TagEnd::Emphasis => self.close("*"),
             TagEnd::Strong => self.close("**"),

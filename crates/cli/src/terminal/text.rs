@@ -234,10 +234,14 @@ const INVISIBLE: [(char, char); 20] = [
 /// Control characters, which could move the cursor, colour the screen or ring the bell, are
 /// replaced by U+FFFD. [Invisible](INVISIBLE) characters are shown as escapes such as `\u{202e}`,
 /// so that a person reads what would run. Tabs become blanks, and carriage returns are removed.
+/// Joiners stay where languages such as Persian and Hindi, and emoji, need them.
 pub(crate) fn clean(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
-    for c in text.chars() {
+    let mut chars = text.chars().peekable();
+    let mut before = None;
+    while let Some(c) = chars.next() {
         match c {
+            '\u{200c}' | '\u{200d}' if joins(before, chars.peek().copied()) => clean.push(c),
             '\n' => clean.push(c),
             '\t' => clean.push_str(TAB),
             '\r' => {}
@@ -245,8 +249,16 @@ pub(crate) fn clean(text: &str) -> String {
             c if is_invisible(c) => clean.extend(c.escape_unicode()),
             c => clean.push(c),
         }
+        before = Some(c);
     }
     clean
+}
+
+/// Checks whether a joiner between these characters is part of a word or an emoji. A text may be a
+/// piece of a stream, so its edges fit any joiner.
+fn joins(before: Option<char>, after: Option<char>) -> bool {
+    let fits = |c: char| !c.is_ascii() && !is_invisible(c);
+    before.is_none_or(fits) && after.is_none_or(fits)
 }
 
 fn is_invisible(c: char) -> bool {
@@ -372,6 +384,15 @@ mod tests {
             clean("rm \u{202e}x\u{2066}\u{200b}\u{2028}é"),
             r"rm \u{202e}x\u{2066}\u{200b}\u{2028}é"
         );
+    }
+
+    #[test]
+    fn joiners_stay_in_words_and_emoji_only() {
+        for text in ["می\u{200c}خواهم", "क्\u{200d}ष", "👩\u{200d}👩\u{200d}👧"] {
+            assert_eq!(clean(text), text);
+        }
+        assert_eq!(clean("r\u{200d}m -r"), r"r\u{200d}m -r");
+        assert_eq!(clean("é\u{200d}\u{200d}é"), r"é\u{200d}\u{200d}é");
     }
 
     #[test]

@@ -129,7 +129,7 @@ fn another_systems_configuration_is_translated() {
         err,
         [
             "plimsoll: heartbit.toml:4: provider.api_key: a key is not written into a file: put it into $ANTHROPIC_API_KEY",
-            "plimsoll: heartbit.toml:7: orchestrator.enable_squads is not translated: there is no such setting",
+            "plimsoll: heartbit.toml:7: orchestrator.enable_squads is not translated: it has no counterpart",
             "plimsoll: 6 settings of Heartbit translated, 1 not; each other setting has Plimsoll's default",
         ]
     );
@@ -164,7 +164,7 @@ fn another_systems_configuration_is_translated() {
     assert_eq!(said.code, Some(2));
     assert!(
         said.err
-            .contains("there is no system `heartbeat`; known are: cognipeer, phi-core")
+            .contains("there is no system `heartbeat`; known are: phi-core, heartbit")
     );
 }
 

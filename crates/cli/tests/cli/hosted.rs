@@ -376,7 +376,7 @@ fn the_doctor_shows_what_is_asked_for() {
     );
     assert_eq!(said.code, Some(0), "{}{}", said.out, said.err);
     for words in [
-        "web_search asked for with every request; it has web_search, web_fetch, code_execution",
+        "web_search requested in every call; available: web_search, web_fetch, code_execution",
         "All of it is kept longer (60 minutes unused, a million tokens written for $10.00).",
         "\"max_uses\": 3",
         "\"ttl\": \"1h\"",

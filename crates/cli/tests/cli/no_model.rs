@@ -65,3 +65,20 @@ fn a_person_is_asked_before_anything_is_fetched() {
     assert!(screen.contains("nothing was downloaded"), "{screen}");
     assert!(!home.data().join("cache").exists());
 }
+
+#[test]
+fn a_named_local_model_is_described_and_asked_about_too() {
+    let home = Home::new();
+    let args = ["run", "--model", "local", "Say hello"];
+    let Some(command) = without_servers(&home, &args) else {
+        return;
+    };
+    let mut terminal = Terminal::start(command, &[], 80);
+    terminal.until("Download it now? [y]es, [N]o:");
+    let screen = terminal.screen();
+    assert!(screen.contains("1117 MB") && screen.contains("huggingface.co"), "{screen}");
+    assert!(!screen.contains("no model is named"), "{screen}");
+    terminal.keys("\r");
+    assert_eq!(terminal.end(), Some(2), "{}", terminal.screen());
+    assert!(!home.data().join("cache").exists());
+}

@@ -1,10 +1,11 @@
-//! `-r` at a terminal: a session is chosen by its number in a list, or in the results of a search.
+//! `-r` at a terminal: a session is chosen by the arrow keys, by its number, or after a search.
 
 use super::command::Home;
 use super::fake::{Fake, FakeAnswer};
 use super::terminal::Terminal;
 
-const QUESTION: &str = "Number, or words to search for (Enter cancels):";
+const QUESTION: &str = "Number or words:";
+const DOWN: &str = "\u{1b}[B";
 
 #[test]
 fn a_session_is_chosen_from_a_list_or_found() {
@@ -15,12 +16,12 @@ fn a_session_is_chosen_from_a_list_or_found() {
     let first = home.agent(&fake, &["First."]).done().session();
     let second = home.agent(&fake, &["Second."]).done().session();
     for (keys, chosen) in [
-        (["2\r"].as_slice(), &first),
-        (&["9\r", "no\r", "1\r"], &second),
+        ([DOWN, "\r"].as_slice(), &first),
+        (&["no", "\r", "1\r"], &second),
     ] {
         let mut run = Terminal::run(&home, &fake, &["-r", "Go on."], 80);
-        for (asked, key) in keys.iter().enumerate() {
-            run.until_times(QUESTION, asked + 1);
+        for key in keys {
+            run.until(QUESTION);
             run.keys(key);
         }
         assert_eq!(run.end(), Some(0), "{}", run.screen());
@@ -42,7 +43,7 @@ fn nothing_runs_if_no_session_is_chosen() {
     home.agent(&fake, &["First."]).done();
     let mut run = Terminal::run(&home, &fake, &["-r", "Go on."], 80);
     run.until(QUESTION);
-    run.keys("\r");
+    run.keys("\u{1b}");
     assert_eq!(run.end(), Some(2), "{}", run.screen());
     assert_eq!(fake.asked().len(), 1);
 }

@@ -1,15 +1,16 @@
-//! The picture of README: a real chat against the mock server, as a terminal shows it. If the
-//! picture has changed, `PLIMSOLL_BLESS=1 cargo nextest run -p plimsoll-cli picture` draws it
+//! The pictures of README: a rescue, and a chat against the mock server, as a terminal shows them.
+//! If a picture has changed, `PLIMSOLL_BLESS=1 cargo nextest run -p plimsoll-cli picture` draws it
 //! again.
 
 use std::fmt::Write as _;
 
-use super::command::Home;
+use super::command::{Home, feed};
 use super::mock::MockServer;
 use super::terminal::{END, Terminal};
 
-const PICTURE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/picture.svg");
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 const COLUMNS: u16 = 84;
+const SESSION: &str = "1a3b5c7d-0000-4000-8000-000000000042";
 const TASK: &str = "Read the six pages of log/, one by one. Why did the ship sink?";
 
 /// The size of a character, and the space around all of them.
@@ -57,15 +58,39 @@ fn the_picture_of_the_readme_is_what_the_program_draws() {
     chat.until_prompt(">");
     chat.keys(END);
     chat.end();
-    let drawn = svg(chat.cells());
+    compare("docs/picture.svg", &svg(chat.cells()));
+}
+
+#[test]
+fn the_picture_of_a_rescue_is_what_the_program_prints() {
+    let home = Home::new();
+    let folder = home.work().join(".claude/projects/-home-me-lamp");
+    std::fs::create_dir_all(&folder).unwrap();
+    let log = folder.join(format!("{SESSION}.jsonl"));
+    std::fs::copy(format!("{ROOT}/examples/dead-session.jsonl"), &log).unwrap();
+    let mut command = home.command(["rescue"]);
+    command.env("HOME", home.work());
+    let printed = feed(command, b"").done().out;
+    let (_, id) = printed.trim_end().rsplit_once(' ').unwrap();
+    let shown = printed
+        .replace(id, "7f0c9a52-0000-4000-8000-000000000043")
+        .replace(&home.work().display().to_string(), "/home/me");
+    let shown = format!("\x1b[32m$\x1b[m \x1b[1mplimsoll rescue\x1b[m\n{shown}");
+    let mut terminal = vt100::Parser::new(30, COLUMNS, 0);
+    terminal.process(shown.replace('\n', "\r\n").as_bytes());
+    compare("docs/rescue.svg", &svg(terminal.screen()));
+}
+
+/// Compares a picture with the stored one.
+fn compare(name: &str, drawn: &str) {
+    let path = format!("{ROOT}/{name}");
     if std::env::var_os("PLIMSOLL_BLESS").is_some() {
-        std::fs::write(PICTURE, &drawn).unwrap();
+        std::fs::write(&path, drawn).unwrap();
     }
-    let stored = std::fs::read_to_string(PICTURE).unwrap_or_default();
+    let stored = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
         stored == drawn,
-        "docs/picture.svg shows something else; draw it anew with PLIMSOLL_BLESS=1. Now:\n{}",
-        chat.screen()
+        "{name} shows something else; draw it anew with PLIMSOLL_BLESS=1. Now:\n{drawn}"
     );
 }
 
@@ -111,7 +136,7 @@ fn svg(screen: &vt100::Screen) -> String {
     let height = f32::from(last) * HEIGHT + 2.0 * SPACE;
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.1} {height:.1}\" role=\"img\" \
-         aria-label=\"A chat in a terminal\">\n\
+         aria-label=\"A terminal\">\n\
          <rect width=\"100%\" height=\"100%\" rx=\"8\" fill=\"#16181d\"/>\n\
          <g font-family=\"ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace\" font-size=\"14\" \
          fill=\"#d4d7dd\" xml:space=\"preserve\">\n"

@@ -330,6 +330,13 @@ impl AgentConfig {
             let (line, text) = self.resolved().placed(fault);
             faults.push(line, text);
         }
+        let summarizes = matches!(settings.strategy, Some("summarize" | "extract"));
+        if !settings.builder.summarization && summarizes && sets_trigger {
+            let fault = "`summarization` is false, so the `trigger` of this `context_strategy` has \
+                         no effect; remove one of the three, or choose \"evict\"";
+            let (line, text) = self.resolved().placed(fault);
+            faults.push(line, text);
+        }
         let agents = self.shared.agents.iter();
         let agents: Vec<&str> = agents.map(|part| part.name.as_str()).collect();
         for name in &settings.sub_agents {

@@ -24,7 +24,7 @@ pub(crate) enum WrittenValue {
     Text(String),
     /// A date or a time. No setting has this type.
     Date(String),
-    /// An expression of a program, in a file that is [imported](super::import).
+    /// A value that no setting takes, in a file that is [imported](super::import).
     Code,
     List(Vec<Node>),
     Table(Table),

@@ -140,7 +140,8 @@ impl AgentSettings {
         self.permission_mode.unwrap_or_default()
     }
 
-    /// Returns the preset policy with its trigger.
+    /// Returns the preset policy with its trigger, as a run uses it: without summaries, messages
+    /// are only evicted.
     #[must_use]
     pub fn context_strategy(&self) -> ContextStrategy {
         let trigger = match self.trigger {
@@ -150,15 +151,18 @@ impl AgentSettings {
         let named = self
             .strategy
             .and_then(|name| ContextStrategy::named(name, trigger));
-        named.unwrap_or_else(|| {
-            if self.builder.summarization {
-                ContextStrategy::default_for(self.summarizer.is_some(), trigger)
-            } else {
-                ContextStrategy::Evict {
-                    max_tokens: trigger,
-                }
-            }
-        })
+        let strategy = named
+            .unwrap_or_else(|| ContextStrategy::default_for(self.summarizer.is_some(), trigger));
+        let summarizes = matches!(
+            strategy,
+            ContextStrategy::Summarize { .. } | ContextStrategy::Extract { .. }
+        );
+        if !self.builder.summarization && summarizes {
+            // A trigger of summaries has no effect then; without a strategy, it is one of eviction.
+            let max_tokens = trigger.filter(|_| self.strategy.is_none());
+            return ContextStrategy::Evict { max_tokens };
+        }
+        strategy
     }
 
     /// Returns the complete settings of a context limited by its size, if enabled.

@@ -38,36 +38,6 @@ fn another_name_is_an_error_that_says_ours() {
     let import = "and `plimsoll config import` translates a whole file";
     for (text, said) in [
         (
-            "max_steps = 7",
-            format!(
-                "line 1: there is no `max_steps`: this setting of GAIA is `max_turns` here, {import}"
-            ),
-        ),
-        (
-            "maxSteps = 7",
-            format!(
-                "line 1: there is no `maxSteps`: this setting of GAIA is `max_turns` here, {import}"
-            ),
-        ),
-        (
-            "max_iterations = 7",
-            format!(
-                "line 1: there is no `max_iterations`: this setting of Ambi is `max_turns` here, {import}"
-            ),
-        ),
-        (
-            "max_token = 7",
-            format!(
-                "line 1: there is no `max_token`: this setting of Cognipeer is `trigger` here, {import}"
-            ),
-        ),
-        (
-            "contextSize = 7",
-            format!(
-                "line 1: there is no `contextSize`: this setting of GAIA is `window` here, {import}"
-            ),
-        ),
-        (
             "[context]\nkeep_recent = 7",
             format!(
                 "line 2: there is no `keep_recent` in [context]: this setting of phi-core is `compaction.keep_recent_turns` here, {import}"
@@ -90,7 +60,7 @@ fn another_name_is_an_error_that_says_ours() {
         (
             "[[agents]]\nname = \"a\"\nsystem_prompt = \"x\"",
             format!(
-                "line 3: there is no `system_prompt`: this setting of Cognipeer is `system` here, {import}"
+                "line 3: there is no `system_prompt`: this setting of phi-core is `system` here, {import}"
             ),
         ),
     ] {
@@ -144,6 +114,20 @@ fn the_default_strategy_asks_a_model_only_if_one_is_configured() {
         ContextStrategy::Evict { max_tokens },
         "the trigger was not meant for summaries"
     );
+}
+
+#[test]
+fn a_trigger_of_summaries_that_are_off_is_refused() {
+    for strategy in ["summarize", "extract"] {
+        let text = format!(
+            "summarization = false\ncontext_strategy = \"{strategy}\"\ntrigger = 20_000\n"
+        );
+        let said = faults(&text).join(" ");
+        assert!(said.contains("`summarization` is false"), "{said}");
+        let without = text.replace("trigger = 20_000\n", "");
+        let strategy = settings(&without).context_strategy();
+        assert_eq!(strategy, ContextStrategy::Evict { max_tokens: None });
+    }
 }
 
 #[test]

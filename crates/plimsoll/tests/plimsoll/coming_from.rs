@@ -145,7 +145,11 @@ fn the_pages_show_what_the_import_prints() {
     const BEGIN: &str = "```toml imported\n";
     let mut imported = 0;
     for page in &PAGES {
-        let system: System = page.name.parse().unwrap();
+        // The other systems are configured by programs.
+        let Ok(system) = page.name.parse::<System>() else {
+            assert!(!page.text.contains(BEGIN), "{}", page.name);
+            continue;
+        };
         let mut parts = page.text.split(BEGIN);
         let mut fresh = parts.next().unwrap().to_owned();
         for part in parts {
@@ -188,7 +192,7 @@ fn the_pages_show_what_the_import_prints() {
             page.name
         );
     }
-    assert!(imported >= 20, "{imported}");
+    assert!(imported >= 10, "{imported}");
 }
 
 #[test]

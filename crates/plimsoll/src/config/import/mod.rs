@@ -1,10 +1,9 @@
 //! Translates the configuration of another system to a `plimsoll.toml`, for
 //! `plimsoll config import`.
 //!
-//! The settings of other systems are data ([`rows`]). The result is checked with Plimsoll's own
-//! parser before it is returned.
+//! It reads files in TOML, YAML and JSON, and no program code. The settings of other systems are
+//! data ([`rows`]). The result is checked with Plimsoll's own parser before it is returned.
 
-mod code;
 mod rows;
 mod servers;
 #[cfg(test)]
@@ -29,16 +28,10 @@ const MAX_DEPTH: usize = 64;
 /// A system whose configuration can be imported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum System {
-    /// Cognipeer's agent SDK (TypeScript).
-    Cognipeer,
     /// phi-core (Rust).
     PhiCore,
     /// Heartbit (Rust).
     Heartbit,
-    /// Ambi (Rust).
-    Ambi,
-    /// GAIA's C++ agent.
-    Gaia,
 }
 
 /// The translated configuration of another system.
@@ -77,15 +70,15 @@ impl Import {
         Self::translated(&text, from, Some(path))
     }
 
-    /// Translates a text in TOML, JSON or YAML, or a piece of JavaScript, Rust or C++.
+    /// Translates a text in TOML, YAML or JSON.
     ///
     /// ```
     /// use plimsoll::config::{Config, Import, System};
     ///
-    /// let import = Import::of("createSmartAgent({ limits: { maxToken: 30000 } })", None)?;
-    /// assert_eq!(import.system, System::Cognipeer);
-    /// assert!(import.toml.contains("trigger = 30000"));
-    /// assert!(import.toml.contains("context_strategy = \"summarize\""));
+    /// let text = "[provider]\nmodel = \"gpt-4o\"\n[compaction]\nkeep_recent_turns = 4";
+    /// let import = Import::of(text, None)?;
+    /// assert_eq!(import.system, System::PhiCore);
+    /// assert!(import.toml.contains("keep_recent_turns = 4"));
     /// Config::parse(&import.toml)?;
     /// # Ok::<(), plimsoll::config::ConfigError>(())
     /// ```
@@ -124,8 +117,8 @@ impl Import {
                         another system, name that with --from";
             return Err(wrong(text.to_owned()));
         }
-        let form = ParsedText::read(text, path).map_err(|faults| faults.error(path))?;
-        let system = from.or_else(|| form.system());
+        let table = parse(text, path).map_err(|faults| faults.error(path))?;
+        let system = from.or_else(|| detect(&table));
         let Some(system) = system else {
             let names: Vec<String> = System::ALL.iter().map(ToString::to_string).collect();
             let text = format!(
@@ -134,79 +127,53 @@ impl Import {
             );
             return Err(wrong(text));
         };
-        Translation::of(system, &form).finish(path)
+        Translation::of(system, &table).finish(path)
     }
 }
 
 /// The advice at the end of an error.
-const GIVE: &str = "give the configuration file, or the piece of code with the settings";
+const GIVE: &str = "give a configuration file in TOML, YAML or JSON";
 
-/// A parsed text.
-struct ParsedText {
-    table: Table,
-    /// Whether names of variables and types precede those of settings.
-    is_code: bool,
-}
-
-impl ParsedText {
-    fn read(text: &str, path: Option<&Path>) -> Result<Self, Faults> {
-        let kind = path
-            .and_then(Path::extension)
-            .and_then(|kind| kind.to_str());
-        let in_toml = document::parse(text);
-        match (kind, in_toml) {
-            (_, Ok(table)) => {
-                return Ok(Self {
-                    table,
-                    is_code: false,
-                });
+/// Parses a text by the extension of its file. Without a known one, it is TOML if it parses as
+/// such, otherwise YAML, of which JSON is a part.
+fn parse(text: &str, path: Option<&Path>) -> Result<Table, Faults> {
+    let extension = path
+        .and_then(Path::extension)
+        .and_then(|extension| extension.to_str());
+    // A text in JSON contains tabs only between its values, where YAML refuses them.
+    let in_yaml = || match serde_json::from_str::<serde::de::IgnoredAny>(text) {
+        Ok(_) => yaml::read(&text.replace('\t', " ")),
+        Err(_) => yaml::read(text),
+    };
+    match extension {
+        Some("toml") => document::parse(text),
+        Some("yaml" | "yml" | "json") => Ok(in_yaml()?.unwrap_or_default()),
+        _ => {
+            if let Ok(table) = document::parse(text) {
+                return Ok(table);
             }
-            (Some("toml"), Err(faults)) => return Err(faults),
-            _ => {}
-        }
-        let too_deep = || {
-            let line = Some(1);
-            let text = format!("tables stand in each other more than {MAX_DEPTH} deep; {GIVE}");
-            Faults(vec![ConfigFault { line, text }])
-        };
-        let as_code = || {
-            let table = code::read(text).ok_or_else(too_deep)?;
-            Ok(Self {
-                table,
-                is_code: true,
+            let table = in_yaml().ok().flatten();
+            table.ok_or_else(|| {
+                let text = format!(
+                    "it is not TOML, YAML or JSON; {GIVE} (docs/coming-from.md translates \
+                     settings in program code)"
+                );
+                let line = Some(1);
+                Faults(vec![ConfigFault { line, text }])
             })
-        };
-        if matches!(kind, Some("yaml" | "yml")) {
-            let table = yaml::read(text)?.unwrap_or_default();
-            return Ok(Self {
-                table,
-                is_code: false,
-            });
-        }
-        let form: Self = as_code()?;
-        if kind.is_some() || form.system().is_some() {
-            return Ok(form);
-        }
-        // A text that is not TOML and contains no settings as code may be YAML.
-        match yaml::read(text) {
-            Ok(Some(table)) => Ok(Self {
-                table,
-                is_code: false,
-            }),
-            _ => Ok(form),
         }
     }
+}
 
-    /// Returns the system that most of the settings belong to. `None` if there is none, or more
-    /// than one.
-    fn system(&self) -> Option<System> {
-        let known = System::ALL.map(|system| (translate::known(system, self), system));
-        let most = known.iter().map(|(count, _)| *count).max()?;
-        let mut first = known.iter().filter(|(count, _)| *count == most && most > 0);
-        match (first.next(), first.next()) {
-            (Some((_, system)), None) => Some(*system),
-            _ => None,
-        }
+/// Returns the system that most of the settings belong to. Returns `None` if there is none, or
+/// more than one.
+fn detect(table: &Table) -> Option<System> {
+    let known = System::ALL.map(|system| (translate::known(system, table), system));
+    let most = known.iter().map(|(count, _)| *count).max()?;
+    let mut first = known.iter().filter(|(count, _)| *count == most && most > 0);
+    match (first.next(), first.next()) {
+        (Some((_, system)), None) => Some(*system),
+        _ => None,
     }
 }
 
@@ -289,23 +256,14 @@ pub(super) fn snake(name: &str) -> String {
 
 impl System {
     /// All systems.
-    pub const ALL: [Self; 5] = [
-        Self::Cognipeer,
-        Self::PhiCore,
-        Self::Heartbit,
-        Self::Ambi,
-        Self::Gaia,
-    ];
+    pub const ALL: [Self; 2] = [Self::PhiCore, Self::Heartbit];
 
     /// Returns the name used by `--from`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            Self::Cognipeer => "cognipeer",
             Self::PhiCore => "phi-core",
             Self::Heartbit => "heartbit",
-            Self::Ambi => "ambi",
-            Self::Gaia => "gaia",
         }
     }
 }
@@ -325,11 +283,8 @@ impl FromStr for System {
 impl fmt::Display for System {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Cognipeer => "Cognipeer",
             Self::PhiCore => "phi-core",
             Self::Heartbit => "Heartbit",
-            Self::Ambi => "Ambi",
-            Self::Gaia => "GAIA",
         })
     }
 }

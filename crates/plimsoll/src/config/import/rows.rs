@@ -41,12 +41,6 @@ pub(super) enum ValueConversion {
     Retries,
     /// Bytes or characters become tokens.
     Bytes,
-    /// Unchanged, and omitted if summaries are off.
-    Summaries,
-    /// Unchanged; 0 means no limit.
-    Limit,
-    /// Raised to the minimum size of the history of tool calls.
-    History,
     /// Whether tool calls run in batches, or the size of a batch.
     Batch,
     /// Tool names are translated.
@@ -120,9 +114,6 @@ impl ValueConversion {
             "millis" => Self::Millis,
             "retries" => Self::Retries,
             "bytes" => Self::Bytes,
-            "summaries" => Self::Summaries,
-            "limit" => Self::Limit,
-            "history" => Self::History,
             "batch" => Self::Batch,
             "tools" => Self::Tools,
             "permissions" => Self::Permissions,

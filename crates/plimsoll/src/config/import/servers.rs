@@ -45,9 +45,10 @@ impl Translation {
             let place = agent.map_or(LinePosition::Top, LinePosition::Agent);
             let url = field_text(&parts, ModelField::BaseUrl).filter(|url| is_public(url));
             let model = field_text(&parts, ModelField::Model);
+            let api = field_text(&parts, ModelField::Api).map(snake);
             let named =
                 field_text(&parts, ModelField::Provider)
-                    .or(field_text(&parts, ModelField::Api).map(protocol));
+                    .or(api.as_deref().map(protocol));
             let provider = provider(named, model, url);
             for (part, leaf, row, now) in &parts {
                 self.now = *now;
@@ -179,8 +180,11 @@ impl Translation {
 
     /// Writes permission rules.
     pub(super) fn permissions(&mut self, leaf: &Leaf) {
+        let WrittenValue::List(nodes) = &leaf.value else {
+            return self.note("give a list of rules, each in [[permissions]]");
+        };
         let mut rules = Vec::new();
-        for node in list(&leaf.value) {
+        for node in nodes {
             let then = field(node, "action").and_then(|then| Permission::from_str(&then).ok());
             match (field(node, "tool"), then) {
                 (Some(tool), Some(then)) => {

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use plimsoll_agent::{AtLimit, ThinkingLevel, ToolExecutionStrategy};
-use plimsoll_context::{CompactionScope, ContextStrategy, Threshold, Tokens};
+use plimsoll_agent::{ThinkingLevel, ToolExecutionStrategy};
+use plimsoll_context::{ContextStrategy, Tokens};
 
 use super::rows::ModelField;
 use super::*;
@@ -215,155 +215,98 @@ fn every_form_of_phi_core_means_the_same() {
         said.push(read);
     }
     assert_eq!((&said[0], &said[0]), (&said[1], &said[2]));
-    let code = "let config = AgentLoopConfig {\n    model_config: ModelConfig::new(\"openai\"),\n    temperature: Some(0.2), max_tokens: None,\n    \
-        thinking_level: ThinkingLevel::Low,\n    tool_execution: ToolExecutionStrategy::Batched { size: 4 },\n    \
-        context_config: Some(ContextConfig {\n        max_context_tokens: 100_000,\n        keep_recent: 8,\n        \
-        compaction: CompactionConfig { compaction_scope: CompactionScope::FixedCount(5), ..Default::default() },\n    }),\n    \
-        execution_limits: Some(ExecutionLimits { max_duration: Duration::from_secs(60), max_cost: None, ..Default::default() }),\n    \
-        cache_config: CacheConfig { enabled: true, strategy: CacheStrategy::Manual { cache_system: true, cache_tools: false, cache_messages: true } },\n    \
-        ..base\n};";
-    let read = settings(code);
-    assert_eq!(
-        (read.builder.sampling.temperature, read.builder.max_tokens),
-        (Some(0.2), None)
-    );
-    assert_eq!(read.builder.sampling.thinking, Some(ThinkingLevel::Low));
-    assert_eq!(
-        read.builder.tool_execution,
-        Some(ToolExecutionStrategy::Batched(4))
-    );
-    assert_eq!(read.context.compaction.keep_recent_turns, 8);
-    assert_eq!(
-        read.context.compaction.compaction_scope,
-        CompactionScope::FixedCount(5)
-    );
-    assert_eq!(
-        read.builder.limits.max_duration,
-        Some(Duration::from_secs(60))
-    );
-    assert_eq!(read.builder.limits.max_cost, None);
 }
 
 #[test]
-fn cognipeers_trigger_is_for_summaries() {
-    let text = "const agent = createSmartAgent({\n  name: 'Helper', // shown to users\n  model: fromLangchain(new ChatOpenAI({ apiKey: 'sk-hush' })),\n  \
-        limits: { maxToolCalls: 5, maxParallelTools: 2, maxToken: 30_000, contextTokenLimit: 20_000, summaryTokenLimit: 1000, },\n  tools: [search],\n});";
-    let on = import(text);
-    assert_eq!(on.system, System::Cognipeer);
-    assert!(!on.toml.contains("hush"));
-    let read_on = read(&on, Some("Helper"));
-    let max_tokens = Some(Tokens(30_000));
-    assert_eq!(
-        read_on.context_strategy(),
-        ContextStrategy::Summarize { max_tokens }
+fn newer_keys_of_phi_core_win_over_legacy_ones() {
+    let settings = settings(
+        r#"{"context_config": {
+            "max_context_tokens": 100000,
+            "compaction": {"keep_first_turns": 1, "keep_recent_turns": 8, "tool_output_max_lines": 40},
+            "keep_first": 2, "keep_recent": 10, "tool_output_max_lines": 50}}"#,
     );
-    assert_eq!(
-        read_on.builder.target,
-        Some(Threshold::Sent(Tokens(20_000)))
-    );
-    assert_eq!(read_on.builder.summary.max_summary_tokens, Tokens(1_000));
-    assert_eq!(read_on.builder.limits.max_tool_calls, Some(5));
-    assert_eq!(read_on.builder.max_parallel_tools, Some(2));
-    let lost: Vec<&str> = on
-        .settings
-        .iter()
-        .filter(|it| it.became.is_empty())
-        .map(|it| it.name.as_str())
-        .collect();
-    assert_eq!(lost, ["model", "tools"], "{:#?}", on.settings);
+    let compaction = &settings.context.compaction;
+    let turns = (compaction.keep_first_turns, compaction.keep_recent_turns);
+    assert_eq!(turns, (1, 8));
+    assert_eq!(compaction.tool_output_max_lines, 40);
+    let import = import("[compaction]\nkeep_recent = 10\nkeep_first_turns = 1\n");
+    let compaction = read(&import, None).context.compaction;
+    assert_eq!(compaction.keep_recent_turns, 10, "it is alone");
+}
 
-    let off = import(&text.replace("limits:", "summarization: false, limits:"));
-    let read_off = read(&off, Some("Helper"));
-    assert!(!read_off.builder.summarization);
-    assert_eq!((read_off.trigger, read_off.builder.target), (None, None));
-    assert!(note(&off, "limits.maxToken").contains("as `summarization` is false"));
-    let newer = settings(
-        "summarization: { enable: true, summaryTriggerTokens: 9000 }, limits: { maxToolCalls: 3 }",
-    );
-    assert_eq!(newer.trigger, Some(Threshold::Sent(Tokens(9_000))));
+/// The form of Heartbit's own templates.
+#[test]
+fn a_template_of_heartbit_is_recognised() {
+    let template = "[meta]\ndescription = \"Reviews\"\nversion = \"1.0\"\ntags = [\"a\"]\n\
+        [agent]\nsystem_prompt = \"\"\"\nYou review.\n\"\"\"\nmax_tokens = 4096\nmax_turns = 30\n\
+        tool_profile = \"standard\"\ndangerous_tools = true\n";
+    let import = import(template);
+    assert_eq!(import.system, System::Heartbit);
+    let settings = read(&import, None);
+    assert_eq!(settings.system.as_deref(), Some("You review.\n"));
+    assert_eq!(settings.builder.limits.max_turns, 30);
+    assert_eq!(settings.builder.max_tokens, Some(Tokens(4_096)));
+    let lost = import.settings.iter().filter(|it| it.became.is_empty());
+    let lost: Vec<&str> = lost.map(|it| it.name.as_str()).collect();
+    let reported = [
+        "meta.description",
+        "meta.version",
+        "meta.tags",
+        "agent.tool_profile",
+        "agent.dangerous_tools",
+    ];
+    assert_eq!(lost, reported);
 }
 
 #[test]
-fn ambi_and_gaia_are_read_from_their_code() {
-    let ambi = "let engine = LLMEngineConfig::OpenAI(OpenAIEngineConfig {\n    api_key: std::env::var(\"MY_KEY\")?,\n    \
-        base_url: \"http://127.0.0.1:9000/v1\".to_string(),\n    model_name: \"qwen\".into(),\n    temp: 0.7,\n    top_p: 0.9,\n});\n\
-        let agent = Agent::make(engine).await?\n    .preamble(\"You keep the log.\")\n    .max_iterations(10)\n    \
-        .with_eviction_strategy(EvictionStrategy { max_safe_tokens: 4096 })\n    .on_evict(|state, evicted| store(evicted));";
-    let import = import(ambi);
-    assert_eq!(import.system, System::Ambi);
-    let read = read(&import, None);
-    let max_tokens = Some(Tokens(4_096));
-    assert_eq!(
-        read.context_strategy(),
-        ContextStrategy::SlidingWindow { max_tokens }
+fn heartbits_pruning_runs_before_each_request() {
+    let import = import(
+        "[[agents]]\nname = \"a\"\n[agents.session_prune]\nkeep_recent_n = 2\n\
+         pruned_tool_result_max_bytes = 200\n",
     );
-    assert_eq!(
-        (read.builder.limits.max_turns, read.builder.limits.at_limit),
-        (10, AtLimit::Rollback)
-    );
-    assert_eq!(read.system.as_deref(), Some("You keep the log."));
-    assert_eq!(read.model.as_deref(), Some("openai-compatible/qwen"));
-    assert!(
-        import.toml.contains("[providers.openai-compatible]"),
-        "{}",
-        import.toml
-    );
-    assert!(
-        import.toml.contains("api_key_env = \"MY_KEY\""),
-        "{}",
-        import.toml
-    );
+    assert!(import.toml.contains("session_prune.eager = true"), "{}", import.toml);
+    read(&import, Some("a"));
+}
 
-    let gaia = "AgentConfig config;\nconfig.baseUrl = \"http://localhost:8000/api/v1\";\nconfig.modelId = \"Qwen3-4B-GGUF\";\n\
-        config.maxSteps = 30; // enough\nconfig.contextSize = 32'768;\nconfig.maxHistoryMessages = 0;\nconfig.toolCallHistorySize = 4;\n";
-    let gaia = Import::of(gaia, None).unwrap();
-    assert_eq!(gaia.system, System::Gaia);
-    let read = self::read(&gaia, None);
-    assert_eq!(read.builder.limits.max_turns, 30);
-    assert_eq!(
-        read.builder.limits.identical_tool_calls(),
-        Some(4),
-        "loop detection is on"
+#[test]
+fn a_wrong_form_of_rules_is_reported() {
+    let import = import(
+        "[[agents]]\nname = \"a\"\n[permissions]\n[[permissions.rules]]\ntool = \"bash\"\n\
+         action = \"deny\"\n",
     );
-    assert_eq!(read.builder.limits.tool_call_history_size, Some(10));
-    assert_eq!(read.builder.max_history_messages, None);
-    assert!(note(&gaia, "maxHistoryMessages").contains("no limit"));
+    assert!(note(&import, "permissions").contains("give a list of rules"));
+    assert!(!import.toml.contains("permissions = []"), "{}", import.toml);
+}
+
+#[test]
+fn program_code_is_not_read() {
+    for code in [
+        "let config = AgentLoopConfig {\n    max_turns: Some(3),\n};",
+        "const agent = createSmartAgent({ limits: { maxToolCalls: 5 } });",
+        "AgentConfig config;\nconfig.maxSteps = 30;\n",
+    ] {
+        let error = Import::of(code, None).unwrap_err().to_string();
+        assert!(
+            error.contains("not TOML, YAML or JSON") || error.contains("not recognised"),
+            "{error}"
+        );
+    }
 }
 
 #[test]
 fn a_value_that_is_not_good_is_left_out_and_not_repeated() {
-    for text in [
-        "config.maxSteps = \"sk-hush\";\nconfig.contextSize = 9000;",
-        "{\"maxSteps\": 0, \"contextSize\": 9000}",
-        "{\"maxSteps\": -1e400, \"contextSize\": 9000}",
-        "config.maxSteps = readHush();\nconfig.contextSize = 9000;",
-    ] {
-        let import = import(text);
+    for turns in ["\"sk-hush\"", "0", "-1e400", "[1]"] {
+        let text = format!("{{\"execution\": {{\"max_turns\": {turns}, \"max_cost\": 1.0}}}}");
+        let import = import(&text);
         assert!(!import.toml.contains("max_turns"), "{}", import.toml);
         assert!(!format!("{import:?}").contains("sk-hush"));
-        let setting = &import.settings[0];
-        assert!(
-            setting
-                .note
-                .as_deref()
-                .unwrap()
-                .contains("give a whole number, 1 or more")
-        );
+        let note = note(&import, "execution.max_turns");
+        assert!(note.contains("give a whole number, 1 or more"), "{note}");
     }
-    let error = Import::of(
-        "limits: { maxToken: 5000,\n contextTokenLimit: 6000 }",
-        None,
-    )
-    .unwrap_err();
-    let error = error.to_string();
-    assert!(
-        error.starts_with("line 1: it cannot become a plimsoll.toml: the target"),
-        "{error}"
-    );
-    assert!(
-        error.contains("`target` is on line 2") || error.contains("line 2"),
-        "{error}"
-    );
+    let agent = "[[agents]]\nname = \"a\"\nprovider = { name = \"openai\", model = \"gpt-5\" }\n";
+    let error = Import::of(&agent.repeat(2), None).unwrap_err().to_string();
+    assert!(error.contains("it cannot become a plimsoll.toml: "), "{error}");
+    assert!(error.starts_with("line 5: "), "{error}");
 }
 
 #[test]
@@ -379,12 +322,12 @@ fn what_cannot_be_imported_gets_one_sentence() {
         ),
         (
             "colour = \"red\"\n",
-            "its system is not recognised (Cognipeer, phi-core",
+            "its system is not recognised (phi-core, Heartbit)",
         ),
-        ("once upon a time\n", "its system is not recognised"),
-        ("{\"a\": ", "its system is not recognised"),
-        (deep_json.as_str(), "64 deep"),
-        (deep_yaml.as_str(), "its system is not recognised"),
+        ("once upon a time\n", "it is not TOML, YAML or JSON"),
+        ("{\"a\": ", "it is not TOML, YAML or JSON"),
+        (deep_json.as_str(), "it is not TOML, YAML or JSON"),
+        (deep_yaml.as_str(), "it is not TOML, YAML or JSON"),
     ] {
         let error = Import::of(text, None).unwrap_err().to_string();
         assert!(error.contains(part) && !error.contains('\n'), "{error}");
@@ -448,7 +391,7 @@ fn every_row_becomes_something_that_is_read() {
 
 #[test]
 fn every_row_names_a_setting_of_ours() {
-    assert!(ROWS.len() > 180);
+    assert!(ROWS.len() > 130);
     for ((system, path), row) in &*ROWS {
         let implied = row.implies.map(|(name, _)| name);
         let other = matches!(

@@ -10,13 +10,9 @@ use super::super::file::Config;
 use super::super::key::{Scope, join};
 use super::super::keys;
 use super::super::kind::{SettingValue, as_text};
-use super::code::CALL;
 use super::rows::{ImportRow, ModelField, ROWS, ValueConversion};
 use super::text::{ImportedLine, LinePosition, Text};
-use super::{Import, ImportedSetting, ParsedText, System, snake, wrapped};
-
-/// The smallest size of the loop detection's history, in batches of tool calls.
-const LEAST_HISTORY: u64 = plimsoll_agent::TOOL_CALL_HISTORY as u64;
+use super::{Import, ImportedSetting, System, snake, wrapped};
 
 /// A setting of the other system.
 #[derive(Debug, Clone)]
@@ -34,6 +30,20 @@ pub(super) struct Leaf {
 /// A part of the specification of a model, with its row and its index in the settings.
 pub(super) type PartOfModel = (ModelField, Leaf, ImportRow, usize);
 
+impl Leaf {
+    /// Checks whether it is one of the settings of phi-core's `ContextConfig` that its
+    /// `compaction` replaces.
+    fn is_legacy(&self) -> bool {
+        let path = snake(&self.shown);
+        let (table, name) = path.rsplit_once('.').unwrap_or(("", &path));
+        match name {
+            "keep_first" | "keep_recent" => true,
+            "tool_output_max_lines" => !table.ends_with("compaction"),
+            _ => false,
+        }
+    }
+}
+
 /// The state of a translation.
 pub(super) struct Translation {
     system: System,
@@ -47,8 +57,8 @@ pub(super) struct Translation {
 }
 
 /// Returns the number of a system's settings in a file.
-pub(super) fn known(system: System, form: &ParsedText) -> usize {
-    let leaves = leaves(system, form);
+pub(super) fn known(system: System, table: &Table) -> usize {
+    let leaves = leaves(system, table);
     let known = leaves
         .iter()
         .filter(|leaf| row(system, &leaf.path).is_some());
@@ -64,25 +74,22 @@ fn is_of_agents(system: System, path: &str) -> bool {
     match system {
         System::Heartbit => path == "agents",
         System::PhiCore => path == "agent.instances" || path == "sub_agents.instances",
-        _ => false,
     }
 }
 
 /// Returns the settings of a file, from its top.
-fn leaves(system: System, form: &ParsedText) -> Vec<Leaf> {
+fn leaves(system: System, table: &Table) -> Vec<Leaf> {
     let mut search = Search {
         system,
-        is_code: form.is_code,
         agents: 0,
         found: Vec::new(),
     };
-    search.table(&form.table, "", "", None);
+    search.table(table, "", "", None);
     search.found
 }
 
 struct Search {
     system: System,
-    is_code: bool,
     agents: usize,
     found: Vec<Leaf>,
 }
@@ -90,43 +97,27 @@ struct Search {
 impl Search {
     fn table(&mut self, table: &Table, before: &str, shown: &str, agent: Option<usize>) {
         for entry in &table.0 {
-            let name = entry.key.trim_start_matches(CALL);
-            let path = wrapped(self.system, &join(before, &snake(name)));
-            let (path, dropped) = if self.is_code {
-                self.without_names(path)
-            } else {
-                (path, 0)
-            };
-            let shown = join(shown, name);
-            let shown = shown.splitn(dropped + 1, '.').last().unwrap_or_default();
+            let path = wrapped(self.system, &join(before, &snake(&entry.key)));
+            let shown = join(shown, &entry.key);
             match &entry.node.value {
                 WrittenValue::List(nodes) if is_of_agents(self.system, &path) => {
                     for node in nodes {
                         if let WrittenValue::Table(table) = &node.value {
                             self.agents += 1;
-                            self.table(table, "agents", shown, Some(self.agents));
+                            self.table(table, "agents", &shown, Some(self.agents));
                         }
                     }
                 }
-                WrittenValue::Table(table)
-                    if !table.0.is_empty() && (self.is_code || self.leads(&path)) =>
-                {
-                    self.table(table, &path, shown, agent);
+                WrittenValue::Table(table) if !table.0.is_empty() && self.leads(&path) => {
+                    self.table(table, &path, &shown, agent);
                 }
-                value => {
-                    // Of computed values and calls in a program, only known settings are of
-                    // interest.
-                    let is_plain = *value != WrittenValue::Code && !entry.key.starts_with(CALL);
-                    if is_plain || !self.is_code || row(self.system, &path).is_some() {
-                        self.found.push(Leaf {
-                            path,
-                            shown: clean(shown),
-                            line: entry.line,
-                            value: value.clone(),
-                            agent,
-                        });
-                    }
-                }
+                value => self.found.push(Leaf {
+                    path,
+                    shown: clean(&shown),
+                    line: entry.line,
+                    value: value.clone(),
+                    agent,
+                }),
             }
         }
     }
@@ -138,35 +129,13 @@ impl Search {
         after.is_some_and(|((system, row), _)| *system == self.system && row.starts_with(&begin))
             || path == "sub_agents"
     }
-
-    /// Returns a path without leading names of variables and types, and the number of the removed
-    /// names.
-    fn without_names(&self, path: String) -> (String, usize) {
-        let is_known = |path: &str| row(self.system, path).is_some() || self.leads(path);
-        let mut rest = path.as_str();
-        for dropped in 0.. {
-            let of_agent = format!("agents.{rest}");
-            let here = wrapped(self.system, rest);
-            if is_known(&here) {
-                return (here, dropped);
-            }
-            if self.system == System::Heartbit && is_known(&of_agent) {
-                return (of_agent, dropped);
-            }
-            match rest.split_once('.') {
-                Some((_, more)) => rest = more,
-                None => break,
-            }
-        }
-        (path, 0)
-    }
 }
 
 impl Translation {
-    pub(super) fn of(system: System, form: &ParsedText) -> Self {
+    pub(super) fn of(system: System, table: &Table) -> Self {
         let mut it = Self {
             system,
-            leaves: leaves(system, form),
+            leaves: leaves(system, table),
             text: Text::default(),
             settings: Vec::new(),
             now: 0,
@@ -181,8 +150,11 @@ impl Translation {
                 note: None,
             });
             match row(system, &leaf.path) {
+                Some(row) if it.is_replaced(&leaf, row) => {
+                    it.note("its successor in `compaction` is set, too, and counts instead");
+                }
                 Some(row) => it.translate(&leaf, row),
-                None => it.note("there is no such setting"),
+                None => it.note("it has no counterpart"),
             }
         }
         it.put_models();
@@ -249,27 +221,6 @@ impl Translation {
                 self.note("it is in tokens here, four bytes to one");
                 changed(whole.map(|bytes| bytes.div_ceil(4).max(1)))
             }
-            ValueConversion::Summaries
-                if self.says("summarization") || self.says("summarization.enable") =>
-            {
-                return self.note("it has no effect, there and here, as `summarization` is false");
-            }
-            ValueConversion::Limit if whole == Some(0) => {
-                return self.note("0 is no limit, as by default");
-            }
-            ValueConversion::Summaries | ValueConversion::Limit => leaf.value.clone(),
-            ValueConversion::History => {
-                if whole.is_some_and(|size| (1..LEAST_HISTORY).contains(&size)) {
-                    self.note(&format!("{LEAST_HISTORY} is the least"));
-                }
-                changed(whole.map(|size| {
-                    if size == 0 {
-                        0
-                    } else {
-                        size.max(LEAST_HISTORY)
-                    }
-                }))
-            }
             ValueConversion::Batch => match (whole, &leaf.value) {
                 (Some(size), _) if self.has_batches(leaf) => {
                     WrittenValue::Text(format!("batched({size})"))
@@ -305,15 +256,23 @@ impl Translation {
         };
         if self.set(leaf, row.ours, value, &place)
             && let Some((ours, value)) = row.implies
+            && !self.text.has(&place, ours)
         {
-            self.set(leaf, ours, WrittenValue::Text(value.to_owned()), &place);
+            let value = match value {
+                "true" => WrittenValue::Flag(true),
+                value => WrittenValue::Text(value.to_owned()),
+            };
+            self.set(leaf, ours, value, &place);
         }
     }
 
-    /// Returns `true` if a switch is off.
-    fn says(&self, path: &str) -> bool {
-        let mut leaves = self.leaves.iter();
-        leaves.any(|leaf| leaf.path == path && leaf.value == WrittenValue::Flag(false))
+    /// Checks whether this is one of phi-core's legacy settings and its successor is set, too.
+    fn is_replaced(&self, leaf: &Leaf, row: ImportRow) -> bool {
+        let successor = |other: &Leaf| {
+            let of_same = self::row(self.system, &other.path);
+            !other.is_legacy() && of_same.is_some_and(|other| other.ours == row.ours)
+        };
+        leaf.is_legacy() && self.leaves.iter().any(successor)
     }
 
     /// Returns `true` if the size of a batch is used.
