@@ -180,20 +180,22 @@ impl Run {
     }
 
     /// Avoids a second compaction in the turn after one. Only new results are shortened, which does not
-    /// rewrite any message that was already sent.
+    /// rewrite any message that was already sent. Limits go first: stages that enforce one run as well.
     ///
     /// Returns `None` if there was no compaction in the previous turn, if one is wanted on every turn,
-    /// or if shortening the results is not enough.
+    /// if the memory limit is reached, or if shortening the results is not enough.
     fn rest(&mut self, budget: &Budget) -> Option<FitStatus> {
         let stages = self.setup.policy.stages();
         let eager = self.setup.compaction_timing == CompactionTiming::Eager
             || stages.iter().any(|stage| stage.is_eager());
-        if eager || !self.state.compacted_last_turn() {
+        if eager || !self.state.compacted_last_turn() || self.tracker().memory_used_up().is_some() {
             return None;
         }
+        let limits = stages.iter().filter(|stage| stage.is_limit()).cloned();
+        let policy = limits.fold(Policy::arrivals(), Policy::with_stage);
         let context = self.plan_context();
         let view = &self.state.transcript;
-        let proposal = Policy::arrivals().propose(view, budget, Trigger::Request, &context);
+        let proposal = policy.propose(view, budget, Trigger::Request, &context);
         Some(match proposal.ok()?.plan {
             Some(plan) => {
                 self.submit(plan, Next::Request);
