@@ -7,8 +7,8 @@ use std::collections::HashMap;
 
 use plimsoll_context::{
     Budget, Calibration, CannotFit, CompactionTiming, Draft, Form, GrowthForecast, Message, Plan,
-    PlanContext, Policy, Ppm, Price, Proposal, Recall, Summarizer, SummaryTiming, Threshold,
-    Tokens, Trigger, ViewLimits, price_with_head,
+    PlanContext, Policy, Ppm, Price, Proposal, Recall, Threshold, Tokens,
+    Trigger, ViewLimits, price_with_head,
 };
 
 use crate::entry::Entry;
@@ -69,10 +69,7 @@ impl Run {
     pub(crate) fn plan_context(&self) -> PlanContext {
         PlanContext {
             recall: self.current.recall,
-            summarizer: match self.setup.summary_model {
-                Some(_) => self.summaries.summarizer(),
-                None => Summarizer::None,
-            },
+            can_summarize: self.setup.summary_model.is_some() && self.summaries.can_ask(),
             ready: self.summaries.ready.clone(),
         }
     }
@@ -139,7 +136,7 @@ impl Run {
         let plan = match proposal {
             Ok(Proposal { plan, wants }) => {
                 if let Some(span) = wants
-                    && self.wants_summary(span, None)
+                    && self.start_summary(span, None)
                 {
                     self.phase = Phase::Summarizing(PlanFor::Request);
                     return FitStatus::Waiting;
@@ -260,13 +257,9 @@ impl Run {
             .setup
             .policy
             .best_proposal(view, &budget, why, &context);
-        // A summary for later use does not help with this compaction.
-        if let Some(span) = proposal
-            .wants
-            .filter(|span| span.when == SummaryTiming::Now)
-        {
+        if let Some(span) = proposal.wants {
             self.open_log();
-            if self.wants_summary(span, Some(&compacting)) {
+            if self.start_summary(span, Some(&compacting)) {
                 self.phase = Phase::Summarizing(PlanFor::Compaction(compacting));
                 return;
             }
