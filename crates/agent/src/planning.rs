@@ -7,8 +7,8 @@ use std::collections::HashMap;
 
 use plimsoll_context::{
     Budget, Calibration, CannotFit, CompactionTiming, Draft, Form, GrowthForecast, Message, Plan,
-    PlanContext, Policy, Ppm, Price, Proposal, Recall, Summarizer, SummaryTiming, Threshold,
-    Tokens, Trigger, ViewLimits, price_with_head,
+    PlanContext, Policy, Ppm, Price, Proposal, Recall, Threshold, Tokens,
+    Trigger, ViewLimits, price_with_head,
 };
 
 use crate::entry::Entry;
@@ -69,10 +69,7 @@ impl Run {
     pub(crate) fn plan_context(&self) -> PlanContext {
         PlanContext {
             recall: self.current.recall,
-            summarizer: match self.setup.summary_model {
-                Some(_) => self.summaries.summarizer(),
-                None => Summarizer::None,
-            },
+            can_summarize: self.setup.summary_model.is_some() && self.summaries.can_ask(),
             ready: self.summaries.ready.clone(),
         }
     }
@@ -139,7 +136,7 @@ impl Run {
         let plan = match proposal {
             Ok(Proposal { plan, wants }) => {
                 if let Some(span) = wants
-                    && self.wants_summary(span, None)
+                    && self.start_summary(span, None)
                 {
                     self.phase = Phase::Summarizing(PlanFor::Request);
                     return FitStatus::Waiting;
@@ -180,20 +177,22 @@ impl Run {
     }
 
     /// Avoids a second compaction in the turn after one. Only new results are shortened, which does not
-    /// rewrite any message that was already sent.
+    /// rewrite any message that was already sent. Limits go first: stages that enforce one run as well.
     ///
     /// Returns `None` if there was no compaction in the previous turn, if one is wanted on every turn,
-    /// or if shortening the results is not enough.
+    /// if the memory limit is reached, or if shortening the results is not enough.
     fn rest(&mut self, budget: &Budget) -> Option<FitStatus> {
         let stages = self.setup.policy.stages();
         let eager = self.setup.compaction_timing == CompactionTiming::Eager
             || stages.iter().any(|stage| stage.is_eager());
-        if eager || !self.state.compacted_last_turn() {
+        if eager || !self.state.compacted_last_turn() || self.tracker().memory_used_up().is_some() {
             return None;
         }
+        let limits = stages.iter().filter(|stage| stage.is_limit()).cloned();
+        let policy = limits.fold(Policy::arrivals(), Policy::with_stage);
         let context = self.plan_context();
         let view = &self.state.transcript;
-        let proposal = Policy::arrivals().propose(view, budget, Trigger::Request, &context);
+        let proposal = policy.propose(view, budget, Trigger::Request, &context);
         Some(match proposal.ok()?.plan {
             Some(plan) => {
                 self.submit(plan, Next::Request);
@@ -258,13 +257,9 @@ impl Run {
             .setup
             .policy
             .best_proposal(view, &budget, why, &context);
-        // A summary for later use does not help with this compaction.
-        if let Some(span) = proposal
-            .wants
-            .filter(|span| span.when == SummaryTiming::Now)
-        {
+        if let Some(span) = proposal.wants {
             self.open_log();
-            if self.wants_summary(span, Some(&compacting)) {
+            if self.start_summary(span, Some(&compacting)) {
                 self.phase = Phase::Summarizing(PlanFor::Compaction(compacting));
                 return;
             }

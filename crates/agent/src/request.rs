@@ -1,12 +1,11 @@
 //! [`Request`]: one model call in a form that is independent of the provider, and the expectations about
-//! it: the token report, the use of the prompt cache, and the possible reasons for a cache miss. The
-//! `wire` crate compares them with the answer.
+//! it: its size, the use of the prompt cache, and the possible reasons for a cache miss.
 
 use std::sync::Arc;
 
 use plimsoll_context::{
-    CacheBreak, CacheMiss, CachePlan, CacheRules, CacheView, HostedTool, Item, MessageList, Part,
-    Ppm, Tokens, ToolSpec, USUAL_MINIMUM, ViewLimits, breakpoints,
+    CacheBreak, CacheMiss, CachePlan, CacheRules, CacheView, HostedTool, MessageList, Tokens,
+    ToolSpec, USUAL_MINIMUM, ViewLimits, breakpoints,
 };
 use serde::{Deserialize, Serialize};
 
@@ -38,7 +37,7 @@ pub struct Request {
     pub counted: Tokens,
     /// The use of the provider's prompt cache.
     pub cache: CachePlan,
-    /// The expected token report. A much lower report means that the server has cut the request.
+    /// The expected size in the provider's tokens, and the model's window.
     pub expects: Expects,
 }
 
@@ -51,9 +50,7 @@ pub struct Expects {
     /// The rest of the window after the request. If a provider requires a limit for the answer and none
     /// is configured, this is the most that is sent.
     pub room: Option<Tokens>,
-    /// The possible length of the answer: the requested limit or, without one, the reserved tokens.
-    pub output: Option<Tokens>,
-    /// The size of the request. `None` if it cannot be estimated, or if it is not larger than the
+    /// The size of the request. `None` without an earlier report, or if it is not larger than the
     /// request before.
     pub input: Option<Tokens>,
     /// The reported size of the request before this one.
@@ -134,39 +131,18 @@ impl Aside {
 }
 
 impl Expects {
-    /// Returns the expected token report of a request of this size.
-    ///
-    /// The estimate starts from the last report. New messages count by our counter. If our counter
-    /// counted more than the provider last time, they are reduced in proportion. Therefore only a much
-    /// lower report indicates that the server has cut the request.
-    ///
-    /// There is no estimate if no tool may be called (`is_last`), since some chat templates omit the tools
-    /// then.
-    pub(crate) fn of(state: &State, line: &ViewLimits, is_last: bool, counted: Tokens) -> Self {
+    /// Returns the expectations about a request of this size. Its input is estimated from the last
+    /// report, and new messages count by our counter.
+    pub(crate) fn of(state: &State, line: &ViewLimits, counted: Tokens) -> Self {
         let heard = state.facts.heard;
-        let estimated = heard.filter(|_| !is_last);
+        let grown = heard.filter(|(then, _)| counted > *then);
         Self {
             window: line.window,
             room: None,
-            output: line.window.map(|_| line.reserve()),
-            input: estimated.and_then(|(then, reported)| expected(state, counted, then, reported)),
+            input: grown.map(|(then, reported)| reported + counted.minus(then)),
             previous: heard.map(|(_, reported)| reported),
         }
     }
-}
-
-fn expected(state: &State, counted: Tokens, then: Tokens, reported: Tokens) -> Option<Tokens> {
-    let grown = Some(counted.minus(then)).filter(|grown| *grown > Tokens::ZERO)?;
-    let end = state.facts.trail.end()?;
-    // The items since the last request, including its answer.
-    let items = state.transcript.items();
-    let new = items.get(items.partition_point(|item| item.seq <= end)..);
-    if new.unwrap_or_default().iter().any(is_uncertain) {
-        return None;
-    }
-    let per_token = u128::from(reported.0) * u128::from(Ppm::ONE.0) / u128::from(then.0.max(1));
-    let per_token = u64::try_from(per_token).unwrap_or(u64::MAX);
-    Some(reported + grown.share(Ppm(per_token.min(Ppm::ONE.0))))
 }
 
 /// Returns the cache instructions of the next request.
@@ -215,13 +191,4 @@ pub(crate) fn take_miss(
 fn least_cached(setup: &Setup) -> Tokens {
     let known = setup.sheet.and_then(|sheet| sheet.min_cacheable);
     known.unwrap_or(USUAL_MINIMUM)
-}
-
-/// Checks whether our counter may differ much from the provider's. Every provider counts images
-/// differently, and many servers remove earlier thinking.
-fn is_uncertain(item: &Item) -> bool {
-    let parts = item.message.parts();
-    parts
-        .iter()
-        .any(|part| !matches!(part, Part::Text { .. } | Part::ToolCall(_)))
 }

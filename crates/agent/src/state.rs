@@ -362,7 +362,7 @@ impl State {
                 }
             }
             Entry::Measured { counted, reported } => {
-                self.facts.calibration.measured(*counted, *reported);
+                self.facts.calibration.observe(*counted, *reported);
             }
             Entry::RolledBack { run } => {
                 if !self.roll_back(*run) {

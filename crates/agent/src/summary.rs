@@ -1,11 +1,11 @@
-//! Summaries by a model, during the run or before a plan.
+//! Summaries by a model, before a plan that needs one.
 //!
 //! A failed summary never ends a run: the policy makes another plan without it.
 
 use std::sync::Arc;
 
 use plimsoll_context::{
-    Message, Money, ReadySummary, Reply, Summarizer, SummaryRange, SummaryTiming, Usage,
+    Message, Money, ReadySummary, Reply, SummaryRange, Usage,
 };
 
 use crate::between_runs::RequestedCompaction;
@@ -58,12 +58,8 @@ impl Summaries {
     }
 
     /// Returns whether the policy can get a summary from a model.
-    pub(crate) fn summarizer(&self) -> Summarizer {
-        match &self.in_progress {
-            _ if self.is_skipped || self.failures >= MAX_SUMMARY_FAILURES => Summarizer::None,
-            Some(_) => Summarizer::Busy,
-            None => Summarizer::Free,
-        }
+    pub(crate) fn can_ask(&self) -> bool {
+        !self.is_skipped && self.failures < MAX_SUMMARY_FAILURES
     }
 
     fn start(&mut self, digest: SummaryWriter) {
@@ -115,22 +111,8 @@ impl Summaries {
 
 impl Run {
     /// Starts a summary that the policy asks for, for a request or for a compaction that the user asked
-    /// for. Returns `true` if its plan should wait for it.
-    pub(crate) fn wants_summary(
-        &mut self,
-        span: SummaryRange,
-        compacting: Option<&RequestedCompaction>,
-    ) -> bool {
-        let when = span.when;
-        // A summary for later is useless before the run's last call.
-        if when == SummaryTiming::Soon && self.current.finalizing.is_some() {
-            return false;
-        }
-        let is_busy = self.summaries.in_progress.is_some();
-        (is_busy || self.begin_digest(span, compacting)) && when == SummaryTiming::Now
-    }
-
-    fn begin_digest(
+    /// for. Returns `false` if no model can write it.
+    pub(crate) fn start_summary(
         &mut self,
         span: SummaryRange,
         compacting: Option<&RequestedCompaction>,
@@ -244,10 +226,17 @@ impl Run {
             usage: digest.usage,
             failure: failure.clone(),
         });
+        let has_failed = failure.is_some();
         self.notify(Event::SummaryEnded {
             calls: digest.calls,
             usage: digest.usage,
             failure,
         });
+        if has_failed && self.summaries.failures == MAX_SUMMARY_FAILURES {
+            self.warn(format!(
+                "{MAX_SUMMARY_FAILURES} summaries in a row failed, so extract writes them for the \
+                 rest of the run"
+            ));
+        }
     }
 }

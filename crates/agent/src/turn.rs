@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use plimsoll_context::{CachePlan, Calibration, Message, Reply, StopReason, Tokens};
+use plimsoll_context::{CachePlan, Message, Reply, StopReason, Tokens};
 
 use crate::entry::{Entry, Waiting};
 use crate::event::{Event, TurnTrigger};
@@ -156,20 +156,13 @@ impl Run {
             (None, room) if is_required => room,
             (asked, _) => asked,
         };
-        let expects = Expects::of(
-            &self.state,
-            &line,
-            self.current.finalizing.is_some(),
-            counted,
-        );
         let request = Request {
             tool_choice,
             max_output,
             cache: cache_plan(&self.setup, &self.state, self.tools.has_joined),
             expects: Expects {
                 room,
-                output: max_output.or(expects.output),
-                ..expects
+                ..Expects::of(&self.state, &line, counted)
             },
             ..self.as_request(counted)
         };
@@ -215,18 +208,20 @@ impl Run {
         }
     }
 
-    /// Warns once about an implausibly low token report.
+    /// Warns once about a token report of less than half of our count.
     fn doubt(&mut self, counted: Tokens, reported: Tokens) {
         // In a small request the estimated size of tools and frames may explain the difference.
         if counted < LEAST_DOUBTED
-            || !Calibration::is_too_low(counted, reported)
+            || reported == Tokens::ZERO
+            || reported.times(2) >= counted
             || std::mem::replace(&mut self.server.is_doubted, true)
         {
             return;
         }
         self.warn(format!(
             "the provider reports only {reported} tokens for a request that is counted as {counted}; \
-             if that is wrong, requests become up to a third larger than their limit"
+             either it counts in another way, or it dropped a part of the request because its \
+             window is smaller than assumed"
         ));
     }
 

@@ -265,9 +265,8 @@ pub(crate) fn adapt(settings: &mut AgentSettings, fit: ModelLimits) {
     settings.builder.max_tokens = settings.builder.max_tokens.or(fit.max_tokens.map(Tokens));
     let identical = &mut settings.builder.limits.max_identical_tool_calls;
     *identical = identical.or(fit.max_identical_tool_calls);
-    // A server that answers one call at a time would be blocked by a concurrent summary.
+    // A server that answers one call at a time takes longer for a summary.
     if fit.one_at_a_time && settings.summarizer.is_none() {
-        settings.builder.summary.soft_mark = None;
         settings.builder.driver.summary_timeout = settings
             .builder
             .driver

@@ -456,7 +456,6 @@ fn as_json(agent: &AgentConfig) -> serde_json::Value {
         "summary": {
             "max_summary_tokens": settings.builder.summary.max_summary_tokens,
             "share": fraction(settings.builder.summary.share.0),
-            "soft_mark": settings.soft_mark.or(settings.builder.summary.soft_mark).map(|mark| fraction(mark.0)),
             "author": settings.builder.summary.author,
         },
         "summarization": settings.builder.summarization,

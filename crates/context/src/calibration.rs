@@ -1,4 +1,4 @@
-//! [`Calibration`]: converts between the counter's tokens and the tokens that a provider reports.
+//! [`Calibration`]: raises the counter's tokens to the tokens that a provider reports.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,9 +7,6 @@ use crate::tokens::{Ppm, Tokens};
 /// The minimum size of a request, or of the difference between two requests, from which a ratio is
 /// computed.
 const LEAST_SAMPLE: Tokens = Tokens(256);
-/// The lowest accepted ratio. A provider that reports too few tokens makes the view larger by a
-/// third at most.
-const LOWEST: Ppm = Ppm(750_000);
 /// The highest accepted ratio: the tokenizers of llama.cpp's smallest models need five tokens for
 /// one of o200k's.
 const HIGHEST: Ppm = Ppm(8_000_000);
@@ -19,13 +16,12 @@ const PLAUSIBLE: Ppm = Ppm(2_000_000);
 /// The maximum size of a hidden prompt. The largest known ones are smaller.
 const MOST_HIDDEN: Tokens = Tokens(32_000);
 
-/// The relation between counted and reported tokens: the size of a hidden prompt, and a ratio per
-/// counted token.
+/// The relation between counted and reported tokens: the size of a hidden prompt, and a ratio of at
+/// least one per counted token.
 ///
-/// The estimate rises at once, because a count that is too low leads to a refused request. It falls
-/// by an eighth of the distance per request, because a report can be low for other reasons (a
-/// truncating server). For the latest request it is never below the reported number, so the split
-/// between hidden prompt and ratio only matters for later requests.
+/// Reports only raise our count. A limit therefore always holds in our own count too, and a provider
+/// that reports too few tokens changes nothing. The estimate follows the latest report: it is the
+/// reported number for that request, or our count if that is larger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Calibration {
     ratio: Ppm,
@@ -52,64 +48,16 @@ impl Calibration {
     /// // A tiny request beside 3,000 tokens that nobody here has seen.
     /// calibration.observe(Tokens(300), Tokens(3_300));
     /// assert_eq!(calibration.reported(Tokens(20_000)), Tokens(23_000));
+    /// // A low report never makes a request smaller than we count it.
+    /// calibration.observe(Tokens(20_000), Tokens(9_000));
+    /// assert_eq!(calibration.reported(Tokens(20_000)), Tokens(20_000));
     /// ```
     pub fn observe(&mut self, counted: Tokens, reported: Tokens) {
-        let sample = Sample {
+        self.learn(Sample {
             counted,
             reported,
             refused: false,
-        };
-        let between = self.last.and_then(|last| last.slope(sample));
-        if reported == Tokens::ZERO || (counted < LEAST_SAMPLE && between.is_none()) {
-            return;
-        }
-        self.last = Some(sample);
-        let whole = sample.ratio();
-        if self.hidden == Tokens::ZERO && whole <= PLAUSIBLE.max(self.ratio) {
-            self.ratio = follow(self.ratio, whole.clamp(LOWEST, HIGHEST));
-            return;
-        }
-        match between {
-            Some(between) => self.fit(sample, between),
-            None => {
-                self.ratio = self.ratio.max(Ppm::ONE).min(whole.max(Ppm::ONE));
-                let hidden = reported.minus(counted.share(self.ratio)).min(MOST_HIDDEN);
-                self.hidden = Tokens(follow(Ppm(self.hidden.0), Ppm(hidden.0)).0);
-            }
-        }
-    }
-
-    /// Takes the ratio from the difference between two requests, since a hidden prompt cancels out
-    /// in it. The rest of the newer request is taken as the hidden prompt.
-    fn fit(&mut self, sample: Sample, between: Ppm) {
-        self.ratio = between.min(sample.ratio()).clamp(LOWEST, HIGHEST);
-        let visible = sample.counted.share(self.ratio);
-        self.hidden = sample.reported.minus(visible).min(MOST_HIDDEN);
-    }
-
-    /// Checks whether a report is too low to be believed.
-    #[must_use]
-    pub fn is_too_low(counted: Tokens, reported: Tokens) -> bool {
-        counted >= LEAST_SAMPLE && reported > Tokens::ZERO && reported < counted.share(LOWEST)
-    }
-
-    /// Records the result of a count request: `reported` tokens for a request counted as `counted`.
-    ///
-    /// A server never truncates such a request. A low number is therefore accepted at once, down to
-    /// three quarters of our own count.
-    ///
-    /// ```
-    /// use plimsoll_context::{Calibration, Tokens};
-    /// let mut calibration = Calibration::default();
-    /// calibration.measured(Tokens(9_000), Tokens(7_200));
-    /// assert_eq!(calibration.reported(Tokens(9_000)).0.div_ceil(10), 720);
-    /// ```
-    pub fn measured(&mut self, counted: Tokens, reported: Tokens) {
-        self.observe(counted, reported);
-        let says_something = counted >= LEAST_SAMPLE && reported > Tokens::ZERO;
-        if says_something && self.hidden == Tokens::ZERO {
-            self.ratio = ratio(reported, counted).clamp(LOWEST, HIGHEST);
-        }
+        });
     }
 
     /// Records that a request counted as `counted` was refused, and that the provider put it at
@@ -118,26 +66,35 @@ impl Calibration {
     /// Without another request to compare with, the whole excess goes into the ratio and none into
     /// the hidden prompt. A number that no tokenizer with a hidden prompt explains is ignored.
     pub fn refused(&mut self, counted: Tokens, reported: Tokens) {
-        if reported > counted.share(HIGHEST) + MOST_HIDDEN {
-            return;
+        if reported <= counted.share(HIGHEST) + MOST_HIDDEN {
+            self.learn(Sample {
+                counted,
+                reported,
+                refused: true,
+            });
         }
-        let sample = Sample {
-            counted,
-            reported,
-            refused: true,
-        };
-        let between = self.last.and_then(|last| last.slope(sample));
-        if reported == Tokens::ZERO || (counted < LEAST_SAMPLE && between.is_none()) {
+    }
+
+    fn learn(&mut self, sample: Sample) {
+        let Sample {
+            counted, reported, ..
+        } = sample;
+        let slope = self.last.and_then(|last| last.slope(sample));
+        if reported == Tokens::ZERO || (counted < LEAST_SAMPLE && slope.is_none()) {
             return;
         }
         self.last = Some(sample);
-        match between {
-            Some(between) => self.fit(sample, between),
-            None => {
-                let visible_ratio = ratio(reported.minus(self.hidden), counted);
-                self.ratio = follow(self.ratio, visible_ratio.clamp(LOWEST, HIGHEST));
-            }
-        }
+        let whole = sample.ratio();
+        let is_plausible = self.hidden == Tokens::ZERO && whole <= PLAUSIBLE.max(self.ratio);
+        let per_token = match slope {
+            _ if is_plausible => whole,
+            // A hidden prompt cancels out in the difference between two requests.
+            Some(slope) => slope.min(whole),
+            None if sample.refused => ratio(reported.minus(self.hidden), counted),
+            None => self.ratio.min(whole),
+        };
+        self.ratio = per_token.clamp(Ppm::ONE, HIGHEST);
+        self.hidden = reported.minus(counted.share(self.ratio)).min(MOST_HIDDEN);
     }
 
     /// Returns the most optimistic calibration for a request of `counted` tokens: the last ratio
@@ -150,13 +107,13 @@ impl Calibration {
         let last = self.last?;
         let is_smaller = counted < last.counted || (counted == last.counted && !last.refused);
         is_smaller.then_some(Self {
-            ratio: last.ratio(),
+            ratio: last.ratio().max(Ppm::ONE),
             hidden: Tokens::ZERO,
             last: self.last,
         })
     }
 
-    /// Converts counted tokens to the number that the provider would report.
+    /// Converts counted tokens to the number that the provider would report, or to a larger one.
     #[must_use]
     pub fn reported(self, counted: Tokens) -> Tokens {
         counted.share(self.ratio) + self.hidden
@@ -170,7 +127,8 @@ impl Calibration {
         Tokens(u64::try_from(wide).unwrap_or(u64::MAX)) + self.hidden
     }
 
-    /// Converts reported tokens to the counter's tokens, rounded down.
+    /// Converts reported tokens to the counter's tokens, rounded down. Never returns more than
+    /// `reported`.
     #[must_use]
     pub fn counted(self, reported: Tokens) -> Tokens {
         if reported == Tokens::MAX {
@@ -205,17 +163,10 @@ impl Default for Calibration {
     }
 }
 
-/// Rises at once, and falls by an eighth of the distance.
-fn follow(old: Ppm, seen: Ppm) -> Ppm {
-    if seen >= old {
-        seen
-    } else {
-        Ppm(old.0 - (old.0 - seen.0) / 8)
-    }
-}
-
+/// Returns the reported tokens for each counted one, rounded up.
 fn ratio(reported: Tokens, counted: Tokens) -> Ppm {
-    let wide = u128::from(reported.0) * u128::from(Ppm::ONE.0) / u128::from(counted.0.max(1));
+    let wide = u128::from(reported.0) * u128::from(Ppm::ONE.0);
+    let wide = wide.div_ceil(u128::from(counted.0.max(1)));
     Ppm(u64::try_from(wide).unwrap_or(u64::MAX))
 }
 
@@ -251,13 +202,19 @@ mod tests {
     }
 
     #[test]
-    fn rises_at_once_and_falls_slowly() {
+    fn a_low_report_never_lowers_a_count() {
         let mut calibration = calibrated(&[(1000, 1250)]);
         assert_eq!(calibration.ratio(), Ppm(1_250_000));
         assert_eq!(calibration.counted(Tokens(1250)), Tokens(1000));
-        calibration.observe(Tokens(1000), Tokens(850));
-        assert_eq!(calibration.ratio(), Ppm(1_200_000));
-        assert_eq!(calibration.hidden(), Tokens(0));
+        for reported in [850, 500, 1] {
+            calibration.observe(Tokens(1000), Tokens(reported));
+            assert_eq!(calibration.reported(Tokens(1000)), Tokens(1000));
+            assert_eq!(calibration.counted(Tokens(1000)), Tokens(1000));
+        }
+        calibration.refused(Tokens(1000), Tokens(700));
+        assert_eq!(calibration.counted(Tokens(1000)), Tokens(1000));
+        let best = calibration.at_best(Tokens(500)).unwrap();
+        assert_eq!(best.counted(Tokens(1000)), Tokens(1000));
     }
 
     #[test]

@@ -18,7 +18,7 @@ use crate::fingerprint::Fingerprint;
 use crate::item::{Form, Item, Seq};
 use crate::message::Message;
 use crate::plan::{
-    Edit, Plan, PlanContext, Recall, Rendition, SeqRange, SummaryRange, SummaryTiming, Trigger,
+    Edit, Plan, PlanContext, Recall, Rendition, SeqRange, SummaryRange, Trigger,
 };
 use crate::removal_marker::Gap;
 use crate::tokens::Tokens;
@@ -292,7 +292,7 @@ impl<'a> Draft<'a> {
 
     /// Describes a summary of these exchanges.
     #[must_use]
-    pub fn span(&self, exchanges: &[usize], max: Tokens, when: SummaryTiming) -> SummaryRange {
+    pub fn span(&self, exchanges: &[usize], max: Tokens) -> SummaryRange {
         let at = self.positions(exchanges);
         let items = || at.iter().filter_map(|at| self.items().get(*at));
         SummaryRange {
@@ -300,7 +300,6 @@ impl<'a> Draft<'a> {
             fingerprint: Fingerprint::of(items().map(|item| item.message.as_ref())),
             tokens: items().map(|item| item.tokens).sum(),
             max,
-            when,
         }
     }
 

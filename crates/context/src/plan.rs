@@ -120,7 +120,7 @@ pub struct PlanContext {
     /// Whether removed messages can be recalled, so that markers may say how.
     pub recall: Recall,
     /// Whether a model can write a summary.
-    pub summarizer: Summarizer,
+    pub can_summarize: bool,
     /// A finished summary by a model.
     pub ready: Option<ReadySummary>,
 }
@@ -137,18 +137,6 @@ pub enum Recall {
     Offered,
 }
 
-/// Whether a model can write a summary.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Summarizer {
-    /// There is no model, or it has failed.
-    #[default]
-    None,
-    /// A model is available.
-    Free,
-    /// The model is writing a summary now.
-    Busy,
-}
-
 /// A range of messages that a stage wants a model to summarise.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SummaryRange {
@@ -160,17 +148,6 @@ pub struct SummaryRange {
     pub tokens: Tokens,
     /// The maximum size of the summary.
     pub max: Tokens,
-    /// Whether a plan waits for the summary.
-    pub when: SummaryTiming,
-}
-
-/// Whether a plan waits for a summary.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SummaryTiming {
-    /// A plan is due now.
-    Now,
-    /// A plan will be due soon. The summary can be written while the run continues.
-    Soon,
 }
 
 /// A finished summary by a model, with the messages that it summarises.

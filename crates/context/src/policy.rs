@@ -58,6 +58,12 @@ pub trait Stage: Debug + Send + Sync {
         false
     }
 
+    /// Returns `true` if the stage enforces a limit of its own. Such a stage also runs before a
+    /// request that follows a compaction.
+    fn is_limit(&self) -> bool {
+        false
+    }
+
     /// Proposes edits to the draft. It may propose none.
     fn propose(&self, draft: &mut Draft<'_>, budget: &Budget, why: Trigger);
 }

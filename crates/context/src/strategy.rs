@@ -108,7 +108,7 @@ impl ContextStrategy {
 
     /// Returns its stages. Every strategy prunes old results if `prune` is given; `evict` and
     /// `extract` also do if it is not, as [`SessionPruneConfig::default`] says. `summarize` does not:
-    /// a summary that is written beside the run would be of results that are pruned by then.
+    /// the model that writes the summary reads the results whole.
     #[must_use]
     pub fn policy(self, prune: Option<SessionPruneConfig>, summary: SummaryConfig) -> Policy {
         let (policy, prune) = match self {

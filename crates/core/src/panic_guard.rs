@@ -114,6 +114,11 @@ impl Stage for Contained<dyn Stage> {
         self.call(so, |stage| stage.is_eager()).unwrap_or_default()
     }
 
+    fn is_limit(&self) -> bool {
+        let so = "it acts only when a plan is due";
+        self.call(so, |stage| stage.is_limit()).unwrap_or_default()
+    }
+
     fn propose(&self, draft: &mut Draft<'_>, budget: &Budget, why: Trigger) {
         let so = "the plan is made without it";
         self.call(so, |stage| stage.propose(draft, budget, why));

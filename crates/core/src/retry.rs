@@ -179,10 +179,11 @@ pub(crate) async fn call_with_retries(
                 tell(Event::Delta(delta));
             }
         };
-        // A panicking client is treated like an unreachable model.
         let call = AssertUnwindSafe(async { provider.call(request, &deltas).await });
         let call = call.catch_unwind().instrument(traced.span());
-        let reply = call.await.unwrap_or_else(|panic| {
+        let outcome = call.await;
+        let has_panicked = outcome.is_err();
+        let reply = outcome.unwrap_or_else(|panic| {
             Err(Failure::Transient {
                 status: None,
                 retry_after_ms: None,
@@ -199,7 +200,9 @@ pub(crate) async fn call_with_retries(
             Err(failure) => failure,
         };
         call_usage.failed(&failure);
-        let Some(wait) = retry.wait(attempt, &failure) else {
+        // A panic is a bug of the client, which waiting does not cure.
+        let wait = retry.wait(attempt, &failure).filter(|_| !has_panicked);
+        let Some(wait) = wait else {
             return Err(retry.given_up(attempt, failure));
         };
         attempt += 1;

@@ -1,59 +1,54 @@
-//! [`refuse_truncated`]: detects replies that show that the server silently truncated the request or ran out
-//! of window. The detection itself is in `wire`.
+//! [`refuse_truncated`]: treats a reply as an overflow if it shows that the request did not fit the
+//! context window.
 
 use plimsoll_agent::{Failure, Request};
-use plimsoll_context::{Reply, StopReason, Tokens};
-use plimsoll_wire::overflow::Overflow;
-use plimsoll_wire::overflow::silent::{self, ReplyContext, Silent};
+use plimsoll_context::{Reply, StopReason, Tokens, Usage};
 
-/// Returns a reply that answers the whole request, or an error if the server dropped the beginning
-/// of the request or had no room for the answer.
+/// Returns the reply, or an error if it shows that the request did not fit the context window: the
+/// provider says so, the server read exactly its window, or the request filled the window and the
+/// reply is empty.
+///
+/// A report that is merely lower than expected proves nothing: the server may count differently.
 pub(crate) fn refuse_truncated(reply: Reply, request: &Request) -> Result<Reply, Failure> {
-    let expects = &request.expects;
-    let known = ReplyContext {
-        window: expects.window,
-        max_output: request.max_output.or(expects.output),
-        estimate: expects.input,
-        previous: expects.previous,
+    let known = request.expects.window;
+    let cut = |usage: Option<Usage>, window, message: &str| {
+        Err(Failure::Cut {
+            used: usage.map(|usage| usage.processed()),
+            window,
+            usage,
+            message: message.to_owned(),
+        })
     };
-    let cut = |overflow: Overflow, message: String| Failure::Cut {
-        used: overflow.used,
-        window: overflow.window,
-        usage: reply.usage,
-        message,
+    if reply.stop == StopReason::Window {
+        let total = reply.usage.map(|usage| usage.total_tokens());
+        return cut(
+            reply.usage,
+            known.or(total),
+            "the window ended in the middle of the answer",
+        );
+    }
+    let (Some(usage), Some(window)) = (reply.usage, known) else {
+        return Ok(reply);
     };
-    Err(match silent::detect(&reply, &known) {
-        Some(Silent::NoRoom(overflow)) => cut(
-            overflow,
-            "the request fills the context window, so there are no tokens left for an \
-             answer"
-                .to_owned(),
-        ),
-        Some(Silent::WindowEnded(overflow)) => {
-            let window = overflow.window.or_else(|| ended_at(&reply));
-            cut(
-                Overflow { window, ..overflow },
-                "the window ended in the middle of the answer".to_owned(),
-            )
-        }
-        Some(Silent::InputCut { read, sent }) => cut(
-            Overflow {
-                used: Some(sent),
-                ..Overflow::default()
-            },
-            format!(
-                "it read {read} tokens of about {sent}, so it silently dropped a part of the \
-                 request"
-            ),
-        ),
-        // The server read more than our window estimate, and all of it. That is harmless: the next
-        // request is counted accordingly. An empty answer without usage proves nothing.
-        Some(Silent::OverWindow(_) | Silent::Nothing) | None => return Ok(reply),
-    })
+    if usage.processed() == window {
+        return cut(
+            Some(usage),
+            known,
+            "the server read exactly its window, so it dropped the rest of the request",
+        );
+    }
+    let is_empty = usage.output == Tokens::ZERO || reply.parts.is_empty();
+    if is_empty && is_full(usage, window) {
+        return cut(
+            Some(usage),
+            known,
+            "the request fills the context window, so there are no tokens left for an answer",
+        );
+    }
+    Ok(reply)
 }
 
-/// Returns the size of the window if the provider reports that it ended.
-fn ended_at(reply: &Reply) -> Option<Tokens> {
-    let usage = reply.usage.filter(|_| reply.stop == StopReason::Window)?;
-    Some(usage.total_tokens())
+/// Checks whether at least 99 % of the window was read.
+fn is_full(usage: Usage, window: Tokens) -> bool {
+    u128::from(usage.processed().0) * 100 >= u128::from(window.0) * 99
 }

@@ -8,7 +8,6 @@ use plimsoll_agent::{Failure, Request, Sampling};
 use plimsoll_context::{CacheRetention, Delta, HostedTool, Reply, Tokens};
 use plimsoll_core::telemetry::ServerAddress;
 use plimsoll_core::{Provider, Secret};
-use plimsoll_wire::overflow::silent::{self, ReplyContext, Silent};
 use plimsoll_wire::{BodyChunks, EncodedRequest};
 use reqwest::header::{HeaderMap, HeaderValue};
 use serde_json::{Map, Value};
@@ -139,7 +138,7 @@ impl ModelClient {
         let reply = reply.map_err(|broken| call.broken(broken))?;
         // Signed thinking is only valid after the same prefix.
         let reply = rendered.prefix.bind(reply);
-        let mut reply = connection.checked(reply, limit)?;
+        let mut reply = connection.checked(reply)?;
         protocol.complete(request, &mut reply);
         Ok(reply)
     }
@@ -293,41 +292,20 @@ impl Connection {
         }
     }
 
-    /// Returns the reply, or a failure if it shows that the request did not fit and the server did
-    /// not report it.
-    pub(crate) fn checked(
-        &self,
-        reply: Reply,
-        max_output: Option<Tokens>,
-    ) -> Result<Reply, Failure> {
-        let known = ReplyContext {
-            window: self.reported.get().copied().flatten(),
-            max_output,
-            ..ReplyContext::default()
-        };
-        match silent::detect(&reply, &known) {
-            // The model may run with a smaller window than the server reports.
-            Some(Silent::NoRoom(overflow)) => Err(Failure::Cut {
-                used: overflow.used,
-                window: overflow.window,
-                usage: reply.usage,
-                message: "the request fills the context window, so there are no tokens left for \
-                          an answer"
-                    .to_owned(),
-            }),
-            // LM Studio reports an overflow with an empty reply.
-            Some(Silent::Nothing) if self.tells == WindowReport::LmStudio => {
-                Err(Failure::Overflow {
-                    used: None,
-                    window: None,
-                    message:
-                        "the server answered nothing at all, as LM Studio does when a request is \
+    /// Returns the reply, or a failure if it is empty and comes from LM Studio, which answers a request
+    /// that is too long with nothing at all.
+    pub(crate) fn checked(&self, reply: Reply) -> Result<Reply, Failure> {
+        let is_nothing = reply.usage.is_none() && reply.parts.is_empty();
+        if is_nothing && self.tells == WindowReport::LmStudio {
+            return Err(Failure::Overflow {
+                used: None,
+                window: None,
+                message: "the server answered nothing at all, as LM Studio does when a request is \
                           too long"
-                            .to_owned(),
-                })
-            }
-            _ => Ok(reply),
+                    .to_owned(),
+            });
         }
+        Ok(reply)
     }
 }
 

@@ -4,12 +4,10 @@
 //! reaction helps. The caller decides whether and when to retry.
 //!
 //! The order of decision: structured codes, then texts that only look like an overflow, then providers'
-//! own texts, then general ones, then the status alone. [`silent`] detects servers that cut the request
-//! without an error.
+//! own texts, then general ones, then the status alone.
 
 mod envelope;
 mod pattern;
-pub mod silent;
 mod table;
 
 use plimsoll_context::Tokens;

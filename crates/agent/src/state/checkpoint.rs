@@ -19,7 +19,7 @@ use crate::undo::{Mark, Marks};
 /// The version of the serialized state. A checkpoint of another version is ignored.
 ///
 /// Raise it whenever the same log folds to another state, or the state is written differently.
-pub const CHECKPOINT_FORMAT: u32 = 1;
+pub const CHECKPOINT_FORMAT: u32 = 2;
 
 /// Maximum size of a checkpoint. Reading a larger one would save little time.
 pub const MAX_CHECKPOINT: Bytes = Bytes(8 << 20);

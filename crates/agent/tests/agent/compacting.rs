@@ -7,7 +7,7 @@ use plimsoll_agent::{
     CompactError, Contents, Entry, Event, Input, MAX_FOCUS, Now, Setup, State, SummaryModel,
     Verdict,
 };
-use plimsoll_context::{Chars4, ContextStrategy, Policy, Reason, SummaryConfig, Tokens, Trigger};
+use plimsoll_context::{Chars4, ContextStrategy, Reason, Tokens, Trigger};
 
 use crate::stage::audit::{audit, whole};
 use crate::stage::{self, Stage, good_summary, strategy, summarizing};
@@ -36,12 +36,7 @@ fn evicting() -> Setup {
 }
 
 fn summing_up() -> Setup {
-    let summary = SummaryConfig {
-        soft_mark: None,
-        ..SummaryConfig::default()
-    };
     Setup {
-        policy: Policy::summarize(summary),
         announces_plans: true,
         ..summarizing(40_000, 60_000)
     }

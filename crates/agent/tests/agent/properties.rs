@@ -12,7 +12,7 @@ use plimsoll_agent::{
 };
 use plimsoll_context::{
     Bytes, CallId, CompactionTiming, ContextStrategy, Exchange, Gap, Item, Message, Opaque, Part,
-    PinnedPart, Policy, Recall, Reply, SOFT_MARK, Seq, StopReason, SummaryConfig, Thinking, Tokens,
+    PinnedPart, Recall, Reply, Seq, StopReason, Thinking, Tokens,
     ToolResult, Usage,
 };
 use plimsoll_testkit::{ROUNDS, Random, rounds};
@@ -522,17 +522,7 @@ fn any_setup(random: &mut Random) -> Setup {
     };
     let window = random.chance(70).then(|| 1_000 + random.size(5) as u64);
     let setup = strategy(ContextStrategy::named(name, explicit).unwrap(), window);
-    let soft_mark = random.chance(70).then_some(SOFT_MARK);
-    let summary = SummaryConfig {
-        soft_mark,
-        ..SummaryConfig::default()
-    };
-    let policy = match name {
-        "summarize" => Policy::summarize(summary),
-        _ => setup.policy,
-    };
     Setup {
-        policy,
         summary_model: random.chance(80).then(|| SummaryModel {
             model: "test/short".into(),
             window: random

@@ -2,11 +2,11 @@
 //! long as the server has space, and its advice works.
 
 use plimsoll_agent::{EndReason, Event, Failure, Request, Setup};
-use plimsoll_context::{Ppm, Tokens, Usage, ViewLimits};
+use plimsoll_context::{ContextStrategy, Ppm, Tokens, Usage, ViewLimits};
 use proptest::prelude::*;
 
 use crate::stage::words::call;
-use crate::stage::{Stage, setup};
+use crate::stage::{Stage, setup, strategy};
 
 /// A server that counts so many tokens for each of ours, beside a prompt that we do not see.
 #[derive(Debug, Clone, Copy)]
@@ -190,7 +190,7 @@ fn a_dear_tokenizer_in_a_small_window_ends_no_session() {
 
 /// A provider that reports next to nothing.
 #[test]
-fn a_report_that_is_too_low_does_not_double_the_view_and_is_told() {
+fn a_report_that_is_too_low_loosens_no_limit_and_is_told() {
     let mut stage = Stage::new(with_window(32_000));
     stage.say("the task");
     for turn in 0..40 {
@@ -202,10 +202,99 @@ fn a_report_that_is_too_low_does_not_double_the_view_and_is_told() {
         stage.reply(vec![call(&format!("{id}:read"))], Some(usage));
         stage.done(&id, &text(8_000));
         let counted = stage.requests.last().unwrap().request.counted;
-        assert!(counted <= Tokens((32_000 - 4_096) * 4 / 3), "{counted}");
+        assert!(counted <= Tokens(32_000 - 4_096), "{counted}");
     }
     let warnings = stage.events.iter().filter(
         |event| matches!(event, Event::Warning { text } if text.contains("reports only 5 tokens")),
     );
     assert_eq!(warnings.count(), 1);
+}
+
+/// Many small calls, whose frames servers count in different ways, and then one message with many
+/// large results.
+#[derive(Debug, Clone)]
+struct Burst {
+    /// The share of our count that the server reports for each request, in percent.
+    reports: Vec<Option<u64>>,
+    small: usize,
+    results: Vec<usize>,
+    /// The explicit trigger; otherwise the window alone limits the requests.
+    trigger: Option<u64>,
+    window: u64,
+}
+
+fn burst() -> impl Strategy<Value = Burst> {
+    let report = prop_oneof![4 => (50..=150_u64).prop_map(Some), 1 => Just(None)];
+    // A server that always reports the same share, or any share each time.
+    let reports = prop_oneof![
+        report.clone().prop_map(|one| vec![one]),
+        proptest::collection::vec(report, 1..8),
+    ];
+    let results = proptest::collection::vec(500..12_000_usize, 2..12);
+    let trigger = proptest::option::of(4_000..20_000_u64);
+    (reports, 0..40_usize, results, trigger, 8_000..32_000_u64).prop_map(
+        |(reports, small, results, trigger, window)| Burst {
+            reports,
+            small,
+            results,
+            trigger,
+            window,
+        },
+    )
+}
+
+fn strategies(trigger: Option<u64>) -> [ContextStrategy; 4] {
+    let max_tokens = trigger.map(Tokens);
+    [
+        ContextStrategy::SlidingWindow { max_tokens },
+        ContextStrategy::Evict { max_tokens },
+        ContextStrategy::Summarize { max_tokens },
+        ContextStrategy::Extract { max_tokens },
+    ]
+}
+
+/// The most that may be sent, by our own count.
+fn most(burst: &Burst) -> Tokens {
+    let line = with_window(burst.window).line;
+    let fits = Tokens(burst.window).minus(line.reserve());
+    burst.trigger.map_or(fits, |trigger| fits.min(Tokens(trigger)))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(60) })]
+
+    #[test]
+    fn no_request_exceeds_its_limit_whatever_a_server_reports(burst in burst()) {
+        for policy in strategies(burst.trigger) {
+            let mut stage = Stage::new(strategy(policy, Some(burst.window)));
+            let mut reports = burst.reports.iter().cycle();
+            let mut reply = |stage: &mut Stage, parts| {
+                let counted = stage.requests.last().unwrap().request.counted;
+                let report = *reports.next().unwrap();
+                let usage = report.map(|percent| Usage {
+                    input: Tokens(counted.0 * percent / 100),
+                    output: Tokens(50),
+                    ..Usage::default()
+                });
+                stage.reply(parts, usage);
+            };
+            stage.say("the task");
+            for turn in 0..burst.small {
+                reply(&mut stage, vec![call(&format!("s{turn}:read"))]);
+                stage.done(&format!("s{turn}"), "");
+            }
+            let large = burst.results.iter().enumerate();
+            let calls = large.clone().map(|(at, _)| call(&format!("b{at}:read")));
+            reply(&mut stage, calls.collect());
+            for (at, characters) in large {
+                stage.done(&format!("b{at}"), &text(*characters));
+            }
+            reply(&mut stage, vec![plimsoll_context::Part::text("done")]);
+            prop_assert_eq!(&stage.outcome().reason, &EndReason::Answered);
+            for sent in &stage.requests {
+                let counted = sent.request.counted;
+                prop_assert!(counted <= most(&burst), "{} of {}", counted, most(&burst));
+            }
+        }
+    }
 }

@@ -195,10 +195,7 @@ impl FilterOptions {
 
 /// Returns the summary settings of a filter: no model, and as large as the user's messages require.
 fn filter_summary() -> SummaryConfig {
-    SummaryConfig {
-        soft_mark: None,
-        ..SummaryConfig::default().without_model()
-    }
+    SummaryConfig::default().without_model()
 }
 
 fn trigger(text: &str) -> Result<ClearTrigger, String> {

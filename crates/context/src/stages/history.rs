@@ -23,6 +23,10 @@ impl Stage for HistoryLimit {
         "history"
     }
 
+    fn is_limit(&self) -> bool {
+        true
+    }
+
     fn propose(&self, draft: &mut Draft<'_>, budget: &Budget, _why: Trigger) {
         let is_message = |exchange: &&Exchange| exchange.kind != ExchangeKind::Gap;
         let exchanges = draft.exchanges().iter().filter(is_message);

@@ -26,6 +26,6 @@ pub use prune::{Prune, SessionPruneConfig};
 pub use sections::{Section, Sections};
 pub(crate) use summarize::LEAST_EXTRACT;
 pub use summarize::{
-    Author, EXTRACT_SHARE, LEAST_SUMMARY, MAX_SUMMARY, SOFT_MARK, SUMMARY_SHARE, Summarize,
+    Author, EXTRACT_SHARE, LEAST_SUMMARY, MAX_SUMMARY, SUMMARY_SHARE, Summarize,
     SummaryConfig,
 };

@@ -13,17 +13,15 @@ use crate::extract::{extract, person_tokens};
 use crate::fingerprint::Fingerprint;
 use crate::item::Seq;
 use crate::message::Message;
-use crate::plan::{ReadySummary, Summarizer, SummaryTiming, Trigger};
+use crate::plan::{ReadySummary, Trigger};
 use crate::policy::Stage;
-use crate::stages::fill::shorten;
+use crate::stages::fill::{is_mostly_free, shorten};
 use crate::tokens::{Ppm, Tokens};
 
 /// The default maximum size of a summary.
 pub const MAX_SUMMARY: Tokens = Tokens(2_000);
 /// The default share of the view's target that a summary may take.
 pub const SUMMARY_SHARE: Ppm = Ppm(250_000);
-/// The default share of the trigger above which a summary is written while the run continues.
-pub const SOFT_MARK: Ppm = Ppm(850_000);
 /// The share of the view's target that a summary without a model may take if the user's text needs
 /// it: that has priority over the newest unprotected exchanges.
 pub const EXTRACT_SHARE: Ppm = Ppm(600_000);
@@ -51,9 +49,6 @@ pub struct SummaryConfig {
     pub max_summary_tokens: Tokens,
     /// The maximum share of the view's target that a summary may take. Default [`SUMMARY_SHARE`].
     pub share: Ppm,
-    /// The share of the trigger above which a summary is written while the run continues; `None`
-    /// writes it when the plan is due. Default [`SOFT_MARK`].
-    pub soft_mark: Option<Ppm>,
     /// The author of summaries. Default: a model.
     pub author: Author,
 }
@@ -81,7 +76,6 @@ impl Default for SummaryConfig {
         Self {
             max_summary_tokens: MAX_SUMMARY,
             share: SUMMARY_SHARE,
-            soft_mark: Some(SOFT_MARK),
             author: Author::default(),
         }
     }
@@ -133,19 +127,10 @@ impl Summarize {
         budget: &Budget,
         choose: &dyn Fn(&Draft<'_>, Tokens) -> Vec<usize>,
     ) {
-        let model = match self.0.author {
-            Author::Model => draft.context().summarizer,
-            Author::Extract => Summarizer::None,
-        };
-        if !draft.is_due(budget) {
-            if model == Summarizer::Free {
-                self.prepare(draft, budget, choose);
-            }
+        if !draft.is_due(budget) || draft.tokens() <= budget.target {
             return;
         }
-        if draft.tokens() <= budget.target {
-            return;
-        }
+        let by_model = self.0.author == Author::Model && draft.context().can_summarize;
         let need = draft.tokens().minus(budget.target);
         let allowed = self.allowed(draft, budget, choose);
         let mut chosen = choose(draft, need + allowed);
@@ -162,12 +147,8 @@ impl Summarize {
         if most < least {
             return;
         }
-        if model != Summarizer::None {
-            let span = draft.span(
-                &chosen,
-                requested_size(draft, &chosen, most),
-                SummaryTiming::Now,
-            );
+        if by_model {
+            let span = draft.span(&chosen, requested_size(draft, &chosen, most));
             let ready = draft.context().ready.as_ref();
             // If a summary of the same messages was just written and does not help, it is not
             // requested again.
@@ -180,7 +161,7 @@ impl Summarize {
         // exchanges.
         for _ in 0..REWRITES {
             let Some((_, weighs)) = &words else { return };
-            if model != Summarizer::None || weighs.times(4) > most.times(3) {
+            if by_model || weighs.times(4) > most.times(3) {
                 break;
             }
             let fewer = choose(draft, need + *weighs);
@@ -207,13 +188,16 @@ impl Summarize {
                 .into_iter()
                 .rfind(|together| together.iter().all(|index| chosen.contains(index)))
                 && spare > budget.target.share(SPARE)
-                && shorten_to(draft, &newest, spare)
+                && shorten_to(draft, &newest, spare, is_mostly_free(left, budget.target))
             {
                 let fewer: Vec<usize> = chosen
                     .iter()
                     .copied()
                     .filter(|index| !newest.contains(index))
                     .collect();
+                if fewer.is_empty() {
+                    return;
+                }
                 let shorter = self::words(draft, &fewer, weighs.min(half_of(draft, &fewer)));
                 if let Some((words, _)) = shorter {
                     draft.summarize(&fewer, words);
@@ -222,38 +206,6 @@ impl Summarize {
             }
         }
         draft.summarize(&chosen, words);
-    }
-
-    /// Requests the summary that will be needed at the trigger, shortly before the trigger is
-    /// reached.
-    fn prepare(
-        &self,
-        draft: &mut Draft<'_>,
-        budget: &Budget,
-        choose: &dyn Fn(&Draft<'_>, Tokens) -> Vec<usize>,
-    ) {
-        let Some(mark) = self.0.soft_mark else {
-            return;
-        };
-        if budget.trigger == Tokens::MAX || draft.tokens() <= budget.trigger.share(mark) {
-            return;
-        }
-        let ready = draft.context().ready.as_ref();
-        if ready.is_some_and(|ready| matching(draft, ready).is_some()) {
-            return;
-        }
-        let need = budget.trigger.minus(budget.target);
-        let allowed = self.allowed(draft, budget, choose);
-        let chosen = choose(draft, need + allowed);
-        let most = half_of(draft, &chosen).min(allowed);
-        if most >= LEAST_SUMMARY {
-            let span = draft.span(
-                &chosen,
-                requested_size(draft, &chosen, most),
-                SummaryTiming::Soon,
-            );
-            draft.want(span);
-        }
     }
 
     /// Inserts the ready summary. Requires that its messages are unchanged, and that it either
@@ -319,10 +271,15 @@ impl Summarize {
 }
 
 /// Shortens the largest messages of these exchanges to at most `tokens` in all. Returns `false` if
-/// that is not possible.
-fn shorten_to(draft: &mut Draft<'_>, exchanges: &[usize], tokens: Tokens) -> bool {
+/// that is not possible. `may_empty` allows replacing results by their markers.
+fn shorten_to(
+    draft: &mut Draft<'_>,
+    exchanges: &[usize],
+    tokens: Tokens,
+    may_empty: bool,
+) -> bool {
     let rest = draft.tokens().minus(draft.weight_of(exchanges));
-    shorten(draft, exchanges, rest + tokens);
+    shorten(draft, exchanges, rest + tokens, may_empty);
     draft.weight_of(exchanges) <= tokens
 }
 

@@ -8,7 +8,7 @@ use plimsoll_context::{
     ArgumentDigest, Bpe, Budget, Calibration, CannotFit, Chars4, CompactionConfig, CompactionScope,
     ContextConfig, ContextStrategy, Draft, Edit, ExchangeKind, Fingerprint, Gap, Memo, Message,
     OwnStages, Plan, PlanContext, Policy, Ppm, ReadySummary, Recall, Rendition, Seq, SeqRange,
-    SessionPruneConfig, Summarizer, SummaryConfig, SummaryTiming, TokenCounter, Tokens, Transcript,
+    SessionPruneConfig, SummaryConfig, TokenCounter, Tokens, Transcript,
     Trigger, ViewLimits,
 };
 use plimsoll_testkit::{Random, rounds};
@@ -127,7 +127,7 @@ struct Session {
     /// The messages that a summary has replaced.
     summarized: BTreeSet<Seq>,
     pinned: Vec<Seq>,
-    /// The summary that a model has written beside the run.
+    /// The summary that a model has written.
     ready: Option<ReadySummary>,
     recall: Recall,
 }
@@ -302,7 +302,7 @@ impl Session {
     fn propose(&mut self, budget: &Budget, why: Trigger) -> Result<Option<Plan>, CannotFit> {
         let mut means = PlanContext {
             recall: self.recall,
-            summarizer: Summarizer::Free,
+            can_summarize: true,
             ready: self.ready.take(),
         };
         let proposal = self.policy.propose(&self.view, budget, why, &means)?;
@@ -334,11 +334,7 @@ impl Session {
                 text: text.into(),
             }),
         };
-        if span.when == SummaryTiming::Soon {
-            self.ready = ready;
-            return Ok(proposal.plan);
-        }
-        means.summarizer = Summarizer::None;
+        means.can_summarize = false;
         means.ready = ready;
         Ok(self.policy.propose(&self.view, budget, why, &means)?.plan)
     }

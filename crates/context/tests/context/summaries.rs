@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use plimsoll_context::{
     Author, Budget, Chars4, Edit, Fingerprint, Message, Plan, PlanContext, Policy, Ppm, Proposal,
-    ReadySummary, Recall, Seq, Summarize, Summarizer, SummaryConfig, SummaryRange, SummaryTiming,
+    ReadySummary, Recall, Seq, Summarize, SummaryConfig, SummaryRange,
     TokenCounter, Tokens, Transcript, Trigger,
 };
 use plimsoll_testkit::notation::view;
@@ -46,7 +46,7 @@ fn propose(view: &Transcript, budget: &Budget, means: &PlanContext) -> Proposal 
 
 fn free() -> PlanContext {
     PlanContext {
-        summarizer: Summarizer::Free,
+        can_summarize: true,
         ..PlanContext::default()
     }
 }
@@ -158,28 +158,15 @@ fn what_is_covered() {
 fn a_model_is_asked_when_there_is_one_and_something_to_do() {
     let soon = "u:task a:[c1] r:c1*1200 a:[c2] r:c2*1200 a:[c3] r:c3*1000";
     let (soon, full) = (view(soon), view(FULL));
-    assert!(soon.tokens() > budget().trigger.share(Ppm(850_000)));
     assert!(soon.tokens() <= budget().trigger);
-    let busy = PlanContext {
-        summarizer: Summarizer::Busy,
-        ..PlanContext::default()
-    };
     let asked = propose(&soon, &budget(), &free());
-    assert_eq!(asked.wants.as_ref().unwrap().when, SummaryTiming::Soon);
-    assert_eq!(asked.plan, None, "it is not due");
+    assert_eq!((asked.wants, asked.plan), (None, None), "it is not due");
     let asked = propose(&full, &budget(), &free());
     let span = asked.wants.unwrap();
-    assert_eq!(span.when, SummaryTiming::Now);
     assert_eq!(seqs(&span), [1, 2, 3, 4, 5, 6]);
     assert_eq!(span.tokens, weight(&full, &span.seqs));
     assert!(span.max <= config().most(&budget()));
     assert!(asked.plan.is_some(), "and what can be done without it");
-    // One that is busy is waited for, and not asked for what is not due.
-    assert_eq!(
-        propose(&full, &budget(), &busy).wants.unwrap().when,
-        SummaryTiming::Now
-    );
-    assert_eq!(propose(&soon, &budget(), &busy).wants, None);
     for none in [
         view("u:task a:[c1] r:c1*1200"),
         view("u:task*3000 a:[c1] r:c1*1200"),
@@ -237,18 +224,6 @@ fn one_that_is_ready_is_put_in_where_its_span_is_what_it_was() {
     let mut lies = ready(&span, "all is well");
     lies.ready.as_mut().unwrap().fingerprint = Fingerprint::of([&Message::user("other")]);
     assert!(propose(&full, &budget(), &lies).wants.is_some());
-}
-
-#[test]
-fn a_stale_one_does_not_keep_the_next_from_being_prepared() {
-    let soon = view("u:task a:[c1] r:c1*1200 a:[c2] r:c2*1200 a:[c3] r:c3*1000");
-    let span = propose(&soon, &budget(), &free()).wants.unwrap();
-    assert_eq!(propose(&soon, &budget(), &ready(&span, "x")).wants, None);
-    let other = view("u:task a:[c1] r:c1*1204 a:[c2] r:c2*1200 a:[c3] r:c3*1000");
-    let again = propose(&other, &budget(), &ready(&span, "x"))
-        .wants
-        .unwrap();
-    assert_eq!(again.when, SummaryTiming::Soon);
 }
 
 /// A model that has done what it can is not asked again, or the run would wait without end.

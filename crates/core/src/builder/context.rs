@@ -327,6 +327,10 @@ impl Stage for ReportedHistoryLimit {
         self.limit.name()
     }
 
+    fn is_limit(&self) -> bool {
+        self.limit.is_limit()
+    }
+
     fn propose(&self, draft: &mut Draft<'_>, budget: &Budget, why: Trigger) {
         self.limit.propose(draft, budget, why);
         let at = 0..draft.items().len();
@@ -338,7 +342,7 @@ impl Stage for ReportedHistoryLimit {
         let HistoryLimit(limit) = self.limit;
         if left > limit && !self.is_reported.swap(true, Ordering::Relaxed) {
             self.breakdowns.add(format!(
-                "max_history_messages is {limit}, and the view has {left} messages: the task and the \
+                "max_history_messages is {limit}, but {left} messages are sent: the task and the \
                  newest calls with their results stay"
             ));
         }

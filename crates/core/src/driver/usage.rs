@@ -17,7 +17,7 @@ use crate::sub_agent::{Caller, Origin};
 pub(crate) struct RunUsage {
     /// Of the run's own call.
     pub(super) call: Arc<CallUsage>,
-    /// Of a call for a summary, which may be under way at the same time.
+    /// Of a call for a summary.
     pub(super) summary: Arc<CallUsage>,
     /// Of the tool calls.
     meters: HashMap<CallId, Meter>,
@@ -56,8 +56,7 @@ impl RunUsage {
         let Self { call, summary, .. } = self;
         match input {
             Input::Retried => (call.take(), summary.take()),
-            // If the run ends with this reply, a summary under way is cut off.
-            Input::Reply(_) => (call.take(), summary.all()),
+            Input::Reply(_) => (call.take(), None),
             Input::Summarized(_) => (None, summary.take()),
             _ => (call.all(), summary.all()),
         }

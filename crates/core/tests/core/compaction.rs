@@ -818,6 +818,50 @@ async fn a_summariser_that_fails_or_never_answers_stops_nobody() {
     }
 }
 
+/// A summarizer whose client panics.
+#[derive(Clone, Default)]
+struct Panics(Arc<AtomicUsize>);
+
+#[async_trait]
+impl Provider for Panics {
+    fn model(&self) -> &str {
+        "scripted/panics"
+    }
+
+    async fn call(&self, _: &Request, _: &(dyn Fn(Delta) + Send + Sync)) -> Result<Reply, Failure> {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        panic!("out of rum")
+    }
+
+    async fn window(&self) -> Option<Tokens> {
+        Some(Tokens(32_000))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_summariser_that_panics_is_noticed_at_once() {
+    let short = Panics::default();
+    let seen = EventRecorder::default();
+    let agent = agent(script(), "summarize")
+        .summarizer(Arc::new(short.clone()))
+        .observer(seen.observer())
+        .build()
+        .unwrap();
+    let before = tokio::time::Instant::now();
+    let output = agent.run("go").await.unwrap();
+    assert!(output.reason.is_answer(), "{:?}", output.reason);
+    assert!(before.elapsed() < Duration::from_millis(100), "nothing was waited for");
+    assert!(output.plans > MAX_SUMMARY_FAILURES as u64, "{}", output.plans);
+    let ended = seen.summaries();
+    assert_eq!(ended.len(), MAX_SUMMARY_FAILURES as usize, "{ended:?}");
+    for failure in ended {
+        assert!(failure.unwrap().contains("out of rum"));
+    }
+    assert_eq!(short.0.load(Ordering::SeqCst), MAX_SUMMARY_FAILURES as usize);
+    let switched = |text: &&String| text.contains("for the rest of the run");
+    assert_eq!(seen.warnings().iter().filter(switched).count(), 1);
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_interrupt_gets_through_while_a_summary_is_waited_for() {
     let short = ScriptedProvider::new([]).then_always(Turn::Hang);
@@ -833,7 +877,6 @@ async fn an_interrupt_gets_through_while_a_summary_is_waited_for() {
         while short.requests().is_empty() {
             tokio::task::yield_now().await;
         }
-        // It is written beside the run at first, and waited for in the end.
         tokio::time::sleep(Duration::from_secs(1)).await;
         remote.interrupt().await;
     });

@@ -98,7 +98,7 @@ async fn a_history_limit_that_cannot_be_kept_is_reported_once() {
         let agent = builder.max_history_messages(limit).build().unwrap();
         agent.run("Read all.").await.unwrap();
         let warnings = warnings.all();
-        let said = |text: &&String| text.contains("max_history_messages is 2, and the view has");
+        let said = |text: &&String| text.contains("max_history_messages is 2, but");
         assert_eq!(
             warnings.iter().filter(said).count(),
             reports,

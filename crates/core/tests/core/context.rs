@@ -11,6 +11,7 @@ use plimsoll_context::{
 };
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{Agent, AgentBuilder, Error, Observer, SessionId, ToolError, Window, tool};
+use plimsoll_testkit::Warnings;
 use serde_json::{Value, json};
 
 /// 104 tokens by `Chars4`, frame included.
@@ -497,6 +498,62 @@ async fn a_history_has_so_many_messages() {
         .windows(2)
         .filter(|pair| kept(&pair[1].0) < kept(&pair[0].0));
     assert!(shrinks.count() <= 6, "not one message every turn");
+}
+
+/// Calls `give` several times in one message, and reports no usage.
+fn give_many(turn: usize, calls: usize) -> Turn {
+    let Turn::Reply(mut reply) = give(turn, json!({ "chars": 40, "note": format!("{turn}") })) else {
+        unreachable!("it gives a reply");
+    };
+    let Some(Part::ToolCall(first)) = reply.parts.pop() else {
+        unreachable!("it calls");
+    };
+    let call = |number| ToolCall {
+        id: CallId(format!("c{turn}-{number}")),
+        ..first.clone()
+    };
+    reply.parts = (0..calls).map(|number| Part::ToolCall(call(number))).collect();
+    Turn::Reply(reply)
+}
+
+#[tokio::test]
+async fn no_request_has_more_messages_than_the_limit() {
+    // The task, and one message with its results: so many are protected.
+    for (limit, calls, most) in [(8, 5, 8), (4, 1, 4), (10, 4, 10), (8, 6, 8), (8, 9, 11)] {
+        let turns = (0..12).map(|turn| give_many(turn, calls));
+        let provider = ScriptedProvider::new(turns.chain([say("done")]));
+        let warnings = Warnings::default();
+        let agent = agent(&provider)
+            .max_history_messages(limit)
+            .observer(warnings.observer())
+            .build()
+            .unwrap();
+        let output = agent.run("the task").await.unwrap();
+        assert_eq!(output.text, "done");
+        let sent: Vec<usize> = provider
+            .requests()
+            .iter()
+            .map(|request| {
+                let messages = request["messages"].as_array().unwrap();
+                let text = |message: &Value| message["content"].as_str().map(str::to_owned);
+                let is_marker = |message: &&Value| {
+                    text(message).is_some_and(|text| Gap::parse(&text).is_some())
+                };
+                messages.len() - 1 - messages.iter().filter(is_marker).count()
+            })
+            .collect();
+        assert!(sent.iter().all(|sent| *sent <= most), "{limit}: {sent:?}");
+        let warned = warnings.all();
+        let warned = warned.iter().filter(|text| text.contains("max_history_messages"));
+        let warned: Vec<&String> = warned.collect();
+        if most <= limit {
+            assert!(warned.is_empty(), "{warned:?}");
+        } else {
+            assert_eq!(warned.len(), 1);
+            assert!(warned[0].contains(&format!("{most} messages are sent")), "{warned:?}");
+            assert!(sent.contains(&most));
+        }
+    }
 }
 
 #[tokio::test]

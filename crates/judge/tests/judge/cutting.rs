@@ -11,10 +11,7 @@ use plimsoll_judge::canonical::Target;
 
 /// What a filter does, a configuration's stages among it.
 pub(crate) fn policies() -> Vec<Policy> {
-    let summary = SummaryConfig {
-        soft_mark: None,
-        ..SummaryConfig::default().without_model()
-    };
+    let summary = SummaryConfig::default().without_model();
     let digest = ArgumentDigest { over_chars: 500 };
     let mut digested = Policy::evict(SessionPruneConfig::default())
         .stages()

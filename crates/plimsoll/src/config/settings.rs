@@ -72,8 +72,6 @@ pub struct AgentSettings {
     pub has_context: bool,
     /// The settings of a context limited by its size.
     pub context: ContextConfig,
-    /// The share of the limit at which summaries are prepared, if set.
-    pub soft_mark: Option<Ppm>,
     /// The model that writes summaries.
     pub summarizer: Option<String>,
     /// A file with the summarizer's prompt.
@@ -118,7 +116,6 @@ impl Default for AgentSettings {
             digest: ArgumentDigest::default(),
             has_context: false,
             context: ContextConfig::default(),
-            soft_mark: None,
             summarizer: None,
             summary_prompt: None,
             counter: "o200k",
@@ -202,7 +199,6 @@ impl AgentSettings {
             settings.trigger = trigger;
         }
         settings.argument_digest = self.argument_digest().or(settings.argument_digest);
-        settings.summary.soft_mark = self.soft_mark.or(settings.summary.soft_mark);
         // The name distinguishes its runs from those of another agent in the same session.
         let name = self.name.as_ref().filter(|name| !name.is_empty());
         settings.config_id = settings.config_id.or_else(|| name.cloned());

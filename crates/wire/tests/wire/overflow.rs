@@ -1,5 +1,4 @@
-//! Every known refusal in its provider's words, with its meaning: one row per text. Silent
-//! overflows are tested beside `silent.rs`.
+//! Every known refusal in its provider's words, with its meaning: one row per text.
 
 use plimsoll_context::Tokens;
 use plimsoll_wire::overflow::{Overflow, Verdict, classify};

@@ -143,6 +143,9 @@ fn request(stage: &Stage, sent: &SentRequest) {
         let limit = limits.map(|budget| budget.limit).max();
         let limit = limit.expect("it was sent");
         assert!(view <= limit, "{view} is over the line at {limit}");
+        let exact = line.budget(overhead, Tokens::ZERO, Calibration::default());
+        let exact = exact.expect("it was sent").limit;
+        assert!(view <= exact, "{view} is over {exact} by our own count");
     }
 }
 
@@ -411,7 +414,7 @@ pub(crate) fn calibration(log: &[Entry]) -> Calibration {
                 counted,
                 ..
             } => calibration.observe(*counted, usage.processed()),
-            Entry::Measured { counted, reported } => calibration.measured(*counted, *reported),
+            Entry::Measured { counted, reported } => calibration.observe(*counted, *reported),
             Entry::WindowLearned {
                 used: Some((counted, used)),
                 ..

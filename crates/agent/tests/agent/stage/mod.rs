@@ -314,8 +314,6 @@ impl Stage {
                 Step::Finish(outcome) => {
                     assert!(!self.calling && self.running.is_empty() && self.asked.is_empty());
                     assert!(!self.run.is_running());
-                    // One that was written beside the run is of no use any more.
-                    self.summaries.clear();
                     self.outcomes.push(outcome);
                     assert!(matches!(self.run.poll(), Step::Wait), "nothing follows");
                     return;

@@ -123,13 +123,6 @@ pub(super) const ROWS: &[SettingKey] = &[
     )
     .of(SUMMARY),
     key(
-        "soft_mark",
-        Share(|s, share| s.soft_mark = Some(share)),
-        Words("0.85, if the server handles parallel calls"),
-        "Share of the trigger at which a summary is started in the background.",
-    )
-    .of(SUMMARY),
-    key(
         "author",
         Choice(&["model", "extract"], |s, name| {
             choose(&mut s.builder.summary.author, name);

@@ -188,23 +188,6 @@ pub(super) const ROWS: &[KeyEffect] = &[
         },
     },
     KeyEffect {
-        key: "summary.soft_mark",
-        base: SUMMARIZE,
-        set: "summary.soft_mark = 0.3",
-        scene: Scene::Work(12),
-        shows: |without, with| {
-            let turns_before = |seen: &SceneOutcome| {
-                let started = |event: &Event| matches!(event, Event::SummaryStarted { .. });
-                let at = seen.events.iter().position(started).unwrap();
-                let before = seen.events[..at].iter();
-                before
-                    .filter(|event| matches!(event, Event::TurnStart { .. }))
-                    .count()
-            };
-            assert!(turns_before(with) < turns_before(without));
-        },
-    },
-    KeyEffect {
         key: "summary.prompt_file",
         base: SUMMARIZE,
         set: "summary.prompt_file = \"prompt.md\"",

@@ -146,7 +146,7 @@ async fn silence_is_given_up_when_the_configuration_says() {
 async fn another_model_writes_summaries() {
     let (url, thread) = serve(Manner::Answers);
     let text = format!(
-        "tools = \"none\"\ncontext_strategy = \"summarize\"\ntrigger = 8_000\nsummary.model = \"mine/small\"\nsummary.soft_mark = 1.0\n[providers.mine]\nbase_url = \"{url}\"\n"
+        "tools = \"none\"\ncontext_strategy = \"summarize\"\ntrigger = 8_000\nsummary.model = \"mine/small\"\n[providers.mine]\nbase_url = \"{url}\"\n"
     );
     let seen = super::scene::play(&text, super::Scene::Work(10)).await;
     assert_eq!(seen.error, "");
