@@ -3,23 +3,23 @@
 //! Values of the wrong type are converted if that loses nothing; the others are reported. The tool
 //! itself still validates its arguments.
 
-mod check;
-mod coerce;
-mod schema;
+mod convert;
+mod expected;
 
+use std::fmt;
+
+use convert::Conversion;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-pub use check::ArgumentFault;
-
-/// Maximum number of places of a schema that are compared with the arguments of one call. A recursive
-/// schema or a very long list is left to the tool.
-pub const MAX_SCHEMA_VISITS: usize = 20_000;
 /// Maximum number of conversions in an event. Further ones are made but not reported.
 pub const MAX_COERCIONS: usize = 32;
 
 /// Maximum length of a value in an event or an error, in characters.
 const SHOWN: usize = 60;
+
+/// The error of arguments that are no JSON object.
+const NO_OBJECT: &str = "it is valid JSON, but no object";
 
 /// One converted argument.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,8 +37,6 @@ pub struct Coercion {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Arguments {
     object: Map<String, Value>,
-    /// The text of the object, with numbers as the model wrote them.
-    text: String,
     changes: Vec<Coercion>,
 }
 
@@ -53,6 +51,28 @@ pub struct ConvertedArguments {
     pub faults: Vec<ArgumentFault>,
 }
 
+/// One argument that does not match the schema.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ArgumentFault {
+    /// The path, as `a.b[0]`.
+    pub path: String,
+    /// The value as JSON, shortened; `None` if it is missing.
+    pub came: Option<String>,
+    /// A description of the expected value.
+    pub wanted: String,
+}
+
+impl fmt::Display for ArgumentFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { path, came, wanted } = self;
+        match (came, wanted.as_str()) {
+            (None, "") => write!(f, "`{path}` is missing"),
+            (None, wanted) => write!(f, "`{path}` is missing: {wanted} is wanted"),
+            (Some(came), wanted) => write!(f, "`{path}` is {came}, and {wanted} is wanted"),
+        }
+    }
+}
+
 impl Arguments {
     /// Parses the arguments that a model wrote.
     ///
@@ -62,29 +82,30 @@ impl Arguments {
     /// # Errors
     /// If the text is not a JSON object. The error states the reason.
     pub fn read(written: &str) -> Result<Self, String> {
-        let whole = |object, text: &str, changes| Self {
+        let as_written = |object| Self {
             object,
-            text: text.to_owned(),
-            changes,
+            changes: Vec::new(),
         };
         if written.trim().is_empty() {
-            return Ok(whole(Map::new(), "{}", Vec::new()));
+            return Ok(as_written(Map::new()));
         }
-        match serde_json::from_str(written) {
-            Ok(Value::Object(object)) => Ok(whole(object, written, Vec::new())),
-            Ok(Value::String(inner)) => match serde_json::from_str(&inner) {
-                Ok(Value::Object(object)) => {
-                    let change = Coercion {
-                        path: String::new(),
-                        from: shown(&Value::String(inner.clone())),
-                        to: shown(&Value::Object(object.clone())),
-                    };
-                    Ok(whole(object, &inner, vec![change]))
-                }
-                _ => Err("it is valid JSON, but no object".to_owned()),
-            },
-            Ok(_) => Err("it is valid JSON, but no object".to_owned()),
-            Err(error) => Err(error.to_string()),
+        let value = serde_json::from_str(written).map_err(|error| error.to_string())?;
+        match value {
+            Value::Object(object) => Ok(as_written(object)),
+            Value::String(inner) => {
+                let object: Option<Map<String, Value>> = serde_json::from_str(&inner).ok();
+                let object = object.ok_or(NO_OBJECT)?;
+                let change = Coercion {
+                    path: String::new(),
+                    from: shown(&Value::String(inner)),
+                    to: shown(&Value::Object(object.clone())),
+                };
+                Ok(Self {
+                    object,
+                    changes: vec![change],
+                })
+            }
+            _ => Err(NO_OBJECT.to_owned()),
         }
     }
 
@@ -95,47 +116,28 @@ impl Arguments {
     }
 }
 
-/// Converts arguments to the types of their tool's JSON schema, and reports the remaining errors. If
-/// the schema is not a valid JSON schema, nothing is changed or reported.
+/// Converts arguments to the types of their tool's JSON schema, and reports the remaining errors. What
+/// the schema does not say clearly is left to the tool.
 ///
 /// These are converted, at any depth:
 ///
-/// - a number, `true` or `false` that was written as a string
+/// - a number, `true` or `false` that was written as a string, and an integer in place of a string
 /// - an object or a list that was written as a string of JSON
-/// - a number in place of a string (as it was written: `1.10` stays `1.10`)
 /// - a single value in place of a list
 /// - `null` for an optional field
 /// - the case of a word of a fixed list
 #[must_use]
 pub fn fit(schema: &Value, arguments: Arguments) -> ConvertedArguments {
     let Arguments {
-        object,
-        text,
+        mut object,
         changes,
     } = arguments;
-    let as_written = |object, changes| ConvertedArguments {
+    let mut conversion = Conversion::new(schema, changes);
+    conversion.arguments(&mut object);
+    ConvertedArguments {
         object,
-        changes,
-        faults: Vec::new(),
-    };
-    if !schema::is_valid(schema) {
-        return as_written(object, changes);
-    }
-    let mut value = Value::Object(object.clone());
-    let mut visits = schema::Visits::new(schema);
-    let more = coerce::coerce(&mut visits, &text, &mut value);
-    let faults = check::faults(&mut visits, &value);
-    match value {
-        Value::Object(fitted) if visits.are_left() => ConvertedArguments {
-            object: fitted,
-            changes: changes
-                .into_iter()
-                .chain(more)
-                .take(MAX_COERCIONS)
-                .collect(),
-            faults,
-        },
-        _ => as_written(object, changes),
+        changes: conversion.changes,
+        faults: conversion.faults,
     }
 }
 
@@ -145,29 +147,6 @@ fn shown(value: &Value) -> String {
     if let Some((end, _)) = text.char_indices().nth(SHOWN) {
         text.truncate(end);
         text.push('…');
-    }
-    text
-}
-
-/// One step of a path.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum PathStep {
-    Field(String),
-    Item(usize),
-}
-
-/// Formats a path as `a.b[0]`.
-fn written(path: &[PathStep]) -> String {
-    let mut text = String::new();
-    for step in path {
-        match step {
-            PathStep::Field(name) if text.is_empty() => text.push_str(name),
-            PathStep::Field(name) => {
-                text.push('.');
-                text.push_str(name);
-            }
-            PathStep::Item(at) => text.push_str(&format!("[{at}]")),
-        }
     }
     text
 }

@@ -73,6 +73,12 @@ impl Batch {
         Some(&call.call.name)
     }
 
+    /// Returns the tool's name as the model wrote it. Returns `None` if no call with this id is open.
+    pub(crate) fn written_name(&self, id: &CallId) -> Option<&str> {
+        let call = self.calls.get(*self.open.get(id)?)?;
+        Some(&call.call.name)
+    }
+
     /// Returns the index of the first open call with this id, from 0.
     pub(crate) fn at(&self, id: &CallId) -> Option<usize> {
         self.open.get(id).copied()

@@ -53,9 +53,7 @@ mod turn;
 mod undo;
 mod window_use;
 
-pub use arguments::{
-    ArgumentFault, Arguments, Coercion, ConvertedArguments, MAX_COERCIONS, MAX_SCHEMA_VISITS, fit,
-};
+pub use arguments::{ArgumentFault, Arguments, Coercion, ConvertedArguments, MAX_COERCIONS, fit};
 pub use batch::CallKey;
 pub use between_runs::{CompactError, MAX_FOCUS};
 pub use call_target::{

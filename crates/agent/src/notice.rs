@@ -285,6 +285,12 @@ pub(crate) fn unreadable(call: &ToolCall, why: &str) -> String {
     )
 }
 
+/// Returns the note before the result of a call whose tool has another name than the model wrote.
+pub(crate) fn other_tool(written: &str, tool: &str) -> String {
+    let written = shortened(written);
+    format!("[there is no tool `{written}`; this is the result of `{tool}`]")
+}
+
 /// Returns the result of a call of an unknown tool.
 pub(crate) fn unknown_tool(name: &str, tools: &[&str]) -> String {
     let name = shortened(name);

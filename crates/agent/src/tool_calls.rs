@@ -6,7 +6,7 @@
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
-use plimsoll_context::{Bytes, CallId, Message, ToolCall, ToolResult};
+use plimsoll_context::{Bytes, CallId, Message, Part, ToolCall, ToolResult};
 
 use crate::batch::CallKey;
 use crate::decode::{BatchReader, CallDecision, NotRun, PreparedCall};
@@ -166,6 +166,7 @@ impl Run {
             ToolPhase::Success
         };
         let is_error = result.is_error;
+        let result = self.with_tool_name(&call, result);
         let limit = self.setup.limits.max_memory;
         let result = self.state.memory.within(limit, result);
         self.now.tool_usage.remove(&call.id);
@@ -177,6 +178,17 @@ impl Run {
                 is_error,
             }
         });
+    }
+
+    /// Adds the name of the tool to the result if the model called it by another name.
+    fn with_tool_name(&self, call: &ToolCall, mut result: ToolResult) -> ToolResult {
+        let written = self.state.batch.as_ref();
+        let written = written.and_then(|batch| batch.written_name(&call.id));
+        if let Some(written) = written.filter(|written| *written != call.name) {
+            let note = Part::text(notice::other_tool(written, &call.name));
+            result.parts.insert(0, note);
+        }
+        result
     }
 
     /// Handles the decision whether a call may run.
@@ -281,7 +293,7 @@ impl Run {
 fn error_result(call: &ToolCall, text: String) -> ToolResult {
     ToolResult {
         call: call.id.clone(),
-        parts: vec![plimsoll_context::Part::text(text)],
+        parts: vec![Part::text(text)],
         is_error: true,
     }
 }

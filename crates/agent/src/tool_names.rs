@@ -15,8 +15,19 @@ pub const MAX_NAME: usize = 128;
 
 /// Minimum number of letters for each typing error, so that `rm` never becomes `ls`.
 const LETTERS_FOR_AN_EDIT: usize = 3;
-/// Minimum number of letters of a name that is matched with a part of another.
-const LETTERS_FOR_A_PART: usize = 2;
+/// Words at either end of a name that say only that it is a tool.
+const NOISE: [&str; 8] = [
+    "tool",
+    "command",
+    "cmd",
+    "function",
+    "functions",
+    "call",
+    "run",
+    "execute",
+];
+/// Begins the prefix that some clients put before a tool of an MCP server: `mcp__server__tool`.
+const MCP_PREFIX: &str = "mcp__";
 
 /// The meaning of a tool name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,7 +51,7 @@ pub struct ToolNames {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Name {
     written: String,
-    tokens: Vec<String>,
+    words: Vec<String>,
 }
 
 impl From<Vec<String>> for ToolNames {
@@ -60,12 +71,7 @@ impl ToolNames {
     /// Creates a list of names, in the order of the tools.
     pub fn new<S: Into<String>>(names: impl IntoIterator<Item = S>) -> Self {
         let names = names.into_iter().map(Into::into);
-        let names: Vec<Name> = names
-            .map(|written: String| Name {
-                tokens: tokens(&written),
-                written,
-            })
-            .collect();
+        let names: Vec<Name> = names.map(Name::new).collect();
         let exact = names.iter().enumerate();
         let exact = exact.map(|(at, name)| (name.written.clone(), at)).collect();
         Self { names, exact }
@@ -80,9 +86,12 @@ impl ToolNames {
     ///
     /// 1. has the same name except for case and separators: `Read-File` is `read_file`; or else
     /// 2. differs by at most [`MAX_NAME_EDITS`] typing errors, fewer in short words: `bsh` is `bash`.
-    ///    The first letter of a word and digits must be equal; otherwise `get` would become `set`,
-    ///    `install` would become `uninstall`, and `v1` would become `v2`; or else
-    /// 3. begins or ends with all words of the name, or the other way round: `bash_command` is `bash`.
+    ///    Digits must be equal, and so must the first letter of a word, unless the model put one
+    ///    letter before it: `pread` is `read`, but `get` is never `set`, `install` never `uninstall`,
+    ///    and `v1` never `v2`; or else
+    /// 3. has the same name without the words `tool`, `command`, `cmd`, `function`, `call`, `run` and
+    ///    `execute` at its ends, and without `mcp__server__`: `bash_command` is `bash`. No other word
+    ///    may be missing or added: `delete` is never `delete_user`.
     ///
     /// If several tools match equally well, none is chosen.
     #[must_use]
@@ -93,44 +102,74 @@ impl ToolNames {
         if name.chars().nth(MAX_NAME).is_some() {
             return NameMatch::Unknown;
         }
-        let words = tokens(name);
-        if words.is_empty() {
+        let written = Name::new(name.to_owned());
+        if written.words.is_empty() {
             return NameMatch::Unknown;
         }
-        let found = self.only(|name| (name.tokens == words).then_some(0));
-        let found = found.or_else(|| self.only(|name| slips(&words, &name.tokens)));
-        let found = found.or_else(|| self.only(|name| is_part(&words, &name.tokens).then_some(0)));
-        match found {
-            Some(Ok(name)) => NameMatch::Repaired(name),
-            Some(Err(Tie)) | None => NameMatch::Unknown,
+        let folded = written.words.concat();
+        let found = self.best(|tool| (tool.words.concat() == folded).then_some(0));
+        let found = found.or_else(|| self.best(|tool| edits(&written.words, &tool.words)));
+        let found = found.or_else(|| self.best(|tool| written.differs_by_noise(tool).then_some(0)));
+        match found.as_deref() {
+            Some([name]) => NameMatch::Repaired(name),
+            _ => NameMatch::Unknown,
         }
     }
 
-    /// Returns the name that matches best; `None` if no name matches.
-    fn only(&self, fits: impl Fn(&Name) -> Option<usize>) -> Option<Result<&str, Tie>> {
-        let fitting = self.names.iter();
-        let fitting: Vec<(usize, &Name)> = fitting
-            .filter_map(|name| Some((fits(name)?, name)))
+    /// Returns the names that match with the fewest errors; `None` if no name matches.
+    fn best(&self, errors: impl Fn(&Name) -> Option<usize>) -> Option<Vec<&str>> {
+        let matching = self.names.iter();
+        let matching: Vec<(usize, &Name)> = matching
+            .filter_map(|name| Some((errors(name)?, name)))
             .collect();
-        let best = fitting.iter().map(|(slips, _)| *slips).min()?;
-        let mut best = fitting.iter().filter(|(slips, _)| *slips == best);
-        let first = best.next().map(|(_, name)| name.written.as_str())?;
-        Some(match best.next() {
-            Some(_) => Err(Tie),
-            None => Ok(first),
-        })
+        let fewest = matching.iter().map(|(errors, _)| *errors).min()?;
+        let best = matching.iter().filter(|(errors, _)| *errors == fewest);
+        Some(best.map(|(_, name)| name.written.as_str()).collect())
     }
 }
 
-/// Several tools match equally well.
-struct Tie;
+impl Name {
+    fn new(written: String) -> Self {
+        let words = words(&written);
+        Self { written, words }
+    }
+
+    /// Checks whether two names are equal without noise words and the prefix of an MCP server.
+    fn differs_by_noise(&self, other: &Self) -> bool {
+        self.cores()
+            .iter()
+            .any(|core| other.cores().iter().any(|other| other == core))
+    }
+
+    /// Returns the words of the name without noise, with and without the prefix of an MCP server.
+    fn cores(&self) -> Vec<String> {
+        let of_server = self.written.strip_prefix(MCP_PREFIX);
+        let tool = of_server.and_then(|name| name.split_once("__"));
+        let names = [Some(self.written.as_str()), of_server, tool.map(|it| it.1)];
+        let cores = names.into_iter().flatten();
+        let cores = cores.map(|name| without_noise(&words(name)).concat());
+        cores.filter(|core| !core.is_empty()).collect()
+    }
+}
+
+/// Removes noise words from both ends.
+fn without_noise(mut words: &[String]) -> &[String] {
+    let is_noise = |word: &String| NOISE.contains(&word.as_str());
+    while let Some((_, rest)) = words.split_first().filter(|(first, _)| is_noise(first)) {
+        words = rest;
+    }
+    while let Some((_, rest)) = words.split_last().filter(|(last, _)| is_noise(last)) {
+        words = rest;
+    }
+    words
+}
 
 /// Splits a name into words, without case and separators; `readFile` has two words.
-fn tokens(name: &str) -> Vec<String> {
+fn words(name: &str) -> Vec<String> {
     let mut words = vec![String::new()];
-    let mut was_small = false;
+    let mut was_lowercase = false;
     for letter in name.chars() {
-        if !letter.is_alphanumeric() || (was_small && letter.is_uppercase()) {
+        if !letter.is_alphanumeric() || (was_lowercase && letter.is_uppercase()) {
             words.push(String::new());
         }
         if let Some(word) = words.last_mut()
@@ -138,48 +177,34 @@ fn tokens(name: &str) -> Vec<String> {
         {
             word.extend(letter.to_lowercase());
         }
-        was_small = letter.is_lowercase();
+        was_lowercase = letter.is_lowercase();
     }
     words.retain(|word| !word.is_empty());
     words
 }
 
 /// Returns the number of typing errors between two names; `None` if they differ in another way.
-fn slips(written: &[String], tool: &[String]) -> Option<usize> {
-    let slips = if written.len() == tool.len() {
-        let words = written.iter().zip(tool);
-        words
-            .map(|(written, tool)| word_slips(written, tool))
-            .sum::<Option<usize>>()?
-    } else {
-        // Only separators were added or omitted.
-        (written.concat() == tool.concat()).then(|| written.len().abs_diff(tool.len()))?
-    };
-    (slips <= MAX_NAME_EDITS).then_some(slips)
+fn edits(written: &[String], tool: &[String]) -> Option<usize> {
+    if written.len() != tool.len() {
+        return None;
+    }
+    let words = written.iter().zip(tool);
+    let edits: usize = words
+        .map(|(written, tool)| word_edits(written, tool))
+        .sum::<Option<usize>>()?;
+    (edits <= MAX_NAME_EDITS).then_some(edits)
 }
 
-fn word_slips(written: &str, tool: &str) -> Option<usize> {
-    if written == tool {
-        return Some(0);
-    }
+fn word_edits(written: &str, tool: &str) -> Option<usize> {
     let digits = |word: &str| -> String { word.chars().filter(|c| c.is_numeric()).collect() };
-    if written.chars().next() != tool.chars().next() || digits(written) != digits(tool) {
+    let has_letter_before = written.chars().skip(1).eq(tool.chars());
+    let begins_alike = written.chars().next() == tool.chars().next() || has_letter_before;
+    if !begins_alike || digits(written) != digits(tool) {
         return None;
     }
     let letters = written.chars().count().min(tool.chars().count());
-    let slips = strsim::osa_distance(written, tool);
-    (slips <= MAX_NAME_EDITS && slips * LETTERS_FOR_AN_EDIT <= letters).then_some(slips)
-}
-
-/// Checks whether one name begins or ends with all words of the other.
-fn is_part(one: &[String], other: &[String]) -> bool {
-    let (part, whole) = if one.len() < other.len() {
-        (one, other)
-    } else {
-        (other, one)
-    };
-    let letters: usize = part.iter().map(|word| word.chars().count()).sum();
-    letters >= LETTERS_FOR_A_PART && (whole.starts_with(part) || whole.ends_with(part))
+    let edits = strsim::osa_distance(written, tool);
+    (edits * LETTERS_FOR_AN_EDIT <= letters).then_some(edits)
 }
 
 #[cfg(test)]
@@ -189,7 +214,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_name_means() {
+    fn a_name_means_the_only_tool_that_is_near_enough() {
         let table: &[(&[&str], &str, Option<&str>)] = &[
             (&["bash", "read"], "bsh", Some("bash")),
             (&["bash", "read"], "Read", Some("read")),
@@ -206,19 +231,39 @@ mod tests {
                 "get_tools_responses",
                 Some("get_tool_response"),
             ),
-            // One name consists of the first or the last words of the other.
+            // The model added or omitted words that mean nothing.
             (&["bash", "read"], "bash_command", Some("bash")),
             (&["bash", "read"], "run-bash", Some("bash")),
             (&["bash", "read"], "functions.bash", Some("bash")),
-            (&["read_file", "write_file"], "read", Some("read_file")),
+            (&["bash", "read"], "executeBashTool", Some("bash")),
+            (&["bash", "read"], "call:bash", Some("bash")),
+            (&["bash_tool", "read"], "bash", Some("bash_tool")),
             (
                 &["mcp__fs__read_file"],
                 "read_file",
                 Some("mcp__fs__read_file"),
             ),
+            (&["read_file"], "mcp__my_fs__read_file", Some("read_file")),
+            (
+                &["fs_read_file"],
+                "mcp__fs__read_file",
+                Some("fs_read_file"),
+            ),
+            // Other words are never added or omitted: the tool would do something else.
+            (&["read_file", "write_file"], "read", None),
+            (&["send_email"], "do_not_send_email", None),
+            (&["order"], "cancel_order", None),
+            (&["deploy"], "deploy_dry_run", None),
+            (&["pay"], "pay_preview", None),
+            (&["write"], "write_preview", None),
+            (&["delete_file"], "undo_delete_file", None),
+            (&["delete_user"], "user", None),
+            (&["drop_table"], "table", None),
+            (&["kubectl_delete"], "delete", None),
+            (&["delete_user"], "delete", None),
+            (&["run_tool"], "call", None),
             // Several tools match.
-            (&["read_file", "read_dir"], "read", None),
-            (&["bash", "command"], "bash_command", None),
+            (&["run_bash", "bash_tool"], "bash", None),
             (&["Read", "read"], "READ", None),
             (&["lint", "list"], "lit", None),
             (&["bash", "bath"], "bah", None),
@@ -244,6 +289,9 @@ mod tests {
             (&["user_set"], "user_get", None),
             (&["userset"], "user_get", None),
             (&["uninstall"], "install", None),
+            (&["lock"], "unlock", None),
+            (&["read"], "pread", Some("read")),
+            (&["pread"], "read", None),
             (&["activate"], "deactivate", None),
             (&["export"], "import", None),
             (&["rm_tree"], "rn_tree", None),
@@ -252,7 +300,7 @@ mod tests {
             (&["read"], "write", None),
             (&["bash"], "", None),
             (&["bash"], "_-_", None),
-            (&["bash"], "bash_bash_", Some("bash")),
+            (&["bash"], "bash_bash_", None),
             (&[], "bash", None),
         ];
         for (tools, asked, means) in table {
@@ -263,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_without_end_is_nobody_s() {
+    fn a_very_long_name_is_unknown() {
         let names = ToolNames::new(["bash"]);
         assert_eq!(names.resolve(&"bash_".repeat(100_000)), NameMatch::Unknown);
     }
@@ -277,7 +325,7 @@ mod tests {
         }
 
         #[test]
-        fn the_order_of_the_tools_is_no_matter(
+        fn the_order_of_the_tools_changes_nothing(
             mut tools in prop::collection::btree_set("[a-c_]{1,6}", 1..6),
             asked in "[a-cA-C_-]{0,7}",
         ) {
@@ -295,7 +343,7 @@ mod tests {
         }
 
         #[test]
-        fn nothing_breaks_it(tools in prop::collection::vec(".{0,8}", 0..4), asked in ".{0,12}") {
+        fn no_name_breaks_it(tools in prop::collection::vec(".{0,8}", 0..4), asked in ".{0,12}") {
             let _ = ToolNames::new(tools).resolve(&asked);
         }
     }

@@ -21,7 +21,7 @@ fn becomes(schema: &Value, x: &str) -> String {
 }
 
 #[test]
-fn what_is_put_right() {
+fn values_of_the_wrong_type_are_converted() {
     let kind = |name: &str| json!({ "type": name });
     let list_of = |items: Value| json!({ "type": "array", "items": items });
     let word = json!({ "type": "string", "enum": ["fast", "Slow"] });
@@ -42,17 +42,10 @@ fn what_is_put_right() {
         (kind("boolean"), "\"true\"", "true"),
         (kind("boolean"), "\" False\"", "false"),
         (kind("string"), "60", "\"60\""),
-        (kind("string"), "1.10", "\"1.10\""),
-        (kind("string"), "-0.50", "\"-0.50\""),
-        (
-            kind("string"),
-            "123456789012345678901234567890",
-            "\"123456789012345678901234567890\"",
-        ),
         (kind("object"), "\"{\\\"a\\\": 1}\"", "{\"a\":1}"),
         (kind("array"), "\"[1, 2]\"", "[1,2]"),
         (list_of(kind("string")), "\"a\"", "[\"a\"]"),
-        (list_of(kind("string")), "1.50", "[\"1.50\"]"),
+        (list_of(kind("string")), "15", "[\"15\"]"),
         (list_of(kind("integer")), "\"60\"", "[60]"),
         (list_of(kind("integer")), "\"[\\\"60\\\", 7]\"", "[60,7]"),
         (list_of(point.clone()), "{\"n\": \"6\"}", "[{\"n\":6}]"),
@@ -65,11 +58,6 @@ fn what_is_put_right() {
             "1",
             "\"1\"",
         ),
-        (
-            json!({ "oneOf": [{ "type": "string", "const": "fast" }, { "const": "Slow" }] }),
-            "\"slow\"",
-            "\"Slow\"",
-        ),
         // At any depth.
         (point.clone(), "{\"n\": \"6\"}", "{\"n\":6}"),
         (point.clone(), "\"{\\\"n\\\": \\\"6\\\"}\"", "{\"n\":6}"),
@@ -78,20 +66,9 @@ fn what_is_put_right() {
             "{\"a\": \"1\", \"b\": 2}",
             "{\"a\":1,\"b\":2}",
         ),
-        (
-            json!({ "type": "object", "properties": { "v": { "type": "string" } } }),
-            "\"{\\\"v\\\": 1.10}\"",
-            "{\"v\":\"1.10\"}",
-        ),
-        (
-            json!({ "type": "array", "prefixItems": [{ "type": "integer" }], "items": false }),
-            "[\"4\"]",
-            "[4]",
-        ),
-        // Several types are allowed, and exactly one of them is meant.
+        // `null` is allowed as well.
         (json!({ "type": ["integer", "null"] }), "\"60\"", "60"),
         (json!({ "type": ["integer", "null"] }), "null", "null"),
-        (json!({ "type": ["integer", "number"] }), "\"60\"", "60"),
         (
             json!({ "anyOf": [{ "type": "integer" }, { "type": "null" }] }),
             "\"60\"",
@@ -115,7 +92,7 @@ fn what_is_put_right() {
 }
 
 #[test]
-fn what_is_left_as_it_is() {
+fn ambiguous_and_lossy_values_stay_unchanged() {
     let kind = |name: &str| json!({ "type": name });
     let list_of = |items: Value| json!({ "type": "array", "items": items });
     let table = [
@@ -136,6 +113,7 @@ fn what_is_left_as_it_is() {
         (kind("number"), "\"1,5\""),
         (kind("boolean"), "\"yes\""),
         (kind("boolean"), "1"),
+        (kind("string"), "1.10"),
         (kind("string"), "true"),
         (kind("string"), "{\"a\":1}"),
         (kind("string"), "[\"a\"]"),
@@ -158,6 +136,7 @@ fn what_is_left_as_it_is() {
         (json!({ "const": null }), "null"),
         // The value is ambiguous.
         (json!({ "type": ["integer", "array"] }), "\"60\""),
+        (json!({ "type": ["integer", "number"] }), "\"60\""),
         (json!({ "type": "string", "enum": ["ab", "AB"] }), "\"Ab\""),
         (
             json!({ "anyOf": [{ "type": "integer" }, { "type": "array" }] }),
@@ -175,7 +154,7 @@ fn what_is_left_as_it_is() {
 }
 
 #[test]
-fn a_null_goes_only_where_it_may() {
+fn null_is_removed_from_optional_fields_only() {
     let schema = json!({
         "type": "object",
         "required": ["a"],
@@ -199,7 +178,7 @@ fn said(fitted: &ConvertedArguments) -> Vec<String> {
 }
 
 #[test]
-fn what_does_not_fit_is_named() {
+fn remaining_errors_name_field_value_and_type() {
     let schema = json!({
         "type": "object",
         "required": ["command", "how"],
@@ -243,7 +222,7 @@ fn what_does_not_fit_is_named() {
 }
 
 #[test]
-fn what_was_changed_is_said() {
+fn each_change_is_reported() {
     let schema = json!({
         "type": "object",
         "properties": { "a": { "type": "array", "items": { "type": "integer" } }, "b": { "type": "string" } },
@@ -275,18 +254,15 @@ fn what_was_changed_is_said() {
 }
 
 #[test]
-fn a_branch_that_was_not_taken_changes_nothing() {
+fn a_choice_of_several_types_is_left_to_the_tool() {
     let schema = field(json!({ "anyOf": [
         { "type": "object", "required": ["a", "b"], "properties": { "a": { "type": "integer" } } },
         { "type": "object", "required": ["c"], "properties": { "c": { "type": "integer" } } },
     ] }));
-    let fitted = fitted(&schema, "{\"x\":{\"a\":\"1\",\"c\":\"2\"}}");
-    assert_eq!(fitted.changes.len(), 1, "{:?}", fitted.changes);
-    assert_eq!(fitted.changes[0].path, "x.c");
-    assert_eq!(
-        Value::Object(fitted.object),
-        json!({ "x": { "a": "1", "c": 2 } })
-    );
+    let written = "{\"x\":{\"a\":\"1\",\"c\":\"2\"}}";
+    let fitted = fitted(&schema, written);
+    assert_eq!((fitted.changes, fitted.faults), (vec![], vec![]));
+    assert_eq!(Value::Object(fitted.object).to_string(), written);
 }
 
 #[test]
@@ -313,11 +289,7 @@ fn references_are_followed() {
 }
 
 #[test]
-fn by_a_schema_that_is_none_nothing_is_changed_and_nothing_is_wrong() {
-    let deep = (0..500).fold(
-        json!({ "type": "integer" }),
-        |inner, _| json!({ "type": "array", "items": inner }),
-    );
+fn an_invalid_schema_changes_nothing_and_reports_nothing() {
     for schema in [
         json!(null),
         json!(7),
@@ -328,16 +300,14 @@ fn by_a_schema_that_is_none_nothing_is_changed_and_nothing_is_wrong() {
         json!({ "type": [] }),
         json!({ "type": ["integer", 1] }),
         json!({ "properties": [] }),
-        json!({ "properties": { "x": { "type": "integer" }, "y": 7 } }),
-        json!({ "properties": { "x": { "type": "integer" } }, "required": "x" }),
-        json!({ "properties": { "x": { "type": "integer" } }, "required": [1] }),
-        json!({ "properties": { "x": { "type": "integer", "enum": "x" } } }),
-        json!({ "properties": { "x": { "type": "integer", "anyOf": [] } } }),
-        json!({ "properties": { "x": { "type": "integer", "anyOf": {} } } }),
-        json!({ "properties": { "x": { "type": "integer", "$ref": 1 } } }),
-        json!({ "properties": { "x": { "type": "integer" } }, "$defs": { "a": "b" } }),
-        json!({ "properties": { "x": { "type": "integer", "items": "x" } } }),
-        field(deep),
+        json!({ "properties": { "x": { "type": "whole" }, "y": 7 } }),
+        json!({ "properties": { "x": {} }, "required": "x" }),
+        json!({ "properties": { "x": {} }, "required": [1] }),
+        json!({ "properties": { "x": { "enum": "x" } } }),
+        json!({ "properties": { "x": { "anyOf": [] } } }),
+        json!({ "properties": { "x": { "anyOf": {} } } }),
+        json!({ "properties": { "x": { "$ref": 1 } } }),
+        json!({ "type": "array", "items": { "type": "integer" } }),
     ] {
         let written = "{\"x\":\"60\"}";
         let fitted = fitted(&schema, written);
@@ -355,7 +325,7 @@ fn by_a_schema_that_is_none_nothing_is_changed_and_nothing_is_wrong() {
 
 /// Circular references, nested choices and very long lists.
 #[test]
-fn what_would_take_for_ever_is_left_to_the_tool() {
+fn circular_references_and_long_lists_end() {
     let circle = json!({
         "$defs": { "a": { "$ref": "#/$defs/b" }, "b": { "$ref": "#/$defs/a" } },
         "properties": { "x": { "$ref": "#/$defs/a" } },
@@ -371,15 +341,20 @@ fn what_would_take_for_ever_is_left_to_the_tool() {
     let list = field(json!({ "type": "array", "items": { "type": "integer" } }));
     let long = format!("{{\"x\":[{}]}}", vec!["\"1\""; 100_000].join(","));
     let fitted = fitted(&list, &long);
-    assert_eq!((fitted.changes.len(), fitted.faults.len()), (0, 0));
-    let few = format!("{{\"x\":[{}]}}", vec!["\"1\""; 1_000].join(","));
-    let fitted = fit(&list, Arguments::read(&few).unwrap());
-    assert_eq!(fitted.changes.len(), MAX_COERCIONS);
-    assert_eq!(fitted.object["x"], json!(vec![1; 1_000]));
+    assert_eq!(
+        (fitted.changes.len(), fitted.faults.len()),
+        (MAX_COERCIONS, 0)
+    );
+    assert_eq!(fitted.object["x"], json!(vec![1; 100_000]));
+    let deep = (0..500).fold(
+        json!({ "type": "integer" }),
+        |inner, _| json!({ "type": "array", "items": inner }),
+    );
+    assert_eq!(becomes(&field(deep), "\"60\""), "\"60\"");
 }
 
 #[test]
-fn what_is_no_object_is_refused() {
+fn arguments_that_are_no_object_are_refused() {
     for bad in [
         "{\"a\": ",
         "[1]",
@@ -458,7 +433,7 @@ fn any_schema() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn whatever_schema_and_arguments_nothing_breaks(schema in any_json(), x in any_json()) {
+    fn no_schema_and_no_arguments_panic(schema in any_json(), x in any_json()) {
         let written = json!({ "a": x }).to_string();
         let fitted = fitted(&field(schema), &written);
         prop_assert!(fitted.changes.len() <= MAX_COERCIONS);
@@ -466,7 +441,7 @@ proptest! {
 
     /// Converted values are valid, and a second conversion changes nothing.
     #[test]
-    fn putting_right_is_done_once(schema in any_schema(), x in any_json()) {
+    fn a_second_conversion_changes_nothing(schema in any_schema(), x in any_json()) {
         let schema = field(schema);
         let once = fitted(&schema, &json!({ "x": x }).to_string());
         let written = Value::Object(once.object.clone()).to_string();
@@ -474,20 +449,5 @@ proptest! {
         prop_assert_eq!(&twice.object, &once.object);
         prop_assert_eq!(&twice.faults, &once.faults);
         prop_assert!(twice.changes.is_empty(), "{:?}", twice.changes);
-    }
-
-    /// Valid values are never changed.
-    #[test]
-    fn what_fits_is_left(schema in any_schema(), x in any_json()) {
-        let schema = field(schema);
-        let value = json!({ "x": x });
-        let mut visits = schema::Visits::new(&schema);
-        let is_float = value.to_string().contains(['.', 'e']);
-        if check::fits(&mut visits, &schema, &value) && !is_float {
-            let fitted = fitted(&schema, &value.to_string());
-            prop_assert!(fitted.changes.is_empty(), "{:?}", fitted.changes);
-            prop_assert_eq!(Value::Object(fitted.object), value);
-            prop_assert!(fitted.faults.is_empty());
-        }
     }
 }

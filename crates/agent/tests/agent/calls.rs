@@ -59,16 +59,18 @@ fn names(stage: &Stage) -> Vec<&str> {
 
 /// R22, H8.
 #[test]
-fn a_name_that_is_nearly_right_is_put_right_and_said() {
+fn a_name_that_is_nearly_right_is_repaired_and_the_result_names_the_tool() {
     let mut stage = Stage::new(setup());
-    stage.say("go").calls(&["a:Read", "b:wirte", "c:read_file"]);
+    stage
+        .say("go")
+        .calls(&["a:Read", "b:wirte", "c:functions.read"]);
     assert_eq!(names(&stage), ["read", "write", "read"]);
     assert_eq!(
         repaired(&stage),
         [
             ("a", "Read", "read"),
             ("b", "wirte", "write"),
-            ("c", "read_file", "read")
+            ("c", "functions.read", "read")
         ]
     );
     let events = stage.events.iter().filter_map(|event| match event {
@@ -88,10 +90,12 @@ fn a_name_that_is_nearly_right_is_put_right_and_said() {
         .flat_map(|m| m.calls())
         .map(|c| c.name.as_str())
         .collect();
-    assert_eq!(seen, ["Read", "wirte", "read_file"]);
+    assert_eq!(seen, ["Read", "wirte", "functions.read"]);
     assert_eq!(
         stage.last_request(),
-        "u go / a [a,b,c] / r a 1 / r b 2 / r c 3"
+        "u go / a [a,b,c] / r a [there is no tool `Read`; this is the result of `read`]\n1 \
+         / r b [there is no tool `wirte`; this is the result of `write`]\n2 \
+         / r c [there is no tool `functions.read`; this is the result of `read`]\n3"
     );
     stage.text("done");
     audit(&stage);
@@ -120,7 +124,8 @@ fn a_name_is_put_right_before_anybody_is_asked() {
         .done("b", "ok");
     assert_eq!(
         stage.last_request(),
-        "u go / a [a,b] / r! a not today / r b ok"
+        "u go / a [a,b] / r! a not today \
+         / r b [there is no tool `bash_command`; this is the result of `bash`]\nok"
     );
     stage.text("done");
     audit(&stage);
@@ -183,7 +188,7 @@ fn a_resumed_run_means_the_same_tool() {
 
 #[test]
 fn arguments_are_put_right_and_the_model_s_own_stay() {
-    let written = "{\"command\": 7, \"timeout\": \"60\", \"env\": \"{\\\"A\\\": 1.50}\", \
+    let written = "{\"command\": 7, \"timeout\": \"60\", \"env\": \"{\\\"A\\\": 150}\", \
                    \"paths\": \"src\", \"quiet\": \"True\", \"more\": \"60\"}";
     let mut stage = Stage::new(typed());
     stage
@@ -191,7 +196,7 @@ fn arguments_are_put_right_and_the_model_s_own_stay() {
         .calls(&[&format!("a:run:{written}"), "b:run:{\"command\":\"ls\"}"]);
     assert_eq!(
         stage.executed[0].arguments,
-        "{\"command\":\"7\",\"timeout\":60,\"env\":{\"A\":\"1.50\"},\"paths\":[\"src\"],\
+        "{\"command\":\"7\",\"timeout\":60,\"env\":{\"A\":\"150\"},\"paths\":[\"src\"],\
          \"quiet\":true,\"more\":\"60\"}"
     );
     assert_eq!(stage.executed[1].arguments, "{\"command\":\"ls\"}");
@@ -263,12 +268,12 @@ fn arguments_that_do_not_fit_are_named_and_the_others_run() {
 }
 
 #[test]
-fn by_a_schema_that_is_none_a_call_runs_as_it_is() {
+fn a_call_of_a_tool_with_an_invalid_schema_runs_unchanged() {
     for schema in [
         json!("object"),
         json!({ "type": 5 }),
         json!({ "type": "object", "properties": 7 }),
-        json!({ "type": "object", "properties": { "x": { "type": "whole" } }, "required": ["y"] }),
+        json!({ "type": "object", "properties": { "x": { "type": "whole" } } }),
         json!(null),
     ] {
         let mut setup = setup();
@@ -325,7 +330,8 @@ fn calls_of_one_tool_over_its_limit_are_skipped_and_the_others_run() {
     stage.done("c", "3").done("b", "2").done("a", "1");
     assert_eq!(
         stage.last_request(),
-        "u go / a [a,b,c,d,e] / r a 1 / r b 2 / r c 3 \
+        "u go / a [a,b,c,d,e] / r a 1 / r b 2 \
+         / r c [there is no tool `Read`; this is the result of `read`]\n3 \
          / r! d skipped: all 2 calls of `read` in this run are used \
          / r! e skipped: all 0 calls of `bash` in this run are used"
     );

@@ -1,0 +1,152 @@
+//! [`Expected`]: the type that a JSON schema requires of a value.
+//!
+//! This is not a validator. A schema that allows several types, or that has another form than the
+//! usual ones, expects nothing: the tool itself decides.
+
+use serde_json::{Map, Value};
+
+/// Maximum length of a chain of references and choices.
+const MAX_STEPS: usize = 16;
+/// Maximum number of words of a fixed list in an error.
+const MAX_WORDS: usize = 12;
+
+/// A type of JSON schema, apart from `null`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Boolean,
+    Integer,
+    Number,
+    String,
+    Array,
+    Object,
+}
+
+/// The only type that a schema allows, apart from `null`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Expected<'a> {
+    pub(super) kind: Kind,
+    /// Whether `null` is allowed as well.
+    pub(super) nullable: bool,
+    schema: &'a Map<String, Value>,
+}
+
+impl Kind {
+    fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "boolean" => Self::Boolean,
+            "integer" => Self::Integer,
+            "number" => Self::Number,
+            "string" => Self::String,
+            "array" => Self::Array,
+            "object" => Self::Object,
+            _ => return None,
+        })
+    }
+
+    /// Checks whether a value has this type.
+    pub(super) fn matches(self, value: &Value) -> bool {
+        match self {
+            Self::Boolean => value.is_boolean(),
+            Self::Integer => value.is_number() && !value.is_f64(),
+            Self::Number => value.is_number(),
+            Self::String => value.is_string(),
+            Self::Array => value.is_array(),
+            Self::Object => value.is_object(),
+        }
+    }
+}
+
+impl<'a> Expected<'a> {
+    /// Reads a schema. Follows references within `root`, and the only branch of a choice that is not
+    /// `null`. Returns `None` if several types are allowed, or if the schema does not say.
+    pub(super) fn of(root: &'a Value, schema: &'a Value) -> Option<Self> {
+        let mut nullable = false;
+        let mut next = schema;
+        for _ in 0..MAX_STEPS {
+            let schema = next.as_object()?;
+            nullable |= schema.get("nullable") == Some(&Value::Bool(true));
+            let found = match schema.get("type") {
+                Some(types) => Some(only_kind(types)?),
+                None => schema
+                    .contains_key("properties")
+                    .then_some((Kind::Object, false)),
+            };
+            if let Some((kind, takes_null)) = found {
+                return Some(Self {
+                    kind,
+                    nullable: nullable || takes_null,
+                    schema,
+                });
+            }
+            next = if let Some(reference) = schema.get("$ref") {
+                root.pointer(reference.as_str()?.strip_prefix('#')?)?
+            } else {
+                let mut keys = ["anyOf", "oneOf", "allOf"].iter();
+                let branches = keys.find_map(|key| schema.get(*key))?.as_array()?;
+                let is_null = |branch: &&Value| branch.get("type") == Some(&Value::from("null"));
+                nullable |= branches.iter().any(|branch| is_null(&branch));
+                only(branches.iter().filter(|branch| !is_null(branch)))?
+            };
+        }
+        None
+    }
+
+    /// Returns the schema of a field.
+    pub(super) fn field(&self, name: &str) -> Option<&'a Value> {
+        let named = self.schema.get("properties").and_then(|all| all.get(name));
+        named.or_else(|| self.schema.get("additionalProperties"))
+    }
+
+    /// Returns the schema of the items of a list.
+    pub(super) fn item(&self) -> Option<&'a Value> {
+        self.schema.get("items")
+    }
+
+    /// Returns the names of the required fields.
+    pub(super) fn required(&self) -> impl Iterator<Item = &'a str> + use<'a> {
+        let names = self.schema.get("required").and_then(Value::as_array);
+        names.into_iter().flatten().filter_map(Value::as_str)
+    }
+
+    /// Returns the values of a fixed list.
+    pub(super) fn words(&self) -> Option<&'a Vec<Value>> {
+        self.schema.get("enum").and_then(Value::as_array)
+    }
+
+    /// Describes the value for error messages.
+    pub(super) fn description(&self) -> String {
+        if let Some(words) = self.words() {
+            let named: Vec<String> = words.iter().take(MAX_WORDS).map(super::shown).collect();
+            let more = if words.len() > MAX_WORDS { ", …" } else { "" };
+            return format!("one of {}{more}", named.join(", "));
+        }
+        let kind = match self.kind {
+            Kind::Boolean => "true or false",
+            Kind::Integer => "an integer",
+            Kind::Number => "a number",
+            Kind::String => "a string",
+            Kind::Array => "a list",
+            Kind::Object => "an object",
+        };
+        let null = if self.nullable { " or null" } else { "" };
+        format!("{kind}{null}")
+    }
+}
+
+/// Returns the only type besides `null`, and whether `null` is allowed.
+fn only_kind(types: &Value) -> Option<(Kind, bool)> {
+    let names = match types {
+        Value::Array(names) => names.as_slice(),
+        name => std::slice::from_ref(name),
+    };
+    let is_null = |name: &&Value| name.as_str() == Some("null");
+    let kind = only(names.iter().filter(|name| !is_null(name)))?;
+    let null = names.iter().any(|name| is_null(&name));
+    Some((Kind::named(kind.as_str()?)?, null))
+}
+
+/// Returns the only item of an iterator.
+fn only<T>(mut items: impl Iterator<Item = T>) -> Option<T> {
+    let first = items.next()?;
+    items.next().is_none().then_some(first)
+}
