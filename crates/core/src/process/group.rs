@@ -1,18 +1,20 @@
-//! [`Group`]: a child, its descendants and their watchdog as a process group on Unix.
+//! [`Group`]: a child with its descendants, in a session of their own, and their watchdog on Unix.
 //!
 //! It starts, signals and reaps processes. Timeouts and output are handled elsewhere.
 
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, ChildStdin, ExitStatus, Stdio};
 use std::sync::mpsc;
 use std::thread;
 
+use process_wrap::std::{ChildWrapper, CommandWrap, ProcessSession};
 use rustix::io::Errno;
-use rustix::process::{Pid, WaitId, WaitIdOptions, kill_process_group, waitid};
+use rustix::process::{Pid, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
+use super::mark::Mark;
 use super::{Command, GRACE, REAP_WAIT};
 
 pub(super) use rustix::process::Signal;
@@ -28,38 +30,39 @@ pub(super) struct Streams {
     pub(super) errors: Pipe,
 }
 
-/// The watchdog script. Its `read` returns when the other end of its input is closed, which the
-/// kernel does when this process ends in any way. It ignores the signals that it sends to end the
-/// others.
-const WATCHDOG: &str = "trap '' TERM INT HUP; read -r _; kill -TERM 0; sleep \"$1\"; kill -KILL 0";
+/// The watchdog script. It reads the id of the child's group. Its second `read` returns when the
+/// other end of its input is closed, which the kernel does when this process ends in any way. Then
+/// it ends the group, and kills the processes that bear the mark of the child.
+const WATCHDOG: &str = "trap '' TERM INT HUP; read -r group; read -r _
+kill -TERM \"-$group\"; sleep \"$1\"; kill -KILL \"-$group\"
+for left in $(grep -lsF \"$2\" /proc/[0-9]*/environ); do
+left=${left#/proc/}; kill -KILL \"${left%/environ}\"; done";
 
-/// A process group led by its watchdog.
+/// A child that leads a session of its own, without a terminal.
 ///
-/// The watchdog is started before the child, so that the child cannot survive this process at any
-/// moment. Dropping the group kills it.
+/// Its watchdog is started before it. Dropping the group kills all of its processes.
 #[derive(Debug)]
 pub(super) struct Group {
     child: Pid,
-    watch: Watch,
-}
-
-/// The watchdog of a group, and a thread that reaps the group's children.
-///
-/// A thread also works after the runtime has ended, so that no zombies remain. Dropping this kills
-/// the group.
-#[derive(Debug)]
-struct Watch {
-    group: Pid,
-    /// Sends the watchdog, then the child, to the thread, which reaps them when this sender is
-    /// dropped.
+    watchdog: Pid,
+    /// A thread waits for the child, and reaps both when this sender is dropped. It also works
+    /// after the runtime has ended, so that no zombies remain.
     ///
-    /// Until then the watchdog, even if dead, reserves the id of the group, so that a signal never
-    /// hits an unrelated process.
-    children: mpsc::Sender<Child>,
+    /// Until then the two, even if dead, reserve their ids, so that a signal never hits an unrelated
+    /// process.
+    _reaper: mpsc::Sender<Started>,
     exited: CancellationToken,
     status: Option<oneshot::Receiver<io::Result<ExitStatus>>>,
     /// Open as long as this process lives. The watchdog holds the other end.
     _lifeline: Option<ChildStdin>,
+}
+
+/// The processes of a group that this process has started itself.
+#[derive(Debug)]
+struct Started {
+    id: Pid,
+    child: Box<dyn ChildWrapper>,
+    watchdog: Child,
 }
 
 impl Group {
@@ -92,11 +95,50 @@ impl Group {
     }
 
     fn watched(mut prepared: std::process::Command) -> io::Result<Self> {
-        let watch = Watch::start()?;
-        let child = prepared.process_group(watch.group.as_raw_pid()).spawn()?;
-        let id = Pid::from_child(&child);
-        watch.take(child);
-        Ok(Self { child: id, watch })
+        let mark = Mark::new();
+        let exited = CancellationToken::new();
+        let (tell, status) = oneshot::channel();
+        let (reaper, started) = mpsc::channel();
+        let reap = {
+            let (mark, exited) = (mark.clone(), exited.clone());
+            move || reap(&started, &mark, &exited, tell)
+        };
+        let name = "plimsoll-reaper".to_owned();
+        thread::Builder::new().name(name).spawn(reap)?;
+        let mut watchdog = watchdog(&mark)?;
+        prepared.env(Mark::VARIABLE, mark.value());
+        let mut session = CommandWrap::from(prepared);
+        let child = match session.wrap(ProcessSession).spawn() {
+            // The wrapper would wait for the whole group.
+            Ok(child) => child.into_inner(),
+            Err(error) => {
+                watchdog.kill()?;
+                watchdog.wait()?;
+                return Err(error);
+            }
+        };
+        let id = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+        let id = id.ok_or(io::ErrorKind::InvalidData)?;
+        let mut lifeline = watchdog.stdin.take();
+        if let Some(lifeline) = &mut lifeline {
+            // Fails only if the watchdog was killed, which the child survives.
+            let _ = writeln!(lifeline, "{}", id.as_raw_pid());
+        }
+        let group = Self {
+            child: id,
+            watchdog: Pid::from_child(&watchdog),
+            _reaper: reaper.clone(),
+            exited,
+            status: Some(status),
+            _lifeline: lifeline,
+        };
+        // The thread receives until the last sender is dropped.
+        let _ = reaper.send(Started {
+            id,
+            child,
+            watchdog,
+        });
+        Ok(group)
     }
 
     /// Returns the process id of the child.
@@ -106,22 +148,23 @@ impl Group {
 
     /// Waits until the child has ended. Its background processes may still run.
     pub(super) async fn exited(&self) {
-        self.watch.exited.cancelled().await;
+        self.exited.cancelled().await;
     }
 
     /// Returns `true` if the child has ended.
     pub(super) fn has_exited(&self) -> bool {
-        self.watch.exited.is_cancelled()
+        self.exited.is_cancelled()
     }
 
     /// Sends a signal to the whole group.
     pub(super) fn signal(&self, signal: Signal) {
-        self.watch.signal(signal);
+        // Fails only if no process is left, which is fine.
+        let _ = kill_process_group(self.child, signal);
     }
 
     /// Kills the remaining processes and returns the exit status of the child.
     pub(super) async fn end(mut self) -> io::Result<ExitStatus> {
-        let status = self.watch.status.take();
+        let status = self.status.take();
         drop(self);
         let late = || Err(io::ErrorKind::TimedOut.into());
         let Some(status) = status else {
@@ -134,61 +177,33 @@ impl Group {
     }
 }
 
-impl Watch {
-    fn start() -> io::Result<Self> {
-        let exited = CancellationToken::new();
-        let (children, taken) = mpsc::channel::<Child>();
-        let (tell, status) = oneshot::channel();
-        let tell_exit = exited.clone();
-        let reap = move || {
-            let Ok(mut watchdog) = taken.recv() else {
-                return;
-            };
-            // `None` if the child could not be started.
-            let child = taken.recv().ok();
-            if let Some(child) = &child {
-                await_exit(child);
-            }
-            tell_exit.cancel();
-            // Nothing more is sent. This waits until the group has been killed.
-            let _ = taken.recv();
-            let status = child.map(|mut child| child.wait());
-            let _ = watchdog.wait();
-            if let Some(status) = status {
-                // If the group was dropped, nobody receives this.
-                let _ = tell.send(status);
-            }
-        };
-        let name = "plimsoll-reaper".to_owned();
-        thread::Builder::new().name(name).spawn(reap)?;
-        let mut watchdog = watchdog()?;
-        let watch = Self {
-            group: Pid::from_child(&watchdog),
-            children,
-            exited,
-            status: Some(status),
-            _lifeline: watchdog.stdin.take(),
-        };
-        watch.take(watchdog);
-        Ok(watch)
-    }
-
-    fn take(&self, child: Child) {
-        // The thread receives until this sender is dropped.
-        let _ = self.children.send(child);
-    }
-
-    fn signal(&self, signal: Signal) {
-        // Fails only if no process is left, which is fine.
-        let _ = kill_process_group(self.group, signal);
-    }
-}
-
-impl Drop for Watch {
+impl Drop for Group {
     fn drop(&mut self) {
         // Before the sender is dropped and the thread may reap.
         self.signal(Signal::KILL);
+        let _ = kill_process(self.watchdog, Signal::KILL);
     }
+}
+
+/// Waits for the child, reports its end, and reaps it when the group is dropped.
+fn reap(
+    started: &mpsc::Receiver<Started>,
+    mark: &Mark,
+    exited: &CancellationToken,
+    tell: oneshot::Sender<io::Result<ExitStatus>>,
+) {
+    let Ok(mut processes) = started.recv() else {
+        return;
+    };
+    await_exit(processes.id);
+    exited.cancel();
+    // Nothing more is sent. This waits until the group has been killed.
+    let _ = started.recv();
+    mark.kill_all(processes.id);
+    let status = processes.child.wait();
+    let _ = processes.watchdog.wait();
+    // If the group was dropped, nobody receives this.
+    let _ = tell.send(status);
 }
 
 /// Returns the signal that ended a child.
@@ -196,12 +211,13 @@ pub(super) fn signal_of(status: ExitStatus) -> Option<i32> {
     status.signal()
 }
 
-/// Starts the watchdog, which leads a group and ends it when this process dies.
-fn watchdog() -> io::Result<Child> {
+/// Starts the watchdog, which ends a group when this process dies.
+fn watchdog(mark: &Mark) -> io::Result<Child> {
     // It needs neither the environment nor the working directory, and does not keep them in use.
     std::process::Command::new("/bin/sh")
         .args(["-c", WATCHDOG, "plimsoll-watchdog"])
         .arg(GRACE.as_secs().to_string())
+        .arg(mark.entry())
         .env_clear()
         .env("PATH", "/usr/bin:/bin")
         .current_dir("/")
@@ -213,8 +229,8 @@ fn watchdog() -> io::Result<Child> {
 }
 
 /// Blocks until the process has ended, without reaping it.
-fn await_exit(child: &Child) {
-    let id = WaitId::Pid(Pid::from_child(child));
+fn await_exit(id: Pid) {
+    let id = WaitId::Pid(id);
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
     while let Err(Errno::INTR) = waitid(id.clone(), options) {}
 }
