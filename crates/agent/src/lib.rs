@@ -93,7 +93,7 @@ pub use run_record::{RunConfigSnapshot, RunReader, RunRecord, run_records};
 pub use run_start::MAX_WAITING;
 pub use setup::{KnownTool, QueueMode, Setup, SummaryModel};
 pub use spend::{Cost, Spend};
-pub use state::{CHECKPOINT_FORMAT, Checkpoint, FoldError, MAX_CHECKPOINT, State};
+pub use state::{FoldError, State};
 pub use step::{
     AffectedItem, Answer, Approver, Input, Now, PendingPlan, Question, Step, UserInput, Verdict,
 };

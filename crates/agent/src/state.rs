@@ -3,7 +3,6 @@
 //! Everything that survives a crash is part of the state and changes only when an entry is absorbed. A
 //! live run and a resumed one are therefore always in the same state.
 
-mod checkpoint;
 mod totals;
 
 use std::collections::VecDeque;
@@ -13,7 +12,6 @@ use plimsoll_context::{
     Bytes, CacheMonitor, CacheTrail, Calibration, CallId, GrowthRate, Item, Message, Part,
     PlanError, Ppm, Seq, StopReason, TokenCounter, Tokens, Transcript, Usage,
 };
-use serde::{Deserialize, Serialize};
 
 use crate::batch::Batch;
 use crate::doom_loop::{CallOutcome, DoomLoopTracker, ResultOrigin};
@@ -27,7 +25,6 @@ use crate::spend::{Cost, Spend};
 use crate::tool_names::{NameMatch, ToolNames};
 use crate::undo::Marks;
 
-pub use checkpoint::{CHECKPOINT_FORMAT, Checkpoint, MAX_CHECKPOINT};
 pub(crate) use totals::RunTotals;
 
 /// The state of a session, computed from its log.
@@ -45,9 +42,8 @@ pub struct State {
     pub(crate) facts: Facts,
 }
 
-/// The part of the state that a checkpoint contains as it is.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+/// The facts that a log leads to, beside its messages.
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Facts {
     pub(crate) calibration: Calibration,
     /// The tools of the newest run.
@@ -128,6 +124,15 @@ pub(crate) struct QueuedMessage {
 }
 
 impl State {
+    /// Checks whether the view contains a call of a tool with a matching name. Views that an undo
+    /// would restore count as well.
+    pub fn has_called(&self, matches: impl Fn(&ToolCall) -> bool) -> bool {
+        let old = self.marks.0.iter().filter_map(|mark| mark.of.as_deref());
+        let items = old.flatten().chain(self.transcript.items());
+        let mut calls = items.flat_map(|item| item.message.calls());
+        calls.any(matches)
+    }
+
     /// Returns the state of an empty log.
     #[must_use]
     pub fn new(counter: Arc<dyn TokenCounter>) -> Self {

@@ -5,7 +5,6 @@
 
 use std::collections::HashMap;
 
-use serde::{Deserialize, Serialize};
 
 /// Maximum number of typing errors in a tool name.
 pub const MAX_NAME_EDITS: usize = 2;
@@ -40,9 +39,8 @@ pub enum NameMatch<'a> {
     Unknown,
 }
 
-/// The names of the tools, prepared for comparison. Serialized as a list.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "Vec<String>", into = "Vec<String>")]
+/// The names of the tools, prepared for comparison.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ToolNames {
     names: Vec<Name>,
     exact: HashMap<String, usize>,
@@ -52,19 +50,6 @@ pub struct ToolNames {
 struct Name {
     written: String,
     words: Vec<String>,
-}
-
-impl From<Vec<String>> for ToolNames {
-    fn from(names: Vec<String>) -> Self {
-        Self::new(names)
-    }
-}
-
-impl From<ToolNames> for Vec<String> {
-    fn from(names: ToolNames) -> Self {
-        let names = names.names.into_iter();
-        names.map(|name| name.written).collect()
-    }
 }
 
 impl ToolNames {

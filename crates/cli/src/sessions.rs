@@ -85,10 +85,7 @@ async fn in_files(command: &SessionsCommand) -> Result<u8, CliError> {
     let folder = paths::data()?;
     match command {
         // These commands must not change anything, which opening a store may do.
-        SessionsCommand::Check {
-            drop_checkpoints,
-            json,
-        } => return check::run(&folder, *drop_checkpoints, *json).await,
+        SessionsCommand::Check { json } => return check::run(&folder, *json).await,
         SessionsCommand::Salvage(args) => return salvage::run(&folder, args).await,
         _ => {}
     }

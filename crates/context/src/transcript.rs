@@ -54,26 +54,6 @@ impl Transcript {
         }
     }
 
-    /// Creates a view from stored items, whose sizes are those of `counter`. `next` is the number of
-    /// the next message, `sent` the first number that was not sent yet. Returns `None` if the numbers
-    /// of the items are not ascending and below `next`.
-    #[must_use]
-    pub fn restore(
-        counter: Arc<dyn TokenCounter>,
-        items: Vec<Item>,
-        next: Seq,
-        sent: Seq,
-    ) -> Option<Self> {
-        let numbers = items.iter().map(|item| item.seq).chain([next]);
-        if !numbers.is_sorted_by(|one, after| one < after) {
-            return None;
-        }
-        let mut view = Self::new(counter);
-        view.rewind(items);
-        (view.next, view.sent) = (next, sent);
-        Some(view)
-    }
-
     /// Appends a message and counts it. O(1) besides counting the message once.
     pub fn push(&mut self, message: impl Into<Arc<Message>>) -> Seq {
         let message = message.into();

@@ -94,11 +94,7 @@ impl Agent {
         let lease = store.acquire(&id).await?;
         let idle = store.idle(&id).await;
         let mut opened = self.read(&lease).await?;
-        // A journal names entries that a checkpoint covers.
-        let log = match opened.log.take() {
-            Some(log) => log,
-            None => store.load(&id).await?,
-        };
+        let log = std::mem::take(&mut opened.log);
         let (mut session, resources) = self.unfitted(lease, opened, idle).await?;
         session.log = Some(log);
         session.fit_out(resources).await?;
@@ -128,10 +124,10 @@ impl Agent {
         idle: Option<Duration>,
     ) -> Result<(Session, SessionResources), Error> {
         let parts = Arc::clone(&self.parts);
-        let OpenedLog { state, length, .. } = opened;
+        let OpenedLog { state, entries, .. } = opened;
         let (setup, resources) = self.prepare(parts, &lease, &state).await?;
         let run = Run::of_state(state, setup);
-        let mut session = Session::new(run, length, lease, Arc::clone(&resources.parts));
+        let mut session = Session::new(run, entries, lease, Arc::clone(&resources.parts));
         session.found = idle.map(|idle| (idle, Instant::now()));
         Ok((session, resources))
     }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
-use plimsoll_agent::{Checkpoint, Entry};
+use plimsoll_agent::Entry;
 use plimsoll_context::{Bytes, Seq, Tokens};
 
 use crate::archive::{
@@ -46,7 +46,6 @@ struct Log {
     written: u64,
     /// The title, if it was renamed.
     title: Option<String>,
-    checkpoint: Option<Checkpoint>,
 }
 
 /// A session in a chain of forks, and the part of it that is visible.
@@ -125,30 +124,13 @@ impl MemoryStoreState {
     }
 
     fn log(&self, session: &SessionId) -> Vec<Entry> {
-        self.log_after(session, 0)
-    }
-
-    /// Returns the entries after number `after`.
-    fn log_after(&self, session: &SessionId, after: u64) -> Vec<Entry> {
         let as_index = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
         let mut log = Vec::new();
         for kin in self.kin(session).iter().rev() {
-            let shared = kin.log.shared();
-            let own = as_index(kin.entries.saturating_sub(shared));
-            let own = kin.log.own.iter().take(own);
-            log.extend(own.skip(as_index(after.saturating_sub(shared))).cloned());
+            let own = as_index(kin.entries.saturating_sub(kin.log.shared()));
+            log.extend(kin.log.own.iter().take(own).cloned());
         }
         log
-    }
-
-    /// Returns the newest checkpoint of the session or of the part that it shares with another.
-    fn checkpoint(&self, session: &SessionId) -> Option<Checkpoint> {
-        let kin = self.kin(session).into_iter();
-        let mut usable = kin.filter_map(|kin| {
-            let checkpoint = kin.log.checkpoint.as_ref();
-            checkpoint.filter(|checkpoint| checkpoint.entries <= kin.entries)
-        });
-        usable.next().cloned()
     }
 
     /// Returns the parts of the archive that a session sees: its own, even without a log, and
@@ -179,27 +161,6 @@ impl SessionStore for MemoryStore {
 
     async fn load(&self, session: &SessionId) -> Result<Vec<Entry>, StoreError> {
         Ok(self.lock().log(session))
-    }
-
-    async fn resume(&self, session: &SessionId) -> Result<ResumePoint, StoreError> {
-        let inner = self.lock();
-        let checkpoint = inner.checkpoint(session);
-        let after = checkpoint.as_ref().map_or(0, |covers| covers.entries);
-        Ok(ResumePoint {
-            entries: inner.log_after(session, after),
-            checkpoint,
-        })
-    }
-
-    async fn save_checkpoint(
-        &self,
-        lease: &Lease,
-        checkpoint: &Checkpoint,
-    ) -> Result<(), StoreError> {
-        if let Some(log) = self.lock().logs.get_mut(lease.session()) {
-            log.checkpoint = Some(checkpoint.clone());
-        }
-        Ok(())
     }
 
     async fn append(&self, lease: &Lease, entries: &[Entry]) -> Result<(), StoreError> {

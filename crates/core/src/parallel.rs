@@ -215,7 +215,7 @@ async fn trunk(session: &Session, prompt: Vec<Part>) -> Result<Trunk, Error> {
     Ok(Trunk {
         parts: Arc::clone(&session.parts),
         session: session.id().clone(),
-        entries: session.length.entries,
+        entries: session.entries,
         items: session.view().transcript().next_seq(),
         run: session.view().runs().saturating_add(1),
         idle: session.idle(),

@@ -22,7 +22,7 @@ use crate::host_pins::HostPins;
 use crate::host_steps::Steps;
 use crate::journal::LogChain;
 use crate::loop_config::Base;
-use crate::opened_log::{LogLength, OpenedLog, store_checkpoint};
+use crate::opened_log::OpenedLog;
 use crate::remote::{Inbox, Remote, UserMessage};
 use crate::store::{Lease, SessionId};
 use crate::telemetry::{SpanContext, SpanRecorder};
@@ -34,7 +34,8 @@ use crate::tool::Tool;
 /// session can be opened again after that. [`Session::close`] waits for it.
 pub struct Session {
     pub(crate) run: Run,
-    pub(crate) length: LogLength,
+    /// Number of stored entries.
+    pub(crate) entries: u64,
     pub(crate) lease: Arc<Lease>,
     pub(crate) parts: Arc<Parts>,
     pub(crate) inbox: Inbox,
@@ -141,7 +142,7 @@ pub struct AgentOutput {
 }
 
 impl Session {
-    pub(crate) fn new(run: Run, length: LogLength, lease: Lease, parts: Arc<Parts>) -> Self {
+    pub(crate) fn new(run: Run, entries: u64, lease: Lease, parts: Arc<Parts>) -> Self {
         let state = AgentState {
             session_id: lease.session().clone(),
             dynamic_context: None,
@@ -149,7 +150,7 @@ impl Session {
         };
         Self {
             run,
-            length,
+            entries,
             lease: Arc::new(lease),
             inbox: Inbox::default(),
             pending: Vec::new(),
@@ -228,11 +229,11 @@ impl Session {
             store: Arc::clone(&self.parts.store),
             ..Parts::clone(&agent.parts)
         });
-        let OpenedLog { state, length, .. } =
+        let OpenedLog { state, entries, .. } =
             OpenedLog::read(&*parts.store, self.id(), None, &agent.setup).await?;
         let (setup, resources) = agent.prepare(parts, &self.lease, &state).await?;
         self.run = Run::of_state(state, setup);
-        self.length = length;
+        self.entries = entries;
         self.fit_out(resources).await
     }
 
@@ -442,7 +443,6 @@ impl Session {
     pub(crate) async fn drive(&mut self, input: Input) -> Result<AgentOutput, Error> {
         self.attach_context();
         let outcome = driver::drive(self, input).await?;
-        store_checkpoint(self).await;
         self.output(outcome)
     }
 

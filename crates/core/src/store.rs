@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use plimsoll_agent::{Checkpoint, Entry};
+use plimsoll_agent::Entry;
 use plimsoll_context::{Bytes, CallId, Seq, Tokens};
 use serde::{Deserialize, Serialize};
 
@@ -41,37 +41,6 @@ pub trait SessionStore: Send + Sync {
     /// # Errors
     /// If the log cannot be read.
     async fn load(&self, session: &SessionId) -> Result<Vec<Entry>, StoreError>;
-
-    /// Returns the log from the newest checkpoint on, to continue the session without reading all of
-    /// it. The default returns the complete log.
-    ///
-    /// A checkpoint that is damaged, or that does not belong to the log, is not returned.
-    ///
-    /// # Errors
-    /// If the entries cannot be read.
-    async fn resume(&self, session: &SessionId) -> Result<ResumePoint, StoreError> {
-        let entries = self.load(session).await?;
-        Ok(ResumePoint {
-            checkpoint: None,
-            entries,
-        })
-    }
-
-    /// Stores a checkpoint of a session's log in place of an earlier one. Optional.
-    ///
-    /// A checkpoint is derived from the log, which stays the truth: it may be lost at any time. It is
-    /// deleted with the session.
-    ///
-    /// # Errors
-    /// If the checkpoint cannot be written. The log is not affected.
-    async fn save_checkpoint(
-        &self,
-        lease: &Lease,
-        checkpoint: &Checkpoint,
-    ) -> Result<(), StoreError> {
-        let _ = (lease, checkpoint);
-        Ok(())
-    }
 
     /// Appends all entries or none. They are durable when the method returns.
     ///
@@ -255,15 +224,6 @@ pub struct Lease {
     session: SessionId,
     // Only kept for its drop.
     _guard: Box<dyn Any + Send + Sync>,
-}
-
-/// The end of a session's log, from a checkpoint on.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct ResumePoint {
-    /// The newest usable checkpoint. Without one, the entries are the complete log.
-    pub checkpoint: Option<Checkpoint>,
-    /// The entries after those that the checkpoint covers, in order.
-    pub entries: Vec<Entry>,
 }
 
 /// The complete contents of a file before and after a change.

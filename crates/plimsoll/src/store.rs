@@ -12,9 +12,8 @@
 //! # Ok::<(), plimsoll::Error>(())
 //! ```
 
-pub use plimsoll_agent::{Checkpoint, MAX_CHECKPOINT};
 pub use plimsoll_core::{
-    CHECKPOINT_EVERY, Fork, ForkFault, Lease, MAX_FORK_DEPTH, MemoryStore, ResumePoint, Retention,
+    Fork, ForkFault, Lease, MAX_FORK_DEPTH, MemoryStore, Retention,
     SessionInfo, StoreError,
 };
 #[cfg(feature = "store")]

@@ -1,15 +1,11 @@
 //! Reads a whole log despite damage and reports the unreadable entries. Repairs nothing.
 
 use std::path::Path;
-use std::sync::Arc;
 
-use plimsoll_agent::State;
-use plimsoll_context::Chars4;
 use plimsoll_core::{SessionId, SessionInfo, SessionStore, StoreError};
 
-use crate::checkpoint::Stored;
 use crate::connection::blocking;
-use crate::export::{self, ExportedEntry};
+use crate::export;
 use crate::read::Raw;
 use crate::sqlite::SqliteStore;
 
@@ -41,9 +37,6 @@ pub struct CheckedSession {
     pub has_more_faults: bool,
     /// Whether entries may be missing at the end, because the row of the session is lost.
     pub may_go_on: bool,
-    /// Whether the stored checkpoint is not the state that the log leads to. The log itself is not
-    /// affected; see [`SqliteStore::drop_checkpoints`].
-    pub has_wrong_checkpoint: bool,
 }
 
 /// Entries of a log that cannot be read, for one reason.
@@ -86,7 +79,6 @@ impl SqliteStore {
     async fn check_session(&self, info: &SessionInfo) -> CheckedSession {
         let (mut faults, mut has_more_faults) = (Vec::new(), false);
         let mut last = 0;
-        let mut compared = Compared::new(self.own_checkpoint(&info.id).await);
         let mut note = |fault: EntryFault| {
             if faults.len() < MAX_FAULTS {
                 faults.push(fault)
@@ -98,7 +90,7 @@ impl SqliteStore {
             LogElement::Entry(raw) => {
                 last = raw.n;
                 match export::line(&raw, self.path(), &info.id) {
-                    Ok(line) => compared.absorb(&line),
+                    Ok(_) => {}
                     Err(StoreError::BadEntry { why, .. }) => note(EntryFault::of(raw.n, why)),
                     Err(error) => note(EntryFault::of(raw.n, error.to_string())),
                 }
@@ -117,7 +109,6 @@ impl SqliteStore {
             faults,
             has_more_faults,
             may_go_on: self.may_go_on(&info.id).await,
-            has_wrong_checkpoint: compared.is_wrong(),
         }
     }
 
@@ -165,48 +156,6 @@ impl SqliteStore {
                 return;
             };
             after = last;
-        }
-    }
-}
-
-/// The comparison of a checkpoint with the entries that it covers.
-struct Compared {
-    stored: Stored,
-    /// The state after the entries so far; `None` if they do not fold.
-    state: Option<State>,
-    /// The number of entries so far.
-    entries: u64,
-}
-
-impl Compared {
-    fn new(stored: Stored) -> Self {
-        Self {
-            stored,
-            // The counts are not compared, so the fastest counter is enough.
-            state: Some(State::new(Arc::new(Chars4))),
-            entries: 0,
-        }
-    }
-
-    fn absorb(&mut self, line: &ExportedEntry) {
-        if let Stored::Usable(checkpoint) = &self.stored
-            && line.n <= checkpoint.entries
-        {
-            self.entries += 1;
-            let state = self.state.take();
-            self.state = state.and_then(|mut state| state.absorb(&line.entry).ok().map(|()| state));
-        }
-    }
-
-    /// Returns `false` if covered entries cannot be read, since nothing is known then.
-    fn is_wrong(&self) -> bool {
-        match &self.stored {
-            Stored::Nothing => false,
-            Stored::Altered => true,
-            Stored::Usable(checkpoint) => {
-                let agrees = |state: &State| checkpoint.agrees_with(state);
-                self.entries == checkpoint.entries && !self.state.as_ref().is_some_and(agrees)
-            }
         }
     }
 }

@@ -38,12 +38,6 @@ pub(crate) fn header_sum(json: &[u8]) -> i64 {
     sum(&[], json)
 }
 
-/// Returns the first 8 bytes of BLAKE3 over a checkpoint: the key of its session, the number of entries
-/// that it covers, the checksum of the last of them, and its state.
-pub(crate) fn checkpoint_sum(numbers: [i64; 3], state: &[u8]) -> i64 {
-    sum(&numbers, state)
-}
-
 /// Returns the first 16 bytes of the BLAKE3 hash of a name, as a lookup key.
 pub(crate) fn name_hash(name: &str) -> [u8; 16] {
     let mut key = [0; 16];

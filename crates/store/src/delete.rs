@@ -107,7 +107,7 @@ pub(crate) fn forks_first(sessions: &[SessionInfo]) -> Vec<&SessionInfo> {
     sorted
 }
 
-/// Deletes a session: its entries, its settings, its checkpoint and its row. Returns `false` if there is none.
+/// Deletes a session: its entries, its settings and its row. Returns `false` if there is none.
 pub(crate) fn session(connection: &mut Connection, right: &Right) -> Result<bool, WorkError> {
     let session = right.session();
     overwrite_deleted(connection)?;
@@ -131,7 +131,6 @@ pub(crate) fn session(connection: &mut Connection, right: &Right) -> Result<bool
     for sql in [
         "INSERT INTO deletions (session) VALUES (?1)",
         "DELETE FROM settings WHERE session = (SELECT id FROM sessions WHERE key = ?1)",
-        "DELETE FROM checkpoints WHERE session = ?1",
         "DELETE FROM entries WHERE session = ?1",
         "DELETE FROM sessions WHERE key = ?1",
         "DELETE FROM deletions WHERE session = ?1",

@@ -9,7 +9,6 @@
 
 mod archive;
 mod check;
-mod checkpoint;
 mod columns;
 mod connection;
 mod damaged;

@@ -2,7 +2,6 @@
 //! logs. Leases are in `postgres::lease`, evicted messages in `postgres::archive`.
 
 mod archive;
-mod checkpoint;
 mod lease;
 mod log;
 mod messages;
@@ -18,7 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use plimsoll_agent::{Checkpoint, Entry};
+use plimsoll_agent::Entry;
 use plimsoll_context::{Seq, Tokens};
 use plimsoll_core::{
     ArchiveBounds, ArchiveRow, ArchivedItem, Fork, ForkFault, Hit, Lease, RecallError, RecallKey,
@@ -164,22 +163,6 @@ impl SessionStore for PostgresStore {
 
     async fn load(&self, session: &SessionId) -> Result<Vec<Entry>, StoreError> {
         log::load(&self.pool, &self.place, session).await
-    }
-
-    async fn resume(&self, session: &SessionId) -> Result<ResumePoint, StoreError> {
-        log::resume(&self.pool, &self.place, session).await
-    }
-
-    async fn save_checkpoint(
-        &self,
-        lease: &Lease,
-        checkpoint: &Checkpoint,
-    ) -> Result<(), StoreError> {
-        let fault = fault(&self.place);
-        let mut transaction = self.begin(lease).await?;
-        let put = checkpoint::put(&mut transaction, lease.session(), checkpoint).await;
-        put.map_err(&fault)?;
-        transaction.commit().await.map_err(&fault)
     }
 
     async fn append(&self, lease: &Lease, entries: &[Entry]) -> Result<(), StoreError> {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use plimsoll_agent::{Checkpoint, Entry};
+use plimsoll_agent::Entry;
 use plimsoll_context::{Seq, Tokens};
 use plimsoll_core::archive::{ArchiveRow, ArchivedItem, Hit, RecallError, RecallKey, RecalledItem};
 use plimsoll_core::{
@@ -19,7 +19,6 @@ use rusqlite::Connection;
 use tokio::sync::OnceCell;
 
 use crate::archive::{Archive, ArchiveScopes};
-use crate::checkpoint;
 use crate::columns::from_column;
 use crate::connection::{self, SharedConnection, blocking, make_folder};
 use crate::damaged::DamagedFile;
@@ -381,33 +380,6 @@ impl SessionStore for SqliteStore {
 
     async fn load(&self, session: &SessionId) -> Result<Vec<Entry>, StoreError> {
         self.load_after(session, 0).await
-    }
-
-    async fn resume(&self, session: &SessionId) -> Result<ResumePoint, StoreError> {
-        let wanted = session.clone();
-        let found = self.read(
-            move |connection, _| checkpoint::find(connection, &wanted),
-            |_| Ok(None),
-        );
-        // A checkpoint that cannot be read is the same as none.
-        let checkpoint = found.await.unwrap_or_default();
-        let after = checkpoint.as_ref().map_or(0, |covers| covers.entries);
-        Ok(ResumePoint {
-            entries: self.load_after(session, after).await?,
-            checkpoint,
-        })
-    }
-
-    async fn save_checkpoint(
-        &self,
-        lease: &Lease,
-        checkpoint: &Checkpoint,
-    ) -> Result<(), StoreError> {
-        let checkpoint = checkpoint.clone();
-        self.write(lease, move |connection, _, right| {
-            checkpoint::save(connection, right, &checkpoint)
-        })
-        .await
     }
 
     async fn append(&self, lease: &Lease, entries: &[Entry]) -> Result<(), StoreError> {

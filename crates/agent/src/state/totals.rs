@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use plimsoll_context::{Tokens, Usage};
-use serde::{Deserialize, Serialize};
 
 use super::State;
 use crate::entry::BranchRecord;
@@ -12,7 +11,7 @@ use crate::spend::{Cost, Spend};
 use crate::tracker::{ExecutionTracker, LimitKind, Nearness};
 
 /// The usage of the current run.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct RunTotals {
     pub(crate) turns: u64,
     pub(crate) tool_calls: u64,

@@ -2,7 +2,6 @@
 //! behaviour, and random scripts in `properties.rs`.
 
 mod calls;
-mod checkpoints;
 mod compacting;
 mod expects;
 mod forecast;

@@ -18,7 +18,6 @@ use plimsoll_context::{
 use plimsoll_testkit::{ROUNDS, Random, rounds};
 
 use crate::stage::audit::{calibration, carried_on, whole};
-use crate::stage::checkpoints::resumed_anywhere;
 use crate::stage::{self, Stage, good_summary, overflow, setup, strategy};
 
 /// Things that happen in a script.
@@ -75,18 +74,6 @@ fn whatever_happens_requests_are_whole_and_runs_end() {
             "no run ended with {word}: {ends:?}"
         );
     }
-}
-
-#[test]
-fn a_session_from_a_checkpoint_is_the_session_of_its_log() {
-    let mut checkpoints = 0;
-    // Each script has dozens of checkpoints.
-    for seed in 0..rounds().div_ceil(5) {
-        let script = Script::play(seed);
-        let _told = Seed(seed);
-        checkpoints += resumed_anywhere(&script.stage);
-    }
-    assert!(checkpoints > 1_000, "{checkpoints}");
 }
 
 /// Says which script it was that failed.

@@ -78,9 +78,6 @@ pub(crate) enum SessionsCommand {
     },
     /// Read every session and report those that are damaged
     Check {
-        /// Delete all checkpoints first; the next run of each session reads its whole log
-        #[arg(long)]
-        drop_checkpoints: bool,
         /// Print JSON lines
         #[arg(long)]
         json: bool,

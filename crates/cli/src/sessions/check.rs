@@ -7,23 +7,12 @@ use plimsoll::store::{CheckedSession, EntryFault, FILE, SqliteStore};
 use serde_json::json;
 
 use crate::error::{CliError, DONE, FAILED};
-use crate::terminal::text::counted;
 
 /// Maximum number of faults of one session that are printed as text. JSON contains all.
 const SHOWN: usize = 5;
 
 /// Runs the command. The exit code is 1 if anything is damaged.
-pub(crate) async fn run(
-    folder: &Path,
-    drop_checkpoints: bool,
-    as_json: bool,
-) -> Result<u8, CliError> {
-    if drop_checkpoints {
-        let store = SqliteStore::open(folder).await?;
-        let dropped = store.drop_checkpoints().await?;
-        let dropped = counted(dropped, "checkpoint");
-        say!("{dropped} deleted; no message is lost");
-    }
+pub(crate) async fn run(folder: &Path, as_json: bool) -> Result<u8, CliError> {
     let found = SqliteStore::check(folder).await?;
     for session in &found.sessions {
         if as_json {
@@ -46,16 +35,6 @@ pub(crate) async fn run(
         );
         return Ok(FAILED);
     }
-    let wrong = |session: &&CheckedSession| session.has_wrong_checkpoint;
-    if let Some(session) = found.sessions.iter().find(wrong) {
-        say!(
-            "the checkpoint of session {} does not match its log, which is intact; delete the \
-             checkpoints with \
-             `plimsoll sessions check --drop-checkpoints`",
-            session.id
-        );
-        return Ok(FAILED);
-    }
     Ok(DONE)
 }
 
@@ -71,12 +50,11 @@ fn as_value(session: &CheckedSession) -> serde_json::Value {
         "faults": faults.collect::<Vec<_>>(),
         "more_faults": session.has_more_faults,
         "may_go_on": session.may_go_on,
-        "wrong_checkpoint": session.has_wrong_checkpoint,
     })
 }
 
 fn state(session: &CheckedSession) -> String {
-    let mut said = match session.faults.split_first() {
+    match session.faults.split_first() {
         None if session.may_go_on => {
             "readable; its row is lost, so its end may be missing".to_owned()
         }
@@ -98,11 +76,7 @@ fn state(session: &CheckedSession) -> String {
                 format!("{state}; so are entries {}{more}", shown.join(", "))
             }
         }
-    };
-    if session.has_wrong_checkpoint {
-        said += "; its checkpoint does not match the log";
     }
-    said
 }
 
 fn place(fault: &EntryFault) -> String {

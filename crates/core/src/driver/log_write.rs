@@ -50,7 +50,7 @@ pub(super) async fn finish_write(session: &mut Session) -> Result<(), Error> {
     };
     result?;
     let entries = &*written.entries;
-    session.length.entries += entries.len() as u64;
+    session.entries += entries.len() as u64;
     let told = last_reported(entries);
     session.reached |= entries.iter().any(is_point);
     if let Some(chain) = &mut session.chain {

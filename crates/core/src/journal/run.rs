@@ -10,7 +10,6 @@ use super::{JOURNAL_FORMAT, Journal, JournalFault, LogChain, LogHead, RunStart, 
 use crate::driver::Driven;
 use crate::error::Error;
 use crate::loop_config::AgentLoopConfig;
-use crate::opened_log::store_checkpoint;
 use crate::remote::UserMessage;
 use crate::session::{AgentOutput, Session};
 
@@ -69,7 +68,6 @@ impl Session {
             driven.end(self, &outcome);
         }
         self.chain = None;
-        store_checkpoint(self).await;
         let output = match outcome {
             Ok(outcome) => self.output(outcome),
             Err(error) => Err(error),

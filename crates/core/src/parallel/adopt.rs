@@ -11,7 +11,6 @@ use super::outcome::ParallelLoopResult;
 use crate::archive::{ArchivedItem, RecallKey};
 use crate::driver;
 use crate::error::Error;
-use crate::opened_log::store_checkpoint;
 use crate::session::Session;
 use crate::store::SessionId;
 
@@ -52,9 +51,6 @@ pub(super) async fn adopt(
     let written = driver::settle(session).await;
     // Tool results of the branch are not steps of a run of this session.
     let _ = session.steps.take();
-    if written.is_ok() {
-        store_checkpoint(session).await;
-    }
     written
 }
 

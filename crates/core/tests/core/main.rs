@@ -3,7 +3,6 @@
 
 mod asked;
 mod cache;
-mod checkpoints;
 #[cfg(unix)]
 mod command_hooks;
 mod compaction;

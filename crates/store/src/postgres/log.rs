@@ -12,7 +12,7 @@ use sqlx::{PgConnection, PgPool, Postgres, Row};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
-use super::{checkpoint, fault};
+use super::fault;
 use crate::columns::{ALTERED, entry_sum, from_column, to_column};
 use crate::connection::done;
 use crate::read::{PAGE_ENTRIES, Raw, bad_entry};
@@ -113,26 +113,6 @@ pub(super) async fn load(
     let kin = lineage(&mut connection, session).await;
     let left = ranges(&kin.map_err(fault(place))?, 0).enumerate().collect();
     read_ranges(pool, connection, place, session, left).await
-}
-
-/// Reads a log from its newest checkpoint on.
-pub(super) async fn resume(
-    pool: &PgPool,
-    place: &Arc<str>,
-    session: &SessionId,
-) -> Result<ResumePoint, StoreError> {
-    let mut connection = pool.acquire().await.map_err(fault(place))?;
-    let kin = lineage(&mut connection, session).await;
-    let kin = kin.map_err(fault(place))?;
-    // A checkpoint that cannot be read is the same as none.
-    let checkpoint = checkpoint::find(&mut connection, &kin).await;
-    let checkpoint = checkpoint.unwrap_or_default();
-    let after = checkpoint.as_ref().map_or(0, |covers| covers.entries);
-    let left = ranges(&kin, after).enumerate().collect();
-    Ok(ResumePoint {
-        entries: read_ranges(pool, connection, place, session, left).await?,
-        checkpoint,
-    })
 }
 
 /// Reads ranges of a log. The next pages are fetched while the rows of a page are parsed on other

@@ -2,7 +2,6 @@
 //! PostgreSQL adds. `script/` writes the logs.
 
 mod archive;
-mod checkpoints;
 #[cfg(unix)]
 mod crash;
 mod damaged;

@@ -2,7 +2,6 @@
 //! and records and checks the steps. Unlike a driver, it persists nothing and has no clock.
 
 pub(crate) mod audit;
-pub(crate) mod checkpoints;
 pub(crate) mod words;
 
 use std::collections::{BTreeSet, VecDeque};
