@@ -5,7 +5,6 @@
 
 use std::collections::HashMap;
 
-
 /// Maximum number of typing errors in a tool name.
 pub const MAX_NAME_EDITS: usize = 2;
 /// Maximum length of a name that is compared, in characters. A longer name is not a typing error, and

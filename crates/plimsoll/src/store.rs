@@ -13,8 +13,7 @@
 //! ```
 
 pub use plimsoll_core::{
-    Fork, ForkFault, Lease, MAX_FORK_DEPTH, MemoryStore, Retention,
-    SessionInfo, StoreError,
+    Fork, ForkFault, Lease, MAX_FORK_DEPTH, MemoryStore, Retention, SessionInfo, StoreError,
 };
 #[cfg(feature = "store")]
 pub use plimsoll_store::*;

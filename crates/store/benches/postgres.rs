@@ -165,7 +165,9 @@ fn opens(runtime: &Runtime, file: &SqliteStore, store: Option<&PostgresStore>) {
             drop(opened);
         }
         row(
-            &format!("opening a session of 50,000 entries of 1 KB in {name}, the quickest of {LOADS}"),
+            &format!(
+                "opening a session of 50,000 entries of 1 KB in {name}, the quickest of {LOADS}"
+            ),
             Amount(quickest, Unit::Millis),
             Requirement::AtMost(most),
         );
