@@ -7,8 +7,8 @@ use std::collections::HashMap;
 
 use plimsoll_context::{
     Budget, Calibration, CannotFit, CompactionTiming, Draft, Form, GrowthForecast, Message, Plan,
-    PlanContext, Policy, Ppm, Price, Proposal, Recall, Threshold, Tokens,
-    Trigger, ViewLimits, price_with_head,
+    PlanContext, Policy, Ppm, Price, Proposal, Recall, Threshold, Tokens, Trigger, ViewLimits,
+    price_with_head,
 };
 
 use crate::entry::Entry;

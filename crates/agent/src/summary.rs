@@ -4,9 +4,7 @@
 
 use std::sync::Arc;
 
-use plimsoll_context::{
-    Message, Money, ReadySummary, Reply, SummaryRange, Usage,
-};
+use plimsoll_context::{Message, Money, ReadySummary, Reply, SummaryRange, Usage};
 
 use crate::between_runs::RequestedCompaction;
 use crate::entry::Entry;

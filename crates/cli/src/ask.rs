@@ -127,7 +127,11 @@ pub(crate) fn prompt(question: &Question, always: Option<&Always>, is_cut: bool)
     let always = always.map_or_else(String::new, |always| {
         format!(", [a]lways {}", always.label())
     });
-    let more = if is_cut { ", [m]ore: the whole change" } else { "" };
+    let more = if is_cut {
+        ", [m]ore: the whole change"
+    } else {
+        ""
+    };
     format!("{reason}Allow? [y]es{always}{more}")
 }
 

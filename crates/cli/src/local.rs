@@ -216,9 +216,7 @@ async fn consent(missing: &MissingDownloads<'_>, by: ChosenBy) -> Result<(), Cli
     let why = match by {
         ChosenBy::User => None,
         ChosenBy::Session => Some("it is no longer on this machine"),
-        ChosenBy::Default => {
-            Some("no model is named, and no model server runs on this machine")
-        }
+        ChosenBy::Default => Some("no model is named, and no model server runs on this machine"),
     };
     let files = files(missing);
     if let (Some(why), false) = (why, ask::can_ask()) {

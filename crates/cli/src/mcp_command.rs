@@ -107,8 +107,15 @@ fn remove(name: &str, project: bool) -> Result<u8, CliError> {
         Err(error) => return Err(CliError::failed(format!("{shown} cannot be read: {error}"))),
     };
     let names = |text: &str| {
-        let config = Config::parse(text).map_err(|error| CliError::failed(format!("{shown}: {error}")))?;
-        Ok::<_, CliError>(config.mcp().iter().map(|server| server.name.clone()).collect::<Vec<_>>())
+        let config =
+            Config::parse(text).map_err(|error| CliError::failed(format!("{shown}: {error}")))?;
+        Ok::<_, CliError>(
+            config
+                .mcp()
+                .iter()
+                .map(|server| server.name.clone())
+                .collect::<Vec<_>>(),
+        )
     };
     let mut left = names(&text)?;
     if !left.iter().any(|server| server == name) {

@@ -17,9 +17,7 @@ use crate::exchange::{Exchange, ExchangeKind, Structure};
 use crate::fingerprint::Fingerprint;
 use crate::item::{Form, Item, Seq};
 use crate::message::Message;
-use crate::plan::{
-    Edit, Plan, PlanContext, Recall, Rendition, SeqRange, SummaryRange, Trigger,
-};
+use crate::plan::{Edit, Plan, PlanContext, Recall, Rendition, SeqRange, SummaryRange, Trigger};
 use crate::removal_marker::Gap;
 use crate::tokens::Tokens;
 use crate::transcript::Transcript;

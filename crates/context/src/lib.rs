@@ -84,8 +84,8 @@ pub use message_list::{MessageIter, MessageList};
 pub use nearest::nearest;
 pub use pair_calls::{CLOSED_CALL, Repair, RepairedTranscript, repair};
 pub use plan::{
-    Edit, Plan, PlanContext, PlanError, ReadySummary, Recall, Rendition, SeqRange,
-    SummaryRange, Trigger,
+    Edit, Plan, PlanContext, PlanError, ReadySummary, Recall, Rendition, SeqRange, SummaryRange,
+    Trigger,
 };
 pub use plimsoll_handover::without_frames;
 pub use policy::{Policy, Proposal, Stage};
@@ -95,8 +95,8 @@ pub use reply::{Delta, Reply, StopReason};
 pub use stages::{
     ARGUMENT_CHARS, ArgumentDigest, Author, CLEARED, Cap, ClearToolUses, ClearTrigger,
     EXTRACT_SHARE, Evict, Fill, Fit, HistoryLimit, LEAST_ARGUMENT_CHARS, LEAST_SUMMARY, LINE_BYTES,
-    Lines, MAX_SUMMARY, Prune, SUMMARY_SHARE, Section, Sections, SessionPruneConfig,
-    Summarize, SummaryConfig,
+    Lines, MAX_SUMMARY, Prune, SUMMARY_SHARE, Section, Sections, SessionPruneConfig, Summarize,
+    SummaryConfig,
 };
 pub use strategy::ContextStrategy;
 pub use tokens::{Bytes, Ppm, Tokens};

@@ -28,6 +28,6 @@
 pub use plimsoll_agent::{
     ArgumentFault, Arguments, Coercion, ConvertedArguments, Entry, FoldError, Input,
     KEPT_FOR_RESULT, KnownTool, LOG_FORMAT, MAX_BATCH, MAX_COERCIONS, MAX_NAME, MAX_NAME_EDITS,
-    NameMatch, Now, Outcome, OwnUsage, PendingPlan, Run, Setup, State, Step,
-    SummaryModel, ToolNames, UserInput, Verdict, Waiting, WindowEvidence, fit, refusal,
+    NameMatch, Now, Outcome, OwnUsage, PendingPlan, Run, Setup, State, Step, SummaryModel,
+    ToolNames, UserInput, Verdict, Waiting, WindowEvidence, fit, refusal,
 };

@@ -3,9 +3,7 @@
 use std::time::Duration;
 
 use plimsoll_agent::{EndReason, Entry, Event, Expects, Failure, Setup};
-use plimsoll_context::{
-    CacheBreak, Money, Part, PriceSheet, Rates, Tokens, Usage,
-};
+use plimsoll_context::{CacheBreak, Money, Part, PriceSheet, Rates, Tokens, Usage};
 
 use crate::stage::audit::audit;
 use crate::stage::{Stage, setup, words};

@@ -12,8 +12,7 @@ use plimsoll_agent::{
 };
 use plimsoll_context::{
     Bytes, CallId, CompactionTiming, ContextStrategy, Exchange, Gap, Item, Message, Opaque, Part,
-    PinnedPart, Recall, Reply, Seq, StopReason, Thinking, Tokens,
-    ToolResult, Usage,
+    PinnedPart, Recall, Reply, Seq, StopReason, Thinking, Tokens, ToolResult, Usage,
 };
 use plimsoll_testkit::{ROUNDS, Random, rounds};
 

@@ -7,8 +7,8 @@ use plimsoll_agent::{
     SummaryModel,
 };
 use plimsoll_context::{
-    CallId, ContextStrategy, Message, MessageList, Part, PinnedPart, Reply, Seq,
-    StopReason, SummaryConfig, Tokens, ToolCall, Usage, ViewLimits,
+    CallId, ContextStrategy, Message, MessageList, Part, PinnedPart, Reply, Seq, StopReason,
+    SummaryConfig, Tokens, ToolCall, Usage, ViewLimits,
 };
 
 use crate::stage::audit::{audit, whole};

@@ -257,7 +257,9 @@ fn strategies(trigger: Option<u64>) -> [ContextStrategy; 4] {
 fn most(burst: &Burst) -> Tokens {
     let line = with_window(burst.window).line;
     let fits = Tokens(burst.window).minus(line.reserve());
-    burst.trigger.map_or(fits, |trigger| fits.min(Tokens(trigger)))
+    burst
+        .trigger
+        .map_or(fits, |trigger| fits.min(Tokens(trigger)))
 }
 
 proptest! {

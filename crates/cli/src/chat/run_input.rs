@@ -296,7 +296,9 @@ impl RunInput {
         }
         if ask::is_more(&line)
             && let Some(asked) = self.asked.front()
-            && let Some(whole) = self.previews.whole(&asked.question, self.terminal.colours())
+            && let Some(whole) = self
+                .previews
+                .whole(&asked.question, self.terminal.colours())
         {
             return self.terminal.must(&format!("{whole}\nAllow? [y]es, [n]o"));
         }

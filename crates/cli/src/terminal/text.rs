@@ -388,7 +388,8 @@ mod tests {
 
     #[test]
     fn joiners_stay_in_words_and_emoji_only() {
-        for text in ["می\u{200c}خواهم", "क्\u{200d}ष", "👩\u{200d}👩\u{200d}👧"] {
+        for text in ["می\u{200c}خواهم", "क्\u{200d}ष", "👩\u{200d}👩\u{200d}👧"]
+        {
             assert_eq!(clean(text), text);
         }
         assert_eq!(clean("r\u{200d}m -r"), r"r\u{200d}m -r");

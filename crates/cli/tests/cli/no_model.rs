@@ -76,7 +76,10 @@ fn a_named_local_model_is_described_and_asked_about_too() {
     let mut terminal = Terminal::start(command, &[], 80);
     terminal.until("Download it now? [y]es, [N]o:");
     let screen = terminal.screen();
-    assert!(screen.contains("1117 MB") && screen.contains("huggingface.co"), "{screen}");
+    assert!(
+        screen.contains("1117 MB") && screen.contains("huggingface.co"),
+        "{screen}"
+    );
     assert!(!screen.contains("no model is named"), "{screen}");
     terminal.keys("\r");
     assert_eq!(terminal.end(), Some(2), "{}", terminal.screen());

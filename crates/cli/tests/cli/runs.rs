@@ -215,7 +215,10 @@ fn piped_text_is_appended_to_the_task() {
         home.pipe(with(&fake, &[task]), input).done();
         messages(fake.asked().last().unwrap()).pop().unwrap().1
     };
-    assert_eq!(task("-old\n+new\n", "Review this."), "Review this.\n\n-old\n+new\n");
+    assert_eq!(
+        task("-old\n+new\n", "Review this."),
+        "Review this.\n\n-old\n+new\n"
+    );
     assert_eq!(task("The whole task.", "-"), "The whole task.");
     assert_eq!(task(" \n", "Hello."), "Hello.");
     let large = "x".repeat(17 << 20);
@@ -235,7 +238,8 @@ fn a_build_without_workers_names_the_feature() {
         &["send", "--on", "restate://127.0.0.1:8080", "s"],
         &["run", "--on", "restate://127.0.0.1:8080", "Hi"],
     ] {
-        home.run(args).refused(2, &["feature `restate`", "cargo install --path"]);
+        home.run(args)
+            .refused(2, &["feature `restate`", "cargo install --path"]);
     }
 }
 

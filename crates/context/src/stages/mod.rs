@@ -26,6 +26,5 @@ pub use prune::{Prune, SessionPruneConfig};
 pub use sections::{Section, Sections};
 pub(crate) use summarize::LEAST_EXTRACT;
 pub use summarize::{
-    Author, EXTRACT_SHARE, LEAST_SUMMARY, MAX_SUMMARY, SUMMARY_SHARE, Summarize,
-    SummaryConfig,
+    Author, EXTRACT_SHARE, LEAST_SUMMARY, MAX_SUMMARY, SUMMARY_SHARE, Summarize, SummaryConfig,
 };

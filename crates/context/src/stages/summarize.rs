@@ -272,12 +272,7 @@ impl Summarize {
 
 /// Shortens the largest messages of these exchanges to at most `tokens` in all. Returns `false` if
 /// that is not possible. `may_empty` allows replacing results by their markers.
-fn shorten_to(
-    draft: &mut Draft<'_>,
-    exchanges: &[usize],
-    tokens: Tokens,
-    may_empty: bool,
-) -> bool {
+fn shorten_to(draft: &mut Draft<'_>, exchanges: &[usize], tokens: Tokens, may_empty: bool) -> bool {
     let rest = draft.tokens().minus(draft.weight_of(exchanges));
     shorten(draft, exchanges, rest + tokens, may_empty);
     draft.weight_of(exchanges) <= tokens

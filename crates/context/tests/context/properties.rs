@@ -8,8 +8,7 @@ use plimsoll_context::{
     ArgumentDigest, Bpe, Budget, Calibration, CannotFit, Chars4, CompactionConfig, CompactionScope,
     ContextConfig, ContextStrategy, Draft, Edit, ExchangeKind, Fingerprint, Gap, Memo, Message,
     OwnStages, Plan, PlanContext, Policy, Ppm, ReadySummary, Recall, Rendition, Seq, SeqRange,
-    SessionPruneConfig, SummaryConfig, TokenCounter, Tokens, Transcript,
-    Trigger, ViewLimits,
+    SessionPruneConfig, SummaryConfig, TokenCounter, Tokens, Transcript, Trigger, ViewLimits,
 };
 use plimsoll_testkit::{Random, rounds};
 

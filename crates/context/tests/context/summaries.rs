@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use plimsoll_context::{
     Author, Budget, Chars4, Edit, Fingerprint, Message, Plan, PlanContext, Policy, Ppm, Proposal,
-    ReadySummary, Recall, Seq, Summarize, SummaryConfig, SummaryRange,
-    TokenCounter, Tokens, Transcript, Trigger,
+    ReadySummary, Recall, Seq, Summarize, SummaryConfig, SummaryRange, TokenCounter, Tokens,
+    Transcript, Trigger,
 };
 use plimsoll_testkit::notation::view;
 

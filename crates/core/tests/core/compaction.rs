@@ -850,14 +850,24 @@ async fn a_summariser_that_panics_is_noticed_at_once() {
     let before = tokio::time::Instant::now();
     let output = agent.run("go").await.unwrap();
     assert!(output.reason.is_answer(), "{:?}", output.reason);
-    assert!(before.elapsed() < Duration::from_millis(100), "nothing was waited for");
-    assert!(output.plans > MAX_SUMMARY_FAILURES as u64, "{}", output.plans);
+    assert!(
+        before.elapsed() < Duration::from_millis(100),
+        "nothing was waited for"
+    );
+    assert!(
+        output.plans > MAX_SUMMARY_FAILURES as u64,
+        "{}",
+        output.plans
+    );
     let ended = seen.summaries();
     assert_eq!(ended.len(), MAX_SUMMARY_FAILURES as usize, "{ended:?}");
     for failure in ended {
         assert!(failure.unwrap().contains("out of rum"));
     }
-    assert_eq!(short.0.load(Ordering::SeqCst), MAX_SUMMARY_FAILURES as usize);
+    assert_eq!(
+        short.0.load(Ordering::SeqCst),
+        MAX_SUMMARY_FAILURES as usize
+    );
     let switched = |text: &&String| text.contains("for the rest of the run");
     assert_eq!(seen.warnings().iter().filter(switched).count(), 1);
 }

@@ -502,7 +502,8 @@ async fn a_history_has_so_many_messages() {
 
 /// Calls `give` several times in one message, and reports no usage.
 fn give_many(turn: usize, calls: usize) -> Turn {
-    let Turn::Reply(mut reply) = give(turn, json!({ "chars": 40, "note": format!("{turn}") })) else {
+    let Turn::Reply(mut reply) = give(turn, json!({ "chars": 40, "note": format!("{turn}") }))
+    else {
         unreachable!("it gives a reply");
     };
     let Some(Part::ToolCall(first)) = reply.parts.pop() else {
@@ -512,7 +513,9 @@ fn give_many(turn: usize, calls: usize) -> Turn {
         id: CallId(format!("c{turn}-{number}")),
         ..first.clone()
     };
-    reply.parts = (0..calls).map(|number| Part::ToolCall(call(number))).collect();
+    reply.parts = (0..calls)
+        .map(|number| Part::ToolCall(call(number)))
+        .collect();
     Turn::Reply(reply)
 }
 
@@ -544,13 +547,18 @@ async fn no_request_has_more_messages_than_the_limit() {
             .collect();
         assert!(sent.iter().all(|sent| *sent <= most), "{limit}: {sent:?}");
         let warned = warnings.all();
-        let warned = warned.iter().filter(|text| text.contains("max_history_messages"));
+        let warned = warned
+            .iter()
+            .filter(|text| text.contains("max_history_messages"));
         let warned: Vec<&String> = warned.collect();
         if most <= limit {
             assert!(warned.is_empty(), "{warned:?}");
         } else {
             assert_eq!(warned.len(), 1);
-            assert!(warned[0].contains(&format!("{most} messages are sent")), "{warned:?}");
+            assert!(
+                warned[0].contains(&format!("{most} messages are sent")),
+                "{warned:?}"
+            );
             assert!(sent.contains(&most));
         }
     }

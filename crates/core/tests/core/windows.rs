@@ -8,7 +8,8 @@ use plimsoll_agent::{EndReason, Entry, Event, Failure, Request, SessionEvent};
 use plimsoll_context::{Delta, Part, Reply, StopReason, Tokens, Usage};
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{
-    Agent, AgentBuilder, AgentOutput, MemoryStore, Provider, SessionId, SessionStore, ToolError, Window, tool,
+    Agent, AgentBuilder, AgentOutput, MemoryStore, Provider, SessionId, SessionStore, ToolError,
+    Window, tool,
 };
 use plimsoll_testkit::messages::tool_call;
 use plimsoll_testkit::{ComputedProvider, reply};
@@ -182,21 +183,20 @@ async fn a_request_that_was_cut_at_the_known_window_is_made_again_and_smaller() 
             _ => None,
         })
         .collect();
-    assert!(!overflows.is_empty() && overflows.len() < 6, "{overflows:?}");
+    assert!(
+        !overflows.is_empty() && overflows.len() < 6,
+        "{overflows:?}"
+    );
     assert!(overflows[0].contains("exactly its window"), "{overflows:?}");
     // No answer to a part of a request was taken, and all were paid.
-    let taken = |entry: &&Entry| {
-        matches!(entry, Entry::Reply { usage: Some(usage), .. } if usage.input == window)
-    };
+    let taken = |entry: &&Entry| matches!(entry, Entry::Reply { usage: Some(usage), .. } if usage.input == window);
     assert_eq!(log.iter().filter(taken).count(), 0);
     let wasted = |entry: &&Entry| matches!(entry, Entry::ReplyDiscarded { .. });
     let wasted = log.iter().filter(wasted).count();
     assert_eq!(wasted, overflows.len());
     assert_eq!(output.tokens_used.output, Tokens((40 + wasted as u64) * 10));
     // The window stays as it is known.
-    let smaller = |entry: &&Entry| {
-        matches!(entry, Entry::WindowLearned { window: learned, .. } if *learned < window)
-    };
+    let smaller = |entry: &&Entry| matches!(entry, Entry::WindowLearned { window: learned, .. } if *learned < window);
     assert_eq!(log.iter().filter(smaller).count(), 0);
     assert_eq!(store.learned_window("reporting/model").await.unwrap(), None);
 }
@@ -207,7 +207,13 @@ async fn a_request_that_was_cut_at_the_known_window_is_made_again_and_smaller() 
 async fn a_low_report_is_a_warning_and_neither_an_end_nor_a_smaller_window() {
     type Report = fn(Tokens) -> Tokens;
     let servers: [Report; 3] = [
-        |counted| if counted <= Tokens(4_000) { counted } else { Tokens(2_002) },
+        |counted| {
+            if counted <= Tokens(4_000) {
+                counted
+            } else {
+                Tokens(2_002)
+            }
+        },
         |counted| Tokens(counted.0 * 45 / 100),
         |_| Tokens(5),
     ];
@@ -219,12 +225,14 @@ async fn a_low_report_is_a_warning_and_neither_an_end_nor_a_smaller_window() {
             matches!(output.reason, EndReason::MaxTurns { .. }),
             "{output:?}"
         );
-        assert!(!events.iter().any(|event| matches!(event, Event::Overflow { .. })));
+        assert!(
+            !events
+                .iter()
+                .any(|event| matches!(event, Event::Overflow { .. }))
+        );
         let learned = |entry: &Entry| matches!(entry, Entry::WindowLearned { .. });
         assert!(!log.iter().any(learned));
-        let warned = |event: &&Event| {
-            matches!(event, Event::Warning { text } if text.contains("the provider reports only"))
-        };
+        let warned = |event: &&Event| matches!(event, Event::Warning { text } if text.contains("the provider reports only"));
         assert_eq!(events.iter().filter(warned).count(), 1);
     }
 }

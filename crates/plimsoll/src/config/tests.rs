@@ -119,9 +119,8 @@ fn the_default_strategy_asks_a_model_only_if_one_is_configured() {
 #[test]
 fn a_trigger_of_summaries_that_are_off_is_refused() {
     for strategy in ["summarize", "extract"] {
-        let text = format!(
-            "summarization = false\ncontext_strategy = \"{strategy}\"\ntrigger = 20_000\n"
-        );
+        let text =
+            format!("summarization = false\ncontext_strategy = \"{strategy}\"\ntrigger = 20_000\n");
         let said = faults(&text).join(" ");
         assert!(said.contains("`summarization` is false"), "{said}");
         let without = text.replace("trigger = 20_000\n", "");

@@ -46,9 +46,7 @@ impl Translation {
             let url = field_text(&parts, ModelField::BaseUrl).filter(|url| is_public(url));
             let model = field_text(&parts, ModelField::Model);
             let api = field_text(&parts, ModelField::Api).map(snake);
-            let named =
-                field_text(&parts, ModelField::Provider)
-                    .or(api.as_deref().map(protocol));
+            let named = field_text(&parts, ModelField::Provider).or(api.as_deref().map(protocol));
             let provider = provider(named, model, url);
             for (part, leaf, row, now) in &parts {
                 self.now = *now;

@@ -264,7 +264,11 @@ fn heartbits_pruning_runs_before_each_request() {
         "[[agents]]\nname = \"a\"\n[agents.session_prune]\nkeep_recent_n = 2\n\
          pruned_tool_result_max_bytes = 200\n",
     );
-    assert!(import.toml.contains("session_prune.eager = true"), "{}", import.toml);
+    assert!(
+        import.toml.contains("session_prune.eager = true"),
+        "{}",
+        import.toml
+    );
     read(&import, Some("a"));
 }
 
@@ -305,7 +309,10 @@ fn a_value_that_is_not_good_is_left_out_and_not_repeated() {
     }
     let agent = "[[agents]]\nname = \"a\"\nprovider = { name = \"openai\", model = \"gpt-5\" }\n";
     let error = Import::of(&agent.repeat(2), None).unwrap_err().to_string();
-    assert!(error.contains("it cannot become a plimsoll.toml: "), "{error}");
+    assert!(
+        error.contains("it cannot become a plimsoll.toml: "),
+        "{error}"
+    );
     assert!(error.starts_with("line 5: "), "{error}");
 }
 
