@@ -176,7 +176,9 @@ impl SessionPicker {
                 let last = self.listed.len().saturating_sub(1);
                 self.marked = (self.marked + 1).min(last);
             }
-            Key::Backspace => drop(self.typed.pop()),
+            Key::Backspace => {
+                self.typed.pop();
+            }
             Key::Char(c) if !c.is_control() => self.typed.push(*c),
             _ => {}
         }

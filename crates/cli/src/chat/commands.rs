@@ -225,13 +225,13 @@ impl Chat {
         let vendor = |name: &str| ModelRef::parse(name).ok().map(|model| model.vendor().name);
         // An address belongs to the provider that was reached there.
         let is_elsewhere = vendor(&before) != vendor(&name);
-        let (first, address) = &self.began;
+        let (first, address) = self.began.clone();
         let switched = |sources: &Sources| {
             let mut sources = sources.clone();
             if is_elsewhere {
                 sources.flags.unset("base_url");
             }
-            if let (true, Some(address)) = (vendor(first) == vendor(&name), address) {
+            if let (true, Some(address)) = (vendor(&first) == vendor(&name), &address) {
                 sources.flags.set("--base-url", "base_url", address);
             }
             sources.flags.set("--model", "model", &name);

@@ -42,7 +42,7 @@ pub(super) fn write(
         )),
         _ => CliError::failed(format!("{} cannot be written: {error}", path.display())),
     })?;
-    let found_at = claude_code_path(log, &copy.path).unwrap_or(copy.path);
+    let found_at = claude_code_path(log, &copy.path).unwrap_or_else(|| copy.path.clone());
     Ok(SavedCopy {
         id: copy.id,
         path: path.clone(),

@@ -437,6 +437,7 @@ mod tests {
         for (text, width, expected) in [
             ("# Title\n\nText.", 40, "# Title\n\nText."),
             ("one two three four", 9, "one two\nthree\nfour"),
+            ("See[^1].\n\n[^1]: note", 40, "See[^1].\n\n[^1]: note"),
             ("one\ntwo", 40, "one\ntwo"),
             (
                 "- one two three\n- four\n  - five six seven\n",

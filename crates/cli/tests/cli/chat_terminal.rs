@@ -112,6 +112,34 @@ fn an_interrupt_keeps_what_is_typed_and_two_leave() {
 }
 
 #[test]
+fn ctrl_c_clears_a_typed_line_like_a_shell() {
+    let (home, fake) = (Home::new(), Fake::new([]));
+    let mut chat = Terminal::chat(&home, &fake, &WINDOW, &[], 80);
+    chat.until_prompt(">");
+    chat.keys("half a line");
+    chat.until_prompt("> half a line");
+    chat.keys(INTERRUPT);
+    chat.until_prompt(">");
+    chat.keys(INTERRUPT);
+    assert_eq!(chat.end(), Some(130), "{}", chat.screen());
+}
+
+#[test]
+fn a_continued_chat_shows_the_conversation_again() {
+    let home = Home::new();
+    let fake = Fake::new([FakeAnswer::say("It is **forty-two**.")]);
+    home.agent(&fake, &["Which number?"]).done();
+    let mut chat = Terminal::chat(&home, &fake, &["-c"], &[], 80);
+    chat.until_prompt(">");
+    let screen = chat.screen();
+    for words in ["> Which number?", "It is forty-two.", "1 run so far"] {
+        assert!(screen.contains(words), "no {words}: {screen}");
+    }
+    chat.keys(END);
+    chat.end();
+}
+
+#[test]
 fn lines_are_remembered_for_their_owner_alone_and_commands_are_completed() {
     let home = Home::with_notes();
     let fake = Fake::new([FakeAnswer::say("one"), FakeAnswer::say("two")]);

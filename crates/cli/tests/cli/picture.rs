@@ -3,6 +3,7 @@
 //! again.
 
 use std::fmt::Write as _;
+use std::num::NonZeroU16;
 
 use super::command::{Home, feed};
 use super::mock::MockServer;
@@ -76,7 +77,10 @@ fn the_picture_of_a_rescue_is_what_the_program_prints() {
         .replace(id, "7f0c9a52-0000-4000-8000-000000000043")
         .replace(&home.work().display().to_string(), "/home/me");
     let shown = format!("\x1b[32m$\x1b[m \x1b[1mplimsoll rescue\x1b[m\n{shown}");
-    let mut terminal = vt100::Parser::new(30, COLUMNS, 0);
+    let mut terminal = {
+        let size = |of| NonZeroU16::new(of).unwrap();
+        vt100::Parser::new(size(30), size(COLUMNS), 0)
+    };
     terminal.process(shown.replace('\n', "\r\n").as_bytes());
     compare("docs/rescue.svg", &svg(terminal.screen()));
 }

@@ -208,6 +208,42 @@ fn the_prompt_comes_from_files_and_the_task_from_a_pipe() {
 }
 
 #[test]
+fn piped_text_is_appended_to_the_task() {
+    let home = Home::new();
+    let fake = Fake::new(["Fine.", "Whole.", "Bare."].map(FakeAnswer::say));
+    let task = |input: &str, task: &str| {
+        home.pipe(with(&fake, &[task]), input).done();
+        messages(fake.asked().last().unwrap()).pop().unwrap().1
+    };
+    assert_eq!(
+        task("-old\n+new\n", "Review this."),
+        "Review this.\n\n-old\n+new\n"
+    );
+    assert_eq!(task("The whole task.", "-"), "The whole task.");
+    assert_eq!(task(" \n", "Hello."), "Hello.");
+    let large = "x".repeat(17 << 20);
+    home.pipe(with(&fake, &["Review this."]), &large)
+        .refused(2, &["standard input is larger than 16 MiB"]);
+    home.pipe(with(&fake, &["Review this."]), b"\xff\xfe")
+        .refused(2, &["standard input cannot be read"]);
+    assert_eq!(fake.asked().len(), 3);
+}
+
+#[test]
+#[cfg(not(feature = "restate"))]
+fn a_build_without_workers_names_the_feature() {
+    let home = Home::new();
+    for args in [
+        &["worker", "--register", "http://127.0.0.1:9070"][..],
+        &["send", "--on", "restate://127.0.0.1:8080", "s"],
+        &["run", "--on", "restate://127.0.0.1:8080", "Hi"],
+    ] {
+        home.run(args)
+            .refused(2, &["feature `restate`", "cargo install --path"]);
+    }
+}
+
+#[test]
 fn without_agents_md_and_tools_there_are_none() {
     let (home, fake) = (Home::with_notes(), Fake::new([FakeAnswer::say("one")]));
     home.agent(&fake, &["--tools", "none", "Hi"]).done();

@@ -208,9 +208,10 @@ pub(super) fn hint(path: &str) -> Option<(String, bool)> {
 }
 
 /// Names of phi-core's types, and the tables of its files with the same settings.
-const TYPES: [(&str, &str); 8] = [
+const TYPES: [(&str, &str); 9] = [
     ("agent_loop_config.", ""),
     ("context_config.compaction.", "compaction."),
+    ("compaction.compaction.", "compaction."),
     ("context_config.", "compaction."),
     ("compaction_config.", "compaction."),
     ("execution_limits.", "execution."),
