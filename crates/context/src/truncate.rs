@@ -95,6 +95,19 @@ pub(crate) fn result_in_tokens(
     Some(with_text(result, short))
 }
 
+/// Replaces the whole text of a tool result by the marker.
+pub(crate) fn result_as_marker(result: &ToolResult, marker: &Marker) -> Message {
+    let text = flatten(&result.parts);
+    let bytes = Hole::read(&text).map_or_else(
+        || match find_central(&text, Script::Lines.separator()) {
+            Some((range, hole)) => hole.bytes + (text.len() - range.len()) as u64,
+            None => text.len() as u64,
+        },
+        |hole| hole.bytes,
+    );
+    with_text(result, marker.words(Hole { bytes, items: None }))
+}
+
 /// Shortens the texts of any message, and the strings in its calls' arguments, to at most `max`
 /// tokens if possible. Only the `compact` filter shortens texts of users and models.
 pub(crate) fn text_in_tokens(

@@ -19,8 +19,9 @@ const TRIES: usize = 64;
 /// Uses the part of the target that the stages before it left free.
 ///
 /// First shortened messages become longer, then removed turns are restored, in each case the newest
-/// first. The first one that does not fit as a whole is restored in shortened form. For filters,
-/// which are given a size to fill: an agent's view is cut below its limit on purpose.
+/// first. The first one that does not fit as a whole is restored in shortened form. If most of the
+/// target would stay unused without it, its oldest results may become mere markers. For filters, which
+/// are given a size to fill: an agent's view is cut below its limit on purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fill;
 
@@ -39,11 +40,12 @@ impl Stage for Fill {
             grow(draft, at, target);
         }
         for exchanges in draft.removed(target).into_iter().rev().take(TRIES) {
+            let before = draft.tokens();
             let was_full = is_full(draft);
             draft.restore(&exchanges);
             // In a full view, a turn that is smaller than its marker still fits.
             if !was_full {
-                shorten(draft, &exchanges, target);
+                shorten(draft, &exchanges, target, is_mostly_free(before, target));
             }
             if draft.tokens() > target {
                 draft.drop_exchanges(&exchanges);
@@ -69,9 +71,14 @@ fn grow(draft: &mut Draft<'_>, at: usize, target: Tokens) {
     }
 }
 
+/// Returns `true` if a view of this size leaves most of the target unused.
+pub(super) fn is_mostly_free(view: Tokens, target: Tokens) -> bool {
+    view.times(2) < target
+}
+
 /// Shortens the largest messages of these exchanges so that the view fits, if possible: results
-/// before texts.
-pub(super) fn shorten(draft: &mut Draft<'_>, exchanges: &[usize], target: Tokens) {
+/// before texts. `may_empty` allows replacing results by their markers.
+pub(super) fn shorten(draft: &mut Draft<'_>, exchanges: &[usize], target: Tokens, may_empty: bool) {
     let found = exchanges
         .iter()
         .filter_map(|index| draft.exchanges().get(*index));
@@ -81,26 +88,46 @@ pub(super) fn shorten(draft: &mut Draft<'_>, exchanges: &[usize], target: Tokens
         item.is_some_and(|item| matches!(*item.message, Message::ToolResult(_)))
     };
     let (results, texts): (Vec<usize>, Vec<usize>) = positions.into_iter().partition(is_result);
-    for positions in [results, texts] {
+    shorten_to_level(draft, &results, target);
+    if may_empty {
+        empty(draft, &results, target);
+    }
+    shorten_to_level(draft, &texts, target);
+}
+
+/// Shortens the largest of these messages to one level at which the view fits, but not below
+/// [`LEAST_RESULT`].
+fn shorten_to_level(draft: &mut Draft<'_>, positions: &[usize], target: Tokens) {
+    if draft.tokens() <= target {
+        return;
+    }
+    let weight = |at: &usize| draft.current(*at).map(|(_, weight)| weight);
+    let weights: Vec<Tokens> = positions.iter().filter_map(weight).collect();
+    let rest = draft.tokens().minus(weights.iter().copied().sum());
+    let level = level(weights, target.minus(rest)).max(LEAST_RESULT);
+    for at in positions {
+        let Some((message, weight)) = draft.current(*at) else {
+            continue;
+        };
+        if weight <= level {
+            continue;
+        }
+        let marker = draft.marker(*at);
+        if let Some(short) = truncate::text_in_tokens(message, level, draft.counter(), &marker) {
+            draft.shrink(*at, short);
+        }
+    }
+}
+
+/// Replaces these results by their markers, the oldest first, until the view fits.
+fn empty(draft: &mut Draft<'_>, results: &[usize], target: Tokens) {
+    for at in results {
         if draft.tokens() <= target {
             return;
         }
-        let weight = |at: &usize| draft.current(*at).map(|(_, weight)| weight);
-        let weights: Vec<Tokens> = positions.iter().filter_map(weight).collect();
-        let rest = draft.tokens().minus(weights.iter().copied().sum());
-        let level = level(weights, target.minus(rest)).max(LEAST_RESULT);
-        for at in positions {
-            let Some((message, weight)) = draft.current(at) else {
-                continue;
-            };
-            if weight <= level {
-                continue;
-            }
-            let marker = draft.marker(at);
-            if let Some(short) = truncate::text_in_tokens(message, level, draft.counter(), &marker)
-            {
-                draft.shrink(at, short);
-            }
+        if let Some((Message::ToolResult(result), _)) = draft.current(*at) {
+            let marker = truncate::result_as_marker(result, &draft.marker(*at));
+            draft.shrink(*at, marker);
         }
     }
 }

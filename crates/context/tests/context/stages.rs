@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use plimsoll_context::{
     Budget, Bytes, Calibration, CannotFit, Cap, Chars4, ContextStrategy, Edit, Evict, Fit, Message,
-    Plan, PlanError, Policy, Prune, SessionPruneConfig, Stage, SummaryConfig, Threshold,
+    Plan, PlanError, Policy, Ppm, Prune, SessionPruneConfig, Stage, SummaryConfig, Threshold,
     TokenCounter, Tokens, Transcript, Trigger, ViewLimits,
 };
 use plimsoll_testkit::notation::{message, seqs, show, view};
@@ -998,4 +998,44 @@ fn a_filter_fills_what_it_is_given() {
         "u:task gap:2 a:[c2] r:c2*400 a:[c3] r:c3*400"
     );
     assert_eq!(policy.plan(&new, &budget, Trigger::Asked), Ok(None));
+}
+
+/// A batch that is larger than the size to fill: its results are shortened, the oldest to their
+/// markers, since most of the size would stay unused otherwise.
+#[test]
+fn a_filter_keeps_a_part_of_a_batch_that_is_larger_than_its_size() {
+    let ids: Vec<String> = (0..500).map(|id| format!("c{id}")).collect();
+    let results: Vec<String> = ids.iter().map(|id| format!("r:{id}*320")).collect();
+    let chat = format!("u:task a:[{}] {} a:done", ids.join(","), results.join(" "));
+    let view = view(&chat);
+    let target = Tokens(20_000);
+    assert!(view.tokens() > target.times(2), "{}", view.tokens());
+    for strategy in [
+        ContextStrategy::SlidingWindow { max_tokens: None },
+        ContextStrategy::Evict { max_tokens: None },
+        ContextStrategy::Extract { max_tokens: None },
+    ] {
+        let policy = strategy.filter_policy(SummaryConfig::default().without_model());
+        let policy = policy.for_filter().filled();
+        let line = ViewLimits::exactly(target);
+        let budget = line.budget(Tokens(0), Tokens::ZERO, Calibration::default());
+        let plan = policy.plan(&view, &budget.unwrap(), Trigger::Asked);
+        let mut after = view.clone();
+        after.apply(&plan.unwrap().unwrap()).unwrap();
+        assert!(after.tokens() <= target, "{strategy}");
+        assert!(
+            after.tokens() > target.share(Ppm(900_000)),
+            "{strategy}: {}",
+            after.tokens()
+        );
+        let texts = after.items().iter().map(|item| item.message.text());
+        let texts: Vec<String> = texts.collect();
+        assert_eq!(texts.len(), 503, "{strategy}: nothing is removed");
+        assert!(texts[2].starts_with("[pruned: 320 bytes"), "{}", texts[2]);
+        assert!(
+            texts[501].len() > texts[2].len(),
+            "the newest say more: {}",
+            texts[501]
+        );
+    }
 }
