@@ -3,7 +3,7 @@
 use std::process::Command;
 
 /// What each example prints; a line that ends with `…` only begins so.
-const EXAMPLES: [(&str, &[&str]); 8] = [
+const EXAMPLES: [(&str, &[&str]); 9] = [
     ("loop", &["Land! (2 turns)"]),
     ("one_turn", &["a request of 1 messages", "42"]),
     (
@@ -40,6 +40,10 @@ const EXAMPLES: [(&str, &[&str]); 8] = [
         "context_policy",
         &["oldest_first: …", "oldest_first: …", "It is a log book."],
     ),
+    (
+        "clear_tool_uses",
+        &["It is a log book.", "… results were cleared"],
+    ),
 ];
 
 /// Where each is.
@@ -53,6 +57,7 @@ fn program(name: &str) -> &'static str {
         "machines" => env!("CARGO_BIN_EXE_machines"),
         "limits" => env!("CARGO_BIN_EXE_limits"),
         "context_policy" => env!("CARGO_BIN_EXE_context_policy"),
+        "clear_tool_uses" => env!("CARGO_BIN_EXE_clear_tool_uses"),
         other => panic!("{other}"),
     }
 }

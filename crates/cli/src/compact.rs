@@ -2,7 +2,7 @@
 //! model and no network, and its output is deterministic.
 
 mod compact_chat;
-mod filter;
+pub(crate) mod filter;
 
 use std::io::BufRead;
 use std::path::PathBuf;
@@ -18,8 +18,6 @@ use crate::input;
 use crate::lock;
 
 use compact_chat::CompactSettings;
-pub(crate) use filter::Filter;
-use filter::FilterOptions;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -28,8 +26,6 @@ Examples:
   jq -c . chats/*.json | plimsoll compact --lines --budget 8000 > smaller.jsonl
   echo '{\"budget_tokens\": 500, \"messages\": [...]}' | plimsoll compact
   plimsoll compact --budget 8000 --explain < chat.json > smaller.json
-  plimsoll compact --policy clear-tool-uses --trigger 30k < chat.json > b.json
-  plimsoll compact --policy trim --budget 8k --start-on user < chat.json > b.json
 
 The input is a request to a model, or its messages alone: {\"messages\": [...]}, {\"input\": \
 [...]} or a bare array, in the format of OpenAI Chat, OpenAI Responses or Anthropic Messages. The \
@@ -56,13 +52,9 @@ pub(crate) struct CompactArgs {
     /// messages overrides it
     #[arg(long, visible_alias = "max-tokens", value_name = "TOKENS", value_parser = crate::args::tokens, allow_hyphen_values = true)]
     pub(crate) budget: Option<u64>,
-    /// How to compact: extract (evicts messages and quotes their most important parts in a summary, without a model), evict, sliding_window, unlimited (only repairs), clear-tool-uses (Anthropic's
-    /// rules) or trim (LangChain's rules)
+    /// How to compact: extract (evicts messages and quotes their most important parts in a summary, without a model), evict, sliding_window or unlimited (only repairs)
     #[arg(long, default_value = "extract", value_name = "NAME")]
     pub(crate) policy: String,
-    /// The options of clear-tool-uses and trim.
-    #[command(flatten)]
-    pub(crate) options: FilterOptions,
     /// Use the context settings of a configuration (see `plimsoll config`): compact only a chat
     /// above the trigger, to the target; --budget then replaces max_context if it is smaller
     #[arg(long, value_name = "FILE", conflicts_with = "policy")]

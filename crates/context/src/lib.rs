@@ -42,7 +42,6 @@ pub mod tagged;
 mod tokens;
 mod tool_spec;
 mod transcript;
-mod trim;
 mod truncate;
 mod usage;
 
@@ -93,16 +92,14 @@ pub use price::{LongerCache, Money, PriceSheet, Rates};
 pub use removal_marker::Gap;
 pub use reply::{Delta, Reply, StopReason};
 pub use stages::{
-    ARGUMENT_CHARS, ArgumentDigest, Author, CLEARED, Cap, ClearToolUses, ClearTrigger,
-    EXTRACT_SHARE, Evict, Fill, Fit, HistoryLimit, LEAST_ARGUMENT_CHARS, LEAST_SUMMARY, LINE_BYTES,
-    Lines, MAX_SUMMARY, Prune, SUMMARY_SHARE, Section, Sections, SessionPruneConfig, Summarize,
-    SummaryConfig,
+    ARGUMENT_CHARS, ArgumentDigest, Author, Cap, EXTRACT_SHARE, Evict, Fill, Fit, HistoryLimit,
+    LEAST_ARGUMENT_CHARS, LEAST_SUMMARY, LINE_BYTES, Lines, MAX_SUMMARY, Prune, SUMMARY_SHARE,
+    Section, Sections, SessionPruneConfig, Summarize, SummaryConfig,
 };
 pub use strategy::ContextStrategy;
 pub use tokens::{Bytes, Ppm, Tokens};
 pub use tool_spec::ToolSpec;
 pub use transcript::{RemovedMessages, Transcript};
-pub use trim::{Trim, TrimRole, TrimStrategy, TrimmedMessage};
 pub use truncate::{
     MIN_SIDE, Marker, NOTE_MAX, clip, head_tail, head_tail_tokens, shorten, shorten_bytes,
 };

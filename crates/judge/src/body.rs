@@ -27,7 +27,6 @@
 mod cut;
 mod protected;
 mod thinking;
-mod trim;
 
 use std::collections::BTreeSet;
 

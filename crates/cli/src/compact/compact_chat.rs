@@ -8,12 +8,12 @@ use plimsoll::config::AgentConfig;
 use plimsoll::context::ViewLimits;
 use plimsoll::judge::body::{Body, BodyCut, CutError, RequestReading};
 use plimsoll::judge::canonical::{Reasoning, RepairedRequest, Target, repair_request};
-use plimsoll::policy::{ClearTrigger, Policy};
+use plimsoll::policy::Policy;
 use plimsoll::tokens::{AtMost, Calibration, TokenCounter};
 use plimsoll::{ContextStrategy, Message, Tokens};
 
 use super::CompactArgs;
-use super::filter::Filter;
+use super::filter;
 use crate::chat_file::{self, ChatFile};
 use crate::error::CliError;
 use crate::explain::PolicyEffect;
@@ -32,21 +32,15 @@ pub(super) struct CompactedChat<'t> {
 pub(super) struct CompactSettings<'a> {
     args: &'a CompactArgs,
     counter: Arc<dyn TokenCounter>,
-    filter: Filter,
+    strategy: ContextStrategy,
     config: Option<AgentConfig>,
 }
 
 impl<'a> CompactSettings<'a> {
     pub(super) fn new(args: &'a CompactArgs) -> Result<Self, CliError> {
-        let filter = Filter::new(&args.policy, &args.options)?;
-        if args.explain && matches!(filter, Filter::Trim(_)) {
-            return Err(CliError::usage(
-                "--explain shows what each stage does, and trim has no stages; leave it out",
-            ));
-        }
         Ok(Self {
             args,
-            filter,
+            strategy: filter::named(&args.policy)?,
             counter: chat_file::counter(&args.counter)?,
             config: args.config.as_deref().map(configured).transpose()?,
         })
@@ -87,24 +81,15 @@ impl<'a> CompactSettings<'a> {
         let mut explained = None;
         let mut json = None;
         let asked = budget(&body, args)?;
-        if !self.is_left_as_it_is(&body, asked)? {
+        if !self.is_left_as_it_is(&body, asked) {
             let file = chat_file::weighed(body, &self.counter);
-            let (cut, policy) = match &self.filter {
-                Filter::Trim(trim) if self.config.is_none() => {
-                    let max = asked.ok_or_else(no_budget)?;
-                    (file.body.trim(&file.view, trim, max), None)
-                }
-                _ => {
-                    let (policy, line) = self.policy(&file, asked)?;
-                    let cut = file.body.cut(&file.view, &policy, &line);
-                    (cut, Some((policy, line)))
-                }
-            };
+            let (policy, line) = self.policy(&file, asked)?;
+            let cut = file.body.cut(&file.view, &policy, &line);
             let cut = cut.map_err(|error| match error {
                 CutError::CannotFit(error) => CliError::cannot_fit(error),
                 error => CliError::failed(error),
             })?;
-            if let (true, Some((policy, line))) = (args.explain, policy) {
+            if args.explain {
                 let instructions = file.view.instructions();
                 let budget = line.budget(file.overhead, instructions, Calibration::default());
                 let planned = cut.as_ref().map_or(&file.view, |cut| &cut.planned);
@@ -132,39 +117,25 @@ impl<'a> CompactSettings<'a> {
 
     /// Returns `true` if it is certain without counting that the policy changes nothing: it has no
     /// stages, or even the upper bound of the tokens is within the budget.
-    fn is_left_as_it_is(&self, body: &Body<'_>, asked: Option<Tokens>) -> Result<bool, CliError> {
+    fn is_left_as_it_is(&self, body: &Body<'_>, asked: Option<Tokens>) -> bool {
         if self.config.is_some() {
-            return Ok(false);
+            return false;
         }
-        let enough = match &self.filter {
-            Filter::Strategy(ContextStrategy::Unlimited {}) => return Ok(true),
-            Filter::Strategy(_) => asked,
-            Filter::ClearToolUses(clear) => {
-                if asked.is_some() {
-                    return Err(CliError::usage(
-                        "clear-tool-uses has no budget: it clears above --trigger; leave the budget out",
-                    ));
-                }
-                match clear.trigger {
-                    ClearTrigger::InputTokens(tokens) => Some(tokens),
-                    ClearTrigger::ToolUses(_) => None,
-                }
-            }
-            Filter::Trim(trim) if trim.start_on.is_empty() && trim.end_on.is_empty() => asked,
-            Filter::Trim(_) => None,
-        };
+        if self.strategy == (ContextStrategy::Unlimited {}) {
+            return true;
+        }
         let counter = AtMost(self.counter.as_ref());
         let messages = body.messages.iter();
         let at_most = |enough| {
             let messages: Tokens = messages.map(|message| counter.message(message)).sum();
             messages + body.overhead(&counter) <= enough
         };
-        Ok(!self.args.explain && enough.is_some_and(at_most))
+        !self.args.explain && asked.is_some_and(at_most)
     }
 
     /// Returns `true` if the policy is `summarize`, which asks no model in a filter.
     pub(super) fn is_summarize(&self) -> bool {
-        self.filter.is_summarize()
+        matches!(self.strategy, ContextStrategy::Summarize { .. })
     }
 
     /// Returns the policy and its limit.
@@ -177,13 +148,7 @@ impl<'a> CompactSettings<'a> {
             let (policy, line) = config::filter(config, system(file), asked)?;
             return Ok((policy.for_filter(), line));
         }
-        // A policy with its own limit needs no budget.
-        let budget = if self.filter.has_own_trigger() {
-            Tokens::MAX
-        } else {
-            asked.ok_or_else(no_budget)?
-        };
-        let within = self.filter.within(budget);
+        let within = filter::within(self.strategy, asked.ok_or_else(no_budget)?);
         Ok(within.unwrap_or_else(|| (Policy::unlimited(), ViewLimits::exactly(Tokens::MAX))))
     }
 }

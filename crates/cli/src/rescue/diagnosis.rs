@@ -11,11 +11,11 @@ use plimsoll::model::{Image, Source};
 use plimsoll::providers::{ModelBook, ModelRef};
 use plimsoll::tokens::{Bytes, TokenCounter};
 use plimsoll::wire::overflow::{Verdict, classify};
-use plimsoll::{Message, Part, Tokens};
+use plimsoll::{ContextStrategy, Message, Part, Tokens};
 use serde_json::{Value, json};
 
 use crate::chat_file::{self, unread};
-use crate::compact::Filter;
+use crate::compact::filter;
 use crate::error::CliError;
 use crate::model_facts;
 use crate::terminal::text::counted;
@@ -152,10 +152,10 @@ impl ExaminedSession {
     /// Returns the size to compact to, in locally counted tokens. Returns `None` if the session is
     /// not to be compacted. `asked` is in tokens as the provider counts them, because the user
     /// reads those.
-    pub(super) fn budget(&self, asked: Option<u64>, filter: &Filter) -> Option<Tokens> {
+    pub(super) fn budget(&self, asked: Option<u64>) -> Option<Tokens> {
         let wanted = match asked {
             Some(asked) => asked,
-            None if !self.is_too_long() && !filter.has_own_trigger() => return None,
+            None if !self.is_too_long() => return None,
             None => {
                 let wanted = self.window.unwrap_or(self.used) / 100 * COMPACTED;
                 // The provider has refused this size, even if it is within the known window.
@@ -169,13 +169,13 @@ impl ExaminedSession {
     /// Compacts the history.
     pub(super) fn cut(
         &mut self,
-        filter: &Filter,
+        strategy: ContextStrategy,
         budget: Tokens,
         counter: &Arc<dyn TokenCounter>,
     ) -> Result<(), CutError> {
         let mut body = Body::read(&self.history, &self.target)?;
         let view = body.transcript(counter);
-        let Some((policy, line)) = filter.within(budget) else {
+        let Some((policy, line)) = filter::within(strategy, budget) else {
             return Ok(());
         };
         let Some(cut) = body.cut(&view, &policy, &line)? else {

@@ -11,7 +11,7 @@ use plimsoll::judge::body::CutError;
 use plimsoll::logs::{self, Agent, Candidate, Ids, SessionLog};
 use serde_json::json;
 
-use crate::compact::Filter;
+use crate::compact::filter;
 use crate::error::{CliError, DONE};
 use crate::terminal::text::counted;
 use crate::{chat_file, paths};
@@ -50,7 +50,7 @@ pub(crate) struct RescueArgs {
     /// Compact the session to this many tokens, as its provider counts them, such as 60000 or 60k
     #[arg(long, value_name = "TOKENS", value_parser = crate::args::some_tokens)]
     budget: Option<u64>,
-    /// How to compact: extract (evicts messages and quotes their most important parts in a summary, without a model), evict, sliding_window, clear-tool-uses, or unlimited (only repairs)
+    /// How to compact: extract (evicts messages and quotes their most important parts in a summary, without a model), evict, sliding_window, or unlimited (only repairs)
     #[arg(long, default_value = "extract", value_name = "NAME")]
     policy: String,
     /// Remove all thinking, for when the provider refuses a signature
@@ -80,13 +80,13 @@ pub(crate) fn run(args: &RescueArgs) -> Result<u8, CliError> {
     if args.list {
         return list(args);
     }
-    let filter = Filter::named(&args.policy)?;
+    let strategy = filter::named(&args.policy)?;
     let chosen = choose(args.session.as_deref(), args.from)?;
     let log =
         SessionLog::read(&chosen.path, chosen.session.as_deref()).map_err(CliError::failed)?;
     let counter = chat_file::counter("o200k")?;
     let mut patient = ExaminedSession::examine(&log, &counter, args.drop_thinking)?;
-    let budget = patient.budget(args.budget, &filter);
+    let budget = patient.budget(args.budget);
     if !args.json {
         for line in patient.describe(&log) {
             out!("{line}");
@@ -94,7 +94,7 @@ pub(crate) fn run(args: &RescueArgs) -> Result<u8, CliError> {
     }
     if let Some(budget) = budget {
         patient
-            .cut(&filter, budget, &counter)
+            .cut(strategy, budget, &counter)
             .map_err(|error| match error {
                 CutError::CannotFit(error) => CliError::cannot_fit(error),
                 error => CliError::failed(error),

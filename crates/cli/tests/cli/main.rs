@@ -20,7 +20,6 @@ mod chatting;
 mod command;
 mod compact;
 mod compact_bad;
-mod compact_filters;
 mod compact_wires;
 mod config;
 mod count;

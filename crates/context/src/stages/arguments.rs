@@ -88,7 +88,7 @@ impl ArgumentDigest {
 
 /// Returns the positions of assistant messages whose calls are all answered and read, except the
 /// newest batch and loops with a signed thought.
-pub(super) fn old_calls(draft: &Draft<'_>) -> Vec<usize> {
+fn old_calls(draft: &Draft<'_>) -> Vec<usize> {
     let exchanges = draft.exchanges();
     let is_batch = |exchange: &Exchange| {
         exchange.kind == ExchangeKind::Pending

@@ -3,7 +3,6 @@
 
 mod arguments;
 mod cap;
-mod clear_tool_uses;
 mod evict;
 mod fill;
 mod fit;
@@ -15,7 +14,6 @@ mod summarize;
 
 pub use arguments::{ARGUMENT_CHARS, ArgumentDigest, LEAST_ARGUMENT_CHARS};
 pub use cap::Cap;
-pub use clear_tool_uses::{CLEARED, ClearToolUses, ClearTrigger};
 pub use evict::Evict;
 pub use fill::Fill;
 pub use fit::Fit;

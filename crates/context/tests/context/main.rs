@@ -13,4 +13,3 @@ mod properties;
 mod siblings;
 mod stages;
 mod summaries;
-mod trim;

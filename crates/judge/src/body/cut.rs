@@ -13,9 +13,9 @@ use thiserror::Error;
 use super::{Body, Slot};
 use crate::canonical::Repair;
 
-/// The maximum number of attempts at a cut or a trim. A repair after a cut may insert a few words, so
+/// The maximum number of attempts at a cut. A repair after a cut may insert a few words, so
 /// the next attempt has a smaller target.
-pub(super) const TRIES: usize = 4;
+const TRIES: usize = 4;
 /// The number of sizes that are tried for the one that [`CannotFit`] advises.
 const SIZES: u32 = 32;
 /// For the first of these sizes, the search uses exactly the minimum of the failed attempt. Later sizes
@@ -47,9 +47,6 @@ pub enum CutError {
     /// The messages that must stay do not fit.
     #[error(transparent)]
     CannotFit(#[from] CannotFit),
-    /// No message has a role with which the rest must begin or end.
-    #[error("no message has a role that --start-on and --end-on ask for")]
-    NoSuchRole,
     /// The plan cannot be applied.
     #[error(transparent)]
     Plan(#[from] PlanError),

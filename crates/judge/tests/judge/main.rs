@@ -26,7 +26,6 @@ mod details;
 mod dialects;
 mod every_dialect;
 mod exceptions;
-mod filters;
 mod found;
 mod frozen;
 mod frozen_files;
