@@ -19,6 +19,7 @@ mod fuzz;
 mod light;
 mod mcp;
 mod postgres;
+mod prices;
 mod research;
 mod restate;
 mod sdk;
@@ -148,6 +149,14 @@ enum Chore {
         #[arg(long)]
         data: Option<PathBuf>,
     },
+    /// Renew the prices of the built-in models from a file: LiteLLM's table of models
+    Prices {
+        /// LiteLLM's model_prices_and_context_window.json
+        table: PathBuf,
+        /// The name, version and date of the table, for readers
+        #[arg(long)]
+        source: String,
+    },
     /// Crates and compile time of the library beside three others, each built from nothing
     Dependencies,
     /// Package the program for npm, PyPI, Homebrew and the install script, into target/dist
@@ -209,6 +218,7 @@ fn act(chore: Chore, root: &Path) -> Result<(), Error> {
             };
             fuzz::run(root, target.as_deref(), seconds, found)
         }
+        Chore::Prices { table, source } => prices::run(root, &table, &source),
         Chore::Sdk { part } => sdk::run(root, part.as_deref()),
         Chore::Clients { part } => clients::run(root, part.as_deref()),
         Chore::Light { seeds } => light::run(root, seeds),

@@ -7,9 +7,14 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use plimsoll_context::{CallId, Message, Seq, ToolCall};
+use plimsoll_context::{CallId, Message, Part, Seq, ToolCall};
 
+use crate::arguments::Arguments;
 use crate::state::State;
+use crate::tool_names::MAX_NAME;
+
+/// Maximum length of arguments in the view that are not a JSON object, in bytes.
+const MAX_FAULTY_ARGUMENTS: usize = 4_096;
 
 /// The identifier of one tool call. The key stays the same if the call is repeated after a crash, and
 /// is never reused for another call. Its text form, `SESSION.SEQ-INDEX`, can be used as an idempotency
@@ -41,6 +46,35 @@ pub(crate) struct BatchCall {
     pub(crate) result: Option<Arc<Message>>,
     /// The next call with the same id. Ids should be unique, but some providers repeat them.
     namesake: Option<usize>,
+}
+
+/// Shortens calls that no tool can run: names longer than any tool's, and long arguments that are not
+/// a JSON object. The log keeps them whole, but in the view they could leave no room for the answer.
+pub(crate) fn without_long_faults(message: &Arc<Message>) -> Arc<Message> {
+    let is_long = |call: &ToolCall| {
+        call.name.len() > MAX_NAME
+            || call.arguments.len() > MAX_FAULTY_ARGUMENTS
+                && Arguments::read(&call.arguments).is_err()
+    };
+    if !message.calls().any(is_long) {
+        return Arc::clone(message);
+    }
+    let mut message = Message::clone(message);
+    if let Message::Assistant { parts } = &mut message {
+        let calls = parts.iter_mut().filter_map(|part| match part {
+            Part::ToolCall(call) if is_long(call) => Some(call),
+            _ => None,
+        });
+        for call in calls {
+            cut(&mut call.name, MAX_NAME);
+            cut(&mut call.arguments, MAX_FAULTY_ARGUMENTS);
+        }
+    }
+    Arc::new(message)
+}
+
+fn cut(text: &mut String, max: usize) {
+    text.truncate(text.floor_char_boundary(max));
 }
 
 impl Batch {

@@ -121,7 +121,7 @@ impl Forecast<'_> {
             left.minus(input.tokens).minus(held.tokens)
         });
         let money = limits.max_cost.and_then(|limit| {
-            let output = self.setup.sheet?.rates.output;
+            let output = self.sheet()?.rates.output;
             let left = limit.minus(tracker.cost_accumulated.known);
             let usual = self.usual_price(processed) + held.cost;
             bought(left.minus(input.cost).min(left.minus(usual)), output)
@@ -143,7 +143,7 @@ impl Forecast<'_> {
             }
         });
         let money = limits.max_cost.and_then(|limit| {
-            let sheet = self.setup.sheet?;
+            let sheet = self.sheet()?;
             let left = limit.minus(tracker.cost_accumulated.known);
             bought(
                 left.minus(sheet.rates.output.of(answer)),
@@ -183,10 +183,7 @@ impl Forecast<'_> {
     /// Returns the estimate for a call with this input, this input price and a brief answer.
     fn call_of(&self, processed: Tokens, price: Money) -> NextCall {
         let answer = self.answer();
-        let output = self
-            .setup
-            .sheet
-            .map_or(Money(0), |sheet| sheet.rates.output);
+        let output = self.sheet().map_or(Money(0), |sheet| sheet.rates.output);
         NextCall {
             tokens: self.adds(processed) + answer,
             cost: price + output.of(answer),
@@ -213,6 +210,11 @@ impl Forecast<'_> {
         known + new + new.share(UNCOUNTED) + Tokens(1)
     }
 
+    /// Returns the prices of the next call. They depend on the length of its prompt.
+    fn sheet(&self) -> Option<PriceSheet> {
+        Some(self.setup.sheet?.at(self.processed()))
+    }
+
     /// Returns the length of a brief answer, which is reserved for the last call.
     fn answer(&self) -> Tokens {
         let limits = &self.setup.limits;
@@ -221,7 +223,7 @@ impl Forecast<'_> {
             .map(|limit| limit.share(ANSWER_SHARE));
         let of_money = limits.max_cost.and_then(|limit| {
             let share = Tokens(limit.0).share(ANSWER_SHARE);
-            bought(Money(share.0), self.setup.sheet?.rates.output)
+            bought(Money(share.0), self.sheet()?.rates.output)
         });
         let most = LAST_ANSWER_TOKENS.min(self.reserve);
         let parts = [of_tokens, of_money].into_iter().flatten();
@@ -230,13 +232,13 @@ impl Forecast<'_> {
 
     /// Returns the price of this input if nothing is cached.
     pub(crate) fn full_price(&self, processed: Tokens) -> Money {
-        let sheet = self.setup.sheet;
+        let sheet = self.sheet();
         sheet.map_or(Money(0), |sheet| self.input_rate(&sheet).of(processed))
     }
 
     /// Returns the price of this input if the cache still contains the entries of the last call.
     fn usual_price(&self, processed: Tokens) -> Money {
-        let Some(sheet) = self.setup.sheet else {
+        let Some(sheet) = self.sheet() else {
             return Money(0);
         };
         let read = match sheet.rates.cache_read {

@@ -13,7 +13,7 @@ use plimsoll_context::{
     PlanError, Ppm, Seq, StopReason, TokenCounter, Tokens, Transcript, Usage,
 };
 
-use crate::batch::Batch;
+use crate::batch::{Batch, without_long_faults};
 use crate::doom_loop::{CallOutcome, DoomLoopTracker, ResultOrigin};
 use crate::entry::{Entry, LOG_FORMAT, Waiting};
 use crate::memory::RunMemory;
@@ -273,11 +273,12 @@ impl State {
                     self.transcript.counter().message(message),
                 );
                 if !is_empty(message) {
-                    self.memory.takes(message);
-                    self.transcript.push(Arc::clone(message));
+                    let message = without_long_faults(message);
+                    self.memory.takes(&message);
+                    self.batch = Batch::of(&message);
+                    self.doom_loop.record_message(&message);
+                    self.transcript.push(message);
                     self.transcript.mark_sent();
-                    self.batch = Batch::of(message);
-                    self.doom_loop.record_message(message);
                 }
                 self.facts.totals.turns += 1;
                 self.facts.turns += 1;

@@ -19,6 +19,7 @@ Examples:
   plimsoll mock --script turns.jsonl --window 8192
   plimsoll mock --dialect llama.cpp --port 8080 --script - < turns.jsonl
   plimsoll mock --protocol anthropic --script turns.jsonl --model claude-sonnet-4-5
+  plimsoll mock --protocol gemini --script turns.jsonl --model gemini-2.5-pro
   plimsoll mock --protocol openai-responses --script turns.jsonl --record requests/
   plimsoll run --base-url http://127.0.0.1:8080/v1 --model compatible/mock \"Try it\"
 
@@ -91,6 +92,8 @@ enum Protocol {
     OpenaiResponses,
     /// Anthropic Messages
     Anthropic,
+    /// Gemini's generateContent
+    Gemini,
 }
 
 /// Runs the command.
@@ -169,6 +172,7 @@ fn mock(args: &MockArgs) -> Result<Mock, CliError> {
         }
         (Protocol::OpenaiResponses, None) => Mock::responses_by(responses_profile),
         (Protocol::Anthropic, None) => Mock::messages(),
+        (Protocol::Gemini, None) => Mock::gemini(),
     };
     if !args.model.is_empty() {
         mock = mock.models(args.model.iter().cloned());

@@ -186,9 +186,11 @@ fn legend(book: &ModelBook) -> Result<Vec<String>, CliError> {
         ));
     }
     let own = model_facts::own_path()?;
-    if own.exists() {
-        lines.push(format!("* yours, in {}", own.display()));
-    }
+    lines.push(if own.exists() {
+        format!("* yours, in {}", own.display())
+    } else {
+        format!("your own values go into {}", own.display())
+    });
     Ok(lines)
 }
 
@@ -203,6 +205,13 @@ pub(crate) fn as_json(model: &str, facts: &ModelFacts) -> Value {
             "cache_read": rates.cache_read.map(dollars),
             "cache_write": rates.cache_write.map(dollars),
             "longer_write": fact.value.longer_write.map(dollars),
+            "long": fact.value.long.map(|long| json!({
+                "above": long.above,
+                "input": dollars(long.rates.input),
+                "output": dollars(long.rates.output),
+                "cache_read": long.rates.cache_read.map(dollars),
+                "cache_write": long.rates.cache_write.map(dollars),
+            })),
         }, "from": fact.from })
     });
     let seconds = |lives: &Option<Fact<Duration>>| {

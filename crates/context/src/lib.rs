@@ -88,7 +88,7 @@ pub use plan::{
 };
 pub use plimsoll_handover::without_frames;
 pub use policy::{Policy, Proposal, Stage};
-pub use price::{LongerCache, Money, PriceSheet, Rates};
+pub use price::{LongPrompt, LongerCache, Money, PriceSheet, Rates};
 pub use removal_marker::Gap;
 pub use reply::{Delta, Reply, StopReason};
 pub use stages::{

@@ -45,6 +45,9 @@ pub struct PriceSheet {
     /// The minimum size of a cached prefix. A shorter prefix is charged as fresh input every time.
     /// `None` if unknown.
     pub min_cacheable: Option<Tokens>,
+    /// The prices of requests with a long prompt, if they are higher.
+    #[serde(default)]
+    pub long: Option<LongPrompt>,
     /// The requested retention of cache entries. It determines the price of writes and the
     /// lifetime.
     #[serde(default)]
@@ -58,6 +61,15 @@ pub struct LongerCache {
     pub lives: Duration,
     /// The price of a million tokens written.
     pub cache_write: Money,
+}
+
+/// The prices of requests with a long prompt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LongPrompt {
+    /// A prompt with more tokens is long.
+    pub above: Tokens,
+    /// The prices of all its tokens.
+    pub rates: Rates,
 }
 
 impl Money {
@@ -114,6 +126,7 @@ impl PriceSheet {
             cache_lives: None,
             longer: None,
             min_cacheable: None,
+            long: None,
             retention: CacheRetention::Usual,
         }
     }
@@ -134,7 +147,45 @@ impl PriceSheet {
         Self {
             rates: self.rates.at_most(),
             longer: Some(self.longer.unwrap_or(most)),
+            long: self.long.map(|long| LongPrompt {
+                rates: long.rates.at_most(),
+                ..long
+            }),
             ..self
+        }
+    }
+
+    /// Returns the prices of a request with a prompt of this length.
+    ///
+    /// ```
+    /// use plimsoll_context::{LongPrompt, Money, PriceSheet, Rates, Tokens, Usage};
+    /// let rates = |input| Rates { input: Money(input), ..Rates::FREE };
+    /// let sheet = PriceSheet {
+    ///     long: Some(LongPrompt { above: Tokens(200_000), rates: rates(2_000_000) }),
+    ///     ..PriceSheet::of(rates(1_000_000))
+    /// };
+    /// let cost = |input| sheet.cost(Usage { input: Tokens(input), ..Usage::default() });
+    /// assert_eq!(cost(200_000), Some(Money(200_000)));
+    /// assert_eq!(cost(200_001), Some(Money(400_002)));
+    /// ```
+    #[must_use]
+    pub fn at(&self, prompt: Tokens) -> Self {
+        let Some(long) = self.long.filter(|long| prompt > long.above) else {
+            return *self;
+        };
+        let raised = |price: Money| {
+            let price = u128::from(price.0) * u128::from(long.rates.input.0);
+            let price = price / u128::from(self.rates.input.0).max(1);
+            Money(u64::try_from(price).unwrap_or(u64::MAX))
+        };
+        Self {
+            rates: long.rates,
+            longer: self.longer.map(|longer| LongerCache {
+                cache_write: raised(longer.cache_write),
+                ..longer
+            }),
+            long: None,
+            ..*self
         }
     }
 
@@ -167,8 +218,9 @@ impl PriceSheet {
     /// ```
     #[must_use]
     pub fn cost(&self, usage: Usage) -> Option<Money> {
-        let longer = self.longer.map(|longer| longer.cache_write);
-        usage.cost(&self.rates, longer)
+        let sheet = self.at(usage.processed());
+        let longer = sheet.longer.map(|longer| longer.cache_write);
+        usage.cost(&sheet.rates, longer)
     }
 
     /// Returns the price of writing a million message tokens to the cache with the requested

@@ -565,7 +565,8 @@ impl AgentBuilder {
     pub fn build(mut self) -> Result<Agent, Error> {
         self.settings.limits = self.limit_overrides.over(&self.settings.limits);
         let mut faults = self.faults();
-        let (hosted_tools, retention, notes) = self.asked_of_provider();
+        let (hosted_tools, retention, mut notes) = self.asked_of_provider();
+        notes.extend(self.leave_out_tools(hosted_tools.len()));
         let breakdowns = Arc::new(PendingWarnings::default());
         let counter = match self.counter.take() {
             Some(counter) => panic_guard::counter(counter, &breakdowns),

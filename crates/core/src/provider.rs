@@ -77,6 +77,12 @@ pub trait Provider: Send + Sync {
         faults.collect()
     }
 
+    /// Returns the maximum number of tools in a request, if there is one. The last tools of an agent
+    /// beyond it are left out, with a warning.
+    fn max_tools(&self) -> Option<usize> {
+        None
+    }
+
     /// Returns a sentence for each setting that the model does not support, for the user.
     fn sampling_notes(&self, sampling: &Sampling) -> Vec<String> {
         let _ = sampling;

@@ -9,7 +9,7 @@ mod validate_settings;
 
 #[cfg(test)]
 pub(crate) use rules::TABLE;
-pub use simulate::{sign, unsigned};
+pub use simulate::{sign, undeclared, unsigned};
 pub(crate) use validate::unfit;
 pub use validate::{refusal, validate, validate_announced};
 pub(crate) use validate_settings::{is_unasked, thinks};

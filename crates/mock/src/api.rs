@@ -2,6 +2,7 @@
 //!
 //! `request_handler.rs` decides which of these happens. The validation rules are those of the `judge` crate.
 
+use std::borrow::Cow;
 use std::fmt::Debug;
 
 use plimsoll_context::{TokenCounter, Tokens};
@@ -28,6 +29,11 @@ pub(crate) trait Api: Debug + Send + Sync {
 
     /// Returns the kind of request at a path, or `None` for an unknown path.
     fn request_kind(&self, path: &str) -> Option<RequestKind>;
+
+    /// Returns a request together with the settings in its path, if the API has any there.
+    fn with_path<'r>(&self, _path: &str, request: &'r Value) -> Cow<'r, Value> {
+        Cow::Borrowed(request)
+    }
 
     /// Returns the refusal of a request with wrong headers, or `None` if they are accepted.
     fn turned_away(&self, _header: Header<'_>, _request: &Value) -> Option<HttpAnswer> {

@@ -28,6 +28,7 @@ mod cache;
 mod chat;
 mod error;
 mod gate;
+mod gemini;
 mod messages;
 mod mock;
 mod pieces;

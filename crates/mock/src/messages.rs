@@ -7,7 +7,7 @@ mod weigh;
 
 use plimsoll_context::{TokenCounter, Tokens};
 use plimsoll_judge::Fault;
-use plimsoll_judge::anthropic::{refusal, unsigned, validate_announced};
+use plimsoll_judge::anthropic::{refusal, undeclared, unsigned, validate_announced};
 use plimsoll_wire::anthropic::MessagesProfile;
 use serde_json::{Value, json};
 
@@ -75,7 +75,10 @@ impl Api for Messages {
             }
             RequestKind::Count => validate_count(request, &profile),
         };
-        faults.into_iter().next().or_else(|| unsigned(request))
+        let fault = faults.into_iter().next();
+        fault
+            .or_else(|| undeclared(request))
+            .or_else(|| unsigned(request))
     }
 
     fn refusal(&self, fault: &Fault) -> (u16, Value) {

@@ -13,6 +13,7 @@ use serde_json::Value;
 use crate::api::Api;
 use crate::chat::Chat;
 use crate::error::MockError;
+use crate::gemini::Gemini;
 use crate::messages::Messages;
 use crate::record::Keep;
 use crate::responses::Responses;
@@ -88,6 +89,13 @@ impl Mock {
         Self::of(Messages { needs_key: false })
     }
 
+    /// Creates a server of Gemini's `generateContent`. It validates each request by the rules for the
+    /// model in its path.
+    #[must_use]
+    pub fn gemini() -> Self {
+        Self::of(Gemini)
+    }
+
     /// Creates a server of OpenAI Responses with OpenAI's reasoning models. It encrypts its
     /// reasoning, and decrypts reasoning that is sent back.
     #[must_use]
@@ -121,7 +129,7 @@ impl Mock {
         }
     }
 
-    /// Returns the protocol: `openai`, `openai-responses` or `anthropic`.
+    /// Returns the protocol: `openai`, `openai-responses`, `anthropic` or `gemini`.
     #[must_use]
     pub fn protocol(&self) -> &'static str {
         self.api.name()

@@ -131,7 +131,8 @@ impl MockState {
         }
         let header = |name: &str| Some(headers.get(name)?.to_str().ok()?.to_owned());
         if let (&Method::POST, Some(kind)) = (method, desk.api().request_kind(path)) {
-            return desk.handle(&header, body, kind);
+            let request = desk.api().with_path(path, body);
+            return desk.handle(&header, &request, kind);
         }
         let info = ServerInfo {
             models: &desk.mock.models,

@@ -18,4 +18,4 @@
 //! ```
 
 pub use plimsoll_agent::{Cost, Spend};
-pub use plimsoll_context::{LongerCache, PriceSheet, Rates};
+pub use plimsoll_context::{LongPrompt, LongerCache, PriceSheet, Rates};

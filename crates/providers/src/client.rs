@@ -4,7 +4,7 @@
 //! earlier replies, and then without that reasoning. The driver makes all other retries.
 
 use async_trait::async_trait;
-use plimsoll_agent::{Failure, Request, Sampling};
+use plimsoll_agent::{Failure, Request, Sampling, ThinkingLevel};
 use plimsoll_context::{CacheRetention, Delta, HostedTool, Reply, Tokens};
 use plimsoll_core::telemetry::ServerAddress;
 use plimsoll_core::{Provider, Secret};
@@ -221,9 +221,21 @@ impl Provider for ModelClient {
         }
     }
 
+    fn max_tools(&self) -> Option<usize> {
+        self.protocol.max_tools()
+    }
+
     fn sampling_notes(&self, sampling: &Sampling) -> Vec<String> {
-        let off = self.protocol.thinking_off();
-        off.notes(sampling, &self.connection.full_name)
+        let model = &self.connection.full_name;
+        match sampling.thinking {
+            None => Vec::new(),
+            Some(ThinkingLevel::Off) => self.protocol.thinking_off().notes(model),
+            Some(_) if self.protocol.sends_thinking_levels() => Vec::new(),
+            Some(_) => vec![format!(
+                "thinking_level has no effect: {model} is not known to take one; if it does, \
+                 write `thinking = true` for it in models.toml"
+            )],
+        }
     }
 
     fn hosted_tool_faults(&self, tools: &[HostedTool]) -> Vec<String> {

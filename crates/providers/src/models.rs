@@ -195,6 +195,7 @@ impl ModelBook {
             let free = Prices {
                 rates: Rates::FREE,
                 longer_write: None,
+                long: None,
             };
             facts.prices = Some(Fact {
                 value: free,

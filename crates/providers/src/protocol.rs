@@ -41,6 +41,9 @@ pub(crate) use responses::REJECTIONS as RESPONSES_REJECTIONS;
 pub use responses::responses_profile;
 pub(crate) use responses::{ResponsesProtocol, ServerOwner, profile_of};
 
+/// The maximum number of tools that OpenAI's protocols and Gemini accept in a request.
+const MAX_TOOLS: usize = 128;
+
 /// An API, configured for one model.
 pub(crate) trait Protocol: Debug + Send + Sync {
     /// Returns the name of the dialect or profile that requests are written by.
@@ -88,6 +91,14 @@ pub(crate) trait Protocol: Debug + Send + Sync {
 
     /// Returns how the model's thinking is turned off.
     fn thinking_off(&self) -> ThinkingOff;
+
+    /// Returns the maximum number of tools in a request, if the API has one.
+    fn max_tools(&self) -> Option<usize> {
+        None
+    }
+
+    /// Checks whether requests tell the model how much to think.
+    fn sends_thinking_levels(&self) -> bool;
 
     /// Checks whether requests may contain images.
     fn takes_images(&self) -> bool {

@@ -5,7 +5,6 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use plimsoll_agent::{Sampling, ThinkingLevel};
 use plimsoll_wire::Effort;
 use plimsoll_wire::openai_chat::{Dialect, ErrorStyle, Reach, reach};
 use serde_json::{Map, Value};
@@ -140,11 +139,8 @@ impl ThinkingOff {
         }
     }
 
-    /// Returns a note if `thinking_level = "off"` is set and cannot be followed.
-    pub(crate) fn notes(self, sampling: &Sampling, model: &str) -> Vec<String> {
-        if sampling.thinking != Some(ThinkingLevel::Off) {
-            return Vec::new();
-        }
+    /// Returns a note if `thinking_level = "off"` cannot be followed.
+    pub(crate) fn notes(self, model: &str) -> Vec<String> {
         let why = match self {
             Self::Keys(_) | Self::Effort(Effort::None) | Self::NotThinking => return Vec::new(),
             Self::Effort(lowest) => format!(
@@ -277,12 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_was_asked_for_is_reported() {
-        let asked = |thinking| Sampling {
-            thinking,
-            ..Sampling::default()
-        };
-        let off = asked(Some(ThinkingLevel::Off));
+    fn a_model_that_cannot_stop_thinking_is_reported() {
         for (how, said) in [
             (ThinkingOff::Effort(Effort::None), None),
             (ThinkingOff::NotThinking, None),
@@ -295,9 +286,8 @@ mod tests {
                 Some("thinking cannot be turned off in a/b"),
             ),
         ] {
-            let notes = how.notes(&off, "a/b");
+            let notes = how.notes("a/b");
             assert_eq!(notes.first().map(String::as_str), said);
-            assert!(how.notes(&asked(None), "a/b").is_empty());
         }
     }
 }

@@ -7,15 +7,13 @@
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet, VecDeque};
 
-/// The maximum length of a call's id in OpenAI Chat Completions, in characters.
-pub const MAX_CHAT_ID: usize = 40;
-/// The maximum length of an id that is sent unchanged on Responses, Messages and Converse, in
-/// characters.
-pub const MAX_ID: usize = 64;
+/// The maximum length of a call's id, in characters: that of the strictest server of each protocol,
+/// because a gateway may forward a request to any of them.
+pub const MAX_ID: usize = 40;
 /// The length of an id at Mistral.
 const NINE: usize = 9;
 /// The number of readable characters in a mapped id. With an underscore and the digits, it has at most
-/// [`MAX_CHAT_ID`] characters.
+/// [`MAX_ID`] characters.
 const KEPT: usize = 27;
 /// The number of digits that distinguish mapped ids.
 const DIGITS: usize = 12;
@@ -25,13 +23,9 @@ const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmn
 /// The ids that an API accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallIdForm {
-    /// Any text.
-    Any,
-    /// At most 40 characters: OpenAI Chat Completions.
-    UpTo40,
-    /// 1 to 64 characters: OpenAI Responses.
-    UpTo64,
-    /// 1 to 64 letters, digits, `_` and `-`: Anthropic Messages (AM5), Bedrock Converse.
+    /// 1 to 40 visible ASCII characters: OpenAI's protocols, Gemini.
+    Visible,
+    /// 1 to 40 letters, digits, `_` and `-`: Anthropic Messages (AM5), Bedrock Converse.
     Word,
     /// Nine letters or digits: Mistral (OC7).
     NineAlphanumeric,
@@ -110,9 +104,9 @@ impl CallIdForm {
     /// Returns `true` if the API accepts an id.
     pub fn accepts(self, id: &str) -> bool {
         match self {
-            Self::Any => true,
-            Self::UpTo40 => id.chars().count() <= MAX_CHAT_ID,
-            Self::UpTo64 => !id.is_empty() && id.chars().count() <= MAX_ID,
+            Self::Visible => {
+                (1..=MAX_ID).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_graphic())
+            }
             Self::Word => is_word(id) && id.len() <= MAX_ID,
             Self::NineAlphanumeric => {
                 id.len() == NINE && id.bytes().all(|byte| byte.is_ascii_alphanumeric())
@@ -180,10 +174,8 @@ pub(crate) fn fnv1a(bytes: &[u8], salt: u64) -> u64 {
 mod tests {
     use super::*;
 
-    const FORMS: [CallIdForm; 5] = [
-        CallIdForm::Any,
-        CallIdForm::UpTo40,
-        CallIdForm::UpTo64,
+    const FORMS: [CallIdForm; 3] = [
+        CallIdForm::Visible,
         CallIdForm::Word,
         CallIdForm::NineAlphanumeric,
     ];
@@ -241,7 +233,7 @@ mod tests {
     /// A result answers a call of the newest batch, and only then an older one.
     #[test]
     fn a_late_result_answers_the_last_call_that_is_open() {
-        let mut ids = CallIdMap::new(CallIdForm::Any);
+        let mut ids = CallIdMap::new(CallIdForm::Visible);
         let mut mapped = Vec::new();
         for _ in 0..3 {
             ids.batch();

@@ -170,7 +170,7 @@ pub use request::{Delivery, Effort, EncodedRequest, LeftOut, Note, RenderInput, 
 /// Items that `plimsoll-judge` shares with this crate. Not for other users: it may change at any time.
 #[doc(hidden)]
 pub mod __internals {
-    pub use crate::call_ids::{MAX_CHAT_ID, MAX_ID, is_word};
+    pub use crate::call_ids::{MAX_ID, is_word};
     pub use crate::error::{CHAT, kind as json_kind};
     pub use crate::raw::{Raw, RawObject, parse, quoted, with_list};
     pub use crate::tools::{is_json_object, is_legal_name};

@@ -343,10 +343,7 @@ impl Normalizer {
 
     fn call(&mut self, call: &ToolCall, native: &mut impl Native) -> Block {
         let (custom, members, item) = native.call(call);
-        let name = match self.rules.max_name {
-            Some(max) => legal_name(&call.name, max),
-            None => Cow::Borrowed(call.name.as_str()),
-        };
+        let name = legal_name(&call.name);
         if name != call.name {
             self.note(LeftOut::Name);
         }

@@ -144,7 +144,8 @@ mod tests {
         };
         let newer = of(&[Effort::None, Effort::Low, Effort::Medium, Effort::High]);
         for (profile, effort, sent) in [
-            (&newer, Effort::Minimal, Some(Effort::None)),
+            (&newer, Effort::Minimal, Some(Effort::Low)),
+            (&newer, Effort::None, Some(Effort::None)),
             (&newer, Effort::Low, Some(Effort::Low)),
             (&newer, Effort::Max, Some(Effort::High)),
             (

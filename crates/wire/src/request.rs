@@ -213,11 +213,13 @@ pub enum LeftOut {
 }
 
 impl Effort {
-    /// Returns the accepted effort that is nearest to this one, the lower of two.
+    /// Returns the accepted effort that is nearest to this one, the lower of two. Only
+    /// [`Effort::None`] becomes [`Effort::None`].
     #[must_use]
     pub fn nearest(self, accepted: &[Self]) -> Option<Self> {
         let far = |effort: Self| (effort as u8).abs_diff(self as u8);
         let accepted = accepted.iter().copied();
+        let accepted = accepted.filter(|effort| self == Self::None || *effort != Self::None);
         accepted.min_by_key(|effort| (far(*effort), *effort))
     }
 

@@ -8,9 +8,6 @@ use crate::call_ids::CallIdForm;
 pub(crate) struct ServerRules {
     /// The accepted ids of calls.
     pub(crate) ids: CallIdForm,
-    /// The maximum length of a tool's name, which consists of letters, digits, `_` and `-`. `None` if
-    /// any name is accepted.
-    pub(crate) max_name: Option<usize>,
     pub(crate) arguments: Arguments,
     pub(crate) system: SystemMessages,
     pub(crate) neighbors: Neighbors,
@@ -41,7 +38,6 @@ impl ServerRules {
     /// The common rules of protocols whose messages are lists of blocks.
     pub(crate) const BLOCKS: Self = Self {
         ids: CallIdForm::Word,
-        max_name: None,
         arguments: Arguments::Object,
         system: SystemMessages::Apart,
         neighbors: Neighbors::JoinBlocks,

@@ -10,6 +10,8 @@ use crate::call_ids::is_word;
 use crate::object::{Object, Settings};
 use crate::request::{LeftOut, Note, RenderInput, ToolChoice};
 
+/// The maximum length of a tool's name at the strictest server of each protocol.
+pub(crate) const MAX_NAME: usize = 64;
 /// The key under which arguments are sent that are not a JSON object.
 const MALFORMED: &str = "malformed_arguments";
 
@@ -80,19 +82,19 @@ pub(crate) fn typed(schema: &Value) -> Cow<'_, Value> {
     Cow::Owned(Value::Object(keys))
 }
 
-/// Returns `true` if every API accepts a tool's name, apart from those that take fewer than `max`
-/// characters.
-pub fn is_legal_name(name: &str, max: usize) -> bool {
-    is_word(name) && name.len() <= max
+/// Returns `true` if every API accepts a tool's name.
+pub fn is_legal_name(name: &str) -> bool {
+    is_word(name) && name.len() <= MAX_NAME
 }
 
-/// Returns a tool's name cut to `max` characters, with `_` in place of characters that no API accepts.
-pub(crate) fn legal_name(name: &str, max: usize) -> Cow<'_, str> {
-    if is_legal_name(name, max) {
+/// Returns a tool's name cut to [`MAX_NAME`] characters, with `_` in place of characters that not
+/// every API accepts.
+pub(crate) fn legal_name(name: &str) -> Cow<'_, str> {
+    if is_legal_name(name) {
         return Cow::Borrowed(name);
     }
     let legal = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    let letters = name.chars().take(max);
+    let letters = name.chars().take(MAX_NAME);
     let name: String = letters.map(|c| if legal(c) { c } else { '_' }).collect();
     Cow::Owned(if name.is_empty() { "_".into() } else { name })
 }
@@ -146,8 +148,8 @@ mod tests {
             ("läs", "l_s"),
             ("", "_"),
         ] {
-            assert_eq!(legal_name(name, 64), sent);
+            assert_eq!(legal_name(name), sent);
         }
-        assert_eq!(legal_name(&"x".repeat(70), 64).len(), 64);
+        assert_eq!(legal_name(&"x".repeat(70)).len(), MAX_NAME);
     }
 }

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use plimsoll_agent::{
-    Answer, AtLimit, EndReason, Event, ExecutionLimits, KnownTool, MAX_BATCH, MAX_PARALLEL_TOOLS,
-    Setup, ToolChoice, ToolExecutionStrategy, ToolPhase,
+    Answer, AtLimit, EndReason, Entry, Event, ExecutionLimits, KnownTool, MAX_BATCH,
+    MAX_PARALLEL_TOOLS, Setup, ToolChoice, ToolExecutionStrategy, ToolPhase,
 };
 use plimsoll_context::Message;
 use serde_json::{Value, json};
@@ -164,6 +164,32 @@ fn a_name_that_may_mean_several_or_none_gets_the_nearest_for_a_result() {
         "it is not repeated whole"
     );
     stage.finish();
+}
+
+/// The log keeps the call as the model wrote it; in the view it leaves room for the answer.
+#[test]
+fn a_huge_name_or_huge_broken_arguments_do_not_end_a_run() {
+    for call in [
+        format!("a:{}", "x".repeat(1_000_000)),
+        format!("a:read:{{\"path\": \"{}", "y".repeat(250_000)),
+    ] {
+        let mut stage = Stage::new(setup());
+        stage.say("go").calls(&[&call]);
+        assert!(stage.executed.is_empty());
+        let sizes = stage.seen().iter().flat_map(|m| m.calls());
+        let size: usize = sizes.map(|c| c.name.len() + c.arguments.len()).sum();
+        assert!(size < 5_000, "{size}");
+        let logged = stage.log.iter().any(|entry| match entry {
+            Entry::Reply { message, .. } => message
+                .calls()
+                .any(|c| c.name.len() + c.arguments.len() > 200_000),
+            _ => false,
+        });
+        assert!(logged);
+        stage.text("done");
+        assert_eq!(stage.outcome().reason, EndReason::Answered);
+        audit(&stage);
+    }
 }
 
 /// A process that dies decides the same again, and does not run twice what must not.

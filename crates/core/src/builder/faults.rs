@@ -133,6 +133,18 @@ impl AgentBuilder {
     }
 }
 
+/// Returns the fault of a limit on money for a model without prices.
+fn unpriced(model: &str) -> String {
+    let (vendor, name) = model
+        .split_once('/')
+        .unwrap_or(("openai-compatible", model));
+    format!(
+        "max_cost requires the prices of `{model}`, which are unknown; run `plimsoll models update`, \
+         or write them into models.toml (`plimsoll models` shows its path), in dollars for a million \
+         tokens: [{vendor}.\"{name}\"] with `input = …` and `output = …`; in Rust, set `prices`"
+    )
+}
+
 /// Returns the faults of the settings that a single run can change as well.
 pub(crate) fn faults_of_run(setup: &Setup, parts: &Parts) -> Vec<String> {
     let mut faults = setup.limits.faults();
@@ -143,13 +155,7 @@ pub(crate) fn faults_of_run(setup: &Setup, parts: &Parts) -> Vec<String> {
         }
     };
     if setup.limits.max_cost.is_some() {
-        fault(
-            setup.sheet.is_none(),
-            format!(
-                "max_cost requires the prices of `{}`; set prices",
-                parts.provider.model()
-            ),
-        );
+        fault(setup.sheet.is_none(), unpriced(parts.provider.model()));
         if let Some(model) = parts.unpriced_summarizer(setup) {
             let text = format!(
                 "max_cost requires the prices of `{model}`, which writes the summaries; set summarizer_prices"

@@ -7,6 +7,10 @@ use plimsoll_agent::Permission;
 use plimsoll_context::{CacheRetention, HostedTool, MAX_HOSTED_TOOLS};
 
 use super::AgentBuilder;
+use crate::agent::RECALL_TOOLS;
+
+/// Maximum number of tools named in the note about those that are left out.
+const NAMED_TOOLS: usize = 5;
 
 impl AgentBuilder {
     /// Adds a tool of the provider, in the provider's own format.
@@ -83,6 +87,35 @@ impl AgentBuilder {
         };
         notes.extend(self.provider.sampling_notes(&self.settings.sampling));
         (tools, retention, notes)
+    }
+
+    /// Leaves out the last tools beyond the provider's maximum, which also counts its own tools and those
+    /// for recalls. Returns a note that names them.
+    pub(super) fn leave_out_tools(&mut self, hosted: usize) -> Option<String> {
+        let most = self.provider.max_tools()?;
+        let recalls = if self.settings.archive {
+            RECALL_TOOLS.len()
+        } else {
+            0
+        };
+        let kept = most.saturating_sub(hosted + recalls);
+        if self.tools.len() <= kept {
+            return None;
+        }
+        let left_out = self.tools.split_off(kept);
+        let names = left_out.iter().take(NAMED_TOOLS);
+        let names: Vec<&str> = names.map(|tool| tool.spec().name.as_str()).collect();
+        let more = match left_out.len().saturating_sub(NAMED_TOOLS) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        Some(format!(
+            "{} accepts {most} tools in a request: {} of {} are left out, the last ones ({}{more})",
+            self.provider.model(),
+            left_out.len(),
+            left_out.len() + kept,
+            names.join(", "),
+        ))
     }
 
     /// Returns the faults of the provider tools. `names` are the names of the host's tools.

@@ -29,6 +29,10 @@ impl Provider for HostedToolsProvider {
         "own/model"
     }
 
+    fn max_tools(&self) -> Option<usize> {
+        Some(10)
+    }
+
     fn hosted_tool_faults(&self, tools: &[HostedTool]) -> Vec<String> {
         let bad = tools.iter().filter(|tool| tool.kind() == "bad");
         bad.map(|tool| format!("`{}` is bad", tool.name()))
@@ -91,6 +95,36 @@ async fn they_are_part_of_every_request_and_weigh_in_it() {
     with.run("Hello.").await.unwrap();
     let seen = provider.seen.lock().unwrap();
     assert_eq!(*seen[0].hosted_tools, [HostedTool(search())]);
+}
+
+/// OpenAI refuses a request of more than 128 tools as a whole.
+#[tokio::test]
+async fn tools_beyond_the_provider_s_maximum_are_left_out_with_a_warning() {
+    for (count, archive, sent) in [(4, true, 4), (9, true, 6), (9, false, 9), (12, false, 9)] {
+        let (provider, warned) = (own(), Warnings::default());
+        let mut agent = Agent::builder(provider.clone())
+            .hosted_tool(search())
+            .archive(archive)
+            .observer(warned.observer());
+        for number in 0..count {
+            let name = format!("tool_{number}");
+            agent = agent.tool(tool(name, "Does nothing.", |_: Nothing| async move {
+                Ok::<_, ToolError>(String::new())
+            }));
+        }
+        agent.build().unwrap().run("Hello.").await.unwrap();
+        let names: Vec<String> = {
+            let seen = provider.seen.lock().unwrap();
+            seen[0].tools.iter().map(|tool| tool.name.clone()).collect()
+        };
+        let kept: Vec<String> = (0..sent).map(|number| format!("tool_{number}")).collect();
+        assert_eq!(names, kept);
+        let warned = warned.all();
+        let said = warned
+            .iter()
+            .any(|text| text.contains("accepts 10 tools in a request"));
+        assert_eq!(said, sent < count, "{warned:?}");
+    }
 }
 
 #[tokio::test]

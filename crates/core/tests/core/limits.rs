@@ -357,6 +357,7 @@ fn sheet() -> PriceSheet {
         cache_lives: None,
         longer: None,
         min_cacheable: None,
+        long: None,
         retention: Default::default(),
     }
 }

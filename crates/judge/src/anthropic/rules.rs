@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use plimsoll_wire::__internals::{is_legal_name, is_word};
+use plimsoll_wire::__internals::is_word;
 use plimsoll_wire::anthropic::{
     EffortSupport, MIN_BUDGET, MessagesProfile, NoThinking, ThinkingStyle,
 };
@@ -90,7 +90,7 @@ pub(crate) static TABLE: LazyLock<Table<MessagesProfile>> = LazyLock::new(|| {
             }),
             ("tool-name", |_, _, name| {
                 let name = name.and_then(Value::as_str);
-                name.is_some_and(|name| is_legal_name(name, MAX_NAME))
+                name.is_some_and(|name| is_word(name) && name.len() <= MAX_NAME)
             }),
             ("base64", |_, media, _| source(media) == "base64"),
             ("data", |_, media, _| {

@@ -33,6 +33,22 @@ pub fn sign(request: &Value, thinking: &str) -> String {
     signature(thinking, &hash)
 }
 
+/// Returns a fault if a request contains tool calls and declares no tools, which servers refuse. A
+/// repair cannot know the tools, so [`validate`](super::validate) does not judge this.
+#[must_use]
+pub fn undeclared(request: &Value) -> Option<Fault> {
+    let messages = entries(request, "messages").iter();
+    let mut blocks = messages.flat_map(content);
+    let uses = |block: &Value| matches!(text(block, "type"), "tool_use" | "tool_result");
+    let is_fault = entries(request, "tools").is_empty() && blocks.any(uses);
+    is_fault.then(|| Fault {
+        rule: Rule::Shape,
+        place: "tools".to_owned(),
+        words: "Requests which include `tool_use` or `tool_result` blocks must define tools"
+            .to_owned(),
+    })
+}
+
 /// AM10 for a server that signs all its thinking with [`sign`]: returns a fault for the first thinking
 /// block of a request that has no such signature.
 ///

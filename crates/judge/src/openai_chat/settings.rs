@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::validate::{ChatCheck, STRICT, TABLE};
 use crate::fault::{Rule, key_place};
 use crate::json_path::JsonPath;
-use crate::table::entries;
+use crate::table::{entries, kind_of, text};
 
 /// The error for a model that this API does not serve.
 pub(super) const ELSEWHERE: &str =
@@ -30,7 +30,29 @@ pub(super) fn check(check: &mut ChatCheck<'_>, request: &Value) {
     let format = request.get("response_format");
     if let Some(format) = format.filter(|format| !format.is_null()) {
         check.judge("format", "", &JsonPath::Named("response_format"), format);
+        if text(format, "type") == "json_object" && !mentions_json(request) {
+            let words = "'messages' must contain the word 'json' in some form, to use \
+                         'response_format' of type 'json_object'.";
+            check.fault(Rule::Shape, "messages", words);
+        }
     }
+    let metadata = request.get("metadata").and_then(Value::as_object);
+    for (key, value) in metadata.into_iter().flatten() {
+        if !value.is_string() {
+            let words = format!(
+                "Invalid type for 'metadata.{key}': expected a string, but got {} instead.",
+                kind_of(Some(value))
+            );
+            check.fault(Rule::Shape, "metadata", words);
+        }
+    }
+}
+
+/// Returns `true` if a text of the messages contains the word JSON.
+fn mentions_json(request: &Value) -> bool {
+    let texts = entries(request, "messages").iter();
+    let mut texts = texts.filter_map(|message| message.get("content"));
+    texts.any(|content| content.to_string().to_lowercase().contains("json"))
 }
 
 /// Judges the settings that depend on the model's reasoning.

@@ -10,7 +10,7 @@
 use std::sync::LazyLock;
 
 use plimsoll_wire::__internals::openai_chat::{AUDIO, CUSTOM, reasons};
-use plimsoll_wire::__internals::{MAX_ID, is_json_object, is_legal_name};
+use plimsoll_wire::__internals::{is_json_object, is_legal_name};
 use plimsoll_wire::CallIdForm;
 use plimsoll_wire::openai_chat::{CallIds, Dialect, EchoReasoning, ErrorStyle, NoContent};
 use serde_json::{Value, json};
@@ -56,8 +56,9 @@ pub(crate) static TABLE: LazyLock<Table<Dialect>> = LazyLock::new(|| {
                     && check.profile.echo_reasoning == EchoReasoning::Never
             }),
             ("address", |_, part, _| has_address(part)),
-            ("ids-of-40", |check, _, _| {
-                check.profile.call_ids == CallIds::UpTo40
+            // OpenRouter forwards requests to OpenAI, among others.
+            ("as-openai", |check, _, _| {
+                [STRICT, "openrouter"].contains(&check.profile.name.as_str())
             }),
             ("id", |check, _, id| {
                 let accepts = |id| CallIdForm::NineAlphanumeric.accepts(id);
@@ -68,9 +69,8 @@ pub(crate) static TABLE: LazyLock<Table<Dialect>> = LazyLock::new(|| {
             ("custom", |check, call, _| {
                 text(call, "type") == CUSTOM && !check.profile.object_arguments
             }),
-            ("name", |check, _, name| {
-                let name = name.and_then(Value::as_str);
-                !check.profile.plain_names || name.is_some_and(|name| is_legal_name(name, MAX_ID))
+            ("name", |_, _, name| {
+                name.and_then(Value::as_str).is_some_and(is_legal_name)
             }),
             ("arguments", |check, _, arguments| {
                 !check.profile.object_arguments
@@ -88,12 +88,22 @@ pub(crate) static TABLE: LazyLock<Table<Dialect>> = LazyLock::new(|| {
             ("tools", |_, request, _| {
                 request.get("tools").is_some_and(Value::is_array)
             }),
+            ("max-tokens", |_, request, _| {
+                is_given(request, "max_tokens")
+            }),
+            ("logprobs", |_, request, _| {
+                request.get("logprobs") == Some(&Value::Bool(true))
+            }),
             ("schema", |_, format, _| {
                 text(format, "type") == "json_schema"
             }),
         ],
     )
 });
+
+fn is_given(request: &Value, key: &str) -> bool {
+    request.get(key).is_some_and(|value| !value.is_null())
+}
 
 /// Returns the rules that a request breaks, in message order within each group of rules. Empty for a
 /// valid request. A bare array of messages is judged as a request's `messages`.

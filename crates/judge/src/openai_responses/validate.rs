@@ -9,8 +9,8 @@
 
 use std::sync::LazyLock;
 
+use plimsoll_wire::__internals::is_legal_name;
 use plimsoll_wire::__internals::openai_responses::items;
-use plimsoll_wire::__internals::{MAX_ID, is_legal_name};
 use plimsoll_wire::openai_responses::{ReasoningItems, ResponsesProfile};
 use serde_json::{Value, json};
 
@@ -21,6 +21,8 @@ use crate::json_path::JsonPath;
 use crate::table::{self, Table, kind_of, text};
 
 /// The rules for single values.
+/// The maximum length of an item's id.
+const MAX_ITEM_ID: usize = 64;
 /// The codes of errors, by a part of their message.
 const CODES_OF_PARTS: [(&str, &str); 4] = [
     ("could not be verified", "invalid_encrypted_content"),
@@ -57,7 +59,7 @@ pub(crate) static TABLE: LazyLock<Table<ResponsesProfile>> = LazyLock::new(|| {
             ("by-model", |_, item, _| text(item, "role") == "assistant"),
             ("name", |_, _, name| {
                 let name = name.and_then(Value::as_str);
-                name.is_some_and(|name| is_legal_name(name, MAX_ID))
+                name.is_some_and(is_legal_name)
             }),
             ("one-image", |_, part, _| {
                 has_one(part, &["image_url", "file_id"])
@@ -224,10 +226,10 @@ impl ResponsesCheck<'_> {
             }
             _ => {
                 let length = id.chars().count();
-                if length > MAX_ID && kind != "reasoning" {
+                if length > MAX_ITEM_ID && kind != "reasoning" {
                     let words = format!(
                         "Invalid '{place}': string too long. Expected a string with maximum length \
-                         {MAX_ID}, but got a string with length {length} instead."
+                         {MAX_ITEM_ID}, but got a string with length {length} instead."
                     );
                     self.fault(Rule::Or5, *place, words);
                 }

@@ -33,8 +33,14 @@ impl Session {
     }
 
     fn rendered(&self) -> EncodedRequest {
+        let tools = [ToolSpec {
+            name: "read".into(),
+            description: "Reads a file.".into(),
+            schema: json!({"type": "object"}),
+        }];
         let input = RenderInput {
             model: self.model,
+            tools: &tools,
             system: Some(&self.system),
             effort: Some(Effort::Low),
             max_output: Some(8_000),

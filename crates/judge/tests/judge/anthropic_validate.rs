@@ -841,6 +841,12 @@ fn settings_are_those_of_the_model() {
             asked.clone(),
         ),
         (
+            BUDGET,
+            set(&[("top_k", json!(-1))]),
+            "top_k: Input should be greater than or equal to 0",
+            top_k.clone(),
+        ),
+        (
             FIXED,
             top_k.clone(),
             "`top_k` is deprecated for this model.",

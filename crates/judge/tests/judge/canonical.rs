@@ -110,6 +110,18 @@ fn chats_of_openai() {
             json!([user("q"), {"role": "assistant", "content": "a"}, tool("9")]),
             "u a",
         ),
+        // A client sends an empty list of calls.
+        (
+            Rule::Shape,
+            json!([user("q"), {"role": "assistant", "content": "a", "tool_calls": []}, user("q")]),
+            "u a u",
+        ),
+        // Two calls of one message have the same id; both results stay.
+        (
+            Rule::V3,
+            json!([user("q"), asks(&["1", "1"]), tool("1"), tool("1")]),
+            "u a1call_1_1 t1 tcall_1_1",
+        ),
         // A result was recorded twice; an orphan of another session came in.
         (
             Rule::V3,
@@ -527,7 +539,7 @@ fn histories_of_responses() {
                 output("1"),
                 output("1")
             ]),
-            "u c1 o1",
+            "u c1 ccall_2_0 o1 ocall_2_0",
         ),
         // Reasoning of which nothing came (OR3).
         (Rule::Or3, json!([user("q"), rs("rs_1")]), "u"),

@@ -7,7 +7,7 @@ use plimsoll_context::{CallId, Message, Part, ToolCall, ToolSpec};
 use plimsoll_judge as judge;
 use plimsoll_judge::canonical::{Reasoning, Target, repair_request};
 use plimsoll_judge::openai_chat::{refusal, validate};
-use plimsoll_wire::openai_chat::{Dialect, render};
+use plimsoll_wire::openai_chat::{CallIds, Dialect, render};
 use plimsoll_wire::overflow::{Verdict, classify};
 use plimsoll_wire::{LeftOut, RenderInput, ToolChoice};
 use plimsoll_wire::{anthropic, openai_responses};
@@ -43,28 +43,20 @@ fn request(messages: &[Message], dialect: &Dialect) -> (Value, Vec<LeftOut>) {
 }
 
 #[test]
-fn a_name_that_the_model_made_up_goes_back_as_one_that_is_taken() {
+fn an_invalid_name_of_a_tool_is_sent_as_a_valid_one_to_every_server() {
     for (name, sent) in [
         ("functions.read", "functions_read"),
         ("läs fil", "l_s_fil"),
         ("", "_"),
         ("read-file_2", "read-file_2"),
     ] {
-        for dialect in ["openai", "openrouter"] {
-            let dialect = Dialect::named(dialect).unwrap();
+        for dialect in dialects() {
             let (request, notes) = request(&called(name, "call_1"), &dialect);
             let call = &request["messages"][1]["tool_calls"][0];
             assert_eq!(call["function"]["name"], sent);
             assert_eq!(notes.contains(&LeftOut::Name), name != sent);
             assert_eq!(validate(&request, &dialect), []);
         }
-        // Who does not mind gets what the model wrote.
-        let llama = Dialect::named("llama.cpp").unwrap();
-        let (request, _) = request(&called(name, "call_1"), &llama);
-        assert_eq!(
-            request["messages"][1]["tool_calls"][0]["function"]["name"],
-            name
-        );
     }
     let long = "x".repeat(70);
     let (request, _) = request(&called(&long, "call_1"), &Dialect::openai());
@@ -73,17 +65,30 @@ fn a_name_that_the_model_made_up_goes_back_as_one_that_is_taken() {
 }
 
 #[test]
-fn an_id_of_another_provider_that_is_too_long_becomes_a_short_one() {
+fn an_invalid_id_is_sent_as_a_valid_one_to_every_server() {
     let long = "ws_689e2d4880a0819d98acca37694989b00b15d90494fc6b87";
     let forty = "ws_689e2d4880a0819d98acca37694989b00b15d";
-    for (id, kept) in [("call_1", true), (forty, true), (long, false)] {
-        let (request, _) = request(&called("f", id), &Dialect::openai());
-        let sent = request["messages"][1]["tool_calls"][0]["id"]
-            .as_str()
-            .unwrap();
-        assert_eq!((sent == id, sent.len() <= 40), (kept, true), "{sent}");
-        assert_eq!(request["messages"][2]["tool_call_id"], sent);
-        assert_eq!(validate(&request, &Dialect::openai()), []);
+    let ids = [
+        ("call_1", true),
+        (forty, true),
+        ("functions.f:0", true),
+        (long, false),
+    ];
+    for (id, kept) in ids
+        .into_iter()
+        .chain([("", false), ("a b", false), ("ü", false)])
+    {
+        for dialect in dialects() {
+            let (request, _) = request(&called("f", id), &dialect);
+            let sent = request["messages"][1]["tool_calls"][0]["id"]
+                .as_str()
+                .unwrap();
+            let mistral = dialect.call_ids == CallIds::NineAlphanumeric;
+            let is_kept = kept && !mistral;
+            assert_eq!((sent == id, sent.len() <= 40), (is_kept, true), "{sent}");
+            assert_eq!(request["messages"][2]["tool_call_id"], sent);
+            assert_eq!(validate(&request, &dialect), []);
+        }
     }
 }
 

@@ -76,6 +76,31 @@ fn refused() -> Vec<(Value, &'static str, Option<&'static str>, &'static str)> {
             "Expected an array with maximum length 128, but got an array with length 129 instead.",
         ),
         (
+            json!({"top_logprobs": 2}),
+            "top_logprobs",
+            None,
+            "The 'top_logprobs' parameter is only allowed when 'logprobs' is enabled.",
+        ),
+        (
+            json!({"response_format": {"type": "json_object"}}),
+            "messages",
+            None,
+            "'messages' must contain the word 'json' in some form, to use 'response_format' of \
+             type 'json_object'.",
+        ),
+        (
+            json!({"max_tokens": 5, "max_completion_tokens": 5}),
+            "max_completion_tokens",
+            None,
+            "Setting 'max_tokens' and 'max_completion_tokens' at the same time is not supported.",
+        ),
+        (
+            json!({"metadata": {"a": "b", "n": 1}}),
+            "metadata",
+            None,
+            "Invalid type for 'metadata.n': expected a string, but got a number instead.",
+        ),
+        (
             json!({"model": "gpt-5.1", "max_tokens": 5}),
             "max_tokens",
             Some("unsupported_parameter"),
@@ -235,7 +260,7 @@ fn what_openai_takes_is_taken() {
         json!({"model": "gpt-5.6", "reasoning_effort": "high"}),
         json!({"model": "gpt-5.4", "tools": [tool("a")]}),
         json!({"model": "gpt-5.2", "tools": [tool("a")], "reasoning_effort": "high"}),
-        json!({"response_format": {"type": "json_object"}}),
+        json!({"response_format": {"type": "json_object"}, "messages": [{"role": "user", "content": "As JSON."}]}),
         schema(json!({"name": "answer", "schema": {"type": "object"}, "strict": true})),
     ] {
         assert_eq!(validate(&request(&keys), &openai), [], "{keys}");

@@ -484,6 +484,7 @@ fn settings_are_what_the_model_takes() {
         efforts: vec![Effort::None, Effort::Low, Effort::Medium, Effort::High],
         ..ResponsesProfile::openai()
     };
+    let plain = ResponsesProfile::plain();
     let fits =
         json!({"type": "object", "additionalProperties": false, "properties": {}, "required": []});
     let loose = json!({"type": "object", "properties": {"a": {"type": "string"}}});
@@ -518,6 +519,28 @@ fn settings_are_what_the_model_takes() {
             json!(0.5),
             json!(null),
             "Unsupported parameter: 'temperature' is not supported with this model.",
+        ),
+        (
+            &plain,
+            "temperature",
+            json!(3),
+            json!(2),
+            "Invalid 'temperature': decimal above maximum value. Expected a value <= 2, but got 3 \
+             instead.",
+        ),
+        (
+            &newer,
+            "include",
+            json!(["zzz"]),
+            json!(["reasoning.encrypted_content"]),
+            "Invalid value: 'zzz'. Supported values are: 'file_search_call.results'",
+        ),
+        (
+            &newer,
+            "truncation",
+            json!("zzz"),
+            json!("auto"),
+            "Invalid value: 'zzz'. Supported values are: 'auto' and 'disabled'.",
         ),
         (
             &newer,

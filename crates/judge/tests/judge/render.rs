@@ -575,17 +575,15 @@ fn tools_are_named_as_the_server_has_it_and_each_once() {
         message: None,
         what,
     };
-    let (names, choice, notes) = rendered(&Dialect::openai());
-    assert_eq!(names, ["fs_read", "list"]);
-    assert_eq!(choice, "fs_read");
-    assert_eq!(
-        notes,
-        [of_tools(LeftOut::Name), of_tools(LeftOut::RepeatedTool)]
-    );
-    let (names, choice, notes) = rendered(&Dialect::compatible());
-    assert_eq!(names, ["fs.read", "fs_read", "list"]);
-    assert_eq!(choice, "fs.read");
-    assert_eq!(notes, [of_tools(LeftOut::RepeatedTool)]);
+    for dialect in [Dialect::openai(), Dialect::compatible()] {
+        let (names, choice, notes) = rendered(&dialect);
+        assert_eq!(names, ["fs_read", "list"]);
+        assert_eq!(choice, "fs_read");
+        assert_eq!(
+            notes,
+            [of_tools(LeftOut::Name), of_tools(LeftOut::RepeatedTool)]
+        );
+    }
 }
 
 #[test]

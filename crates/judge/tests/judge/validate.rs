@@ -167,7 +167,6 @@ fn an_assistant_says_something() {
         assistant(json!("")),
         assistant(json!([])),
         json!({"role": "assistant"}),
-        json!({"role": "assistant", "content": null, "tool_calls": []}),
     ] {
         row(
             &openai,
@@ -176,6 +175,18 @@ fn an_assistant_says_something() {
             &[user("q"), assistant(json!(" "))],
         );
     }
+    let no_calls =
+        |content: Value| json!({"role": "assistant", "content": content, "tool_calls": []});
+    assert_eq!(
+        rules(&[user("q"), no_calls(json!(null))], &openai),
+        ["shape", "OC5"]
+    );
+    row(
+        &openai,
+        &["shape"],
+        &[user("q"), no_calls(json!("a"))],
+        &[user("q"), assistant(json!("a"))],
+    );
     let with = |content: Value| {
         let mut message = asks(&["a"]);
         message["content"] = content;

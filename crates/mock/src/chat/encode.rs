@@ -76,7 +76,7 @@ fn whole_text(turn: &Turn) -> Option<String> {
 fn calls(turn: &Turn, call: &PendingReply<'_>, dialect: &Dialect) -> Vec<Value> {
     let number = call.number;
     let id = |at: usize| match dialect.call_ids {
-        CallIds::Any | CallIds::UpTo40 => format!("call_{number}_{at}"),
+        CallIds::Visible => format!("call_{number}_{at}"),
         CallIds::NineAlphanumeric => {
             let unique = number.saturating_mul(1_000).saturating_add(at as u64);
             format!("c{:08}", unique % 100_000_000)

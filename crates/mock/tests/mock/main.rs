@@ -2,6 +2,7 @@
 
 mod chat;
 mod docs;
+mod gemini;
 mod messages;
 mod responses;
 

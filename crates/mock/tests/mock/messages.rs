@@ -287,14 +287,17 @@ async fn thinking_comes_back_as_it_was_signed_and_where_it_was() {
 async fn what_the_api_refuses_is_refused_in_its_words() {
     let server = server(Mock::messages(), "{\"say\": \"no\", \"repeat\": true}").await;
     let call = json!([{"type": "tool_use", "id": "toolu_1", "name": "read", "input": {}}]);
-    let orphan = json!([user("hi"), assistant(call), user("and?")]);
+    let orphan = json!([user("hi"), assistant(call.clone()), user("and?")]);
     let prefill = json!([user("hi"), assistant("The")]);
+    let result = json!([{"type": "tool_result", "tool_use_id": "toolu_1", "content": "r"}]);
+    let undeclared = json!([user("hi"), assistant(call.clone()), user(result)]);
     for (model, messages, words) in [
         (
             BUDGET,
             orphan,
             "`tool_use` ids were found without `tool_result` blocks",
         ),
+        (BUDGET, undeclared, "blocks must define tools"),
         (BOUND, prefill, "does not support assistant message prefill"),
     ] {
         let (status, refusal) = ask(&server, &body(model, messages)).await;
@@ -313,7 +316,7 @@ async fn what_the_api_refuses_is_refused_in_its_words() {
         .iter()
         .map(|asked| asked.fault.as_ref().unwrap().rule.to_string())
         .collect();
-    assert_eq!(faults, ["AM1", "AM8"]);
+    assert_eq!(faults, ["AM1", "shape", "AM8"]);
 }
 
 #[tokio::test]

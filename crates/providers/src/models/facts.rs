@@ -4,7 +4,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use plimsoll_context::{CacheRetention, LongerCache, Money, PriceSheet, Rates, Tokens};
+use plimsoll_context::{CacheRetention, LongPrompt, LongerCache, Money, PriceSheet, Rates, Tokens};
 use plimsoll_wire::Effort;
 use plimsoll_wire::openai_chat::Dialect;
 use plimsoll_wire::openai_responses as responses;
@@ -41,6 +41,8 @@ pub struct Prices {
     pub rates: Rates,
     /// The price of a million tokens written with the longer lifetime, if it differs.
     pub longer_write: Option<Money>,
+    /// The prices of requests with a long prompt, if they are higher.
+    pub long: Option<LongPrompt>,
 }
 
 /// The known facts about a model. Unknown ones are `None`.
@@ -83,6 +85,7 @@ impl ModelFacts {
             cache_lives: self.cache_lives.map(|fact| fact.value),
             longer: self.longer(&prices),
             min_cacheable: self.min_cacheable.map(|fact| fact.value),
+            long: prices.long,
             retention: CacheRetention::Usual,
         })
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use plimsoll_context::{Money, Rates, Tokens, nearest};
+use plimsoll_context::{LongPrompt, Money, Rates, Tokens, nearest};
 use plimsoll_wire::Effort;
 use toml::{Table, Value};
 
@@ -20,7 +20,7 @@ pub const MIN_WINDOW: Tokens = Tokens(512);
 pub const MAX_WINDOW: Tokens = Tokens(100_000_000);
 
 /// The keys of a row.
-pub const MODEL_KEYS: [&str; 14] = [
+pub const MODEL_KEYS: [&str; 15] = [
     "input",
     "output",
     "cache_read",
@@ -28,6 +28,7 @@ pub const MODEL_KEYS: [&str; 14] = [
     "cache_lives",
     "longer_write",
     "longer_lives",
+    "long",
     "min_cacheable",
     "window",
     "max_output",
@@ -37,13 +38,16 @@ pub const MODEL_KEYS: [&str; 14] = [
     "tools",
 ];
 /// The keys that are prices. They are only valid together; the others are independent.
-pub const MODEL_KEYS_OF_PRICES: [&str; 5] = [
+pub const MODEL_KEYS_OF_PRICES: [&str; 6] = [
     "input",
     "output",
     "cache_read",
     "cache_write",
     "longer_write",
+    "long",
 ];
+/// The keys of the prices of long prompts.
+const LONG_KEYS: [&str; 5] = ["above", "input", "output", "cache_read", "cache_write"];
 
 /// A fault of a row: the key, if one key is at fault, and the message.
 type Wrong = (Option<String>, String);
@@ -83,26 +87,61 @@ fn prices(row: &Table) -> Result<Option<Prices>, Wrong> {
     {
         return Ok(None);
     }
+    let rates = rates(row)?;
+    let longer_write = price(row, "longer_write")?;
+    if longer_write.is_some() && !row.contains_key("longer_lives") {
+        let fault = "`longer_write` is the price for `longer_lives`; set both";
+        return Err((None, fault.to_owned()));
+    }
+    Ok(Some(Prices {
+        rates,
+        longer_write,
+        long: long(row)?,
+    }))
+}
+
+fn rates(row: &Table) -> Result<Rates, Wrong> {
     let needed = |key: &str| {
         let missing = format!("`{key}` is missing; give dollars for a million tokens");
         price(row, key)?.ok_or((None, missing))
     };
     let (input, output) = (needed("input")?, needed("output")?);
     let cache_read = price(row, "cache_read")?;
-    let longer_write = price(row, "longer_write")?;
-    if longer_write.is_some() && !row.contains_key("longer_lives") {
-        let fault = "`longer_write` is the price for `longer_lives`; set both";
-        return Err((None, fault.to_owned()));
+    Ok(Rates {
+        input,
+        output,
+        cache_read,
+        cache_write: price(row, "cache_write")?.or(cache_read.map(|_| input)),
+    })
+}
+
+/// Parses the prices of requests with a long prompt.
+fn long(row: &Table) -> Result<Option<LongPrompt>, Wrong> {
+    let of_key = |(_, fault): Wrong| (Some("long".to_owned()), fault);
+    let long = match row.get("long") {
+        None => return Ok(None),
+        Some(Value::Table(long)) => long,
+        Some(other) => {
+            let fault = format!("{other} is no table; give `above` and the prices above it");
+            return wrong("long", fault);
+        }
+    };
+    if let Some(unknown) = long.keys().find(|key| !LONG_KEYS.contains(&key.as_str())) {
+        let known = LONG_KEYS.join(", ");
+        return wrong(
+            "long",
+            format!("it has no key `{unknown}`; known are: {known}"),
+        );
     }
-    let cache_write = price(row, "cache_write")?.or(cache_read.map(|_| input));
-    Ok(Some(Prices {
-        rates: Rates {
-            input,
-            output,
-            cache_read,
-            cache_write,
-        },
-        longer_write,
+    let Some(above) = whole(long, "above").map_err(of_key)? else {
+        return wrong(
+            "long",
+            "`above` is missing; give the tokens of the longest usual prompt".to_owned(),
+        );
+    };
+    Ok(Some(LongPrompt {
+        above: Tokens(above),
+        rates: rates(long).map_err(of_key)?,
     }))
 }
 

@@ -22,8 +22,6 @@ const HEAD: &str = "# Written by `plimsoll models update`, which writes over it;
 
 /// The modes of models that generate text.
 const MODES: [&str; 2] = ["chat", "responses"];
-/// The vendors whose prices also depend on the time of day.
-const NO_PRICES: [&str; 1] = ["deepseek"];
 /// For some of OpenAI's models the table gives the whole window instead of the limit of the input.
 /// Longer input is refused. Each pair is a window and its input limit.
 const WHOLE_WINDOWS: [(i64, i64); 2] = [(400_000, 272_000), (1_050_000, 922_000)];
@@ -235,7 +233,7 @@ fn row(vendor: &str, name: &str, entry: &Json, left_out: &mut usize) -> Table {
     });
     add(vec![("window", window.map(Value::Integer))]);
     add(vec![("max_output", most.map(Value::Integer))]);
-    add(prices(vendor, entry));
+    add(prices(entry));
     let minimum = whole("prompt_cache_min_tokens").map(Value::Integer);
     add(vec![("min_cacheable", minimum)]);
     for (theirs, ours) in [
@@ -264,10 +262,8 @@ fn is_behind_beta(vendor: &str, name: &str, entry: &Json) -> bool {
     }
 }
 
-/// Returns the prices if they are the same for every request.
-fn prices(vendor: &str, entry: &Json) -> Vec<(&'static str, Option<Value>)> {
-    let keys = entry.as_object().into_iter().flat_map(Map::keys);
-    let mut keys = keys.filter(|key| key.contains("put_cost_per_token_above_"));
+/// Returns the prices, and those of long prompts if they are higher.
+fn prices(entry: &Json) -> Vec<(&'static str, Option<Value>)> {
     let dollars = |key: &str| {
         let one = entry.get(key).and_then(Json::as_f64)?;
         // Round away the floating-point error of multiplying a price per token.
@@ -279,7 +275,7 @@ fn prices(vendor: &str, entry: &Json) -> Vec<(&'static str, Option<Value>)> {
     );
     // The table gives 0 for an unknown price.
     let known = input.is_some_and(|input| input > 0.0) && output.is_some();
-    if !known || keys.next().is_some() || NO_PRICES.contains(&vendor) {
+    if !known {
         return Vec::new();
     }
     let some = |price: Option<f64>| price.filter(|price| *price > 0.0).map(Value::Float);
@@ -297,7 +293,33 @@ fn prices(vendor: &str, entry: &Json) -> Vec<(&'static str, Option<Value>)> {
             longer.as_ref().map(|_| Value::Integer(LONGER)),
         ),
         ("longer_write", longer),
+        ("long", long(entry, dollars)),
     ]
+}
+
+/// Returns the prices of prompts above the first length at which they rise.
+fn long(entry: &Json, dollars: impl Fn(&str) -> Option<f64>) -> Option<Value> {
+    let lengths = entry.as_object()?.keys().filter_map(|key| {
+        let length = key.strip_prefix("input_cost_per_token_above_")?;
+        length.strip_suffix("k_tokens")?.parse::<i64>().ok()
+    });
+    let length = lengths.min()?;
+    let price = |key: &str| {
+        let price = dollars(&format!("{key}_above_{length}k_tokens")).or_else(|| dollars(key));
+        Some(Value::Float(price.filter(|price| *price > 0.0)?))
+    };
+    let keys = [
+        ("input", price("input_cost_per_token")),
+        ("output", price("output_cost_per_token")),
+        ("cache_read", price("cache_read_input_token_cost")),
+        ("cache_write", price("cache_creation_input_token_cost")),
+    ];
+    let keys = keys.into_iter();
+    let mut long: Table = keys
+        .filter_map(|(key, price)| Some((key.to_owned(), price?)))
+        .collect();
+    long.insert("above".to_owned(), Value::Integer(length * 1_000));
+    Some(Value::Table(long))
 }
 
 /// Parses a whole number that is written as a number or a string.
@@ -366,14 +388,12 @@ mod tests {
     }
 
     #[test]
-    fn what_a_request_may_not_rely_on_is_left_out() {
-        assert_eq!(
-            facts("openai/gpt-5.4").prices,
-            None,
-            "dearer beyond a length"
-        );
-        assert_eq!(facts("deepseek/deepseek-chat").prices, None, "by the hour");
-        assert!(facts("deepseek/deepseek-chat").window.is_some());
+    fn prices_of_long_prompts_and_the_limits_of_the_input_are_known() {
+        let long = facts("openai/gpt-5.4").prices.unwrap().value.long.unwrap();
+        assert_eq!(long.above, Tokens(272_000));
+        assert_eq!(Some(long.rates.input), Money::from_dollars(5.0));
+        assert_eq!(Some(long.rates.output), Money::from_dollars(22.5));
+        assert_eq!(long.rates.cache_read, Money::from_dollars(0.25));
         let input = |name: &str| facts(name).window.unwrap().value;
         assert_eq!(input("openai/gpt-5.4"), Tokens(922_000), "the input's part");
         assert_eq!(input("openai/gpt-5.1-codex"), Tokens(272_000));

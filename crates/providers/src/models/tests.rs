@@ -30,6 +30,7 @@ fn our_data_is_sound() {
     let read = book(text, Origin::BuiltIn);
     assert_eq!(&read, ModelBook::built_in());
     assert!(read.len() > 80, "{}", read.len());
+    let mut unpriced = Vec::new();
     for (vendor, name) in read.models() {
         let facts = read.find(vendor, name);
         let window = facts.window.as_ref().unwrap().value;
@@ -37,16 +38,33 @@ fn our_data_is_sound() {
         if let Some(most) = &facts.max_output {
             assert!(most.value <= window, "{name}");
         }
-        let Some(sheet) = facts.sheet() else { continue };
+        let Some(sheet) = facts.sheet() else {
+            unpriced.push(format!("{vendor}/{name}"));
+            continue;
+        };
         let rates = sheet.rates;
-        if name != "gpt-4o-2024-05-13" {
-            assert!(rates.cache_read.unwrap() < rates.input, "{name}");
-            assert!(rates.cache_write.unwrap() >= rates.input, "{name}");
-        }
+        assert!(
+            rates.cache_read.is_none_or(|read| read < rates.input),
+            "{name}"
+        );
+        assert!(
+            rates.cache_write.is_none_or(|write| write >= rates.input),
+            "{name}"
+        );
         assert!(rates.output > rates.input, "{name}");
+        if let Some(long) = sheet.long {
+            assert!(
+                long.above < window && long.rates.input > rates.input,
+                "{name}"
+            );
+            assert!(long.rates.output >= rates.output, "{name}");
+            assert!(long.rates.cache_read >= rates.cache_read, "{name}");
+        }
         let longer = sheet.longer.map(|longer| longer.cache_write);
         assert!(longer.is_none() || longer >= rates.cache_write, "{name}");
     }
+    // Neither of the sources has prices of these.
+    assert_eq!(unpriced, ["openai/gpt-6.2-astra"]);
 }
 
 /// Messages requests are rendered with a table of `wire`, which must agree with this data.
@@ -238,6 +256,22 @@ fn what_is_wrong_is_refused_with_its_place() {
         (
             of("cache_read = 1"),
             "models, openai, m: `input` is missing",
+        ),
+        (
+            row("input = 1\nlong = 5"),
+            "models, openai, m, long: 5 is no table",
+        ),
+        (
+            row("input = 1\nlong = { input = 2, output = 3 }"),
+            "`above` is missing",
+        ),
+        (
+            row("input = 1\nlong = { above = 9000, input = 2 }"),
+            "models, openai, m, long: `output` is missing",
+        ),
+        (
+            row("input = 1\nlong = { above = 9000, inputs = 2 }"),
+            "it has no key `inputs`",
         ),
         (
             row("input = 1\ncache_reed = 1"),

@@ -15,7 +15,7 @@ use plimsoll_wire::{
 use reqwest::Url;
 use serde_json::{Map, Value, json};
 
-use super::{Protocol, common_input, effort_of};
+use super::{MAX_TOOLS, Protocol, common_input, effort_of};
 use crate::cache_lifetime::{CacheLifetime, extra_keys};
 use crate::client::Connection;
 use crate::model_ref::ModelRef;
@@ -125,6 +125,14 @@ impl Protocol for ChatProtocol {
 
     fn thinking_off(&self) -> ThinkingOff {
         self.thinking_off
+    }
+
+    fn max_tools(&self) -> Option<usize> {
+        Some(MAX_TOOLS)
+    }
+
+    fn sends_thinking_levels(&self) -> bool {
+        !self.efforts.is_empty()
     }
 
     fn validate(&self, request: &Value) -> Vec<Fault> {

@@ -86,6 +86,10 @@ impl Protocol for ConverseProtocol {
         }
     }
 
+    fn sends_thinking_levels(&self) -> bool {
+        self.profile.takes_effort(&self.model)
+    }
+
     fn validate(&self, request: &Value) -> Vec<Fault> {
         validate(request, &self.profile)
     }

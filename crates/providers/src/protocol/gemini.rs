@@ -11,7 +11,7 @@ use plimsoll_wire::{
 use reqwest::Url;
 use serde_json::{Value, json};
 
-use super::{Protocol, common_input, effort_or_none, segment};
+use super::{MAX_TOOLS, Protocol, common_input, effort_or_none, segment};
 use crate::client::Connection;
 use crate::thinking::ThinkingOff;
 
@@ -85,6 +85,14 @@ impl Protocol for GeminiProtocol {
             Thinking::None | Thinking::Budget { can_stop: true } => ThinkingOff::NotThinking,
             Thinking::Budget { can_stop: false } | Thinking::Levels(_) => ThinkingOff::Never,
         }
+    }
+
+    fn max_tools(&self) -> Option<usize> {
+        Some(MAX_TOOLS)
+    }
+
+    fn sends_thinking_levels(&self) -> bool {
+        self.profile.thinking != Thinking::None
     }
 
     fn validate(&self, request: &Value) -> Vec<Fault> {

@@ -5,8 +5,8 @@ use plimsoll_context::Tokens;
 use plimsoll_judge::Fault;
 use plimsoll_judge::anthropic::validate;
 use plimsoll_wire::anthropic::{
-    MessagesProfile, MessagesStreamState, NoThinking, ORIGIN, ThinkingStyle, hosted_kinds,
-    not_hosted,
+    EffortSupport, MessagesProfile, MessagesStreamState, NoThinking, ORIGIN, ThinkingStyle,
+    hosted_kinds, not_hosted,
 };
 use plimsoll_wire::{BodyChunks, EncodedRequest, LeftOut, Note, RenderInput, StreamDecoder};
 use reqwest::Url;
@@ -118,6 +118,11 @@ impl Protocol for MessagesProtocol {
             NoThinking::Unknown if thinks => ThinkingOff::Unknown,
             _ => ThinkingOff::NotThinking,
         }
+    }
+
+    fn sends_thinking_levels(&self) -> bool {
+        self.profile.thinking != ThinkingStyle::None
+            || self.profile.effort == EffortSupport::Supported
     }
 
     fn hosted_tools(&self) -> Option<HostedTools> {

@@ -10,7 +10,9 @@ use plimsoll_wire::{BodyChunks, Effort, EncodedRequest, RenderInput, StreamDecod
 use reqwest::Url;
 use serde_json::{Value, json};
 
-use super::{HostedTools, Protocol, TokenCountEndpoint, common_input, effort_of, hosted};
+use super::{
+    HostedTools, MAX_TOOLS, Protocol, TokenCountEndpoint, common_input, effort_of, hosted,
+};
 use crate::cache_lifetime::{CacheLifetime, extra_keys};
 use crate::client::Connection;
 use crate::model_ref::ModelRef;
@@ -121,6 +123,14 @@ impl Protocol for ResponsesProtocol {
         self.thinking_off
     }
 
+    fn max_tools(&self) -> Option<usize> {
+        Some(MAX_TOOLS)
+    }
+
+    fn sends_thinking_levels(&self) -> bool {
+        !self.profile.efforts.is_empty()
+    }
+
     fn hosted_tools(&self) -> Option<HostedTools> {
         Some(HostedTools {
             kinds: hosted_kinds().collect(),
@@ -199,7 +209,7 @@ mod tests {
             ("gpt-5-2025-08-07", ["minimal", "low", "medium", "high"]),
             ("gpt-5-codex", ["low", "low", "medium", "high"]),
             ("gpt-5-pro", ["high"; 4]),
-            ("gpt-5.1", ["none", "low", "medium", "high"]),
+            ("gpt-5.1", ["low", "low", "medium", "high"]),
             ("gpt-5.2-chat-latest", ["medium"; 4]),
             ("openai/gpt-5.4-pro", ["medium", "medium", "medium", "high"]),
             ("o4-mini", ["low", "low", "medium", "high"]),

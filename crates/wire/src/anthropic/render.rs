@@ -3,17 +3,16 @@
 //! reports it.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
-use plimsoll_context::{Breakpoint, CacheRetention, MAX_BREAKPOINTS, Opaque, ToolSpec};
-use serde_json::{Map, Value};
+use plimsoll_context::{Breakpoint, CacheRetention, MAX_BREAKPOINTS, Message, Opaque, ToolSpec};
+use serde_json::{Map, Value, json};
 
 use super::binding::Trace;
 use super::loops::Judge;
 use super::pause::{self, At, ServerCalls};
 use super::settings::{LoopBegan, Settings};
-use super::write::{
-    MessagesParts, MessagesWriter, RULES, block_json, legal_name, own, says, unmarked,
-};
+use super::write::{MessagesParts, MessagesWriter, RULES, block_json, own, says, unmarked};
 use super::{MARK, MessagesProfile};
 use crate::chunks::BodyChunks;
 use crate::compose::{History, RequestRenderer, WrittenMessages, cache_control};
@@ -49,7 +48,16 @@ impl RequestRenderer for MessagesProfile {
         messages: &dyn History,
     ) -> EncodedRequest<BodyChunks> {
         let mut left_out = Vec::new();
-        let tools = tools::named(input.tools, legal_name, &mut left_out);
+        let declared = match (input.tools, input.hosted_tools) {
+            ([], []) => called(messages),
+            _ => Vec::new(),
+        };
+        let specs = if declared.is_empty() {
+            input.tools
+        } else {
+            &declared
+        };
+        let tools = tools::named(specs, tools::legal_name, &mut left_out);
         // A paused turn is sent back unchanged, and no message may follow it.
         let mut server_calls = std::mem::take(&mut written.anthropic.server_calls);
         server_calls.take(messages);
@@ -115,6 +123,18 @@ impl RequestRenderer for MessagesProfile {
             ..EncodedRequest::default()
         }
     }
+}
+
+/// Returns the tools that messages call, by their names only: the API requires tools beside calls.
+fn called(messages: &dyn History) -> Vec<ToolSpec> {
+    let calls = messages.since(0).flat_map(Message::calls);
+    let names: BTreeSet<Cow<'_, str>> = calls.map(|call| tools::legal_name(&call.name)).collect();
+    let tools = names.into_iter().map(|name| ToolSpec {
+        name: name.into_owned(),
+        description: String::new(),
+        schema: json!({"type": "object"}),
+    });
+    tools.collect()
 }
 
 /// Writes the new messages. If other parts of earlier messages are left out than before, all messages

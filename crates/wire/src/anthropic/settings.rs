@@ -3,11 +3,12 @@
 
 use serde_json::{Value, json};
 
-use super::write::{legal_name, says};
+use super::write::says;
 use super::{EffortSupport, MessagesProfile, NoThinking, ThinkingStyle};
 use crate::compose::Outline;
 use crate::object;
 use crate::request::{Delivery, Effort, LeftOut, Note, RenderInput, ToolChoice};
+use crate::tools;
 
 /// The smallest budget of thinking that the API accepts.
 pub const MIN_BUDGET: u64 = 1_024;
@@ -125,7 +126,7 @@ impl Settings {
                 return false;
             }
             ToolChoice::Required => json!({"type": "any"}),
-            ToolChoice::Tool(name) => json!({"type": "tool", "name": legal_name(name)}),
+            ToolChoice::Tool(name) => json!({"type": "tool", "name": tools::legal_name(name)}),
         };
         self.set("tool_choice", choice);
         true

@@ -13,16 +13,11 @@ use crate::object::{Object, array};
 use crate::raw::{self, RawObject};
 use crate::request::LeftOut;
 use crate::server_rules::{ResultContent, ServerRules};
-use crate::tools;
 use crate::turns::{AnsweredCall, Block, Content, Role, TurnCall};
-
-/// The maximum length of a tool's name.
-const MAX_NAME: usize = 128;
 
 /// The requirements of the API for the messages of a request. Whether the last message may be the
 /// assistant's depends on the model and on its thinking.
 pub(super) const RULES: ServerRules = ServerRules {
-    max_name: Some(MAX_NAME),
     result_content: ResultContent::TextsIfFailed,
     assistant_last: true,
     ..ServerRules::BLOCKS
@@ -175,9 +170,4 @@ pub(super) fn unmarked(object: &RawObject<'_>, opaque: &Opaque) -> String {
 /// Returns `true` if a text contains more than white space. The API refuses others (AM6).
 pub(super) fn says(text: &str) -> bool {
     !text.trim().is_empty()
-}
-
-/// Returns a tool's name in the form that the API accepts in a definition, a choice and a call.
-pub(super) fn legal_name(name: &str) -> Cow<'_, str> {
-    tools::legal_name(name, MAX_NAME)
 }

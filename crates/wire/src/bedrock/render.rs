@@ -7,7 +7,7 @@ use plimsoll_context::{Breakpoint, Message};
 use serde_json::{Value, json};
 
 use super::settings::{budget, by_budget, settings};
-use super::write::{CACHE_POINT, ConverseParts, ConverseWriter, MAX_NAME, began_with_reasoning};
+use super::write::{CACHE_POINT, ConverseParts, ConverseWriter, began_with_reasoning};
 use super::{ConverseProfile, Maker};
 use crate::chunks::BodyChunks;
 use crate::compose::{History, RequestRenderer, WrittenMessages};
@@ -49,7 +49,7 @@ impl RequestRenderer for ConverseProfile {
         let mut decided = std::mem::take(&mut written.bedrock);
         let calls = messages.since(written.composed()).flat_map(Message::calls);
         for call in calls {
-            let name = legal_name(&call.name, MAX_NAME);
+            let name = legal_name(&call.name);
             if !decided.called.contains(&*name) {
                 decided.called.insert(name.into_owned());
             }
@@ -101,7 +101,7 @@ fn tool_config(
         ToolChoice::None => &[],
         _ => input.tools,
     };
-    let tools = tools::named(specs, |name| legal_name(name, MAX_NAME), notes);
+    let tools = tools::named(specs, legal_name, notes);
     let tools = tools.iter().map(|(name, tool)| {
         let schema = tools::typed(&tool.schema);
         declaration(tools::described(name, &tool.description), &schema)
@@ -118,7 +118,7 @@ fn tool_config(
         _ if tools.is_empty() => return None,
         ToolChoice::Auto | ToolChoice::None => None,
         ToolChoice::Required => Some(json!({"any": {}})),
-        ToolChoice::Tool(name) => Some(json!({"tool": {"name": legal_name(name, MAX_NAME)}})),
+        ToolChoice::Tool(name) => Some(json!({"tool": {"name": legal_name(name)}})),
     };
     if breakpoints.contains(&Breakpoint::Tools) {
         tools.push(CACHE_POINT.to_owned());

@@ -52,6 +52,19 @@ pub(super) fn settings(
     settings
 }
 
+impl ConverseProfile {
+    /// Checks whether requests tell the model with this id how much to think.
+    #[must_use]
+    pub fn takes_effort(&self, model: &str) -> bool {
+        match &self.maker {
+            Maker::Anthropic(claude) => by_budget(claude),
+            Maker::Amazon => model.contains(REASONING_NOVA),
+            Maker::OpenAi => true,
+            Maker::Other => false,
+        }
+    }
+}
+
 /// Returns the additional keys that set the effort of a model without a budget.
 fn effort(input: &RenderInput<'_>, profile: &ConverseProfile) -> Option<Value> {
     let name = Some(input.effort?).filter(|effort| *effort != Effort::None);

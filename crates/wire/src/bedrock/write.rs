@@ -14,8 +14,6 @@ use crate::request::LeftOut;
 use crate::server_rules::{Results, ServerRules};
 use crate::turns::{AnsweredCall, Block, Content, Role, TurnCall};
 
-/// The maximum length of a tool's name.
-pub(super) const MAX_NAME: usize = 64;
 /// A breakpoint of the prompt cache.
 pub(super) const CACHE_POINT: &str = r#"{"cachePoint":{"type":"default"}}"#;
 /// The media types of images, as the API calls them.
@@ -48,7 +46,6 @@ impl ConverseProfile {
     /// Returns the requirements of the API for the messages of a request.
     pub(super) fn rules(&self) -> ServerRules {
         ServerRules {
-            max_name: Some(MAX_NAME),
             results: if self.mixed_turn {
                 Results::InUserTurn
             } else {

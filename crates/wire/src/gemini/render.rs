@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::GeminiProfile;
 use super::settings::settings;
-use super::write::{GeminiParts, GeminiWriter, MAX_NAME, RULES, declared};
+use super::write::{GeminiParts, GeminiWriter, RULES, declared};
 use crate::chunks::BodyChunks;
 use crate::compose::{History, RequestRenderer, WrittenMessages};
 use crate::object::{Object, array};
@@ -53,7 +53,7 @@ impl RequestRenderer for GeminiProfile {
 
 /// Returns the declarations of all tools as one tool, if there are any.
 fn declarations(input: &RenderInput<'_>, notes: &mut Vec<Note>) -> Option<String> {
-    let name = |name| match legal_name(name, MAX_NAME) {
+    let name = |name| match legal_name(name) {
         std::borrow::Cow::Borrowed(name) => declared(name),
         std::borrow::Cow::Owned(name) => declared(&name).into_owned().into(),
     };

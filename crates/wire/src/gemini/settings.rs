@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::write::{MAX_NAME, declared};
+use super::write::declared;
 use super::{GeminiProfile, Thinking};
 use crate::object::{Settings, some_members};
 use crate::request::{Effort, LeftOut, Note, RenderInput, ToolChoice};
@@ -31,7 +31,7 @@ pub(super) fn settings(
         ToolChoice::None => Some(json!({"mode": "NONE"})),
         ToolChoice::Required => Some(json!({"mode": "ANY"})),
         ToolChoice::Tool(name) => {
-            let name = declared(&legal_name(name, MAX_NAME)).into_owned();
+            let name = declared(&legal_name(name)).into_owned();
             Some(json!({"mode": "ANY", "allowedFunctionNames": [name]}))
         }
     };
@@ -80,6 +80,9 @@ fn thinking(input: &RenderInput<'_>, profile: &GeminiProfile) -> Option<Value> {
             ("thinkingLevel", Value::from(level))
         }
     };
-    // The reply contains summaries of the thoughts.
-    Some(json!({ key: value, "includeThoughts": true }))
+    // The reply contains summaries of the thoughts. The API refuses to include none.
+    Some(match effort {
+        Effort::None => json!({ key: value }),
+        _ => json!({ key: value, "includeThoughts": true }),
+    })
 }

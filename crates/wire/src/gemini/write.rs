@@ -14,10 +14,9 @@ use crate::object::Object;
 use crate::raw;
 use crate::request::LeftOut;
 use crate::server_rules::{Results, ServerRules};
+use crate::tools::MAX_NAME;
 use crate::turns::{AnsweredCall, Block, Content, Role, TurnCall};
 
-/// The maximum length of a tool's name.
-pub(super) const MAX_NAME: usize = 64;
 /// The prefix of ids for calls to which the API gave none. Such ids are not sent.
 const NO_ID: &str = "call#";
 /// The media types by file extension: the API requires one for an address.
@@ -35,8 +34,7 @@ const OWN_PARTS: [&str; 2] = ["executableCode", "codeExecutionResult"];
 
 /// The requirements of the API for the messages of a request.
 pub(super) const RULES: ServerRules = ServerRules {
-    ids: CallIdForm::Any,
-    max_name: Some(MAX_NAME),
+    ids: CallIdForm::Visible,
     results: Results::ApartFromUser,
     ..ServerRules::BLOCKS
 };

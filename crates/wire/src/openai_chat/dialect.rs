@@ -30,9 +30,6 @@ pub struct Dialect {
     pub user_after_tool: bool,
     /// The accepted ids of tool calls.
     pub call_ids: CallIds,
-    /// Whether tools in earlier calls may only have names of at most 64 letters, digits, `_` and `-`.
-    /// `_` replaces all other characters.
-    pub plain_names: bool,
     /// Whether the arguments of earlier tool calls must be JSON objects, because a template parses them
     /// (OC4). Other texts are wrapped into one.
     pub object_arguments: bool,
@@ -83,10 +80,8 @@ pub enum NoContent {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CallIds {
-    /// All ids.
-    Any,
-    /// At most 40 characters. Longer ones are mapped, equal ones to the same id.
-    UpTo40,
+    /// 1 to 40 visible ASCII characters. Others are mapped to this form, equal ones to the same id.
+    Visible,
     /// Nine letters or digits (OC7). Others are mapped to this form, equal ones to the same id.
     NineAlphanumeric,
 }
@@ -94,8 +89,7 @@ pub enum CallIds {
 impl CallIds {
     pub(super) fn form(self) -> CallIdForm {
         match self {
-            Self::Any => CallIdForm::Any,
-            Self::UpTo40 => CallIdForm::UpTo40,
+            Self::Visible => CallIdForm::Visible,
             Self::NineAlphanumeric => CallIdForm::NineAlphanumeric,
         }
     }
@@ -235,13 +229,7 @@ impl Dialect {
                 voice: ErrorStyle::Kimi,
                 ..Self::hosted(name)
             },
-            // It forwards requests to OpenAI, among others.
-            "openrouter" => Self {
-                call_ids: CallIds::UpTo40,
-                plain_names: true,
-                ..Self::hosted(name)
-            },
-            "groq" | "xai" | "together" => Self::hosted(name),
+            "openrouter" | "groq" | "xai" | "together" => Self::hosted(name),
             // Its compatibility API refuses the key that requests usage.
             "cohere" => Self {
                 asks_for_usage: false,
@@ -259,8 +247,6 @@ impl Dialect {
             name: "openai".into(),
             completion_tokens_key: true,
             joins_texts: false,
-            call_ids: CallIds::UpTo40,
-            plain_names: true,
             object_arguments: false,
             prefill: true,
             cache: CacheMarks::Key,
@@ -280,8 +266,7 @@ impl Dialect {
             joins_texts: true,
             merges_roles: false,
             user_after_tool: true,
-            call_ids: CallIds::Any,
-            plain_names: false,
+            call_ids: CallIds::Visible,
             object_arguments: true,
             echo_reasoning: EchoReasoning::Never,
             empty_reasoning: EmptyReasoning::Omit,

@@ -7,15 +7,10 @@ use plimsoll_context::{File, Image, Source};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::dialect::Dialect;
-use crate::tools::legal_name;
-
 /// The origin of blocks that are sent back on this protocol.
 pub const ORIGIN: &str = "openai-chat";
 /// The type of calls of tools that take free text.
 pub const CUSTOM: &str = "custom";
-/// The maximum length of a tool's name.
-pub(super) const MAX_NAME: usize = 64;
 
 /// One part of a message's content.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -95,15 +90,6 @@ pub(super) fn file_part(file: &File) -> ContentPart<'_> {
             file_id,
         }),
         ..ContentPart::default()
-    }
-}
-
-/// Returns a tool's name in the form that the server accepts, in a call and in a definition.
-pub(super) fn call_name<'a>(name: &'a str, dialect: &Dialect) -> Cow<'a, str> {
-    if dialect.plain_names {
-        legal_name(name, MAX_NAME)
-    } else {
-        Cow::Borrowed(name)
     }
 }
 

@@ -6,7 +6,6 @@ use plimsoll_context::{Breakpoint, Message, ToolSpec};
 
 use super::dialect::{CacheMarks, Dialect, ToolStyle};
 use super::json_turns;
-use super::parts::call_name;
 use super::settings::settings;
 use super::write::ChatWriter;
 use crate::chunks::BodyChunks;
@@ -53,7 +52,7 @@ impl RequestRenderer for Dialect {
         let mark = cache_control(retention);
         let mut notes = composer.normalizer.notes.clone();
         let cached = marks.contains(&Breakpoint::Tools).then_some(mark);
-        let tools = tools(input.tools, cached, self, &mut notes);
+        let tools = tools(input.tools, cached, &mut notes);
 
         let mut head = Object::new().text("model", input.model);
         if !tools.is_empty() {
@@ -70,14 +69,8 @@ impl RequestRenderer for Dialect {
 }
 
 /// Returns the tools as JSON, the last one with a breakpoint.
-fn tools(
-    specs: &[ToolSpec],
-    mark: Option<&str>,
-    dialect: &Dialect,
-    notes: &mut Vec<Note>,
-) -> Vec<String> {
-    // Tools have the same names as in calls.
-    let specs = tools::named(specs, |name| call_name(name, dialect), notes);
+fn tools(specs: &[ToolSpec], mark: Option<&str>, notes: &mut Vec<Note>) -> Vec<String> {
+    let specs = tools::named(specs, tools::legal_name, notes);
     let last = specs.len().saturating_sub(1);
     let specs = specs.into_iter().enumerate();
     let tools = specs.map(|(n, (name, spec))| {

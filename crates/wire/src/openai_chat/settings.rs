@@ -5,7 +5,6 @@ use serde_json::{Map, Value, json};
 
 use super::dialect::{CacheMarks, Dialect, ErrorStyle};
 use super::model_support::takes_temperature;
-use super::parts::call_name;
 use crate::object::Settings;
 use crate::request::{Delivery, LeftOut, Note, RenderInput};
 use crate::tools;
@@ -45,7 +44,7 @@ pub(super) fn settings(
     let mut settings = Settings::new(&ORDER);
     if has_tools {
         let named = |name: &str| {
-            let name = call_name(name, dialect);
+            let name = tools::legal_name(name);
             json!({"type": "function", "function": {"name": name}})
         };
         tools::choose(&mut settings, input, dialect.parallel_calls, named);

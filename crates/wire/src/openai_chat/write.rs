@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::details;
 use super::dialect::{Dialect, EchoReasoning, EmptyReasoning, NoContent};
-use super::parts::{CUSTOM, ContentPart, MAX_NAME, ORIGIN, file_part, image_part, is_elsewhere};
+use super::parts::{CUSTOM, ContentPart, ORIGIN, file_part, image_part, is_elsewhere};
 use crate::compose::{Spot, Spots, TurnWriter};
 use crate::normalize::Native;
 use crate::object::{members, push_text};
@@ -197,7 +197,6 @@ impl Dialect {
         };
         ServerRules {
             ids: self.call_ids.form(),
-            max_name: self.plain_names.then_some(MAX_NAME),
             arguments: if self.object_arguments {
                 Arguments::ObjectText
             } else {

@@ -6,7 +6,6 @@ use super::items;
 use super::schema;
 use super::settings::settings;
 use super::write::{InputWriter, RULES, ResponsesParts};
-use crate::call_ids::MAX_ID;
 use crate::chunks::BodyChunks;
 use crate::compose::{History, RequestRenderer, WrittenMessages};
 use crate::object::{Object, array};
@@ -50,7 +49,7 @@ fn tools(
     profile: &ResponsesProfile,
     notes: &mut Vec<Note>,
 ) -> Vec<String> {
-    let specs = tools::named(input.tools, |name| legal_name(name, MAX_ID), notes);
+    let specs = tools::named(input.tools, legal_name, notes);
     let functions = specs.iter().map(|(name, spec)| {
         let parameters = schema::object(&spec.schema);
         let fits = || schema::unfit_for_strict(&parameters).is_none();

@@ -4,7 +4,6 @@ use serde_json::{Value, json};
 
 use super::schema;
 use super::{ReasoningItems, ResponsesProfile};
-use crate::call_ids::MAX_ID;
 use crate::object::{Settings, some_members};
 use crate::request::{Delivery, Effort, LeftOut, Note, RenderInput};
 use crate::tools;
@@ -40,7 +39,7 @@ pub(super) fn settings(
 ) -> Settings {
     let mut settings = Settings::new(&ORDER);
     if has_tools {
-        let named = |name: &str| json!({"type": "function", "name": legal_name(name, MAX_ID)});
+        let named = |name: &str| json!({"type": "function", "name": legal_name(name)});
         tools::choose(&mut settings, input, profile.parallel_calls, named);
     }
     let limit = input.max_output.map(|limit| limit.max(MIN_OUTPUT));

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::items;
 use super::reply::OF_MESSAGE;
 use super::{ReasoningItems, ResponsesProfile};
-use crate::call_ids::{CallIdForm, MAX_ID};
+use crate::call_ids::CallIdForm;
 use crate::compose::{Spots, TurnWriter};
 use crate::normalize::Native;
 use crate::object::{Object, array, members};
@@ -21,13 +21,14 @@ use crate::turns::{AnsweredCall, Block, Content, Role, Turn, TurnCall};
 
 /// The detail for an image without one: the published types require it.
 pub(super) const AUTO: &str = "auto";
+/// The maximum length of an item's id.
+const MAX_ITEM_ID: usize = 64;
 /// The type of calls of tools that take free text.
 const CUSTOM: &str = "custom_tool_call";
 
 /// The requirements of the API for the items of a request.
 pub(super) const RULES: ServerRules = ServerRules {
-    ids: CallIdForm::UpTo64,
-    max_name: Some(MAX_ID),
+    ids: CallIdForm::Visible,
     arguments: Arguments::AnyText,
     system: SystemMessages::Anywhere,
     neighbors: Neighbors::Keep,
@@ -87,7 +88,7 @@ impl<'p> ResponsesParts<'p> {
             return None;
         };
         let paired = self.reasoned || self.profile.reasoning != ReasoningItems::Encrypted;
-        (paired && id.starts_with(prefix) && CallIdForm::UpTo64.accepts(&id)).then_some(id)
+        (paired && id.starts_with(prefix) && id.len() <= MAX_ITEM_ID).then_some(id)
     }
 }
 

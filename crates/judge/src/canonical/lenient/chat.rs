@@ -33,6 +33,10 @@ fn calls(raw: &str, place: &str, notes: &mut Notes) -> Option<Option<String>> {
         note(notes, place, "left it out: it is no list of calls");
         return Some(None);
     };
+    if list.is_empty() {
+        note(notes, place, "left it out: it is an empty list");
+        return Some(None);
+    }
     let mut changed = false;
     let mut all: Vec<String> = Vec::with_capacity(list.len());
     for (index, raw) in list.into_iter().enumerate() {

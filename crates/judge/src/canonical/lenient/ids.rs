@@ -1,10 +1,11 @@
-//! Assigns ids to calls and results that have none.
+//! Assigns ids to calls and results that have none, or the id of another call of the same turn.
 //!
 //! A call gets an id from its place in the list. A result gets the id of the next call that waits for
 //! one; so does a second result with the same id.
 
 use std::borrow::Cow;
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::Range;
 
 use super::super::form::WireForm;
 use super::{LenientEntry, Notes, RawObject, list, note, object, quoted, text};
@@ -17,7 +18,7 @@ struct IdUse {
     nth: usize,
     owner: IdOwner,
     id: Option<String>,
-    /// Whether an earlier result of the same turn has the same id.
+    /// Whether an earlier call, or an earlier result, of the same turn has the same id.
     is_repeated: bool,
     /// Whether it begins an assistant turn.
     begins_turn: bool,
@@ -39,7 +40,7 @@ pub(crate) enum IdPlace {
     List(&'static str, fn(Option<&str>) -> Option<&'static str>),
 }
 
-/// Assigns an id to each call and result that has none.
+/// Assigns an id to each call and result that has none of its own.
 pub(super) fn give(entries: &mut [LenientEntry<'_>], form: &dyn WireForm, notes: &mut Notes) {
     let mut all: Vec<IdUse> = Vec::new();
     let mut in_turn = false;
@@ -62,6 +63,9 @@ pub(super) fn give(entries: &mut [LenientEntry<'_>], form: &dyn WireForm, notes:
             });
         }
     }
+    for turn in turns(&all) {
+        take_repeated(all.get_mut(turn).unwrap_or_default());
+    }
     if all.iter().all(|one| one.id.is_some()) {
         return;
     }
@@ -77,6 +81,40 @@ pub(super) fn give(entries: &mut [LenientEntry<'_>], form: &dyn WireForm, notes:
     }
 }
 
+/// Returns the ranges of the turns.
+fn turns(all: &[IdUse]) -> Vec<Range<usize>> {
+    let begins = all.iter().enumerate().filter(|(_, one)| one.begins_turn);
+    let mut begins: Vec<usize> = begins.map(|(at, _)| at).collect();
+    if begins.first() != Some(&0) {
+        begins.insert(0, 0);
+    }
+    let ends = begins.iter().skip(1).copied().chain([all.len()]);
+    let turns = begins.iter().copied().zip(ends);
+    turns.map(|(begin, end)| begin..end).collect()
+}
+
+/// Takes the id from calls of a turn whose id an earlier one has, if there is a result for each.
+fn take_repeated(turn: &mut [IdUse]) {
+    let mut results: BTreeMap<String, usize> = BTreeMap::new();
+    for one in turn.iter().filter(|one| one.owner == IdOwner::Result) {
+        if let Some(id) = &one.id {
+            *results.entry(id.clone()).or_default() += 1;
+        }
+    }
+    let mut calls: BTreeMap<String, usize> = BTreeMap::new();
+    for one in turn.iter_mut().filter(|one| one.owner == IdOwner::Call) {
+        let Some(id) = &one.id else {
+            continue;
+        };
+        let earlier = calls.entry(id.clone()).or_default();
+        if *earlier > 0 && results.get(id).is_some_and(|results| results > earlier) {
+            one.id = None;
+            one.is_repeated = true;
+        }
+        *earlier += 1;
+    }
+}
+
 fn assign(all: &mut [IdUse], form: &dyn WireForm) {
     let in_lists = matches!(form.id_place(IdOwner::Result), IdPlace::List(..));
     let ids = |owner: IdOwner| {
@@ -85,13 +123,8 @@ fn assign(all: &mut [IdUse], form: &dyn WireForm) {
     };
     let (call_ids, result_ids) = (ids(IdOwner::Call), ids(IdOwner::Result));
     let mut taken: BTreeSet<String> = call_ids.union(&result_ids).cloned().collect();
-    let mut at = 0;
-    while at < all.len() {
-        let next = all.iter().skip(at + 1).position(|one| one.begins_turn);
-        let end = next.map_or(all.len(), |next| at + 1 + next);
-        let (_, rest) = all.split_at_mut(at);
-        let (turn, _) = rest.split_at_mut(end - at);
-        at = end;
+    for turn in turns(all) {
+        let turn = all.get_mut(turn).unwrap_or_default();
         let mut named: BTreeSet<String> = BTreeSet::new();
         for one in turn.iter_mut().filter(|one| one.owner == IdOwner::Result) {
             one.is_repeated = one.id.clone().is_some_and(|id| !named.insert(id));
@@ -184,7 +217,8 @@ fn as_they_wait(
     }
     // A repeated result does not belong to a call that had an id.
     open.retain(|id| spares.contains(id));
-    for one in turn.iter_mut().filter(|one| one.is_repeated) {
+    let repeated = |one: &&mut IdUse| one.owner == IdOwner::Result && one.is_repeated;
+    for one in turn.iter_mut().filter(repeated) {
         one.id = open.pop_front().or(one.id.take());
     }
 }
@@ -214,6 +248,9 @@ fn with_ids(
             .as_deref()
             .filter(|id| text(object.get(key)).as_deref() != Some(*id))?;
         let done = match one.owner {
+            IdOwner::Call if one.is_repeated => {
+                format!("gave its call the id `{id}`: another call had its id before it")
+            }
             IdOwner::Call => format!("gave its call the id `{id}`: it had none"),
             IdOwner::Result if one.is_repeated => {
                 format!("took it for the result of `{id}`: another had its id before it")
