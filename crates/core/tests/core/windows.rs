@@ -209,7 +209,7 @@ async fn a_request_that_was_cut_is_made_again_and_smaller() {
     // They were paid all the same.
     let wasted = log
         .iter()
-        .filter(|entry| matches!(entry, Entry::ReplyDiscarded { .. }))
+        .filter(|entry| matches!(entry, Entry::PartialReply { .. }))
         .count();
     assert_eq!(wasted, overflows.len());
     assert_eq!(output.tokens_used.output, Tokens((40 + wasted as u64) * 10));
