@@ -124,8 +124,8 @@ fn used(input: u64, output: u64) -> Usage {
 /// A token is a billionth of a dollar.
 fn agent(provider: &BrokenProvider) -> AgentBuilder {
     let rates = Rates {
-        input: Money(1),
-        output: Money(1),
+        input: Money(1_000_000),
+        output: Money(1_000_000),
         cache_read: None,
         cache_write: None,
     };
@@ -191,12 +191,12 @@ async fn a_limit_that_a_broken_try_reaches_ends_the_run_before_the_next() {
         .await
         .unwrap();
     assert!(
-        matches!(output.reason, EndReason::MaxTokens { used, .. } if used == Tokens(1_200)),
+        matches!(output.reason, EndReason::MaxTokens { used, .. } if used == Tokens(1_202)),
         "{:?}",
         output.reason
     );
     assert_eq!(provider.calls(), 2);
-    assert_eq!(output.tokens_used, used(1_200, 0));
+    assert_eq!(output.tokens_used, used(1_200, 2));
 }
 
 #[tokio::test(start_paused = true)]
@@ -370,7 +370,7 @@ async fn broken_attempts_that_leave_no_money_for_another_end_the_run() {
     let long = "one two three four five six seven eight nine ten".repeat(40);
     let long: &'static str = long.leak();
     let provider = BrokenProvider::new([(); 3].map(|()| Then::BreaksUnreported(long)));
-    let limit = Money(600);
+    let limit = Money(420);
     let agent = agent(&provider).max_cost(limit).build().unwrap();
     let output = agent.run("hi").await.unwrap();
     assert!(matches!(output.reason, EndReason::MaxCost { .. }));
