@@ -10,7 +10,7 @@ use crate::entry::{Entry, LOG_FORMAT};
 use crate::event::AppliedPlan;
 use crate::phase::{Phase, RequestAttempt};
 use crate::pins::{MAX_PINS, PinError, REFUSAL, held, rule};
-use crate::run::{AnswerLimit, Run};
+use crate::run::{AnswerLimit, LastCall, Run};
 use crate::setup::{REQUEST_OVERHEAD, Setup};
 use crate::state::FoldError;
 use crate::step::{Now, Step};
@@ -65,7 +65,7 @@ impl Run {
             ..setup
         };
         self.answer_limit = AnswerLimit::new(&setup);
-        self.server.refuses_tool_choice = false;
+        self.server.last_call = LastCall::default();
         self.server.was_measured = false;
         self.current.recall = setup.recall;
         let history = setup.limits.loop_history();

@@ -3,7 +3,7 @@
 //!
 //! `tool_calls.rs` runs the calls, and gives results to those that may not run.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use plimsoll_context::ToolCall;
@@ -16,11 +16,10 @@ use crate::call_target::CallTarget;
 use crate::doom_loop::LoopVerdict;
 use crate::event::Event;
 use crate::hook_event::HookPoint;
-use crate::limits::ExecutionLimits;
 use crate::notice;
 use crate::permission::{Permission, PermissionMode};
 use crate::setup::{KnownTool, Setup};
-use crate::state::{RunTotals, State};
+use crate::state::State;
 use crate::step::Approver;
 use crate::tool_names::{NameMatch, ToolNames};
 use crate::tool_queue::MAX_BATCH;
@@ -73,15 +72,6 @@ pub(crate) struct BatchReader<'a> {
     pub(crate) is_last: bool,
 }
 
-/// The number of calls that may still run.
-struct Room {
-    limits: Arc<ExecutionLimits>,
-    calls: Option<u64>,
-    of_tool: HashMap<String, u64>,
-    /// The calls of this batch so far.
-    seen: HashSet<u64>,
-}
-
 impl BatchReader<'_> {
     /// Returns the calls without a result. The decision about a call may depend on earlier calls, and is
     /// repeated after a crash; calls with a result are therefore read as well.
@@ -95,10 +85,10 @@ impl BatchReader<'_> {
         });
         let calls: Vec<_> = calls.collect();
         let all_read = calls.iter().all(|(_, arguments)| arguments.is_ok());
-        let mut room = Room::new(Arc::clone(&self.setup.limits), &self.state.facts.totals);
+        let mut seen = HashSet::new();
         let mut decoded = Vec::new();
         for (BatchCall { call, result, .. }, arguments) in calls {
-            let (is_open, mut corrections) = (result.is_none(), Vec::new());
+            let mut corrections = Vec::new();
             let decision = match (arguments, self.looping) {
                 _ if self.is_last => CallDecision::skipped(notice::NO_TOOLS_NOW),
                 (Err(why), _) => CallDecision::refused(notice::unreadable(call, &why)),
@@ -108,10 +98,10 @@ impl BatchReader<'_> {
                 _ if !all_read => CallDecision::refused(notice::BATCH_UNREADABLE),
                 (Ok(None), _) => CallDecision::skipped(notice::over_batch()),
                 (Ok(Some(arguments)), _) => {
-                    self.decide(call, is_open, arguments, &mut room, &mut corrections)
+                    self.decide(call, arguments, &mut seen, &mut corrections)
                 }
             };
-            if is_open {
+            if result.is_none() {
                 decoded.push(DecodedCall {
                     call: Arc::clone(call),
                     decision,
@@ -125,9 +115,8 @@ impl BatchReader<'_> {
     fn decide(
         &self,
         call: &ToolCall,
-        is_open: bool,
         arguments: Arguments,
-        room: &mut Room,
+        seen: &mut HashSet<u64>,
         corrections: &mut Vec<Event>,
     ) -> CallDecision {
         let names = &self.state.facts.names;
@@ -148,7 +137,7 @@ impl BatchReader<'_> {
             },
             opaque: call.opaque.clone(),
         };
-        let is_new = room.seen.insert(identity(&prepared));
+        let is_new = seen.insert(identity(&prepared));
         corrections.extend(corrections_of(call, name, fitted.changes));
         if !fitted.faults.is_empty() {
             return CallDecision::refused(notice::unfit(name, &fitted.faults));
@@ -171,9 +160,6 @@ impl BatchReader<'_> {
             (Some(_), PermissionMode::Ask) => true,
             (Some(asks), PermissionMode::AutoEdit) => asks,
         };
-        if is_open && let Some(why) = room.take(name) {
-            return CallDecision::skipped(why);
-        }
         let hook = self.setup.hooks.contains(&HookPoint::BeforeToolExecution);
         let whom = match (asks, hook) {
             (true, true) => Some(Approver::Both),
@@ -226,43 +212,5 @@ impl CallDecision {
 
     fn skipped(why: impl Into<String>) -> Self {
         Self::Not(NotRun::Skipped(why.into()))
-    }
-}
-
-impl Room {
-    fn new(limits: Arc<ExecutionLimits>, totals: &RunTotals) -> Self {
-        let calls = limits.max_tool_calls;
-        let of_tool = limits.max_calls_per_tool.iter().map(|(tool, limit)| {
-            let used = totals.calls_of.get(tool).copied().unwrap_or_default();
-            (tool.clone(), limit.saturating_sub(used))
-        });
-        Self {
-            calls: calls.map(|limit| {
-                limit
-                    .saturating_sub(totals.tool_calls)
-                    .saturating_sub(totals.spent.tool_calls)
-            }),
-            of_tool: of_tool.collect(),
-            limits,
-            seen: HashSet::new(),
-        }
-    }
-
-    /// Uses up one allowed call. Returns an explanation if none is left.
-    fn take(&mut self, tool: &str) -> Option<String> {
-        if self.calls == Some(0) {
-            let limit = self.limits.max_tool_calls.unwrap_or_default();
-            return Some(notice::over_limit(limit));
-        }
-        if let Some(left) = self.of_tool.get_mut(tool) {
-            if *left == 0 {
-                let limits = &self.limits.max_calls_per_tool;
-                let limit = limits.get(tool).copied().unwrap_or_default();
-                return Some(notice::over_tool_limit(tool, limit));
-            }
-            *left -= 1;
-        }
-        self.calls = self.calls.map(|left| left - 1);
-        None
     }
 }

@@ -10,7 +10,7 @@ use plimsoll_context::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::outcome::Outcome;
+use crate::outcome::{Outcome, is_nothing};
 use crate::run_record::RunConfigSnapshot;
 use crate::spend::Spend;
 use crate::tracker::{LimitKind, Nearness};
@@ -178,7 +178,7 @@ tagged_enum! {
             of: Fingerprint,
             /// Number of model calls.
             calls: u64,
-            /// The usage of these calls.
+            /// The usage of these calls, by our own count if the provider reported none.
             usage: Usage,
             /// The cost of these calls, if known.
             #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -216,10 +216,16 @@ tagged_enum! {
             /// The size by the provider's counter.
             reported: Tokens,
         },
-        /// A model call was billed, but its answer was discarded.
-        ReplyDiscarded {
-            /// The usage of the call.
+        /// A model call was billed, but its answer is incomplete or was discarded.
+        PartialReply {
+            /// The text that had arrived; it enters the view unless it is empty. A notice that the answer
+            /// was cut off follows.
+            message: Arc<Message>,
+            /// The usage of the call, as reported by the provider.
             usage: Usage,
+            /// Our own count, if the provider reported no usage.
+            #[serde(default, skip_serializing_if = "is_nothing")]
+            estimated: Usage,
             /// The cost of the call, if known.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             cost: Option<Money>,

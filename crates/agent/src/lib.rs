@@ -95,7 +95,8 @@ pub use setup::{KnownTool, QueueMode, Setup, SummaryModel};
 pub use spend::{Cost, Spend};
 pub use state::{FoldError, State};
 pub use step::{
-    AffectedItem, Answer, Approver, Input, Now, PendingPlan, Question, Step, UserInput, Verdict,
+    AffectedItem, Answer, Approver, Input, Now, PartialAnswer, PendingPlan, Question, Step,
+    UserInput, Verdict,
 };
 pub use summary::MAX_SUMMARY_FAILURES;
 pub use summary_writer::MAX_SUMMARY_CALLS;

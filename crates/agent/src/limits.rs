@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use plimsoll_context::{Bytes, Money, Tokens};
+use plimsoll_context::{Bytes, Money, Tokens, nearest};
 use serde::{Deserialize, Serialize};
 
 use crate::doom_loop::DoomLoopTracker;
@@ -132,6 +132,14 @@ impl ExecutionLimits {
             let least = usize::try_from(repeated).unwrap_or(usize::MAX);
             least.saturating_add(1).max(TOOL_CALL_HISTORY)
         })
+    }
+
+    /// Returns the error of a name in `max_calls_per_tool` that is not among the known tools.
+    #[must_use]
+    pub fn no_such_tool(name: &str, known: &[&str]) -> String {
+        let near = nearest(name, known.iter().copied());
+        let near = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+        format!("max_calls_per_tool names `{name}`, and there is no such tool{near}")
     }
 
     /// Returns all errors in the limits, one sentence each.

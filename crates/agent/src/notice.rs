@@ -132,6 +132,9 @@ pub(crate) fn next_does_not_fit(below_limit: bool) -> &'static str {
 /// Marks an incomplete answer.
 pub(crate) const CUT_OFF: &str = "[The answer was cut off before its end.]";
 
+/// Follows the closing text of a run that was rolled back.
+pub(crate) const TAKEN_BACK: &str = "[The messages of this run were removed from the session.]";
+
 /// Marks an answer that the content filter ended.
 pub(crate) const FILTERED: &str =
     "[The answer was cut off before its end by the provider's content filter.]";

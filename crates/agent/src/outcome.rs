@@ -116,7 +116,7 @@ pub enum EndReason {
         /// The used memory.
         used: Bytes,
     },
-    /// An input filter or a hook rejected the input.
+    /// An input filter or a hook rejected the input, or `check_answer` did not accept the answer.
     Refused {
         /// The name of the hook, or `input_filter`.
         by: String,

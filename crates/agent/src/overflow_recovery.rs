@@ -4,16 +4,18 @@
 //! Each step of the ladder sends a strictly smaller request. The last step needs no model. The usage of
 //! calls that have no reply is counted: providers report it while the answer arrives, and charge for it.
 
-use plimsoll_context::{Budget, OUTPUT_RESERVE, Plan, Tokens, Trigger, Usage};
+use std::sync::Arc;
+
+use plimsoll_context::{Budget, Message, OUTPUT_RESERVE, Part, Plan, Tokens, Trigger, Usage};
 
 use crate::entry::{Entry, WindowEvidence};
 use crate::event::Event;
 use crate::failure::Failure;
 use crate::hook_event::{HookEvent, HookPoint};
+use crate::notice;
 use crate::outcome::EndReason;
 use crate::phase::{ModelCallFacts, Next, Phase, RefusedRequest};
-use crate::request::ToolChoice;
-use crate::run::Run;
+use crate::run::{LastCall, Run};
 use crate::step::Step;
 
 /// Number of steps of the ladder. After the last one a request has an eighth of its first size, or its
@@ -50,6 +52,8 @@ impl OverflowSource {
 impl Run {
     /// Handles a model call that has failed for good. The driver has already retried it if possible.
     pub(crate) fn failed(&mut self, failure: Failure, call: ModelCallFacts) {
+        // The run ends after a failure that was retried in vain. Other failures lead to another request.
+        self.book_partial_answers(failure.is_retryable());
         let (failure, source) = self.with_cause(failure);
         self.after(HookPoint::OnError, || HookEvent::OnError {
             message: failure.to_string(),
@@ -97,15 +101,21 @@ impl Run {
                     most: Some(Tokens(call.counted.0 / 2)),
                 });
             }
-            // Asks for the last answer again, with the tool choice that was accepted so far. Tool calls
-            // in it are skipped.
             Failure::Refused { .. }
-                if call.tool_choice == ToolChoice::None && !self.tools.specs.is_empty() =>
+                if self.current.finalizing.is_some()
+                    && !self.tools.specs.is_empty()
+                    && self.server.last_call != LastCall::WithTools =>
             {
-                self.server.refuses_tool_choice = true;
+                let (next, how) = match self.server.last_call {
+                    LastCall::ChoiceNone => (LastCall::WithoutTools, "without tools"),
+                    LastCall::WithoutTools | LastCall::WithTools => (
+                        LastCall::WithTools,
+                        "with tools, and their calls are skipped",
+                    ),
+                };
+                self.server.last_call = next;
                 self.warn(format!(
-                    "the final answer is requested again with tools, and their calls are skipped: \
-                     {failure}"
+                    "the final answer is requested again {how}: {failure}"
                 ));
                 return self.call(rung, None);
             }
@@ -147,7 +157,7 @@ impl Run {
             failure => return (failure, OverflowSource::Told),
         };
         if let Some(usage) = usage {
-            self.waste(usage);
+            self.record_partial_reply("", usage, Usage::default());
         }
         let failure = Failure::Overflow {
             used,
@@ -248,30 +258,70 @@ impl Run {
     /// Handles a failed attempt before the next one is made. Ends the run if the failed attempt used up
     /// a limit.
     pub(crate) fn retried(&mut self) {
-        if let Some(used) = self.now.summary_usage.take() {
-            self.summaries.lost(used);
-        }
-        if !matches!(self.phase, Phase::Calling(_)) || !self.book_unanswered() {
+        self.book_partial_summaries();
+        if !matches!(self.phase, Phase::Calling(_)) || !self.book_partial_answers(false) {
             return;
         }
-        if let Some(reason) = self.tracker().spent(self.now.elapsed) {
+        let spent = self.tracker().spent(self.now.elapsed);
+        if let Some(reason) = spent.or_else(|| self.forecast().exceeded_by_next()) {
             self.queue.push_back(Step::Abort);
             let reason = self.current.finalizing.take().unwrap_or(reason);
-            self.finish(reason);
+            return self.finish(reason);
+        }
+        let allowed = self.forecast().answer_room();
+        if let (Phase::Calling(calling), Some(allowed)) = (&mut self.phase, allowed) {
+            let asked = calling.max_output.unwrap_or(Tokens::MAX);
+            calling.max_output = Some(asked.min(allowed));
         }
     }
 
-    /// Records the usage of the run's call without a reply. Returns `true` if there was any.
-    pub(crate) fn book_unanswered(&mut self) -> bool {
-        let used = self.now.call_usage.take();
-        self.is_running() && used.is_some_and(|used| self.waste(used))
+    /// Returns the maximum length of the answer of the call under way. It falls if a failed attempt has
+    /// used a part of a limit.
+    #[must_use]
+    pub fn max_output(&self) -> Option<Tokens> {
+        match &self.phase {
+            Phase::Calling(calling) => calling.max_output,
+            _ => None,
+        }
     }
 
-    /// Records the usage of a discarded answer.
-    pub(crate) fn waste(&mut self, usage: Usage) -> bool {
+    /// Records the attempts of the run's call without a reply. The text of the newest one enters the view
+    /// if `keeps_text` is set. Returns `true` if there were any.
+    pub(crate) fn book_partial_answers(&mut self, keeps_text: bool) -> bool {
+        let answers = std::mem::take(&mut self.now.partial_answers);
+        if !self.is_running() || answers.is_empty() {
+            return false;
+        }
+        let counted = match &self.phase {
+            Phase::Calling(calling) => calling.counted,
+            _ => self.tokens(),
+        };
+        let newest = answers.len() - 1;
+        for (index, answer) in answers.iter().enumerate() {
+            let (usage, estimated) = answer.usage(counted, self.setup.counter.as_ref());
+            let is_kept = keeps_text && index == newest;
+            let text = if is_kept { answer.text.trim_end() } else { "" };
+            self.record_partial_reply(text, usage, estimated);
+        }
+        true
+    }
+
+    fn record_partial_reply(&mut self, text: &str, usage: Usage, estimated: Usage) {
         let sheet = self.setup.sheet.as_ref();
-        let cost = sheet.and_then(|sheet| self.setup.cost(usage, sheet));
-        self.record(Entry::ReplyDiscarded { usage, cost })
+        let charged = usage.combine(estimated);
+        let cost = sheet.and_then(|sheet| self.setup.cost(charged, sheet));
+        let parts = Some(text).filter(|text| !text.is_empty()).map(Part::text);
+        let parts: Vec<Part> = parts.into_iter().collect();
+        let has_text = !parts.is_empty();
+        self.record(Entry::PartialReply {
+            message: Arc::new(Message::Assistant { parts }),
+            usage,
+            estimated,
+            cost,
+        });
+        if has_text {
+            self.notice(notice::CUT_OFF.to_owned());
+        }
     }
 }
 

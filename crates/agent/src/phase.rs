@@ -7,7 +7,6 @@ use crate::between_runs::RequestedCompaction;
 use crate::event::TurnTrigger;
 use crate::failure::Failure;
 use crate::outcome::EndReason;
-use crate::request::ToolChoice;
 use crate::step::{PendingPlan, UserInput};
 use crate::tool_queue::ToolQueue;
 
@@ -60,8 +59,6 @@ pub(crate) struct ModelCallFacts {
     pub(crate) max_output: Option<Tokens>,
     /// How often the request was refused as too long before.
     pub(crate) rung: u32,
-    /// The tool choice of the request.
-    pub(crate) tool_choice: ToolChoice,
     /// The reason why the call may miss the cache although the view is unchanged.
     pub(crate) not_view: Option<CacheBreak>,
 }

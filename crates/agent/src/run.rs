@@ -80,13 +80,26 @@ pub(crate) struct AnswerLimit {
     pub(crate) is_required: bool,
 }
 
+/// How a server is asked for a last answer without tool calls. A server that refuses one way is asked
+/// in the next one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum LastCall {
+    /// With a tool choice of `none`.
+    #[default]
+    ChoiceNone,
+    /// Without any tools.
+    WithoutTools,
+    /// As usual. Calls in the answer are skipped.
+    WithTools,
+}
+
 /// Facts about the server of the current setup.
 #[derive(Debug, Default)]
 pub(crate) struct ServerFacts {
     /// It was asked to count the tokens of a request.
     pub(crate) was_measured: bool,
-    /// It rejects requests with a tool choice of `none`.
-    pub(crate) refuses_tool_choice: bool,
+    /// How it is asked for a last answer without tool calls.
+    pub(crate) last_call: LastCall,
     /// The user was warned that it reports too few tokens.
     pub(crate) is_doubted: bool,
     /// The parts of the last request that are not in the log.
@@ -173,10 +186,7 @@ impl Run {
             }
             Input::User(message) | Input::FollowUp(message) => self.start(message),
             Input::Continue => self.carry_on(),
-            Input::Reply(reply) => {
-                self.book_unanswered();
-                self.replied(*reply);
-            }
+            Input::Reply(reply) => self.replied(*reply),
             Input::Retried => self.retried(),
             Input::Rewritten { counted } => self.rewritten(counted),
             Input::ToolDone {
@@ -193,7 +203,7 @@ impl Run {
             Input::Interrupt => self.interrupt(),
         }
         // The steps that follow from this input belong to no call.
-        (self.now.call_usage, self.now.summary_usage) = (None, None);
+        (self.now.partial_answers, self.now.partial_summaries) = (Vec::new(), Vec::new());
     }
 
     /// Returns the next step.
@@ -334,6 +344,7 @@ impl Run {
     pub(crate) fn record(&mut self, mut entry: Entry) -> bool {
         if let Entry::Message { message, .. }
         | Entry::Reply { message, .. }
+        | Entry::PartialReply { message, .. }
         | Entry::ToolResult { message, .. } = &mut entry
             && let Some(message) = Arc::get_mut(message)
         {

@@ -15,6 +15,7 @@ use crate::notice;
 use crate::outcome::{EndReason, Outcome};
 use crate::phase::{Phase, TurnAnswer};
 use crate::run::Run;
+use crate::run_start::CHECK_ANSWER;
 use crate::step::Step;
 
 impl Run {
@@ -62,7 +63,7 @@ impl Run {
         // Otherwise the host is deciding; the last answer follows its decision.
         if self.phase.is_cuttable() {
             self.queue.push_back(Step::Abort);
-            self.book_unanswered();
+            self.book_partial_answers(true);
             self.drop_digest();
             self.summaries.is_skipped = true;
             self.close_calls(notice::OUT_OF_TIME);
@@ -87,7 +88,7 @@ impl Run {
 
     /// Ends the run. Open calls receive a result, so that providers still accept the view.
     pub(crate) fn finish(&mut self, reason: EndReason) {
-        self.book_unanswered();
+        self.book_partial_answers(true);
         self.close_calls(match reason {
             EndReason::Interrupted => "not run: the run was interrupted",
             _ => "not run: the run ended",
@@ -105,11 +106,13 @@ impl Run {
         let undelivered = self.give_up_waiting();
         self.drop_digest();
         self.say_pins();
-        let text = closing_text(self.state.transcript.items(), self.current.cut_off, &reason);
+        let mut text = closing_text(self.state.transcript.items(), self.current.cut_off, &reason);
         let rolls_back = self.setup.limits.at_limit == AtLimit::Rollback && reason.is_limit();
         let run = self.state.facts.runs;
         let rolled_back = rolls_back && self.record(Entry::RolledBack { run });
         if rolled_back {
+            text.push('\n');
+            text.push_str(notice::TAKEN_BACK);
             self.declare();
         }
         let totals = &self.state.facts.totals;
@@ -246,13 +249,20 @@ fn closing_text(items: &[Item], cut_off: Option<StopReason>, reason: &EndReason)
     };
     match last {
         Some((_, text)) if reason.is_answer() => whole(text),
-        Some((_, text)) if matches!(reason, EndReason::Failed { .. }) => {
-            format!("{text}\n\n{stopped}")
-        }
+        Some((_, text)) if is_not_accepted(reason) => format!("{text}\n\n{stopped}"),
         // The model was asked to finish, and did.
         Some((parts, text)) if is_final(parts) && was_last(items, parts) => whole(text),
         Some((_, text)) => format!("{text}\n\n{stopped}"),
         None => stopped,
+    }
+}
+
+/// Returns `true` if a text that the model wrote at the end is no answer.
+fn is_not_accepted(reason: &EndReason) -> bool {
+    match reason {
+        EndReason::Failed { .. } => true,
+        EndReason::Refused { by, .. } => by == CHECK_ANSWER,
+        _ => false,
     }
 }
 

@@ -219,7 +219,7 @@ impl RunRecord {
             }
             Entry::ToolStarted { .. } => self.tool_calls += 1,
             Entry::ToolResult { spent, .. } => self.pay(spent.usage, spent.cost),
-            Entry::Summarized { usage, cost, .. } | Entry::ReplyDiscarded { usage, cost } => {
+            Entry::Summarized { usage, cost, .. } | Entry::PartialReply { usage, cost, .. } => {
                 self.pay(*usage, Cost::of(*cost));
             }
             Entry::RunEnded { outcome } => self.outcome = Some(outcome.reason.clone()),

@@ -19,6 +19,8 @@ use crate::setup::QueueMode;
 use crate::state::QueuedMessage;
 use crate::step::{Step, UserInput};
 
+/// The name of the hook that checks the answer of a run.
+pub(crate) const CHECK_ANSWER: &str = "check_answer";
 /// Maximum number of queued messages. Further ones are rejected with a warning.
 pub const MAX_WAITING: usize = 64;
 
@@ -66,15 +68,13 @@ impl Run {
         };
         let by = match (decision, &what) {
             (Decision::Go, _) => return self.go(what),
-            (Decision::No { .. }, HostDecision::FollowUp) => {
-                return self.finish(EndReason::Answered);
-            }
-            (Decision::No { why }, HostDecision::Task(_)) => (HookPoint::BeforeTask, why),
-            (Decision::No { why }, HostDecision::Loop(_)) => (HookPoint::BeforeLoop, why),
-            (Decision::No { why }, HostDecision::Turn) => (HookPoint::BeforeTurn, why),
+            (Decision::No { why }, HostDecision::FollowUp) => (CHECK_ANSWER, why),
+            (Decision::No { why }, HostDecision::Task(_)) => (HookPoint::BeforeTask.name(), why),
+            (Decision::No { why }, HostDecision::Loop(_)) => (HookPoint::BeforeLoop.name(), why),
+            (Decision::No { why }, HostDecision::Turn) => (HookPoint::BeforeTurn.name(), why),
         };
         self.finish(EndReason::Refused {
-            by: by.0.name().to_owned(),
+            by: by.0.to_owned(),
             why: by.1,
         });
     }

@@ -308,8 +308,7 @@ impl State {
             } => {
                 self.take(message)?;
                 self.memory.takes(message);
-                self.charge(spent.usage, spent.cost);
-                self.facts.totals.estimated = self.facts.totals.estimated.combine(spent.estimated);
+                self.charge(spent.usage, spent.estimated, spent.cost);
                 self.facts.totals.spent = self.facts.totals.spent.combine(*spent);
                 for text in wanted {
                     let rule = pins::rule(text);
@@ -338,10 +337,22 @@ impl State {
                 }
             }
             Entry::Summarized { usage, cost, .. } => {
-                self.charge(*usage, Cost::of(*cost));
+                self.charge(*usage, Usage::default(), Cost::of(*cost));
                 self.facts.totals.summary_usage = self.facts.totals.summary_usage.combine(*usage);
             }
-            Entry::ReplyDiscarded { usage, cost } => self.charge(*usage, Cost::of(*cost)),
+            Entry::PartialReply {
+                message,
+                usage,
+                estimated,
+                cost,
+            } => {
+                self.charge(*usage, *estimated, Cost::of(*cost));
+                if !is_empty(message) {
+                    self.facts.paused = false;
+                    self.memory.takes(message);
+                    self.transcript.push(Arc::clone(message));
+                }
+            }
             Entry::Pinned { seq, pin } => {
                 self.marks.keep(&self.transcript);
                 if !self.transcript.set_pin(*seq, pin.clone()) {
@@ -465,12 +476,15 @@ impl State {
         self.facts.total_cost = self.facts.total_cost.combine(spent.cost);
     }
 
-    /// Adds usage beside the run's own answered calls. Each token counts in full.
-    fn charge(&mut self, usage: Usage, cost: Cost) {
+    /// Adds usage beside the run's own answered calls, reported and estimated. Each token counts in
+    /// full.
+    fn charge(&mut self, usage: Usage, estimated: Usage, cost: Cost) {
         self.pay(cost);
         let totals = &mut self.facts.totals;
-        totals.processed += usage.total_tokens();
-        totals.growth += usage.total_tokens();
+        let tokens = usage.total_tokens() + estimated.total_tokens();
+        totals.processed += tokens;
+        totals.growth += tokens;
+        totals.estimated = totals.estimated.combine(estimated);
         totals.usage = totals.usage.combine(usage);
         self.facts.total = self.facts.total.combine(usage);
     }

@@ -6,7 +6,9 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use plimsoll_context::{CallId, Item, Part, Plan, Reply, Tokens, ToolCall, ToolResult, Usage};
+use plimsoll_context::{
+    CallId, Item, Part, Plan, Reply, TokenCounter, Tokens, ToolCall, ToolResult, Usage,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::batch::CallKey;
@@ -76,13 +78,25 @@ pub struct Now {
     /// The time since the provider was last called, if known. If the provider's prompt cache may have
     /// expired by now, a plan costs nothing.
     pub since_call: Option<Duration>,
-    /// The usage so far of the run's own call without a reply. It is counted if this input ends the
-    /// attempt.
-    pub call_usage: Option<Usage>,
+    /// The attempts of the run's own call without a reply, oldest first. They are charged if this input
+    /// ends them.
+    pub partial_answers: Vec<PartialAnswer>,
     /// The same of a call for a summary.
-    pub summary_usage: Option<Usage>,
+    pub partial_summaries: Vec<PartialAnswer>,
     /// The usage so far of running tool calls. It is counted if this input aborts the call.
     pub tool_usage: HashMap<CallId, Spend>,
+}
+
+/// An attempt of a model call that was sent and has no whole reply.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PartialAnswer {
+    /// The usage as last reported by the provider, if any.
+    pub usage: Option<Usage>,
+    /// The text that has arrived.
+    pub text: String,
+    /// The thinking, and the names and arguments of tool calls, that have arrived. They are charged but
+    /// not kept.
+    pub rest: String,
 }
 
 /// A message of the user for a run.
@@ -93,6 +107,36 @@ pub struct UserInput {
     /// The key of the request, chosen by the sender. If there is one, the log has an
     /// [`Entry::Accepted`] before the message.
     pub key: Option<String>,
+}
+
+impl PartialAnswer {
+    /// Returns `true` if the provider has sent nothing.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Returns the usage to charge for a request of `counted` tokens: the reported one, and our own
+    /// count if the provider reported none. Providers report the output late, so what has arrived counts
+    /// at least.
+    #[must_use]
+    pub fn usage(&self, counted: Tokens, counter: &dyn TokenCounter) -> (Usage, Usage) {
+        let received = counter.text(&self.text) + counter.text(&self.rest);
+        match self.usage {
+            Some(usage) => {
+                let output = usage.output.max(received);
+                (Usage { output, ..usage }, Usage::default())
+            }
+            None => {
+                let estimated = Usage {
+                    input: counted,
+                    output: received,
+                    ..Usage::default()
+                };
+                (Usage::default(), estimated)
+            }
+        }
+    }
 }
 
 impl Now {

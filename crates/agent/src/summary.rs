@@ -65,13 +65,6 @@ impl Summaries {
         self.in_progress = Some(digest);
     }
 
-    /// Adds the usage of an attempt that is made again.
-    pub(crate) fn lost(&mut self, usage: Usage) {
-        if let Some(digest) = &mut self.in_progress {
-            digest.usage = digest.usage.combine(usage);
-        }
-    }
-
     /// Takes an answer of the model. Returns `None` if no summary is in progress.
     fn take(&mut self, reply: Result<Reply, Failure>) -> Option<SummaryProgress> {
         let mut digest = self.in_progress.take()?;
@@ -98,11 +91,10 @@ impl Summaries {
         })
     }
 
-    /// Aborts the summary in progress, with the known usage of its call.
-    fn abort(&mut self, used: Option<Usage>) -> Option<SummaryWriter> {
+    /// Aborts the summary in progress.
+    fn abort(&mut self) -> Option<SummaryWriter> {
         let mut digest = self.in_progress.take()?;
         digest.calls += 1;
-        digest.usage = digest.usage.combine(used.unwrap_or_default());
         Some(digest)
     }
 }
@@ -162,9 +154,7 @@ impl Run {
 
     /// Handles the end of a model call for a summary.
     pub(crate) fn summarized(&mut self, reply: Result<Reply, Failure>) {
-        if let Some(used) = self.now.summary_usage.take() {
-            self.summaries.lost(used);
-        }
+        self.book_partial_summaries();
         match self.summaries.take(reply) {
             None => return,
             Some(SummaryProgress::More(digest)) => {
@@ -202,10 +192,18 @@ impl Run {
         true
     }
 
+    /// Adds the usage of the attempts without a reply to the summary in progress.
+    pub(crate) fn book_partial_summaries(&mut self) {
+        let answers = std::mem::take(&mut self.now.partial_summaries);
+        if let Some(digest) = &mut self.summaries.in_progress {
+            answers.iter().for_each(|answer| digest.lost(answer));
+        }
+    }
+
     /// Ends a summary in progress at the end of the run. Its usage so far is recorded.
     pub(crate) fn drop_digest(&mut self) {
-        let used = self.now.summary_usage.take();
-        if let Some(digest) = self.summaries.abort(used) {
+        self.book_partial_summaries();
+        if let Some(digest) = self.summaries.abort() {
             let why = "the run ended before it was written";
             self.end_digest(&digest, Some(why.to_owned()));
         }

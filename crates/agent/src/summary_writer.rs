@@ -16,6 +16,7 @@ use plimsoll_context::{
 
 use crate::request::{Expects, Request, Sampling, ToolChoice};
 use crate::setup::{REQUEST_OVERHEAD, SummaryModel};
+use crate::step::PartialAnswer;
 
 /// Maximum number of model calls for one summary. If that is not enough, the messages are shortened
 /// until they fit.
@@ -115,9 +116,21 @@ impl SummaryWriter {
         }
     }
 
+    /// Adds the usage of an attempt of the last request without a reply.
+    pub(crate) fn lost(&mut self, answer: &PartialAnswer) {
+        let counted = self.request().counted;
+        let (usage, estimated) = answer.usage(counted, self.counter.as_ref());
+        self.usage = self.usage.combine(usage).combine(estimated);
+    }
+
     /// Reads the answer to the last request.
     pub(crate) fn take(&mut self, reply: &Reply) -> Progress {
-        self.usage = self.usage.combine(reply.usage.unwrap_or_default());
+        let used = reply.usage.unwrap_or_else(|| Usage {
+            input: self.request().counted,
+            output: reply.parts.iter().map(|part| self.counter.part(part)).sum(),
+            ..Usage::default()
+        });
+        self.usage = self.usage.combine(used);
         match reply.stop {
             StopReason::Length => {
                 return Progress::Failed("it was cut off by its length".to_owned());

@@ -21,7 +21,7 @@ use crate::pins::MAX_PINS;
 use crate::run::Run;
 use crate::spend::Spend;
 use crate::step::{Answer, Question, Step};
-use crate::tool_queue::{CallAction, ToolQueue};
+use crate::tool_queue::{CallAction, CallRoom, ToolQueue};
 
 /// Maximum length of a result in an event, in characters.
 const EVENT_TEXT: usize = 2_000;
@@ -97,6 +97,7 @@ impl Run {
             return self.worked();
         }
         let slots = self.setup.max_parallel_tools.max(1);
+        let room = CallRoom::new(Arc::clone(&self.setup.limits), &self.state.facts.totals);
         let Phase::Working(queue) = &mut self.phase else {
             return;
         };
@@ -106,7 +107,7 @@ impl Run {
             return;
         }
         let (mut start, mut ask) = (Vec::new(), Vec::new());
-        for next in queue.start(slots) {
+        for next in queue.start(slots, room) {
             match next {
                 CallAction::Not(call, instead) => self.settle(&call, instead),
                 CallAction::Runs(call) => start.push(call),

@@ -5,11 +5,15 @@
 //! `tool_calls.rs`.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 
 use plimsoll_context::{CallId, ToolCall};
 use serde::{Deserialize, Serialize};
 
 use crate::decode::{NotRun, PreparedCall};
+use crate::limits::ExecutionLimits;
+use crate::notice;
+use crate::state::RunTotals;
 use crate::step::Approver;
 
 /// Upper bound for the configured number of parallel tool calls. Each may hold a process or a
@@ -76,6 +80,51 @@ pub(crate) enum CallAction {
     Not(ToolCall, NotRun),
 }
 
+/// The number of calls that may still run.
+pub(crate) struct CallRoom {
+    limits: Arc<ExecutionLimits>,
+    calls: Option<u64>,
+    of_tool: HashMap<String, u64>,
+}
+
+impl CallRoom {
+    /// Returns what the limits leave after the calls that have run.
+    pub(crate) fn new(limits: Arc<ExecutionLimits>, totals: &RunTotals) -> Self {
+        let calls = limits.max_tool_calls;
+        let of_tool = limits.max_calls_per_tool.iter().map(|(tool, limit)| {
+            let used = totals.calls_of.get(tool).copied().unwrap_or_default();
+            (tool.clone(), limit.saturating_sub(used))
+        });
+        Self {
+            calls: calls.map(|limit| {
+                limit
+                    .saturating_sub(totals.tool_calls)
+                    .saturating_sub(totals.spent.tool_calls)
+            }),
+            of_tool: of_tool.collect(),
+            limits,
+        }
+    }
+
+    /// Uses up one allowed call. Returns an explanation if none is left.
+    fn take(&mut self, tool: &str) -> Option<String> {
+        if self.calls == Some(0) {
+            let limit = self.limits.max_tool_calls.unwrap_or_default();
+            return Some(notice::over_limit(limit));
+        }
+        if let Some(left) = self.of_tool.get_mut(tool) {
+            if *left == 0 {
+                let limits = &self.limits.max_calls_per_tool;
+                let limit = limits.get(tool).copied().unwrap_or_default();
+                return Some(notice::over_tool_limit(tool, limit));
+            }
+            *left -= 1;
+        }
+        self.calls = self.calls.map(|left| left - 1);
+        None
+    }
+}
+
 impl ToolQueue {
     /// Creates a queue of calls in call order.
     pub(crate) fn new(ready: VecDeque<PreparedCall>) -> Self {
@@ -94,10 +143,13 @@ impl ToolQueue {
     }
 
     /// Returns the calls that may start or be approved now, if at most `slots` calls may be handled at
-    /// the same time.
-    pub(crate) fn start(&mut self, slots: usize) -> Vec<CallAction> {
+    /// the same time and `room` is left for calls that have not started.
+    pub(crate) fn start(&mut self, slots: usize, mut room: CallRoom) -> Vec<CallAction> {
+        for prepared in self.asking.values().chain(&self.allowed) {
+            room.take(&prepared.call.name);
+        }
         let mut next = Vec::new();
-        while let Some(mut prepared) = self.take(slots) {
+        while let Some(mut prepared) = self.take(slots, &mut room) {
             let call = prepared.call.clone();
             next.push(match (prepared.instead.take(), prepared.whom) {
                 (Some(instead), _) => CallAction::Not(call, instead),
@@ -120,19 +172,29 @@ impl ToolQueue {
     }
 
     /// Returns the next call to be started or approved, if a slot is free. If two calls have the same
-    /// id, the second waits for the first.
-    fn take(&mut self, slots: usize) -> Option<PreparedCall> {
+    /// id, the second waits for the first. If no room is left, a call waits for the calls under approval,
+    /// which may be refused, and is skipped once there are none.
+    fn take(&mut self, slots: usize, room: &mut CallRoom) -> Option<PreparedCall> {
         if self.running.len() + self.asking.len() >= slots {
             return None;
         }
         if let Some(prepared) = self.allowed.pop_front() {
             return Some(prepared);
         }
-        if self.holds(&self.ready.front()?.call.id) {
-            None
-        } else {
-            self.ready.pop_front()
+        let next = self.ready.front()?;
+        if self.holds(&next.call.id) {
+            return None;
         }
+        let over_limit = match next.instead {
+            Some(_) => None,
+            None => room.take(&next.call.name),
+        };
+        if over_limit.is_some() && !self.asking.is_empty() {
+            return None;
+        }
+        let mut next = self.ready.pop_front()?;
+        next.instead = next.instead.or(over_limit.map(NotRun::Skipped));
+        Some(next)
     }
 
     /// Removes a running call that has ended.

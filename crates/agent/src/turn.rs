@@ -18,7 +18,7 @@ use crate::outcome::EndReason;
 use crate::phase::{HostDecision, ModelCallFacts, Next, Phase, RequestAttempt, TurnAnswer};
 use crate::planning::FitStatus;
 use crate::request::{Expects, Request, ToolChoice, cache_plan, take_miss};
-use crate::run::Run;
+use crate::run::{LastCall, Run};
 use crate::setup::QueueMode;
 use crate::state::is_empty;
 use crate::step::Step;
@@ -133,10 +133,14 @@ impl Run {
         let calibration = self.calibration();
         self.attempt = RequestAttempt::default();
         let counted = self.tokens();
-        let tool_choice = if self.current.finalizing.is_some() && !self.server.refuses_tool_choice {
-            ToolChoice::None
-        } else {
-            ToolChoice::Auto
+        let last_call = self
+            .current
+            .finalizing
+            .as_ref()
+            .map(|_| self.server.last_call);
+        let tool_choice = match last_call {
+            Some(LastCall::ChoiceNone) => ToolChoice::None,
+            _ => ToolChoice::Auto,
         };
         // The requested answer must fit in the window after the request, or providers refuse the
         // request.
@@ -156,7 +160,13 @@ impl Run {
             (None, room) if is_required => room,
             (asked, _) => asked,
         };
+        let all = self.as_request(counted);
+        let tools = match last_call {
+            Some(LastCall::WithoutTools) => Arc::default(),
+            _ => Arc::clone(&all.tools),
+        };
         let request = Request {
+            tools,
             tool_choice,
             max_output,
             cache: cache_plan(&self.setup, &self.state, self.tools.has_joined),
@@ -164,7 +174,7 @@ impl Run {
                 room,
                 ..Expects::of(&self.state, &line, counted)
             },
-            ..self.as_request(counted)
+            ..all
         };
         let (context, is_cold) = (self.setup.dynamic_context.clone(), self.is_cold());
         let not_view = self.server.aside.change(tool_choice, context, is_cold);
@@ -173,7 +183,6 @@ impl Run {
             counted,
             max_output,
             rung,
-            tool_choice,
             not_view,
         });
     }
@@ -203,7 +212,10 @@ impl Run {
         };
         let calling = calling.clone();
         match reply {
-            Ok(reply) => self.take_reply(reply, &calling),
+            Ok(reply) => {
+                self.book_partial_answers(false);
+                self.take_reply(reply, &calling);
+            }
             Err(failure) => self.failed(failure, calling),
         }
     }

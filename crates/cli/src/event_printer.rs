@@ -210,10 +210,6 @@ impl EventPrinter {
     }
 
     fn end(&self, state: &mut PrinterState, outcome: &Outcome) {
-        // The text of an interrupted call is not in the log, and a pipe receives only final text.
-        if !self.terminal.is_live() {
-            state.text.discard();
-        }
         self.write(state);
         state.running.clear();
         state.ended.clear();
@@ -377,6 +373,8 @@ impl Observer for EventPrinter {
             Event::CacheMissed(miss) if !miss.is_planned() => self.dim(&miss.to_string()),
             Event::LimitNear { notice } => self.dim(&clean(notice)),
             Event::LimitReached { notice } => {
+                // The text of a call that was cut off stays in the session.
+                self.write(state);
                 self.terminal.note(&self.terminal.bold(&clean(notice)))
             }
             Event::Warning { text } => self.warn(text),

@@ -118,10 +118,20 @@ fn hint(output: &AgentOutput) -> Option<String> {
     let again = format!("plimsoll run --session {}", output.session_id);
     match &output.reason {
         EndReason::Interrupted => Some(format!("continue with: {again}")),
-        reason if reason.is_limit() => Some(format!("continue with: {again}")),
-        EndReason::Failed { .. } if code_of(&output.reason) == error::MODEL => Some(format!(
-            "try again with: {again}\nor on another model: add --model PROVIDER/NAME"
+        _ if output.rolled_back => Some(format!(
+            "try again with a higher limit: {again} \"the task\""
         )),
+        reason if reason.is_limit() => Some(format!("continue with: {again}")),
+        EndReason::Failed { failure } if code_of(&output.reason) == error::MODEL => {
+            let patience = if failure.is_retryable() {
+                "\nor be more patient: set retry.max_attempts, and go on with: plimsoll run -c"
+            } else {
+                ""
+            };
+            Some(format!(
+                "try again with: {again}\nor on another model: add --model PROVIDER/NAME{patience}"
+            ))
+        }
         _ => None,
     }
 }

@@ -177,7 +177,12 @@ fn spent(entry: &Entry, model: &str) -> Vec<(String, Spend)> {
         Entry::Reply { usage, cost, .. } => {
             call(model, 1, usage.unwrap_or_default(), Cost::of(*cost))
         }
-        Entry::ReplyDiscarded { usage, cost } => call(model, 1, *usage, Cost::of(*cost)),
+        Entry::PartialReply {
+            usage,
+            estimated,
+            cost,
+            ..
+        } => call(model, 1, usage.combine(*estimated), Cost::of(*cost)),
         Entry::Summarized {
             calls, usage, cost, ..
         } if *calls > 0 => call(SUMMARIES, *calls, *usage, Cost::of(*cost)),

@@ -88,7 +88,7 @@ pub use plan::{
 };
 pub use plimsoll_handover::without_frames;
 pub use policy::{Policy, Proposal, Stage};
-pub use price::{LongPrompt, LongerCache, Money, PriceSheet, Rates};
+pub use price::{InvalidMoney, LongPrompt, LongerCache, Money, PriceSheet, Rates};
 pub use removal_marker::Gap;
 pub use reply::{Delta, Reply, StopReason};
 pub use stages::{
@@ -103,4 +103,4 @@ pub use transcript::{RemovedMessages, Transcript};
 pub use truncate::{
     MIN_SIDE, Marker, NOTE_MAX, clip, head_tail, head_tail_tokens, shorten, shorten_bytes,
 };
-pub use usage::Usage;
+pub use usage::{MAX_USAGE, Usage};

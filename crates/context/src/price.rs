@@ -72,11 +72,25 @@ pub struct LongPrompt {
     pub rates: Rates,
 }
 
+/// A number that is no amount of money.
+#[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
+#[error("{0} is no amount of money; give dollars, such as 0.50")]
+pub struct InvalidMoney(
+    /// The number.
+    pub f64,
+);
+
 impl Money {
-    /// Converts dollars to money. Returns `None` if the amount is negative or not finite.
-    #[must_use]
-    pub fn from_dollars(dollars: f64) -> Option<Self> {
-        (dollars.is_finite() && dollars >= 0.0).then(|| Self((dollars * 1e9).round() as u64))
+    /// Converts dollars to money.
+    ///
+    /// # Errors
+    /// If the amount is negative or not finite.
+    pub fn from_dollars(dollars: f64) -> Result<Self, InvalidMoney> {
+        if dollars.is_finite() && dollars >= 0.0 {
+            Ok(Self((dollars * 1e9).round() as u64))
+        } else {
+            Err(InvalidMoney(dollars))
+        }
     }
 
     /// Returns `self - other`, or zero if `other` is larger.
@@ -343,8 +357,13 @@ mod tests {
         assert_eq!(cost, dollars(0.5 + 1.0 + 1.0));
         assert_eq!(cost.to_string(), "$2.50");
         assert_eq!(dollars(0.00123).to_string(), "$0.0012");
-        assert_eq!(Money::from_dollars(-1.0), None);
-        assert_eq!(Money::from_dollars(f64::NAN), None);
+        for number in [-1.0, f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+            let error = Money::from_dollars(number).unwrap_err().to_string();
+            assert_eq!(
+                error,
+                format!("{number} is no amount of money; give dollars, such as 0.50")
+            );
+        }
     }
 
     #[test]

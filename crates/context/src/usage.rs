@@ -38,7 +38,16 @@ impl fmt::Display for Usage {
     }
 }
 
+/// The largest usage of one call that is believed. No model has a window of this size.
+pub const MAX_USAGE: Tokens = Tokens(100_000_000);
+
 impl Usage {
+    /// Returns `true` if one call can have used this.
+    #[must_use]
+    pub fn is_plausible(&self) -> bool {
+        self.total_tokens() <= MAX_USAGE
+    }
+
     /// Returns the number of tokens that the model read.
     #[must_use]
     pub fn processed(&self) -> Tokens {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use plimsoll_agent::{KnownTool, Run, Setup, State, TargetOf};
+use plimsoll_agent::{KnownTool, PermissionMode, Run, Setup, State, TargetOf};
 use plimsoll_context::{
     Calibration, ContextConfig, ContextStrategy, FALLBACK_WINDOW, Fingerprint, MAX_RESULT, Message,
     Recall, Tokens,
@@ -142,13 +142,18 @@ impl Agent {
         let id = lease.session();
         let mut notes = self.notes.clone();
         let mut setup = self.setup.clone();
+        notes.extend(nobody_to_ask(&setup, &parts));
         setup.session = id.as_str().into();
         setup.measures = true;
-        let found = self.window.find(&*parts.provider, &*parts.store).await;
+        let limit = setup.limits.max_duration;
+        let found = self
+            .window
+            .find(&*parts.provider, &*parts.store, limit)
+            .await;
         notes.extend(found.note);
         setup.line.window = found.window;
         if let (Some(model), true) = (&mut setup.summary_model, parts.asks_summarizer) {
-            let reported = window::reported(&*parts.summarizer).await;
+            let reported = window::reported(&*parts.summarizer, limit).await;
             model.window = Some(reported.unwrap_or(FALLBACK_WINDOW));
         }
         let window = setup.line.window;
@@ -220,6 +225,27 @@ impl Agent {
     pub fn overhead(&self) -> Tokens {
         self.setup.overhead()
     }
+}
+
+/// Returns a warning if no call of some tools can ever run, because nobody can approve it.
+fn nobody_to_ask(setup: &Setup, parts: &Parts) -> Option<String> {
+    let permissions = &setup.permissions;
+    let asks = matches!(
+        permissions.mode(),
+        PermissionMode::AutoEdit | PermissionMode::Ask
+    );
+    if parts.gate.is_some() || !permissions.is_empty() || !asks {
+        return None;
+    }
+    let asking = setup.tools.iter().filter(|tool| tool.asks);
+    let names: Vec<String> = asking.map(|tool| format!("`{}`", tool.spec.name)).collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "calls of {} require approval, and there is nobody to ask, so they are refused; set a gate \
+             or permissions",
+            names.join(", ")
+        )
+    })
 }
 
 pub(crate) fn known(tool: &Arc<dyn Tool>) -> KnownTool {

@@ -14,8 +14,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_agent::{
-    DEFAULT_CONFIG, InputFilter, InputFilters, KnownTool, LimitOverrides, Permissions, QueueMode,
-    Setup, SummaryModel, ThinkingLevel, TurnTrigger,
+    DEFAULT_CONFIG, InputFilter, KnownTool, LimitOverrides, Permissions, QueueMode, Setup,
+    SummaryModel, ThinkingLevel, TurnTrigger,
 };
 use plimsoll_context::{
     Author, Bpe, Bytes, CompactionConfig, Memo, OwnStages, Policy, PriceSheet, TokenCounter, Tokens,
@@ -35,6 +35,7 @@ use crate::retry::RetryConfig;
 use crate::secret::{Secret, Secrets};
 use crate::store::SessionStore;
 use crate::telemetry::{TelemetryOptions, captures_contents};
+use crate::timed_filter::timed_filters;
 use crate::tool::Tool;
 use crate::window::Window;
 use context::ConfiguredContext;
@@ -62,7 +63,7 @@ pub struct AgentBuilder {
     summarizer_prices: Option<PriceSheet>,
     limit_overrides: LimitOverrides,
     permissions: Permissions,
-    input_filters: InputFilters,
+    input_filters: Vec<Arc<dyn InputFilter>>,
     secrets: Vec<Secret>,
     hooks: Hooks,
     store: Arc<dyn SessionStore>,
@@ -96,7 +97,7 @@ impl Agent {
             summarizer_prices: None,
             limit_overrides: LimitOverrides::default(),
             permissions: Permissions::default(),
-            input_filters: InputFilters::default(),
+            input_filters: Vec::new(),
             secrets: Vec::new(),
             hooks: Hooks::default(),
             store: Arc::new(MemoryStore::default()),
@@ -352,9 +353,7 @@ impl AgentBuilder {
         mut self,
         filters: impl IntoIterator<Item = Arc<dyn InputFilter>>,
     ) -> Self {
-        for filter in filters {
-            self.input_filters.push(filter);
-        }
+        self.input_filters.extend(filters);
         self
     }
 
@@ -583,7 +582,7 @@ impl AgentBuilder {
         let summary_model = self.summary_model(&*summarizer, asks_summarizer);
         let known_tools = self.known_tools();
         let settings = self.settings;
-        let setup = Setup {
+        let mut setup = Setup {
             system: self.system,
             dynamic_context: settings.dynamic_context.as_deref().map(Into::into),
             tools: known_tools,
@@ -600,7 +599,6 @@ impl AgentBuilder {
             limits: Arc::new(settings.limits),
             hooks: self.hooks.points(),
             permissions: self.permissions,
-            input_filters: self.input_filters,
             steering: settings.steering,
             follow_ups: settings.follow_ups,
             config_id: settings
@@ -626,6 +624,7 @@ impl AgentBuilder {
             summarizer,
             asks_summarizer,
             hooks,
+            input_filters: self.input_filters,
             tools: tools.collect(),
             permissions: Arc::new(setup.permissions.clone()),
             variables,
@@ -642,6 +641,7 @@ impl AgentBuilder {
             held: Arc::default(),
             breakdowns,
         };
+        setup.input_filters = timed_filters(&parts, &setup.limits);
         faults.extend(faults_of_run(&setup, &parts));
         if !faults.is_empty() {
             return Err(Error::Build(faults));

@@ -123,6 +123,7 @@ async fn follow(
                 request.cache.key.clone_from(&session.cache_key);
                 rewrite::rewrite(session, &parts, &mut request).await;
                 let call_usage = Arc::clone(&session.usage.call);
+                call_usage.limit_output(None);
                 let call = call::call(
                     Arc::clone(&parts),
                     request,
@@ -330,15 +331,19 @@ impl Underway {
 impl Session {
     /// Passes an input to the machine, with the facts of this moment.
     pub(crate) fn handle(&mut self, input: Input) {
-        let (call_usage, summary_usage) = self.usage.of_calls(&input);
+        let (partial_answers, partial_summaries) = self.usage.of_calls(&input);
         let now = Now {
             elapsed: self.started.elapsed(),
             since_call: self.idle(),
-            call_usage,
-            summary_usage,
+            partial_answers,
+            partial_summaries,
             tool_usage: self.usage.of_tools(&input),
         };
+        let was_retried = matches!(input, Input::Retried);
         self.run.handle(now, input);
+        if was_retried {
+            self.usage.call.limit_output(self.run.max_output());
+        }
     }
 }
 

@@ -427,7 +427,7 @@ impl Hooks {
         !self.check_answer.is_empty()
     }
 
-    /// Returns the reason if an answer is refused. A failing check refuses nothing.
+    /// Returns the reason if an answer is refused, and the checks that failed.
     pub(crate) async fn refusal(&self, answer: String) -> HookAnswer<Option<String>> {
         let mut refusal = HookAnswer::new(None);
         for check in &self.check_answer {

@@ -37,6 +37,7 @@ mod store;
 mod sub_agent;
 pub mod telemetry;
 pub mod testing;
+mod timed_filter;
 mod tool;
 mod window;
 
@@ -73,7 +74,7 @@ pub use parallel::{
 pub use plimsoll_agent::MAX_PARALLEL_TOOLS;
 pub use provider::Provider;
 pub use remote::{INBOX, Remote, UserMessage};
-pub use retry::RetryConfig;
+pub use retry::{FEW_ATTEMPTS, RetryConfig};
 pub use run_stream::{MAX_WAITING_EVENTS, RunStream};
 pub use secret::Secret;
 pub use session::{AgentOutput, AgentState, Extensions, Session};

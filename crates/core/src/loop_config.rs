@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use plimsoll_agent::{
-    Event, Input, InputFilter, InputFilters, LimitOverrides, QueueMode, Setup, ThinkingLevel,
+    Event, Input, InputFilter, LimitOverrides, QueueMode, Setup, ThinkingLevel,
     ToolExecutionStrategy, TurnTrigger,
 };
 use plimsoll_context::{
@@ -23,6 +23,7 @@ use crate::provider::Provider;
 use crate::remote::UserMessage;
 use crate::retry::RetryConfig;
 use crate::session::{AgentOutput, Session};
+use crate::timed_filter::timed_filters;
 use crate::window;
 
 /// The settings of a single run. `None` falls back to the agent's setting.
@@ -135,7 +136,7 @@ impl Session {
             }
             // A faulty configuration costs no request to the server.
             if setup.line.window.is_some() && faults.is_empty() {
-                let window = window::reported(&**provider).await;
+                let window = window::reported(&**provider, setup.limits.max_duration).await;
                 setup.line.window = Some(window.unwrap_or(FALLBACK_WINDOW));
             }
             endpoint = provider.endpoint();
@@ -153,7 +154,7 @@ impl Session {
             parts.settings.retry = retry;
         }
         if config.has_context() && setup.line.window.is_none() && faults.is_empty() {
-            setup.line.window = window::reported(&*parts.provider).await;
+            setup.line.window = window::reported(&*parts.provider, setup.limits.max_duration).await;
         }
         config.apply(&mut setup);
         faults.extend(config.apply_context(&mut setup, &parts).err());
@@ -162,6 +163,10 @@ impl Session {
             setup.hooks = parts.hooks.points();
             setup.announces_plans |= parts.hooks.follow_plans();
         }
+        if let Some(filters) = &config.input_filters {
+            parts.input_filters.clone_from(filters);
+        }
+        setup.input_filters = timed_filters(&parts, &setup.limits);
         faults.extend(faults_of_run(&setup, &parts));
         if !faults.is_empty() {
             return Err(Error::Build(faults));
@@ -220,12 +225,6 @@ impl AgentLoopConfig {
         }
         if let Some(Ok(calls)) = self.tool_execution.map(|how| how.max_parallel_tools()) {
             setup.max_parallel_tools = calls;
-        }
-        if let Some(filters) = &self.input_filters {
-            setup.input_filters = InputFilters::default();
-            for filter in filters {
-                setup.input_filters.push(Arc::clone(filter));
-            }
         }
         if let Some(trigger) = self.first_turn_trigger {
             setup.first_turn_trigger = trigger;

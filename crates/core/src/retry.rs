@@ -1,6 +1,7 @@
 //! [`RetryConfig`]: when failed model calls are retried, and [`call_with_retries`]. Whether a failure can be
 //! retried depends on the failure itself.
 
+use std::borrow::Cow;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::panic::AssertUnwindSafe;
@@ -20,6 +21,10 @@ use crate::telemetry::{Purpose, SpanContext, retried, trace_call};
 /// Longer waits are not shown as a number.
 const MOST_TOLD: Duration = Duration::from_secs(365 * 24 * 3600);
 
+/// Maximum number of attempts after failures that waiting seldom cures: a malformed answer, a server
+/// that cannot be reached, a response that is cut.
+pub const FEW_ATTEMPTS: u32 = 3;
+
 /// Maximum deviation of a wait from the backoff, as a fraction.
 const JITTER: f64 = 0.2;
 
@@ -27,7 +32,8 @@ const JITTER: f64 = 0.2;
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RetryConfig {
-    /// Maximum number of attempts, including the first. Default 3; at least 1.
+    /// Maximum number of attempts, including the first. Default 3; at least 1. After failures that
+    /// waiting seldom cures, at most [`FEW_ATTEMPTS`].
     pub max_attempts: u32,
     /// The first wait. Default 1 s.
     pub initial: Duration,
@@ -65,13 +71,22 @@ impl RetryConfig {
     /// is no further attempt.
     #[must_use]
     pub fn wait(&self, attempt: u32, failure: &Failure) -> Option<Duration> {
-        if attempt >= self.max_attempts || !failure.is_retryable() {
+        if attempt >= self.attempts(failure) || !failure.is_retryable() {
             return None;
         }
         let (shortest, longest) = self.range(attempt, retry_after(failure))?;
         // A fresh hasher is random enough.
         let share = RandomState::new().hash_one(attempt) % 1001;
         Some(shortest + (longest - shortest).mul_f64(share as f64 / 1000.0))
+    }
+
+    fn attempts(&self, failure: &Failure) -> u32 {
+        match failure {
+            Failure::Garbled { .. } | Failure::Transient { status: None, .. } => {
+                self.max_attempts.min(FEW_ATTEMPTS)
+            }
+            _ => self.max_attempts,
+        }
     }
 
     /// Returns the shortest and the longest wait. A random wait between them keeps many agents from
@@ -95,7 +110,7 @@ impl RetryConfig {
     #[must_use]
     pub fn given_up(&self, attempt: u32, failure: Failure) -> Failure {
         let wanted = retry_after(&failure).filter(|wanted| *wanted > self.retry_after_cap);
-        let (Some(wanted), true) = (wanted, attempt < self.max_attempts) else {
+        let (Some(wanted), true) = (wanted, attempt < self.attempts(&failure)) else {
             return failure;
         };
         let wanted = match wanted.as_secs() {
@@ -164,21 +179,31 @@ pub(crate) async fn call_with_retries(
         tell,
         call_usage,
     } = receivers;
+    let mut request = Cow::Borrowed(request);
     let mut attempt = 1;
     loop {
+        let max_output = call_usage.max_output(request.max_output);
+        if max_output != request.max_output {
+            request.to_mut().max_output = max_output;
+        }
+        let request = &*request;
         let traced = trace_call(provider, request, &context, purpose, attempt);
-        let deltas = |delta| match delta {
-            Delta::Used { usage } => {
-                traced.used(usage);
-                call_usage.record(usage);
+        let deltas = |delta| {
+            if matches!(delta, Delta::Used { usage } if !usage.is_plausible()) {
+                return;
             }
-            Delta::Refused { status } => traced.refused(status),
-            Delta::Warning { text } => tell(Event::Warning { text }),
-            delta => {
-                traced.chunk();
-                tell(Event::Delta(delta));
+            call_usage.record(&delta);
+            match delta {
+                Delta::Used { usage } => traced.used(usage),
+                Delta::Refused { status } => traced.refused(status),
+                Delta::Warning { text } => tell(Event::Warning { text }),
+                delta => {
+                    traced.chunk();
+                    tell(Event::Delta(delta));
+                }
             }
         };
+        call_usage.sent();
         let call = AssertUnwindSafe(async { provider.call(request, &deltas).await });
         let call = call.catch_unwind().instrument(traced.span());
         let outcome = call.await;
@@ -190,6 +215,7 @@ pub(crate) async fn call_with_retries(
                 message: format!("its client broke down: {}", panic_message(&*panic)),
             })
         });
+        let reply = reply.map(|reply| believed(reply, tell));
         let reply = reply.and_then(|reply| check(reply, request));
         traced.end(&reply);
         let failure = match reply {
@@ -213,6 +239,26 @@ pub(crate) async fn call_with_retries(
             why: failure.to_string(),
         });
         tokio::time::sleep(wait).await;
+    }
+}
+
+/// Drops a reported usage that is not possible. Our own count takes its place.
+fn believed(reply: Reply, tell: &(dyn Fn(Event) + Send + Sync)) -> Reply {
+    match reply.usage {
+        Some(usage) if !usage.is_plausible() => {
+            let tokens = usage.total_tokens();
+            tell(Event::Warning {
+                text: format!(
+                    "the provider reports {tokens} tokens for one call, which is not possible; our \
+                     own count is used"
+                ),
+            });
+            Reply {
+                usage: None,
+                ..reply
+            }
+        }
+        _ => reply,
     }
 }
 
@@ -247,6 +293,31 @@ mod tests {
             (8, (24_000, 36_000)),
         ] {
             assert_eq!(range(&config, attempt, None), expected, "{attempt}");
+        }
+    }
+
+    #[test]
+    fn failures_that_waiting_seldom_cures_are_retried_less() {
+        let config = RetryConfig {
+            max_attempts: 10,
+            ..RetryConfig::default()
+        };
+        let transient = |status| Failure::Transient {
+            status,
+            retry_after_ms: None,
+            message: String::new(),
+        };
+        let garbled = Failure::Garbled {
+            message: String::new(),
+        };
+        for (failure, most) in [
+            (transient(Some(529)), 10),
+            (limited(None), 10),
+            (transient(None), 3),
+            (garbled, 3),
+        ] {
+            assert!(config.wait(most - 1, &failure).is_some(), "{failure:?}");
+            assert_eq!(config.wait(most, &failure), None, "{failure:?}");
         }
     }
 

@@ -17,6 +17,9 @@ use crate::store::SessionStore;
 /// again costs only one rejected request.
 pub const WINDOW_REMEMBERED: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
+/// How long a provider may take to report its window.
+const WINDOW_TIMEOUT: Duration = Duration::from_secs(10);
+
 /// Smaller windows are learned for the current session only. No hosted model has one, and a misread
 /// number would do harm for a month.
 const LEAST_REMEMBERED: Tokens = Tokens(2_048);
@@ -62,13 +65,14 @@ impl Window {
         self,
         provider: &dyn Provider,
         store: &dyn SessionStore,
+        limit: Option<Duration>,
     ) -> InitialWindow {
         let (known, reported) = match self {
             Self::Known(tokens) => (Some(tokens), None),
             Self::Assumed(tokens) => (Some(tokens), Some(tokens)),
             Self::Unknown => (None, None),
             Self::Discover => {
-                let reported = reported(provider).await;
+                let reported = reported(provider, limit).await;
                 (Some(reported.unwrap_or(FALLBACK_WINDOW)), reported)
             }
         };
@@ -95,10 +99,13 @@ impl Window {
     }
 }
 
-/// Returns the window that the provider reports or knows. A panic counts as no answer.
-pub(crate) async fn reported(provider: &dyn Provider) -> Option<Tokens> {
+/// Returns the window that the provider reports or knows. A panic counts as no answer, and so does an
+/// answer that takes longer than [`WINDOW_TIMEOUT`] or this limit.
+pub(crate) async fn reported(provider: &dyn Provider, limit: Option<Duration>) -> Option<Tokens> {
     let asking = AssertUnwindSafe(async { provider.window().await }).catch_unwind();
-    let reported = asking.await.unwrap_or_default();
+    let limit = limit.map_or(WINDOW_TIMEOUT, |limit| limit.min(WINDOW_TIMEOUT));
+    let asking = tokio::time::timeout(limit, asking);
+    let reported = asking.await.ok().and_then(Result::ok).flatten();
     reported.or_else(|| provider.known_window())
 }
 

@@ -16,11 +16,11 @@
 //! let agent = Agent::builder(model)
 //!     .max_turns(20)
 //!     .max_duration(Duration::from_secs(300))
-//!     .max_cost(Money::from_dollars(0.50))
+//!     .max_cost(Money::from_dollars(0.50)?)
 //!     .at_limit(AtLimit::Finalize) // the last turn sums up, without tools
 //!     .prices(sheet)
 //!     .build()?;
-//! # Ok::<(), plimsoll::Error>(())
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 pub use plimsoll_agent::{

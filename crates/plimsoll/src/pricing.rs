@@ -14,8 +14,8 @@
 //!     output: plimsoll::Tokens(100),
 //!     ..Usage::default()
 //! };
-//! assert_eq!(usage.estimated_cost(&rates), Money::from_dollars(0.0035));
+//! assert_eq!(usage.estimated_cost(&rates), Some(Money::from_dollars(0.0035).unwrap()));
 //! ```
 
 pub use plimsoll_agent::{Cost, Spend};
-pub use plimsoll_context::{LongPrompt, LongerCache, PriceSheet, Rates};
+pub use plimsoll_context::{InvalidMoney, LongPrompt, LongerCache, PriceSheet, Rates};

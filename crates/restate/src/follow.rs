@@ -136,6 +136,12 @@ impl LogFollower {
                     memory: Bytes(0),
                 });
             }
+            Entry::PartialReply { message, .. } => {
+                let text = texts(message);
+                if !text.is_empty() {
+                    events.push(Event::Delta(Delta::Text { text }));
+                }
+            }
             Entry::ToolStarted { call } => {
                 if let Some(found) = self.calls.get_mut(call) {
                     found.began = true;

@@ -41,6 +41,17 @@ pub(crate) fn shown(entry: Entry) -> Option<Entry> {
             counted,
             cost,
         },
+        Entry::PartialReply {
+            message,
+            usage,
+            estimated,
+            cost,
+        } => Entry::PartialReply {
+            message: Arc::new(short(&message, SAID)),
+            usage,
+            estimated,
+            cost,
+        },
         Entry::ToolResult { message, spent, .. } => Entry::ToolResult {
             message: Arc::new(short(&message, TEXT)),
             pins: Vec::new(),

@@ -88,7 +88,7 @@ fn a_request_that_was_cut_is_an_overflow_and_paid() {
         stage
             .log
             .iter()
-            .any(|entry| matches!(entry, Entry::ReplyDiscarded { .. }))
+            .any(|entry| matches!(entry, Entry::PartialReply { .. }))
     );
     stage.text("done");
     assert_eq!(stage.outcome().usage.input, Tokens(2 * reported));

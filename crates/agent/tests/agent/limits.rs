@@ -524,7 +524,11 @@ fn roll_back_leaves_the_view_as_it_was_before_the_message() {
     let outcome = stage.outcome();
     assert_eq!(outcome.reason, EndReason::MaxTurns { limit: 6 });
     assert!(outcome.rolled_back);
-    assert_eq!(outcome.text, "[Agent stopped: Max turns reached (6/6)]");
+    assert_eq!(
+        outcome.text,
+        "[Agent stopped: Max turns reached (6/6)]\n[The messages of this run were removed from the \
+         session.]"
+    );
     assert_eq!((view(&stage), stage.run.tokens()), (before, weight));
     stage.say("then this").text("done");
     assert_eq!(stage.last_request(), "u the task / a fine / u then this");
@@ -664,11 +668,15 @@ fn a_server_that_refuses_tool_choice_none_still_answers() {
         assert_eq!(last(&stage).tool_choice, ToolChoice::None);
         stage.refuse(refused());
         assert_eq!(last(&stage).tool_choice, ToolChoice::Auto);
-        match answers {
-            true => stage.text("what I know"),
+        assert!(last(&stage).tools.is_empty());
+        if answers {
+            stage.text("what I know");
+        } else {
             // It may call a tool then, which does not run.
-            false => stage.calls(&["b:read"]),
-        };
+            stage.refuse(refused());
+            assert!(!last(&stage).tools.is_empty());
+            stage.calls(&["b:read"]);
+        }
         assert_eq!(stage.executed(), ["a"]);
         let outcome = stage.outcome();
         assert_eq!(outcome.reason, EndReason::MaxTurns { limit: 2 });
@@ -678,6 +686,7 @@ fn a_server_that_refuses_tool_choice_none_still_answers() {
         // The next run knows it.
         stage.say("more").calls(&["c:read"]).done("c", "y");
         assert_eq!(last(&stage).tool_choice, ToolChoice::Auto);
+        assert_eq!(last(&stage).tools.is_empty(), answers);
         stage.text("all of it");
         assert_eq!(stage.outcome().text, "all of it");
         // Another refusal is the end.
@@ -686,6 +695,9 @@ fn a_server_that_refuses_tool_choice_none_still_answers() {
             .calls(&["d:read"])
             .done("d", "z")
             .refuse(refused());
+        if answers {
+            stage.refuse(refused());
+        }
         assert!(matches!(stage.outcome().reason, EndReason::Failed { .. }));
     }
 }

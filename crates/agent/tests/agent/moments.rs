@@ -220,6 +220,30 @@ fn a_hook_that_says_no_to_a_call_leaves_it_out() {
 }
 
 #[test]
+fn a_refused_call_leaves_its_share_of_a_limit_to_the_next() {
+    for parallel in [1, 2, 8] {
+        let mut setup = hooked(&[HookPoint::BeforeToolExecution]);
+        setup.max_parallel_tools = parallel;
+        let limits = Arc::make_mut(&mut setup.limits);
+        limits.max_tool_calls = Some(2);
+        let mut stage = Stage::new(setup);
+        stage
+            .say("go")
+            .calls(&["a:read", "b:read", "c:read", "d:read"]);
+        let why = || "not now".into();
+        stage.answer("a", Answer::Skip { why: why() });
+        for call in ["b", "c"] {
+            stage.answer(call, Answer::Allow);
+            stage.done(call, "x");
+        }
+        assert_eq!(stage.executed(), ["b", "c"]);
+        assert!(stage.asked.is_empty(), "the fourth is not asked about");
+        stage.text("done");
+        audit(&stage);
+    }
+}
+
+#[test]
 fn the_first_filter_that_rejects_wins_and_warnings_stand_behind_the_text() {
     let warn = |text: &str| {
         if text.contains("risky") {

@@ -84,6 +84,7 @@ fn messages(log: &[Entry]) -> Vec<&Message> {
             }
             Entry::Message { message, .. }
             | Entry::Reply { message, .. }
+            | Entry::PartialReply { message, .. }
             | Entry::ToolResult { message, .. } => messages.push(message),
             _ => {}
         }

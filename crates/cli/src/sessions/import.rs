@@ -120,6 +120,7 @@ fn as_chat(entries: &[Entry]) -> Result<String, CliError> {
     let messages = entries.iter().filter_map(|entry| match entry {
         Entry::Message { message, .. }
         | Entry::Reply { message, .. }
+        | Entry::PartialReply { message, .. }
         | Entry::ToolResult { message, .. } => Some(message.as_ref()),
         _ => None,
     });

@@ -127,6 +127,7 @@ fn message_of(entry: &Entry) -> Option<&Message> {
     match entry {
         Entry::Message { message, .. }
         | Entry::Reply { message, .. }
+        | Entry::PartialReply { message, .. }
         | Entry::ToolResult { message, .. } => Some(message),
         _ => None,
     }

@@ -128,7 +128,7 @@ fn flags_go_before_the_environment_and_that_before_the_file() {
         ("max_turns = 7", "# --max-turns"),
         ("max_tokens = 99", "# $PLIMSOLL_MAX_TOKENS"),
         ("seed = 2", "# plimsoll.toml:4"),
-        ("# retry.max_attempts = 3", "# default"),
+        ("# retry.max_attempts = 10", "# default"),
     ] {
         let shown = said.out.lines().find(|shown| shown.starts_with(line));
         assert!(

@@ -98,7 +98,13 @@ fn a_rate_limit_is_waited_for_as_long_as_is_asked() {
     assert_eq!(fake.asked().len(), 2);
 
     let fake = Fake::new([limited().header("retry-after", "0")]);
-    let said = home.agent(&fake, &["Do it."]);
+    let said = home.agent(&fake, &["Do it.", "--set", "retry.max_attempts=3"]);
+    assert!(
+        said.err
+            .contains("or be more patient: set retry.max_attempts"),
+        "{}",
+        said.err
+    );
     said.refused(5, &["rate limit", "Rate limit reached"]);
     assert_eq!(fake.asked().len(), 3, "and no more");
     goes_on(&home, &said);

@@ -257,9 +257,16 @@ impl AgentBuilder {
         let default = ViewLimits::default();
         let has_trigger = settings.trigger != default.trigger || settings.target.is_some();
         let preset = settings.context_strategy.is_some();
+        let is_unlimited = settings.context_strategy == Some(ContextStrategy::Unlimited {});
         twice(is_set && preset, "context_config", "context_strategy");
         twice(is_set && policy.is_some(), "context_config", "policy");
         twice(is_set && has_trigger, "context_config", "trigger or target");
+        let own_trigger = self.strategy().line(default).trigger;
+        twice(
+            own_trigger != default.trigger && settings.trigger != default.trigger && !is_unlimited,
+            "context_strategy's max_tokens",
+            "trigger",
+        );
         if let Some(compaction) = self.compaction {
             let within = match self.context {
                 ConfiguredContext::Config(config) => config.compaction,
@@ -299,6 +306,13 @@ impl AgentBuilder {
             faults.push(
                 "argument_digest and max_history_messages change the context, but unlimited never \
                  does; choose another strategy or remove them"
+                    .to_owned(),
+            );
+        }
+        if is_unlimited && has_trigger {
+            faults.push(
+                "context_strategy \"unlimited\" never compacts, so `trigger` and `target` have no \
+                 effect; remove them or choose another context_strategy"
                     .to_owned(),
             );
         }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use plimsoll_agent::{MAX_FILTERS, MAX_PARALLEL_TOOLS, Sampling, Setup};
+use plimsoll_agent::{ExecutionLimits, MAX_FILTERS, MAX_PARALLEL_TOOLS, Sampling, Setup};
 use plimsoll_context::{Bytes, LEAST_SUMMARY, Ppm, SessionPruneConfig, TRIGGER, Threshold, Tokens};
 
 use super::AgentBuilder;
@@ -57,6 +57,18 @@ impl AgentBuilder {
             ),
         );
         fault(
+            settings.driver.summary_timeout == Some(Duration::ZERO),
+            "summary_timeout is 0; give the summary some time".into(),
+        );
+        fault(
+            settings.max_result == Some(Tokens::ZERO),
+            "max_result is 0; allow at least 1 token".into(),
+        );
+        fault(
+            settings.keep_recent == 0,
+            "keep_recent is 0; keep at least 1 exchange".into(),
+        );
+        fault(
             settings.driver.gate_timeout == Some(Duration::ZERO),
             "gate_timeout is 0; give the gate some time, or no limit".into(),
         );
@@ -84,8 +96,12 @@ impl AgentBuilder {
         );
         let trigger = self.strategy().line(settings.view_limits()).trigger;
         fault(
-            matches!(trigger, Threshold::Share(share) if share.0 == 0),
-            "the trigger is 0, so that a plan would be due before every call; choose a share above 0".into(),
+            matches!(
+                trigger,
+                Threshold::Share(Ppm(0)) | Threshold::Sent(Tokens::ZERO)
+            ),
+            "the trigger is 0, so that a plan would be due before every call; choose one above 0"
+                .into(),
         );
         let percent = |share: Ppm| format!("{} %", share.0 as f64 / 1e4);
         let above = match (trigger, settings.target) {
@@ -107,6 +123,13 @@ impl AgentBuilder {
             fault(true, text);
         }
         let names = self.tools.iter().map(|tool| tool.spec().name.as_str());
+        let known: Vec<&str> = names.clone().chain(RECALL_TOOLS.iter().copied()).collect();
+        for name in self.limit_overrides.max_calls_per_tool.keys() {
+            fault(
+                !known.contains(&name.as_str()),
+                ExecutionLimits::no_such_tool(name, &known),
+            );
+        }
         // The session adds these tools later, if at all.
         let names = names.chain(RECALL_TOOLS.iter().copied());
         let called: Vec<String> = self.tools.iter().filter_map(|tool| tool.calls()).collect();

@@ -305,9 +305,10 @@ macro_rules! hook_settings {
             /// Adds a check of the final answer of each run.
             ///
             /// If `check` returns an error, the model gets the reason and answers again, at most
-            /// [`ANSWER_RETRIES`](crate::ANSWER_RETRIES) times a run. After that the run ends with the
-            /// unaccepted answer, so check [`AgentOutput::text`](crate::AgentOutput::text) as well. A check
-            /// that panics or times out accepts the answer and causes a warning.
+            /// [`ANSWER_RETRIES`](crate::ANSWER_RETRIES) times a run. If the next answer is not accepted
+            /// either, or if the check panics or times out, the run ends with
+            /// [`EndReason::Refused`](plimsoll_agent::EndReason::Refused), and the text of the output
+            /// contains the answer.
             ///
             /// ```
             /// # use plimsoll_core::Agent;

@@ -126,7 +126,7 @@ impl AgentBuilder {
     /// ```
     /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
     /// # let model = ScriptedProvider::new([]);
-    /// let agent = Agent::builder(model).max_calls_per_tool("bash", 5).build()?;
+    /// let agent = Agent::builder(model).max_calls_per_tool("recall", 5).build()?;
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn max_calls_per_tool(mut self, tool: impl Into<String>, calls: u64) -> Self {

@@ -69,7 +69,7 @@ pub(super) async fn summarize(
             retry_after_ms: None,
             message: format!("there was no summary within {} s", wait.as_secs_f32()),
         };
-        call_usage.failed(&failure);
+        call_usage.cut_off();
         Err(failure)
     })
 }

@@ -75,12 +75,14 @@ fn until_after_end(session: &Session) -> BoxFuture<'static, ()> {
 /// Asks the host and passes its decision to the machine.
 pub(super) async fn before(session: &mut Session, parts: &Arc<Parts>, moment: HookEvent) {
     let decision = match moment {
-        HookEvent::FollowUp => {
-            if !refuse_answer(session, parts).await {
+        HookEvent::FollowUp => match check_answer(session, parts).await {
+            AnswerCheck::Accepted => {
                 poll(session, parts, HostMessageKind::FollowUps).await;
+                Decision::Go
             }
-            Decision::Go
-        }
+            AnswerCheck::AskedAgain => Decision::Go,
+            AnswerCheck::NotAccepted(why) => Decision::No { why },
+        },
         moment => {
             let seen = seen(session, moment.point());
             let name = moment.point().name();
@@ -259,27 +261,39 @@ pub(super) async fn poll(session: &mut Session, parts: &Arc<Parts>, what: HostMe
     }
 }
 
-/// Checks the answer. Returns `true` if it was refused and the model was told why.
-async fn refuse_answer(session: &mut Session, parts: &Arc<Parts>) -> bool {
-    if !parts.hooks.checks_answers() || session.answers_refused >= ANSWER_RETRIES {
-        return false;
-    }
+/// The result of checking an answer.
+enum AnswerCheck {
+    /// The run may end with the answer.
+    Accepted,
+    /// The model was told the reason and answers again.
+    AskedAgain,
+    /// The run ends without an accepted answer.
+    NotAccepted(String),
+}
+
+/// Checks the answer.
+async fn check_answer(session: &mut Session, parts: &Arc<Parts>) -> AnswerCheck {
     let items = session.run.state().transcript().items();
-    let Some(answer) = items.last().map(|item| item.message.text()) else {
-        return false;
+    let answer = items.last().map(|item| item.message.text());
+    let Some(answer) = answer.filter(|_| parts.hooks.checks_answers()) else {
+        return AnswerCheck::Accepted;
     };
     let checked = attend(session, parts.hooks.refusal(answer)).await;
     let Some(HookAnswer { says, faults }) = checked else {
-        return false;
+        return AnswerCheck::NotAccepted(cut_off("check_answer"));
     };
-    warn(parts, faults);
-    let Some(why) = says.filter(|_| session.run.is_running()) else {
-        return false;
-    };
-    session.answers_refused += 1;
-    let text = format!("Your answer was not accepted: {why}\n\nAnswer again, in full.");
-    session.handle(Input::FollowUp(vec![Part::text(text)].into()));
-    true
+    warn(parts, faults.clone());
+    match says {
+        Some(why) if session.answers_refused < ANSWER_RETRIES => {
+            session.answers_refused += 1;
+            let text = format!("Your answer was not accepted: {why}\n\nAnswer again, in full.");
+            session.handle(Input::FollowUp(vec![Part::text(text)].into()));
+            AnswerCheck::AskedAgain
+        }
+        Some(why) => AnswerCheck::NotAccepted(why),
+        None if faults.is_empty() => AnswerCheck::Accepted,
+        None => AnswerCheck::NotAccepted(faults.join("; ")),
+    }
 }
 
 /// Publishes a progress update of a tool, unless a hook suppresses it.

@@ -77,13 +77,12 @@ async fn remember(session: &Session, window: Tokens) {
 
 /// Checks whether another process that continues from here would have less work to do than before.
 pub(super) fn is_point(entry: &Entry) -> bool {
-    matches!(
-        entry,
-        Entry::Reply { .. }
-            | Entry::ToolResult { .. }
-            | Entry::Summarized { .. }
-            | Entry::ReplyDiscarded { .. }
-    )
+    match entry {
+        Entry::Reply { .. } | Entry::ToolResult { .. } | Entry::Summarized { .. } => true,
+        // The notice that it was cut off follows a text.
+        Entry::PartialReply { message, .. } => message.parts().is_empty(),
+        _ => false,
+    }
 }
 
 impl LogWrite {

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicUsize;
 
 use futures_util::FutureExt;
 use futures_util::future::OptionFuture;
-use plimsoll_agent::{Answer, Event, Permissions, Question, Setup};
+use plimsoll_agent::{Answer, Event, InputFilter, Permissions, Question, Setup};
 use plimsoll_context::Part;
 
 use crate::builder::DriverSettings;
@@ -33,6 +33,7 @@ pub(crate) struct Parts {
     /// Whether the summarizer is another model than the run's own, with its own window.
     pub(crate) asks_summarizer: bool,
     pub(crate) hooks: Hooks,
+    pub(crate) input_filters: Vec<Arc<dyn InputFilter>>,
     pub(crate) tools: HashMap<String, Arc<dyn Tool>>,
     pub(crate) permissions: Arc<Permissions>,
     /// The environment variables that commands get.

@@ -4,8 +4,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use plimsoll_agent::{CallKey, Failure, Input, Spend};
-use plimsoll_context::{CallId, Reply, Usage};
+use plimsoll_agent::{CallKey, Failure, Input, PartialAnswer, Spend};
+use plimsoll_context::{CallId, Delta, Message, Reply, Tokens};
 use tokio::sync::Notify;
 
 use crate::allowance::{Allowance, BudgetLedger, Meter};
@@ -26,19 +26,21 @@ pub(crate) struct RunUsage {
     under: Option<Allowance>,
 }
 
-/// Usage of the attempts of one call without a reply, as reported by the provider while it answers.
+/// The attempts of one call without a reply, as far as they have arrived.
 #[derive(Debug, Default)]
 pub(crate) struct CallUsage {
-    used: Mutex<AttemptUsage>,
+    attempts: Mutex<Attempts>,
     failed: Notify,
 }
 
 #[derive(Debug, Default)]
-struct AttemptUsage {
-    /// Of failed attempts, until taken.
-    lost: Option<Usage>,
-    /// Of the current attempt.
-    now: Option<Usage>,
+struct Attempts {
+    /// Failed ones, until taken.
+    lost: Vec<PartialAnswer>,
+    /// The current one.
+    now: Option<PartialAnswer>,
+    /// The longest answer that the limits of the run allow the next one.
+    max_output: Option<Tokens>,
 }
 
 impl RunUsage {
@@ -50,14 +52,14 @@ impl RunUsage {
         }
     }
 
-    /// Returns the usage of the run's own call and of a call for a summary without a reply, as far as
+    /// Returns the attempts of the run's own call and of a call for a summary without a reply, as far as
     /// this input affects them.
-    pub(super) fn of_calls(&self, input: &Input) -> (Option<Usage>, Option<Usage>) {
+    pub(super) fn of_calls(&self, input: &Input) -> (Vec<PartialAnswer>, Vec<PartialAnswer>) {
         let Self { call, summary, .. } = self;
         match input {
             Input::Retried => (call.take(), summary.take()),
-            Input::Reply(_) => (call.take(), None),
-            Input::Summarized(_) => (None, summary.take()),
+            Input::Reply(_) => (call.take(), Vec::new()),
+            Input::Summarized(_) => (Vec::new(), summary.take()),
             _ => (call.all(), summary.all()),
         }
     }
@@ -141,63 +143,105 @@ impl Session {
 }
 
 impl CallUsage {
-    /// Records the reported usage of the current attempt.
-    pub(crate) fn record(&self, usage: Usage) {
-        self.lock().now = Some(usage);
+    /// Begins an attempt. From now on it is charged, even if nothing arrives.
+    pub(crate) fn sent(&self) {
+        self.lock().now = Some(PartialAnswer::default());
     }
 
-    /// Records the usage of a reply that the machine has not received yet. It is counted if the run ends
-    /// before.
+    /// Records a piece of the answer of the current attempt, or its usage.
+    pub(crate) fn record(&self, delta: &Delta) {
+        let mut attempts = self.lock();
+        let now = attempts.now.get_or_insert_default();
+        match delta {
+            Delta::Text { text } => now.text.push_str(text),
+            Delta::Thinking { text } | Delta::CallArguments { text, .. } => now.rest.push_str(text),
+            Delta::CallStarted { name, .. } => now.rest.push_str(name),
+            Delta::Used { usage } => now.usage = Some(*usage),
+            _ => {}
+        }
+    }
+
+    /// Records a reply that the machine has not received yet. It is charged if the run ends before.
     pub(super) fn arrived(&self, reply: &Result<Reply, Failure>) {
-        self.lock().now = match reply {
+        let reported = match reply {
             Ok(reply) => reply.usage,
             Err(failure) => failure.usage(),
         };
+        let written = match reply {
+            Ok(reply) if reported.is_none() => reply.parts.clone(),
+            _ => Vec::new(),
+        };
+        let answer = PartialAnswer {
+            usage: reported,
+            text: String::new(),
+            rest: Message::Assistant { parts: written }.text(),
+        };
+        self.lock().now = Some(answer).filter(|answer| !answer.is_empty());
     }
 
-    /// Clears the current attempt: its reply contains the usage.
+    /// Clears the current attempt: its reply is charged.
     pub(crate) fn answered(&self) {
         self.lock().now = None;
     }
 
-    /// Records a failed attempt. If the failure contains the usage, it is accounted for there.
+    /// Records a failed attempt. It is charged if a part of its answer had arrived. If the failure
+    /// contains the usage, it is accounted for there.
     pub(crate) fn failed(&self, failure: &Failure) {
-        let mut used = self.lock();
-        if failure.usage().is_some() {
-            used.now = None;
+        let now = self.lock().now.take();
+        if failure.usage().is_none() {
+            self.lose(now.filter(|answer| !answer.is_empty()));
         }
-        let lost = [used.lost, used.now.take()];
-        used.lost = lost.into_iter().flatten().reduce(Usage::combine);
-        if used.lost.is_some() {
+    }
+
+    /// Records that the current attempt was cut off here. It is charged although nothing may have
+    /// arrived.
+    pub(crate) fn cut_off(&self) {
+        let now = self.lock().now.take();
+        self.lose(now);
+    }
+
+    fn lose(&self, answer: Option<PartialAnswer>) {
+        let mut attempts = self.lock();
+        attempts.lost.extend(answer);
+        if !attempts.lost.is_empty() {
             self.failed.notify_one();
         }
     }
 
-    /// Waits until an attempt that used something has failed. Usage that is taken meanwhile does
-    /// not count.
+    /// Waits until an attempt has failed that is charged. Attempts that are taken meanwhile do not
+    /// count.
     pub(super) async fn news(&self) {
         loop {
             self.failed.notified().await;
-            if self.lock().lost.is_some() {
+            if !self.lock().lost.is_empty() {
                 return;
             }
         }
     }
 
-    /// Takes the usage of the failed attempts.
-    pub(crate) fn take(&self) -> Option<Usage> {
-        self.lock().lost.take()
+    /// Takes the failed attempts.
+    pub(crate) fn take(&self) -> Vec<PartialAnswer> {
+        std::mem::take(&mut self.lock().lost)
     }
 
-    /// Returns the usage of all attempts that has not been accounted for.
-    pub(crate) fn all(&self) -> Option<Usage> {
-        let used = self.lock();
-        let all = [used.lost, used.now];
-        all.into_iter().flatten().reduce(Usage::combine)
+    /// Returns all attempts that have not been accounted for.
+    pub(crate) fn all(&self) -> Vec<PartialAnswer> {
+        let attempts = self.lock();
+        attempts.lost.iter().chain(&attempts.now).cloned().collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, AttemptUsage> {
-        self.used.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Limits the answer of the next attempt.
+    pub(super) fn limit_output(&self, max_output: Option<Tokens>) {
+        self.lock().max_output = max_output;
+    }
+
+    /// Returns the limit of the next attempt's answer for a request with this limit.
+    pub(crate) fn max_output(&self, asked: Option<Tokens>) -> Option<Tokens> {
+        [asked, self.lock().max_output].into_iter().flatten().min()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Attempts> {
+        self.attempts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -285,10 +329,9 @@ mod tests {
         }
         assert_eq!(allowance().reserved(), UsedAmounts::default());
         assert_eq!(allowance().at_work(), 0);
-        assert_eq!(
-            allowance().used().tokens,
-            output.tokens_used.total_tokens().0
-        );
+        // The calls that were cut off with their sub-agents are charged when these close their logs.
+        let all = output.tokens_used.combine(output.estimated);
+        assert!(allowance().used().tokens >= all.total_tokens().0);
         assert_eq!(allowance().meter().total().usage, output.tokens_used);
     }
 }

@@ -226,7 +226,7 @@ impl PromptedModel {
         max_written: Tokens,
     ) -> Result<Reply, String> {
         let Self { model, prompt } = self;
-        let window = window::reported(&*model.provider).await;
+        let window = window::reported(&*model.provider, Some(model.timeout)).await;
         let most = window.map_or(model.max_read, |window| {
             model.max_read.min(Tokens(window.0 / WINDOW_PART))
         });
@@ -280,7 +280,9 @@ impl PromptedModel {
         let asking = ask(&*model.provider, &request, &model.retry, &call_usage);
         let reply = tokio::time::timeout(timeout, asking).await;
         // Attempts without a reply are charged too.
-        if let Some(usage) = call_usage.all() {
+        for attempt in call_usage.all() {
+            let (usage, estimated) = attempt.usage(counted, counter);
+            let usage = usage.combine(estimated);
             let cost = model.sheet.and_then(|sheet| sheet.cost(usage));
             grant.meter().add(&Spend {
                 usage,

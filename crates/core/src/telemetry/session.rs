@@ -39,7 +39,7 @@ impl SpanRecorder {
     /// Records a new log entry.
     pub(crate) fn record(&self, entry: &Entry, setup: &Setup) {
         match entry {
-            Entry::Reply { cost, .. } | Entry::ReplyDiscarded { cost, .. } => {
+            Entry::Reply { cost, .. } | Entry::PartialReply { cost, .. } => {
                 costs(*cost, &setup.model);
             }
             Entry::Summarized { cost, .. } => {

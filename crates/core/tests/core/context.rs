@@ -2,12 +2,14 @@
 //! compaction, the remaining messages, the effects of related settings, and rejected settings.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use plimsoll_agent::{Event, SessionEvent};
 use plimsoll_context::{
     ArgumentDigest, Author, Budget, Bytes, CallId, Chars4, CompactionConfig, CompactionScope,
-    CompactionTiming, ContextConfig, ContextStrategy, Draft, Gap, Part, Policy, Ppm, Reply,
-    SessionPruneConfig, Stage, StopReason, SummaryConfig, Threshold, Tokens, ToolCall, Trigger,
+    CompactionTiming, ContextConfig, ContextStrategy, Draft, Gap, Money, Part, Policy, Ppm,
+    PriceSheet, Rates, Reply, SessionPruneConfig, Stage, StopReason, SummaryConfig, Threshold,
+    Tokens, ToolCall, Trigger,
 };
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{Agent, AgentBuilder, Error, Observer, SessionId, ToolError, Window, tool};
@@ -741,4 +743,68 @@ fn a_bound_that_could_not_prune_is_refused_with_the_least_one() {
         ]
     );
     assert!(built(80).is_ok());
+}
+
+/// A program reads the same refusals as a file.
+#[test]
+fn limits_without_a_meaning_are_refused_by_the_builder() {
+    type Change = fn(AgentBuilder) -> AgentBuilder;
+    let rows: [(Change, &str); 9] = [
+        (
+            |b| b.trigger(Threshold::Sent(Tokens(0))),
+            "the trigger is 0, so that a plan would be due before every call; choose one above 0",
+        ),
+        (
+            |b| b.max_result(Tokens(0)),
+            "max_result is 0; allow at least 1 token",
+        ),
+        (
+            |b| b.keep_recent(0),
+            "keep_recent is 0; keep at least 1 exchange",
+        ),
+        (
+            |b| b.summary_timeout(Duration::ZERO),
+            "summary_timeout is 0; give the summary some time",
+        ),
+        (
+            |b| b.max_cost(Money(0)).prices(PriceSheet::of(Rates::FREE)),
+            "max_cost is 0; allow some money, or no limit",
+        ),
+        (
+            |b| b.max_calls_per_tool("recal", 2),
+            "max_calls_per_tool names `recal`, and there is no such tool; did you mean `recall`?",
+        ),
+        (
+            |b| {
+                b.context_strategy(ContextStrategy::Unlimited {})
+                    .trigger(Threshold::Sent(Tokens(9_000)))
+            },
+            "context_strategy \"unlimited\" never compacts, so `trigger` and `target` have no \
+             effect; remove them or choose another context_strategy",
+        ),
+        (
+            |b| {
+                b.context_strategy(ContextStrategy::Unlimited {})
+                    .target(Threshold::Sent(Tokens(9_000)))
+            },
+            "context_strategy \"unlimited\" never compacts, so `trigger` and `target` have no \
+             effect; remove them or choose another context_strategy",
+        ),
+        (
+            |b| {
+                b.trigger(Threshold::Sent(Tokens(9_000)))
+                    .context_strategy(ContextStrategy::Evict {
+                        max_tokens: Some(Tokens(5_000)),
+                    })
+            },
+            "context_strategy's max_tokens and trigger are two settings of one thing; keep the one \
+             you mean",
+        ),
+    ];
+    for (change, fault) in rows {
+        let Err(Error::Build(faults)) = change(agent(&script(&[]))).build() else {
+            panic!("it was built: {fault}");
+        };
+        assert_eq!(faults, [fault]);
+    }
 }

@@ -280,7 +280,7 @@ async fn whoever_writes_summaries_must_have_a_price_under_a_limit_of_money() {
         }
     };
     let limits = || ExecutionLimits {
-        max_cost: Money::from_dollars(1.0),
+        max_cost: Money::from_dollars(1.0).ok(),
         ..ExecutionLimits::turns(9)
     };
     for priced in [None, Some(sheet())] {
@@ -400,4 +400,25 @@ async fn what_the_host_has_pinned_since_stays_when_a_run_is_undone() {
     drop(session);
     let session = agent.session(id("s")).await.unwrap();
     assert_eq!(items(&session), now);
+}
+
+/// Otherwise the run only says afterwards that it did nothing.
+#[tokio::test]
+async fn a_tool_that_nobody_can_approve_is_reported_before_the_run() {
+    let deploy = |_: Nothing| async { Ok::<_, ToolError>("deployed".to_owned()) };
+    for has_gate in [false, true] {
+        let told = Warnings::default();
+        let model = ScriptedProvider::new([Turn::say("hello")]);
+        let mut builder = Agent::builder(model)
+            .tool(tool("deploy", "Deploys.", deploy).asks())
+            .observer(told.observer());
+        if has_gate {
+            builder = builder.gate(plimsoll_core::AllowAll);
+        }
+        builder.build().unwrap().run("hi").await.unwrap();
+        let warning = "calls of `deploy` require approval, and there is nobody to ask, so they are \
+                       refused; set a gate or permissions";
+        let is_told = told.all().iter().any(|text| text == warning);
+        assert_eq!(is_told, !has_gate, "{:?}", told.all());
+    }
 }

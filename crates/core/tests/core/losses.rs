@@ -3,11 +3,14 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use async_trait::async_trait;
-use plimsoll_agent::{EndReason, Entry, ExecutionLimits, Failure, Request};
+use plimsoll_agent::{AtLimit, EndReason, Entry, ExecutionLimits, Failure, Request};
 use plimsoll_context::{Delta, Money, Part, PriceSheet, Rates, Reply, StopReason, Tokens, Usage};
-use plimsoll_core::{Agent, AgentBuilder, Error, MemoryStore, Provider, RetryConfig, SessionStore};
+use plimsoll_core::{
+    Agent, AgentBuilder, Error, MemoryStore, Provider, RetryConfig, Session, SessionStore,
+};
 use tokio::sync::Notify;
 
 use crate::id;
@@ -19,12 +22,20 @@ enum Then {
     /// The same, and silence.
     Hangs(Usage),
     Answers(Usage),
+    /// Part of an answer arrives without a word about its usage, and the connection breaks.
+    BreaksUnreported(&'static str),
+    /// The same, and silence.
+    HangsUnreported(&'static str),
 }
 
 #[derive(Clone)]
 struct BrokenProvider {
     script: Arc<Mutex<VecDeque<Then>>>,
     calls: Arc<Mutex<u32>>,
+    /// The limit of each answer.
+    limits: Arc<Mutex<Vec<Option<Tokens>>>>,
+    /// The texts of the newest request.
+    sent: Arc<Mutex<Vec<String>>>,
     /// It hangs now.
     hangs: Arc<Notify>,
 }
@@ -34,6 +45,8 @@ impl BrokenProvider {
         Self {
             script: Arc::new(Mutex::new(script.into_iter().collect())),
             calls: Arc::default(),
+            limits: Arc::default(),
+            sent: Arc::default(),
             hangs: Arc::default(),
         }
     }
@@ -51,12 +64,25 @@ impl Provider for BrokenProvider {
 
     async fn call(
         &self,
-        _: &Request,
+        request: &Request,
         deltas: &(dyn Fn(Delta) + Send + Sync),
     ) -> Result<Reply, Failure> {
         *self.calls.lock().unwrap() += 1;
         let then = self.script.lock().unwrap().pop_front().unwrap();
-        let (Then::Breaks(usage) | Then::Hangs(usage) | Then::Answers(usage)) = then;
+        self.limits.lock().unwrap().push(request.max_output);
+        let texts = request.messages.iter().map(|message| message.text());
+        *self.sent.lock().unwrap() = texts.collect();
+        let usage = match then {
+            Then::Breaks(usage) | Then::Hangs(usage) | Then::Answers(usage) => usage,
+            Then::BreaksUnreported(text) | Then::HangsUnreported(text) => {
+                deltas(Delta::Text { text: text.into() });
+                if matches!(then, Then::BreaksUnreported(_)) {
+                    return Err(cut());
+                }
+                self.hangs.notify_one();
+                return std::future::pending().await;
+            }
+        };
         // First a little, as at the beginning of a stream; the newest holds.
         deltas(Delta::Used {
             usage: used(usage.input.0, 0),
@@ -64,22 +90,26 @@ impl Provider for BrokenProvider {
         deltas(Delta::Text { text: "Ah".into() });
         deltas(Delta::Used { usage });
         match then {
-            Then::Breaks(_) => Err(Failure::Transient {
-                status: None,
-                retry_after_ms: None,
-                message: "cut".into(),
-            }),
+            Then::Breaks(_) => Err(cut()),
             Then::Hangs(_) => {
                 self.hangs.notify_one();
                 std::future::pending().await
             }
-            Then::Answers(_) => Ok(Reply {
+            _ => Ok(Reply {
                 parts: vec![Part::text("Ahoy.")],
                 stop: StopReason::Stop,
                 usage: Some(usage),
                 model: None,
             }),
         }
+    }
+}
+
+fn cut() -> Failure {
+    Failure::Transient {
+        status: None,
+        retry_after_ms: None,
+        message: "cut".into(),
     }
 }
 
@@ -94,8 +124,8 @@ fn used(input: u64, output: u64) -> Usage {
 /// A token is a billionth of a dollar.
 fn agent(provider: &BrokenProvider) -> AgentBuilder {
     let rates = Rates {
-        input: Money(1),
-        output: Money(1),
+        input: Money(1_000_000),
+        output: Money(1_000_000),
         cache_read: None,
         cache_write: None,
     };
@@ -126,7 +156,7 @@ async fn tries_that_broke_are_in_the_bill_and_in_the_log() {
     let wasted: Vec<Usage> = entries
         .iter()
         .filter_map(|entry| match entry {
-            Entry::ReplyDiscarded { usage, .. } => Some(*usage),
+            Entry::PartialReply { usage, .. } => Some(*usage),
             _ => None,
         })
         .collect();
@@ -161,12 +191,12 @@ async fn a_limit_that_a_broken_try_reaches_ends_the_run_before_the_next() {
         .await
         .unwrap();
     assert!(
-        matches!(output.reason, EndReason::MaxTokens { used, .. } if used == Tokens(1_200)),
+        matches!(output.reason, EndReason::MaxTokens { used, .. } if used == Tokens(1_202)),
         "{:?}",
         output.reason
     );
     assert_eq!(provider.calls(), 2);
-    assert_eq!(output.tokens_used, used(1_200, 0));
+    assert_eq!(output.tokens_used, used(1_200, 2));
 }
 
 #[tokio::test(start_paused = true)]
@@ -231,4 +261,143 @@ async fn a_run_that_is_dropped_is_paid_once_the_session_goes_on() {
     let output = session.run("again").await.unwrap();
     assert_eq!(output.tokens_used, used(50, 1));
     assert_eq!(session.view().usage(), used(150, 3));
+}
+
+/// Returns the texts of the view, the newest last.
+fn texts(session: &Session) -> Vec<String> {
+    let messages = session.view().transcript().messages();
+    messages.iter().map(|message| message.text()).collect()
+}
+
+const CUT_OFF: &str = "[The answer was cut off before its end.]";
+
+#[tokio::test(start_paused = true)]
+async fn an_interrupted_answer_is_kept_charged_and_sent_back() {
+    let half = "Port one is open. Port two is";
+    let script = [Then::HangsUnreported(half), Then::Answers(used(100, 2))];
+    let provider = BrokenProvider::new(script);
+    let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::default());
+    let builder = agent(&provider).store(Arc::clone(&store));
+    let agent = builder.build().unwrap();
+    let mut session = agent.session(id()).await.unwrap();
+    let remote = session.remote();
+    let stop = async {
+        provider.hangs.notified().await;
+        remote.interrupt().await;
+    };
+    let (output, ()) = tokio::join!(session.run("find ports"), stop);
+    let output = output.unwrap();
+    assert_eq!(output.reason, EndReason::Interrupted);
+    assert!(output.text.starts_with(half), "{}", output.text);
+    assert_eq!(output.tokens_used, Usage::default());
+    assert_eq!(output.estimated.output, Tokens(8));
+    assert!(output.estimated.input > Tokens::ZERO);
+    assert_eq!(output.cost.known.0, output.estimated.total_tokens().0);
+    assert_eq!(session.cost(), output.cost);
+    assert_eq!(texts(&session), ["find ports", half, CUT_OFF]);
+    drop(session);
+    // A session that is opened again knows all of it, and the model reads it.
+    let mut session = agent.session(id()).await.unwrap();
+    assert_eq!(session.cost(), output.cost);
+    session.run("and port two?").await.unwrap();
+    let sent = provider.sent.lock().unwrap().clone();
+    assert_eq!(sent, ["find ports", half, CUT_OFF, "and port two?"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_runs_out_of_time_is_kept_and_charged() {
+    for at_limit in [AtLimit::Stop, AtLimit::Finalize] {
+        let half = "Port one is open.";
+        let script = [Then::HangsUnreported(half), Then::Answers(used(100, 2))];
+        let provider = BrokenProvider::new(script);
+        let limits = ExecutionLimits {
+            max_duration: Some(Duration::from_secs(20)),
+            at_limit,
+            ..ExecutionLimits::turns(9)
+        };
+        let builder = agent(&provider).execution_limits(limits);
+        let agent = builder.build().unwrap();
+        let mut session = agent.session(id()).await.unwrap();
+        let output = session.run("find ports").await.unwrap();
+        assert!(matches!(output.reason, EndReason::MaxDuration { .. }));
+        assert_eq!(output.estimated.output, Tokens(5));
+        assert!(output.cost.known > Money(5));
+        assert_eq!(texts(&session)[..3], ["find ports", half, CUT_OFF]);
+    }
+}
+
+/// The usage that was reported at the beginning of the stream does not contain the answer yet.
+#[tokio::test(start_paused = true)]
+async fn what_arrived_counts_even_if_the_report_is_older() {
+    let provider = BrokenProvider::new([Then::Hangs(used(100, 0))]);
+    let agent = agent(&provider).build().unwrap();
+    let mut session = agent.session(id()).await.unwrap();
+    let remote = session.remote();
+    let stop = async {
+        provider.hangs.notified().await;
+        remote.interrupt().await;
+    };
+    let (output, ()) = tokio::join!(session.run("hi"), stop);
+    assert_eq!(output.unwrap().tokens_used, used(100, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn broken_attempts_leave_less_money_for_the_next_one() {
+    let script = [
+        Then::BreaksUnreported("one two three four"),
+        Then::BreaksUnreported("one two three four"),
+        Then::Answers(used(10, 2)),
+    ];
+    let provider = BrokenProvider::new(script);
+    let limit = Money(1_000);
+    let agent = agent(&provider).max_cost(limit).build().unwrap();
+    let output = agent.run("hi").await.unwrap();
+    assert_eq!(output.reason, EndReason::Answered);
+    assert_eq!(output.text, "Ahoy.");
+    let input = output.estimated.input.0 / 2;
+    assert_eq!(output.estimated.output, Tokens(8));
+    assert_eq!(output.cost.known, Money(2 * (input + 4) + 12));
+    let limits = provider.limits.lock().unwrap().clone();
+    let limits: Vec<u64> = limits.into_iter().map(|limit| limit.unwrap().0).collect();
+    for (attempt, answer) in limits.iter().enumerate() {
+        let before = attempt as u64 * (input + 4);
+        assert!(before + input + answer <= limit.0, "{limits:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn broken_attempts_that_leave_no_money_for_another_end_the_run() {
+    let long = "one two three four five six seven eight nine ten".repeat(40);
+    let long: &'static str = long.leak();
+    let provider = BrokenProvider::new([(); 3].map(|()| Then::BreaksUnreported(long)));
+    let limit = Money(420);
+    let agent = agent(&provider).max_cost(limit).build().unwrap();
+    let output = agent.run("hi").await.unwrap();
+    assert!(matches!(output.reason, EndReason::MaxCost { .. }));
+    assert_eq!(provider.calls(), 1);
+}
+
+/// The last attempt's text is kept if the run ends with its failure.
+#[tokio::test(start_paused = true)]
+async fn the_text_of_a_call_that_is_given_up_is_kept() {
+    let provider = BrokenProvider::new([(); 3].map(|()| Then::BreaksUnreported("Port one")));
+    let agent = agent(&provider).build().unwrap();
+    let mut session = agent.session(id()).await.unwrap();
+    session.run("hi").await.unwrap_err();
+    assert_eq!(texts(&session), ["hi", "Port one", CUT_OFF]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_impossible_usage_is_not_believed() {
+    for tokens in [u64::MAX, 100_000_001] {
+        let provider = BrokenProvider::new([
+            Then::Breaks(used(tokens, 1)),
+            Then::Answers(used(100, tokens)),
+        ]);
+        let agent = agent(&provider).max_total_tokens(Tokens(1_000));
+        let output = agent.build().unwrap().run("hi").await.unwrap();
+        assert_eq!(output.reason, EndReason::Answered);
+        assert_eq!(output.tokens_used, Usage::default());
+        assert!(output.estimated.total_tokens() < Tokens(200));
+    }
 }

@@ -8,6 +8,7 @@ mod command_hooks;
 mod compaction;
 mod contained;
 mod context;
+mod deadlines;
 mod driver;
 mod dropped_writes;
 mod edges;

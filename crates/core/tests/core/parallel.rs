@@ -556,7 +556,7 @@ async fn limits_of(store: &MemoryStore, session: &SessionId) -> ExecutionLimits 
 async fn what_all_may_use_is_shared_out_and_what_is_left_comes_back() {
     let limits = ExecutionLimits {
         max_total_tokens: Some(Tokens(90_000)),
-        max_cost: Money::from_dollars(1.0),
+        max_cost: Money::from_dollars(1.0).ok(),
         ..ExecutionLimits::turns(7)
     };
     for (at_once, second) in [(2, 30_000), (1, 44_000)] {
@@ -582,7 +582,7 @@ async fn what_all_may_use_is_shared_out_and_what_is_left_comes_back() {
         let first = limits_of(&store, &outcome.results[0].session_id).await;
         assert_eq!(first.max_total_tokens, Some(Tokens(30_000)));
         assert_eq!((first.max_turns, first.max_duration), (7, None));
-        assert!(first.max_cost <= Money::from_dollars(0.334));
+        assert!(first.max_cost <= Money::from_dollars(0.334).ok());
         let got = limits_of(&store, &outcome.results[1].session_id).await;
         let got = got.max_total_tokens.unwrap().0;
         assert!(got >= second && got < second + 1_000, "{got}");
@@ -599,7 +599,7 @@ async fn who_cannot_be_paid_for_does_not_begin() {
     };
     // No price is known of either, and the judge's is not known where it is asked.
     let money = ExecutionLimits {
-        max_cost: Money::from_dollars(1.0),
+        max_cost: Money::from_dollars(1.0).ok(),
         ..ExecutionLimits::turns(3)
     };
     let branches = saying(&["North.", "East."]);

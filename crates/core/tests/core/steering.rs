@@ -715,16 +715,34 @@ async fn a_model_that_never_gives_an_acceptable_answer_is_not_asked_for_ever() {
         .build()
         .unwrap();
     let output = agent.run("Guess.").await.unwrap();
-    assert_eq!(
-        (output.text.as_str(), output.reason),
-        ("no", EndReason::Answered)
-    );
+    assert!(!output.reason.is_answer());
+    assert_eq!(output.reason, not_accepted("it is wrong."));
+    assert!(output.text.starts_with("no\n\n[Agent stopped: "));
     let calls = 1 + plimsoll_core::ANSWER_RETRIES;
     assert_eq!(output.turns, u64::from(calls));
 }
 
+fn not_accepted(why: &str) -> EndReason {
+    EndReason::Refused {
+        by: "check_answer".to_owned(),
+        why: why.to_owned(),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_is_not_accepted_by_a_check_that_hangs() {
+    let provider = ScriptedProvider::new([Turn::say("4")]);
+    let agent = Agent::builder(provider)
+        .check_answer(|_: String| std::future::pending::<Result<(), String>>())
+        .build()
+        .unwrap();
+    let output = agent.run("Guess.").await.unwrap();
+    let why = "check_answer did not come back within 30 s";
+    assert_eq!(output.reason, not_accepted(why));
+}
+
 #[tokio::test]
-async fn a_check_that_breaks_refuses_nothing() {
+async fn an_answer_is_not_accepted_by_a_check_that_breaks() {
     let provider = ScriptedProvider::new([Turn::say("4")]);
     let told = Warnings::default();
     let agent = Agent::builder(provider)
@@ -732,7 +750,12 @@ async fn a_check_that_breaks_refuses_nothing() {
         .observer(told.observer())
         .build()
         .unwrap();
-    assert_eq!(agent.run("Guess.").await.unwrap().text, "4");
+    let output = agent.run("Guess.").await.unwrap();
+    assert_eq!(
+        output.reason,
+        not_accepted("check_answer broke down: no such file")
+    );
+    assert!(output.text.starts_with("4\n\n[Agent stopped: "));
     let told = told.all();
     assert!(
         told[0].starts_with("check_answer") && told[0].contains("no such file"),

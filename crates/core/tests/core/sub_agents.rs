@@ -564,7 +564,7 @@ async fn under_a_limit_of_money_its_price_must_be_known() {
             .tool(scout.build().unwrap().as_tool("scout", ""))
             .prices(sheet)
             .execution_limits(ExecutionLimits {
-                max_cost: Money::from_dollars(1.0),
+                max_cost: Money::from_dollars(1.0).ok(),
                 ..ExecutionLimits::default()
             })
             .build()

@@ -191,7 +191,7 @@ async fn a_request_that_was_cut_at_the_known_window_is_made_again_and_smaller() 
     // No answer to a part of a request was taken, and all were paid.
     let taken = |entry: &&Entry| matches!(entry, Entry::Reply { usage: Some(usage), .. } if usage.input == window);
     assert_eq!(log.iter().filter(taken).count(), 0);
-    let wasted = |entry: &&Entry| matches!(entry, Entry::ReplyDiscarded { .. });
+    let wasted = |entry: &&Entry| matches!(entry, Entry::PartialReply { .. });
     let wasted = log.iter().filter(wasted).count();
     assert_eq!(wasted, overflows.len());
     assert_eq!(output.tokens_used.output, Tokens((40 + wasted as u64) * 10));

@@ -7,10 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use plimsoll_agent::{Failure, MAX_RULES, Request};
-use plimsoll_context::{
-    CacheRetention, Chars4, Delta, HostedTool, PriceSheet, Rates, Reply, Threshold, nearest,
-};
+use plimsoll_agent::{ExecutionLimits, Failure, MAX_RULES, Request};
+use plimsoll_context::{CacheRetention, Chars4, Delta, HostedTool, PriceSheet, Rates, Reply};
 use plimsoll_core::process::InheritedVariables;
 use plimsoll_core::{Agent, Error, Provider, Retention, Tool};
 use plimsoll_providers::{
@@ -322,14 +320,6 @@ impl AgentConfig {
             settings.trigger,
             Some(Threshold::Sent(_) | Threshold::Share(_))
         );
-        if settings.strategy == Some("unlimited")
-            && (sets_trigger || settings.builder.target.is_some())
-        {
-            let fault = "context_strategy \"unlimited\" never compacts, so `trigger` and `target` \
-                         have no effect; remove them or choose another context_strategy";
-            let (line, text) = self.resolved().placed(fault);
-            faults.push(line, text);
-        }
         let summarizes = matches!(settings.strategy, Some("summarize" | "extract"));
         if !settings.builder.summarization && summarizes && sets_trigger {
             let fault = "`summarization` is false, so the `trigger` of this `context_strategy` has \
@@ -467,12 +457,8 @@ impl AgentConfig {
             if known.contains(&name.as_str()) || is_of_mcp(name) {
                 continue;
             }
-            let near = nearest(name, known.iter().copied());
-            let near = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
             let line = self.line_of("max_calls_per_tool");
-            let text =
-                format!("max_calls_per_tool names `{name}`, and there is no such tool{near}");
-            faults.push(line, text);
+            faults.push(line, ExecutionLimits::no_such_tool(name, &known));
         }
         faults.check(self.path.as_deref())
     }

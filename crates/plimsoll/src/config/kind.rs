@@ -146,7 +146,7 @@ impl SettingKind {
                 .filter(|number| *number <= most)
                 .map(SettingValue::Number),
             Self::Dollars(_) => number(given)
-                .and_then(Money::from_dollars)
+                .and_then(|dollars| Money::from_dollars(dollars).ok())
                 .filter(|money| money.0 > 0)
                 .map(SettingValue::Dollars),
             Self::Time(_) => time(given).map(SettingValue::Time),

@@ -10,7 +10,9 @@ use plimsoll_context::{
     ArgumentDigest, Bpe, CacheStrategy, Chars4, ContextConfig, ContextStrategy, Estimate, Memo,
     Ppm, Threshold, TokenCounter,
 };
-use plimsoll_core::{AgentBuilder, BuilderSettings, CommandHook, HOOK_TIMEOUT};
+use plimsoll_core::{
+    AgentBuilder, BuilderSettings, CommandHook, DriverSettings, HOOK_TIMEOUT, RetryConfig,
+};
 use plimsoll_tools::SandboxMode;
 use plimsoll_wire::openai_chat::ToolStyle;
 
@@ -94,10 +96,23 @@ pub struct AgentSettings {
     pub idle_timeout: Option<Duration>,
 }
 
+/// Attempts of a model call of an agent with a configuration: an overloaded server gets about two and a
+/// half minutes.
+const ATTEMPTS: u32 = 10;
+
 impl Default for AgentSettings {
     fn default() -> Self {
         Self {
-            builder: BuilderSettings::default(),
+            builder: BuilderSettings {
+                driver: DriverSettings {
+                    retry: RetryConfig {
+                        max_attempts: ATTEMPTS,
+                        ..RetryConfig::default()
+                    },
+                    ..DriverSettings::default()
+                },
+                ..BuilderSettings::default()
+            },
             name: None,
             description: None,
             model: None,
@@ -195,8 +210,12 @@ impl AgentSettings {
         if self.strategy.is_some() || !has_own {
             settings.context_strategy = Some(self.context_strategy());
         }
-        if let Some(trigger @ Threshold::Share(_)) = self.trigger {
-            settings.trigger = trigger;
+        let is_unlimited = settings.context_strategy == Some(ContextStrategy::Unlimited {});
+        match self.trigger {
+            // A trigger in tokens is part of the strategy. The builder refuses one that has no effect.
+            Some(Threshold::Sent(_)) if !is_unlimited => {}
+            Some(trigger) => settings.trigger = trigger,
+            None => {}
         }
         settings.argument_digest = self.argument_digest().or(settings.argument_digest);
         // The name distinguishes its runs from those of another agent in the same session.

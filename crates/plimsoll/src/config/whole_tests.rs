@@ -88,7 +88,7 @@ fn what_is_shown_says_again_what_was_said() {
     let of = |key: &str| json.iter().find(|one| one["key"] == key).unwrap();
     assert_eq!(of("max_turns")["value"], 7);
     assert_eq!(of("max_turns")["origin"]["line"], 1);
-    assert_eq!(of("retry.max_attempts")["value"], 3);
+    assert_eq!(of("retry.max_attempts")["value"], 10);
     assert_eq!(of("retry.max_attempts")["origin"], "default");
     assert_eq!(of("seed")["default"], "none");
 }

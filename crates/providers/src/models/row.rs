@@ -161,7 +161,7 @@ fn price(row: &Table, key: &str) -> Result<Option<Money>, Wrong> {
 
 /// Validates a price.
 pub(super) fn dollars_of(dollars: f64) -> Result<Money, String> {
-    let money = Money::from_dollars(dollars).ok_or_else(|| {
+    let money = Money::from_dollars(dollars).map_err(|_| {
         format!("{dollars} is no price; give dollars for a million tokens, 0 or more")
     })?;
     if dollars > 0.0 && dollars < MIN_PRICE {

@@ -356,6 +356,10 @@ mod tests {
         published(table.to_string().as_bytes(), FROM, DATE)
     }
 
+    fn dollars(dollars: f64) -> Money {
+        Money::from_dollars(dollars).unwrap()
+    }
+
     #[test]
     fn rows_of_our_providers_are_kept_under_our_names() {
         let five = facts("openai/gpt-5");
@@ -364,12 +368,12 @@ mod tests {
         assert!(five.thinking.unwrap().value && five.images.unwrap().value);
         let prices = five.prices.unwrap();
         assert_eq!(prices.from, Origin::Published);
-        assert_eq!(Some(prices.value.rates.input), Money::from_dollars(1.25));
-        assert_eq!(prices.value.rates.cache_read, Money::from_dollars(0.125));
+        assert_eq!(prices.value.rates.input, dollars(1.25));
+        assert_eq!(prices.value.rates.cache_read, Some(dollars(0.125)));
         let claude = facts("anthropic/claude-sonnet-4-5-20250929");
         let prices = claude.prices.unwrap().value;
-        assert_eq!(prices.rates.cache_write, Money::from_dollars(3.75));
-        assert_eq!(prices.longer_write, Money::from_dollars(6.0));
+        assert_eq!(prices.rates.cache_write, Some(dollars(3.75)));
+        assert_eq!(prices.longer_write, Some(dollars(6.0)));
         assert_eq!(claude.longer_lives.unwrap().value.as_secs(), 3_600);
         assert_eq!(claude.min_cacheable.unwrap().value, Tokens(1_024));
         assert!(facts("kimi/kimi-k2.5").window.is_some());

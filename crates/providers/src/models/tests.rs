@@ -9,7 +9,7 @@ use plimsoll_wire::anthropic;
 use super::*;
 
 fn dollars(dollars: f64) -> Option<Money> {
-    Money::from_dollars(dollars)
+    Money::from_dollars(dollars).ok()
 }
 
 fn model(name: &str) -> ModelRef {

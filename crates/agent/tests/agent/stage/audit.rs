@@ -41,7 +41,7 @@ fn sound(stage: &Stage) {
             let asks = |request: &Request| request.max_output.unwrap_or(Tokens::MAX);
             let less = two.counted < one.counted || asks(two) < asks(one);
             assert!(
-                less || two.tool_choice != one.tool_choice,
+                less || two.tool_choice != one.tool_choice || two.tools.len() != one.tools.len(),
                 "sent again as it was"
             );
         }
@@ -161,7 +161,7 @@ fn spent(stage: &Stage) {
                 usage: Some(usage), ..
             }
             | Entry::Summarized { usage, .. }
-            | Entry::ReplyDiscarded { usage, .. } => used = used.combine(*usage),
+            | Entry::PartialReply { usage, .. } => used = used.combine(*usage),
             Entry::RunEnded { outcome } => assert_eq!(outcome.usage, used, "run {run}"),
             _ => {}
         }

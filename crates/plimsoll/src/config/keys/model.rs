@@ -111,8 +111,8 @@ pub(super) const ROWS: &[SettingKey] = &[
         Whole(1, |s, tries| {
             s.builder.driver.retry.max_attempts = u32::try_from(tries).unwrap_or(u32::MAX);
         }),
-        Value("3"),
-        "Maximum number of attempts per model call, including the first.",
+        Value("10"),
+        "Maximum number of attempts per model call, including the first; at most 3 if the server cannot be reached or its response is cut or malformed.",
     )
     .of(RETRY),
     key(

@@ -11,6 +11,7 @@ use super::KeyEffect;
 use super::scene::{Scene, SceneOutcome, said, text_of};
 
 const NO_TOOLS: &str = "tools = \"none\"\n";
+const THREE_ATTEMPTS: &str = "tools = \"none\"\nretry.max_attempts = 3\n";
 /// Requests are large enough to be cached, and the cache is asked for by marks.
 const CACHED: &str = "system_file = \"long.md\"\n";
 
@@ -245,12 +246,12 @@ pub(super) const ROWS: &[KeyEffect] = &[
         set: "retry.max_attempts = 2",
         scene: Scene::Fails,
         shows: |without, with| {
-            assert_eq!((without.requests.len(), with.requests.len()), (3, 2));
+            assert_eq!((without.requests.len(), with.requests.len()), (10, 2));
         },
     },
     KeyEffect {
         key: "retry.initial",
-        base: NO_TOOLS,
+        base: THREE_ATTEMPTS,
         set: "retry.initial = \"5s\"",
         scene: Scene::Fails,
         shows: |without, with| {
@@ -261,14 +262,14 @@ pub(super) const ROWS: &[KeyEffect] = &[
     },
     KeyEffect {
         key: "retry.factor",
-        base: NO_TOOLS,
+        base: THREE_ATTEMPTS,
         set: "retry.factor = 9",
         scene: Scene::Fails,
         shows: |_, with| assert!(with.elapsed > Duration::from_secs(7)),
     },
     KeyEffect {
         key: "retry.cap",
-        base: NO_TOOLS,
+        base: THREE_ATTEMPTS,
         set: "retry.cap = 0.5",
         scene: Scene::Fails,
         shows: |_, with| assert!(with.elapsed < Duration::from_millis(1_300)),
