@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use plimsoll_context::{
     Bytes, CacheMonitor, CacheTrail, Calibration, CallId, GrowthRate, Item, Message, Part,
-    PlanError, Ppm, Seq, StopReason, TokenCounter, Tokens, Transcript, Usage,
+    PlanError, Ppm, Seq, StopReason, TokenCounter, Tokens, ToolCall, Transcript, Usage,
 };
 
 use crate::batch::{Batch, without_long_faults};
