@@ -150,8 +150,8 @@ fn bad_settings_are_refused_with_a_reason() {
         .refused(2, &["`--dialect vllm` is for `--protocol openai`"]);
     for (args, words) in [
         (
-            ["mock", "--protocol", "gemini"].as_slice(),
-            "[possible values: openai, openai-responses, anthropic]",
+            ["mock", "--protocol", "converse"].as_slice(),
+            "[possible values: openai, openai-responses, anthropic, gemini]",
         ),
         (&["mock", "--in-stream"], "--window <TOKENS>"),
     ] {

@@ -90,6 +90,22 @@ fn what_no_server_said_is_estimated_and_called_so() {
 }
 
 #[test]
+fn a_limit_on_money_without_prices_says_where_to_write_them() {
+    let fake = fake();
+    let said = home("").agent(&fake, &["--max-cost", "1", "Say it."]);
+    said.refused(
+        2,
+        &[
+            "max_cost requires the prices of `openai-compatible/m`",
+            "plimsoll models update",
+            "models.toml",
+            "[openai-compatible.\"m\"] with `input = …` and `output = …`",
+        ],
+    );
+    assert!(fake.asked().is_empty());
+}
+
+#[test]
 fn bad_prices_end_the_run_before_it_begins() {
     let table = [
         (
