@@ -259,6 +259,15 @@ fn a_template_of_heartbit_is_recognised() {
 }
 
 #[test]
+fn the_smallest_files_are_recognised() {
+    let text = "[provider]\nmodel = \"claude-sonnet-4-5\"\napi_key = \"${ANTHROPIC_API_KEY}\"\n";
+    assert_eq!(import(text).system, System::PhiCore);
+    // Heartbit names the provider.
+    let named = text.replace("[provider]\n", "[provider]\nname = \"anthropic\"\n");
+    assert_eq!(import(&named).system, System::Heartbit);
+}
+
+#[test]
 fn heartbits_pruning_runs_before_each_request() {
     let text = "[[agents]]\nname = \"a\"\n[agents.session_prune]\nkeep_recent_n = 2\n\
          pruned_tool_result_max_bytes = 200\n";
