@@ -283,11 +283,14 @@ impl ExaminedSession {
     /// Describes the repairs for the user.
     pub(super) fn done(&self) -> Vec<String> {
         let mut done = Vec::new();
-        for repair in self.repairs.iter().take(DESCRIBED) {
+        // Repairs without a rule only follow from others.
+        let repairs = self.repairs.iter().filter(|repair| repair.rule.is_some());
+        let count = repairs.clone().count();
+        for repair in repairs.take(DESCRIBED) {
             done.push(format!("  repaired {repair}"));
         }
-        if self.repairs.len() > DESCRIBED {
-            let more = self.repairs.len() - DESCRIBED;
+        if count > DESCRIBED {
+            let more = count - DESCRIBED;
             done.push(format!("  and {}", counted(more, "more repair")));
         }
         if self.images_removed > 0 {

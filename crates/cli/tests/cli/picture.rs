@@ -79,7 +79,7 @@ fn the_picture_of_a_rescue_is_what_the_program_prints() {
     let shown = format!("\x1b[32m$\x1b[m \x1b[1mplimsoll rescue\x1b[m\n{shown}");
     let mut terminal = {
         let size = |of| NonZeroU16::new(of).unwrap();
-        vt100::Parser::new(size(30), size(COLUMNS), 0)
+        vt100::Parser::new(size(30), size(100), 0)
     };
     terminal.process(shown.replace('\n', "\r\n").as_bytes());
     compare("docs/rescue.svg", &svg(terminal.screen()));
@@ -132,11 +132,12 @@ fn turns() -> String {
 
 /// The screen as an SVG. Every run of characters is set to its width, whatever the reader's font.
 fn svg(screen: &vt100::Screen) -> String {
+    let columns = screen.size().1.get();
     let rows: Vec<u16> = (0..screen.size().0.get())
         .filter(|row| !text(screen, *row).trim().is_empty())
         .collect();
     let last = rows.last().map_or(0, |row| row + 1);
-    let width = f32::from(COLUMNS) * WIDTH + 2.0 * SPACE;
+    let width = f32::from(columns) * WIDTH + 2.0 * SPACE;
     let height = f32::from(last) * HEIGHT + 2.0 * SPACE;
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.1} {height:.1}\" role=\"img\" \
@@ -147,11 +148,11 @@ fn svg(screen: &vt100::Screen) -> String {
     );
     for row in 0..last {
         let mut column = 0;
-        while column < COLUMNS {
+        while column < columns {
             let style = style(screen, row, column);
             let from = column;
             let mut run = String::new();
-            while column < COLUMNS && self::style(screen, row, column) == style {
+            while column < columns && self::style(screen, row, column) == style {
                 run.push_str(match screen.cell(row, column).map(vt100::Cell::contents) {
                     Some("") | None => " ",
                     Some(contents) => contents,
@@ -193,7 +194,7 @@ fn words(text: &str) -> Vec<(usize, &str)> {
 }
 
 fn text(screen: &vt100::Screen, row: u16) -> String {
-    screen.contents_between(row, 0, row, COLUMNS)
+    screen.contents_between(row, 0, row, screen.size().1.get())
 }
 
 /// The attributes of a character.

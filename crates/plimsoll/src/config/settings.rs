@@ -8,7 +8,7 @@ use std::time::Duration;
 use plimsoll_agent::PermissionMode;
 use plimsoll_context::{
     ArgumentDigest, Bpe, CacheStrategy, Chars4, ContextConfig, ContextStrategy, Estimate, Memo,
-    Ppm, Threshold, TokenCounter,
+    Threshold, TokenCounter,
 };
 use plimsoll_core::{
     AgentBuilder, BuilderSettings, CommandHook, DriverSettings, HOOK_TIMEOUT, RetryConfig,

@@ -165,16 +165,13 @@ fn parse(text: &str, path: Option<&Path>) -> Result<Table, Faults> {
     }
 }
 
-/// Returns the system that most of the settings belong to. Returns `None` if there is none, or
-/// more than one.
+/// Returns the system that most of the settings belong to, the first one of several. Returns `None`
+/// if no setting is known.
 fn detect(table: &Table) -> Option<System> {
     let known = System::ALL.map(|system| (translate::known(system, table), system));
     let most = known.iter().map(|(count, _)| *count).max()?;
     let mut first = known.iter().filter(|(count, _)| *count == most && most > 0);
-    match (first.next(), first.next()) {
-        (Some((_, system)), None) => Some(*system),
-        _ => None,
-    }
+    first.next().map(|(_, system)| *system)
 }
 
 /// Returns the counterpart of an unknown name of another system, with the system's name, and

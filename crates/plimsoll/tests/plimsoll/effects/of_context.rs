@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use plimsoll::Event;
-
 use super::KeyEffect;
 use super::scene::{Scene, SceneOutcome, text_of};
 
