@@ -235,8 +235,13 @@ impl Finder {
             return;
         };
         let mut command = vec![joined(words.iter())];
-        if let Some((_, name)) = first.literal().and_then(|program| program.rsplit_once('/')) {
-            let name = ShellWord::of_text(name);
+        let name = match first.literal() {
+            Some(program) => program
+                .rsplit_once('/')
+                .map(|(_, name)| ShellWord::of_text(name)),
+            None => Some(ShellWord::unknown()),
+        };
+        if let Some(name) = name {
             command.push(joined(std::iter::once(&name).chain(arguments)));
         }
         self.add(command, Place::Command);
@@ -274,32 +279,37 @@ impl Finder {
 
     /// Handles a word that may contain a script, such as `rm x` or `alias.x=!rm x`.
     fn word(&mut self, word: &ShellWord<'_>) {
-        let Some(text) = word.literal() else {
+        for part in &word.text {
+            let ShellText::Literal(text) = part else {
+                continue;
+            };
+            self.possible_script(text);
+            if let Some((_, value)) = text.split_once('=') {
+                self.possible_script(value);
+            }
+        }
+    }
+
+    fn possible_script(&mut self, text: &str) {
+        let script = text.trim_start_matches(|c: char| "!+-@% \t\n".contains(c));
+        if !script.contains(|c: char| c.is_whitespace() || "$`;&|<>(".contains(c)) {
             return;
-        };
-        for script in [Some(text), text.split_once('=').map(|(_, value)| value)] {
-            let script = script
-                .unwrap_or_default()
-                .trim_start_matches(|c: char| "!+-@% \t\n".contains(c));
-            let is_script = script.contains(|c: char| c.is_whitespace() || "$`;&|<>(".contains(c));
-            match parse(script).filter(|_| is_script && self.depth < MAX_DEPTH) {
-                Some(nodes) => {
-                    let mut inner = Self {
-                        depth: self.depth + 1,
-                        ..Self::default()
-                    };
-                    inner.all(&nodes);
-                    // Ordinary text is often no script.
-                    self.add(inner.commands, Place::Hidden);
-                    self.add(inner.hidden, Place::Hidden);
-                }
-                None if is_script => {
-                    let words =
-                        script.split(|c: char| c.is_whitespace() || "\"'`$;&|()".contains(c));
-                    let words = words.map(|word| vec![ShellText::Literal(word.to_owned())]);
-                    self.add(words.collect(), Place::Hidden);
-                }
-                None => {}
+        }
+        match parse(script).filter(|_| self.depth < MAX_DEPTH) {
+            Some(nodes) => {
+                let mut inner = Self {
+                    depth: self.depth + 1,
+                    ..Self::default()
+                };
+                inner.all(&nodes);
+                // An ordinary text that is no script is not unclear.
+                self.add(inner.commands, Place::Hidden);
+                self.add(inner.hidden, Place::Hidden);
+            }
+            None => {
+                let words = script.split(|c: char| c.is_whitespace() || "\"'`$;&|()".contains(c));
+                let words = words.map(|word| vec![ShellText::Literal(word.to_owned())]);
+                self.add(words.collect(), Place::Hidden);
             }
         }
     }
