@@ -19,7 +19,7 @@ const UNPIN: &str = "<!-- /pin -->";
 /// Maximum size per file, because it is sent with every request.
 const FILE_LIMIT: Bytes = Bytes(32 * 1024);
 /// Maximum size of the file that names the branch.
-const HEAD_LIMIT: u64 = 256;
+const HEAD_LIMIT: u64 = 4 * 1024;
 
 /// The user's instructions to the model in files and settings. See [`ProjectFiles`] for an example.
 #[derive(Debug, Clone)]
