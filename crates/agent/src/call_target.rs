@@ -51,8 +51,21 @@ pub struct CommandTarget {
     pub written: String,
     /// The command, if it is a single one and all its words are literal.
     pub simple: Option<SimpleCommand>,
-    /// Every simple command within it, at any place. `None` if the command could not be parsed.
-    pub commands: Option<Vec<Vec<ShellText>>>,
+    /// Every simple command that the shell would run, at any place.
+    pub commands: Vec<Vec<ShellText>>,
+    /// Texts that one of these commands may run, such as its arguments.
+    pub hidden: Vec<Vec<ShellText>>,
+    /// Whether a part of the command cannot be followed, for example because it cannot be parsed.
+    pub is_unclear: bool,
+}
+
+/// Whether a call does what a pattern describes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PatternMatch {
+    No,
+    /// It may, but that cannot be determined.
+    Unclear,
+    Yes,
 }
 
 /// A command that consists of literal words.
@@ -137,22 +150,47 @@ impl CallTarget {
         }
     }
 
-    /// Checks whether the target may match a pattern, which is enough to deny a call or to ask for
-    /// approval.
-    pub(crate) fn may_fit(&self, pattern: &Pattern) -> bool {
+    /// Compares the target with a pattern that denies a call or asks for approval.
+    pub(crate) fn compare(&self, pattern: &Pattern) -> PatternMatch {
         match self {
             Self::Path(path) => {
                 let spellings = path.spellings();
                 let mut paths = spellings.iter().flat_map(|path| with_parents(path));
-                pattern.fits(&path.written) || paths.any(|path| pattern.fits(path))
+                let fits = pattern.fits(&path.written) || paths.any(|path| pattern.fits(path));
+                PatternMatch::of(fits)
             }
-            Self::Command(command) => {
-                let may_fit = |text: &Vec<ShellText>| may_fit(pattern, text);
-                let parts = command.commands.as_ref();
-                pattern.fits(command.written.trim())
-                    || parts.is_none_or(|parts| parts.iter().any(may_fit))
-            }
-            Self::Arguments | Self::Tool(_) => false,
+            Self::Command(command) => command.compare(pattern),
+            Self::Arguments | Self::Tool(_) => PatternMatch::No,
+        }
+    }
+}
+
+impl PatternMatch {
+    pub(crate) fn of(matches: bool) -> Self {
+        if matches { Self::Yes } else { Self::No }
+    }
+}
+
+impl CommandTarget {
+    fn compare(&self, pattern: &Pattern) -> PatternMatch {
+        let fits = |text: &Vec<ShellText>| match text.as_slice() {
+            [ShellText::Literal(text)] => pattern.fits(text),
+            _ => false,
+        };
+        if pattern.fits(self.written.trim()) || self.commands.iter().any(fits) {
+            return PatternMatch::Yes;
+        }
+        let may_fit = |text: &Vec<ShellText>| may_fit(pattern, text, &[]);
+        // A program such as `xargs` adds arguments.
+        let more = [ShellText::Literal(" ".to_owned()), ShellText::Unknown];
+        let may_be_run =
+            |text: &Vec<ShellText>| may_fit(text) || self::may_fit(pattern, text, &more);
+        let is_unclear = self.is_unclear
+            || self.commands.iter().any(may_fit)
+            || self.hidden.iter().any(may_be_run);
+        match is_unclear {
+            true => PatternMatch::Unclear,
+            false => PatternMatch::No,
         }
     }
 }
@@ -173,8 +211,8 @@ fn with_parents(path: &str) -> impl Iterator<Item = &str> {
     std::iter::once(path).chain(parents.filter(move |path| !is_root(path)))
 }
 
-fn may_fit(pattern: &Pattern, text: &[ShellText]) -> bool {
-    let parts = text.iter().map(|part| match part {
+fn may_fit(pattern: &Pattern, text: &[ShellText], more: &[ShellText]) -> bool {
+    let parts = text.iter().chain(more).map(|part| match part {
         ShellText::Literal(text) => Some(text.as_str()),
         ShellText::Unknown => None,
     });

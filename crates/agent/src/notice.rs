@@ -228,7 +228,7 @@ pub(crate) fn over_batch() -> String {
 
 /// Returns the result of a call that the permission rules deny.
 pub(crate) fn denied(tool: &str, target: &CallTarget) -> String {
-    let is_unread = |command: &CommandTarget| command.commands.is_none();
+    let is_unread = |command: &CommandTarget| command.is_unclear;
     match target {
         CallTarget::Command(command) if is_unread(command) => format!(
             "not run: this call of `{tool}` may run what the rules of this run do not allow, and the \

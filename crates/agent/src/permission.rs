@@ -9,7 +9,7 @@ use std::str::FromStr;
 use plimsoll_context::HostedTool;
 use serde_json::Value;
 
-use crate::call_target::{CallTarget, PathTarget, ToolTarget};
+use crate::call_target::{CallTarget, PathTarget, PatternMatch, ToolTarget};
 use crate::pattern::Pattern;
 
 /// Maximum number of rules of one run.
@@ -207,11 +207,15 @@ impl PermissionRule {
     }
 
     fn matches(&self, tool: &str, arguments: &Value, target: &CallTarget) -> bool {
+        self.compare(tool, arguments, target) != PatternMatch::No
+    }
+
+    fn compare(&self, tool: &str, arguments: &Value, target: &CallTarget) -> PatternMatch {
         if !self.tool.fits(tool) {
-            return false;
+            return PatternMatch::No;
         }
         let Some(argument) = &self.argument else {
-            return true;
+            return PatternMatch::Yes;
         };
         let fields = target.fields();
         let is_field = |field: &str| fields.contains(&field);
@@ -223,14 +227,16 @@ impl PermissionRule {
         }
         let mut fitting = leaves.iter().map(|leaf| argument.text.fits(leaf));
         match self.permission {
-            Permission::Allow => {
+            Permission::Allow => PatternMatch::of(
                 (sees_target || !leaves.is_empty())
                     && (!sees_target || target.fits(&argument.text))
-                    && fitting.all(|fits| fits)
-            }
-            Permission::Deny | Permission::Ask => {
-                (sees_target && target.may_fit(&argument.text)) || fitting.any(|fits| fits)
-            }
+                    && fitting.all(|fits| fits),
+            ),
+            Permission::Deny | Permission::Ask => match fitting.any(|fits| fits) {
+                true => PatternMatch::Yes,
+                false if sees_target => target.compare(&argument.text),
+                false => PatternMatch::No,
+            },
         }
     }
 }
@@ -270,31 +276,42 @@ impl Permissions {
     }
 
     /// Returns all errors in the rules, one sentence each: too many rules, and rules that cannot match
-    /// any tool. Tools are those in `tools`, those with a name that begins with one of `beginnings`,
-    /// and those that the provider runs.
+    /// any tool or any argument. Tools are those in `tools`, those with a name that begins with one of
+    /// `beginnings`, and those that the provider runs. `has_argument` tells whether a tool may have an
+    /// argument of this name.
     #[must_use]
     pub fn faults<'a>(
         &self,
         tools: impl IntoIterator<Item = &'a str>,
         beginnings: &[&str],
         hosted: &[HostedTool],
+        has_argument: &dyn Fn(&str, &str) -> bool,
     ) -> Vec<String> {
         let tools: Vec<&str> = tools.into_iter().collect();
         // The tools of a server are not known here.
         let servers = hosted.iter().filter_map(HostedTool::server);
         let servers: Vec<String> = servers.map(beginning).collect();
         let idle = self.rules.iter().zip(1..).filter_map(|(rule, number)| {
-            let own = hosted.iter().flat_map(HostedTool::names);
-            let fits = tools
-                .iter()
-                .copied()
-                .chain(own)
-                .any(|tool| rule.tool.fits(tool))
+            let mut own = hosted.iter().flat_map(HostedTool::names);
+            let fits_other = own.any(|tool| rule.tool.fits(tool))
                 || beginnings.iter().any(|first| rule.tool.may_fit(first))
                 || servers.iter().any(|server| rule.tool.begins(server));
-            (!fits).then(|| {
-                let pattern = rule.tool.to_string();
-                format!("permission rule {number} is for `{pattern}`, and there is no such tool")
+            let mut fitting = tools.iter().filter(|tool| rule.tool.fits(tool)).peekable();
+            let pattern = &rule.tool;
+            if fits_other {
+                return None;
+            }
+            if fitting.peek().is_none() {
+                return Some(format!(
+                    "permission rule {number} is for `{pattern}`, and there is no such tool"
+                ));
+            }
+            let field = rule.argument.as_ref()?.field.as_deref()?;
+            let name = field.split('.').next().unwrap_or(field);
+            (!fitting.any(|tool| has_argument(tool, name))).then(|| {
+                format!(
+                    "permission rule {number} is for the argument `{name}` of `{pattern}`, which has none of this name"
+                )
             })
         });
         let mut faults: Vec<String> = idle.collect();
@@ -419,6 +436,9 @@ impl Permissions {
     ///   decision counts.
     /// - If the path is [protected](PathTarget::is_protected), the call needs approval unless a rule
     ///   allows exactly this path, without `*`.
+    /// - If it is unclear whether a shell command does what a rule denies, a later rule decides only
+    ///   if it denies the call; otherwise the call needs approval, and is denied in
+    ///   [`PermissionMode::Yes`].
     /// - If the call runs another tool, rules match by the name and the arguments of either. A rule
     ///   that allows the called tool does not override a rule for the tool that runs.
     #[must_use]
@@ -427,10 +447,34 @@ impl Permissions {
             CallTarget::Path(path) => self.decide_path(tool, arguments, path, target),
             CallTarget::Tool(runs) => self.decide_tool(tool, arguments, runs),
             CallTarget::Arguments | CallTarget::Command(_) => {
-                let mut rules = self.rules.iter();
-                let rule = rules.find(|rule| rule.matches(tool, arguments, target));
-                rule.map(|rule| rule.permission)
+                self.decide_in_order(tool, arguments, target)
             }
+        }
+    }
+
+    fn decide_in_order(
+        &self,
+        tool: &str,
+        arguments: &Value,
+        target: &CallTarget,
+    ) -> Option<Permission> {
+        let mut is_unclear = false;
+        let decision = self.rules.iter().find_map(|rule| {
+            match (rule.compare(tool, arguments, target), rule.permission) {
+                (PatternMatch::No, _) => None,
+                (PatternMatch::Unclear, Permission::Deny) => {
+                    is_unclear = true;
+                    None
+                }
+                (PatternMatch::Yes | PatternMatch::Unclear, permission) => Some(permission),
+            }
+        });
+        match decision {
+            Some(Permission::Deny) => decision,
+            _ if !is_unclear => decision,
+            // Nobody would be asked.
+            _ if self.mode == PermissionMode::Yes => Some(Permission::Deny),
+            _ => Some(Permission::Ask),
         }
     }
 

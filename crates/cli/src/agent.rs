@@ -28,6 +28,7 @@ use crate::sandbox;
 use crate::settings::{ResolvedSettings, Sources};
 use crate::terminal::Verbosity;
 use crate::terminal::text::{counted, lines_of};
+use crate::trust;
 
 /// The built-in system prompt.
 pub(crate) const SYSTEM: &str = include_str!("../prompts/system.md");
@@ -141,7 +142,7 @@ impl CallerSettings {
         let own = settings.permission_mode.unwrap_or(self.mode);
         settings.permission_mode = Some(own.min(self.mode));
         settings.sandbox = settings.sandbox.min(self.sandbox);
-        paths::project(&config.settings().root).add_skills(&mut config);
+        trust::project(&config.settings().root).add_skills(&mut config);
         let mut tools = config.tools()?;
         tools.extend(self.mcp.tools(&config, &tools));
         Ok(config.builder_with(model, tools)?.gate(self.asked.clone()))
@@ -177,7 +178,10 @@ pub(crate) async fn prepare(
     store: Arc<dyn SessionStore>,
     mcp: Option<Mcp>,
 ) -> Result<PreparedAgent, CliError> {
+    trust::ask(&sources.root()).await?;
     let ResolvedSettings { mut agent, notes } = sources.resolve()?;
+    // The configuration may set another root.
+    trust::ask(&agent.settings().root).await?;
     for note in notes.iter().filter(|_| said == Verbosity::Everything) {
         crate::say(note);
     }
@@ -193,13 +197,10 @@ pub(crate) async fn prepare(
         Err(stop) if is_held => return Err(stop),
         Err(_) => {}
     }
-    let project = paths::project(&agent.settings().root);
+    let project = trust::project(&agent.settings().root);
     project.add_skills(&mut agent);
     let skills = agent.skills();
     let mut tools = agent.tools_with(&skills).map_err(CliError::usage)?;
-    if is_held && said == Verbosity::Everything && !plimsoll::tools::sandbox::denies_network() {
-        crate::say(sandbox::NETWORK);
-    }
     let instructions = Instructions::read(&agent, &project).map_err(CliError::usage)?;
     if said == Verbosity::Everything {
         let files = instructions.files().map(|path| path.display().to_string());

@@ -12,6 +12,7 @@ use plimsoll::permissions::{CallTarget, Permission, PermissionRule, Permissions,
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::ask::Reply;
 use crate::diff::Previews;
 use crate::lock;
 use crate::terminal::text::clean;
@@ -25,12 +26,6 @@ const MAX_APPROVALS: usize = 1_000;
 const MAX_FILE: u64 = 1024 * 1024;
 /// Maximum length of a stored command, in bytes.
 const MAX_COMMAND: usize = 200;
-/// Programs whose first argument is a subcommand.
-const FAMILIES: [&str; 22] = [
-    "bun", "bundle", "cargo", "composer", "deno", "docker", "dotnet", "gh", "git", "go", "gradle",
-    "just", "kubectl", "make", "mix", "mvn", "npm", "npx", "pip", "pnpm", "uv", "yarn",
-];
-
 /// The approvals of one project and session.
 pub(crate) struct Approvals {
     /// `None` if approvals cannot be stored.
@@ -43,19 +38,26 @@ pub(crate) struct Approvals {
     edits: AtomicBool,
 }
 
-/// An approval of a tool or a command.
+/// An approval of a tool or of commands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Approval {
     tool: String,
-    /// The approved command; `None` approves the whole tool. With `and_more`, every command that
-    /// begins with these words.
+    /// The approved command, or a pattern in which `*` stands for any text; `None` approves the whole
+    /// tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     command: Option<String>,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    and_more: bool,
 }
 
-/// The meaning of "always" as the answer to a question.
+/// What a question offers besides yes and no.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Offer {
+    /// The meaning of "always".
+    pub(crate) always: Option<Always>,
+    /// A wider approval of similar commands.
+    pub(crate) pattern: Option<Always>,
+}
+
+/// An approval beyond one call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Always {
     /// An approval that is stored for the project.
@@ -101,43 +103,54 @@ impl Approvals {
             .any(|approval| self.fits(approval, question))
     }
 
-    /// Returns the meaning of "always" for a question. `None` if it has to be asked each time.
-    pub(crate) fn offer(&self, question: &Question) -> Option<Always> {
+    /// Returns what a question offers. Nothing if it has to be asked each time.
+    pub(crate) fn offer(&self, question: &Question) -> Offer {
         if question.is_protected {
-            return None;
+            return Offer::default();
         }
         if is_edit(question) {
-            return Some(Always::Edits);
+            return Offer {
+                always: Some(Always::Edits),
+                pattern: None,
+            };
         }
-        let tool = question.call.name.clone();
-        let CallTarget::Command(command) = self.target(question)? else {
-            return Some(Always::Project(Approval {
-                tool,
-                command: None,
-                and_more: false,
-            }));
+        let of = |command: Option<String>| {
+            Some(Always::Project(Approval {
+                tool: question.call.name.clone(),
+                command,
+            }))
         };
-        let text = command.simple?.text;
-        let mut words = text.split(' ');
-        let (program, first) = (words.next()?, words.next().unwrap_or_default());
-        let is_word = |word: &str| {
-            word.chars()
-                .all(|c| c.is_ascii_alphanumeric() || "-_:".contains(c))
+        match self.target(question) {
+            None => Offer::default(),
+            Some(CallTarget::Command(command)) => {
+                let text = command.simple.map(|simple| simple.text);
+                // In a rule, `*` is a wildcard.
+                let is_plain = |text: &String| text.len() <= MAX_COMMAND && !text.contains('*');
+                match text.filter(is_plain) {
+                    Some(text) => Offer {
+                        pattern: pattern_of(&text).and_then(|pattern| of(Some(pattern))),
+                        always: of(Some(text)),
+                    },
+                    None => Offer::default(),
+                }
+            }
+            Some(_) => Offer {
+                always: of(None),
+                pattern: None,
+            },
+        }
+    }
+
+    /// Adds the approval that the user has chosen.
+    pub(crate) fn take(&self, reply: &Reply, offer: Offer) {
+        let chosen = match reply {
+            Reply::Always => offer.always,
+            Reply::Pattern => offer.pattern,
+            _ => None,
         };
-        let is_family =
-            FAMILIES.contains(&program) && first.starts_with(char::is_alphabetic) && is_word(first);
-        let command = if is_family {
-            format!("{program} {first}")
-        } else {
-            text
-        };
-        // In a rule, `*` is a wildcard.
-        let is_plain = command.len() <= MAX_COMMAND && !command.contains('*');
-        is_plain.then_some(Always::Project(Approval {
-            tool,
-            command: Some(command),
-            and_more: is_family,
-        }))
+        if let Some(chosen) = chosen {
+            self.add(chosen);
+        }
     }
 
     /// Adds an approval, and stores it if it is for the project.
@@ -164,21 +177,15 @@ impl Approvals {
             // A tool that runs commands is approved only per command.
             return !matches!(self.target(question), None | Some(CallTarget::Command(_)));
         };
-        let allow = |pattern: String| {
-            PermissionRule::new(&approval.tool, Permission::Allow)
-                .with_argument(&format!("command={pattern}"))
-        };
-        let mut rules = vec![allow(command.clone())];
-        if approval.and_more {
-            rules.push(allow(format!("{command} *")));
-        }
+        let rule = PermissionRule::new(&approval.tool, Permission::Allow)
+            .with_argument(&format!("command={command}"));
         let Ok(arguments) = serde_json::from_str::<Value>(&question.call.arguments) else {
             return false;
         };
         let Some(target) = self.target(question) else {
             return false;
         };
-        let rules = Permissions::new(rules);
+        let rules = Permissions::new([rule]);
         rules.decide(&approval.tool, &arguments, &target) == Some(Permission::Allow)
     }
 
@@ -221,15 +228,22 @@ impl Always {
             Self::Edits => "edits in this session".to_owned(),
             Self::Project(Approval {
                 command: Some(command),
-                and_more,
                 ..
-            }) => {
-                let more = if *and_more { " …" } else { "" };
-                format!("`{}{more}` in this project", clean(command))
-            }
+            }) => format!("`{}` in this project", clean(command)),
             Self::Project(Approval { tool, .. }) => format!("`{}` in this project", clean(tool)),
         }
     }
+}
+
+/// Returns a pattern for commands that begin like this one: its first two words, as in
+/// `cargo test *`. Returns `None` if there are no further words, or the second word is an option.
+fn pattern_of(command: &str) -> Option<String> {
+    let mut words = command.split(' ');
+    let (program, second) = (words.next()?, words.next()?);
+    words.next()?;
+    let is_word = |c: char| c.is_ascii_alphanumeric() || "-_:".contains(c);
+    let is_plain = second.starts_with(char::is_alphabetic) && second.chars().all(is_word);
+    is_plain.then(|| format!("{program} {second} *"))
 }
 
 /// Checks whether a call changes a file with a built-in tool.
@@ -291,33 +305,44 @@ mod tests {
             tempfile::tempdir().unwrap(),
         );
         let first = approvals(data.path(), root.path());
-        let always = first.offer(&bash("cargo test -p x")).unwrap();
-        assert_eq!(always.label(), "`cargo test …` in this project");
-        assert!(!first.allow(&bash("cargo test")));
+        let offer = first.offer(&bash("git diff  -U1"));
+        let (always, pattern) = (offer.always.unwrap(), offer.pattern.unwrap());
+        assert_eq!(always.label(), "`git diff -U1` in this project");
+        assert_eq!(pattern.label(), "`git diff *` in this project");
+        assert!(!first.allow(&bash("git diff -U1")));
         first.add(always);
+        let commands = [
+            ("git diff -U1", true, true),
+            ("git  diff -U1", true, true),
+            ("git diff --output=x", false, true),
+            ("git diff", false, false),
+            ("git -c a=b diff -U1", false, false),
+            ("git diff -U1; rm -rf x", false, false),
+            ("git diff $(rm -rf x)", false, false),
+            ("git diff -U1 > x", false, false),
+            ("sudo git diff -U1", false, false),
+        ];
         let later = approvals(data.path(), root.path());
-        for (command, allowed) in [
-            ("cargo test", true),
-            ("cargo test --workspace", true),
-            ("cargo  test", true),
-            ("cargo testing", false),
-            ("cargo publish", false),
-            ("cargo test; rm -rf x", false),
-            ("cargo test $(rm -rf x)", false),
-            ("cargo test > x", false),
-            ("sudo cargo test", false),
-        ] {
+        for (command, allowed, _) in commands {
             assert_eq!(later.allow(&bash(command)), allowed, "{command}");
         }
+        later.add(pattern);
+        let last = approvals(data.path(), root.path());
+        for (command, _, allowed) in commands {
+            assert_eq!(last.allow(&bash(command)), allowed, "{command}");
+        }
         let elsewhere = approvals(data.path(), other.path());
-        assert!(!elsewhere.allow(&bash("cargo test")));
+        assert!(!elsewhere.allow(&bash("git diff -U1")));
     }
 
     #[test]
     fn what_always_means_depends_on_the_call() {
         let (data, root) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let approvals = approvals(data.path(), root.path());
-        let label = |question: &Question| approvals.offer(question).map(|always| always.label());
+        let label = |question: &Question| {
+            let always = approvals.offer(question).always;
+            always.map(|always| always.label())
+        };
         assert_eq!(
             label(&bash("ls -l")).as_deref(),
             Some("`ls -l` in this project")
@@ -338,7 +363,7 @@ mod tests {
             label(&search).as_deref(),
             Some("`github_search` in this project")
         );
-        approvals.add(approvals.offer(&search).unwrap());
+        approvals.add(approvals.offer(&search).always.unwrap());
         assert!(approvals.allow(&question("github_search", &json!({"query": "y"}))));
     }
 
@@ -348,7 +373,7 @@ mod tests {
         let file = data.path().join(FILE);
         fs::write(&file, "{").unwrap();
         let approvals = approvals(data.path(), root.path());
-        let always = approvals.offer(&bash("ls")).unwrap();
+        let always = approvals.offer(&bash("ls")).always.unwrap();
         approvals.add(always);
         assert!(approvals.allow(&bash("ls")), "until the end");
         assert_eq!(fs::read_to_string(&file).unwrap(), "{");

@@ -275,10 +275,10 @@ pub(crate) enum ConfigCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Trust a configuration in its current form, so that runs that find it use all its settings
+    /// Trust the plimsoll.toml, instructions, skills, agents and prompts of a folder as they are now
     Trust {
-        /// The configuration file [default: the plimsoll.toml that `run` would use here]
-        file: Option<PathBuf>,
+        /// The folder [default: the current one]
+        folder: Option<PathBuf>,
         /// Stop trusting it
         #[arg(long)]
         revoke: bool,

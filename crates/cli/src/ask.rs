@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use plimsoll::permissions::{AllowAll, Answer, DenyAll, Question};
 use plimsoll::{Gate, PermissionMode};
 
-use crate::approvals::{Always, Approvals};
+use crate::approvals::{Always, Approvals, Offer};
 use crate::diff::Previews;
 use crate::error::CliError;
 use crate::lock;
@@ -63,10 +63,10 @@ impl Gate for Ask {
         if self.approvals.allow(question) {
             return Answer::Allow;
         }
-        let always = self.approvals.offer(question);
+        let offer = self.approvals.offer(question);
         let text = self.previews.question(question, &self.terminal);
         let whole = self.previews.whole(question, self.terminal.colours());
-        let prompt = prompt(question, always.as_ref(), whole.is_some());
+        let prompt = prompt(question, &offer, whole.is_some());
         let mut shown = text;
         let said = loop {
             let asking = self.terminal.ask(&format!("{shown}\n{prompt}, [N]o: "));
@@ -80,9 +80,7 @@ impl Gate for Ask {
             }
         };
         let reply = Reply::of(&said).unwrap_or(Reply::No(None));
-        if let (Reply::Always, Some(always)) = (&reply, always) {
-            self.approvals.add(always);
-        }
+        self.approvals.take(&reply, offer);
         answer(&question.call.name, reply)
     }
 }
@@ -116,23 +114,26 @@ impl Gate for Refuse {
     }
 }
 
-/// Returns the prompt of a question, for example "Allow? [y]es, [a]lways `cargo test …` in this
-/// project". `is_cut` offers the rest of the change.
-pub(crate) fn prompt(question: &Question, always: Option<&Always>, is_cut: bool) -> String {
+/// Returns the prompt of a question, for example "Allow? [y]es, [a]lways `cargo test -q` in this
+/// project, [p]attern `cargo test *` in this project". `is_cut` offers the rest of the change.
+pub(crate) fn prompt(question: &Question, offer: &Offer, is_cut: bool) -> String {
     let reason = if question.is_protected {
         format!("{PROTECTED} ")
     } else {
         String::new()
     };
-    let always = always.map_or_else(String::new, |always| {
-        format!(", [a]lways {}", always.label())
-    });
+    let label = |key: &str, always: &Option<Always>| {
+        let label = always.as_ref().map(Always::label);
+        label.map_or_else(String::new, |label| format!(", {key} {label}"))
+    };
+    let always = label("[a]lways", &offer.always);
+    let pattern = label("[p]attern", &offer.pattern);
     let more = if is_cut {
         ", [m]ore: the whole change"
     } else {
         ""
     };
-    format!("{reason}Allow? [y]es{always}{more}")
+    format!("{reason}Allow? [y]es{always}{pattern}{more}")
 }
 
 /// Checks whether a line asks for the whole change.
@@ -144,8 +145,10 @@ pub(crate) fn is_more(line: &str) -> bool {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Reply {
     Yes,
-    /// Yes, and also to similar calls from now on.
+    /// Yes, and also to this call from now on.
     Always,
+    /// Yes, and also to the calls of the offered pattern.
+    Pattern,
     /// No, with an optional reason.
     No(Option<String>),
     /// The user sent a message instead, which the model is to read first.
@@ -166,6 +169,7 @@ impl Reply {
         match (word.to_lowercase().as_str(), why.is_empty()) {
             ("y" | "yes", true) => Some(Self::Yes),
             ("a" | "always", true) => Some(Self::Always),
+            ("p" | "pattern", true) => Some(Self::Pattern),
             ("n" | "no", true) => Some(Self::No(None)),
             ("n" | "no", false) => Some(Self::No(Some(why.to_owned()))),
             _ => None,
@@ -176,7 +180,7 @@ impl Reply {
 /// Converts a reply to the answer that the model reads.
 pub(crate) fn answer(name: &str, reply: Reply) -> Answer {
     let why = match reply {
-        Reply::Yes | Reply::Always => return Answer::Allow,
+        Reply::Yes | Reply::Always | Reply::Pattern => return Answer::Allow,
         Reply::Overtaken => {
             let why = "the user said something else before this call was allowed; read it first";
             return Answer::Skip {
@@ -240,6 +244,7 @@ mod tests {
             ("y", Some(Reply::Yes)),
             (" YES ", Some(Reply::Yes)),
             ("a", Some(Reply::Always)),
+            ("p", Some(Reply::Pattern)),
             ("n", Some(Reply::No(None))),
             ("no.", Some(Reply::No(None))),
             ("No, use tabs", no("use tabs")),

@@ -7,7 +7,7 @@ use std::fmt::Write;
 use std::path::Path;
 use std::sync::Arc;
 
-use plimsoll::config::{self, AgentConfig, CONFIG_FILE, Config, Import, System, TrustError};
+use plimsoll::config::{self, AgentConfig, CONFIG_FILE, Config, Import, System};
 use plimsoll::context::{
     ContextConfig, Counts, EXTRACT_SHARE, HistoryLimit, OwnStages, ViewLimits,
 };
@@ -19,8 +19,9 @@ use crate::args::{ConfigArgs, ConfigCommand};
 use crate::error::{CliError, DONE, FAILED};
 use crate::input;
 use crate::mcp;
-use crate::settings::{Sources, notes_of, trust_store, users_file};
+use crate::settings::{Sources, notes_of, users_file};
 use crate::terminal::text::counted;
+use crate::trust;
 use crate::write;
 
 /// Runs `plimsoll config`.
@@ -35,7 +36,7 @@ pub(crate) async fn run(args: &ConfigArgs) -> Result<u8, CliError> {
             let tried = if *connect { tried(&config).await } else { None };
             check(&config, tried, *json)
         }
-        ConfigCommand::Trust { file, revoke } => trust(file.as_deref(), *revoke),
+        ConfigCommand::Trust { folder, revoke } => trust::run(folder.as_deref(), *revoke),
         ConfigCommand::Show {
             sources,
             origin,
@@ -64,14 +65,18 @@ async fn tried(config: &Config) -> Option<McpTrial> {
     Some(McpTrial { told, all_there })
 }
 
-/// Reads a configuration like `plimsoll run`: with `--config FILE` if a file is given, else the one
-/// that is found.
+/// Reads a configuration like `plimsoll run --config FILE`. Without a file, reads the one in the
+/// root, whether or not it is trusted.
 fn checked(file: Option<&Path>) -> Result<Config, CliError> {
+    let found = Sources::default().found();
+    let path = file.map_or_else(|| found.clone(), Path::to_owned);
+    let is_users =
+        users_file().is_some_and(|users| users.canonicalize().ok() == found.canonicalize().ok());
+    let in_root = (found.is_file() && !is_users).then_some(found);
     let sources = Sources {
-        config: file.map(Path::to_owned),
+        config: file.map(Path::to_owned).or(in_root),
         ..Sources::default()
     };
-    let path = file.map_or_else(|| sources.found(), Path::to_owned);
     let has_own = file.is_none() && users_file().is_some_and(|users| users.exists());
     if !path.exists() && !has_own {
         let path = path.display();
@@ -89,45 +94,7 @@ fn checked(file: Option<&Path>) -> Result<Config, CliError> {
     for note in notes_of(&config) {
         crate::say(&note);
     }
-    let needs_trust = config.needs_trust();
-    if file.is_some()
-        && !needs_trust.is_empty()
-        && Config::read_found(&path, &trust_store()).is_err()
-    {
-        let path = path.display();
-        say!(
-            "{path} needs --config {path}, or `plimsoll config trust {path}`, because of {}",
-            needs_trust.join(", ")
-        );
-    }
     Ok(config)
-}
-
-/// Trusts a configuration, or revokes the trust.
-fn trust(file: Option<&Path>, revoke: bool) -> Result<u8, CliError> {
-    let path = file.map_or_else(|| Sources::default().found(), Path::to_owned);
-    let store = trust_store();
-    let shown = path.display();
-    let wrong = |error: TrustError| match error {
-        TrustError::Config(_) if path.is_file() => CliError::failed(error),
-        TrustError::Config(_) | TrustError::Unreadable { .. } => CliError::usage(error),
-        _ => CliError::failed(error),
-    };
-    if revoke {
-        if store.revoke(&path).map_err(wrong)? {
-            out!("{shown} is no longer trusted")
-        } else {
-            out!("{shown} was not trusted")
-        }
-        return Ok(DONE);
-    }
-    let config = store.trust(&path).map_err(wrong)?;
-    out!("{shown} is trusted as it is now; after a change, trust it again");
-    match config.needs_trust() {
-        [] => out!("none of its settings needs that"),
-        settings => out!("settings that needed it: {}", settings.join(", ")),
-    }
-    Ok(DONE)
 }
 
 fn check(config: &Config, tried: Option<McpTrial>, json: bool) -> Result<u8, CliError> {

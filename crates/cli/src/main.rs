@@ -55,6 +55,7 @@ mod settings;
 mod status;
 mod terminal;
 mod tool_line;
+mod trust;
 mod usage;
 mod view;
 mod view_reader;
@@ -71,6 +72,9 @@ use plimsoll::telemetry::{self, Guard};
 use crate::args::{Cli, Command};
 use crate::error::CliError;
 use crate::terminal::{text::clean, wrapped};
+
+/// Number of threads that a command needs at least.
+const THREADS: usize = 8;
 
 fn main() -> ExitCode {
     // Done before anything is started that could look for keys in this process.
@@ -173,16 +177,39 @@ fn schema() -> Result<u8, CliError> {
 
 /// Runs an asynchronous command.
 fn wait_for(command: impl Future<Output = Result<u8, CliError>>) -> Result<u8, CliError> {
+    let failed = |error| {
+        CliError::failed(format!(
+            "no thread can be started: {error}; raise the limit of processes (ulimit -u)"
+        ))
+    };
+    try_threads().map_err(failed)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build();
-    let runtime =
-        runtime.map_err(|error| CliError::failed(format!("no thread can be started: {error}")))?;
+    let runtime = runtime.map_err(failed)?;
     let code = runtime.block_on(command);
     // A thread may still read a line from the terminal; it must not delay the exit.
     runtime.shutdown_background();
     code
+}
+
+/// Checks whether a few threads can be started. If not, the runtime would panic.
+fn try_threads() -> io::Result<()> {
+    let mut waiting = Vec::new();
+    for _ in 0..THREADS {
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        // It ends when the sender is dropped.
+        let wait = move || {
+            let _ = ended.recv();
+        };
+        waiting.push((std::thread::Builder::new().spawn(wait)?, end));
+    }
+    for (thread, end) in waiting {
+        drop(end);
+        let _ = thread.join();
+    }
+    Ok(())
 }
 
 /// Waits for Ctrl-C or a termination signal.

@@ -6,7 +6,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 
 use plimsoll::cache::Fingerprint;
-use plimsoll::config::{self, SettingKind, Trust};
+use plimsoll::config::{self, SettingKind};
 use plimsoll::pricing::Cost;
 use plimsoll::store::{MAX_SETTINGS, SqliteStore};
 use plimsoll::{Message, Session, SessionId, SessionStore};
@@ -152,7 +152,7 @@ fn is_portable(flag: &Flag) -> bool {
         // The remaining rules deny something.
         (_, SettingKind::Rules(_)) => true,
         (_, SettingKind::Path(_)) => false,
-        _ => key.trust == Trust::Any,
+        _ => key.is_portable,
     }
 }
 

@@ -11,9 +11,6 @@ use crate::error::CliError;
 
 /// The subcommand's name.
 const NAME: &str = "sandbox";
-/// The warning if the sandbox restricts only files.
-pub(crate) const NETWORK: &str = "this kernel cannot keep commands from the network (Linux 6.7 and newer, and macOS can); the sandbox restricts \
-     what they write";
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct SandboxArgs {

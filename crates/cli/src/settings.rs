@@ -1,18 +1,18 @@
 //! Resolves the configuration, the agent and the settings of a command.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Once;
 
 use clap::Args;
 use plimsoll::config::{
     AgentConfig, CONFIG_FILE, Config, ConfigError, ConfigFault, McpServer, Overrides, TRUST_FILE,
-    TrustStore,
 };
 
 use crate::error::CliError;
 use crate::flags::SettingFlags;
 use crate::paths;
 use crate::resume::ResumeHint;
+use crate::trust;
 
 /// Variables of Plimsoll that are not settings.
 const OTHER_VARIABLES: [&str; 6] = [
@@ -109,34 +109,32 @@ impl Sources {
     /// Reads the configuration that was named, otherwise the one in the root. Merges it over the
     /// user's own one, and adds the agents that are defined in files of their own.
     pub(crate) fn read(&self) -> Result<Config, ConfigError> {
-        let users_file = users_file().filter(|path| !self.no_config && path.is_file());
-        let path = self.found();
+        if self.no_config {
+            return Ok(Config::default());
+        }
+        let project = trust::project(&self.root());
         let config = match &self.config {
             Some(path) => Config::read(path)?,
-            None if self.no_config || !path.is_file() => Config::default(),
-            None if users_file
-                .as_ref()
-                .is_some_and(|users| same_file(users, &path)) =>
-            {
-                Config::default()
-            }
-            None => Config::read_found(&path, &trust_store())?,
+            None => project.config()?.unwrap_or_default(),
         };
-        let config = match users_file {
+        let config = match users_file().filter(|path| path.is_file()) {
             Some(users) => config.over(Config::read(users)?)?,
             None => config,
         };
-        match (self.no_config, path.parent()) {
-            (false, Some(root)) => Ok(paths::project(root).add_agents(config)),
-            _ => Ok(config),
-        }
+        Ok(project.add_agents(config))
+    }
+
+    /// Returns the root of the workspace, unless a configuration sets another. Empty for the
+    /// current directory.
+    pub(crate) fn root(&self) -> PathBuf {
+        let root = self.flags.text("root").map(PathBuf::from);
+        let root = root.or_else(|| std::env::var_os("PLIMSOLL_ROOT").map(PathBuf::from));
+        root.unwrap_or_default()
     }
 
     /// Returns the path of the configuration that applies if none is named. It need not exist.
     pub(crate) fn found(&self) -> PathBuf {
-        let root = self.flags.text("root").map(PathBuf::from);
-        let root = root.or_else(|| std::env::var_os("PLIMSOLL_ROOT").map(PathBuf::from));
-        root.unwrap_or_default().join(CONFIG_FILE)
+        self.root().join(CONFIG_FILE)
     }
 
     fn name(&self, config: &Config, notes: &mut Vec<String>) -> Result<Option<String>, CliError> {
@@ -161,33 +159,12 @@ pub(crate) fn users_file() -> Option<PathBuf> {
     Some(paths::config().ok()?.join(CONFIG_FILE))
 }
 
-fn same_file(one: &Path, other: &Path) -> bool {
-    match (one.canonicalize(), other.canonicalize()) {
-        (Ok(one), Ok(other)) => one == other,
-        _ => false,
-    }
-}
-
-/// Returns the list of the files that the user trusts.
-pub(crate) fn trust_store() -> TrustStore {
-    // Without a data directory, nothing is trusted.
-    paths::data().map_or_else(
-        |_| TrustStore::default(),
-        |data| TrustStore::new(data.join(TRUST_FILE)),
-    )
-}
-
 /// Prints once, even with --quiet, that settings come from a file that the user did not name.
 fn announce(config: &Config) {
     static ANNOUNCED: Once = Once::new();
     let path = config.path().unwrap_or(CONFIG_FILE.as_ref()).display();
-    let trust = if config.is_trusted() {
-        "which you trust"
-    } else {
-        "which was found here and is not trusted"
-    };
     ANNOUNCED.call_once(|| {
-        say!("using the settings of {path}, {trust}; --no-config ignores them");
+        say!("using the settings of {path}, which you trust; --no-config ignores them");
     });
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use crate::terminal::text::{clean, counted, one_line};
+use crate::terminal::text::{clean, clean_strictly, counted, one_line};
 
 /// The most informative arguments. The first one that is present is shown.
 const MAIN: [&str; 20] = [
@@ -79,7 +79,7 @@ pub(crate) fn in_full(tool: &str, arguments: &str) -> String {
         Ok(Value::Object(object)) => spelled_out(&object),
         _ => arguments.to_owned(),
     };
-    let text = clean(&text);
+    let text = clean_strictly(&text);
     let mut shown: String = text.chars().take(ASKED).collect();
     if shown.len() < text.len() {
         let more = text.len() - shown.len();
@@ -243,6 +243,16 @@ fn first(note: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_question_shows_what_is_blank() {
+        let blank = "ls\u{3164}\u{115f}\u{34f}\u{fe0f}\u{202e}x";
+        let arguments = serde_json::json!({ "command": blank }).to_string();
+        assert_eq!(
+            in_full("bash", &arguments),
+            r"bash ls\u{3164}\u{115f}\u{34f}\u{fe0f}\u{202e}x"
+        );
+    }
 
     #[test]
     fn a_call_is_told_by_what_it_is_about() {

@@ -4,8 +4,9 @@
 //! Nothing in this crate opens the database as a plain file: on Unix, closing it would drop the
 //! locks that SQLite holds on it for the whole process.
 
-use std::fs;
-use std::path::Path;
+use std::fs::{self, OpenOptions};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -19,7 +20,7 @@ use tokio::task::JoinError;
 
 use crate::fault::{self, WorkError};
 use crate::options::{Durability, Options};
-use crate::schema::{self, Format, StoreFileState};
+use crate::schema::{self, Format};
 
 /// The size to which the write-ahead log is truncated after it grew. SQLite checkpoints it at about
 /// 4 MiB; only a very large append needs more.
@@ -112,10 +113,9 @@ pub(crate) fn writer(
     format: Format,
     max_bytes: Bytes,
 ) -> Result<Connection, StoreError> {
+    create_private(path);
     let mut connection = connect(path, options)?;
-    if schema::check(&connection, path, format)? == StoreFileState::New {
-        keep_private(path)?;
-    }
+    schema::check(&connection, path, format)?;
     write_ahead(&connection, path, options.busy_timeout)?;
     set_up(&connection, options, max_bytes).map_err(fault::sqlite(path))?;
     schema::migrate(&mut connection, path, format)?;
@@ -163,13 +163,16 @@ pub(crate) fn alone(path: &Path, options: &Options) -> Result<Connection, StoreE
 }
 
 fn connect(path: &Path, options: &Options) -> Result<Connection, StoreError> {
+    refuse_link(path)?;
     // Callers queue at `SharedConnection`, so SQLite need not lock the connection. A path is always
     // a file path, never a URI.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_CREATE
+        | OpenFlags::SQLITE_OPEN_NOFOLLOW
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let fault = fault::sqlite(path);
-    let connection = Connection::open_with_flags(path, flags).map_err(&fault)?;
+    let connection =
+        Connection::open_with_flags(without_links_above(path), flags).map_err(&fault)?;
     connection
         .busy_timeout(options.busy_timeout)
         .map_err(&fault)?;
@@ -180,18 +183,51 @@ fn connect(path: &Path, options: &Options) -> Result<Connection, StoreError> {
     Ok(connection)
 }
 
-/// Restricts a new file to its owner, because logs contain the texts of users and tools. SQLite
-/// gives the files beside it the same permissions.
-fn keep_private(path: &Path) -> Result<(), StoreError> {
+/// Refuses a file that is a link, which may lead to a file that is not Plimsoll's. SQLite refuses
+/// links beside the database itself.
+pub(crate) fn refuse_link(path: &Path) -> Result<(), StoreError> {
+    match fs::symlink_metadata(path) {
+        Ok(file) if file.is_symlink() => Err(fault::other(
+            path,
+            "it is a link, and Plimsoll follows none in its data folder; put the file itself \
+             there, or choose another data folder with PLIMSOLL_HOME",
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Returns the path with the links in its folders resolved. SQLite accepts none with
+/// `SQLITE_OPEN_NOFOLLOW`, and the data folder itself may be reached by one.
+fn without_links_above(path: &Path) -> PathBuf {
+    match (path.parent().map(Path::canonicalize), path.file_name()) {
+        (Some(Ok(folder)), Some(name)) => folder.join(name),
+        _ => path.to_owned(),
+    }
+}
+
+/// Creates an empty file that only its owner may access, unless there is a file already. Logs
+/// contain the texts of users and tools. SQLite gives the files beside it the same permissions.
+fn create_private(path: &Path) {
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    if fs::symlink_metadata(path).is_ok() {
+        return;
+    }
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let new = path.with_extension(format!("new-{}-{number}", std::process::id()));
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
     #[cfg(unix)]
     {
-        use std::os::unix::fs::PermissionsExt;
-        let owner = std::fs::Permissions::from_mode(0o600);
-        std::fs::set_permissions(path, owner).map_err(fault::io(path))?;
+        use std::os::unix::fs::OpenOptionsExt;
+        options.mode(0o600);
     }
-    #[cfg(not(unix))]
-    let _ = path;
-    Ok(())
+    if options.open(&new).is_ok() {
+        // The file is closed before it gets its name, and a hard link never replaces a file.
+        let _ = fs::hard_link(&new, path);
+        let _ = fs::remove_file(&new);
+    }
+    // SQLite reports a folder that cannot be written, and creates the file on a file system
+    // without hard links, which has no permissions either.
 }
 
 /// Turns on the write-ahead log. With it, readers see complete appends only, and a killed writer
@@ -303,6 +339,41 @@ mod tests {
                 .unwrap();
             assert_eq!(mode, "wal");
         }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_is_refused_and_its_target_keeps_its_mode() {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+        let folder = tempfile::tempdir().unwrap();
+        let target = folder.path().join("target");
+        let path = folder.path().join("sessions.db");
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        fs::write(&target, "").unwrap();
+        fs::set_permissions(&target, fs::Permissions::from_mode(0o666)).unwrap();
+        let options = Options::default();
+        for target in ["target", "/dev/null", "missing"] {
+            symlink(target, &path).unwrap();
+            for opened in [
+                writer(&path, &options, schema::LOG, options.max_bytes),
+                reader(&path, &options),
+            ] {
+                let error = opened.unwrap_err().to_string();
+                assert!(error.contains("it is a link"), "{error}");
+            }
+            fs::remove_file(&path).unwrap();
+        }
+        assert_eq!(mode(&target), 0o666);
+        assert_eq!(fs::read(&target).unwrap(), b"");
+        assert!(!folder.path().join("missing").exists());
+        // Permissions that a person has set stay, and a new file is private.
+        fs::rename(&target, &path).unwrap();
+        drop(writer(&path, &options, schema::LOG, options.max_bytes).unwrap());
+        assert_eq!(mode(&path), 0o666);
+        let new = folder.path().join("new.db");
+        drop(writer(&new, &options, schema::LOG, options.max_bytes).unwrap());
+        assert_eq!(mode(&new), 0o600);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use plimsoll_core::{SessionId, StoreError};
 
-use crate::connection::make_folder;
+use crate::connection::{make_folder, refuse_link};
 use crate::fault;
 
 /// How often a lock file may vanish between opening and locking it, because its holder ends at that
@@ -56,13 +56,7 @@ impl Locks {
         let path = self.folder.join(format!("{session}.lock"));
         let fault = fault::io(&path);
         for _ in 0..LOCK_TRIES {
-            // Never written to: only the lock matters.
-            let file = OpenOptions::new()
-                .create(true)
-                .truncate(false)
-                .write(true)
-                .open(&path)
-                .map_err(&fault)?;
+            let file = lock_file(&path)?;
             match file.try_lock() {
                 Ok(()) => {}
                 Err(TryLockError::WouldBlock) => return Ok(None),
@@ -82,7 +76,7 @@ impl Locks {
         let path = self.folder.join(format!("{session}.lock"));
         let spare = sibling_path(&path);
         let fault = fault::io(&spare);
-        let file = File::create(&spare).map_err(&fault)?;
+        let file = lock_file(&spare)?;
         match file.try_lock() {
             Ok(()) => Ok(Lock { file, path }),
             Err(TryLockError::WouldBlock) => Err(StoreError::Busy {
@@ -151,6 +145,14 @@ impl Drop for Lock {
         // file.
         let _ = self.file.unlock();
     }
+}
+
+/// Opens a lock file. It is never written to: only the lock matters.
+fn lock_file(path: &Path) -> Result<File, StoreError> {
+    refuse_link(path)?;
+    let mut options = OpenOptions::new();
+    options.create(true).truncate(false).write(true);
+    options.open(path).map_err(fault::io(path))
 }
 
 /// Returns the path of a spare lock file.

@@ -34,6 +34,7 @@ mod list;
 #[cfg(feature = "mcp")]
 pub mod mcp;
 mod output_page;
+pub mod project_files;
 mod protected;
 mod read;
 mod root;
@@ -66,7 +67,7 @@ pub use output_page::{PAGE, PAGE_MIN};
 pub use read::SCAN_MAX;
 pub use root::Root;
 pub use sandbox::{Sandbox, SandboxError, SandboxMode};
-pub use skills::{MAX_SKILL, MAX_SKILLS, SKILL_FILE, Skills};
+pub use skills::{MAX_SKILL, MAX_SKILLS, Skills};
 pub use toolbox::{NAMES, Toolbox};
 pub use walk::WALK_MAX;
 pub use write::WRITE_MAX;

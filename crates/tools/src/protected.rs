@@ -1,13 +1,15 @@
 //! Files that `write` and `edit` change only with approval, even if everything else is allowed.
 //!
-//! These are the files that programs run, or agents read as instructions, without a decision of the
+//! These are the files that Plimsoll itself [loads](crate::project_files), and the files that programs run, or agents read as instructions, without a decision of the
 //! user: opening the directory, entering it or committing in it is enough. Files that a user runs on
 //! purpose, such as a Makefile, a script or a test, are not protected.
 
 use std::path::{Path, PathBuf};
 
+use crate::project_files::is_loaded;
+
 /// Directories whose whole content is protected, at any depth.
-const FOLDERS: [&str; 20] = [
+const FOLDERS: &[&str] = &[
     // git and its hooks
     ".git",
     ".githooks",
@@ -18,48 +20,59 @@ const FOLDERS: [&str; 20] = [
     ".zed",
     ".devcontainer",
     // agents
-    ".claude",
+    ".amazonq",
     ".codex",
     ".continue",
     ".cursor",
     ".gemini",
+    ".junie",
+    ".kilocode",
+    ".kiro",
     ".opencode",
+    ".qwen",
     ".roo",
+    ".trae",
     ".windsurf",
     ".clinerules",
     // programs with a configuration in the directory
     ".cargo",
     ".config",
     ".direnv",
+    ".mise",
     ".ssh",
+    ".yarn",
 ];
 
 /// Files that are protected, at any depth.
-const FILES: [&str; 48] = [
+const FILES: &[&str] = &[
     // agents
-    "plimsoll.toml",
-    "agents.md",
     "agents.override.md",
-    "claude.md",
     "claude.local.md",
     "gemini.md",
     "qwen.md",
     "copilot-instructions.md",
     ".aider.conf.yml",
     ".claude.json",
+    ".crush.json",
     ".cursorrules",
+    ".goosehints",
     ".mcp.json",
+    ".roorules",
     ".windsurfrules",
     "opencode.json",
     "opencode.jsonc",
+    "warp.md",
     // run when the directory is entered
     ".envrc",
+    ".mise.local.toml",
     ".mise.toml",
+    "mise.local.toml",
     "mise.toml",
     // git
     ".gitconfig",
     ".gitmodules",
     ".lefthook.yml",
+    "lefthook-local.yml",
     "lefthook.yml",
     "lefthook.yaml",
     ".pre-commit-config.yaml",
@@ -67,6 +80,7 @@ const FILES: [&str; 48] = [
     // npm, yarn and pnpm, which run programs named in these files
     ".npmrc",
     ".pnp.cjs",
+    ".pnpmfile.cjs",
     ".yarnrc",
     ".yarnrc.yml",
     // shells and other programs, in case the root is a home directory
@@ -76,16 +90,21 @@ const FILES: [&str; 48] = [
     ".bash_profile",
     ".bashrc",
     ".cshrc",
+    ".curlrc",
+    ".devcontainer.json",
+    ".dir-locals.el",
     ".exrc",
     ".gdbinit",
     ".inputrc",
     ".lldbinit",
     ".login",
+    ".netrc",
     ".nvim.lua",
     ".profile",
     ".ripgreprc",
     ".tmux.conf",
     ".vimrc",
+    ".zlogin",
     ".zprofile",
     ".zshenv",
     ".zshrc",
@@ -99,12 +118,13 @@ const ENDINGS: [&str; 1] = [".code-workspace"];
 pub(crate) fn is_protected(relative: &str, absolute: &Path, others: &[PathBuf]) -> bool {
     // Some file systems ignore case.
     let relative = relative.to_lowercase();
-    let mut names = relative.split('/');
-    let file = names.next_back().unwrap_or_default();
+    let file = relative.rsplit('/').next().unwrap_or_default();
     FILES.contains(&file)
-        || FOLDERS.contains(&file)
         || ENDINGS.iter().any(|ending| file.ends_with(ending))
-        || names.any(|name| FOLDERS.contains(&name))
+        || relative
+            .split('/')
+            .any(|name| FOLDERS.contains(&name) || is_loaded(name))
+        || relative.contains(".github/instructions")
         || others.iter().any(|other| absolute.starts_with(other))
 }
 
@@ -119,6 +139,15 @@ mod tests {
             ("plimsoll.toml", true),
             ("deep/in/AGENTS.md", true),
             ("Claude.md", true),
+            (".plimsoll/skills/x/SKILL.md", true),
+            (".agents/skills/x/run.sh", true),
+            ("docs/skill.md", true),
+            (".plimsoll/prompts/go.md", true),
+            (".claude/agents/helper.md", true),
+            (".kiro/steering/x.md", true),
+            (".github/instructions/x.md", true),
+            (".mise/config.toml", true),
+            (".netrc", true),
             (".git/hooks/pre-commit", true),
             (".git", true),
             ("vendor/x/.GIT/config", true),

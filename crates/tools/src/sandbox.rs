@@ -1,7 +1,7 @@
 //! [`Sandbox`]: restricts the files that commands of `bash` can write and their network access.
 //!
-//! The kernel enforces the restrictions (Landlock on Linux, profiles of `sandbox-exec` on macOS). File
-//! tools are not affected; they stay inside the workspace root by themselves.
+//! The kernel enforces the restrictions (Landlock and seccomp on Linux, profiles of `sandbox-exec` on
+//! macOS). File tools are not affected; they stay inside the workspace root by themselves.
 //!
 //! A process can only restrict itself. Therefore a command is started by a launcher, a program that
 //! calls [`run_shell`]: it restricts itself and becomes the shell.
@@ -12,16 +12,19 @@ use std::str::FromStr;
 
 use plimsoll_core::process::Command;
 
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+mod system_calls;
+
 /// The restrictions of commands. The strictest mode is the smallest value.
 ///
-/// | mode | writes | TCP connections |
+/// | mode | writes | network |
 /// |---|---|---|
 /// | `read-only` | nothing | refused |
 /// | `workspace-write` | the workspace root and the temporary directory | refused |
 /// | `off` | as the user may | as the user may |
 ///
-/// Reading is never restricted. Connections are refused if the kernel supports it, see
-/// [`denies_network`].
+/// Reading is never restricted. In `workspace-write` on Linux, the permissions, times and attributes
+/// of the user's files elsewhere can be changed, but not their content.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SandboxMode {
     /// Commands cannot write files.
@@ -44,7 +47,7 @@ pub struct NoSandboxMode(String);
 pub enum SandboxError {
     /// The system has no supported sandbox.
     #[error(
-        "this system offers no sandbox for commands, which needs Landlock in Linux 6.2 or newer, or macOS; leave `sandbox` off, or offer no `bash`"
+        "this system offers no sandbox for commands, which needs Landlock in Linux 6.2 or newer on a 64-bit processor, or macOS; leave `sandbox` off, or offer no `bash`"
     )]
     NotOffered,
     /// The kernel rejected the restrictions.
@@ -141,13 +144,6 @@ impl Sandbox {
     }
 }
 
-/// Returns `true` if the kernel can refuse TCP connections in a sandbox: Landlock in Linux 6.7 or
-/// newer, and macOS, which refuses connections of every kind.
-#[must_use]
-pub fn denies_network() -> bool {
-    kernel::denies_network()
-}
-
 /// Restricts this process, which then becomes the shell that runs a command. Returns only on failure.
 /// Launchers must call it before they start a thread.
 ///
@@ -163,7 +159,7 @@ pub fn run_shell(
     use std::os::unix::process::CommandExt;
     let before = match mode {
         SandboxMode::Off => Vec::new(),
-        mode => kernel::enter(&writable(mode, root))?,
+        mode => kernel::enter(mode, &writable(mode, root))?,
     };
     let mut why = std::io::Error::from(ErrorKind::NotFound);
     for shell in SHELLS {
@@ -194,35 +190,35 @@ pub fn run_shell(
     Err(SandboxError::NotOffered)
 }
 
-/// Returns the writable paths. Devices that store nothing are always writable.
+/// Returns the writable paths. Devices that store nothing are always writable. Terminals never are:
+/// the user's own is among them.
 #[cfg(unix)]
 fn writable(mode: SandboxMode, root: &Path) -> Vec<PathBuf> {
-    let devices = ["/dev/null", "/dev/zero", "/dev/full", "/dev/tty"];
+    let devices = ["/dev/null", "/dev/zero", "/dev/full"];
     let mut paths: Vec<PathBuf> = devices.map(PathBuf::from).into();
     if mode == SandboxMode::WorkspaceWrite {
         paths.push(root.to_owned());
         paths.push(std::env::temp_dir());
-        paths.extend(["/dev/shm", "/dev/ptmx", "/dev/pts"].map(PathBuf::from));
+        paths.push(PathBuf::from("/dev/shm"));
     }
     paths
 }
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 mod kernel {
     use std::ffi::OsString;
     use std::path::PathBuf;
 
     use landlock::{
-        ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, Ruleset, RulesetAttr,
-        RulesetCreatedAttr, RulesetError, RulesetStatus, Scope, path_beneath_rules,
+        ABI, Access, AccessFs, CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetCreatedAttr,
+        RulesetError, RulesetStatus, Scope, path_beneath_rules,
     };
 
-    use super::SandboxError;
+    use super::{SandboxError, SandboxMode, system_calls};
 
     /// An older Landlock cannot deny all writes: files could be truncated.
     const NEEDED: ABI = ABI::V3;
-    /// Restrictions that are added if the kernel supports them: connections, signals to other
-    /// processes.
+    /// Restrictions that are added if the kernel supports them: devices, signals to other processes.
     const WANTED: ABI = ABI::V6;
 
     pub(super) fn denies_writes() -> bool {
@@ -231,23 +227,21 @@ mod kernel {
         ruleset.and_then(Ruleset::create).is_ok()
     }
 
-    pub(super) fn denies_network() -> bool {
-        let ruleset = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
-        let ruleset = ruleset.handle_access(AccessNet::from_all(ABI::V4));
-        ruleset.and_then(Ruleset::create).is_ok()
-    }
-
     /// Restricts this process. Returns the words before the shell, which are empty on Linux.
-    pub(super) fn enter(writable: &[PathBuf]) -> Result<Vec<OsString>, SandboxError> {
+    pub(super) fn enter(
+        mode: SandboxMode,
+        writable: &[PathBuf],
+    ) -> Result<Vec<OsString>, SandboxError> {
         if !denies_writes() {
             return Err(SandboxError::NotOffered);
         }
         let status =
             restrict(writable).map_err(|error| SandboxError::Refused(error.to_string()))?;
-        match status {
-            RulesetStatus::NotEnforced => Err(SandboxError::NotOffered),
-            _ => Ok(Vec::new()),
+        if status == RulesetStatus::NotEnforced {
+            return Err(SandboxError::NotOffered);
         }
+        system_calls::refuse(mode).map_err(SandboxError::Refused)?;
+        Ok(Vec::new())
     }
 
     fn restrict(writable: &[PathBuf]) -> Result<RulesetStatus, RulesetError> {
@@ -256,7 +250,6 @@ mod kernel {
             .handle_access(AccessFs::from_write(NEEDED))?
             .set_compatibility(CompatLevel::BestEffort)
             .handle_access(AccessFs::from_write(WANTED))?
-            .handle_access(AccessNet::from_all(WANTED))?
             .scope(Scope::from_all(WANTED))?
             .create()?
             .add_rules(path_beneath_rules(writable, AccessFs::from_write(WANTED)))?
@@ -270,18 +263,17 @@ mod kernel {
     use std::ffi::OsString;
     use std::path::{Path, PathBuf};
 
-    use super::{SandboxError, seatbelt};
+    use super::{SandboxError, SandboxMode, seatbelt};
 
     pub(super) fn denies_writes() -> bool {
         Path::new(seatbelt::PROGRAM).is_file()
     }
 
-    pub(super) fn denies_network() -> bool {
-        denies_writes()
-    }
-
     /// Returns the words before the shell, which start it in the sandbox.
-    pub(super) fn enter(writable: &[PathBuf]) -> Result<Vec<OsString>, SandboxError> {
+    pub(super) fn enter(
+        _mode: SandboxMode,
+        writable: &[PathBuf],
+    ) -> Result<Vec<OsString>, SandboxError> {
         if denies_writes() {
             Ok(seatbelt::words(writable))
         } else {
@@ -319,23 +311,25 @@ mod seatbelt {
     }
 }
 
-#[cfg(not(any(target_os = "linux", target_os = "macos")))]
+#[cfg(not(any(
+    all(target_os = "linux", target_pointer_width = "64"),
+    target_os = "macos"
+)))]
 mod kernel {
     use std::ffi::OsString;
     use std::path::PathBuf;
 
-    use super::SandboxError;
+    use super::{SandboxError, SandboxMode};
 
     pub(super) fn denies_writes() -> bool {
         false
     }
 
-    pub(super) fn denies_network() -> bool {
-        false
-    }
-
     #[cfg_attr(not(unix), allow(dead_code))]
-    pub(super) fn enter(_writable: &[PathBuf]) -> Result<Vec<OsString>, SandboxError> {
+    pub(super) fn enter(
+        _mode: SandboxMode,
+        _writable: &[PathBuf],
+    ) -> Result<Vec<OsString>, SandboxError> {
         Err(SandboxError::NotOffered)
     }
 }

@@ -19,9 +19,8 @@ use serde_json::Value;
 
 use crate::front_matter::front_matter;
 use crate::input;
+use crate::project_files::SKILL_FILE;
 
-/// The file that makes a folder a skill.
-pub const SKILL_FILE: &str = "SKILL.md";
 /// Maximum number of skills in the list for the model.
 pub const MAX_SKILLS: usize = 100;
 /// Maximum size of a skill's file that is read.
@@ -48,6 +47,8 @@ pub struct Skills {
 struct Skill {
     description: String,
     folder: PathBuf,
+    /// Read when the skill is found, so that nothing that happens in a run changes it.
+    text: String,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -66,11 +67,15 @@ struct SkillTool {
 }
 
 impl Skills {
-    /// Finds the skills in these places. If two skills have the same name, the first one is used.
-    /// Places that do not exist are ignored.
+    /// Finds the skills in these places: a place is a skill, or contains skills. If two skills have
+    /// the same name, the first one is used. Places that do not exist are ignored.
     pub fn find(places: impl IntoIterator<Item = PathBuf>) -> Self {
         let mut found = Self::default();
         for place in places {
+            if place.join(SKILL_FILE).is_file() {
+                found.add(place);
+                continue;
+            }
             let Ok(folders) = fs::read_dir(&place) else {
                 continue;
             };
@@ -125,8 +130,8 @@ impl Skills {
         if !path.is_file() {
             return;
         }
-        let read = read(&path).and_then(|text| described(&text));
-        let (name, description) = match read {
+        let read = read(&path).and_then(|text| Ok((described(&text)?, text)));
+        let ((name, description), text) = match read {
             Ok(read) => read,
             Err(why) => {
                 self.notes
@@ -147,6 +152,7 @@ impl Skills {
         let skill = Skill {
             description,
             folder,
+            text,
         };
         self.skills.insert(name, skill);
     }
@@ -155,8 +161,7 @@ impl Skills {
 impl Skill {
     /// Returns the instructions, followed by a list of the skill's other files.
     fn load(&self) -> Result<String, String> {
-        let text = read(&self.folder.join(SKILL_FILE))?;
-        let (_, body) = front_matter(&text)?;
+        let (_, body) = front_matter(&self.text)?;
         let mut instructions = body.trim().to_owned();
         let mut files = Vec::new();
         list(&self.folder, Path::new(""), MAX_DEPTH, &mut files);

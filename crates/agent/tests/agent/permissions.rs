@@ -235,7 +235,7 @@ fn a_path_is_known_by_where_it_leads() {
 
 #[test]
 fn a_command_is_allowed_alone_and_denied_anywhere() {
-    use Permission::{Allow, Deny};
+    use Permission::{Allow, Ask, Deny};
     let literal = |text: &str| vec![ShellText::Literal(text.to_owned())];
     let target = |written: &str, simple: Option<&str>, commands| {
         CallTarget::Command(CommandTarget {
@@ -246,18 +246,25 @@ fn a_command_is_allowed_alone_and_denied_anywhere() {
                 spelled: String::new(),
             }),
             commands,
+            ..CommandTarget::default()
         })
     };
-    let log = || target("git  log", Some("git log"), Some(vec![literal("git log")]));
+    let log = || target("git  log", Some("git log"), vec![literal("git log")]);
     let two = || {
         let both = vec![literal("git log"), literal("rm x")];
-        target("git log; rm x", None, Some(both))
+        target("git log; rm x", None, both)
     };
     let unknown = || {
         let text = vec![ShellText::Unknown, ShellText::Literal(" x".to_owned())];
-        target("$a x", None, Some(vec![text]))
+        target("$a x", None, vec![text])
     };
-    let broken = || target("git log )", None, None);
+    let broken = || {
+        CallTarget::Command(CommandTarget {
+            fields: &["command"],
+            is_unclear: true,
+            ..CommandTarget::default()
+        })
+    };
     let table: &[(&[&str], CallTarget, Option<Permission>)] = &[
         (&["allow bash command=git *"], log(), Some(Allow)),
         (&["allow bash git *"], log(), Some(Allow)),
@@ -269,11 +276,21 @@ fn a_command_is_allowed_alone_and_denied_anywhere() {
         (&["deny bash command=rm *"], two(), Some(Deny)),
         (&["deny bash command=*; rm x"], two(), Some(Deny)),
         (&["deny bash command=mv *"], two(), None),
-        (&["deny bash command=mv x"], unknown(), Some(Deny)),
+        (&["deny bash command=mv x"], unknown(), Some(Ask)),
+        (
+            &["deny bash command=mv x", "deny bash command=$a *"],
+            unknown(),
+            Some(Deny),
+        ),
+        (
+            &["deny bash command=mv x", "allow bash"],
+            unknown(),
+            Some(Ask),
+        ),
         (&["deny bash command=mv y"], unknown(), None),
         (&["allow bash command=*"], unknown(), None),
         (&["allow bash command=*"], broken(), None),
-        (&["deny bash command=mv *"], broken(), Some(Deny)),
+        (&["deny bash command=mv *"], broken(), Some(Ask)),
     ];
     for (written, target, expected) in table {
         let arguments = json!({ "command": "…", "timeout_seconds": 3 });
@@ -347,17 +364,21 @@ fn words_of_a_configuration() {
 fn a_rule_for_a_tool_that_there_is_not_is_a_fault() {
     let rules = rules(&["allow read", "deny fs_*", "ask *", "deny baash x=1"]);
     assert_eq!(
-        rules.faults(["read", "bash"], &[], &[]),
+        rules.faults(["read", "bash"], &[], &[], &|_, _| true),
         [
             "permission rule 2 is for `fs_*`, and there is no such tool",
             "permission rule 4 is for `baash`, and there is no such tool",
         ]
     );
-    assert!(Permissions::default().faults([], &[], &[]).is_empty());
-    let lazy = rules.faults(["read", "bash"], &["fs_"], &[]);
+    assert!(
+        Permissions::default()
+            .faults([], &[], &[], &|_, _| true)
+            .is_empty()
+    );
+    let lazy = rules.faults(["read", "bash"], &["fs_"], &[], &|_, _| true);
     assert_eq!(lazy.len(), 1, "such a tool may be called: {lazy:?}");
     let many = Permissions::new(vec![PermissionRule::new("*", Permission::Ask); 1_001]);
-    assert_eq!(many.faults(["read"], &[], &[]).len(), 1);
+    assert_eq!(many.faults(["read"], &[], &[], &|_, _| true).len(), 1);
 }
 
 /// The provider runs the tools of an MCP server without asking, so that a rule for one of them is kept
@@ -460,7 +481,7 @@ fn rules_for_the_tools_of_a_hosted_server_are_kept_or_refused() {
     }
     // There may be such a tool.
     let set = rules(&["deny gh_delete*", "deny gl_delete*"]);
-    let faults = set.faults(["read"], &[], &[any()]);
+    let faults = set.faults(["read"], &[], &[any()], &|_, _| true);
     assert_eq!(faults.len(), 1, "{faults:?}");
     assert!(faults[0].contains("gl_delete"), "{faults:?}");
 }

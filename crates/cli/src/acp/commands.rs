@@ -10,7 +10,6 @@ use plimsoll::Part;
 
 use crate::chat::parse::{COMMANDS, ChatLine, CommandArgument};
 use crate::chat::templates::Templates;
-use crate::paths;
 
 /// The chat commands that are offered. Editors have their own counterparts of the others.
 const OFFERED: [&str; 4] = ["compact", "context", "cost", "go"];
@@ -30,7 +29,7 @@ pub(super) struct Commands(Templates);
 
 impl Commands {
     pub(super) fn new(root: &Path) -> Self {
-        Self(Templates::new(paths::config().ok().as_deref(), root))
+        Self(Templates::of(root))
     }
 
     /// Returns all commands, for the client to offer.

@@ -15,13 +15,14 @@ use plimsoll::{Gate, PermissionMode};
 
 use super::calls::{self, CallDescription, Calls};
 use super::updates::Updates;
-use crate::approvals::{Always, Approvals, is_edit};
+use crate::approvals::{Approvals, Offer, is_edit};
 use crate::ask::{self, PROTECTED, Reply};
 use crate::lock;
 use crate::tool_line;
 
 const ALLOW: &str = "allow";
 const ALWAYS: &str = "always";
+const PATTERN: &str = "pattern";
 const REJECT: &str = "reject";
 
 /// The permission mode of the session, which the client can change.
@@ -89,11 +90,11 @@ impl Permission {
         let call = &question.call;
         let of = self.calls.describe(&call.name, &call.arguments);
         let id = self.show(question, &of);
-        let always = self.approvals.offer(question);
+        let offer = self.approvals.offer(question);
         let request = RequestPermissionRequest::new(
             self.session.clone(),
             self.update_for(question, &of, id.clone()),
-            options(always.as_ref()),
+            options(&offer),
         );
         let response = self.client.send_request(request).block_task().await;
         let reply = match response.map(|response| response.outcome) {
@@ -101,6 +102,7 @@ impl Permission {
                 match selected.option_id.0.as_ref() {
                     ALLOW => Reply::Yes,
                     ALWAYS => Reply::Always,
+                    PATTERN => Reply::Pattern,
                     _ => Reply::No(None),
                 }
             }
@@ -112,13 +114,11 @@ impl Permission {
         };
         if self.is_below {
             self.calls.close_other(&id);
-            let is_error = !matches!(reply, Reply::Yes | Reply::Always);
+            let is_error = !matches!(reply, Reply::Yes | Reply::Always | Reply::Pattern);
             let ended = calls::ended(id, is_error, None);
             self.updates.update(SessionUpdate::ToolCallUpdate(ended));
         }
-        if let (Reply::Always, Some(always)) = (&reply, always) {
-            self.approvals.add(always);
-        }
+        self.approvals.take(&reply, offer);
         reply
     }
 
@@ -154,12 +154,13 @@ impl Gate for Permission {
     }
 }
 
-fn options(always: Option<&Always>) -> Vec<PermissionOption> {
+fn options(offer: &Offer) -> Vec<PermissionOption> {
     let option = |id: &'static str, name: String, kind| PermissionOption::new(id, name, kind);
     let once = option(ALLOW, "Allow".to_owned(), PermissionOptionKind::AllowOnce);
-    let always = always.map(|always| {
-        let name = format!("Always allow {}", always.label());
-        option(ALWAYS, name, PermissionOptionKind::AllowAlways)
+    let lasting = [(ALWAYS, &offer.always), (PATTERN, &offer.pattern)];
+    let lasting = lasting.into_iter().filter_map(|(id, always)| {
+        let name = format!("Always allow {}", always.as_ref()?.label());
+        Some(option(id, name, PermissionOptionKind::AllowAlways))
     });
     let reject = option(
         REJECT,
@@ -167,7 +168,7 @@ fn options(always: Option<&Always>) -> Vec<PermissionOption> {
         PermissionOptionKind::RejectOnce,
     );
     std::iter::once(once)
-        .chain(always)
+        .chain(lasting)
         .chain([reject])
         .collect()
 }

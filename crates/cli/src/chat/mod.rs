@@ -106,9 +106,8 @@ impl Chat {
         id: SessionId,
     ) -> Result<Self, CliError> {
         let keys = SharedInterrupts::default();
-        let settings = paths::config().ok();
         let root = &prepared.config.settings().root;
-        let templates = Arc::new(Templates::new(settings.as_deref(), root));
+        let templates = Arc::new(Templates::of(root));
         let words = Arc::new(ChatCompleter::new(Arc::clone(&templates), root));
         let verbosity = Verbosity::of(args.quiet);
         let gauge = Arc::new(Gauge::new(colours()));

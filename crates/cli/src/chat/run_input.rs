@@ -265,9 +265,8 @@ impl RunInput {
             self.terminal
                 .must(&self.previews.question(question, &self.terminal));
             self.gauge.doing(ChatActivity::Asking);
-            let always = self.approvals.offer(question);
             let whole = self.previews.whole(question, self.terminal.colours());
-            let prompt = ask::prompt(question, always.as_ref(), whole.is_some());
+            let prompt = ask::prompt(question, &self.approvals.offer(question), whole.is_some());
             self.terminal.must(&format!("{prompt}, [n]o"));
             let known = match (self.held.front(), self.ended) {
                 (Some(InputEvent::Line(line)), _) => Some(Reply::of(line)),
@@ -336,9 +335,9 @@ impl RunInput {
         let Some(asked) = self.asked.pop_front() else {
             return;
         };
-        let always = self.approvals.offer(&asked.question);
-        if let (Reply::Always, Some(always)) = (&reply, always) {
-            self.approvals.add(always);
+        if matches!(reply, Reply::Always | Reply::Pattern) {
+            let offer = self.approvals.offer(&asked.question);
+            self.approvals.take(&reply, offer);
             let waiting = std::mem::take(&mut self.asked).into_iter();
             let allows = |asked: &PendingQuestion| self.approvals.allow(&asked.question);
             let (same, others): (VecDeque<PendingQuestion>, VecDeque<PendingQuestion>) =
@@ -350,7 +349,7 @@ impl RunInput {
         }
         let word = match reply {
             Reply::Yes => "allowed",
-            Reply::Always => "allowed, and from now on",
+            Reply::Always | Reply::Pattern => "allowed, and from now on",
             Reply::No(_) => "denied",
             Reply::Overtaken => "skipped: the model reads your message first",
             Reply::Nobody => "denied: nobody answered",

@@ -6,6 +6,8 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use super::parse::{COMMANDS, ChatLine};
+use crate::paths;
+use crate::trust;
 
 /// The folder of a project's prompts, in its root.
 const PROJECT: &str = ".plimsoll/prompts";
@@ -27,12 +29,19 @@ pub(crate) struct Templates {
 }
 
 impl Templates {
+    /// Creates the templates of the user, and those of the project in `root` if it is trusted.
+    pub(crate) fn of(root: &Path) -> Self {
+        let project = trust::project(root).is_trusted().then_some(root);
+        Self::new(paths::config().ok().as_deref(), project)
+    }
+
     /// Creates the templates of the user, whose configuration directory is `settings`, and of the
     /// project in `root`.
-    pub(crate) fn new(settings: Option<&Path>, root: &Path) -> Self {
+    fn new(settings: Option<&Path>, root: Option<&Path>) -> Self {
         let users = settings.map(|folder| folder.join(USERS));
+        let project = root.map(|root| root.join(PROJECT));
         Self {
-            folders: users.into_iter().chain([root.join(PROJECT)]).collect(),
+            folders: users.into_iter().chain(project).collect(),
         }
     }
 
@@ -189,7 +198,7 @@ mod tests {
         fs::write(prompts.join("review.md"), "Review it.").unwrap();
         fs::write(prompts.join("cost.md"), "never").unwrap();
         fs::write(prompts.join("empty.md"), "\n").unwrap();
-        let templates = Templates::new(None, folder.path());
+        let templates = Templates::new(None, Some(folder.path()));
         assert_eq!(templates.names(), ["empty", "review"]);
         let review = ChatLine::Say("Review it.".to_owned());
         assert_eq!(templates.order("/review"), review);

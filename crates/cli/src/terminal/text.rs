@@ -204,10 +204,16 @@ impl<'a> Rows<'a> {
 }
 
 /// Invisible characters that can change the meaning of a text: format characters (category Cf of
-/// Unicode 17, such as U+202E, which turns the direction, and U+200B, which has no width) and the
-/// line and paragraph separators U+2028 and U+2029.
-const INVISIBLE: [(char, char); 20] = [
+/// Unicode 17, such as U+202E, which turns the direction, and U+200B, which has no width), the
+/// line and paragraph separators U+2028 and U+2029, and letters that are blank.
+const INVISIBLE: &[(char, char)] = &[
     ('\u{ad}', '\u{ad}'),
+    ('\u{34f}', '\u{34f}'),
+    ('\u{115f}', '\u{1160}'),
+    ('\u{17b4}', '\u{17b5}'),
+    ('\u{2800}', '\u{2800}'),
+    ('\u{3164}', '\u{3164}'),
+    ('\u{ffa0}', '\u{ffa0}'),
     ('\u{600}', '\u{605}'),
     ('\u{61c}', '\u{61c}'),
     ('\u{6dd}', '\u{6dd}'),
@@ -259,6 +265,23 @@ pub(crate) fn clean(text: &str) -> String {
 fn joins(before: Option<char>, after: Option<char>) -> bool {
     let fits = |c: char| !c.is_ascii() && !is_invisible(c);
     before.is_none_or(fits) && after.is_none_or(fits)
+}
+
+/// Like [`clean`], for a text that a person approves. Shows joiners and variation selectors as
+/// well, which an ordinary text needs for words and emoji.
+pub(crate) fn clean_strictly(text: &str) -> String {
+    let mut strict = String::with_capacity(text.len());
+    for c in clean(text).chars() {
+        match c {
+            '\u{200c}'
+            | '\u{200d}'
+            | '\u{180b}'..='\u{180f}' | '\u{fe00}'..='\u{fe0f}' | '\u{e0100}'..='\u{e01ef}' => {
+                strict.extend(c.escape_unicode());
+            }
+            c => strict.push(c),
+        }
+    }
+    strict
 }
 
 fn is_invisible(c: char) -> bool {

@@ -160,7 +160,6 @@ fn an_agent_that_is_called_asks_the_same_person() {
         "[[agents]]\nname = \"chief\"\ntools = [\"read\"]\nsub_agents = [\"mate\"]\n\
          [[agents]]\nname = \"mate\"\ntools = [\"edit\"]\n",
     );
-    home.trust();
     let call = FakeAnswer::call(&[("mate", r#"{"task":"Change the port."}"#)]);
     let fake = Fake::new([
         call,

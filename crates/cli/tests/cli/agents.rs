@@ -23,7 +23,6 @@ fn system(fake: &Fake) -> String {
 #[test]
 fn an_agent_runs_as_its_configuration_says() {
     let home = home(TWO);
-    home.trust();
     for (args, prompt, key, value, tools) in [
         (
             &["--agent", "bosun"][..],
@@ -87,7 +86,6 @@ fn an_agent_runs_as_its_configuration_says() {
 #[test]
 fn the_only_agent_is_taken_and_said() {
     let home = home("[[agents]]\nname = \"bosun\"\nsystem = \"You are the bosun.\"\n");
-    home.trust();
     let fake = Fake::new([FakeAnswer::say("Aye.")]);
     let said = home.agent(&fake, &["Report."]).done();
     assert!(
@@ -227,7 +225,6 @@ fn an_agent_calls_another_of_its_file() {
     let home = home(
         "[[agents]]\nname = \"captain\"\ntools = \"none\"\nsub_agents = [\"mate\"]\n[[agents]]\nname = \"mate\"\nsystem = \"You are the mate.\"\ndescription = \"Ties knots.\"\ntools = \"none\"\n",
     );
-    home.trust();
     let fake = Fake::new([
         FakeAnswer::call(&[("mate", "{\"task\":\"Tie a bowline.\"}")]),
         FakeAnswer::say("It is tied."),

@@ -295,20 +295,22 @@ fn what_a_tool_asks_is_answered_by_a_line() {
 fn always_answers_for_all_calls_that_it_allows() {
     let home = Home::with_notes();
     let both = [
-        ("bash", "{\"command\":\"git version\"}"),
-        ("bash", "{\"command\":\"git version --build-options\"}"),
+        ("bash", "{\"command\":\"echo one two\"}"),
+        ("bash", "{\"command\":\"echo one three\"}"),
     ];
     let fake = Fake::new([FakeAnswer::call(&both), FakeAnswer::say("done")]);
     let mut chat = Chat::start(&home, &fake, &["--max-parallel-tools", "2"]);
     chat.say("Run both.");
-    chat.err_until("Allow? [y]es, [a]lways `git version …` in this project, [n]o");
-    chat.say("a");
+    chat.err_until(
+        "Allow? [y]es, [a]lways `echo one two` in this project, [p]attern `echo one *` in this project, [n]o",
+    );
+    chat.say("p");
     assert_eq!(chat.out(), "done");
     let asked = chat.end().err.matches("Allow?").count();
     assert_eq!(asked, 1, "one answer is enough");
     let results = messages(&fake.asked()[1]).split_off(3);
     assert!(
-        results[0].1.contains("git version") && results[1].1.contains("cpu:"),
+        results[0].1.contains("one two") && results[1].1.contains("one three"),
         "{results:?}"
     );
 }

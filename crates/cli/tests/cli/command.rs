@@ -5,6 +5,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use plimsoll::config::{ProjectFiles, TRUST_FILE, TrustStore};
 use plimsoll_testkit::ChildGuard;
 use rustix::process::{Pid, Signal};
 use tempfile::TempDir;
@@ -14,6 +15,8 @@ use super::fake::Fake;
 /// A place for sessions and a workspace beside it; both go with the test.
 pub(crate) struct Home {
     folder: TempDir,
+    /// Whether the person trusts whatever is in the workspace when a command begins.
+    trusts: bool,
 }
 
 /// What a command came to.
@@ -29,7 +32,18 @@ impl Home {
     pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("work")).unwrap();
-        Self { folder }
+        Self {
+            folder,
+            trusts: true,
+        }
+    }
+
+    /// One with a workspace of strangers.
+    pub(crate) fn of_strangers() -> Self {
+        Self {
+            trusts: false,
+            ..Self::new()
+        }
     }
 
     /// One with a file that models read.
@@ -56,15 +70,22 @@ impl Home {
         path
     }
 
-    /// Trusts the configuration of the workspace as it is now.
-    pub(crate) fn trust(&self) {
-        self.run(["config", "trust"]).done();
+    /// Trusts what a folder of the workspace has now.
+    pub(crate) fn trust(&self, folder: &str) {
+        let found = ProjectFiles::new(self.work().join(folder)).found();
+        if !found.is_empty() {
+            let store = TrustStore::new(self.data().join(TRUST_FILE));
+            store.trust(&found).unwrap();
+        }
     }
 
     pub(crate) fn command<S: AsRef<std::ffi::OsStr>>(
         &self,
         args: impl IntoIterator<Item = S>,
     ) -> Command {
+        if self.trusts {
+            self.trust("");
+        }
         command(&self.work(), &self.data(), args)
     }
 

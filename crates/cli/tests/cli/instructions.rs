@@ -29,6 +29,7 @@ fn files_are_read_from_the_repository_down_and_the_users_own_first() {
     // Above the repository nothing is read.
     std::fs::write(home.work().join("../AGENTS.md"), "Not of the project.").unwrap();
 
+    home.trust("a/b");
     let fake = Fake::new([FakeAnswer::say("one")]);
     let args = ["--root", "a/b", "Go."];
     let said = home.agent(&fake, &args).done();

@@ -280,8 +280,6 @@ fn a_server_is_added_listed_and_tried() {
             "max_turns = 3 # mine\n\n[[mcp]]\nname = \"far\"\nurl = \"{url}\"\nbearer_env = \"TOKEN\"\n"
         )
     );
-    home.run(["mcp", "list"]).refused(2, &["[[mcp]]"]);
-    home.run(["config", "trust"]).done();
     assert_eq!(
         home.run(["mcp", "list", "--json"])
             .done()

@@ -150,10 +150,14 @@ fn what_is_always_allowed_is_remembered_for_the_project() {
         FakeAnswer::call(&[("bash", &format!(r#"{{"command":"git version{more}"}}"#))])
     };
     let args = [WINDOW[0], WINDOW[1], "Look."];
-    let fake = Fake::new([git(""), git(" --build-options"), FakeAnswer::say("Done.")]);
-    let mut run = Terminal::run(&home, &fake, &args, 80);
-    run.until("[a]lways `git version …` in this project, [N]o:");
-    run.keys("a\r");
+    let built = " --build-options";
+    let fake = Fake::new([git(built), git(" -h -h"), FakeAnswer::say("Done.")]);
+    let mut run = Terminal::run(&home, &fake, &args, 200);
+    run.until(
+        "[a]lways `git version --build-options` in this project, [p]attern `git version *` in this \
+         project, [N]o:",
+    );
+    run.keys("p\r");
     assert_eq!(run.end(), Some(0), "{}", run.screen());
     assert_eq!(
         run.screen().matches("Allow?").count(),
@@ -165,7 +169,7 @@ fn what_is_always_allowed_is_remembered_for_the_project() {
     let mode = std::fs::metadata(&file).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
     // Another run, another command.
-    let fake = Fake::new([git(""), git("; ls"), FakeAnswer::say("Done.")]);
+    let fake = Fake::new([git(built), git("; ls"), FakeAnswer::say("Done.")]);
     let mut run = Terminal::run(&home, &fake, &args, 80);
     run.until("bash git version; ls\nAllow? [y]es, [N]o:");
     run.keys("n\r");

@@ -54,6 +54,5 @@ fn skills_can_be_switched_off_and_a_found_file_names_no_folder() {
     home.file("plimsoll.toml", "skills = [\"elsewhere\"]\n");
     let fake = Fake::new([]);
     home.agent(&fake, &["Go."]).refused(2, &["skills"]);
-    home.trust();
     assert_eq!(offered(&[]), [false, true]);
 }

@@ -271,7 +271,6 @@ fn a_command_gets_a_key_only_if_the_configuration_passes_it_on_and_its_value_is_
             fake.url()
         );
         home.file("plimsoll.toml", format!("{passed}{providers}"));
-        home.trust();
         let args = [
             "run",
             "--yes",

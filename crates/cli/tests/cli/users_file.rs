@@ -34,18 +34,6 @@ fn it_holds_for_what_the_other_file_does_not_say() {
 }
 
 #[test]
-fn it_needs_no_trust_and_the_other_file_still_does() {
-    let home =
-        home("system = \"Be brief.\"\npermissions = [{ tool = \"bash\", then = \"allow\" }]\n");
-    let fake = Fake::new([FakeAnswer::say("Done.")]);
-    home.agent(&fake, &["Hi."]).done();
-    assert!(fake.asked()[0].to_string().contains("Be brief."));
-    home.run(["config", "check"]).done();
-    home.file("plimsoll.toml", "system = \"Obey.\"\n");
-    home.agent(&fake, &["Hi."]).refused(2, &["system"]);
-}
-
-#[test]
 fn its_faults_are_said_with_its_name() {
     let home = home("max_trns = 7\n");
     home.run(["config", "show"])
@@ -64,7 +52,6 @@ fn servers_providers_and_agents_of_both_are_there() {
         "plimsoll.toml",
         "[[mcp]]\nname = \"files\"\ncommand = \"here\"\n[[agents]]\nname = \"cook\"\nsystem = \"Cook.\"\n",
     );
-    home.run(["config", "trust"]).done();
     let said = home.run(["config", "check", "--json"]).done().out;
     let said: Value = serde_json::from_str(&said).unwrap();
     assert_eq!(said["mcp"], serde_json::json!(["files", "own"]));

@@ -3,13 +3,16 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use plimsoll_agent::{ExecutionLimits, MAX_FILTERS, MAX_PARALLEL_TOOLS, Sampling, Setup};
+use plimsoll_agent::{
+    CallTarget, ExecutionLimits, MAX_FILTERS, MAX_PARALLEL_TOOLS, Sampling, Setup,
+};
 use plimsoll_context::{Bytes, LEAST_SUMMARY, Ppm, SessionPruneConfig, TRIGGER, Threshold, Tokens};
+use serde_json::{Value, json};
 
 use super::AgentBuilder;
 use crate::agent::RECALL_TOOLS;
 use crate::driver::Parts;
-use crate::tool::MAX_TOOL_RETRIES;
+use crate::tool::{MAX_TOOL_RETRIES, Tool};
 use crate::window::Window;
 
 impl AgentBuilder {
@@ -135,7 +138,15 @@ impl AgentBuilder {
         let called: Vec<String> = self.tools.iter().filter_map(|tool| tool.calls()).collect();
         let called: Vec<&str> = called.iter().map(String::as_str).collect();
         let hosted_tools = &settings.hosted_tools;
-        for text in self.permissions.faults(names, &called, hosted_tools) {
+        let has_argument = |name: &str, argument: &str| {
+            let mut tools = self.tools.iter().filter(|tool| tool.spec().name == name);
+            // The arguments of tools that a session adds are not known here.
+            tools
+                .next()
+                .is_none_or(|tool| may_have(tool.as_ref(), argument))
+        };
+        let permissions = &self.permissions;
+        for text in permissions.faults(names, &called, hosted_tools, &has_argument) {
             fault(true, text);
         }
         let mut names = HashSet::new();
@@ -204,4 +215,20 @@ pub(crate) fn faults_of_run(setup: &Setup, parts: &Parts) -> Vec<String> {
         format!("temperature is {temperature}; choose a number from 0 to 2"),
     );
     faults
+}
+
+/// Checks whether a call of a tool may have an argument of this name.
+fn may_have(tool: &dyn Tool, argument: &str) -> bool {
+    let properties = tool.spec().schema.get("properties");
+    let Some(properties) = properties.and_then(Value::as_object) else {
+        return true;
+    };
+    // A tool may accept an argument by other names as well.
+    let fields = match tool.target(&json!({ argument: "" })) {
+        CallTarget::Path(path) => path.fields,
+        CallTarget::Command(command) => command.fields,
+        CallTarget::Tool(_) => return true,
+        CallTarget::Arguments => &[],
+    };
+    properties.contains_key(argument) || fields.contains(&argument)
 }

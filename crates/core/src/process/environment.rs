@@ -1,7 +1,5 @@
 //! The environment variables that child processes inherit: all except those whose names look
-//! secret.
-//!
-//! Only names are checked. For example, a password inside a URL is not detected.
+//! secret, or whose values are addresses with a password.
 
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -61,18 +59,32 @@ impl InheritedVariables {
         }
     }
 
-    /// Returns `true` if children get a variable of this name.
+    /// Returns `true` if children get a variable of this name and value.
     #[must_use]
-    pub fn includes(&self, name: &str) -> bool {
+    pub fn includes(&self, name: &str, value: &str) -> bool {
         let has = |names: &[String]| names.iter().any(|it| it == name);
-        has(&self.passed) || !(looks_secret(name) || has(&self.withheld))
+        let is_secret = looks_secret(name) || has_password(value);
+        has(&self.passed) || !(is_secret || has(&self.withheld))
     }
 
     /// Returns the variables that children get.
     #[cfg(unix)]
     pub(super) fn iter(&self) -> impl Iterator<Item = (OsString, OsString)> {
-        std::env::vars_os().filter(|(name, _)| self.includes(&name.to_string_lossy()))
+        std::env::vars_os().filter(|(name, value)| {
+            self.includes(&name.to_string_lossy(), &value.to_string_lossy())
+        })
     }
+}
+
+/// Checks whether a value contains an address with a password, as in `postgres://user:password@host`.
+fn has_password(value: &str) -> bool {
+    let mut addresses = value.split("://").skip(1);
+    addresses.any(|address| {
+        let authority = address.split(['/', '?', '#', ' ']).next();
+        let user = authority.and_then(|authority| authority.rsplit_once('@'));
+        let password = user.and_then(|(user, _)| user.split_once(':'));
+        password.is_some_and(|(_, password)| !password.is_empty())
+    })
 }
 
 #[cfg(test)]
@@ -91,7 +103,19 @@ mod tests {
             ("BOTH", true),
             ("PATH", true),
         ] {
-            assert_eq!(inherited.includes(name), included, "{name}");
+            assert_eq!(inherited.includes(name, "x"), included, "{name}");
+        }
+        for (value, included) in [
+            ("postgres://bo:hush@host/db", false),
+            ("jdbc:mysql://bo:hush@host", false),
+            ("a b redis://:hush@host:1", false),
+            ("postgres://bo@host/db", true),
+            ("http://host:8080/a@b", true),
+            ("ssh://git@host/x:y", true),
+            ("a:b@c", true),
+        ] {
+            assert_eq!(inherited.includes("URL", value), included, "{value}");
+            assert!(inherited.includes("GH_TOKEN", value));
         }
     }
 

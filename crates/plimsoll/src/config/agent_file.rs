@@ -11,7 +11,7 @@ use super::fault::{ConfigFault, Faults};
 use super::file::{AgentPart, Config, text};
 use super::key::NAMES;
 use super::kind::{SettingValue, as_text};
-use super::layer::{FileOrigin, FoundSetting, Origin, Owner, TableReader};
+use super::layer::{FoundSetting, Origin, Owner, TableReader};
 
 /// Maximum number of agents that are files.
 pub const MAX_AGENT_FILES: usize = 50;
@@ -22,7 +22,7 @@ const SHARED: [&str; 2] = ["name", "description"];
 const COSMETIC: [&str; 1] = ["color"];
 
 /// The format of an agent file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum AgentFileForm {
     /// Plimsoll's own: every setting of `[[agents]]`.
     Plimsoll,
@@ -35,49 +35,56 @@ impl Config {
     /// Adds the agent that a Markdown file describes. It can be called by agents without
     /// `sub_agents`. If there is an agent of this name already, that one stays.
     ///
-    /// `is_users` is true for a file in a directory of the user. Any other file was merely found,
-    /// and must not choose a model, allow tools, run commands or name addresses. Its description
-    /// and its system prompt are used nevertheless: they are instructions like AGENTS.md, and a
-    /// called agent may never do more than its caller.
-    ///
     /// A faulty file adds nothing; [`Config::warnings`] reports the reason.
     ///
     /// ```
     /// use plimsoll::config::{AgentFileForm, Config};
     /// use std::path::Path;
     /// let path = Path::new("no/such/agent.md");
-    /// let config = Config::parse("")?.agent_file(path, AgentFileForm::ClaudeCode, false);
+    /// let config = Config::parse("")?.agent_file(path, AgentFileForm::ClaudeCode);
     /// assert_eq!(config.warnings().len(), 1);
     /// # Ok::<(), plimsoll::config::ConfigError>(())
     /// ```
     #[must_use]
-    pub fn agent_file(mut self, path: &Path, form: AgentFileForm, is_users: bool) -> Self {
+    pub fn agent_file(mut self, path: &Path, form: AgentFileForm) -> Self {
+        match text(path) {
+            Ok(text) => self.agent_text(path, &text, form),
+            Err(error) => {
+                let faults = error.faults.iter();
+                self.leave_out(path, faults.collect());
+                self
+            }
+        }
+    }
+
+    /// Like [`Self::agent_file`], with the text of the file.
+    pub(super) fn agent_text(mut self, path: &Path, text: &str, form: AgentFileForm) -> Self {
         let mut faults = Faults::default();
         let mut warnings = Faults::default();
-        let named = if is_users {
-            FileOrigin::ByUser
-        } else {
-            FileOrigin::Found
-        };
-        let part = self.part_of(path, form, named, &mut faults, &mut warnings);
-        let told = warnings.0.iter().map(|warning| warning.in_file(Some(path)));
-        let mut told: Vec<String> = told.collect();
+        let part = part_of(path, text, form, &mut faults, &mut warnings);
+        let told = warnings.0.iter().map(|warning| ConfigFault {
+            line: None,
+            text: warning.in_file(Some(path)),
+        });
+        self.warnings.extend(told.collect::<Vec<_>>());
         if let Some(part) = part.filter(|_| faults.0.is_empty()) {
             self = self.with(part, &mut faults);
         }
-        let left_out = faults.0.iter().map(|fault| {
+        self.leave_out(path, faults.0.iter().collect());
+        self
+    }
+
+    /// Adds the reasons why a file is left out to the warnings.
+    fn leave_out(&mut self, path: &Path, faults: Vec<&ConfigFault>) {
+        let left_out = faults.into_iter().map(|fault| {
             let why = fault.in_file(Some(path));
-            match fault.line {
+            let text = match fault.line {
                 Some(_) => format!("{why} (the agent is left out)"),
                 None => format!("{}: {why} (the agent is left out)", path.display()),
-            }
+            };
+            ConfigFault { line: None, text }
         });
-        told.extend(left_out);
-        let told = told
-            .into_iter()
-            .map(|text| ConfigFault { line: None, text });
-        self.warnings.extend(told);
-        self
+        self.warnings.extend(left_out);
     }
 
     /// Returns the names of the agents that are files, in the order in which they were added.
@@ -85,82 +92,67 @@ impl Config {
         let agents = self.shared.agents.iter().filter(|agent| agent.is_file);
         agents.map(|agent| agent.name.as_str())
     }
+}
 
-    fn part_of(
-        &self,
-        path: &Path,
-        form: AgentFileForm,
-        named: FileOrigin,
-        faults: &mut Faults,
-        warnings: &mut Faults,
-    ) -> Option<AgentPart> {
-        let whole = text(path)
-            .map_err(|error| faults.0.extend(error.faults))
-            .ok()?;
-        let (fields, body) = front_matter(&whole)
-            .map_err(|why| faults.push(None, why))
-            .ok()?;
-        let line_of = |key: &str| {
-            let is_key = |line: &str| {
-                line.strip_prefix(key)
-                    .is_some_and(|rest| rest.trim_start().starts_with(':'))
-            };
-            whole.lines().position(is_key).map_or(1, |at| at + 1)
+/// Parses the text of an agent file.
+fn part_of(
+    path: &Path,
+    whole: &str,
+    form: AgentFileForm,
+    faults: &mut Faults,
+    warnings: &mut Faults,
+) -> Option<AgentPart> {
+    let (fields, body) = front_matter(whole)
+        .map_err(|why| faults.push(None, why))
+        .ok()?;
+    let line_of = |key: &str| {
+        let is_key = |line: &str| {
+            line.strip_prefix(key)
+                .is_some_and(|rest| rest.trim_start().starts_with(':'))
         };
-        let entries = fields.into_iter().filter_map(|(key, value)| {
-            let line = line_of(&key);
-            let value = match form {
-                AgentFileForm::Plimsoll => value,
-                AgentFileForm::ClaudeCode => counterpart(&key, value, line, warnings)?,
-            };
-            let node = node(value, line);
-            Some(TableEntry { key, line, node })
-        });
-        let mut table = Table(entries.collect());
-        // These two instruct a model, like AGENTS.md, which is also read without trust.
-        let mut told = vec![("system", 1, body.trim().to_owned())];
-        table.0.retain(|entry| match &entry.node.value {
-            WrittenValue::Text(text) if entry.key == "description" => {
-                told.push(("description", entry.line, text.trim().to_owned()));
-                false
-            }
-            _ => true,
-        });
-        let mut reader = TableReader {
-            path,
-            named,
-            restricted: Vec::new(),
-            faults,
-            warnings,
+        whole.lines().position(is_key).map_or(1, |at| at + 1)
+    };
+    let entries = fields.into_iter().filter_map(|(key, value)| {
+        let line = line_of(&key);
+        let value = match form {
+            AgentFileForm::Plimsoll => value,
+            AgentFileForm::ClaudeCode => counterpart(&key, value, line, warnings)?,
         };
-        let mut layer = reader.layer(Owner::OneAgent, table);
-        let name = layer.found.iter().find(|found| found.key.name == "name");
-        let Some(name) = name.map(|found| as_text(&found.value)) else {
-            faults.push(None, "it needs a `name` between the two lines ---");
-            return None;
-        };
-        let has_system = |found: &&FoundSetting| found.key.name.starts_with("system");
-        if let Some(found) = layer.found.iter().find(has_system) {
-            let why = "the text below the second line --- is its system prompt; leave out this one";
-            faults.push(found.line(), why);
-        }
-        for (name, line, text) in told.into_iter().filter(|(_, _, text)| !text.is_empty()) {
-            if let Some(key) = NAMES.get(name) {
-                layer.found.push(FoundSetting {
-                    key,
-                    value: SettingValue::Text(text),
-                    origin: Origin::File(path.to_owned(), line),
-                    written: name.to_owned(),
-                });
-            }
-        }
-        Some(AgentPart {
-            name,
-            line: 1,
-            layer,
-            is_file: true,
-        })
+        let node = node(value, line);
+        Some(TableEntry { key, line, node })
+    });
+    let table = Table(entries.collect());
+    let mut reader = TableReader {
+        path,
+        faults,
+        warnings,
+    };
+    let mut layer = reader.layer(Owner::OneAgent, table);
+    let name = layer.found.iter().find(|found| found.key.name == "name");
+    let Some(name) = name.map(|found| as_text(&found.value)) else {
+        faults.push(None, "it needs a `name` between the two lines ---");
+        return None;
+    };
+    let has_system = |found: &&FoundSetting| found.key.name.starts_with("system");
+    if let Some(found) = layer.found.iter().find(has_system) {
+        let why = "the text below the second line --- is its system prompt; leave out this one";
+        faults.push(found.line(), why);
     }
+    let system = body.trim();
+    if let Some(key) = NAMES.get("system").filter(|_| !system.is_empty()) {
+        layer.found.push(FoundSetting {
+            key,
+            value: SettingValue::Text(system.to_owned()),
+            origin: Origin::File(path.to_owned(), 1),
+            written: "system".to_owned(),
+        });
+    }
+    Some(AgentPart {
+        name,
+        line: 1,
+        layer,
+        is_file: true,
+    })
 }
 
 /// Converts a field of a Claude Code file. Returns `None` if there is no counterpart.
@@ -265,7 +257,7 @@ mod tests {
         for (name, text, form) in files {
             let path = folder.path().join(name);
             std::fs::write(&path, text).unwrap();
-            config = config.agent_file(&path, *form, false);
+            config = config.agent_file(&path, *form);
         }
         let shown = folder.path().display().to_string() + "/";
         let warnings = config.warnings().iter();
@@ -326,10 +318,6 @@ mod tests {
             (
                 "---\nname: a\nmax_trns: 3\n---\n",
                 "a.md:3: there is no `max_trns`",
-            ),
-            (
-                "---\nname: a\nmodel: openai/x\n---\n",
-                "a.md:3: `model` may only be set in a file that you trust",
             ),
             ("---\nname: read\n---\n", "has the name of a tool"),
             ("---\nname: a b\n---\n", "cannot name a tool"),

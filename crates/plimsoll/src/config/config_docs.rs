@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use super::fields::Field;
 use super::hook::HOOK_FIELDS;
-use super::key::{Preset, Scope, SettingKey, Trust};
+use super::key::{Preset, Scope, SettingKey};
 use super::keys;
 use super::mcp::MCP_FIELDS;
 use super::permission::PERMISSION_FIELDS;
@@ -98,15 +98,11 @@ pub fn markdown() -> String {
             "" => String::new(),
             method => format!("`{method}`"),
         };
-        let trust = match key.trust {
-            Trust::Named => " Only in a file that you name or trust.",
-            Trust::Any => "",
-        };
         let cells = [
             format!("`{}`", key.path()),
             key.kind.expects(),
             default,
-            format!("{}{trust}", key.doc),
+            key.doc.to_owned(),
             flag,
             method,
         ];

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use plimsoll_context::{HostedTool, nearest};
 use plimsoll_core::Retention;
 use plimsoll_providers::{ModelBook, Origin};
+use plimsoll_tools::project_files::CONFIG_FILE;
 
 use super::agent::AgentConfig;
 use super::agent_file::MAX_AGENT_FILES;
@@ -18,16 +19,13 @@ use super::fault::{ConfigError, ConfigFault, Faults};
 use super::fields::Fields;
 use super::guards::Guards;
 use super::kind::SettingValue;
-use super::layer::{FileOrigin, Layer, Owner, TableReader};
+use super::layer::{Layer, Owner, TableReader};
 use super::mcp::{MCP_FIELDS, McpServer};
 use super::overrides::Overrides;
 use super::provider::{PROVIDER_FIELDS, ProviderSettings};
 use super::resolve::MergedSettings;
 use super::retention::{self, SESSION_FIELDS};
-use super::trust::TrustStore;
 
-/// The default name of the configuration file.
-pub const CONFIG_FILE: &str = "plimsoll.toml";
 /// Maximum size of a configuration file. Catches mistakes such as a disk image.
 pub const MAX_CONFIG_FILE: u64 = 4 * 1024 * 1024;
 /// Maximum number of agents in one file. Each is checked, and more are a mistake.
@@ -37,8 +35,6 @@ pub const MAX_AGENTS: usize = 1_000;
 #[derive(Debug, Clone, Default)]
 pub struct Config {
     pub(crate) path: Option<PathBuf>,
-    named: FileOrigin,
-    restricted: Vec<String>,
     pub(crate) shared: Arc<SharedSettings>,
     pub(super) warnings: Vec<ConfigFault>,
 }
@@ -76,22 +72,8 @@ impl Config {
     /// [`ConfigError`] with every fault and its line: invalid TOML, unknown keys with a suggestion,
     /// values out of range, duplicate settings, and contradicting settings of each agent.
     pub fn read(path: impl AsRef<Path>) -> Result<Self, ConfigError> {
-        Self::read_with_text(path.as_ref()).map(|(config, _)| config)
-    }
-
-    /// Reads a file that was found rather than named. If the user trusts it, this is
-    /// [`Config::read`].
-    ///
-    /// # Errors
-    /// As [`Config::read`]. Also if the user does not trust the file and it would instruct the
-    /// model, run commands, allow tools, name addresses or set the prices of models.
-    pub fn read_found(path: impl AsRef<Path>, trust: &TrustStore) -> Result<Self, ConfigError> {
         let path = path.as_ref();
-        let text = text(path)?;
-        match trust.trusted(path, &text) {
-            Some(config) => Ok(config),
-            None => Self::of(&text, Some(path), FileOrigin::Found),
-        }
+        Self::of(&text(path)?, Some(path))
     }
 
     /// Reads a text.
@@ -117,7 +99,7 @@ impl Config {
     /// # Errors
     /// As [`Config::read`].
     pub fn parse(text: &str) -> Result<Self, ConfigError> {
-        Self::of(text, None, FileOrigin::ByUser)
+        Self::of(text, None)
     }
 
     /// Merges this configuration with the user's own, whose settings apply if this one does not set
@@ -173,18 +155,6 @@ impl Config {
     #[must_use]
     pub fn warnings(&self) -> &[ConfigFault] {
         &self.warnings
-    }
-
-    /// Returns `true` if the user has named the file or trusts it.
-    #[must_use]
-    pub fn is_trusted(&self) -> bool {
-        self.named == FileOrigin::ByUser
-    }
-
-    /// Returns the settings that require trust, each with its line.
-    #[must_use]
-    pub fn needs_trust(&self) -> &[String] {
-        &self.restricted
     }
 
     /// Returns the prompt files named by its agents, each once.
@@ -270,25 +240,13 @@ impl Config {
         )
     }
 
-    /// Reads a file that the user has named. Returns its text as well.
-    pub(crate) fn read_with_text(path: &Path) -> Result<(Self, String), ConfigError> {
-        let text = text(path)?;
-        Ok((Self::of_trusted(&text, path)?, text))
-    }
-
-    /// Parses the text of a trusted file.
-    pub(crate) fn of_trusted(text: &str, path: &Path) -> Result<Self, ConfigError> {
-        Self::of(text, Some(path), FileOrigin::ByUser)
-    }
-
-    fn of(text: &str, path: Option<&Path>, named: FileOrigin) -> Result<Self, ConfigError> {
+    /// Parses the text of a file.
+    pub(super) fn of(text: &str, path: Option<&Path>) -> Result<Self, ConfigError> {
         let (mut faults, mut warnings) = (Faults::default(), Faults::default());
         let mut table = document::parse(text).map_err(|faults| faults.error(path))?;
         let here = path.unwrap_or_else(|| Path::new(CONFIG_FILE));
         let mut reader = TableReader {
             path: here,
-            named,
-            restricted: Vec::new(),
             faults: &mut faults,
             warnings: &mut warnings,
         };
@@ -296,11 +254,8 @@ impl Config {
         let agents = agents(&mut table, &mut reader);
         shared.agents = agents;
         shared.defaults = reader.layer(Owner::All, table);
-        let restricted = reader.restricted;
         let mut config = Self {
             path: path.map(Path::to_owned),
-            named,
-            restricted,
             shared: Arc::new(shared),
             warnings: Vec::new(),
         };
@@ -403,7 +358,6 @@ impl SharedSettings {
     fn read(table: &mut Table, reader: &mut TableReader<'_>) -> Self {
         let mut shared = Self::default();
         if let Some(entry) = table.take("mcp") {
-            reader.restrict("[[mcp]]", entry.line);
             for node in list("[[mcp]]", entry, reader.faults) {
                 let fields =
                     Fields::read(MCP_FIELDS, "[[mcp]]", node.line, node.value, reader.faults);
@@ -418,7 +372,6 @@ impl SharedSettings {
             }
         }
         if let Some(entry) = table.take("providers") {
-            reader.restrict("[providers]", entry.line);
             for entry in table_of("[providers]", entry, reader.faults) {
                 let place = format!("[providers.{}]", entry.key);
                 let (line, given) = (entry.line, entry.node.value);
@@ -429,15 +382,11 @@ impl SharedSettings {
             }
         }
         if let Some(entry) = table.take("sessions") {
-            // It deletes sessions of all folders.
-            reader.restrict("[sessions]", entry.line);
             let (line, given) = (entry.line, entry.node.value);
             let fields = Fields::read(SESSION_FIELDS, "[sessions]", line, given, reader.faults);
             shared.retention = retention::of(&fields);
         }
         if let Some(entry) = table.take("models") {
-            // A price of 0 would lift `max_cost`, and a larger window every limit in tokens.
-            reader.restrict("[models]", entry.line);
             shared.models(entry, reader.faults);
         }
         shared

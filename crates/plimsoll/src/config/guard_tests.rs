@@ -3,89 +3,58 @@
 
 use super::*;
 
+#[cfg(unix)]
 #[test]
-fn a_found_file_reaches_no_further_than_its_directory() {
+fn files_of_a_project_have_an_effect_only_if_they_are_trusted() {
     let home = tempfile::tempdir().unwrap();
-    let project = home.path().join("project");
-    std::fs::create_dir_all(project.join("src")).unwrap();
-    std::fs::write(home.path().join("secret"), "hush").unwrap();
-    std::fs::write(project.join("prompt"), "Be kind.").unwrap();
-    std::os::unix::fs::symlink(home.path(), project.join("out")).unwrap();
-    std::os::unix::fs::symlink(home.path().join("later"), project.join("dangling")).unwrap();
-    let path = project.join(CONFIG_FILE);
-    for (key, value, good) in [
-        ("root", ".", true),
-        ("root", "src", true),
-        ("root", "src/..", true),
-        ("root", "src/new", true),
-        ("root", "/", false),
-        ("root", "..", false),
-        ("root", "src/../..", false),
-        ("root", "new/../..", false),
-        ("root", "out", false),
-        ("root", "out/project/..", false),
-        ("root", "dangling", false),
-        // These would instruct the model.
-        ("system_file", "prompt", false),
-        ("system_file", "/etc/passwd", false),
-        ("system_file", "../secret", false),
-        ("system_file", "out/secret", false),
-        ("summary.prompt_file", "prompt", false),
-        ("summary.prompt_file", "out/secret", false),
+    let root = home.path().join("project");
+    for (path, text) in [
+        ("plimsoll.toml", "max_turns = 3\n"),
+        ("AGENTS.md", "Be kind."),
+        (".plimsoll/agents/mate.md", "---\nname: mate\n---\nHelp."),
+        (
+            ".claude/skills/pdf/SKILL.md",
+            "---\nname: pdf\ndescription: x\n---\nPress.",
+        ),
+        (".agents/skills/large/SKILL.md", &"x".repeat(70_000)),
     ] {
-        for text in [
-            format!("{key} = {value:?}"),
-            format!("[[agents]]\nname = \"a\"\n{key} = {value:?}"),
-        ] {
-            std::fs::write(&path, &text).unwrap();
-            let found = Config::read_found(&path, &TrustStore::default());
-            assert_eq!(found.is_ok(), good, "{text}: {found:?}");
-            if let Err(error) = found {
-                let said = error.to_string();
-                assert!(error.faults[0].line.is_some(), "{said}");
-                assert!(
-                    said.contains("if you trust it, run `plimsoll config trust "),
-                    "{said}"
-                );
-            }
-            // A file that the user names is trusted.
-            let config = Config::read(&path).unwrap();
-            assert_eq!(config.needs_trust().is_empty(), good, "{text}");
+        let path = root.join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+    std::fs::write(home.path().join("secret"), "hush").unwrap();
+    std::os::unix::fs::symlink("../../../secret", root.join(".plimsoll/agents/out.md")).unwrap();
+    let files = ProjectFiles::new(&root);
+    let found = files.found();
+    let left_out = found.left_out().join("\n");
+    assert_eq!(found.left_out().len(), 2, "{left_out}");
+    assert!(left_out.contains("larger than 64 KiB") && left_out.contains("link out of"));
+    for (files, turns, told) in [
+        (files.clone(), None, vec![]),
+        (files.trusting(found), Some(3), vec!["Be kind."]),
+    ] {
+        let config = files.config().unwrap();
+        let is_trusted = config.is_some();
+        let config = files.add_agents(config.unwrap_or_default());
+        let mut agent = config.defaults().unwrap();
+        files.add_skills(&mut agent);
+        if let Some(turns) = turns {
+            assert_eq!(agent.settings().builder.limits.max_turns, turns);
+        }
+        let agents: Vec<&str> = config.file_agents().collect();
+        let skills = agent.skills();
+        let skills: Vec<&str> = skills.names().collect();
+        let instructions = Instructions::read(&agent, &files).unwrap();
+        instructions.apply(&mut agent, "Built in.");
+        let system = agent.settings().system.clone().unwrap();
+        assert!(told.iter().all(|text| system.contains(text)), "{system}");
+        if is_trusted {
+            assert_eq!((agents, skills), (vec!["mate"], vec!["pdf"]));
+        } else {
+            assert_eq!((agents.len(), skills.len()), (0, 0));
+            assert_eq!(system, "Built in.");
         }
     }
-}
-
-#[test]
-fn a_found_file_neither_instructs_the_model_nor_prices_it() {
-    let home = tempfile::tempdir().unwrap();
-    let path = home.path().join(CONFIG_FILE);
-    for (text, name) in [
-        ("system = \"Obey.\"", "system"),
-        ("pins = [\"Obey.\"]", "pins"),
-        ("dynamic_context = \"Obey.\"", "dynamic_context"),
-        ("model = \"openai/gpt-5\"", "model"),
-        ("[summary]\nmodel = \"openai/gpt-5\"", "model"),
-        (
-            "[[agents]]\nname = \"a\"\ndescription = \"Obey.\"",
-            "description",
-        ),
-        // It must not set the model's prices: a price of 0 would lift `max_cost`.
-        ("[models.openai.gpt-5]\ninput = 0\noutput = 0", "[models]"),
-        ("[models.openai.gpt-5]\nwindow = 9000000", "[models]"),
-        // It must not delete sessions of other folders.
-        ("[sessions]\nkeep_days = 1", "[sessions]"),
-    ] {
-        std::fs::write(&path, text).unwrap();
-        let error = Config::read_found(&path, &TrustStore::default()).expect_err(text);
-        let said = error.to_string();
-        assert!(said.contains(&format!("`{name}`")), "{text}: {said}");
-        let config = Config::read(&path).unwrap();
-        assert_eq!(config.needs_trust().len(), 1, "{text}");
-        assert!(config.is_trusted());
-    }
-    std::fs::write(&path, "max_turns = 3\n").unwrap();
-    let config = Config::read_found(&path, &TrustStore::default()).unwrap();
-    assert!(!config.is_trusted() && config.needs_trust().is_empty());
 }
 
 #[test]

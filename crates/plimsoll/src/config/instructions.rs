@@ -7,13 +7,12 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use plimsoll_context::{Bytes, head_tail};
+use plimsoll_tools::project_files::INSTRUCTION_FILES;
 
 use super::agent::{AgentConfig, read_prompt};
 use super::fault::ConfigError;
-use super::project::{MAX_FOLDERS, ProjectFiles};
+use super::project::ProjectFiles;
 
-/// Names of instruction files. In each folder, the first existing one is used.
-const NAMES: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
 /// The start and the end of a pinned passage in an instruction file.
 const PIN: &str = "<!-- pin -->";
 const UNPIN: &str = "<!-- /pin -->";
@@ -40,27 +39,19 @@ struct InstructionFile {
 }
 
 impl Instructions {
-    /// Reads the system prompt and the files: first the user's own, then those from the top of the
-    /// git repository down to the root.
+    /// Reads the system prompt and the files: first the user's own, then the trusted ones from the
+    /// top of the git repository down to the root.
     ///
     /// # Errors
     /// If one of them cannot be read.
     pub fn read(agent: &AgentConfig, project: &ProjectFiles) -> Result<Self, ConfigError> {
-        let root = &project.root;
-        let top = project.repository.as_ref().unwrap_or(root);
-        let within = root.ancestors().take(MAX_FOLDERS);
-        let mut folders: Vec<&Path> = within
-            .take_while(|folder| folder.starts_with(top))
-            .collect();
-        folders.extend(project.user.as_deref());
-        folders.dedup();
-        let mut files = Vec::new();
-        for folder in folders.iter().rev() {
-            files.extend(read_first(folder).map_err(|fault| agent.fault(fault))?);
-        }
+        let users = project.user.as_deref().map(read_first);
+        let users = users.transpose().map_err(|fault| agent.fault(fault))?;
+        let of_project = project.trusted.instructions();
+        let of_project = of_project.map(|(path, text)| InstructionFile::of(path, text));
         Ok(Self {
             system: agent.system()?,
-            files,
+            files: users.flatten().into_iter().chain(of_project).collect(),
         })
     }
 
@@ -91,16 +82,22 @@ impl Instructions {
     }
 }
 
-/// Reads the first instruction file in a folder.
-fn read_first(folder: &Path) -> Result<Option<InstructionFile>, String> {
-    for name in NAMES {
-        let path = folder.join(name);
-        if path.exists() {
-            let (text, pins) = pinned(&read_prompt(&path, "instructions")?);
-            return Ok(Some(InstructionFile { path, text, pins }));
-        }
+impl InstructionFile {
+    fn of(path: PathBuf, text: &str) -> Self {
+        let (text, pins) = pinned(text);
+        Self { path, text, pins }
     }
-    Ok(None)
+}
+
+/// Reads the first instruction file in a folder of the user.
+fn read_first(folder: &Path) -> Result<Option<InstructionFile>, String> {
+    let mut paths = INSTRUCTION_FILES.iter().map(|name| folder.join(name));
+    let path = paths.find(|path| path.is_file());
+    path.map(|path| {
+        let text = read_prompt(&path, "instructions")?;
+        Ok(InstructionFile::of(path, &text))
+    })
+    .transpose()
 }
 
 /// Returns the text without its pinned passages, and these passages: those between `<!-- pin -->`
@@ -153,12 +150,14 @@ fn branch(repository: &Path) -> Option<String> {
         }
     };
     let head = read_start(&git.join("HEAD"))?;
-    let branch = head.trim().strip_prefix("ref: refs/heads/")?;
-    Some(branch.to_owned())
+    let branch = head.lines().next()?.strip_prefix("ref: refs/heads/")?;
+    let is_name = |c: char| !c.is_whitespace() && !c.is_control();
+    branch.chars().all(is_name).then(|| branch.to_owned())
 }
 
 fn read_start(path: &Path) -> Option<String> {
-    let file = File::open(path).ok()?;
+    // A pipe would block.
+    let file = path.is_file().then(|| File::open(path))?.ok()?;
     io::read_to_string(file.take(HEAD_LIMIT)).ok()
 }
 

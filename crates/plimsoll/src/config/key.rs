@@ -28,8 +28,9 @@ pub struct SettingKey {
     pub scope: Scope,
     /// How values of several layers are merged.
     pub merge: Merge,
-    /// The files that may set it.
-    pub trust: Trust,
+    /// Whether a session that comes from another machine may bring it along. Not if the setting
+    /// instructs the model, runs commands, allows tools or names addresses.
+    pub is_portable: bool,
 }
 
 /// The default of a setting.
@@ -59,16 +60,6 @@ pub enum Merge {
     Adds,
 }
 
-/// The files that may set a key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Trust {
-    /// Any file.
-    Any,
-    /// Only a file that the user has named or trusts: the key instructs the model, runs commands, allows
-    /// tools or names addresses.
-    Named,
-}
-
 /// A table of settings below the agent's own: its name, and the method of the builder that takes all
 /// of its settings.
 #[derive(Clone, Copy)]
@@ -95,7 +86,7 @@ pub(crate) const fn key(
         method: name,
         scope: Scope::Everywhere,
         merge: Merge::Replaces,
-        trust: Trust::Any,
+        is_portable: true,
     }
 }
 
@@ -126,8 +117,8 @@ impl SettingKey {
         self
     }
 
-    pub(crate) const fn trusted(mut self) -> Self {
-        self.trust = Trust::Named;
+    pub(crate) const fn not_portable(mut self) -> Self {
+        self.is_portable = false;
         self
     }
 

@@ -4,7 +4,6 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use plimsoll_agent::Permission;
 use plimsoll_context::nearest;
 
 use super::document::{Node, Table, TableEntry, WrittenValue};
@@ -12,9 +11,8 @@ use super::fault::Faults;
 use super::fields::Fields;
 use super::hook::{self, HOOK_FIELDS};
 use super::import;
-use super::key::{self, NAMES, PREFIX, Scope, SettingKey, Trust, join};
+use super::key::{self, NAMES, PREFIX, Scope, SettingKey, join};
 use super::kind::{SettingKind, SettingValue};
-use super::path_confinement;
 use super::permission::{PERMISSION_FIELDS, Rule};
 
 /// Maximum number of names that are suggested after a mistake.
@@ -61,22 +59,9 @@ pub(crate) enum Owner {
     OneAgent,
 }
 
-/// Whether the user is responsible for the file.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum FileOrigin {
-    /// Named by the user, or [trusted](super::TrustStore).
-    #[default]
-    ByUser,
-    /// Merely found. It must not instruct the model, run commands, allow tools or name addresses.
-    Found,
-}
-
 /// Reads one table of a file.
 pub(crate) struct TableReader<'a> {
     pub(crate) path: &'a Path,
-    pub(crate) named: FileOrigin,
-    /// The settings that require trust, each with its line.
-    pub(crate) restricted: Vec<String>,
     pub(crate) faults: &'a mut Faults,
     pub(crate) warnings: &'a mut Faults,
 }
@@ -130,9 +115,6 @@ impl TableReader<'_> {
             let text = format!("`{name}` is of one agent; write it in [[agents]]");
             return self.faults.at(line, text);
         }
-        if key.trust == Trust::Named {
-            self.restrict(&name, line);
-        }
         if let (SettingKind::Rules(_) | SettingKind::Hooks(_), WrittenValue::List(_)) =
             (key.kind, &node.value)
         {
@@ -151,15 +133,6 @@ impl TableReader<'_> {
                 return self.faults.at(line, text);
             }
         };
-        if let SettingValue::Path(path) = &value
-            && key.trust == Trust::Any
-            && !path_confinement::stays(self.path, path)
-        {
-            self.restricted.push(format!("`{name}` (line {line})"));
-            if self.named == FileOrigin::Found {
-                return self.faults.at(line, leads_out(&name, self.path));
-            }
-        }
         layer.found.push(FoundSetting {
             key,
             value: beside(self.path, value),
@@ -188,58 +161,13 @@ impl TableReader<'_> {
                 given,
                 self.faults,
             );
-            let rule = Rule::of(&fields, self.faults);
-            let allows = rule
-                .as_ref()
-                .is_some_and(|rule| rule.then == Permission::Allow);
-            if allows {
-                self.restrict("allow", line);
-            }
-            rules.extend(rule);
+            rules.extend(Rule::of(&fields, self.faults));
         }
         match kind {
             SettingKind::Hooks(_) => SettingValue::Hooks(hooks),
             _ => SettingValue::Rules(rules),
         }
     }
-
-    /// Records a setting that requires trust. In a file that was merely found it is a fault.
-    pub(crate) fn restrict(&mut self, name: &str, line: usize) {
-        if self.named == FileOrigin::Found {
-            // The advice is given once.
-            let text = if self.restricted.is_empty() {
-                not_trusted(name, self.path)
-            } else {
-                format!("`{name}` needs trust too")
-            };
-            self.faults.at(line, text);
-        }
-        self.restricted.push(format!("`{name}` (line {line})"));
-    }
-}
-
-/// Returns the fault of a setting that requires trust, in an untrusted file.
-fn not_trusted(name: &str, path: &Path) -> String {
-    format!(
-        "`{name}` may only be set in a file that you trust, and this one was found, not named; {}",
-        advice(path)
-    )
-}
-
-/// Returns the advice for an untrusted file.
-fn advice(path: &Path) -> String {
-    let path = path.display();
-    format!(
-        "read it, and if you trust it, run `plimsoll config trust {path}` or name it with --config {path}"
-    )
-}
-
-/// Returns the fault of a path that leaves the directory of an untrusted file.
-fn leads_out(name: &str, path: &Path) -> String {
-    format!(
-        "`{name}` leads out of the directory of this file, which was found, not named; {}",
-        advice(path)
-    )
 }
 
 /// Resolves a path relative to its file.
@@ -362,10 +290,8 @@ impl Layer {
             (SettingKind::Rules(_), WrittenValue::List(_)) => {
                 let mut reader = TableReader {
                     path: Path::new(""),
-                    named: FileOrigin::ByUser,
                     faults,
                     warnings: &mut Faults::default(),
-                    restricted: Vec::new(),
                 };
                 return self.put(key, reader.tables(key.kind, node), origin, written);
             }

@@ -1,14 +1,6 @@
-//! Confines the paths of a file that was merely found to the file's directory.
+//! Checks whether a path stays below a directory.
 
 use std::path::{Component, Path, PathBuf};
-
-/// Checks whether a path of this file stays in the file's directory, following links. An absolute
-/// path does not, even if it leads there, because it depends on the machine.
-pub(super) fn stays(file: &Path, given: &Path) -> bool {
-    let home = file.parent().filter(|folder| *folder != Path::new(""));
-    let home = home.unwrap_or(Path::new("."));
-    given.is_relative() && is_below(&home.join(given), home)
-}
 
 /// Checks whether a path is this directory or inside it, following links.
 pub(super) fn is_below(path: &Path, home: &Path) -> bool {

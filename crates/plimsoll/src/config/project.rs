@@ -1,31 +1,32 @@
-//! [`ProjectFiles`]: the folders of a project and its user with instructions, skills and agents.
-//! They include Plimsoll's own folders and those of other agents.
+//! [`ProjectFiles`]: the files of a project and its user with instructions, skills and agents. They
+//! include those in Plimsoll's own folders and in those of other agents.
 
-use std::fs;
 use std::path::{Path, PathBuf};
+
+use plimsoll_tools::project_files::{AGENT_FOLDERS, CONFIG_FILE, SKILL_FOLDERS};
 
 use super::agent::AgentConfig;
 use super::agent_file::AgentFileForm;
+use super::fault::ConfigError;
 use super::file::Config;
+use super::found::{FoundFiles, markdown_files};
 
-/// Plimsoll's own folder in a project.
-const OURS: &str = ".plimsoll";
-/// Folders of other programs with skills, in a project and in the user's home.
-const SKILLS_OF_OTHERS: [&str; 2] = [".agents", ".claude"];
-/// Folders of other programs with agents.
-const AGENTS_OF_OTHERS: [&str; 1] = [".claude"];
-/// Maximum number of files that are read in one folder.
-const MAX_FILES: usize = 1_000;
 /// Maximum number of folders above the root that are searched.
-pub(super) const MAX_FOLDERS: usize = 16;
+const MAX_FOLDERS: usize = 16;
 
-/// The files of a project, and of its user, that instruct agents.
+/// The files of a project, and of its user, that configure and instruct agents.
+///
+/// Those of the project have no effect until a person has trusted them, see
+/// [`TrustStore`](super::TrustStore).
 ///
 /// ```no_run
 /// # fn run() -> Result<(), Box<dyn std::error::Error>> {
 /// use plimsoll::config::{Config, Instructions, ProjectFiles};
 ///
 /// let files = ProjectFiles::new(".");
+/// let found = files.found();
+/// // Here the program vouches for them.
+/// let files = files.trusting(found);
 /// let mut agent = files.add_agents(Config::read("plimsoll.toml")?).agent("reviewer")?;
 /// files.add_skills(&mut agent);
 /// Instructions::read(&agent, &files)?.apply(&mut agent, "You review code.");
@@ -36,32 +37,32 @@ pub(super) const MAX_FOLDERS: usize = 16;
 #[derive(Debug, Clone)]
 pub struct ProjectFiles {
     pub(super) root: PathBuf,
+    /// The root as the caller writes it, for messages.
+    written: PathBuf,
     /// The git repository that contains the root.
     pub(super) repository: Option<PathBuf>,
     pub(super) user: Option<PathBuf>,
-    home: Option<PathBuf>,
-}
-
-/// A folder to search.
-struct SearchFolder {
-    folder: PathBuf,
-    is_ours: bool,
-    is_users: bool,
+    pub(super) home: Option<PathBuf>,
+    /// The files of the project that a person trusts.
+    pub(super) trusted: FoundFiles,
 }
 
 impl ProjectFiles {
     /// Creates the places of a project by its root. Those of its user are added by the other
     /// methods.
     pub fn new(root: impl AsRef<Path>) -> Self {
-        let root = root.as_ref();
-        let root = std::path::absolute(root).unwrap_or_else(|_| root.to_owned());
+        let written = root.as_ref().to_owned();
+        let root = std::path::absolute(Path::new(".").join(&written));
+        let root = root.unwrap_or_else(|_| written.clone());
         let mut folders = root.ancestors().take(MAX_FOLDERS);
         let repository = folders.find(|folder| folder.join(".git").exists());
         Self {
             repository: repository.map(Path::to_owned),
             root,
+            written,
             user: None,
             home: None,
+            trusted: FoundFiles::default(),
         }
     }
 
@@ -89,66 +90,78 @@ impl ProjectFiles {
         self
     }
 
+    /// Finds the files of the project that would configure or instruct agents.
+    #[must_use]
+    pub fn found(&self) -> FoundFiles {
+        FoundFiles::of(self)
+    }
+
+    /// Lets these files of the project have an effect.
+    #[must_use]
+    pub fn trusting(mut self, found: FoundFiles) -> Self {
+        self.trusted = found;
+        self
+    }
+
+    /// Returns `true` if the files of the project have an effect.
+    #[must_use]
+    pub fn is_trusted(&self) -> bool {
+        !self.trusted.is_empty()
+    }
+
+    /// Returns the trusted configuration of the project, if there is one.
+    ///
+    /// # Errors
+    /// As [`Config::read`].
+    pub fn config(&self) -> Result<Option<Config>, ConfigError> {
+        let config = self.trusted.config();
+        let path = self.written.join(CONFIG_FILE);
+        let config = config.map(|(_, text)| Config::of(text, Some(&path)));
+        config.transpose()
+    }
+
     /// Sets the folders to search for an agent's skills, unless its settings name some.
     pub fn add_skills(&self, agent: &mut AgentConfig) {
         let skills = &mut agent.settings_mut().skills;
         if skills.is_none() {
-            let places = self.places("skills", &SKILLS_OF_OTHERS);
-            *skills = Some(places.into_iter().map(|place| place.folder).collect());
+            let users = self.users_folders("skills", &SKILL_FOLDERS);
+            let users = users.into_iter().map(|(folder, _)| folder);
+            *skills = Some(self.trusted.skills().chain(users).collect());
         }
     }
 
     /// Adds the agents that are files. Those of the project take precedence over those of the user.
     #[must_use]
     pub fn add_agents(&self, mut config: Config) -> Config {
-        for place in self.places("agents", &AGENTS_OF_OTHERS) {
-            let form = if place.is_ours {
-                AgentFileForm::Plimsoll
-            } else {
-                AgentFileForm::ClaudeCode
-            };
-            let Ok(files) = fs::read_dir(&place.folder) else {
-                continue;
-            };
-            let files = files.flatten().take(MAX_FILES).map(|file| file.path());
-            let is_agent = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "md");
-            let mut files: Vec<PathBuf> = files
-                .filter(is_agent)
-                .filter(|path| path.is_file())
-                .collect();
-            files.sort_unstable();
-            for file in files {
-                config = config.agent_file(&file, form, place.is_users);
+        for (path, text, form) in self.trusted.agents() {
+            config = config.agent_text(&path, text, form);
+        }
+        for (folder, form) in self.users_folders("agents", &AGENT_FOLDERS) {
+            for file in markdown_files(&folder).iter().filter(|file| file.is_file()) {
+                config = config.agent_file(file, form);
             }
         }
         config
     }
 
-    /// Returns the folders of one kind. The first folder with a given name takes precedence.
-    fn places(&self, kind: &str, others: &[&str]) -> Vec<SearchFolder> {
-        let top = self.repository.iter().filter(|top| **top != self.root);
-        let mut places = Vec::new();
-        let mut add = |folder: PathBuf, is_ours, is_users| {
-            places.push(SearchFolder {
-                folder,
-                is_ours,
-                is_users,
-            });
-        };
-        for folder in std::iter::once(&self.root).chain(top) {
-            add(folder.join(OURS).join(kind), true, false);
-            for other in others {
-                add(folder.join(other).join(kind), false, false);
-            }
-        }
-        if let Some(settings) = &self.user {
-            add(settings.join(kind), true, true);
-        }
-        if let Some(home) = &self.home {
-            for other in others {
-                add(home.join(other).join(kind), false, true);
-            }
-        }
-        places
+    /// Returns the folder that contains all files of the project.
+    pub(super) fn top(&self) -> &Path {
+        self.repository.as_ref().unwrap_or(&self.root)
+    }
+
+    /// Checks whether a folder is that of the user's settings.
+    pub(super) fn is_users(&self, folder: &Path) -> bool {
+        let user = self.user.as_ref().map(|user| user.canonicalize());
+        user.is_some_and(|user| user.is_ok_and(|user| user == folder))
+    }
+
+    /// Returns the user's folders of one kind. The first folder with a given name takes precedence.
+    fn users_folders(&self, kind: &str, others: &[&str]) -> Vec<(PathBuf, AgentFileForm)> {
+        let ours = self.user.iter();
+        let ours = ours.map(|folder| (folder.join(kind), AgentFileForm::Plimsoll));
+        let home = self.home.iter();
+        let others = home.flat_map(|home| others.iter().map(|other| home.join(other).join(kind)));
+        let others = others.map(|folder| (folder, AgentFileForm::ClaudeCode));
+        ours.chain(others).collect()
     }
 }

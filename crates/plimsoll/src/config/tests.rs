@@ -413,26 +413,6 @@ fn a_flag_takes_a_list_as_a_file_does() {
 }
 
 #[test]
-fn a_file_that_was_only_found_runs_nothing() {
-    let home = tempfile::tempdir().unwrap();
-    let path = home.path().join("plimsoll.toml");
-    std::fs::write(
-        &path,
-        "max_turns = 3\nbase_url = \"http://elsewhere/v1\"\n[[mcp]]\nname = \"x\"\ncommand = \"y\"\n[providers.openai]\nbase_url = \"http://elsewhere/v1\"\n",
-    )
-    .unwrap();
-    let error = Config::read_found(&path, &TrustStore::default()).unwrap_err();
-    let lines: Vec<Option<usize>> = error.faults.iter().map(|fault| fault.line).collect();
-    assert_eq!(lines, [Some(2), Some(3), Some(6)], "{error}");
-    assert!(
-        error
-            .to_string()
-            .contains("if you trust it, run `plimsoll config trust ")
-    );
-    Config::read(&path).unwrap();
-}
-
-#[test]
 fn keys_are_never_said() {
     let secret = "sk-0123456789-hush";
     let config = good(&format!(

@@ -1,26 +1,24 @@
-//! [`TrustStore`]: the configuration files that a person trusts, by path and content.
+//! [`TrustStore`]: the files of projects that a person trusts, by path and content.
 //!
-//! A `plimsoll.toml` in some directory may have been written by somebody else, or by a model. It
-//! may only instruct the model, run programs, allow tools or name addresses after a person has read
-//! it and marked it as trusted. Trust applies to exactly this content, including the prompts that
-//! it names. A changed file must be trusted again.
+//! The files that instruct or configure agents may have been written by somebody else, or by a
+//! model. They have no effect until a person has read them and trusts them. Trust applies to exactly
+//! this content. A changed or new file must be trusted again.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
 
-use super::agent::read_prompt;
-use super::fault::ConfigError;
-use super::file::Config;
+use super::found::FoundFiles;
 
 /// The name of the store's file in Plimsoll's data directory.
 pub const TRUST_FILE: &str = "trusted.json";
-/// Maximum number of trusted files. Beyond it, the one that was trusted first is forgotten.
+/// Maximum number of trusted folders. Beyond it, the one that was trusted first is forgotten.
 pub const MAX_TRUSTED: usize = 1_000;
 /// Maximum size of the store. A larger one is damaged.
-const MAX_STORE: u64 = 4 * 1024 * 1024;
+const MAX_STORE: u64 = 16 * 1024 * 1024;
 
 /// The files that a person trusts.
 #[derive(Debug, Clone, Default)]
@@ -29,21 +27,10 @@ pub struct TrustStore {
     path: Option<PathBuf>,
 }
 
-/// The reason why a file cannot be trusted.
+/// The reason why files cannot be trusted.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TrustError {
-    /// The configuration is faulty.
-    #[error(transparent)]
-    Config(#[from] ConfigError),
-    /// The configuration or one of its prompts cannot be read.
-    #[error("{path} cannot be read: {source}", path = path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// The error of the system.
-        source: io::Error,
-    },
     /// The list of trusted files cannot be read or written.
     #[error("the list of trusted files, {path}, cannot be used: {why}", path = path.display())]
     Store {
@@ -57,14 +44,12 @@ pub enum TrustError {
     NoStore,
 }
 
-/// A trusted file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct TrustedFile {
-    path: String,
-    /// The hash of the file's content.
-    hash: String,
-    /// The hash of its prompts.
-    prompts: String,
+/// A folder with the trusted files below it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct TrustedFolder {
+    folder: PathBuf,
+    /// The hash of each file's content, by its path below the folder.
+    files: BTreeMap<PathBuf, String>,
 }
 
 impl TrustStore {
@@ -76,89 +61,80 @@ impl TrustStore {
         }
     }
 
-    /// Trusts a configuration with its current content.
-    ///
-    /// # Errors
-    /// If the configuration is faulty or the list cannot be written.
-    pub fn trust(&self, file: impl AsRef<Path>) -> Result<Config, TrustError> {
-        let file = file.as_ref();
-        let (config, text) = Config::read_with_text(file)?;
-        let mut trusted = self.entries()?;
-        let new = TrustedFile {
-            path: real(file)?,
-            hash: hash(text.as_bytes()),
-            prompts: hash_of_prompts(&config),
+    /// Returns the files that are new or have changed since the person trusted the folder. If the
+    /// list cannot be read, these are all files.
+    #[must_use]
+    pub fn untrusted<'a>(&self, found: &'a FoundFiles) -> Vec<&'a Path> {
+        let folders = self.folders().unwrap_or_default();
+        let trusted = folders.iter().find(|it| it.folder == found.folder());
+        let is_trusted = |path: &Path, text: &str| {
+            let hash = trusted.and_then(|folder| folder.files.get(path));
+            hash.is_some_and(|trusted| *trusted == hash_of(text))
         };
-        trusted.retain(|entry| entry.path != new.path);
-        trusted.push(new);
-        let over = trusted.len().saturating_sub(MAX_TRUSTED);
-        self.write(trusted.get(over..).unwrap_or_default())?;
-        Ok(config)
+        let files = found.files();
+        let new = files.filter(|(path, text)| !is_trusted(path, text));
+        new.map(|(path, _)| path).collect()
     }
 
-    /// Revokes the trust in a configuration. Returns `true` if it was trusted.
+    /// Trusts these files with their current content.
+    ///
+    /// # Errors
+    /// If the list cannot be written.
+    pub fn trust(&self, found: &FoundFiles) -> Result<(), TrustError> {
+        let mut folders = self.folders()?;
+        let at = folders.iter().position(|it| it.folder == found.folder());
+        let mut folder = match at {
+            Some(at) => folders.remove(at),
+            None => TrustedFolder {
+                folder: found.folder().to_owned(),
+                files: BTreeMap::new(),
+            },
+        };
+        let files = found.files();
+        let new = files.map(|(path, text)| (path.to_owned(), hash_of(text)));
+        folder.files.extend(new);
+        folders.push(folder);
+        let over = folders.len().saturating_sub(MAX_TRUSTED);
+        self.write(folders.get(over..).unwrap_or_default())
+    }
+
+    /// Revokes the trust in a folder. Returns `true` if there was any.
     ///
     /// # Errors
     /// If the list cannot be read or written.
-    pub fn revoke(&self, file: impl AsRef<Path>) -> Result<bool, TrustError> {
-        let path = real(file.as_ref())?;
-        let mut trusted = self.entries()?;
-        let before = trusted.len();
-        trusted.retain(|entry| entry.path != path);
-        if trusted.len() < before {
-            self.write(&trusted)?;
+    pub fn revoke(&self, found: &FoundFiles) -> Result<bool, TrustError> {
+        let mut folders = self.folders()?;
+        let before = folders.len();
+        folders.retain(|it| it.folder != found.folder());
+        if folders.len() < before {
+            self.write(&folders)?;
         }
-        Ok(trusted.len() < before)
+        Ok(folders.len() < before)
     }
 
-    /// Returns the configuration of a file with this text, if a person trusts both the text and its
-    /// prompts. Prompts are read only if the text is trusted.
-    pub(crate) fn trusted(&self, file: &Path, text: &str) -> Option<Config> {
-        let path = real(file).ok()?;
-        let entries = self.entries().ok()?;
-        let entry = entries.into_iter().find(|entry| entry.path == path)?;
-        if entry.hash != hash(text.as_bytes()) {
-            return None;
-        }
-        let config = Config::of_trusted(text, file).ok()?;
-        (entry.prompts == hash_of_prompts(&config)).then_some(config)
-    }
-
-    fn entries(&self) -> Result<Vec<TrustedFile>, TrustError> {
+    fn folders(&self) -> Result<Vec<TrustedFolder>, TrustError> {
         let path = self.path.as_ref().ok_or(TrustError::NoStore)?;
-        let text = match read(path, MAX_STORE) {
-            Ok(text) => text,
+        let file = match File::open(path) {
+            Ok(file) => file,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
             Err(error) => return Err(self.fault(error)),
         };
-        let list: Vec<Value> = serde_json::from_str(&text).map_err(|error| self.fault(error))?;
-        let entries = list.iter().map(|entry| {
-            let text = |key: &str| entry.get(key).and_then(Value::as_str).map(str::to_owned);
-            Some(TrustedFile {
-                path: text("path")?,
-                hash: text("hash")?,
-                prompts: text("prompts")?,
-            })
-        });
-        let entries: Option<Vec<TrustedFile>> = entries.collect();
-        entries.ok_or_else(|| self.fault("an entry is incomplete; delete the file and start anew"))
+        let text = io::read_to_string(file.take(MAX_STORE)).map_err(|error| self.fault(error))?;
+        serde_json::from_str(&text)
+            .map_err(|error| self.fault(format!("{error}; delete the file and start anew")))
     }
 
     /// Writes the list completely or not at all, readable for its owner only.
-    fn write(&self, entries: &[TrustedFile]) -> Result<(), TrustError> {
+    fn write(&self, folders: &[TrustedFolder]) -> Result<(), TrustError> {
         let path = self.path.as_ref().ok_or(TrustError::NoStore)?;
-        let entries = entries.iter().map(
-            |entry| json!({ "path": entry.path, "hash": entry.hash, "prompts": entry.prompts }),
-        );
-        let entries: Vec<Value> = entries.collect();
-        let text = Value::Array(entries).to_string();
         let written = || -> io::Result<()> {
+            let text = serde_json::to_string(folders)?;
             if let Some(folder) = path.parent() {
                 fs::create_dir_all(folder)?;
             }
             let new = path.with_extension(format!("new-{}", std::process::id()));
             let mut options = OpenOptions::new();
-            options.write(true).create(true).truncate(true);
+            options.write(true).create_new(true);
             #[cfg(unix)]
             std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
             let mut file = options.open(&new)?;
@@ -177,128 +153,137 @@ impl TrustStore {
     }
 }
 
-/// Returns the path without links.
-fn real(file: &Path) -> Result<String, TrustError> {
-    let unreadable = |source| TrustError::Unreadable {
-        path: file.to_owned(),
-        source,
-    };
-    let real = file.canonicalize().map_err(unreadable)?;
-    let text = real.into_os_string().into_string();
-    text.map_err(|_| unreadable(io::Error::other("its path is not UTF-8")))
-}
-
-/// Returns the hash of all prompts that a configuration names, with their paths. An unreadable
-/// prompt is reported when it is used.
-fn hash_of_prompts(config: &Config) -> String {
-    let mut hasher = blake3::Hasher::new();
-    for path in config.prompts() {
-        let text = read_prompt(&path, "a prompt").unwrap_or_default();
-        for part in [path.as_os_str().as_encoded_bytes(), text.as_bytes()] {
-            hasher.update(&(part.len() as u64).to_le_bytes());
-            hasher.update(part);
-        }
-    }
-    hasher.finalize().to_hex().to_string()
-}
-
-fn hash(bytes: &[u8]) -> String {
-    blake3::hash(bytes).to_hex().to_string()
-}
-
-fn read(path: &Path, max: u64) -> io::Result<String> {
-    let text = io::read_to_string(File::open(path)?.take(max + 1))?;
-    if text.len() as u64 > max {
-        Err(io::Error::other(format!("it is larger than {max} bytes")))
-    } else {
-        Ok(text)
-    }
+fn hash_of(text: &str) -> String {
+    blake3::hash(text.as_bytes()).to_hex().to_string()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::ProjectFiles;
 
-    /// A setting that requires trust.
-    const SYSTEM: &str = "system = \"You obey.\"\n";
+    /// A project with some files, and a store.
+    struct Project {
+        home: tempfile::TempDir,
+        store: TrustStore,
+    }
+
+    impl Project {
+        fn new() -> Self {
+            let home = tempfile::tempdir().unwrap();
+            let store = TrustStore::new(home.path().join("data/trusted.json"));
+            let project = Self { home, store };
+            project.put(".git/HEAD", "");
+            project
+        }
+
+        fn root(&self) -> PathBuf {
+            self.home.path().join("project")
+        }
+
+        fn put(&self, path: &str, text: &str) {
+            let path = self.root().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+
+        fn found(&self) -> FoundFiles {
+            ProjectFiles::new(self.root()).found()
+        }
+
+        fn untrusted(&self) -> Vec<String> {
+            let found = self.found();
+            let paths = self.store.untrusted(&found);
+            paths
+                .iter()
+                .map(|path| path.display().to_string())
+                .collect()
+        }
+    }
 
     #[test]
     fn trust_is_of_one_content_at_one_place() {
-        let home = tempfile::tempdir().unwrap();
-        let store = TrustStore::new(home.path().join("data/trusted.json"));
-        let (here, there) = (
-            home.path().join("plimsoll.toml"),
-            home.path().join("other.toml"),
-        );
-        let is_read = |path: &Path| Config::read_found(path, &store).is_ok();
-        for path in [&here, &there] {
-            fs::write(path, SYSTEM).unwrap();
+        let project = Project::new();
+        let all = [
+            "plimsoll.toml",
+            "prompt.md",
+            "AGENTS.md",
+            ".claude/skills/b/SKILL.md",
+            ".plimsoll/skills/a/SKILL.md",
+            ".claude/agents/x.md",
+            ".plimsoll/prompts/go.md",
+        ];
+        for path in all {
+            project.put(path, "system_file = \"prompt.md\"");
         }
-        assert!(!is_read(&here));
-        store.trust(&here).unwrap();
-        assert!(is_read(&here) && !is_read(&there));
-        assert!(Config::read_found(&here, &TrustStore::default()).is_err());
-        fs::write(&here, "system = \"You obey me.\"\n").unwrap();
-        assert!(!is_read(&here), "it has changed");
-        fs::write(&here, SYSTEM).unwrap();
-        assert!(is_read(&here));
-        assert!(store.revoke(&here).unwrap() && !store.revoke(&here).unwrap());
-        assert!(!is_read(&here));
-        // A faulty file cannot be trusted.
-        fs::write(&here, "systm = 1\n").unwrap();
-        assert!(store.trust(&here).is_err());
+        let mut found = project.untrusted();
+        found.sort_unstable();
+        let mut expected = all;
+        expected.sort_unstable();
+        assert_eq!(found, expected);
+        let summary = project.found().summary();
+        assert_eq!(
+            summary,
+            "plimsoll.toml, prompt.md, AGENTS.md, 2 skills, 1 agent and 1 prompt"
+        );
+        project.store.trust(&project.found()).unwrap();
+        assert_eq!(project.untrusted(), [""; 0]);
+        // Every file counts, a changed and a new one.
+        for path in all {
+            project.put(path, "system_file = \"prompt.md\" # changed");
+            assert_eq!(project.untrusted(), [path]);
+            project.put(path, "system_file = \"prompt.md\"");
+        }
+        project.put(".agents/skills/c/SKILL.md", "new");
+        assert_eq!(project.untrusted(), [".agents/skills/c/SKILL.md"]);
+        // Nothing is trusted without a list, and nothing elsewhere.
+        assert_eq!(TrustStore::default().untrusted(&project.found()).len(), 8);
+        assert!(TrustStore::default().trust(&project.found()).is_err());
+        assert!(project.store.revoke(&project.found()).unwrap());
+        assert!(!project.store.revoke(&project.found()).unwrap());
+        assert_eq!(project.untrusted().len(), 8);
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt;
-            let metadata = fs::metadata(home.path().join("data/trusted.json")).unwrap();
+            let list = project.home.path().join("data/trusted.json");
+            let metadata = fs::metadata(list).unwrap();
             assert_eq!(metadata.permissions().mode() & 0o777, 0o600);
         }
     }
 
     #[test]
-    fn a_prompt_is_part_of_what_is_trusted() {
-        let home = tempfile::tempdir().unwrap();
-        let store = TrustStore::new(home.path().join("trusted.json"));
-        let (path, prompt) = (
-            home.path().join("plimsoll.toml"),
-            home.path().join("prompt.md"),
-        );
-        fs::write(
-            &path,
-            "[[agents]]\nname = \"a\"\nsystem_file = \"prompt.md\"\n",
-        )
-        .unwrap();
-        fs::write(&prompt, "Be kind.").unwrap();
-        store.trust(&path).unwrap();
-        assert!(Config::read_found(&path, &store).is_ok());
-        fs::write(&prompt, "Be cruel.").unwrap();
-        assert!(Config::read_found(&path, &store).is_err());
+    fn a_folder_below_is_trusted_with_its_repository() {
+        let project = Project::new();
+        project.put("AGENTS.md", "x");
+        project.put("below/AGENTS.md", "y");
+        project.store.trust(&project.found()).unwrap();
+        let below = ProjectFiles::new(project.root().join("below")).found();
+        let untrusted = project.store.untrusted(&below);
+        assert_eq!(untrusted, [Path::new("below/AGENTS.md")]);
+        project.store.trust(&below).unwrap();
+        assert!(project.store.untrusted(&below).is_empty());
+        assert!(project.untrusted().is_empty());
     }
 
     #[test]
     fn the_list_is_bounded_and_a_damaged_one_trusts_nothing() {
-        let home = tempfile::tempdir().unwrap();
-        let list = home.path().join("trusted.json");
-        let store = TrustStore::new(&list);
-        let path = home.path().join("plimsoll.toml");
-        fs::write(&path, SYSTEM).unwrap();
-        let others = (0..MAX_TRUSTED).map(|number| TrustedFile {
-            path: format!("/no/{number}"),
-            hash: hash(b""),
-            prompts: hash(b""),
+        let project = Project::new();
+        project.put("AGENTS.md", "x");
+        let others = (0..MAX_TRUSTED).map(|number| TrustedFolder {
+            folder: format!("/no/{number}").into(),
+            files: BTreeMap::new(),
         });
+        let store = &project.store;
         store.write(&others.collect::<Vec<_>>()).unwrap();
-        store.trust(&path).unwrap();
-        let entries = store.entries().unwrap();
-        assert_eq!(entries.len(), MAX_TRUSTED);
-        assert_eq!(entries[0].path, "/no/1");
-        assert!(fs::metadata(&list).unwrap().len() < MAX_STORE);
+        store.trust(&project.found()).unwrap();
+        let folders = store.folders().unwrap();
+        assert_eq!(folders.len(), MAX_TRUSTED);
+        assert_eq!(folders[0].folder, Path::new("/no/1"));
         for damaged in ["{", "[{}]", "[1]"] {
-            fs::write(&list, damaged).unwrap();
-            assert!(Config::read_found(&path, &store).is_err());
-            let error = store.trust(&path).unwrap_err().to_string();
+            fs::write(project.home.path().join("data/trusted.json"), damaged).unwrap();
+            assert_eq!(project.untrusted(), ["AGENTS.md"]);
+            let error = store.trust(&project.found()).unwrap_err().to_string();
             assert!(error.contains("trusted.json, cannot be used"), "{error}");
         }
-        assert!(TrustStore::default().trust(&path).is_err());
     }
 }

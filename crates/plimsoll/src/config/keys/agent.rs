@@ -27,7 +27,7 @@ pub(super) const ROWS: &[SettingKey] = &[
         Words("none"),
         "A description of the agent, shown to agents that may call it.",
     )
-    .trusted()
+    .not_portable()
     .of_one_agent()
     .method(""),
     key(
@@ -36,14 +36,14 @@ pub(super) const ROWS: &[SettingKey] = &[
         Words("the built-in prompt"),
         "The system prompt.",
     )
-    .trusted(),
+    .not_portable(),
     key(
         "system_file",
         Path(|s, path| s.system_file = Some(path)),
         Words("none"),
         "File with the system prompt. Replaces `system`.",
     )
-    .trusted()
+    .not_portable()
     .flag("system")
     .method("system"),
     key(
@@ -52,14 +52,14 @@ pub(super) const ROWS: &[SettingKey] = &[
         Words("none"),
         "Text sent after the history in every request. It is not stored in the history.",
     )
-    .trusted(),
+    .not_portable(),
     key(
         "pins",
         Texts(|s, pins| s.builder.pins = pins),
         Value("[]"),
         "Rules that are never evicted or shortened.",
     )
-    .trusted()
+    .not_portable()
     .flag("pin")
     .adds()
     .method("pin"),
@@ -93,7 +93,7 @@ pub(super) const ROWS: &[SettingKey] = &[
         "Folders of skills (a folder each with a SKILL.md). The agent gets a tool that \
          loads one, unless it has no tools. [] for none.",
     )
-    .trusted()
+    .not_portable()
     .method("tools"),
     key(
         "mcp",
@@ -116,7 +116,7 @@ pub(super) const ROWS: &[SettingKey] = &[
         "Tools that the provider runs itself, in the provider's format. They run without asking; \
          rules that deny them apply.",
     )
-    .trusted(),
+    .not_portable(),
     key(
         "permissions",
         Rules(|s, rules| s.permissions = rules),
@@ -135,7 +135,7 @@ pub(super) const ROWS: &[SettingKey] = &[
          auto-edit (ask only before commands), yes (never ask) or read-only.",
     )
     .flag("permission-mode")
-    .trusted()
+    .not_portable()
     .method("permissions"),
     key(
         "sandbox",
@@ -148,7 +148,7 @@ pub(super) const ROWS: &[SettingKey] = &[
          read-only (write nothing, no network). Needs Landlock in Linux 6.2 or newer, or macOS.",
     )
     .flag("sandbox")
-    .trusted()
+    .not_portable()
     .method("tools"),
     key(
         "pass_env",
@@ -157,7 +157,7 @@ pub(super) const ROWS: &[SettingKey] = &[
         "Variables of the environment that commands, hooks and MCP servers get although they look \
          like keys.",
     )
-    .trusted(),
+    .not_portable(),
     key(
         "hooks",
         Hooks(|s, hooks| s.hooks = hooks),
@@ -166,7 +166,7 @@ pub(super) const ROWS: &[SettingKey] = &[
          answer on standard output.",
     )
     .adds()
-    .trusted()
+    .not_portable()
     .method("command_hook"),
     key(
         "steering_mode",

@@ -139,7 +139,7 @@ pub(super) const ROWS: &[SettingKey] = &[
         "The model that writes summaries, as PROVIDER/NAME.",
     )
     .of(SUMMARY)
-    .trusted()
+    .not_portable()
     .flag("summarizer")
     .method("summarizer"),
     key(
@@ -149,7 +149,7 @@ pub(super) const ROWS: &[SettingKey] = &[
         "File with the summarizer's instructions.",
     )
     .of(SUMMARY)
-    .trusted()
+    .not_portable()
     .flag("summary-prompt")
     .method("summary_prompt"),
     key(

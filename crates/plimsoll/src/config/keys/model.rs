@@ -23,7 +23,7 @@ pub(super) const ROWS: &[SettingKey] = &[
         Words("a server on this machine, else `local`"),
         "The model, as PROVIDER/NAME, or `local`.",
     )
-    .trusted()
+    .not_portable()
     .flag("model")
     .method("builder"),
     key(
@@ -33,7 +33,7 @@ pub(super) const ROWS: &[SettingKey] = &[
         "Address of the API. Default for any OpenAI-compatible server.",
     )
     .flag("base-url")
-    .trusted()
+    .not_portable()
     .method("builder"),
     key(
         "window",

@@ -1,0 +1,255 @@
+//! [`FoundFiles`]: the files of a project that would configure or instruct agents.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use plimsoll_tools::project_files::{
+    AGENT_FOLDERS, CONFIG_FILE, INSTRUCTION_FILES, PLIMSOLL_FOLDER, SKILL_FILE, SKILL_FOLDERS,
+    read_project_file,
+};
+
+use super::agent_file::AgentFileForm;
+use super::file::Config;
+use super::project::ProjectFiles;
+
+/// Maximum number of files that are read in one folder.
+const MAX_FILES: usize = 1_000;
+
+/// The files of a project that would configure or instruct agents, with their texts.
+///
+/// They are regular files of the project with at most 64 KiB of text. Others are left out.
+#[derive(Debug, Clone, Default)]
+pub struct FoundFiles {
+    folder: PathBuf,
+    files: Vec<FoundFile>,
+    left_out: Vec<String>,
+}
+
+#[derive(Debug, Clone)]
+struct FoundFile {
+    /// The path below the folder.
+    path: PathBuf,
+    kind: FoundKind,
+    text: String,
+}
+
+/// The effect of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum FoundKind {
+    Config,
+    /// A prompt that the configuration names.
+    NamedPrompt,
+    Instructions,
+    Skill,
+    Agent(AgentFileForm),
+    /// A command of the chat.
+    Prompt,
+}
+
+impl FoundFiles {
+    /// Returns the git repository that contains the root, or else the root.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Returns the paths below the folder, and the texts.
+    pub fn files(&self) -> impl Iterator<Item = (&Path, &str)> {
+        let files = self.files.iter();
+        files.map(|file| (file.path.as_path(), file.text.as_str()))
+    }
+
+    /// Returns `true` if there is no such file.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.files.is_empty()
+    }
+
+    /// Returns one sentence for each file that is left out.
+    #[must_use]
+    pub fn left_out(&self) -> &[String] {
+        &self.left_out
+    }
+
+    /// Returns a short list such as "plimsoll.toml, AGENTS.md and 2 skills".
+    #[must_use]
+    pub fn summary(&self) -> String {
+        let mut words: Vec<String> = Vec::new();
+        let mut counts: BTreeMap<usize, (usize, &str)> = BTreeMap::new();
+        for file in &self.files {
+            let (order, name) = match file.kind {
+                FoundKind::Skill => (0, "skill"),
+                FoundKind::Agent(_) => (1, "agent"),
+                FoundKind::Prompt => (2, "prompt"),
+                _ => {
+                    words.push(file.path.display().to_string());
+                    continue;
+                }
+            };
+            counts.entry(order).or_insert((0, name)).0 += 1;
+        }
+        let counts = counts.into_values();
+        words.extend(counts.map(|(count, name)| match count {
+            1 => format!("1 {name}"),
+            _ => format!("{count} {name}s"),
+        }));
+        match words.split_last() {
+            Some((last, [])) => last.clone(),
+            Some((last, first)) => format!("{} and {last}", first.join(", ")),
+            None => String::new(),
+        }
+    }
+
+    /// Returns the configuration: its path and text.
+    pub(super) fn config(&self) -> Option<(PathBuf, &str)> {
+        let mut of_kind = self.of_kind(|kind| kind == FoundKind::Config);
+        of_kind.next().map(|(path, text, _)| (path, text))
+    }
+
+    /// Returns the instructions, those of the uppermost folder first.
+    pub(super) fn instructions(&self) -> impl Iterator<Item = (PathBuf, &str)> {
+        let of_kind = self.of_kind(|kind| kind == FoundKind::Instructions);
+        of_kind.map(|(path, text, _)| (path, text))
+    }
+
+    /// Returns the folders of the skills.
+    pub(super) fn skills(&self) -> impl Iterator<Item = PathBuf> {
+        let of_kind = self.of_kind(|kind| kind == FoundKind::Skill);
+        of_kind.filter_map(|(path, _, _)| Some(path.parent()?.to_owned()))
+    }
+
+    /// Returns the agents.
+    pub(super) fn agents(&self) -> impl Iterator<Item = (PathBuf, &str, AgentFileForm)> {
+        let of_kind = self.of_kind(|kind| matches!(kind, FoundKind::Agent(_)));
+        of_kind.filter_map(|(path, text, kind)| match kind {
+            FoundKind::Agent(form) => Some((path, text, form)),
+            _ => None,
+        })
+    }
+
+    fn of_kind(
+        &self,
+        is_wanted: impl Fn(FoundKind) -> bool,
+    ) -> impl Iterator<Item = (PathBuf, &str, FoundKind)> {
+        let files = self.files.iter().filter(move |file| is_wanted(file.kind));
+        files.map(|file| (self.folder.join(&file.path), file.text.as_str(), file.kind))
+    }
+
+    /// Finds the files of a project.
+    pub(super) fn of(project: &ProjectFiles) -> Self {
+        let top = project.top();
+        let mut found = Self {
+            folder: top.canonicalize().unwrap_or_else(|_| top.to_owned()),
+            ..Self::default()
+        };
+        let root = project.root.canonicalize();
+        let root = root.unwrap_or_else(|_| project.root.clone());
+        let config = root.join(CONFIG_FILE);
+        let is_users = project.user.as_ref().is_some_and(|user| {
+            let user = user.join(CONFIG_FILE).canonicalize().ok();
+            user.is_some() && user == config.canonicalize().ok()
+        });
+        if !is_users && found.add(&config, FoundKind::Config) {
+            found.add_prompts_of_config();
+        }
+        let mut folders: Vec<&Path> = root.ancestors().collect();
+        folders.retain(|folder| folder.starts_with(&found.folder.clone()));
+        for folder in folders.iter().rev() {
+            let mut names = INSTRUCTION_FILES.iter();
+            let is_users = project.is_users(folder);
+            names.find(|name| !is_users && found.add(&folder.join(name), FoundKind::Instructions));
+        }
+        let mut places = vec![root.clone()];
+        places.extend((found.folder != root).then(|| found.folder.clone()));
+        for place in places {
+            found.add_place(&place, project);
+        }
+        found
+    }
+
+    fn add_place(&mut self, place: &Path, project: &ProjectFiles) {
+        let ours = place.join(PLIMSOLL_FOLDER);
+        // In the home directory, the folders of other programs are the user's own.
+        let is_home = project
+            .home
+            .as_ref()
+            .is_some_and(|home| home.canonicalize().is_ok_and(|home| home == place));
+        let others = |names: &'static [&str]| {
+            let names = names.iter().filter(move |_| !is_home);
+            names.map(|name| place.join(name))
+        };
+        for folder in std::iter::once(ours.clone()).chain(others(&SKILL_FOLDERS)) {
+            for skill in entries(&folder.join("skills")) {
+                self.add(&skill.join(SKILL_FILE), FoundKind::Skill);
+            }
+        }
+        let agents = [(ours.clone(), AgentFileForm::Plimsoll)];
+        let others = others(&AGENT_FOLDERS).map(|folder| (folder, AgentFileForm::ClaudeCode));
+        for (folder, form) in agents.into_iter().chain(others) {
+            for file in markdown_files(&folder.join("agents")) {
+                self.add(&file, FoundKind::Agent(form));
+            }
+        }
+        for file in markdown_files(&ours.join("prompts")) {
+            self.add(&file, FoundKind::Prompt);
+        }
+    }
+
+    /// Adds the prompts that the configuration names. A faulty configuration is reported when it
+    /// is used.
+    fn add_prompts_of_config(&mut self) {
+        let config = self
+            .config()
+            .map(|(path, text)| Config::of(text, Some(&path)));
+        let Some(Ok(config)) = config else {
+            return;
+        };
+        for prompt in config.prompts() {
+            // The configuration that names a file elsewhere is itself shown and trusted.
+            if prompt
+                .canonicalize()
+                .is_ok_and(|it| it.starts_with(&self.folder))
+            {
+                self.add(&prompt, FoundKind::NamedPrompt);
+            }
+        }
+    }
+
+    /// Adds a file. Returns `true` if there is such a file, whether or not it can be used.
+    fn add(&mut self, path: &Path, kind: FoundKind) -> bool {
+        match read_project_file(&self.folder, path) {
+            Ok(text) => {
+                let path = path.strip_prefix(&self.folder).unwrap_or(path).to_owned();
+                self.files.push(FoundFile { path, kind, text });
+                true
+            }
+            Err(error)
+                if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) =>
+            {
+                false
+            }
+            Err(error) => {
+                let path = path.display();
+                self.left_out.push(format!("{path} is left out: {error}"));
+                true
+            }
+        }
+    }
+}
+
+/// Returns the paths in a folder, sorted.
+pub(super) fn entries(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut paths: Vec<PathBuf> = entries.take(MAX_FILES).map(|entry| entry.path()).collect();
+    paths.sort_unstable();
+    paths
+}
+
+/// Returns the Markdown files in a folder, sorted.
+pub(super) fn markdown_files(folder: &Path) -> Vec<PathBuf> {
+    let mut files = entries(folder);
+    files.retain(|path| path.extension().is_some_and(|ending| ending == "md"));
+    files
+}
