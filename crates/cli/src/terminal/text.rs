@@ -275,7 +275,9 @@ pub(crate) fn clean_strictly(text: &str) -> String {
         match c {
             '\u{200c}'
             | '\u{200d}'
-            | '\u{180b}'..='\u{180f}' | '\u{fe00}'..='\u{fe0f}' | '\u{e0100}'..='\u{e01ef}' => {
+            | '\u{180b}'..='\u{180f}'
+            | '\u{fe00}'..='\u{fe0f}'
+            | '\u{e0100}'..='\u{e01ef}' => {
                 strict.extend(c.escape_unicode());
             }
             c => strict.push(c),
