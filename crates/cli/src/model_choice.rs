@@ -2,9 +2,11 @@
 //! local model.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use plimsoll::config::{AgentConfig, AgentModel};
 use plimsoll::providers::{self, ModelFacts, Origin, ServerLocation, WindowSource, resolve_window};
+use plimsoll::session::BuilderSettings;
 use plimsoll::{Provider, Window};
 
 use crate::agent::SYSTEM;
@@ -100,8 +102,7 @@ async fn remote(
     );
     let provider = builder.build();
     let provider = Arc::new(provider.map_err(CliError::usage)?);
-    let (window, window_from) =
-        window(provider.as_ref(), &facts, agent.settings().builder.window).await;
+    let (window, window_from) = window(provider.as_ref(), &facts, &agent.settings().builder).await;
     Ok(ModelChoice {
         name: name.to_owned(),
         base_url: base_url.map(str::to_owned),
@@ -124,12 +125,16 @@ async fn remote(
 async fn window(
     provider: &dyn Provider,
     facts: &ModelFacts,
-    setting: Window,
+    settings: &BuilderSettings,
 ) -> (Window, &'static str) {
-    let (explicit, reported) = match setting {
+    let (explicit, reported) = match settings.window {
         Window::Unknown => return (Window::Unknown, "learned from refusals"),
         Window::Known(tokens) | Window::Assumed(tokens) => (Some(tokens), None),
-        Window::Discover => (None, provider.window().await),
+        Window::Discover => {
+            let limit = settings.limits.max_duration.unwrap_or(Duration::MAX);
+            let asking = tokio::time::timeout(limit, provider.window());
+            (None, asking.await.ok().flatten())
+        }
     };
     let found = resolve_window(explicit, reported, facts);
     let from = match found.source {

@@ -174,7 +174,7 @@
 //!
 //! | to | look at |
 //! |---|---|
-//! | choose a model, its key and its address | `providers` |
+//! | choose a model, its key and its address | [`providers`], with [`ModelClient`](providers::ModelClient) |
 //! | put a model of your own behind an agent, or read messages | [`model`] |
 //! | give an agent tools, or another agent as a tool | [`tools`] |
 //! | decide which tool calls run | [`permissions`] |
@@ -226,8 +226,6 @@ pub mod session;
 pub mod store;
 #[cfg(feature = "telemetry")]
 pub mod telemetry;
-#[cfg(feature = "otlp")]
-mod tls;
 pub mod tokens;
 pub mod tools;
 pub mod wire;
@@ -245,12 +243,16 @@ pub use plimsoll_core::{
     Session, SessionId, SessionStore, Tool, ToolContext, ToolError, ToolOutput, Window, process,
     testing, tool,
 };
+#[doc(inline)]
 pub use plimsoll_judge as judge;
 #[cfg(feature = "logs")]
+#[doc(inline)]
 pub use plimsoll_logs as logs;
 #[cfg(feature = "mock")]
+#[doc(inline)]
 pub use plimsoll_mock as mock;
 #[cfg(feature = "providers")]
+#[doc(inline)]
 pub use plimsoll_providers as providers;
 
 /// The README's example, compiled.

@@ -97,6 +97,9 @@ impl Http {
         } else {
             tls::client()
         };
+        let client = client.map_err(|error| ProviderError::Client {
+            reason: error.to_string(),
+        })?;
         let client = client
             .default_headers(headers)
             .connect_timeout(timeouts.connect)

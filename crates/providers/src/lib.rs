@@ -42,7 +42,8 @@ mod sent;
 mod sse;
 mod target;
 mod thinking;
-mod tls;
+#[doc(hidden)]
+pub mod tls;
 mod token_count;
 mod vendor;
 mod windows;

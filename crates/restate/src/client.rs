@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use plimsoll_providers::tls;
 use reqwest::{Client, Method, Response, StatusCode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -12,7 +13,6 @@ use crate::protocol::{
     Approval, EventsReply, EventsRequest, MessageRequest, RunReply, RunRequest, SERVICE,
     SessionStatus,
 };
-use crate::tls;
 
 /// The timeout of a request. Longer than a worker waits for events.
 const ANSWER: Duration = Duration::from_secs(60);
@@ -65,6 +65,7 @@ impl Restate {
             return Err(wrong());
         }
         let client = tls::client()
+            .map_err(|_| wrong())?
             .connect_timeout(CONNECT)
             .timeout(ANSWER)
             .build()

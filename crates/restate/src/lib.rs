@@ -18,7 +18,6 @@ mod protocol;
 mod redacted;
 mod request_signature;
 mod service;
-mod tls;
 mod worker;
 
 pub use client::{RequestState, Restate};

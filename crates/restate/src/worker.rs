@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_core::Agent;
+use plimsoll_providers::tls;
 use plimsoll_store::PostgresStore;
 use restate_sdk::endpoint::Endpoint;
 use restate_sdk::http_server::HttpServer;
@@ -20,7 +21,6 @@ use crate::mailbox::Arrivals;
 use crate::outage::{DatabaseNews, Outages};
 use crate::request_signature;
 use crate::service::Sessions;
-use crate::tls;
 
 /// The timeout of a registration, during which Restate queries the worker.
 const REGISTER: Duration = Duration::from_secs(30);
@@ -128,10 +128,11 @@ pub async fn register(admin: &str, worker: &str) -> Result<(), RestateError> {
         place: place.clone(),
         why: crate::client::cause(&error),
     };
-    let client = tls::client()
-        .timeout(REGISTER)
-        .build()
-        .map_err(unreachable)?;
+    let client = tls::client().map_err(|error| RestateError::Unreachable {
+        place: place.clone(),
+        why: error.to_string(),
+    })?;
+    let client = client.timeout(REGISTER).build().map_err(unreachable)?;
     let body = json!({"uri": worker, "force": true}).to_string();
     let reply = client
         .post(format!("{place}/deployments"))

@@ -45,8 +45,6 @@ mod scope;
 mod shell_parser;
 mod similar;
 mod skills;
-#[cfg(feature = "mcp")]
-mod tls;
 mod toolbox;
 mod walk;
 mod write;

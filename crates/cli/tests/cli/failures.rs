@@ -144,6 +144,17 @@ fn a_stream_that_is_always_cut_ends() {
     let fake = Fake::new([FakeAnswer::say("the whole of it").cut()]);
     let said = home.agent(&fake, &["Do it."]);
     said.refused(5, &["cut in the middle"]);
+    // What had arrived is in the session, and in its bill.
+    let shown = home.run(["sessions", "show", &said.session()]).done();
+    assert!(
+        shown
+            .out
+            .contains("[The answer was cut off before its end.]"),
+        "{}",
+        shown.out
+    );
+    let used = home.run(["usage", "--json"]).done();
+    assert!(!used.out.contains("\"output\":0,"), "{}", used.out);
     assert_eq!((fake.asked().len(), said.out.as_str()), (3, ""));
     goes_on(&home, &said);
 }

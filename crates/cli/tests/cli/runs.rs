@@ -273,6 +273,22 @@ fn limits_end_a_run_with_what_there_is() {
     assert_eq!(said.out, "One look was enough.\n");
     assert!(said.err.contains("tool_limit"), "{}", said.err);
 
+    // After a rollback there is nothing to go on from.
+    let fake = Fake::new([read(), read()]);
+    let args = ["--max-turns", "2", "--at-limit", "rollback", "Go on."];
+    let said = home.agent(&fake, &args);
+    assert_eq!(said.code, Some(3), "{}", said.err);
+    assert!(
+        said.out.contains("removed from the session"),
+        "{}",
+        said.out
+    );
+    assert!(
+        said.err.contains("try again with a higher limit") && !said.err.contains("continue with"),
+        "{}",
+        said.err
+    );
+
     // A model that never stops calling is stopped, and there is still something to read.
     let fake = Fake::new([read()]);
     let said = home.agent(&fake, &args);

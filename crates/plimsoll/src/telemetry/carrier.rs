@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use opentelemetry_http::{Bytes, HttpClient, HttpError, Request, Response};
+use plimsoll_providers::tls;
 use reqwest::{Client, Url, redirect};
 use tokio::runtime::Handle;
 
@@ -31,18 +32,18 @@ impl Carrier {
         timeout: Duration,
         runtime: Handle,
         fault: FirstFault,
-    ) -> reqwest::Result<Self> {
-        let mut client = crate::tls::client()
-            .timeout(timeout)
-            .redirect(redirect::Policy::none());
+    ) -> Result<Self, String> {
         let host = to.host_str().unwrap_or_default();
         let address = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
-        if host == "localhost" || address.is_ok_and(|address| address.is_loopback()) {
-            // This machine is reached without a proxy and without certificates.
-            client = client.no_proxy().tls_certs_only([]);
-        }
+        let client = if host == "localhost" || address.is_ok_and(|address| address.is_loopback()) {
+            tls::plain_client()
+        } else {
+            tls::client()
+        };
+        let client = client.map_err(|error| error.to_string())?;
+        let client = client.timeout(timeout).redirect(redirect::Policy::none());
         Ok(Self {
-            client: client.build()?,
+            client: client.build().map_err(|error| innermost(&error))?,
             runtime,
             to: to.origin().ascii_serialization(),
             fault,

@@ -81,7 +81,7 @@ pub(super) fn begin(
     let fault: FirstFault = Arc::new(OnceLock::new());
     let carrier = |to: &Url| {
         Carrier::new(to, settings.timeout, handle.clone(), Arc::clone(&fault))
-            .map_err(|error| unmade(&error))
+            .map_err(|why| TelemetryError::Exporter { why })
     };
     let mut sending = (None, None);
     if let Some((to, url)) = &spans_to {

@@ -74,6 +74,7 @@ fn client(url: Option<&Url>) -> Result<Client, String> {
         _ => tls::client(),
     };
     client
+        .map_err(|error| error.to_string())?
         .connect_timeout(CONNECT_WAIT)
         .redirect(redirect::Policy::limited(MAX_REDIRECTS))
         .build()

@@ -8,6 +8,8 @@ use reqwest::Client;
 use serde_json::json;
 use tokio::time::{sleep, timeout};
 
+use crate::tls;
+
 /// The pause between health checks.
 const PAUSE: Duration = Duration::from_millis(100);
 /// The timeout of one health check.
@@ -28,7 +30,10 @@ pub(super) fn free_port() -> std::io::Result<u16> {
 
 /// Waits until a server has generated a token.
 pub(super) async fn wait(server: &mut ServerProcess, port: u16, patience: Duration) -> ServerStart {
-    let Ok(client) = crate::tls::plain_client().build() else {
+    let Some(client) = tls::plain_client()
+        .ok()
+        .and_then(|client| client.build().ok())
+    else {
         return ServerStart::Late;
     };
     let ready = async {

@@ -39,8 +39,9 @@ pub async fn fetch_table(url: &str) -> Result<Vec<u8>, String> {
     }
     let client = match scheme.as_str() {
         "http" => tls::plain_client(),
-        _ => tls::client().https_only(true),
+        _ => tls::client().map(|client| client.https_only(true)),
     };
+    let client = client.map_err(|error| format!("{url} cannot be fetched: {error}"))?;
     let said = |error: reqwest::Error| {
         let error = error.without_url();
         format!("{url} cannot be fetched: {}", innermost(&error))

@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use std::future::Future;
 use std::sync::Arc;
 
+use plimsoll_providers::tls;
 use reqwest::StatusCode;
 use reqwest::header::{HeaderName, HeaderValue};
 use reqwest::redirect::{Attempt, Policy};
@@ -38,7 +39,8 @@ type ClientResult<T> = Result<T, StreamableHttpError<reqwest::Error>>;
 impl Client {
     pub(super) fn new(server: &McpServer) -> Result<Self, String> {
         // Like the SDK's own client: reusing a connection that was not read to its end is slow.
-        let builder = crate::tls::client().pool_max_idle_per_host(0);
+        let builder = tls::client().map_err(|error| error.to_string())?;
+        let builder = builder.pool_max_idle_per_host(0);
         let inner = builder.redirect(Policy::custom(redirected)).build();
         Ok(Self {
             inner: inner.map_err(short)?,
