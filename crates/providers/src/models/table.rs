@@ -395,9 +395,9 @@ mod tests {
     fn prices_of_long_prompts_and_the_limits_of_the_input_are_known() {
         let long = facts("openai/gpt-5.4").prices.unwrap().value.long.unwrap();
         assert_eq!(long.above, Tokens(272_000));
-        assert_eq!(Some(long.rates.input), Money::from_dollars(5.0));
-        assert_eq!(Some(long.rates.output), Money::from_dollars(22.5));
-        assert_eq!(long.rates.cache_read, Money::from_dollars(0.25));
+        assert_eq!(long.rates.input, dollars(5.0));
+        assert_eq!(long.rates.output, dollars(22.5));
+        assert_eq!(long.rates.cache_read, Some(dollars(0.25)));
         let input = |name: &str| facts(name).window.unwrap().value;
         assert_eq!(input("openai/gpt-5.4"), Tokens(922_000), "the input's part");
         assert_eq!(input("openai/gpt-5.1-codex"), Tokens(272_000));
