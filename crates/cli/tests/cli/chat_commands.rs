@@ -174,6 +174,27 @@ fn a_model_of_another_provider_is_not_looked_for_at_the_address_of_the_last() {
 }
 
 #[test]
+fn a_chat_goes_back_to_the_model_it_began_with() {
+    let home = Home::with_notes();
+    let fake = Fake::new(["one", "two"].map(FakeAnswer::say));
+    let url = fake.url();
+    let model = ["chat", "--model", "openai-compatible/m", "--base-url", &url];
+    let mut command = home.command(model);
+    command.env("OPENAI_API_KEY", "sk-unused");
+    let lines = b"First.\n/model openai/gpt-4o\n/model compatible/m\nSecond.\n";
+    let said = feed(command, lines);
+    assert_eq!(said.code, Some(0), "{}\n{}", said.out, said.err);
+    assert!(
+        said.out.contains("the model is now openai/gpt-4o"),
+        "{}",
+        said.out
+    );
+    let asked = fake.asked();
+    assert_eq!(asked.len(), 2);
+    assert_eq!(sent(&asked[1]), ["First.", "one", "Second."]);
+}
+
+#[test]
 fn compact_plans_down_to_the_target_and_calls_no_model() {
     let (home, fake) = reads(6, vec![FakeAnswer::say("Here.")]);
     let lines = "Read all.\n/compact the names\n/compact\nAre you there?\n";
