@@ -169,6 +169,7 @@ async fn a_run_has_a_model_with_prices_of_its_own() {
         cache_lives: None,
         longer: None,
         min_cacheable: None,
+        long: None,
         retention: CacheRetention::Usual,
     };
     let config = AgentLoopConfig {

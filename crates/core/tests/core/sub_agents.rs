@@ -551,6 +551,7 @@ async fn under_a_limit_of_money_its_price_must_be_known() {
         cache_lives: None,
         longer: None,
         min_cacheable: None,
+        long: None,
         retention: Default::default(),
     };
     let run = async |priced: Option<PriceSheet>| {
