@@ -1,7 +1,8 @@
 //! [`InputFilter`]: checks the user's input before the model reads it.
 //!
-//! Filters must be fast and free of side effects, because they run on the task of the run. Moderation
-//! by an external service belongs in a `before_turn` hook.
+//! Filters must be fast and free of side effects, because the run waits for them. A filter that has not
+//! decided within the timeout of hooks rejects its input. Moderation by an external service belongs in a
+//! `before_turn` hook.
 
 use std::fmt;
 use std::panic::AssertUnwindSafe;
