@@ -12,9 +12,7 @@ use crate::archive::{
     ArchiveBounds, ArchiveRow, ArchivedItem, Hit, InMemoryArchive, RecallError, RecallKey,
     RecalledItem,
 };
-use crate::store::{
-    Fork, ForkFault, Lease, ResumePoint, SessionId, SessionInfo, SessionStore, StoreError,
-};
+use crate::store::{Fork, ForkFault, Lease, SessionId, SessionInfo, SessionStore, StoreError};
 use crate::window::WINDOW_REMEMBERED;
 
 /// An in-memory store, for tests and for agents whose sessions need not outlive the process.
