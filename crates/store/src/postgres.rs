@@ -21,7 +21,7 @@ use plimsoll_agent::Entry;
 use plimsoll_context::{Seq, Tokens};
 use plimsoll_core::{
     ArchiveBounds, ArchiveRow, ArchivedItem, Fork, ForkFault, Hit, Lease, RecallError, RecallKey,
-    RecalledItem, ResumePoint, SessionId, SessionInfo, SessionStore, StoreError, WINDOW_REMEMBERED,
+    RecalledItem, SessionId, SessionInfo, SessionStore, StoreError, WINDOW_REMEMBERED,
 };
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{PgPool, Postgres, Transaction};

@@ -12,9 +12,7 @@ use async_trait::async_trait;
 use plimsoll_agent::Entry;
 use plimsoll_context::{Seq, Tokens};
 use plimsoll_core::archive::{ArchiveRow, ArchivedItem, Hit, RecallError, RecallKey, RecalledItem};
-use plimsoll_core::{
-    FileEdit, Fork, Lease, ResumePoint, SessionId, SessionInfo, SessionStore, StoreError,
-};
+use plimsoll_core::{FileEdit, Fork, Lease, SessionId, SessionInfo, SessionStore, StoreError};
 use rusqlite::Connection;
 use tokio::sync::OnceCell;
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use plimsoll_agent::Entry;
-use plimsoll_core::{MAX_FORK_DEPTH, ResumePoint, SessionId, StoreError};
+use plimsoll_core::{MAX_FORK_DEPTH, SessionId, StoreError};
 use sqlx::pool::PoolConnection;
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, PgPool, Postgres, Row};
