@@ -318,12 +318,8 @@ impl AgentConfig {
     /// Reports the faults of all settings taken together.
     pub(crate) fn check(&self, faults: &mut Faults) {
         let settings = &self.settings;
-        let sets_trigger = matches!(
-            settings.trigger,
-            Some(Threshold::Sent(_) | Threshold::Share(_))
-        );
         let summarizes = matches!(settings.strategy, Some("summarize" | "extract"));
-        if !settings.builder.summarization && summarizes && sets_trigger {
+        if !settings.builder.summarization && summarizes && settings.trigger.is_some() {
             let fault = "`summarization` is false, so the `trigger` of this `context_strategy` has \
                          no effect; remove one of the three, or choose \"evict\"";
             let (line, text) = self.resolved().placed(fault);
