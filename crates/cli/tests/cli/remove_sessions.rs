@@ -1,8 +1,6 @@
 //! Sessions that are renamed, deleted, pruned, and salvaged from a damaged file.
 
-use plimsoll::Usage;
-use plimsoll::pricing::Cost;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::command::Home;
 use super::fake::{Fake, FakeAnswer};

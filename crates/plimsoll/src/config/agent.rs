@@ -8,9 +8,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use plimsoll_agent::{ExecutionLimits, Failure, MAX_RULES, Request};
-use plimsoll_context::{
-    CacheRetention, Chars4, Delta, HostedTool, PriceSheet, Rates, Reply, Threshold,
-};
+use plimsoll_context::{CacheRetention, Chars4, Delta, HostedTool, PriceSheet, Rates, Reply};
 use plimsoll_core::process::InheritedVariables;
 use plimsoll_core::{Agent, Error, Provider, Retention, Tool};
 use plimsoll_providers::{
