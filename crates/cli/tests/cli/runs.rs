@@ -275,8 +275,8 @@ fn limits_end_a_run_with_what_there_is() {
 
     // After a rollback there is nothing to go on from.
     let fake = Fake::new([read(), read()]);
-    let args = ["--max-turns", "2", "--at-limit", "rollback", "Go on."];
-    let said = home.agent(&fake, &args);
+    let rolls_back = ["--max-turns", "2", "--at-limit", "rollback", "Go on."];
+    let said = home.agent(&fake, &rolls_back);
     assert_eq!(said.code, Some(3), "{}", said.err);
     assert!(
         said.out.contains("removed from the session"),
