@@ -35,12 +35,8 @@ pub(crate) fn event(response: &Value) -> String {
 
 /// Returns the parts of a turn. `split` divides a text into the texts of its parts.
 fn parts(turn: &Turn, call: &PendingReply<'_>, split: fn(&str) -> Vec<&str>) -> Vec<Value> {
-    let config = call.request.pointer("/generationConfig/thinkingConfig");
-    let shows_thoughts = config.and_then(|config| config.get("includeThoughts"));
-    let thought = turn
-        .think
-        .as_deref()
-        .filter(|_| shows_thoughts == Some(&Value::Bool(true)));
+    let shows_thoughts = shows_thoughts(call.request);
+    let thought = turn.think.as_deref().filter(|_| shows_thoughts);
     let mut parts = Vec::new();
     for half in thought.into_iter().flat_map(split) {
         parts.push(json!({"text": half, "thought": true}));
@@ -69,6 +65,17 @@ fn parts(turn: &Turn, call: &PendingReply<'_>, split: fn(&str) -> Vec<&str>) -> 
         parts.push(json!({"text": half}));
     }
     parts
+}
+
+/// Checks whether a request asks for thoughts. The API accepts keys in two spellings.
+fn shows_thoughts(request: &Value) -> bool {
+    let key = |value: &Value, camel: &str, snake: &str| {
+        let found = value.get(camel).or_else(|| value.get(snake));
+        found.cloned().unwrap_or_default()
+    };
+    let config = key(request, "generationConfig", "generation_config");
+    let thinking = key(&config, "thinkingConfig", "thinking_config");
+    key(&thinking, "includeThoughts", "include_thoughts") == Value::Bool(true)
 }
 
 /// Returns the arguments of a call. `None` if they are not a JSON object.

@@ -69,7 +69,8 @@ async fn a_signed_call_is_answered_and_the_model_goes_on() {
 async fn a_stream_is_decoded_to_the_same_reply() {
     let script = r#"{"think": "Hm, hm.", "say": "Zwölf Boxkämpfer", "call": [{"name": "read", "arguments": {"a": 1}}]}"#;
     let server = server(Mock::gemini(), script).await;
-    let thinks = json!({"thinkingConfig": {"includeThoughts": true}});
+    // Google's Python SDK mixes both spellings.
+    let thinks = json!({"thinkingConfig": {"include_thoughts": true}});
     let body = json!({"contents": [user("hi")], "generationConfig": thinks});
     let (status, text) = ask(&server, "streamGenerateContent", &body).await;
     assert_eq!(status, 200);
