@@ -370,7 +370,6 @@ mod tests {
             "sh <<EOF\nrm x\nEOF",
             "bash -s < x",
             // Invalid scripts.
-            "rm x )",
             "true )",
             "if",
             "echo \"",

@@ -49,7 +49,7 @@ mod linux {
     use std::fs;
     use std::io::Read;
 
-    use rustix::process::{Pid, PidfdFlags, Signal, getsid, pidfd_open, pidfd_send_signal};
+    use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
     /// How often the processes are listed: one that was just started may have been missed.
     const ROUNDS: usize = 8;
@@ -83,8 +83,17 @@ mod linux {
         let Ok(process) = pidfd_open(id, PidfdFlags::empty()) else {
             return false;
         };
-        let belongs = getsid(Some(id)) == Ok(session) || bears(id, entry);
+        let belongs = session_of(id) == Some(session) || bears(id, entry);
         belongs && pidfd_send_signal(&process, Signal::KILL).is_ok()
+    }
+
+    /// Returns the session of a process. Threads of the kernel are in none.
+    fn session_of(id: Pid) -> Option<Pid> {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", id.as_raw_pid())).ok()?;
+        // The name in parentheses may contain anything.
+        let (_, fields) = stat.rsplit_once(')')?;
+        let session = fields.split_whitespace().nth(3)?.parse().ok()?;
+        Pid::from_raw(session)
     }
 
     fn bears(id: Pid, entry: &str) -> bool {

@@ -461,7 +461,7 @@ async fn nobody_looks_into_this_process_or_a_watchdog() {
     deny_inspection().unwrap();
     assert_eq!(dumpable_behavior(), Ok(DumpableBehavior::NotDumpable));
     let watchdog = "for child in $(cat /proc/$PPID/task/*/children); do \
-        if grep -q watchdog /proc/$child/cmdline; then tr '\\0' '\\n' < /proc/$child/environ; fi; done | sort -u";
+        if grep -q plimsoll-watch[d]og /proc/$child/cmdline; then tr '\\0' '\\n' < /proc/$child/environ; fi; done | sort -u";
     let output = run(sh(watchdog)).await;
     assert_eq!(output.output.text().head, "PATH=/usr/bin:/bin\n");
 }

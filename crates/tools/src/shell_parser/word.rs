@@ -142,6 +142,7 @@ impl<'a> ShellWord<'a> {
                 (Quote::Double, c) => self.push(c),
                 (Quote::None, '~') if is_first || matches!(before, ':' | '=') => self.add_unknown(),
                 (Quote::None, '{') if raw == "{}" => self.push(c),
+                (Quote::None, '[') if raw == "[" => self.push(c),
                 (Quote::None, '*' | '?' | '[' | '{') => self.add_unknown(),
                 (Quote::None, c) if METACHARACTERS.contains(c) => self.odd(),
                 (Quote::None, c) => self.push(c),
