@@ -130,14 +130,12 @@ pub(super) const ROWS: &[KeyEffect] = &[
     KeyEffect {
         key: "summarization",
         base: SUMMARIZE,
-        set: "summarization = false",
+        // Without its trigger, which would have no effect.
+        set: "!tools = \"none\"\ncontext_strategy = \"summarize\"\nsummarization = false\n",
         scene: Scene::Work(12),
         shows: |without, with| {
             assert!(!without.summaries().is_empty() && with.summaries().is_empty());
-            assert!(
-                with.largest() > 8_000,
-                "the trigger of summaries is not heeded"
-            );
+            assert!(with.largest() > 8_000, "it is not summarized at 8,000");
         },
     },
     KeyEffect {
