@@ -168,7 +168,6 @@ impl Draft<'_> {
     /// and then the unanswered questions. Returns the freed tokens.
     pub fn give_up(&mut self, before: Seq, limit: Tokens) -> Tokens {
         let weight = self.tokens();
-        let is = |kind: ExchangeKind| move |_: usize, exchange: &Exchange| exchange.kind == kind;
         let is_unanswered = |draft: &Self, index: usize| {
             let steps = draft.turn_of(index).filter(|step| draft.is_step(*step));
             draft.is_question(index) && steps.count() == 0
@@ -190,18 +189,16 @@ impl Draft<'_> {
         if self.cover_past(&past, limit) > Tokens::ZERO {
             return weight.minus(self.tokens());
         }
-        let filters: [&dyn Fn(&Self) -> Vec<usize>; 3] = [
-            &|draft| draft.past(before, &is(ExchangeKind::Complete)),
-            &|draft| draft.past(before, &is(ExchangeKind::Summary)),
-            &|draft| draft.past(before, &|index, _| is_unanswered(draft, index)),
-        ];
-        for filter in filters {
-            let past = filter(self);
-            self.remove(&past);
-            // Messages smaller than their marker free nothing.
-            if self.tokens() < weight {
-                break;
-            }
+        let complete = self.past(before, &|_, one| one.kind == ExchangeKind::Complete);
+        self.remove(&complete);
+        // Messages smaller than their marker free nothing.
+        if self.tokens() >= weight {
+            let summary = self.past(before, &|_, one| one.kind == ExchangeKind::Summary);
+            self.remove(&summary);
+        }
+        if self.tokens() >= weight {
+            let unanswered = self.past(before, &|index, _| is_unanswered(self, index));
+            self.remove(&unanswered);
         }
         weight.minus(self.tokens())
     }
