@@ -258,8 +258,9 @@ impl Judge<'_> {
             let path = path.with_extension("lost.txt");
             std::fs::write(&path, cut.wanted.lost(text)).map_err(Error::file(&path))?;
         }
-        if rule == "`extract`" {
-            self.losses.push(Loss::of(table, budget, &cut.wanted, text));
+        if ["`extract`", "mechanical rule"].contains(&rule) {
+            let loss = Loss::of(table, rule, budget, &cut.wanted, text);
+            self.losses.push(loss);
         }
         self.rows.push(ReportRow {
             table,

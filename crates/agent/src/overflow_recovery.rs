@@ -242,7 +242,7 @@ impl Run {
         let enough = kind.filter(|plan| plan.after() <= goal);
         enough
             .or_else(|| keeping(budget.keep_recent))
-            .or_else(|| self.give_up_the_past(why))
+            .or_else(|| self.give_up_the_past(why, goal))
     }
 
     fn lower_output(&mut self, limit: Option<Tokens>, max_output: Option<Tokens>) -> bool {

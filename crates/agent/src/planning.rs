@@ -144,7 +144,7 @@ impl Run {
                 plan
             }
             Err(cannot_fit) if self.might_fit(&cannot_fit) => return FitStatus::Not(cannot_fit),
-            Err(cannot_fit) => match self.give_up_the_past(Trigger::Request) {
+            Err(cannot_fit) => match self.give_up_the_past(Trigger::Request, budget.limit) {
                 Some(plan) => Some(plan),
                 None => return FitStatus::Not(cannot_fit),
             },
@@ -220,13 +220,14 @@ impl Run {
         Some(plan)
     }
 
-    /// Plans to remove protected messages of earlier runs so that the question of this run fits.
-    /// Without it the session could not continue. Returns `None` if there is nothing to remove.
-    pub(crate) fn give_up_the_past(&self, why: Trigger) -> Option<Plan> {
+    /// Plans to summarise or remove protected messages of earlier runs so that the question of this
+    /// run fits into `limit`. Without it the session could not continue. Returns `None` if there is
+    /// nothing to remove.
+    pub(crate) fn give_up_the_past(&self, why: Trigger, limit: Tokens) -> Option<Plan> {
         let context = self.plan_context();
         let mut draft =
             Draft::new(&self.state.transcript, self.setup.line.keep_recent).with_context(&context);
-        draft.give_up(self.current.asked_at);
+        draft.give_up(self.current.asked_at, limit);
         draft.credit("give_up");
         draft.into_plan(why)
     }

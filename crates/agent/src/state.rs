@@ -208,6 +208,8 @@ impl State {
                 }
                 // A run that continues after a crash keeps its number and its usage.
                 if self.facts.runs != *run {
+                    // Only what this run adds is unread: an import or a failed run before it is past.
+                    self.transcript.mark_sent();
                     self.facts.runs = *run;
                     self.facts.totals = RunTotals {
                         newest: self.facts.totals.newest,

@@ -129,7 +129,12 @@ impl Run {
             tokens: span.tokens,
         };
         let counter = Arc::clone(&self.setup.counter);
-        let digest = SummaryWriter::new(span, messages, model, counter, self.setup.sampling);
+        let all = self.state.transcript.items().iter();
+        let task = all
+            .map(|item| item.message.as_ref())
+            .find(|message| message.is_user());
+        let sampling = self.setup.sampling;
+        let digest = SummaryWriter::new(span, messages, task, model, counter, sampling);
         let Some(digest) = digest else {
             // The window stays too small for the rest of the run, so the warning is not repeated.
             self.summaries.failures = MAX_SUMMARY_FAILURES;

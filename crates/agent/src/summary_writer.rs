@@ -10,8 +10,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use plimsoll_context::{
-    CachePlan, MESSAGE_OVERHEAD, Message, Ppm, ReadySummary, Reply, SUMMARY_FRAME, StopReason,
-    SummaryRange, TokenCounter, Tokens, Usage, extract, shorten, without_frames,
+    CachePlan, Gap, MESSAGE_OVERHEAD, Message, Ppm, ReadySummary, Reply, SUMMARY_FRAME, StopReason,
+    SummaryRange, TokenCounter, Tokens, Usage, extract, shorten, split_model_text, with_model_text,
+    without_frames,
 };
 
 use crate::request::{Expects, Request, Sampling, ToolChoice};
@@ -36,8 +37,8 @@ const WINDOW_SHARE: Ppm = Ppm(850_000);
 const WINDOW_PART: u64 = 8;
 /// Tokens for keys, quotes and brackets of an answer that follows a schema.
 const SCHEMA_OUTPUT: Tokens = Tokens(128);
-/// The heading between the model's part of a summary and the quoted part.
-const WORD_FOR_WORD: &str = "# Word for word";
+/// Tokens for the headings of the two parts of a summary.
+const HEADINGS: Tokens = Tokens(16);
 
 /// A summary in progress.
 #[derive(Debug)]
@@ -47,6 +48,8 @@ pub(crate) struct SummaryWriter {
     /// The messages that have not been read yet, in pieces that fit.
     pieces: VecDeque<String>,
     so_far: Option<String>,
+    /// The user's first message, if it is not among the messages.
+    task: Option<String>,
     model: SummaryModel,
     counter: Arc<dyn TokenCounter>,
     sampling: Sampling,
@@ -70,6 +73,7 @@ impl SummaryWriter {
     pub(crate) fn new(
         span: SummaryRange,
         messages: Vec<Arc<Message>>,
+        task: Option<&Message>,
         model: SummaryModel,
         counter: Arc<dyn TokenCounter>,
         sampling: Sampling,
@@ -79,6 +83,7 @@ impl SummaryWriter {
             messages,
             pieces: VecDeque::new(),
             so_far: None,
+            task: task.map(|task| material::task(task, counter.as_ref())),
             model,
             counter,
             sampling,
@@ -94,7 +99,7 @@ impl SummaryWriter {
     /// Returns the next request.
     pub(crate) fn request(&self) -> Request {
         let piece = self.pieces.front().map_or("", String::as_str);
-        let text = material::framed(self.so_far.as_deref(), piece);
+        let text = material::framed(self.task.as_deref(), self.so_far.as_deref(), piece);
         let system = Arc::clone(&self.model.prompt);
         let counted = REQUEST_OVERHEAD
             + MESSAGE_OVERHEAD.times(2)
@@ -162,24 +167,40 @@ impl SummaryWriter {
         &self.span
     }
 
-    /// Returns the finished summary: the model's text, followed by quotes of the user's messages as far
-    /// as they fit. The quotes survive even if the model omits or invents something.
+    /// Returns the finished summary: quotes of the user's messages and what was done, as far as they
+    /// fit, and below them the model's text. The quotes survive even if the model omits or invents
+    /// something.
     fn ready(&self) -> ReadySummary {
         let model = self.so_far.clone().unwrap_or_default();
-        let model = without_frames(&model).replace(WORD_FOR_WORD, "Word for word");
-        let frame = self.counter.text(WORD_FOR_WORD) + Tokens(4);
-        let room = self.words().minus(self.counter.text(&model)).minus(frame);
+        let model = check::marked(&model, &self.known());
+        let room = self
+            .words()
+            .minus(self.counter.text(&model))
+            .minus(HEADINGS);
         let stripped: Vec<Message> = self.messages.iter().map(|message| kept(message)).collect();
         let stripped: Vec<&Message> = stripped.iter().collect();
         let text = match extract(&stripped, room, self.counter.as_ref()) {
-            Some(words) => format!("{model}\n\n{WORD_FOR_WORD}\n{words}"),
-            None => model,
+            Some(words) => with_model_text(&words, &model),
+            None => without_frames(&model).into_owned(),
         };
         ReadySummary {
             seqs: self.span.seqs.clone(),
             fingerprint: self.span.fingerprint,
             text: text.into(),
         }
+    }
+
+    /// Returns everything that the model was shown, or could have been shown.
+    fn known(&self) -> String {
+        let mut known = self.task.clone().unwrap_or_default();
+        for message in &self.messages {
+            known.push_str(&message.text());
+            for call in message.calls() {
+                known.push_str(&call.name);
+                known.push_str(&call.arguments);
+            }
+        }
+        known
     }
 
     /// Returns the former summary, in full if it fits. The model may use its quotes.
@@ -228,7 +249,9 @@ impl SummaryWriter {
         let fixed = REQUEST_OVERHEAD
             + MESSAGE_OVERHEAD.times(2)
             + self.counter.text(&self.model.prompt)
-            + self.counter.text(&material::framed(None, ""))
+            + self
+                .counter
+                .text(&material::framed(self.task.as_deref(), None, ""))
             + self.max_output()
             + former.max(self.model_part());
         Some(window.minus(fixed)).filter(|room| *room >= material::LEAST_PIECE)
@@ -241,8 +264,10 @@ fn kept(message: &Message) -> Message {
     let Message::Summary { text } = message else {
         return message.clone();
     };
-    let words = text.split_once(&format!("{WORD_FOR_WORD}\n"));
+    let text = Gap::split_summary(text).1;
     Message::Summary {
-        text: words.map_or_else(|| text.clone(), |(_, words)| words.to_owned()),
+        text: split_model_text(text)
+            .map_or(text, |(words, _)| words)
+            .to_owned(),
     }
 }

@@ -314,6 +314,14 @@ impl<'a> Draft<'a> {
     /// Returns zero and changes nothing if one of the exchanges may not be covered, if a question
     /// would be covered without its answer, or if the summary would not be smaller.
     pub fn summarize(&mut self, exchanges: &[usize], text: impl AsRef<str>) -> Tokens {
+        let is_coverable = exchanges.iter().all(|index| self.is_coverable(*index));
+        if !is_coverable || self.with_their_answers(exchanges).len() < exchanges.len() {
+            return Tokens::ZERO;
+        }
+        self.cover(exchanges, text)
+    }
+
+    fn cover(&mut self, exchanges: &[usize], text: impl AsRef<str>) -> Tokens {
         let covers = self.positions(exchanges);
         let to = Message::Summary {
             text: self.gap(&covers).with_summary(text.as_ref()),
@@ -325,14 +333,10 @@ impl<'a> Draft<'a> {
             .map(|(_, weight)| weight)
             .sum();
         let freed = weight.minus(tokens);
-        let coverable = exchanges.iter().all(|index| self.is_coverable(*index));
-        let (Some(first), true) = (covers.first().copied(), coverable) else {
+        let Some(first) = covers.first().copied() else {
             return Tokens::ZERO;
         };
-        if freed == Tokens::ZERO
-            || tokens > self.summary_limit
-            || self.with_their_answers(exchanges).len() < exchanges.len()
-        {
+        if freed == Tokens::ZERO || tokens > self.summary_limit {
             return Tokens::ZERO;
         }
         self.left = self.left.minus(freed);

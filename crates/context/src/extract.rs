@@ -1,10 +1,9 @@
-//! [`extract`]: summarises messages without a model, by means of `plimsoll-handover`.
+//! [`extract`]: summarises messages without a model, in the form of `handover`.
 
 use std::borrow::Cow;
 
-use plimsoll_handover::TranscriptEntry;
-
 use crate::counter::TokenCounter;
+use crate::handover::{self, TranscriptEntry};
 use crate::message::{File, Image, Message, Part, Source};
 use crate::removal_marker::Gap;
 use crate::tokens::Tokens;
@@ -15,19 +14,24 @@ const NAME_MAX: usize = 120;
 /// Returns a summary of `messages`, in their order, without a model: at most `max` tokens by
 /// `counter`. Returns `None` if there is nothing to summarise, or if `max` is too small.
 ///
-/// See [`plimsoll_handover`] for its form. The same messages give the same bytes.
+/// `docs/handover.md` explains its form. The same messages give the same bytes.
 #[must_use]
 pub fn extract(messages: &[&Message], max: Tokens, counter: &dyn TokenCounter) -> Option<String> {
     with_entries(messages, |entries| {
-        plimsoll_handover::handover(entries, max.0, &|text| counter.text(text).0)
+        handover::handover(entries, max.0, &|text| counter.text(text).0)
     })
 }
 
-/// Returns the size of a summary that repeats all user text among `messages`.
+/// Returns the size of a summary that repeats all user text among `messages`, or at least `enough`
+/// if it is larger.
 #[must_use]
-pub(crate) fn person_tokens(messages: &[&Message], counter: &dyn TokenCounter) -> Tokens {
+pub(crate) fn person_tokens(
+    messages: &[&Message],
+    enough: Tokens,
+    counter: &dyn TokenCounter,
+) -> Tokens {
     Tokens(with_entries(messages, |entries| {
-        plimsoll_handover::person_tokens(entries, &|text| counter.text(text).0)
+        handover::person_tokens(entries, enough.0, &|text| counter.text(text).0)
     }))
 }
 
@@ -59,13 +63,12 @@ fn with_entries<T>(messages: &[&Message], read: impl FnOnce(&[TranscriptEntry<'_
 fn part(part: &Part) -> Option<TranscriptEntry<'_>> {
     match part {
         Part::Text { text } => Some(TranscriptEntry::Assistant(text)),
-        Part::Thinking(thinking) => Some(TranscriptEntry::Thinking(&thinking.text)),
         Part::ToolCall(call) => Some(TranscriptEntry::ToolCall {
             id: &call.id.0,
             name: &call.name,
             arguments: &call.arguments,
         }),
-        Part::Image(_) | Part::File(_) | Part::Opaque(_) => None,
+        Part::Thinking(_) | Part::Image(_) | Part::File(_) | Part::Opaque(_) => None,
     }
 }
 

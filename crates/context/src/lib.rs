@@ -22,6 +22,7 @@ mod exchange;
 mod explain;
 mod extract;
 mod fingerprint;
+mod handover;
 mod hosted_tool;
 mod item;
 mod memory;
@@ -74,6 +75,7 @@ pub use exchange::{Exchange, ExchangeKind};
 pub use explain::{Mark, StageStep, explain};
 pub use extract::extract;
 pub use fingerprint::Fingerprint;
+pub use handover::{split_model_text, typed_words, with_model_text, without_frames};
 pub use hosted_tool::{HostedTool, MAX_HOSTED_TOOLS};
 pub use item::{Form, Item, Pin, PinnedPart, Seq};
 pub use message::{
@@ -86,7 +88,6 @@ pub use plan::{
     Edit, Plan, PlanContext, PlanError, ReadySummary, Recall, Rendition, SeqRange, SummaryRange,
     Trigger,
 };
-pub use plimsoll_handover::without_frames;
 pub use policy::{Policy, Proposal, Stage};
 pub use price::{InvalidMoney, LongPrompt, LongerCache, Money, PriceSheet, Rates};
 pub use removal_marker::Gap;

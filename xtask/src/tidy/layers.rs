@@ -6,8 +6,7 @@ use super::manifests::{DependencyKind, Manifest};
 use super::tree::Tree;
 
 /// Every package and its layer. A package depends only on lower layers.
-const LAYERS: [(&str, u8); 17] = [
-    ("plimsoll-handover", 0),
+const LAYERS: [(&str, u8); 16] = [
     ("plimsoll-context", 1),
     ("plimsoll-agent", 2),
     ("plimsoll-wire", 2),

@@ -36,7 +36,7 @@ const OPENINGS: [&str; 20] = [
     "OBSERVATION:",
 ];
 /// Blocks that programs add around or beside a person's text.
-const BLOCKS: [&str; 20] = [
+const BLOCKS: [&str; 19] = [
     "system-reminder",
     "local-command-caveat",
     "local-command-stdout",
@@ -55,7 +55,6 @@ const BLOCKS: [&str; 20] = [
     "RUNTIME_INFORMATION",
     "REPOSITORY_INFO",
     "EXTRA_INFO",
-    "task-notification",
     "context",
 ];
 /// Blocks whose content a person typed.
@@ -63,8 +62,12 @@ const TYPED_BLOCKS: [&str; 4] = ["command-name", "command-args", "bash-input", "
 /// The heading before a person's request, after the text that an editor added.
 const REQUEST: &str = "## My request for Codex:";
 
-/// The beginning of a text that a program appends to a person's message.
-const TAIL: &str = "If you need specific details from before exiting plan mode";
+/// The beginnings of texts that a program appends to a person's message, or sends alone.
+const TAILS: [&str; 3] = [
+    "If you need specific details from before exiting plan mode",
+    "<task-notification>",
+    "<teammate-message",
+];
 
 /// Returns the texts that persons typed in a session, message by message.
 pub(super) fn typed(session: &Session) -> Vec<String> {
@@ -100,8 +103,10 @@ pub(super) fn typed_part(text: &str) -> Option<String> {
         Some((_, request)) => request.to_owned(),
         None => text.to_owned(),
     };
-    if let Some((before, _)) = rest.split_once(TAIL) {
-        rest = before.to_owned();
+    for tail in TAILS {
+        if let Some((before, _)) = rest.split_once(tail) {
+            rest = before.to_owned();
+        }
     }
     for block in BLOCKS {
         rest = without(&rest, block);

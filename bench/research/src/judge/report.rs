@@ -41,9 +41,10 @@ pub(super) struct ReportRow {
     pub(super) score: Score,
 }
 
-/// The losses of one of `extract`'s texts, by kind.
+/// The losses of one text, by kind.
 pub(super) struct Loss {
     table: &'static str,
+    rule: &'static str,
     budget: String,
     /// The share of kept content, by kind.
     kinds: BTreeMap<String, Share>,
@@ -52,6 +53,7 @@ pub(super) struct Loss {
 impl Loss {
     pub(super) fn of(
         table: &'static str,
+        rule: &'static str,
         budget: &str,
         wanted: &WantedContent,
         text: &str,
@@ -87,6 +89,7 @@ impl Loss {
         }
         Self {
             table,
+            rule,
             budget: budget.to_owned(),
             kinds,
         }
@@ -157,11 +160,12 @@ pub(super) fn tables(figures: &Figures) {
             fraction(row.score.identifiers)
         );
     }
-    println!("\n### What `extract` keeps, by kind\n");
-    for table in distinct(losses.iter().map(|loss| loss.table)) {
-        let here: Vec<&Loss> = losses.iter().filter(|loss| loss.table == table).collect();
+    println!("\n### What each rule keeps, by kind\n");
+    for (table, rule) in distinct(losses.iter().map(|loss| (loss.table, loss.rule))) {
+        let is_here = |loss: &&Loss| loss.table == table && loss.rule == rule;
+        let here: Vec<&Loss> = losses.iter().filter(is_here).collect();
         let budgets = distinct(here.iter().map(|loss| loss.budget.as_str()));
-        println!("| {table} | {} |", budgets.join(" | "));
+        println!("| {table}, {rule} | {} |", budgets.join(" | "));
         println!("|---|{}", "--:|".repeat(budgets.len()));
         let mut kinds: BTreeMap<&str, Vec<Share>> = BTreeMap::new();
         for loss in &here {
@@ -258,7 +262,7 @@ pub(super) fn json(figures: &Figures) {
                 .iter()
                 .map(|(kind, sum)| (kind.clone(), share(*sum)));
             json!({
-                "table": loss.table, "budget": loss.budget,
+                "table": loss.table, "rule": loss.rule, "budget": loss.budget,
                 "kinds": kinds.collect::<serde_json::Map<String, Value>>(),
             })
         })
@@ -301,7 +305,7 @@ fn percent(part: Option<f64>) -> String {
 }
 
 /// Returns each text once, in order of first occurrence.
-fn distinct<'a>(all: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+fn distinct<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
     let mut seen = Vec::new();
     for one in all {
         if !seen.contains(&one) {

@@ -4,7 +4,7 @@
 use plimsoll_context::{Message, TokenCounter, Tokens};
 
 /// Maximum length of a call's signature, in characters.
-const SIGNATURE_MAX: usize = 200;
+const SIGNATURE_MAX: usize = 300;
 
 /// Collects the user's text and the signatures of tool calls, newest first, until the budget is
 /// full. The last text is cut to fit. The output is in chronological order.

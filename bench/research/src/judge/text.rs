@@ -13,9 +13,10 @@ const USER: [&str; 2] = ["»! ", "» "];
 const DASH: &str = "- ";
 
 /// The headings of both forms. A line of the user that looks like another heading is not a heading.
-const SECTIONS: [&str; 12] = [
+const SECTIONS: [&str; 13] = [
     "Transcript",
     "State",
+    "Rules from files and notes",
     "Files",
     "Names",
     "Also seen",

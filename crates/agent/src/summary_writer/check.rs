@@ -1,6 +1,7 @@
 //! Checks whether an answer is a summary: it must have our headings with text below them.
 //!
-//! The content is not verified. Important messages are quoted separately.
+//! Lines that name a path or an id that never occurred are marked. Important messages are quoted
+//! separately.
 
 use std::collections::BTreeSet;
 
@@ -8,9 +9,11 @@ use plimsoll_context::{Part, Tokens};
 use serde_json::{Map, Value, json};
 
 /// The headings of a summary, in order.
-pub(crate) const HEADINGS: [&str; 7] = [
+pub(crate) const HEADINGS: [&str; 9] = [
     "Goal",
     "Constraints",
+    "Done",
+    "Under way",
     "Decisions",
     "Files",
     "Errors",
@@ -74,13 +77,56 @@ pub(crate) fn summary(parts: &[Part], prompt: &str) -> Result<String, String> {
         if let Some(text) = text.filter(|text| !says_none(text)) {
             // The work may be done by now, because newer messages follow the summary.
             let as_of = match *heading {
-                "Open work" | "Next step" => " (when this was written)",
+                "Under way" | "Open work" | "Next step" => " (when this was written)",
                 _ => "",
             };
             summary.push_str(&format!("## {heading}{as_of}\n{}\n", text.trim_end()));
         }
     }
     Ok(summary.trim_end().to_owned())
+}
+
+/// The mark of a line that names something that never occurred.
+const UNKNOWN: &str = " (never occurred)";
+/// The minimum length of a hash or an id, in characters.
+const ID_MIN: usize = 7;
+/// The maximum length of a file's extension, in characters.
+const EXTENSION_MAX: usize = 5;
+
+/// Marks the lines that name a path or an id that does not occur in `known`.
+pub(crate) fn marked(text: &str, known: &str) -> String {
+    let lines = text.lines().map(|line| {
+        let mut words = line.split(|c: char| c.is_whitespace() || "`'\"(),;".contains(c));
+        let is_unknown = words.any(|word| {
+            let word = word.trim_matches(['.', ':', '*', '!', '?']);
+            // `src/a.rs:12` names a line of the file.
+            let name = word.split(':').next().unwrap_or(word);
+            is_name(name) && !known.contains(name)
+        });
+        if is_unknown {
+            format!("{line}{UNKNOWN}")
+        } else {
+            line.to_owned()
+        }
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// Returns `true` for a path, a file, a hash or an id.
+fn is_name(word: &str) -> bool {
+    let extension = word.rsplit_once('.').filter(|(stem, _)| !stem.is_empty());
+    let is_file = extension.is_some_and(|(stem, end)| {
+        // "e.g." is no file.
+        stem.len() + end.len() > 2
+            && (1..=EXTENSION_MAX).contains(&end.len())
+            && end.bytes().all(|b| b.is_ascii_alphanumeric())
+            && end.bytes().any(|b| b.is_ascii_lowercase())
+    });
+    let is_id = word.len() >= ID_MIN
+        && word.bytes().all(|b| b.is_ascii_hexdigit())
+        && word.bytes().any(|b| b.is_ascii_digit());
+    // `and/or` is no path.
+    (is_file && word.is_ascii()) || word.matches('/').count() > 1 && word.is_ascii() || is_id
 }
 
 /// Maximum number of lines below a heading, for models that follow a schema.
@@ -253,17 +299,32 @@ mod tests {
     }
 
     #[test]
+    fn invented_paths_and_ids_are_marked() {
+        let known = r#"read {"path":"src/parser.rs"} [next d4c16f87] fix and/or leave it"#;
+        for (line, is_marked) in [
+            ("- `src/parser.rs:12` was read", false),
+            ("- src/ghost.rs was edited", true),
+            ("- committed as d4c16f87, in the end.", false),
+            ("- committed as 0a1b2c3d", true),
+            ("- and/or e.g. the other one, 12 of 14 (v1.2)", false),
+        ] {
+            let marked = marked(line, known);
+            assert_eq!(marked.ends_with(UNKNOWN), is_marked, "{marked}");
+        }
+    }
+
+    #[test]
     fn what_is_no_summary_is_refused() {
         for (text, why) in [
             ("", "empty"),
             (" \n ", "empty"),
             (
                 "I'm sorry, but I can't help with that.",
-                "0 of the 7 headings",
+                "0 of the 9 headings",
             ),
             (
                 "Le fichier a été lu et tout va bien, rien à signaler de plus.",
-                "0 of the 7",
+                "0 of the 9",
             ),
             (
                 &PROMPT.chars().take(600).collect::<String>(),
@@ -287,7 +348,7 @@ mod tests {
             ),
             (
                 "Goals of the project are many, and errors too",
-                "0 of the 7",
+                "0 of the 9",
             ),
         ] {
             let said = read(text).unwrap_err();

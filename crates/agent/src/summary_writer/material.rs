@@ -7,7 +7,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use plimsoll_context::{
-    Message, Part, TokenCounter, Tokens, ToolCall, extract, head_tail_tokens, shorten,
+    CallId, Message, Part, TokenCounter, Tokens, ToolCall, extract, head_tail_tokens, shorten,
+    typed_words,
 };
 
 use super::MAX_SUMMARY_CALLS;
@@ -21,10 +22,22 @@ const SAID: Tokens = Tokens(2_000);
 /// The lower bound when messages are shortened to save calls.
 const LEAST: Tokens = Tokens(24);
 /// Our tags, which are escaped in the content.
-const TAGS: [&str; 3] = ["message", "transcript", "former-summary"];
+const TAGS: [&str; 4] = ["message", "transcript", "former-summary", "task"];
+/// The tool whose body the host adds as the next message of the user.
+const SKILL_TOOL: &str = "Skill";
 
-/// Returns the text of a request, from the former summary and one piece.
-pub(crate) fn framed(former: Option<&str>, piece: &str) -> String {
+/// Returns the user's first message, shortened if it is long.
+pub(crate) fn task(message: &Message, counter: &dyn TokenCounter) -> String {
+    let text = message.text();
+    let words = typed_words(&text).unwrap_or_default();
+    cut(&words, SAID, counter)
+}
+
+/// Returns the text of a request, from the task, the former summary and one piece.
+pub(crate) fn framed(task: Option<&str>, former: Option<&str>, piece: &str) -> String {
+    let task = task.map_or_else(String::new, |task| {
+        format!("<task from=\"user\">\n{}\n</task>\n\n", escaped(task))
+    });
     let former = former.map_or_else(String::new, |former| {
         format!(
             "<former-summary>\n{}\n</former-summary>\n\n",
@@ -32,7 +45,7 @@ pub(crate) fn framed(former: Option<&str>, piece: &str) -> String {
         )
     });
     format!(
-        "{former}<transcript>\n{piece}</transcript>\n\nWrite the summary of all of this now, under the seven headings."
+        "{task}{former}<transcript>\n{piece}</transcript>\n\nWrite the summary of all of this now, under the nine headings."
     )
 }
 
@@ -87,11 +100,19 @@ fn elements(
     counter: &dyn TokenCounter,
 ) -> Vec<(String, Tokens)> {
     let mut elements: Vec<(String, Tokens)> = Vec::new();
+    let mut skill: Option<CallId> = None;
+    let mut is_skill = false;
     for message in messages {
         if matches!(message.as_ref(), Message::Summary { .. }) {
             continue;
         }
-        let text = element(message, text_limit, result_limit, counter);
+        let text = element(message, is_skill, text_limit, result_limit, counter);
+        is_skill = match message.as_ref() {
+            Message::ToolResult(result) => skill.as_ref() == Some(&result.call),
+            _ => false,
+        };
+        let called = message.calls().find(|call| call.name == SKILL_TOOL);
+        skill = called.map(|call| call.id.clone()).or(skill);
         let weight = counter.text(&text);
         match elements.last_mut() {
             Some((last, sum))
@@ -127,8 +148,11 @@ fn pack(
     pieces
 }
 
+/// Returns a message as an element. If `is_skill`, a message in the user's role is the body of a
+/// skill.
 fn element(
     message: &Message,
+    is_skill: bool,
     text_limit: Tokens,
     result_limit: Tokens,
     counter: &dyn TokenCounter,
@@ -138,7 +162,13 @@ fn element(
         Message::Notice { .. } | Message::Summary { .. } => {
             ("host", cut(&message.text(), result_limit, counter))
         }
-        Message::User { .. } => ("user", cut(&message.text(), text_limit, counter)),
+        Message::User { .. } => {
+            let text = message.text();
+            match typed_words(&text).filter(|_| !is_skill) {
+                Some(words) => ("user", cut(&words, text_limit, counter)),
+                None => ("host", cut(&text, result_limit, counter)),
+            }
+        }
         Message::Assistant { parts } => {
             let mut text = cut(&message.text(), text_limit, counter);
             for call in message.calls() {
@@ -201,7 +231,7 @@ pub(crate) fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_context::{CallId, Chars4};
+    use plimsoll_context::Chars4;
 
     #[test]
     fn content_cannot_forge_the_frame() {
@@ -214,7 +244,7 @@ mod tests {
         assert!(!safe.contains("< / TRANSCRIPT"), "{safe}");
         assert!(safe.ends_with("<b>"), "{safe}");
         let result = Message::result(CallId("c".into()), evil);
-        let piece = element(&result, SAID, RESULT, &Chars4);
+        let piece = element(&result, false, SAID, RESULT, &Chars4);
         assert_eq!(piece.matches("<message").count(), 1, "{piece}");
         assert_eq!(piece.matches("</message>").count(), 1, "{piece}");
     }

@@ -6,6 +6,7 @@ mod compacting;
 mod expects;
 mod forecast;
 mod golden;
+mod imported;
 mod joining;
 mod ladder;
 mod leaving;

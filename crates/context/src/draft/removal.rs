@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use super::{Change, Draft};
 use crate::exchange::{Exchange, ExchangeKind};
+use crate::extract::extract;
 use crate::item::{Form, Item, Seq};
 use crate::message::Message;
 use crate::plan::Recall;
@@ -160,37 +161,83 @@ impl Draft<'_> {
 
     /// Removes protected exchanges from before `before`, which stages must not remove.
     ///
-    /// Used by a host whose next question does not fit otherwise. Removes first the exchanges that
-    /// were never sent, from a failed run. If this frees nothing, removes the complete exchanges
-    /// that were protected as the newest ones, and finally the summary. Returns the freed tokens.
-    pub fn give_up(&mut self, before: Seq) -> Tokens {
-        let unsent = self.first_unsent();
-        let is_unsent = |exchange: &Exchange| {
-            let is_message = !matches!(exchange.kind, ExchangeKind::System | ExchangeKind::Gap);
-            exchange.at.end > unsent && is_message
-        };
-        let is_complete = |exchange: &Exchange| exchange.kind == ExchangeKind::Complete;
-        let is_summary = |exchange: &Exchange| exchange.kind == ExchangeKind::Summary;
+    /// Used by a host whose next question does not fit otherwise. Questions that were never answered
+    /// leave first if they are larger than half of `limit`. A summary without a model takes the
+    /// place of the complete exchanges and the former summary, if the view has at most `limit`
+    /// tokens with it. Otherwise removes the complete exchanges; if this frees nothing, the summary,
+    /// and then the unanswered questions. Returns the freed tokens.
+    pub fn give_up(&mut self, before: Seq, limit: Tokens) -> Tokens {
         let weight = self.tokens();
-        let filters: [&dyn Fn(&Exchange) -> bool; 3] = [&is_unsent, &is_complete, &is_summary];
-        for filter in filters {
-            self.drop_past(before, filter);
-            // Messages smaller than their marker free nothing.
-            if self.tokens() < weight {
-                break;
-            }
+        let is_unanswered = |draft: &Self, index: usize| {
+            let steps = draft.turn_of(index).filter(|step| draft.is_step(*step));
+            draft.is_question(index) && steps.count() == 0
+        };
+        let large = self.past(before, &|index, _| {
+            is_unanswered(self, index) && self.weight_of(&[index]) > Tokens(limit.0 / 2)
+        });
+        self.remove(&large);
+        if self.tokens() < weight {
+            return weight.minus(self.tokens());
+        }
+        let is_read = |_: usize, exchange: &Exchange| {
+            matches!(
+                exchange.kind,
+                ExchangeKind::Complete | ExchangeKind::Summary
+            )
+        };
+        let past = self.past(before, &is_read);
+        if self.cover_past(&past, limit) > Tokens::ZERO {
+            return weight.minus(self.tokens());
+        }
+        let complete = self.past(before, &|_, one| one.kind == ExchangeKind::Complete);
+        self.remove(&complete);
+        // Messages smaller than their marker free nothing.
+        if self.tokens() >= weight {
+            let summary = self.past(before, &|_, one| one.kind == ExchangeKind::Summary);
+            self.remove(&summary);
+        }
+        if self.tokens() >= weight {
+            let unanswered = self.past(before, &|index, _| is_unanswered(self, index));
+            self.remove(&unanswered);
         }
         weight.minus(self.tokens())
     }
 
-    fn drop_past(&mut self, before: Seq, filter: &dyn Fn(&Exchange) -> bool) {
+    /// Replaces exchanges by a summary without a model, and returns the freed tokens. Changes
+    /// nothing if a summary remains beside it, or if the view has more than `limit` tokens with it.
+    fn cover_past(&mut self, past: &[usize], limit: Tokens) -> Tokens {
+        let mut kinds = self
+            .exchanges()
+            .iter()
+            .map(|exchange| exchange.kind)
+            .enumerate();
+        let stays = |(index, kind)| kind == ExchangeKind::Summary && !past.contains(&index);
+        if past.is_empty() || kinds.any(stays) {
+            return Tokens::ZERO;
+        }
+        let weight = self.weight_of(past);
+        let room = limit.minus(self.tokens().minus(weight));
+        let room = room.min(Tokens(weight.0 / 2)).min(self.summary_limit());
+        let items = self.positions(past).into_iter();
+        let messages: Vec<&Message> = items
+            .filter_map(|at| Some(self.items().get(at)?.message.as_ref()))
+            .collect();
+        let room = room.minus(self.summary_frame(past));
+        match extract(&messages, room, self.counter()) {
+            Some(text) => self.cover(past, text),
+            None => Tokens::ZERO,
+        }
+    }
+
+    /// Returns the exchanges of these kinds from before `before`, with their questions.
+    fn past(&self, before: Seq, filter: &dyn Fn(usize, &Exchange) -> bool) -> Vec<usize> {
         let items = self.items();
         let is_past = |exchange: &Exchange| {
             let mut range = items.get(exchange.at.clone()).unwrap_or_default().iter();
             range.all(|item| item.seq < before && item.pin.is_none())
         };
         let found = self.exchanges().iter().enumerate();
-        let found = found.filter(|(_, exchange)| filter(exchange) && is_past(exchange));
+        let found = found.filter(|(index, exchange)| filter(*index, exchange) && is_past(exchange));
         let mut removed: BTreeSet<usize> = found.map(|(index, _)| index).collect();
         // A question is removed with its last answer, unless it is the task or the newest question.
         let all = 0..self.exchanges().len();
@@ -209,8 +256,7 @@ impl Draft<'_> {
                 removed.insert(*question);
             }
         }
-        let removed: Vec<usize> = removed.into_iter().collect();
-        self.remove(&removed);
+        removed.into_iter().collect()
     }
 
     /// Removes exchanges. An adjacent gap becomes part of the new gap.

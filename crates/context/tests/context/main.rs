@@ -13,3 +13,4 @@ mod properties;
 mod siblings;
 mod stages;
 mod summaries;
+mod whose_words;

@@ -161,7 +161,7 @@ impl AgentBuilder {
 
     /// Sets the summarizer's prompt, instead of
     /// [`SummaryModel::PROMPT`](plimsoll_agent::SummaryModel::PROMPT). A summary must still contain
-    /// at least four of the seven headings from that prompt.
+    /// at least four of the nine headings from that prompt.
     ///
     /// ```
     /// # use plimsoll_core::{Agent, testing::ScriptedProvider};

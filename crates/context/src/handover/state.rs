@@ -3,9 +3,9 @@
 
 use serde_json::Value;
 
-use crate::calls::TranscriptCall;
-use crate::format::SectionItem;
-use crate::sentences::one_line;
+use super::calls::TranscriptCall;
+use super::format::SectionItem;
+use super::sentences::one_line;
 
 /// The maximum length of an entry of a todo list, in bytes.
 const TODO_MAX: usize = 160;
@@ -16,6 +16,10 @@ const CHANGED_MAX: usize = 12;
 /// The maximum length of a question or failure, in bytes.
 const LINE_MAX: usize = 400;
 
+/// Folders of temporary files, and the extensions of notes: they need no test.
+const TEMPORARY: [&str; 3] = ["/tmp/", "tmp/", "/scratchpad/"];
+const NOTES: [&str; 3] = [".md", ".txt", ".log"];
+
 const TODO: &str = "Todo";
 const FAILED: &str = "Last failure: ";
 const QUESTION: &str = "Open question: ";
@@ -25,7 +29,7 @@ const CHANGED: &str = "Changed, not tested since: ";
 #[derive(Debug, Default)]
 pub(crate) struct WorkState {
     todos: Vec<Todo>,
-    /// The last failed call that did not succeed later.
+    /// The last failed build or test that no success followed.
     pub(crate) failed: Option<Failure>,
     question: Option<String>,
     changed: Vec<String>,
@@ -34,10 +38,8 @@ pub(crate) struct WorkState {
 #[derive(Debug, Clone)]
 pub(crate) struct Failure {
     pub(crate) signature: String,
-    /// The key by which a later success settles the failure: a family of commands, or a file.
+    /// The family of the command, by which a later success settles the failure.
     pub(crate) key: String,
-    /// Whether the call builds, checks or tests.
-    pub(crate) is_test: bool,
     pub(crate) line: String,
 }
 
@@ -103,10 +105,36 @@ impl WorkState {
         self.todos.drain(..excess);
     }
 
-    /// Records a change of a file.
+    /// Reads the todo list from the result of a tool that prints it: `#2 [pending] Print it`.
+    pub(crate) fn list(&mut self, text: &str) {
+        let todos = text.lines().filter_map(|line| {
+            let (id, rest) = line.trim().strip_prefix('#')?.split_once(' ')?;
+            let (status, subject) = rest.trim_start().strip_prefix('[')?.split_once(']')?;
+            Some(Todo {
+                id: Some(id.trim_end_matches('.').to_owned()),
+                text: one_line(subject, TODO_MAX),
+                status: Status::of(status),
+            })
+        });
+        let todos: Vec<Todo> = todos.take(TODOS_MAX).collect();
+        if !todos.is_empty() {
+            self.todos = todos;
+        }
+    }
+
+    /// Records a change of a file, unless it is a note or a temporary file.
     pub(crate) fn change(&mut self, path: &str) {
+        self.forget(path);
+        let is_aside = TEMPORARY.iter().any(|folder| path.contains(folder))
+            || NOTES.iter().any(|extension| path.ends_with(extension));
+        if !is_aside {
+            self.changed.push(path.to_owned());
+        }
+    }
+
+    /// Records that a file was removed or restored.
+    pub(crate) fn forget(&mut self, path: &str) {
         self.changed.retain(|changed| changed != path);
-        self.changed.push(path.to_owned());
     }
 
     /// Records that a test or a build ran.
@@ -114,14 +142,15 @@ impl WorkState {
         self.changed.clear();
     }
 
-    /// Records a successful call with this key. A build or test also settles the failure of another
-    /// one of the same program.
-    pub(crate) fn succeeded(&mut self, key: &str, is_test: bool) {
+    /// Records a successful build or test with this key. It settles the failure of another one of the
+    /// same program.
+    pub(crate) fn succeeded(&mut self, key: &str) {
         let program = |key: &str| key.split(' ').next().map(str::to_owned);
-        if self.failed.as_ref().is_some_and(|failure| {
-            failure.key == key
-                || (is_test && failure.is_test && program(&failure.key) == program(key))
-        }) {
+        if self
+            .failed
+            .as_ref()
+            .is_some_and(|failure| program(&failure.key) == program(key))
+        {
             self.failed = None;
         }
     }
@@ -172,11 +201,9 @@ impl WorkState {
     pub(crate) fn carry(&mut self, line: &str) {
         if let Some(failure) = line.strip_prefix(FAILED) {
             if let Some((signature, line)) = failure.split_once(" → failed: ") {
-                let call = TranscriptCall::command("bash", signature);
                 self.failed = Some(Failure {
                     signature: signature.to_owned(),
-                    key: call.key(),
-                    is_test: call.is_test(),
+                    key: TranscriptCall::new("", signature).key().to_owned(),
                     line: line.to_owned(),
                 });
             }
@@ -249,43 +276,4 @@ fn todos(list: &[Value]) -> Option<Vec<Todo>> {
         })
         .collect();
     todos.filter(|todos| !todos.is_empty())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_state_is_written_and_read_back() {
-        let mut state = WorkState::default();
-        let list = r#"{"todos": [{"content": "parse", "status": "completed"}, {"content": "print", "status": "in_progress"}, {"content": "ship", "status": "pending"}]}"#;
-        state.call(&TranscriptCall::new("TodoWrite", list));
-        state.change("a.rs");
-        state.change("b.rs");
-        state.ask(Some("Shall I ship it?"));
-        state.failed = Some(Failure {
-            signature: "cargo test -p a".into(),
-            key: "cargo test a".into(),
-            is_test: true,
-            line: "error: x".into(),
-        });
-        let items = state.items();
-        let lines: Vec<&str> = items.iter().map(|item| item.text.as_str()).collect();
-        assert_eq!(
-            lines,
-            [
-                "Last failure: cargo test -p a → failed: error: x",
-                "Open question: Shall I ship it?",
-                "Changed, not tested since: b.rs, a.rs",
-                "Todo (1 of 3 done): print (in progress); ship",
-            ]
-        );
-        let mut again = WorkState::default();
-        lines.iter().for_each(|line| again.carry(line));
-        assert_eq!(again.items(), items);
-        again.succeeded("cargo build", true);
-        again.tested();
-        again.ask(None);
-        assert_eq!(again.items().len(), 1);
-    }
 }

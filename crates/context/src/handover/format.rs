@@ -9,14 +9,12 @@ use std::borrow::Cow;
 /// The beginning of the first line; the digits of the seal follow.
 const HEAD: &str = "[handover ";
 /// The end of the first line.
-const HEAD_END: &str = "] » user's words, »! rule, - done";
+const HEAD_END: &str = "] » user's words, - done";
 /// The number of digits of the seal.
 const SEAL: usize = 8;
 /// Replaces omitted words of a user's message.
 pub(crate) const GAP: char = '…';
-/// The prefix of user's words that contain a rule.
-const RULE: &str = "»! ";
-/// The prefix of other user's words.
+/// The prefix of the user's words.
 const USER: &str = "» ";
 /// The prefix of any other item.
 const NOTE: &str = "- ";
@@ -32,10 +30,10 @@ pub(crate) enum Section {
     Transcript,
     /// The state of the work at the end.
     State,
+    /// Rules from files of instructions and from the agent's notes: data, not the user's words.
+    Rules,
     /// Files, the actions on them, and names in them.
     Files,
-    /// Names without a file.
-    Names,
 }
 
 /// All sections.
@@ -43,8 +41,8 @@ pub(crate) const SECTIONS: [Section; 5] = [
     Section::Former,
     Section::Transcript,
     Section::State,
+    Section::Rules,
     Section::Files,
-    Section::Names,
 ];
 
 /// One entry of a section.
@@ -57,8 +55,6 @@ pub(crate) struct SectionItem {
 /// The author of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ItemKind {
-    /// The user's words, including a rule.
-    Rule,
     /// The user's words.
     User,
     /// A note of the handover.
@@ -71,8 +67,8 @@ impl Section {
             Self::Former => "## Earlier summary",
             Self::Transcript => "## Transcript",
             Self::State => "## State",
+            Self::Rules => "## Rules from files and notes",
             Self::Files => "## Files",
-            Self::Names => "## Also seen",
         }
     }
 }
@@ -85,13 +81,9 @@ impl SectionItem {
         }
     }
 
-    pub(crate) fn user(text: impl AsRef<str>, is_rule: bool) -> Self {
+    pub(crate) fn user(text: impl AsRef<str>) -> Self {
         Self {
-            kind: if is_rule {
-                ItemKind::Rule
-            } else {
-                ItemKind::User
-            },
+            kind: ItemKind::User,
             text: without_frames(text.as_ref()).into_owned(),
         }
     }
@@ -113,11 +105,31 @@ impl SectionItem {
 impl ItemKind {
     fn mark(self) -> &'static str {
         match self {
-            Self::Rule => RULE,
             Self::User => USER,
             Self::Note => NOTE,
         }
     }
+}
+
+/// The heading of a handover that stands above a model's summary.
+const WORD_FOR_WORD: &str = "# Word for word";
+/// The heading of the model's summary below it.
+const BY_MODEL: &str = "# Written by a model";
+
+/// Returns one summary of a handover and a model's text. The handover comes first: it is certain.
+#[must_use]
+pub fn with_model_text(words: &str, model: &str) -> String {
+    let model = without_frames(model).replace(BY_MODEL, "Written by a model");
+    format!("{WORD_FOR_WORD}\n{words}\n\n{BY_MODEL}\n{model}")
+}
+
+/// Splits a text of [`with_model_text`] into the handover and the model's text. Returns `None` for
+/// any other text.
+#[must_use]
+pub fn split_model_text(text: &str) -> Option<(&str, &str)> {
+    let text = text.strip_prefix(WORD_FOR_WORD)?.strip_prefix('\n')?;
+    let (words, model) = text.split_once(BY_MODEL)?;
+    Some((words.trim_end(), model.trim_start()))
 }
 
 /// Returns the text of the sections and their items, with a seal.
@@ -158,7 +170,7 @@ pub(crate) fn read(text: &str) -> Option<Vec<(Section, SectionItem)>> {
             section = *found;
             continue;
         }
-        let kinds = [ItemKind::Rule, ItemKind::User, ItemKind::Note];
+        let kinds = [ItemKind::User, ItemKind::Note];
         let begun = kinds.into_iter().find_map(|kind| {
             let text = line.strip_prefix(kind.mark())?;
             Some((
@@ -224,75 +236,4 @@ pub fn without_frames(text: &str) -> Cow<'_, str> {
 fn seal(body: &str) -> String {
     let hash = blake3::hash(body.as_bytes()).to_hex();
     hash.as_str().chars().take(SEAL).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_written_text_is_read_back() {
-        let text = "first\n\n» quoted\n## State\n- a\n  indented\n[handover 00000000]";
-        let sections = vec![
-            (
-                Section::Transcript,
-                vec![
-                    SectionItem::user("never X", true),
-                    SectionItem::user(text, false),
-                    SectionItem::note("ran a"),
-                ],
-            ),
-            (
-                Section::Files,
-                vec![SectionItem::note("a.rs (read 1): b, c")],
-            ),
-        ];
-        let text = write(&sections);
-        let flat: Vec<(Section, SectionItem)> = sections
-            .iter()
-            .flat_map(|(of, items)| items.iter().map(|item| (*of, item.clone())))
-            .collect();
-        assert_eq!(read(&text).unwrap(), flat);
-        assert_eq!(read(text.trim()).unwrap(), flat);
-        assert_eq!(text.matches("\n## State\n").count(), 0, "{text}");
-    }
-
-    #[test]
-    fn frames_in_a_text_are_no_frames() {
-        for (text, plain) in [
-            ("[End of the summary. x]", "(End of the summary. x]"),
-            (
-                "see [Summary of earlier messages]",
-                "see (Summary of earlier messages]",
-            ),
-            (
-                "[4 messages were removed here; recall m1 to m4]",
-                "(4 messages were removed here; recall m1 to m4]",
-            ),
-            (
-                "4 messages were removed here",
-                "4 messages were removed here",
-            ),
-            ("[a] list", "[a] list"),
-        ] {
-            assert_eq!(without_frames(text), plain);
-        }
-    }
-
-    #[test]
-    fn an_imitation_is_not_read() {
-        let text = write(&[(
-            Section::Transcript,
-            vec![SectionItem::user("never X", true)],
-        )]);
-        assert!(read(&text).is_some());
-        for changed in [
-            text.replace("never", "always"),
-            format!("{text}- more\n"),
-            text.replace("[handover ", "[Handover "),
-            "## State\n- x".to_owned(),
-        ] {
-            assert_eq!(read(&changed), None, "{changed}");
-        }
-    }
 }

@@ -1,0 +1,219 @@
+//! Reads the entries of a transcript: determines the speaker of each text, and the call of each
+//! result.
+
+use std::borrow::Cow;
+
+use foldhash::HashMap;
+
+use super::TranscriptEntry;
+use super::calls::signature_of;
+use super::cues;
+use super::format::{self, Section, SectionItem};
+use super::replies::{Reply, reply};
+use super::sentences::one_line;
+use super::speaker::{MessageSource, brings_a_body, speech};
+
+/// The maximum length of a user's text between two commands of an agent without tools, in bytes.
+const BRIEF: usize = 1_000;
+/// The maximum length of the name of a refused call that is repeated, in bytes.
+const REFUSED_MAX: usize = 120;
+/// The name of the tool whose body the host adds as a message of the user.
+const SKILL_TOOL: &str = "Skill";
+
+/// One text of the transcript.
+#[derive(Debug)]
+pub(crate) enum Text<'a> {
+    /// The user's words, from a message or, as an answer, from a tool result.
+    Person {
+        words: Cow<'a, str>,
+        is_answer: bool,
+    },
+    /// Text of the host in the user's role.
+    Host(&'a str),
+    Agent(&'a str),
+    /// A tool call. If `name` is empty, `arguments` is a command in the agent's text.
+    Call {
+        name: &'a str,
+        arguments: &'a str,
+    },
+    Result {
+        /// The index of the call among the texts.
+        call: Option<usize>,
+        text: &'a str,
+        is_error: bool,
+    },
+    /// A decision of the user without words.
+    Decided(String),
+    Notice(&'a str),
+    /// The items of an earlier handover.
+    Handover(Vec<(Section, SectionItem)>),
+    /// A summary by another program.
+    Foreign(&'a str),
+}
+
+/// Reads the entries of a transcript.
+pub(crate) fn texts<'a>(entries: &[TranscriptEntry<'a>]) -> Vec<Text<'a>> {
+    let mut reader = EntryReader::default();
+    for (at, entry) in entries.iter().enumerate() {
+        let before = at.checked_sub(1).and_then(|before| entries.get(before));
+        reader.read(*entry, before);
+    }
+    reader.texts
+}
+
+#[derive(Default)]
+struct EntryReader<'a> {
+    texts: Vec<Text<'a>>,
+    open: HashMap<&'a str, usize>,
+    /// A command within the agent's text. It counts as a call if its output follows.
+    in_text: Option<&'a str>,
+    /// Whether the agent has no tools, and its commands are all answered in the user's role.
+    is_text_only: bool,
+    /// Whether the last result is that of a call whose body the host adds next.
+    awaits_body: bool,
+}
+
+impl<'a> EntryReader<'a> {
+    fn read(&mut self, entry: TranscriptEntry<'a>, before: Option<&TranscriptEntry<'_>>) {
+        let awaits_body = std::mem::take(&mut self.awaits_body);
+        match entry {
+            TranscriptEntry::User(text) => {
+                // The host adds the body of a command or a skill in the next message.
+                let is_body = awaits_body
+                    || matches!(before, Some(TranscriptEntry::User(text)) if brings_a_body(text));
+                if is_body {
+                    self.texts.push(Text::Host(text));
+                } else {
+                    self.user(text);
+                }
+            }
+            TranscriptEntry::Assistant(text) => {
+                self.texts.push(Text::Agent(text));
+                self.in_text = fenced_command(text).or(self.in_text);
+            }
+            TranscriptEntry::ToolCall {
+                id,
+                name,
+                arguments,
+            } => {
+                self.open.insert(id, self.texts.len());
+                self.texts.push(Text::Call { name, arguments });
+            }
+            TranscriptEntry::ToolResult { id, text, is_error } => self.result(id, text, is_error),
+            TranscriptEntry::Notice(text) => self.texts.push(Text::Notice(text)),
+            TranscriptEntry::Summary(text) => {
+                let (words, model) = format::split_model_text(text).unwrap_or((text, ""));
+                match format::read(words) {
+                    Some(items) => self.texts.push(Text::Handover(items)),
+                    None => self.texts.push(Text::Foreign(words)),
+                }
+                if !model.is_empty() {
+                    self.texts.push(Text::Foreign(model));
+                }
+            }
+        }
+    }
+
+    fn user(&mut self, text: &'a str) {
+        let command = self.in_text.take();
+        let is_output = self.is_text_only && command.is_some() && is_output(text);
+        match speech(text) {
+            MessageSource::Output(text, is_error) => {
+                self.output(command, text, is_error);
+                self.is_text_only |= command.is_some();
+            }
+            _ if is_output => self.output(command, text, false),
+            MessageSource::Person(words) => self.texts.push(Text::Person {
+                words,
+                is_answer: false,
+            }),
+            MessageSource::Summary(text) => self.texts.push(Text::Foreign(text)),
+            MessageSource::Host => self.texts.push(Text::Host(text)),
+        }
+    }
+
+    /// Records the output of a command within the agent's text.
+    fn output(&mut self, command: Option<&'a str>, text: &'a str, is_error: bool) {
+        let call = command.map(|arguments| {
+            self.texts.push(Text::Call {
+                name: "",
+                arguments,
+            });
+            self.texts.len() - 1
+        });
+        self.texts.push(Text::Result {
+            call,
+            text,
+            is_error,
+        });
+    }
+
+    fn result(&mut self, id: &str, text: &'a str, is_error: bool) {
+        let call = self.open.remove(id);
+        let (name, arguments) = match call.and_then(|n| self.texts.get(n)) {
+            Some(Text::Call { name, arguments }) => (*name, *arguments),
+            _ => ("", ""),
+        };
+        self.awaits_body = name == SKILL_TOOL;
+        let person = |words| Text::Person {
+            words: Cow::Owned(words),
+            is_answer: true,
+        };
+        let refused = || one_line(&signature_of(name, arguments), REFUSED_MAX);
+        match reply(name, arguments, text, is_error) {
+            Some(Reply::Answers(answers)) => self.texts.extend(answers.into_iter().map(person)),
+            Some(Reply::Refused(reason)) if reason.is_empty() => {
+                let decided = format!("the user refused: {}", refused());
+                self.texts.push(Text::Decided(decided));
+            }
+            Some(Reply::Refused(reason)) => {
+                self.texts
+                    .push(person(format!("(refused: {}) {reason}", refused())));
+            }
+            Some(Reply::Plan(Some(changed))) => {
+                self.texts
+                    .push(person(format!("(changed the plan) {changed}")));
+            }
+            Some(Reply::Plan(None)) => {
+                let decided = "the user approved the plan".to_owned();
+                self.texts.push(Text::Decided(decided));
+            }
+            None => self.texts.push(Text::Result {
+                call,
+                text,
+                is_error,
+            }),
+        }
+    }
+}
+
+/// Returns `true` if a message is long or looks like program output. Otherwise it may be the user's
+/// words between two commands.
+fn is_output(text: &str) -> bool {
+    let first = text.trim().lines().next().unwrap_or_default();
+    text.len() > BRIEF || first.starts_with("diff --git") || cues::is_machine(first)
+}
+
+/// Returns the command of a text: its only fenced block of shell, or its only block if that names no
+/// language.
+fn fenced_command(text: &str) -> Option<&str> {
+    let parts: Vec<&str> = text.split("```").collect();
+    // Every second part is a block; one at the end is not closed.
+    let closed = parts.len().saturating_sub(1);
+    let blocks: Vec<(&str, &str)> = parts
+        .iter()
+        .take(closed)
+        .skip(1)
+        .step_by(2)
+        .filter_map(|block| block.split_once('\n'))
+        .map(|(language, text)| (language.trim(), text.trim()))
+        .collect();
+    let mut shells = blocks.iter().filter(|(language, _)| {
+        matches!(*language, "bash" | "sh" | "shell" | "mswea_bash_command")
+    });
+    let command = match (shells.next(), shells.next(), blocks.as_slice()) {
+        (Some((_, command)), None, _) | (None, None, [("", command)]) => *command,
+        _ => return None,
+    };
+    (!command.is_empty()).then_some(command)
+}

@@ -1,0 +1,188 @@
+//! Names in texts: identifiers, hashes, numbers and files, and how likely the agent needs them
+//! again.
+
+use foldhash::HashMap;
+
+use super::calls::is_in;
+use super::sentences::clip;
+
+/// The length up to which a line is read, in bytes: longer lines are repetitive or not text.
+const LINE_MAX: usize = 4_000;
+/// The length up to which a shown file is read, in bytes.
+const SEEN_MAX: usize = 16_000;
+/// The maximum length of a name; longer runs are base64, for example.
+const WORD_MAX: usize = 64;
+/// The maximum length of a line with a made name, in bytes.
+const MADE_MAX: usize = 90;
+/// The minimum length of a hash, in digits.
+const HASH_MIN: usize = 7;
+
+/// The mentions of one name by the agent.
+#[derive(Debug, Clone, Copy)]
+struct Name {
+    mentions: u32,
+    /// The position of the last mention in the transcript.
+    last: Option<usize>,
+    /// The number of the file in which the name was last seen.
+    file: usize,
+}
+
+/// The names in files that the agent has read or changed.
+#[derive(Debug, Default)]
+pub(crate) struct Names(HashMap<String, Name>);
+
+impl Names {
+    /// Records the names that a tool has shown from a file.
+    pub(crate) fn seen(&mut self, text: &str, file: usize) {
+        each_line(clip(text, SEEN_MAX), &mut |word| {
+            if !self.0.contains_key(word) {
+                let name = Name {
+                    mentions: 0,
+                    last: None,
+                    file,
+                };
+                self.0.insert(word.to_owned(), name);
+            }
+        });
+    }
+
+    /// Records the names in the text of a call for a file.
+    pub(crate) fn read(&mut self, text: &str, at: usize, file: usize) {
+        self.seen(text, file);
+        self.mention(text, at);
+        each_line(text, &mut |word| {
+            if let Some(name) = self.0.get_mut(word) {
+                name.file = file;
+            }
+        });
+    }
+
+    /// Records that the agent mentioned names that it knows from a file.
+    pub(crate) fn mention(&mut self, text: &str, at: usize) {
+        each_line(text, &mut |word| {
+            if let Some(name) = self.0.get_mut(word) {
+                name.mentions = name.mentions.saturating_add(1);
+                name.last = Some(at);
+            }
+        });
+    }
+
+    /// Returns the names with their files, and how likely each is needed again in proportion to its
+    /// length.
+    pub(crate) fn rated(&self, end: usize) -> impl Iterator<Item = (f64, &str, usize)> {
+        self.0.iter().map(move |(word, name)| {
+            let rate = rate(
+                word,
+                name.mentions,
+                name.last.map(|last| end - last.min(end)),
+                0.0,
+            );
+            (rate, word.as_str(), name.file)
+        })
+    }
+}
+
+/// Returns how likely a name or a path is needed again, in proportion to its length: if it was
+/// mentioned often and lately. The odds were fitted to cuts in sessions of several agents.
+pub(crate) fn rate(word: &str, mentions: u32, age: Option<usize>, bonus: f64) -> f64 {
+    let recent = age.map_or(0.0, |age| 1.0 / (1.0 + (age as f64).ln_1p()));
+    let length = word.len().max(1) as f64;
+    let odds = bonus - 4.7 + 0.3 * f64::from(mentions).ln_1p() + 4.8 * recent + 0.2 * length.ln();
+    let likely = 1.0 / (1.0 + (-odds).exp());
+    likely / (1.0 + length / 3.2).powf(0.6)
+}
+
+/// Returns `true` for characters that may stand in a name or a path.
+fn is_of_run(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '_' | '/' | '.' | '-')
+}
+
+/// Calls `tell` with every identifier of the lines of a text.
+fn each_line(text: &str, tell: &mut dyn FnMut(&str)) {
+    for line in text.lines() {
+        each(clip(line, LINE_MAX), tell);
+    }
+}
+
+/// Calls `tell` with every identifier of `line`, in order: `snake_case`, `camelCase`, and hashes.
+pub(crate) fn each(line: &str, tell: &mut dyn FnMut(&str)) {
+    let words = line.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    for word in words.filter(|word| word.len() >= 3 && word.len() <= WORD_MAX) {
+        if is_identifier(word) || is_hash(word) {
+            tell(word);
+        }
+    }
+}
+
+/// Returns `true` if a text contains an identifier, a path or a number.
+pub(crate) fn names_something(text: &str) -> bool {
+    let mut is_named = false;
+    each(text, &mut |_| is_named = true);
+    let mut words = text
+        .split(|c: char| !is_of_run(c))
+        .map(|word| word.trim_end_matches('.'));
+    is_named
+        || words
+            .any(|word| has_extension(word) || word.bytes().filter(u8::is_ascii_digit).count() > 2)
+}
+
+fn is_identifier(word: &str) -> bool {
+    let bytes = word.as_bytes();
+    let is_snake = word.trim_matches('_').contains('_');
+    let hump =
+        |pair: &[u8]| matches!(pair, [a, b] if a.is_ascii_lowercase() && b.is_ascii_uppercase());
+    let is_word = bytes.first().is_some_and(|first| !first.is_ascii_digit());
+    let letters = bytes.iter().filter(|b| b.is_ascii_lowercase()).count();
+    is_word && letters >= 2 && (is_snake || bytes.windows(2).any(hump))
+}
+
+/// Returns `true` for the digits of a commit or an id.
+fn is_hash(word: &str) -> bool {
+    let is_hex = |b: &u8| b.is_ascii_digit() || matches!(b, b'a'..=b'f');
+    let bytes = word.as_bytes();
+    word.len() >= HASH_MIN
+        && bytes.iter().all(is_hex)
+        && bytes.iter().any(u8::is_ascii_digit)
+        && bytes.iter().any(u8::is_ascii_alphabetic)
+}
+
+/// Returns the lines of a result with hashes, addresses and numbers that are not in the call: what
+/// it made or found.
+pub(crate) fn made<'t>(result: &'t str, call: &str) -> Vec<&'t str> {
+    let is_made = |line: &&str| {
+        let mut words = line.split(|c: char| !is_of_run(c) && c != '#' && c != ':');
+        words.any(|word| {
+            let word = word.trim_end_matches(['.', ':']);
+            is_made_name(word) && !call.contains(word)
+        })
+    };
+    let lines = result.lines().map(str::trim);
+    let lines = lines.filter(|line| line.len() <= MADE_MAX);
+    lines.filter(is_made).collect()
+}
+
+/// Returns `true` for a hash, a number of an issue (`#12`, `/pull/12`), or a port (`host:8431`).
+fn is_made_name(word: &str) -> bool {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let issue = word.strip_prefix('#').is_some_and(is_number);
+    let page = word
+        .rsplit_once('/')
+        .is_some_and(|(page, number)| is_number(number) && page.contains('/'));
+    let is_port = |(at, _): (usize, &str)| {
+        let (host, behind) = word.split_at(at);
+        let behind = behind.trim_start_matches(':');
+        let digits = behind.bytes().take_while(u8::is_ascii_digit).count();
+        let is_end = behind
+            .get(digits..)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+        (4..=5).contains(&digits) && is_end && !has_extension(host)
+    };
+    let port = word.match_indices(':').any(is_port);
+    issue || page || port || is_hash(word)
+}
+
+/// Checks whether a name ends with a known file extension.
+pub(crate) fn has_extension(name: &str) -> bool {
+    name.rsplit_once('.')
+        .is_some_and(|(stem, extension)| !stem.is_empty() && is_in("extensions", extension))
+}

@@ -1,0 +1,203 @@
+//! Shell commands: the program, and the files that they read, write, move and remove.
+
+use super::calls::{Act, SIGNATURE_MAX, is_in};
+use super::sentences::one_line;
+
+/// The maximum number of here-documents of a command whose ends are searched.
+const BODIES_MAX: usize = 16;
+/// The number of words of a command's family.
+const FAMILY: usize = 3;
+
+/// A shell command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ShellCommand {
+    /// The command without its preparation and the bodies of here-documents.
+    pub(crate) shown: String,
+    /// The program and its subcommand, such as `cargo test`: a later success of the same family
+    /// settles a failure.
+    pub(crate) family: String,
+    /// Whether the command only shows files, logs or matches.
+    pub(crate) is_reader: bool,
+    /// Whether the command builds, checks or tests.
+    pub(crate) is_test: bool,
+}
+
+impl ShellCommand {
+    /// Reads a command, with its actions on files.
+    pub(crate) fn read(command: &str) -> (Self, Vec<(Act, String)>) {
+        let shell = without_bodies(command);
+        let mut files = Vec::new();
+        let mut family = String::new();
+        let (mut is_reader, mut is_test) = (true, false);
+        for part in shell.split(['\n', ';', '&']) {
+            let stage = part.split('|').next().unwrap_or_default();
+            let words = program(stage);
+            let Some(program) = words.first().copied() else {
+                continue;
+            };
+            let second = words.get(1).copied().unwrap_or_default();
+            actions(stage, program, second, &mut files);
+            if is_in("aside_programs", program) {
+                continue;
+            }
+            let reads = is_in("readers", program)
+                || (program == "git" && is_in("git_readers", second))
+                || (program == "sed" && !stage.contains("-i"));
+            is_reader &= reads;
+            is_test |= !reads && words.iter().any(|word| is_test_word(word));
+            if family.is_empty() || !reads {
+                let words = words.iter().take(FAMILY).copied();
+                family = words.collect::<Vec<_>>().join(" ");
+            }
+        }
+        // The text of a commit is content.
+        let shown = shell.split("\"$(cat").next().unwrap_or_default();
+        let shown = without_preparation(if shown.is_empty() { &shell } else { shown });
+        let command = Self {
+            shown: shown.to_owned(),
+            family,
+            is_reader,
+            is_test,
+        };
+        (command, files)
+    }
+}
+
+/// Returns a command without the bodies of here-documents, which are content.
+fn without_bodies(command: &str) -> String {
+    let command = command.replace("\\\n", " ");
+    let mut shell: Vec<String> = Vec::new();
+    let mut lines = command.lines();
+    let mut bodies = 0;
+    while let Some(line) = lines.next() {
+        bodies += usize::from(line.contains("<<"));
+        let parts = line
+            .split_once("<<")
+            .filter(|_| bodies <= BODIES_MAX)
+            .and_then(|(before, behind)| {
+                let behind = behind.trim_start_matches(['-', ' ']);
+                let end = behind.find([' ', ')', ';', '&', '|', '>']);
+                let (word, rest) = behind.split_at(end.unwrap_or(behind.len()));
+                let end = word.trim_matches(['\'', '"']);
+                let mut ahead = lines.clone();
+                ahead.find(|line| line.trim() == end)?;
+                Some((format!("{}{rest}", before.trim_end()), ahead))
+            });
+        match parts {
+            Some((line, behind)) => {
+                shell.push(line);
+                lines = behind;
+            }
+            None => shell.push(line.to_owned()),
+        }
+    }
+    shell.join("\n")
+}
+
+/// Returns a command without a leading change of directory and a trailing redirection.
+fn without_preparation(command: &str) -> &str {
+    let command = command.trim();
+    let behind = command
+        .strip_prefix("cd ")
+        .and_then(|rest| rest.split_once("&&"));
+    let command = behind.map_or(command, |(_, rest)| rest.trim());
+    command.strip_suffix("2>&1").unwrap_or(command).trim()
+}
+
+/// Returns the program of a pipeline stage and its plain words, without variables, options and the
+/// directory of the program.
+fn program(stage: &str) -> Vec<&str> {
+    let mut words = Vec::new();
+    for word in stage.split_whitespace() {
+        let is_wrapper = words.is_empty()
+            && (is_in("wrappers", word)
+                || word.contains('=')
+                || word.chars().all(|c| c.is_ascii_digit() || c == 's'));
+        if is_wrapper || word.starts_with(['-', '>', '<', '"', '\'', '$', '(']) {
+            continue;
+        }
+        if words.is_empty() {
+            words.push(word.rsplit('/').next().unwrap_or(word));
+        } else if words.len() <= FAMILY
+            && word
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | ':'))
+        {
+            words.push(word);
+        }
+    }
+    words
+}
+
+fn is_test_word(word: &str) -> bool {
+    let low = word.to_lowercase();
+    low.split(['-', '_', ':', '.'])
+        .any(|part| is_in("tests", part))
+}
+
+/// Adds the actions of a stage on files.
+fn actions(stage: &str, program: &str, second: &str, files: &mut Vec<(Act, String)>) {
+    let mut add = |act, path: &str| {
+        let path = path.trim_matches(['"', '\'']).trim_start_matches("./");
+        let path = path.trim_end_matches('/');
+        if !path.is_empty() && !path.contains(['$', '(', '{', '=']) {
+            files.push((act, one_line(path, SIGNATURE_MAX)));
+        }
+    };
+    let arguments = || {
+        let words = stage.split_whitespace();
+        let words = words.skip_while(|word| word.rsplit('/').next() != Some(program));
+        words.skip(1).take_while(|word| !word.contains(['>', '<']))
+    };
+    let plain = |skip: usize| arguments().skip(skip).filter(|word| !word.starts_with('-'));
+    match (program, second) {
+        ("rm" | "unlink", _) => plain(0).for_each(|path| add(Act::Removed, path)),
+        ("git", "rm") => plain(1).for_each(|path| add(Act::Removed, path)),
+        ("mv", _) => moved(&plain(0).collect::<Vec<_>>(), &mut add),
+        ("git", "mv") => moved(&plain(1).collect::<Vec<_>>(), &mut add),
+        ("git", "restore") if !stage.contains("--staged") => {
+            plain(1).for_each(|path| add(Act::Restored, path));
+        }
+        ("git", "checkout") => {
+            let paths = arguments().skip_while(|word| *word != "--").skip(1);
+            paths.for_each(|path| add(Act::Restored, path));
+        }
+        ("sed", _) if stage.contains("-i") => {
+            let last = plain(0).last();
+            let path = last.filter(|word| word.contains(['.', '/']) && !word.contains(['\'', '"']));
+            path.into_iter().for_each(|path| add(Act::Edited, path));
+        }
+        ("cat" | "tee" | "echo" | "printf", _) if stage.contains('>') || program == "tee" => {
+            let mut words = stage.split_whitespace();
+            let act = match words.find(|word| word.starts_with('>') || *word == "tee") {
+                Some(">" | "tee") => Act::Written,
+                Some(">>") => Act::Edited,
+                _ => return,
+            };
+            let path = words.find(|word| !word.starts_with('-'));
+            let path =
+                path.filter(|path| !path.starts_with(['&', '"']) && !path.starts_with("/dev/"));
+            path.into_iter().for_each(|path| add(act, path));
+        }
+        _ if is_in("printers", program) => {
+            let is_written = stage.contains('>');
+            let paths = plain(0)
+                .filter(|word| word.contains(['.', '/']) && !word.contains(['\'', '"', '*', ',']));
+            paths
+                .filter(|_| !is_written)
+                .for_each(|path| add(Act::Read, path));
+        }
+        _ => {}
+    }
+}
+
+fn moved(paths: &[&str], add: &mut impl FnMut(Act, &str)) {
+    if let [from @ .., to] = paths {
+        for path in from {
+            add(Act::Removed, path);
+        }
+        if from.len() == 1 && to.contains('.') {
+            add(Act::Written, to);
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! Determines the author of a message in the user's role. Hosts put reminders, bodies of skills,
+//! messages of other agents, command outputs and their own summaries there; only typed text is the
+//! user's. The forms are data, in `words/`; a host that is not listed there is not known.
+
+use std::borrow::Cow;
+
+/// A message in the user's role, after analysis.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum MessageSource<'a> {
+    /// Text that the user typed.
+    Person(Cow<'a, str>),
+    /// The output of a command in the model's text, and whether the command failed.
+    Output(&'a str, bool),
+    /// A summary by the host.
+    Summary(&'a str),
+    /// Other text of the host.
+    Host,
+}
+
+const HOST_TAGS: &str = include_str!("words/host_tags.txt");
+/// Beginnings of messages that are completely written by a host.
+const HOST_OPENINGS: &str = include_str!("words/host_openings.txt");
+/// Beginnings of summaries by hosts.
+const SUMMARY_OPENINGS: &str = include_str!("words/summary_openings.txt");
+/// Headings of the summaries that hosts request from models.
+const SUMMARY_HEADINGS: &str = include_str!("words/summary_headings.txt");
+/// The number of such headings that makes a text a summary.
+const HEADINGS_MIN: usize = 3;
+/// Texts that hosts append to the user's words.
+const HOST_ENDINGS: [&str; 3] = [
+    "\n\nIf you need specific details from before exiting plan mode",
+    "\n\nARGUMENTS:",
+    "\n###STOP###",
+];
+/// The heading before a person's request, after the text that an editor added.
+const REQUEST: &str = "## My request for Codex:";
+/// Elements with text that the user typed.
+const TYPED_TAGS: [&str; 5] = [
+    "user_query",
+    "user_message",
+    "feedback",
+    "answer",
+    "command-args",
+];
+/// Commands of a host without a body that the host adds.
+const BUILT_IN: &str = "/clear /compact /model /status /help /login /logout /config /cost /resume /exit /quit \
+    /context /mcp /permissions /usage";
+
+/// The kind of an element that a host writes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum HostTag {
+    Element,
+    /// The text behind the element is the host's too.
+    WithRest,
+}
+
+/// Returns the lines of a list, without comments.
+pub(crate) fn entries(list: &str) -> impl Iterator<Item = &str> {
+    list.lines()
+        .filter(|line| !line.is_empty() && !line.starts_with("# "))
+}
+
+/// Analyses a message in the user's role.
+pub(crate) fn speech(text: &str) -> MessageSource<'_> {
+    let text = text.trim();
+    if let Some(output) = output(text) {
+        return output;
+    }
+    if is_summary(text) {
+        return MessageSource::Summary(text);
+    }
+    if is_host(text) {
+        return MessageSource::Host;
+    }
+    let typed = text.split_once(REQUEST).map_or(text, |(_, typed)| typed);
+    let words = if typed.contains('<') {
+        Cow::Owned(without_host_elements(typed))
+    } else {
+        Cow::Borrowed(typed)
+    };
+    let words = match words {
+        Cow::Borrowed(words) => Cow::Borrowed(without_host_ending(words.trim())),
+        Cow::Owned(words) => Cow::Owned(without_host_ending(words.trim()).to_owned()),
+    };
+    if words.is_empty() || is_host(&words) {
+        MessageSource::Host
+    } else {
+        MessageSource::Person(words)
+    }
+}
+
+/// Returns the words that a person typed in a text in the user's role. Returns `None` if a host
+/// wrote all of it.
+#[must_use]
+pub fn typed_words(text: &str) -> Option<Cow<'_, str>> {
+    match speech(text) {
+        MessageSource::Person(words) => Some(words),
+        MessageSource::Output(..) | MessageSource::Summary(_) | MessageSource::Host => None,
+    }
+}
+
+/// Removes texts that hosts append to the user's words.
+fn without_host_ending(text: &str) -> &str {
+    let cut = HOST_ENDINGS
+        .iter()
+        .filter_map(|ending| text.find(ending))
+        .min();
+    cut.and_then(|at| text.get(..at)).unwrap_or(text).trim_end()
+}
+
+/// Returns `true` if a message is a user's command whose body follows in the next message.
+pub(crate) fn brings_a_body(text: &str) -> bool {
+    let Some((_, name)) = text.split_once("<command-name>") else {
+        return false;
+    };
+    let (name, _) = name.split_once("</command-name>").unwrap_or((name, ""));
+    !BUILT_IN.split(' ').any(|built_in| built_in == name.trim())
+}
+
+fn is_host(text: &str) -> bool {
+    // Not `entries`: an opening may begin with the sign of a comment.
+    let mut openings = HOST_OPENINGS.lines().filter(|opening| !opening.is_empty());
+    openings.any(|opening| text.starts_with(opening))
+}
+
+fn is_summary(text: &str) -> bool {
+    if entries(SUMMARY_OPENINGS).any(|opening| text.starts_with(opening)) {
+        return true;
+    }
+    let begins =
+        text.starts_with('#') || text.starts_with("<summary>") || text.starts_with("<analysis>");
+    let headings = SUMMARY_HEADINGS.lines();
+    begins && headings.filter(|heading| text.contains(*heading)).count() >= HEADINGS_MIN
+}
+
+/// Reads the output of a command that a host without tool calls sends in the user's role.
+fn output(text: &str) -> Option<MessageSource<'_>> {
+    if let Some(rest) = text.strip_prefix("<returncode>") {
+        let (code, output) = rest.split_once("</returncode>")?;
+        return Some(MessageSource::Output(output.trim(), code.trim() != "0"));
+    }
+    let opening = ["OBSERVATION:", "Observation:", "EXECUTION RESULT of"];
+    if let Some(output) = opening
+        .iter()
+        .find_map(|opening| text.strip_prefix(opening))
+    {
+        return Some(MessageSource::Output(output.trim(), false));
+    }
+    // If an agent drives a shell, the shell's prompt follows each output.
+    let last = text.lines().next_back().unwrap_or_default();
+    let is_shell = last.trim() == "bash-$"
+        || text.contains("\n(Current directory: ")
+        || text.starts_with("(Open file: ");
+    let is_record = text.starts_with("{\"role\"") && text.contains("\"bashExecution\"");
+    (is_shell || is_record).then_some(MessageSource::Output(text, false))
+}
+
+/// Removes the host's elements, and the tags around typed text.
+fn without_host_elements(text: &str) -> String {
+    let mut words = String::new();
+    let mut rest = text;
+    while let Some((before, element)) = rest.split_once('<') {
+        words.push_str(before);
+        let name_end = element
+            .find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | ':')))
+            .unwrap_or(element.len());
+        let name = element.get(..name_end).unwrap_or_default();
+        let inner = element
+            .find('>')
+            .and_then(|end| element.get(end + 1..))
+            .unwrap_or_default();
+        let close = format!("</{name}>");
+        let closed = inner.split_once(close.as_str());
+        // A reminder without an end tag extends to the end of the message; `<file>` in prose is a
+        // word.
+        let is_open = closed.is_none() && name.contains(['-', '_']);
+        match host_tag(name) {
+            _ if TYPED_TAGS.contains(&name) => {
+                let (typed, behind) = closed.unwrap_or((inner, ""));
+                words.push_str(typed.trim());
+                rest = behind.trim_start_matches([' ', '\n']);
+            }
+            Some(HostTag::WithRest) => return words,
+            Some(HostTag::Element) if closed.is_some() || is_open => {
+                rest = closed.map_or("", |(_, behind)| behind.trim_start_matches('\n'));
+            }
+            _ => {
+                words.push('<');
+                rest = element;
+            }
+        }
+    }
+    words.push_str(rest);
+    words
+}
+
+fn host_tag(name: &str) -> Option<HostTag> {
+    entries(HOST_TAGS).find_map(|tag| {
+        let (is_tag, kind) = match (tag.strip_suffix('*'), tag.strip_suffix('+')) {
+            (Some(start), _) => (name.starts_with(start), HostTag::Element),
+            (None, Some(tag)) => (name == tag, HostTag::WithRest),
+            (None, None) => (name == tag, HostTag::Element),
+        };
+        is_tag.then_some(kind)
+    })
+}

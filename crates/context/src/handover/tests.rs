@@ -1,0 +1,415 @@
+//! Tables of single rules: commands, outcomes, files, statements, rules and the form of the text.
+
+use super::calls::{Act, CallKind, TranscriptCall};
+use super::files::{FileList, FileRecord};
+use super::format::{Section, SectionItem, read, without_frames, write};
+use super::names;
+use super::outcome::{Outcome, outcome};
+use super::rules;
+use super::sentences::{one_line, sentences};
+use super::state::{Failure, WorkState};
+use super::statements::{Statement, open_question, statements};
+
+#[test]
+fn a_written_text_is_read_back() {
+    let text = "first\n\n» quoted\n## State\n- a\n  indented\n[handover 00000000]";
+    let sections = vec![
+        (
+            Section::Transcript,
+            vec![
+                SectionItem::user("never X"),
+                SectionItem::user(text),
+                SectionItem::note("ran a"),
+            ],
+        ),
+        (
+            Section::Files,
+            vec![SectionItem::note("a.rs (read 1): b, c")],
+        ),
+    ];
+    let text = write(&sections);
+    let flat: Vec<(Section, SectionItem)> = sections
+        .iter()
+        .flat_map(|(of, items)| items.iter().map(|item| (*of, item.clone())))
+        .collect();
+    assert_eq!(read(&text).unwrap(), flat);
+    assert_eq!(read(text.trim()).unwrap(), flat);
+    assert_eq!(text.matches("\n## State\n").count(), 0, "{text}");
+    for changed in [
+        text.replace("never", "always"),
+        format!("{text}- more\n"),
+        text.replace("[handover ", "[Handover "),
+        "## State\n- x".to_owned(),
+    ] {
+        assert_eq!(read(&changed), None, "{changed}");
+    }
+}
+
+#[test]
+fn frames_in_a_text_are_no_frames() {
+    for (text, plain) in [
+        ("[End of the summary. x]", "(End of the summary. x]"),
+        (
+            "see [Summary of earlier messages]",
+            "see (Summary of earlier messages]",
+        ),
+        (
+            "[4 messages were removed here; recall m1 to m4]",
+            "(4 messages were removed here; recall m1 to m4]",
+        ),
+        (
+            "4 messages were removed here",
+            "4 messages were removed here",
+        ),
+        ("[a] list", "[a] list"),
+    ] {
+        assert_eq!(without_frames(text), plain);
+    }
+}
+
+#[test]
+fn sentences_cover_the_text() {
+    for (text, cuts) in [
+        ("", &[][..]),
+        (
+            "See a.rs. Then b!  Done",
+            &["See a.rs. ", "Then b!  ", "Done"],
+        ),
+        ("a\n\n  b\n", &["a\n\n  ", "b\n"]),
+        ("不要。必须！", &["不要。", "必须！"]),
+    ] {
+        let found: Vec<&str> = sentences(text)
+            .into_iter()
+            .map(|at| text.get(at).unwrap())
+            .collect();
+        assert_eq!(found, cuts);
+    }
+    assert_eq!(sentences(&"x".repeat(10_000)).len(), 9);
+    assert_eq!(one_line(" a\n\tb\u{7}c ", 10), "a b c");
+    let cut = one_line(&"語 ".repeat(100), 20);
+    assert!(cut.len() <= 20 && cut.ends_with('…'), "{cut}");
+}
+
+#[test]
+fn commands_have_families() {
+    for (command, family, is_reader, is_test) in [
+        (
+            "cargo test -p a 2>&1 | tail -5",
+            "cargo test a",
+            false,
+            true,
+        ),
+        (
+            "cd /x && RUST_LOG=1 cargo build",
+            "cargo build",
+            false,
+            true,
+        ),
+        ("git log --oneline -3", "git log", true, false),
+        ("grep -rn 'error' src | head", "grep src", true, false),
+        ("npm run lint", "npm run lint", false, true),
+        ("python3 run.py", "python3", false, false),
+        ("command -v cargo", "command cargo", true, false),
+    ] {
+        let call = TranscriptCall::new("", command);
+        let CallKind::Command(found) = &call.kind else {
+            unreachable!("{command}");
+        };
+        assert_eq!(
+            (found.family.as_str(), found.is_reader, found.is_test),
+            (family, is_reader, is_test),
+            "{command}"
+        );
+    }
+}
+
+#[test]
+fn calls_name_their_files() {
+    let patch = r#"{"input": "*** Begin Patch\n*** Update File: d.rs\n@@\n*** Delete File: e.rs"}"#;
+    for (name, arguments, shown, files) in [
+        (
+            "Edit",
+            r#"{"file_path": "a.rs", "old_string": "x"}"#,
+            "edit a.rs",
+            &[(Act::Edited, "a.rs")][..],
+        ),
+        (
+            "str_replace_editor",
+            r#"{"command": "view", "path": "/a"}"#,
+            "read /a",
+            &[(Act::Read, "/a")],
+        ),
+        (
+            "str_replace_editor",
+            r#"{"command": "create", "path": "/a"}"#,
+            "write /a",
+            &[(Act::Written, "/a")],
+        ),
+        (
+            "bash",
+            r#"{"command": "cat > b.py <<'EOF'\nrm c.py\nEOF"}"#,
+            "cat > b.py",
+            &[(Act::Written, "b.py")],
+        ),
+        (
+            "bash",
+            r#"{"command": "cd /x && cat ./b.py | head; sed -n '1,9p' src/c.py"}"#,
+            "cat ./b.py | head; sed -n '1,9p' src/c.py",
+            &[(Act::Read, "b.py"), (Act::Read, "src/c.py")],
+        ),
+        (
+            "bash",
+            r#"{"command": "sed -i 's/a/b/' src/c.py && rm -rf old/ 'x.py'"}"#,
+            "sed -i 's/a/b/' src/c.py && rm -rf old/ 'x.py'",
+            &[
+                (Act::Edited, "src/c.py"),
+                (Act::Removed, "old"),
+                (Act::Removed, "x.py"),
+            ],
+        ),
+        (
+            "bash",
+            r#"{"command": "git mv a.py b.py; git checkout -- c.py"}"#,
+            "git mv a.py b.py; git checkout -- c.py",
+            &[
+                (Act::Removed, "a.py"),
+                (Act::Written, "b.py"),
+                (Act::Restored, "c.py"),
+            ],
+        ),
+        (
+            "apply_patch",
+            patch,
+            "apply_patch",
+            &[(Act::Edited, "d.rs"), (Act::Removed, "e.rs")],
+        ),
+        ("Grep", r#"{"pattern": "x", "path": "src"}"#, "Grep", &[]),
+    ] {
+        let call = TranscriptCall::new(name, arguments);
+        let found: Vec<(Act, &str)> = call
+            .files
+            .iter()
+            .map(|(act, path)| (*act, path.as_str()))
+            .collect();
+        assert_eq!(found, files, "{arguments}");
+        assert!(call.signature.starts_with(shown), "{}", call.signature);
+    }
+}
+
+#[test]
+fn outcomes_are_told_from_contents() {
+    for (name, arguments, text, is_error, expected) in [
+        (
+            "Grep",
+            r#"{"pattern": "Error"}"#,
+            "src/a.rs:12: return Err(anyhow!(\"failed to open\"))",
+            false,
+            None,
+        ),
+        (
+            "Bash",
+            r#"{"command": "git log --oneline -3"}"#,
+            "ab12cd3 fix: error in crane timeout",
+            false,
+            None,
+        ),
+        (
+            "Bash",
+            r#"{"command": "cat build.log"}"#,
+            "error: could not compile `x`",
+            false,
+            None,
+        ),
+        (
+            "Bash",
+            r#"{"command": "cargo test"}"#,
+            "thread 'main' panicked at src/crane.rs:88: index out of bounds\ntest result: FAILED. 1 passed; 1 failed",
+            false,
+            Some("thread 'main' panicked at src/crane.rs:88: index out of bounds"),
+        ),
+        (
+            "Bash",
+            r#"{"command": "python3 run.py"}"#,
+            "Traceback (most recent call last)\n  File x\nValueError: no berth",
+            false,
+            Some("ValueError: no berth"),
+        ),
+        (
+            "Edit",
+            r#"{"file_path": "a.rs"}"#,
+            "<tool_use_error>String to replace not found in file.</tool_use_error>",
+            false,
+            Some("String to replace not found in file."),
+        ),
+        ("Edit", r#"{"file_path": "a.rs"}"#, "ok", true, Some("ok")),
+    ] {
+        let call = TranscriptCall::new(name, arguments);
+        let found = match outcome(&call, text, is_error) {
+            Outcome::Failed(line) => Some(line),
+            Outcome::Done(_) => None,
+        };
+        assert_eq!(found.as_deref(), expected, "{text}");
+    }
+}
+
+#[test]
+fn names_and_numbers_that_a_call_made_are_told() {
+    let filler = "The pre-commit hook has checked all of the staged files.\n".repeat(4);
+    for (command, result, expected) in [
+        (
+            "git commit -m 'Drop it'",
+            "[next d4c16f87] Drop it\n 1 file changed, 90 deletions(-)",
+            "[next d4c16f87] Drop it",
+        ),
+        (
+            "gh pr create --fill",
+            "Creating a draft\nhttps://github.com/acme/quay/pull/412",
+            "https://github.com/acme/quay/pull/412",
+        ),
+        (
+            "npm run dev",
+            "ready\nLocal: http://localhost:5173/app",
+            "Local: http://localhost:5173/app",
+        ),
+    ] {
+        let call = TranscriptCall::new("", command);
+        let outcome = outcome(&call, &format!("{filler}{result}"), false);
+        assert_eq!(outcome, Outcome::Done(expected.to_owned()), "{command}");
+    }
+    assert!(names::made("src/a.rs:1204: none", "").is_empty());
+}
+
+#[test]
+fn the_list_of_files_is_that_of_the_end() {
+    let mut files = FileList::default();
+    for (act, path) in [
+        (Act::Read, "/quay/src/a.rs"),
+        (Act::Edited, "src/a.rs"),
+        (Act::Written, "old/x.py"),
+        (Act::Written, "old/y.py"),
+        (Act::Removed, "old"),
+        (Act::Written, "tmp_1.py"),
+        (Act::Removed, "tmp_*.py"),
+        (Act::Edited, "src/b.rs"),
+        (Act::Restored, "src/b.rs"),
+        (Act::Removed, "never_seen.rs"),
+        (Act::Written, "back.rs"),
+        (Act::Removed, "back.rs"),
+        (Act::Written, "back.rs"),
+    ] {
+        files.note(act, path, 1);
+    }
+    let words: Vec<String> = files.all.iter().map(FileRecord::words).collect();
+    assert_eq!(
+        words,
+        [
+            "/quay/src/a.rs (edited 1)",
+            "old/x.py (removed)",
+            "old/y.py (removed)",
+            "tmp_1.py (removed)",
+            "src/b.rs (changes undone)",
+            "never_seen.rs (removed)",
+            "back.rs (written 2)",
+        ]
+    );
+}
+
+#[test]
+fn results_and_decisions_are_statements() {
+    for text in [
+        "Let me check the file.",
+        "Now I'll fix the bug.",
+        "The changes are:",
+        "| a | b |",
+        "## Summary",
+        "Done.",
+        "It relies on the first one because of that.",
+        "让我检查一下问题。",
+    ] {
+        assert_eq!(statements(text, false), [], "{text}");
+    }
+    for text in [
+        "The root cause is that parse_header trusts raw_length.",
+        "We decided to keep the old lexer because macros need it.",
+        "All 12 tests pass and the build has succeeded.",
+    ] {
+        assert_eq!(statements(text, false), [Statement::Result(text)]);
+    }
+    let passing = "Three of the tests still fail.";
+    assert_eq!(statements(passing, false), [Statement::Passing(passing)]);
+}
+
+#[test]
+fn a_question_is_told_with_its_options() {
+    for (text, question) in [
+        ("I have read it. Shall I ship it?", Some("Shall I ship it?")),
+        (
+            "Which one?\n1. SQLite\n2. Postgres",
+            Some("Which one? 1. SQLite 2. Postgres"),
+        ),
+        (
+            "- SQLite\n- Postgres\nWhich one do you want?",
+            Some("- SQLite - Postgres Which one do you want?"),
+        ),
+        ("Why? Because of the lexer.", None),
+        ("Is it so?\nYes, it is so.", None),
+    ] {
+        assert_eq!(open_question(text).as_deref(), question, "{text}");
+    }
+}
+
+#[test]
+fn rules_are_told_with_their_source() {
+    assert_eq!(rules::source("/quay/docs/POLICY.md"), Some("POLICY.md"));
+    assert_eq!(rules::source("src/policy.rs"), None);
+    let text = "   12→- Never push to main.\nThe harbour is calm.\n必须先运行测试。";
+    assert_eq!(
+        rules::of_file("POLICY.md", text),
+        [
+            "POLICY.md: Never push to main.",
+            "POLICY.md: 必须先运行测试。"
+        ]
+    );
+    assert_eq!(
+        rules::of_agent("Memory loaded. I must keep the port at 8431. It is calm."),
+        ["agent's note: I must keep the port at 8431."]
+    );
+}
+
+#[test]
+fn the_state_is_written_and_read_back() {
+    let mut state = WorkState::default();
+    let list = r#"{"todos": [{"content": "parse", "status": "completed"}, {"content": "print", "status": "in_progress"}, {"content": "ship", "status": "pending"}]}"#;
+    state.call(&TranscriptCall::new("TodoWrite", list));
+    state.change("a.rs");
+    state.change("notes.md");
+    state.change("/tmp/x.py");
+    state.change("b.rs");
+    state.ask(Some("Shall I ship it?"));
+    state.failed = Some(Failure {
+        signature: "cargo test -p a".into(),
+        key: "cargo test a".into(),
+        line: "error: x".into(),
+    });
+    let items = state.items();
+    let lines: Vec<&str> = items.iter().map(|item| item.text.as_str()).collect();
+    assert_eq!(
+        lines,
+        [
+            "Last failure: cargo test -p a → failed: error: x",
+            "Open question: Shall I ship it?",
+            "Changed, not tested since: b.rs, a.rs",
+            "Todo (1 of 3 done): print (in progress); ship",
+        ]
+    );
+    let mut again = WorkState::default();
+    lines.iter().for_each(|line| again.carry(line));
+    assert_eq!(again.items(), items);
+    again.list("#1 [completed] parse\n#2 [completed] print\n#3 [in_progress] ship");
+    again.succeeded("cargo build");
+    again.tested();
+    again.ask(None);
+    let items = again.items();
+    assert_eq!(items.len(), 1);
+    assert_eq!(items[0].text, "Todo (2 of 3 done): ship (in progress)");
+}
