@@ -413,6 +413,7 @@ fn sessions_go_on_side_by_side_each_in_its_folder() {
     for name in ["one", "two"] {
         std::fs::create_dir(home.work().join(name)).unwrap();
         home.file(&format!("{name}/AGENTS.md"), format!("This is {name}."));
+        home.trust(name);
     }
     let (slow, opener) = FakeAnswer::pieces("Slowly, but surely.").gated(1);
     let mut answers = [slow, FakeAnswer::say("At once.")].into_iter();

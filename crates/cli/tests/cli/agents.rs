@@ -152,34 +152,6 @@ fn flags_go_before_the_environment_and_that_before_the_file() {
 }
 
 #[test]
-fn a_file_that_is_merely_there_runs_nothing() {
-    for config in [
-        "[[hooks]]\non = \"before_loop\"\ncommand = [\"touch\", \"ran\"]\n",
-        "permissions = [{ tool = \"bash\", then = \"allow\" }]\n",
-        "base_url = \"http://127.0.0.1:1/v1\"\n",
-        "[[mcp]]\nname = \"x\"\ncommand = \"touch\"\nargs = [\"ran\"]\n",
-        "[providers.openai]\nbase_url = \"http://127.0.0.1:1/v1\"\n",
-    ] {
-        let home = home(config);
-        let fake = Fake::new([FakeAnswer::say("Aye.")]);
-        let said = home.agent(&fake, &["Report."]);
-        said.refused(
-            2,
-            &[
-                "plimsoll.toml:1: ",
-                "found, not named",
-                "--config plimsoll.toml",
-            ],
-        );
-        assert!(!home.work().join("ran").exists());
-        assert!(fake.asked().is_empty());
-    }
-    let home = home("permissions = [{ tool = \"bash\", then = \"deny\" }]\n");
-    let fake = Fake::new([FakeAnswer::say("Aye.")]);
-    home.agent(&fake, &["A no is always heeded."]).done();
-}
-
-#[test]
 fn rules_of_the_file_and_of_flags_decide_before_anybody_is_asked() {
     let call = || {
         [

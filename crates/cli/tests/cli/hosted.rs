@@ -345,15 +345,6 @@ fn what_is_denied_is_not_asked_for() {
         "{}",
         said.err
     );
-    // A file that was merely there asks for none.
-    home.file("plimsoll.toml", format!("hosted_tools = '[{SEARCH}]'\n"));
-    let said = mocked.run(&home, model, &[]);
-    assert_eq!(said.code, Some(2));
-    assert!(
-        said.err.contains("this one was found, not named"),
-        "{}",
-        said.err
-    );
 }
 
 #[test]

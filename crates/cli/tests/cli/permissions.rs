@@ -133,17 +133,6 @@ fn modes_say_what_runs_where_nobody_can_be_asked() {
 }
 
 #[test]
-fn a_file_that_merely_lies_there_sets_no_mode() {
-    let home = home();
-    home.file("plimsoll.toml", "permission_mode = \"yes\"\n");
-    let fake = Fake::new([edit(), FakeAnswer::say("Done.")]).lenient();
-    let said = home.agent(&fake, &["Change it."]);
-    assert_ne!(said.code, Some(0), "{}", said.err);
-    assert!(said.err.contains("permission_mode"), "{}", said.err);
-    assert!(main_rs(&home).contains("8430"));
-}
-
-#[test]
 fn what_is_always_allowed_is_remembered_for_the_project() {
     let home = home();
     let git = |more: &str| {

@@ -184,12 +184,12 @@ const TRIES: &[(&str, [bool; 3])] = &[
         [true, true, false],
     ),
     ("os.truncate('../outside/seen', 0)", [true, false, false]),
+    ("open('../outside/seen').read()", [true, true, true]),
     (
         "os.rename('../outside/seen', '../outside/other')",
         [true, false, false],
     ),
     ("os.truncate('made', 0)", [true, true, false]),
-    ("open('../outside/seen').read()", [true, true, true]),
     (
         "os.setsid() if os.fork() == 0 else os.wait()[1] and exit(1)",
         [true, false, false],

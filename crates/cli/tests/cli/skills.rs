@@ -36,7 +36,7 @@ fn a_skill_of_the_project_is_loaded() {
 }
 
 #[test]
-fn skills_can_be_switched_off_and_a_found_file_names_no_folder() {
+fn skills_can_be_switched_off_and_taken_from_elsewhere() {
     let home = Home::new();
     skill(&home, ".agents/skills", "release", "Tag it.");
     skill(&home, "elsewhere", "other", "Do it.");
@@ -52,7 +52,5 @@ fn skills_can_be_switched_off_and_a_found_file_names_no_folder() {
     home.file("off.toml", "skills = []\n");
     assert_eq!(offered(&["--config", "off.toml"]), [false, false]);
     home.file("plimsoll.toml", "skills = [\"elsewhere\"]\n");
-    let fake = Fake::new([]);
-    home.agent(&fake, &["Go."]).refused(2, &["skills"]);
     assert_eq!(offered(&[]), [false, true]);
 }
