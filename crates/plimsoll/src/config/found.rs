@@ -155,7 +155,7 @@ impl FoundFiles {
             found.add_prompts_of_config();
         }
         let mut folders: Vec<&Path> = root.ancestors().collect();
-        folders.retain(|folder| folder.starts_with(&found.folder.clone()));
+        folders.retain(|folder| folder.starts_with(&found.folder));
         for folder in folders.iter().rev() {
             let mut names = INSTRUCTION_FILES.iter();
             let is_users = project.is_users(folder);
