@@ -93,7 +93,11 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, CliError> {
         None => Ok(output.text.as_str()),
     };
     let mut code = code_of(&output.reason);
-    if let (Err(why), error::DONE) = (&answer, code) {
+    let was_refused =
+        matches!(&output.reason, EndReason::Refused { by, .. } if by == "check_answer");
+    if let Err(why) = &answer
+        && (code == error::DONE || was_refused)
+    {
         code = error::FAILED;
         say!("the answer does not match --json-schema: {why}");
     }

@@ -825,7 +825,8 @@ fn an_exchange_too_large_does_not_kill_the_session() {
     stage.say("in pieces, please");
     assert_eq!(
         stage.last_request(),
-        "u go / n [2 messages were removed here] / u in pieces, please"
+        "u go / S [This summary replaces 2 messages]\n\n[handover 6fec79f1] » user's words, - done\n- write \
+         / u in pieces, please"
     );
     stage.text("ok");
     audit(&stage);
@@ -858,7 +859,8 @@ fn an_old_exchange_does_not_kill_the_session_under_a_smaller_window() {
     next.say("and now?");
     assert_eq!(
         next.last_request(),
-        "u go / n [2 messages were removed here] / u and now?"
+        "u go / S [This summary replaces 2 messages]\n\n[handover 6fec79f1] » user's words, - done\n- write \
+         / u and now?"
     );
     next.text("fine");
     audit(&next);

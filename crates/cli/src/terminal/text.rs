@@ -424,7 +424,9 @@ mod tests {
     #[test]
     fn every_format_character_is_invisible() {
         // An unassigned character between two blocks of them is treated like its neighbours.
-        let pattern = regex::Regex::new(r"^[\p{Cf}\p{Zl}\p{Zp}\u{2065}]$").unwrap();
+        let blank = r"\u{34f}\u{115f}\u{1160}\u{17b4}\u{17b5}\u{2065}\u{2800}\u{3164}\u{ffa0}";
+        let pattern = [r"^[\p{Cf}\p{Zl}\p{Zp}", blank, "]$"].concat();
+        let pattern = regex::Regex::new(&pattern).unwrap();
         for c in '\0'..=char::MAX {
             assert_eq!(
                 pattern.is_match(c.encode_utf8(&mut [0; 4])),

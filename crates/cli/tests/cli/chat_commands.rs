@@ -263,7 +263,7 @@ fn context_says_what_fills_the_window() {
         "  ░ free ",
         "  · kept for the answer ",
         "compacts at ",
-        "a window of 20000 as the provider counts",
+        " of 20000 tokens, ",
     ] {
         assert!(said.out.contains(part), "no `{part}`:\n{}", said.out);
     }

@@ -101,7 +101,10 @@ fn an_interrupt_keeps_what_is_typed_and_two_leave() {
     chat.until("cached)");
     assert_eq!(
         messages(&fake.asked()[1]).pop().unwrap(),
-        ("user".into(), "Take your time.\n\nAre you there?".into())
+        (
+            "user".into(),
+            "[The answer was cut off before its end.]\n\nAre you there?".into()
+        )
     );
     chat.keys("And now?\r");
     fake.wait();

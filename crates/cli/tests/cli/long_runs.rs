@@ -158,8 +158,9 @@ fn a_minutes_allowance() {
         let mocked = LongRunServer::start(mock.tokens_per_minute(MINUTE));
         let url = format!("{}/v1", mocked.server.address());
         let args = ["run", "--model", model, "--base-url", &url, "--policy"];
+        let patience = ["--set", "retry.max_attempts=3"];
         let rest = ["evict", "--set", "max_tokens=1000", "--json", TASK];
-        let said = home.run(args.iter().chain(&rest)).done();
+        let said = home.run(args.iter().chain(&rest).chain(&patience)).done();
         let events = said.out.lines();
         let events: Vec<Value> = events
             .map(|line| serde_json::from_str(line).unwrap())

@@ -199,6 +199,8 @@ fn a_pattern_allows_one_simple_command_and_denies_it_anywhere() {
     let said = run(
         &["--yes", "--deny", "bash:touch *"],
         &[
+            "echo made",
+            // It is not known of `echo` that it does not run its arguments.
             "echo touch made",
             "true && touch made",
             "sudo sh -c 'touch made'",
@@ -206,11 +208,11 @@ fn a_pattern_allows_one_simple_command_and_denies_it_anywhere() {
             "echo a )",
         ],
     );
-    assert!(said[0].starts_with("touch made\n"), "{}", said[0]);
+    assert!(said[0].starts_with("made\n"), "{}", said[0]);
     for said in &said[1..] {
         assert!(said.starts_with("not run: "), "{said}");
     }
-    assert!(said[4].contains("write simple commands"), "{}", said[4]);
+    assert!(said[5].contains("write simple commands"), "{}", said[5]);
     assert!(!home.work().join("made").exists());
 }
 

@@ -22,8 +22,8 @@ pub const RECALL_PAGE: Bytes = Bytes(8_000);
 pub const RECALL_PAGE_MAX: Bytes = Bytes(32_000);
 /// Minimum page size, so that a search result fits.
 const RECALL_PAGE_MIN: Bytes = Bytes(512);
-/// Lower bound for the bytes of a token in English and code.
-const BYTES_PER_TOKEN: u64 = 3;
+/// Lower bound for the bytes of a token in English, code and tables of numbers.
+const BYTES_PER_TOKEN: u64 = 2;
 /// Default number of search results.
 const HITS: usize = 5;
 /// Maximum number of search results.

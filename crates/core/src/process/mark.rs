@@ -92,8 +92,9 @@ mod linux {
         let stat = fs::read_to_string(format!("/proc/{}/stat", id.as_raw_pid())).ok()?;
         // The name in parentheses may contain anything.
         let (_, fields) = stat.rsplit_once(')')?;
-        let session = fields.split_whitespace().nth(3)?.parse().ok()?;
-        Pid::from_raw(session)
+        let session: i32 = fields.split_whitespace().nth(3)?.parse().ok()?;
+        // A process that has ended may have -1.
+        Pid::from_raw(session.max(0))
     }
 
     fn bears(id: Pid, entry: &str) -> bool {

@@ -499,6 +499,8 @@ fn every_name_is_of_one_key_and_every_default_is_true() {
                     .session_prune
                     .map(|_| SessionPruneConfig::default()),
                 tool_execution: set.builder.tool_execution,
+                // A configured agent is more patient than one of the library.
+                retry: set.builder.retry,
                 max_parallel_tools: set.builder.max_parallel_tools,
                 ..BuilderSettings::default()
             },

@@ -189,36 +189,6 @@ async fn lm_studio_says_nothing_when_a_request_is_too_long() {
 }
 
 #[tokio::test]
-async fn a_full_window_without_an_answer_is_an_overflow() {
-    let events = [
-        r#"{"choices":[{"index":0,"delta":{},"finish_reason":"length"}]}"#,
-        r#"{"choices":[],"usage":{"prompt_tokens":4090,"completion_tokens":0}}"#,
-        "[DONE]",
-    ];
-    let fake = Fake::new("llama.cpp", [Turn::events(events)]).await;
-    let props = serde_json::json!({"default_generation_settings": {"n_ctx": 4096}});
-    let fake = fake.page("/props", 200, props);
-    let chat = chat("llama.cpp", &fake);
-    assert_eq!(chat.window().await, Some(Tokens(4096)));
-    let failure = call(&chat).await.0.unwrap_err();
-    let Failure::Cut {
-        used,
-        window,
-        usage,
-        ..
-    } = failure
-    else {
-        panic!("{failure:?}");
-    };
-    assert_eq!((used, window), (Some(Tokens(4090)), Some(Tokens(4096))));
-    assert_eq!(
-        usage.unwrap().input,
-        Tokens(4090),
-        "it is paid all the same"
-    );
-}
-
-#[tokio::test]
 async fn a_key_in_the_address_is_not_repeated() {
     for (query, echo) in [
         ("api_key=hush-1234567", "hush-1234567"),

@@ -160,33 +160,16 @@ fn agent(fake: &Fake) -> Agent {
 }
 
 #[tokio::test]
-async fn a_run_plans_by_what_the_provider_counts() {
+async fn a_lower_count_of_the_provider_loosens_nothing() {
     // Too much by our count for a window of which 12,000 tokens are for the request.
     let task = "All of this is seen, and more of it is to come. ".repeat(1_300);
-    let fake = cheap_by_weight().await;
-    let agent_with = agent(&fake);
-    let output = agent_with.run(&task).await.unwrap();
-    assert_eq!(output.reason, EndReason::Answered, "{}", output.text);
-    assert_eq!(output.plans, 0, "nothing had to give way");
-    assert_eq!(fake.paths(), [COUNT, "/v1/messages"]);
-    let text = |at: usize| {
-        let asked = &fake.asked()[at].body;
-        asked["messages"][0]["content"][0]["text"].clone()
-    };
-    assert!(
-        text(0) == text(1) && text(0) == task.as_str(),
-        "what is sent then"
-    );
-    let without = Fake::of(cheap(), []).await;
-    let output = agent(&without).run(&task).await;
-    let output = output.or_else(Error::into_output).unwrap();
-    let unfit = matches!(output.reason, EndReason::CannotFit { .. });
-    assert!(
-        unfit,
-        "by our own count it does not fit: {:?}",
-        output.reason
-    );
-    assert_eq!(without.paths(), [COUNT], "it was asked all the same");
+    for fake in [cheap_by_weight().await, Fake::of(cheap(), []).await] {
+        let output = agent(&fake).run(&task).await;
+        let output = output.or_else(Error::into_output).unwrap();
+        let unfit = matches!(output.reason, EndReason::CannotFit { .. });
+        assert!(unfit, "{:?}", output.reason);
+        assert_eq!(fake.paths(), [COUNT]);
+    }
 }
 
 #[tokio::test]

@@ -3,7 +3,6 @@
 //! reports it.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
 
 use plimsoll_context::{Breakpoint, CacheRetention, MAX_BREAKPOINTS, Message, Opaque, ToolSpec};
 use serde_json::{Map, Value, json};
@@ -125,16 +124,16 @@ impl RequestRenderer for MessagesProfile {
     }
 }
 
-/// Returns the tools that messages call, by their names only: the API requires tools beside calls.
+/// Returns the tool that messages call first, by its name only: the API requires tools beside calls.
+/// One is enough, and it stays the same while messages are added.
 fn called(messages: &dyn History) -> Vec<ToolSpec> {
-    let calls = messages.since(0).flat_map(Message::calls);
-    let names: BTreeSet<Cow<'_, str>> = calls.map(|call| tools::legal_name(&call.name)).collect();
-    let tools = names.into_iter().map(|name| ToolSpec {
-        name: name.into_owned(),
+    let mut calls = messages.since(0).flat_map(Message::calls);
+    let tool = calls.next().map(|call| ToolSpec {
+        name: tools::legal_name(&call.name).into_owned(),
         description: String::new(),
         schema: json!({"type": "object"}),
     });
-    tools.collect()
+    tool.into_iter().collect()
 }
 
 /// Writes the new messages. If other parts of earlier messages are left out than before, all messages
