@@ -8,7 +8,7 @@ use plimsoll_context::{
     CacheStrategy, CompactionScope, ContextStrategy, Ppm, SessionPruneConfig, Threshold, Tokens,
 };
 
-use plimsoll_core::BuilderSettings;
+use plimsoll_core::{BuilderSettings, DriverSettings};
 
 use super::*;
 
@@ -500,7 +500,10 @@ fn every_name_is_of_one_key_and_every_default_is_true() {
                     .map(|_| SessionPruneConfig::default()),
                 tool_execution: set.builder.tool_execution,
                 // A configured agent is more patient than one of the library.
-                retry: set.builder.retry,
+                driver: DriverSettings {
+                    retry: set.builder.driver.retry,
+                    ..DriverSettings::default()
+                },
                 max_parallel_tools: set.builder.max_parallel_tools,
                 ..BuilderSettings::default()
             },
