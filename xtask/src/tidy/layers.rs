@@ -26,9 +26,12 @@ const LAYERS: [(&str, u8); 16] = [
 ];
 
 /// Pairs of crates of the same layer. The first may depend on the second.
-const NEIGHBORS: [(&str, &str); 2] = [
+const NEIGHBORS: [(&str, &str); 4] = [
     ("plimsoll-judge", "plimsoll-wire"),
     ("plimsoll-restate", "plimsoll-store"),
+    // One configuration of TLS for all clients.
+    ("plimsoll-restate", "plimsoll-providers"),
+    ("plimsoll-tools", "plimsoll-providers"),
 ];
 
 /// The kit that tests share. It depends on the crates that it is for, so tests of every layer may

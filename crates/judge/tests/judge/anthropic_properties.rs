@@ -238,6 +238,7 @@ proptest! {
         messages in history(exchange()),
         system in proptest::option::of(some_text()),
     ) {
+        let tools = tools();
         for model in MODELS {
             let profile = MessagesProfile::of_model(model);
             // Of thinking that came without its prefix only that of the newest loop goes back to
@@ -245,7 +246,12 @@ proptest! {
             if model == "claude-opus-5-5" {
                 continue;
             }
-            let input = RenderInput { model, system: system.as_deref(), ..RenderInput::default() };
+            let input = RenderInput {
+                model,
+                system: system.as_deref(),
+                tools: &tools,
+                ..RenderInput::default()
+            };
             let whole = bytes(&messages, &input, &profile);
             for (at, pair) in messages.windows(2).enumerate() {
                 let asked = matches!(
