@@ -882,7 +882,7 @@ async fn no_page_is_larger_than_a_result_may_be_whatever_is_asked_for() {
         let items = [result(1, "a", &whole)];
         case.store.archive(&lease, &items).await.unwrap();
         let recall = RecallTools::new(Arc::clone(&case.store), session);
-        let table = [(1, 512), (1_000, 3_000), (100_000, 32_000)];
+        let table = [(1, 512), (1_000, 2_000), (100_000, 32_000)];
         for (tokens, most) in table {
             let tool = recall
                 .clone()
