@@ -128,7 +128,7 @@ impl Run {
     }
 
     /// Creates a machine that continues from a state. The state must be one for this setup: see
-    /// [`State::for_setup`] and [`State::restore`].
+    /// [`State::for_setup`].
     #[must_use]
     pub fn of_state(mut state: State, setup: Setup) -> Self {
         if !state.running {

@@ -1,4 +1,4 @@
-//! The names of the files that Plimsoll itself loads from a project: [`is_loaded`] protects them,
+//! The names of the files that Plimsoll itself loads from a project: `is_loaded` protects them,
 //! and whoever loads a file uses these names.
 
 use std::io::{self, Error, Read};
