@@ -440,6 +440,7 @@ pub(crate) async fn between_runs(session: &mut Session) -> Result<(), Error> {
 pub(crate) async fn settle(session: &mut Session) -> Result<(), Error> {
     let (mut underway, mut late) = (Underway::new(), Vec::new());
     while let Pause::Point = follow(session, &mut underway, &mut late).await? {}
+    session.parts.observers.catch_up().await;
     Ok(())
 }
 

@@ -64,7 +64,7 @@ pub use journal::{
 };
 pub use loop_config::{AgentLoopConfig, agent_loop, agent_loop_continue};
 pub use memory_store::MemoryStore;
-pub use observer::Observer;
+pub use observer::{MAX_OBSERVER_BACKLOG, Observer};
 pub use parallel::{
     BRANCHES_AT_ONCE, Branch, BranchEnd, Choice, Custom, EVALUATION_TIMEOUT, Elaborate, Evaluation,
     EvaluationStrategy, JUDGE_TIMEOUT, JUDGEMENT, JudgeModel, LlmJudge, Losers, MAX_BRANCHES,

@@ -120,7 +120,9 @@ pub async fn agent_loop_parallel(
 ) -> Result<ParallelLoopOutcome, Error> {
     let span = evaluation(session, strategy.name(), branches.len());
     let work = evaluate(session, prompt.into(), branches, strategy, options);
-    timed(strategy.name(), work.instrument(span)).await
+    let outcome = timed(strategy.name(), work.instrument(span)).await;
+    session.parts.observers.catch_up().await;
+    outcome
 }
 
 async fn evaluate(
