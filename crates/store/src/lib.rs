@@ -11,7 +11,6 @@ mod archive;
 mod check;
 mod columns;
 mod connection;
-mod damaged;
 mod delete;
 mod export;
 mod fault;

@@ -6,7 +6,7 @@ use std::path::Path;
 use plimsoll_context::{Bytes, Seq};
 use plimsoll_core::{Fork, MAX_FORK_DEPTH, SessionId, SessionInfo, StoreError};
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, ErrorCode, OptionalExtension, Row, params};
 
 use crate::columns::{self, ALTERED, entry_sum, from_column, to_column};
 use crate::fault::{self, WorkError};
@@ -106,8 +106,19 @@ pub(crate) fn page(
         let mut rows =
             statement.query(params![kin.key, to_column(before), to_column(kin.entries)])?;
         for expected in before.saturating_add(1)..=kin.entries {
-            let raw = rows.next()?.map(raw).transpose()?;
-            let Some((raw, sum)) = raw.filter(|(raw, _)| raw.n == expected) else {
+            let next = rows
+                .next()
+                .and_then(|row| row.map(|row| raw(row, 0)).transpose());
+            let found = match next {
+                Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt) => {
+                    if page.is_empty() {
+                        return Err(bad(expected, "its page is damaged"));
+                    }
+                    return Ok(page);
+                }
+                next => next?,
+            };
+            let Some((raw, sum)) = found.filter(|(raw, _)| raw.n == expected) else {
                 return Err(bad(expected, "it is missing"));
             };
             if !raw.matches(sum) {
@@ -166,15 +177,15 @@ pub(crate) fn bad_entry(
     }
 }
 
-/// Reads an entry and its checksum.
-fn raw(row: &Row<'_>) -> rusqlite::Result<(Raw, i64)> {
+/// Reads an entry and its checksum from the columns from `first` on.
+pub(crate) fn raw(row: &Row<'_>, first: usize) -> rusqlite::Result<(Raw, i64)> {
     let raw = Raw {
-        n: from_column(row.get(0)?),
-        at: from_column(row.get(1)?),
+        n: from_column(row.get(first)?),
+        at: from_column(row.get(first + 1)?),
         // As bytes: an invalid text is detected by the parser.
-        json: row.get_ref(2)?.as_bytes()?.to_vec(),
+        json: row.get_ref(first + 2)?.as_bytes()?.to_vec(),
     };
-    Ok((raw, row.get(3)?))
+    Ok((raw, row.get(first + 3)?))
 }
 
 fn info_of(row: &Row<'_>) -> rusqlite::Result<SessionInfo> {

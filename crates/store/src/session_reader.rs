@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::path::Path;
 
 use async_trait::async_trait;
 use plimsoll_core::{Retention, SessionId, SessionInfo, SessionStore, StoreError};
@@ -79,11 +78,6 @@ pub trait SessionReader: SessionStore {
     /// If they cannot be read.
     async fn all_settings(&self) -> Result<BTreeMap<SessionId, String>, StoreError> {
         Ok(BTreeMap::new())
-    }
-
-    /// Returns the path of the store if it is damaged, as far as it has been read by now.
-    fn damaged_path(&self) -> Option<&Path> {
-        None
     }
 
     /// Returns the space of deleted sessions, archived items and kept files to the system. A file

@@ -19,7 +19,6 @@ use tokio::sync::OnceCell;
 use crate::archive::{Archive, ArchiveScopes};
 use crate::columns::from_column;
 use crate::connection::{self, SharedConnection, blocking, make_folder};
-use crate::damaged::DamagedFile;
 use crate::delete;
 use crate::export::{self, ExportError, ExportedEntry};
 use crate::fault::{self, WorkError};
@@ -46,8 +45,8 @@ const LOCKS: &str = "locks";
 /// Any number of processes may open it; each session has one writer at a time. An append is one
 /// transaction; [`Options::durability`] decides which failures it survives.
 ///
-/// Reading needs no free disk space. A damaged file is read as far as its pages are intact:
-/// unreadable entries are reported only for the session that they belong to.
+/// Reading needs no free disk space. Every entry has a checksum, and one that is altered or on a
+/// damaged page is reported for the sessions that it belongs to; [`Self::salvage`] saves the others.
 #[derive(Debug, Clone)]
 pub struct SqliteStore {
     path: Arc<Path>,
@@ -57,8 +56,6 @@ pub struct SqliteStore {
     /// The reason why nothing can be written. Existing sessions can be read nevertheless.
     unwritable: Option<StoreError>,
     reader: SharedConnection,
-    /// Declared after the connections, so that it is dropped after them.
-    damaged: DamagedFile,
     leases: Leases,
     archive: Archive,
     files: Files,
@@ -70,7 +67,7 @@ impl SqliteStore {
     ///
     /// # Errors
     /// If the folder cannot be created or written, or if the file belongs to another program, has a
-    /// newer version or is so damaged that nothing can be read.
+    /// newer version or is damaged at its beginning.
     pub async fn open(folder: impl AsRef<Path>) -> Result<Self, StoreError> {
         Self::open_with(folder, Options::default()).await
     }
@@ -107,11 +104,9 @@ impl SqliteStore {
     /// # Errors
     /// If they cannot be read.
     pub async fn windows(&self) -> Result<Vec<LearnedWindow>, StoreError> {
-        self.read(
-            |connection, _| windows::all(connection, write::now()),
-            |_| Ok(None),
-        )
-        .await
+        self.reader
+            .with(|connection, _| windows::all(connection, write::now()))
+            .await
     }
 
     /// Returns the changes of files by a session, oldest first, including the changes that a fork
@@ -148,14 +143,11 @@ impl SqliteStore {
             make_folder(folder)?;
             writer = open_writer()?;
         }
-        let damaged = DamagedFile::new(&path);
         let mut reader = connection::reader(&path, options)?;
         let mut unwritable = None;
         match schema::check(&reader, &path, schema::LOG) {
             Ok(StoreFileState::Store) => {}
             Ok(StoreFileState::New | StoreFileState::Older) => writer = open_writer()?,
-            // Part of the file can be read.
-            Err(StoreError::Corrupt { .. }) if damaged.sessions()?.is_some() => {}
             Err(error @ (StoreError::Full { .. } | StoreError::Io { .. })) => {
                 drop(reader);
                 reader = connection::alone(&path, options)?;
@@ -170,70 +162,21 @@ impl SqliteStore {
         Ok(Self {
             writer: Arc::new(writer),
             unwritable,
-            damaged,
-            ..Self::of_reader(folder, path, reader, options)
-        })
-    }
-
-    /// Opens the store of a folder without creating or changing anything. Only its log may be read.
-    pub(crate) async fn open_to_read(folder: &Path) -> Result<Self, StoreError> {
-        let (folder, options) = (folder.to_path_buf(), Options::default());
-        let path: Arc<Path> = folder.join(FILE).into();
-        let at = Arc::clone(&path);
-        let open = move || {
-            if !at.exists() {
-                return Err(fault::other(&at, "there is no store"));
-            }
-            let mut reader = connection::observer(&at, &options)?;
-            let mut found = schema::check(&reader, &at, schema::LOG);
-            if let Err(StoreError::Full { .. } | StoreError::Io { .. }) = found {
-                drop(reader);
-                reader = connection::alone(&at, &options)?;
-                found = schema::check(&reader, &at, schema::LOG);
-            }
-            let reader = SharedConnection::new(Arc::clone(&at), reader);
-            let mut store = Self::of_reader(&folder, Arc::clone(&at), reader, &options);
-            store.unwritable = Some(fault::other(&at, "it was opened to be read only"));
-            match found {
-                Ok(StoreFileState::Store) => {}
-                Ok(StoreFileState::New) => return Err(fault::other(&at, "there is no store")),
-                Ok(StoreFileState::Older) => {
-                    let why = "it has an older format; list its sessions once, which updates it";
-                    return Err(fault::other(&at, why));
-                }
-                Err(StoreError::Corrupt { .. }) if store.damaged.sessions()?.is_some() => {}
-                Err(error) => return Err(error),
-            }
-            Ok(store)
-        };
-        blocking(&path, open).await
-    }
-
-    fn of_reader(
-        folder: &Path,
-        path: Arc<Path>,
-        reader: SharedConnection,
-        options: &Options,
-    ) -> Self {
-        Self {
-            writer: Arc::default(),
-            unwritable: None,
             reader,
-            damaged: DamagedFile::new(&path),
             leases: Leases::new(&folder.join(LOCKS), options),
             archive: Archive::new(folder, options),
             files: Files::new(folder, options),
             options: Arc::new(options.clone()),
             path,
-        }
+        })
     }
 
     pub(crate) fn leases(&self) -> &Leases {
         &self.leases
     }
 
-    pub(crate) fn damaged(&self) -> &DamagedFile {
-        &self.damaged
+    pub(crate) fn reader(&self) -> &SharedConnection {
+        &self.reader
     }
 
     pub(crate) async fn writer(&self) -> Result<&SharedConnection, StoreError> {
@@ -251,33 +194,10 @@ impl SqliteStore {
         open.await
     }
 
-    /// Reads with `work`. If the file is damaged, `scan` reads the intact part, or finds nothing.
-    pub(crate) async fn read<T, E, F, S>(&self, work: F, scan: S) -> Result<T, StoreError>
-    where
-        T: Send + 'static,
-        E: Into<WorkError>,
-        F: FnOnce(&mut Connection, &Path) -> Result<T, E> + Send + 'static,
-        S: FnOnce(&DamagedFile) -> Result<Option<T>, StoreError> + Send + 'static,
-    {
-        let error = match self.reader.with(work).await {
-            Err(error @ (StoreError::Corrupt { .. } | StoreError::BadEntry { .. })) => error,
-            read => return read,
-        };
-        let damaged = self.damaged.clone();
-        blocking(&self.path, move || match (scan(&damaged), error) {
-            (Ok(Some(read)), _) => Ok(read),
-            (Err(found), StoreError::Corrupt { .. }) => Err(found),
-            (_, error) => Err(error),
-        })
-        .await
-    }
-
     async fn newest_of(&self, limit: Option<u32>) -> Result<Vec<SessionInfo>, StoreError> {
-        self.read(
-            move |connection, _| read::newest(connection, limit),
-            DamagedFile::sessions,
-        )
-        .await
+        self.reader
+            .with(move |connection, _| read::newest(connection, limit))
+            .await
     }
 
     async fn load_after(&self, session: &SessionId, after: u64) -> Result<Vec<Entry>, StoreError> {
@@ -337,19 +257,9 @@ impl SqliteStore {
         session: &SessionId,
     ) -> Result<Vec<LogAncestor>, StoreError> {
         let session = session.clone();
-        self.read(
-            move |connection, _| lineage(connection, &session),
-            |_| Ok(None),
-        )
-        .await
-    }
-
-    /// Returns the number of the first entry after `after` that has a row in the file, readable or
-    /// not.
-    pub(crate) async fn next_entry(&self, session: &SessionId, after: u64) -> Option<u64> {
-        let (damaged, session) = (self.damaged.clone(), session.clone());
-        let found = blocking(&self.path, move || damaged.next_entry(&session, after)).await;
-        found.ok().flatten()
+        self.reader
+            .with(move |connection, _| lineage(connection, &session))
+            .await
     }
 
     pub(crate) async fn raw_page(
@@ -357,12 +267,10 @@ impl SqliteStore {
         session: &SessionId,
         after: u64,
     ) -> Result<Vec<Raw>, StoreError> {
-        let (wanted, session) = (session.clone(), session.clone());
-        self.read(
-            move |connection, path| read::page(connection, path, &wanted, after),
-            move |damaged| damaged.page(&session, after),
-        )
-        .await
+        let session = session.clone();
+        self.reader
+            .with(move |connection, path| read::page(connection, path, &session, after))
+            .await
     }
 }
 
@@ -435,11 +343,9 @@ impl SessionStore for SqliteStore {
 
     async fn learned_window(&self, endpoint: &str) -> Result<Option<Tokens>, StoreError> {
         let endpoint = endpoint.to_owned();
-        self.read(
-            move |connection, _| windows::learned(connection, &endpoint, write::now()),
-            |_| Ok(None),
-        )
-        .await
+        self.reader
+            .with(move |connection, _| windows::learned(connection, &endpoint, write::now()))
+            .await
     }
 
     async fn learn_window(&self, endpoint: &str, window: Tokens) -> Result<(), StoreError> {
@@ -499,16 +405,10 @@ impl SessionStore for SqliteStore {
 #[async_trait]
 impl SessionReader for SqliteStore {
     async fn info(&self, session: &SessionId) -> Result<Option<SessionInfo>, StoreError> {
-        let (wanted, session) = (session.clone(), session.clone());
-        self.read(
-            move |connection, _| read::info(connection, &wanted),
-            move |damaged| {
-                let sessions = damaged.sessions()?.unwrap_or_default();
-                let found = sessions.into_iter().find(|info| info.id == session);
-                Ok(found.map(Some))
-            },
-        )
-        .await
+        let session = session.clone();
+        self.reader
+            .with(move |connection, _| read::info(connection, &session))
+            .await
     }
 
     async fn page(
@@ -537,12 +437,9 @@ impl SessionReader for SqliteStore {
     }
 
     async fn all_settings(&self) -> Result<BTreeMap<SessionId, String>, StoreError> {
-        self.read(|connection, _| settings::all(connection), |_| Ok(None))
+        self.reader
+            .with(|connection, _| settings::all(connection))
             .await
-    }
-
-    fn damaged_path(&self) -> Option<&Path> {
-        self.damaged.was_read().then_some(&*self.path)
     }
 
     async fn shrink(&self) -> Result<(), StoreError> {

@@ -12,7 +12,7 @@ use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, 
 use crate::columns::{entry_sum, to_column};
 use crate::fault::{self, WorkError};
 use crate::lease::Right;
-use crate::read::{LogAncestor, lineage};
+use crate::read::{LogAncestor, Raw, lineage};
 use crate::settings::MAX_SETTINGS;
 
 /// Maximum size of one entry as JSON. Equal to the input limit of the filters, and far above a
@@ -118,15 +118,15 @@ fn share(
     Ok(())
 }
 
-/// Creates a session with the data of another file. The numbers and times of `lines` are those of
-/// its own entries, which follow the shared ones.
+/// Creates a session with the data of another file and returns its key. The numbers and times of
+/// `lines` are those of its own entries, which follow the shared ones.
 pub(crate) fn restore<'a>(
     transaction: &Transaction<'_>,
     info: &SessionInfo,
     born: Option<Vec<u8>>,
     settings: Option<&str>,
     lines: impl IntoIterator<Item = (u64, u64, &'a str)>,
-) -> rusqlite::Result<()> {
+) -> rusqlite::Result<i64> {
     let (session, fork) = (info.id.as_str(), info.fork.as_ref());
     transaction.execute(
         "INSERT INTO sessions
@@ -156,7 +156,17 @@ pub(crate) fn restore<'a>(
             params![session, text, to_column(info.updated)],
         )?;
     }
-    Ok(())
+    Ok(key)
+}
+
+/// Adds the next entry of a session, with its number and time.
+pub(crate) fn insert_raw(
+    transaction: &Transaction<'_>,
+    key: i64,
+    raw: &Raw,
+) -> rusqlite::Result<()> {
+    let json = std::str::from_utf8(&raw.json)?;
+    insert(transaction, key, to_column(raw.n), to_column(raw.at), json)
 }
 
 /// Changes the title of a session. Returns `false` if the session does not exist.

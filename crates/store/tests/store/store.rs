@@ -498,15 +498,24 @@ async fn a_damaged_entry_is_named_and_other_sessions_still_open() {
 }
 
 #[tokio::test]
-async fn a_length_that_was_altered_hides_no_entry() {
+async fn a_length_that_was_altered_is_noticed_and_salvaged() {
     let folder = tempfile::tempdir().unwrap();
     let store = with_log(folder.path(), &log(5)).await;
     let other = raw(folder.path());
     other
         .execute_batch("DROP TRIGGER sessions_only_grow; UPDATE sessions SET entries = 2")
         .unwrap();
-    assert_eq!(store.load(&id("s")).await.unwrap(), log(5));
-    assert!(store.damaged_path().is_some());
+    let error = store.load(&id("s")).await.unwrap_err().to_string();
+    assert!(error.contains("the session ends before it"), "{error}");
+    let checked = SqliteStore::check(folder.path()).await.unwrap().sessions;
+    assert_eq!((checked[0].entries, checked[0].readable), (5, 5));
+    assert!(!checked[0].is_whole());
+    let to = tempfile::tempdir().unwrap();
+    SqliteStore::salvage(folder.path(), to.path())
+        .await
+        .unwrap();
+    let new = SqliteStore::open(to.path()).await.unwrap();
+    assert_eq!(new.load(&id("s")).await.unwrap(), log(5));
 }
 
 #[tokio::test]
