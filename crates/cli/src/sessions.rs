@@ -71,8 +71,7 @@ fn only_of_files(command: &SessionsCommand) -> Option<&'static str> {
         SessionsCommand::Check { .. } => "`sessions check`",
         SessionsCommand::Salvage(_) => "`sessions salvage`",
         SessionsCommand::Undo { .. } => "`sessions undo`",
-        SessionsCommand::Files { .. } => "`sessions files`",
-        SessionsCommand::Restore(_) => "`sessions restore`",
+        SessionsCommand::Files(_) => "`sessions files`",
         SessionsCommand::Import(_) => "`sessions import`",
         SessionsCommand::List { here: true, .. } => "--here",
         SessionsCommand::Search(args) if args.here => "--here",
@@ -97,19 +96,8 @@ async fn in_files(command: &SessionsCommand) -> Result<u8, CliError> {
             files,
             json,
         } => runs::undo(&store, &known(&store, id).await?, *runs, *files, *json).await,
-        SessionsCommand::Files { id, diff: true, .. } => {
-            let id = known(&store, id).await?;
-            let colours = Terminal::direct(colours()).answer_colours();
-            for line in files::changed_lines(&store, &id, colours).await? {
-                out!("{line}");
-            }
-            Ok(DONE)
-        }
-        SessionsCommand::Files { id, json, .. } => {
-            files::list(&store, &known(&store, id).await?, *json).await
-        }
-        SessionsCommand::Restore(args) => {
-            files::restore(&store, &known(&store, &args.id).await?, args).await
+        SessionsCommand::Files(args) => {
+            files::run(&store, &known(&store, &args.id).await?, args).await
         }
         SessionsCommand::Import(args) => import::run(&store, args).await,
         command => of_any(&store, command).await,
@@ -141,8 +129,7 @@ async fn of_any(store: &impl SessionReader, command: &SessionsCommand) -> Result
         SessionsCommand::Check { .. }
         | SessionsCommand::Salvage(_)
         | SessionsCommand::Undo { .. }
-        | SessionsCommand::Files { .. }
-        | SessionsCommand::Restore(_)
+        | SessionsCommand::Files(_)
         | SessionsCommand::Import(_) => Ok(DONE),
     }
 }

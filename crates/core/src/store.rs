@@ -74,8 +74,8 @@ pub trait SessionStore: Send + Sync {
     /// # Errors
     /// [`StoreError::HasForks`] if forks share entries of the log; delete them first. Nothing is
     /// deleted then. [`StoreError::Unsupported`] if the store cannot delete, which is the default.
-    /// [`StoreError::Archive`] or [`StoreError::Files`] if the log is deleted but the rest could
-    /// not be removed. The rest is then inaccessible and expires.
+    /// [`StoreError::Archive`] if the log is deleted but the archive could not be removed. It is
+    /// then inaccessible and expires.
     async fn delete(&self, lease: &Lease) -> Result<bool, StoreError> {
         let _ = lease;
         Err(StoreError::Unsupported {
@@ -375,14 +375,6 @@ pub enum StoreError {
     )]
     Archive {
         /// Location of the archive.
-        place: String,
-        /// The cause and a remedy.
-        why: String,
-    },
-    /// File contents cannot be stored before a change.
-    #[error("contents of files cannot be stored in {place}: {why}")]
-    Files {
-        /// The location.
         place: String,
         /// The cause and a remedy.
         why: String,

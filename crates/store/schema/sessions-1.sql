@@ -70,6 +70,38 @@ CREATE TABLE settings (
     at      INTEGER NOT NULL
 ) STRICT;
 
+-- What files contained before and after sessions changed them, so that they can be restored.
+CREATE TABLE contents (
+    -- Rows only grow, so that the lowest is the oldest.
+    key   INTEGER PRIMARY KEY,
+    -- BLAKE3 of the bytes.
+    hash  BLOB    NOT NULL UNIQUE CHECK (length(hash) = 32),
+    size  INTEGER NOT NULL,
+    bytes BLOB    NOT NULL
+) STRICT;
+
+CREATE INDEX contents_by_size ON contents (size);
+
+CREATE TABLE changes (
+    row     INTEGER PRIMARY KEY,
+    session INTEGER NOT NULL REFERENCES sessions (key),
+    -- The last entry of the log when the file was changed.
+    entry   INTEGER NOT NULL,
+    -- The tool call; NULL where a person restored the file.
+    call    TEXT,
+    -- Seconds since 1970.
+    at      INTEGER NOT NULL,
+    root    TEXT    NOT NULL,
+    path    TEXT    NOT NULL,
+    -- Hashes of contents, which may be deleted by now; NULL where the file did not exist.
+    before  BLOB,
+    after   BLOB
+) STRICT;
+
+CREATE INDEX changes_by_session ON changes (session, row);
+CREATE INDEX changes_by_before  ON changes (before) WHERE before IS NOT NULL;
+CREATE INDEX changes_by_after   ON changes (after)  WHERE after IS NOT NULL;
+
 -- Who may write to which session, so that a process that stood still and wakes up again cannot. No clock
 -- is read: a process that waits for a session watches whether the beats of its holder go on.
 

@@ -20,16 +20,10 @@ pub(crate) const ARCHIVE: Format = Format {
     steps: &[include_str!("../schema/archive-1.sql")],
 };
 
-/// The kept contents of files: `files.db`.
-pub(crate) const FILES: Format = Format {
-    application: 0x506c_6966,
-    steps: &[include_str!("../schema/files-1.sql")],
-};
-
 /// The format of one kind of file.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Format {
-    /// Identifies the program in the header of the file: "Plim", "Plia" or "Plif" in ASCII.
+    /// Identifies the program in the header of the file: "Plim" or "Plia" in ASCII.
     application: i64,
     /// The steps from an empty file to the newest version: step k leads to version k.
     steps: &'static [&'static str],

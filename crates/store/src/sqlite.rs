@@ -1,5 +1,5 @@
-//! [`SqliteStore`]: sessions in one SQLite file, with the archive in another. The SQL is in `write`
-//! and `read`; the rights to write are in `lock`.
+//! [`SqliteStore`]: sessions in one SQLite file, with the archive in another. The SQL is in `write`,
+//! `read` and `files`; the rights to write are in `lock`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -22,7 +22,7 @@ use crate::connection::{self, SharedConnection, blocking, make_folder};
 use crate::delete;
 use crate::export::{self, ExportError, ExportedEntry};
 use crate::fault::{self, WorkError};
-use crate::files::{ContentHash, Files, RecordedChange};
+use crate::files::{self, KEPT_CONTENTS};
 use crate::lease::{Leases, Right};
 use crate::options::Options;
 use crate::read::{self, LogAncestor, Raw, lineage};
@@ -58,7 +58,6 @@ pub struct SqliteStore {
     reader: SharedConnection,
     leases: Leases,
     archive: Archive,
-    files: Files,
 }
 
 impl SqliteStore {
@@ -109,26 +108,6 @@ impl SqliteStore {
             .await
     }
 
-    /// Returns the changes of files by a session, oldest first, including the changes that a fork
-    /// shares. At most [`MAX_CHANGES`](crate::MAX_CHANGES) of a session are recorded.
-    ///
-    /// # Errors
-    /// If they cannot be read.
-    pub async fn changed_files(
-        &self,
-        session: &SessionId,
-    ) -> Result<Vec<RecordedChange>, StoreError> {
-        self.files.changes(self.lineage(session).await?).await
-    }
-
-    /// Returns a content of a file, or `None` if it is no longer kept.
-    ///
-    /// # Errors
-    /// If it cannot be read.
-    pub async fn kept_content(&self, hash: ContentHash) -> Result<Option<Vec<u8>>, StoreError> {
-        self.files.content(hash).await
-    }
-
     fn open_now(folder: &Path, path: Arc<Path>, options: &Options) -> Result<Self, StoreError> {
         let is_new = fs::metadata(&path).map_or(true, |file| file.len() == 0);
         let open_writer = || -> Result<_, StoreError> {
@@ -165,7 +144,6 @@ impl SqliteStore {
             reader,
             leases: Leases::new(&folder.join(LOCKS), options),
             archive: Archive::new(folder, options),
-            files: Files::new(folder, options),
             options: Arc::new(options.clone()),
             path,
         })
@@ -309,7 +287,6 @@ impl SessionStore for SqliteStore {
 
     async fn delete(&self, lease: &Lease) -> Result<bool, StoreError> {
         let right = self.right(lease)?;
-        let kin = self.lineage(lease.session()).await?.into_iter().next();
         let held = right.clone();
         let was_there = self
             .writer()
@@ -318,7 +295,6 @@ impl SessionStore for SqliteStore {
             .await?;
         if was_there {
             self.archive.remove(right).await?;
-            self.files.remove(lease.session(), kin).await?;
         }
         Ok(was_there)
     }
@@ -397,8 +373,11 @@ impl SessionStore for SqliteStore {
     }
 
     async fn keep_file(&self, session: &SessionId, edit: FileEdit) -> Result<(), StoreError> {
-        let of = self.lineage(session).await?.into_iter().next();
-        self.files.keep(session.clone(), of, edit).await
+        let session = session.clone();
+        self.writer()
+            .await?
+            .with(move |connection, _| files::keep(connection, &session, &edit, KEPT_CONTENTS))
+            .await
     }
 }
 
@@ -447,7 +426,6 @@ impl SessionReader for SqliteStore {
             .await?
             .with(|connection, _| connection::shrink(connection))
             .await?;
-        self.archive.shrink().await?;
-        self.files.shrink().await
+        self.archive.shrink().await
     }
 }

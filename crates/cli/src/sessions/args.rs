@@ -20,7 +20,7 @@ Examples:
   # The view as it was before the last run:
   plimsoll sessions undo 18f2c-a1
   plimsoll sessions files 18f2c-a1           # the files that it changed
-  plimsoll sessions restore 18f2c-a1 src/main.rs --to 12
+  plimsoll sessions files 18f2c-a1 src/main.rs --restore --to 12
   plimsoll sessions fork 18f2c-a1 --at 12 --to other
   plimsoll sessions prune --older-than 90d --dry-run
   plimsoll sessions import chat.json --to rescued
@@ -108,19 +108,8 @@ pub(crate) enum SessionsCommand {
         #[arg(long)]
         json: bool,
     },
-    /// List the files that the session changed, and whether they were changed since
-    Files {
-        /// The session
-        id: String,
-        /// Print the changed lines of each
-        #[arg(long, conflicts_with = "json")]
-        diff: bool,
-        /// Print JSON lines
-        #[arg(long)]
-        json: bool,
-    },
-    /// Restore files to what they contained before the session changed them
-    Restore(crate::sessions::files::RestoreArgs),
+    /// List the files that the session changed, or restore them
+    Files(crate::sessions::files::FilesArgs),
     /// Start a new session from the first entries of this one and print its name
     Fork {
         /// The session
