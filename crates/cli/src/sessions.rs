@@ -12,7 +12,6 @@ pub(crate) mod ledger;
 pub(crate) mod list;
 pub(crate) mod pins;
 pub(crate) mod recall;
-pub(crate) mod restore;
 pub(crate) mod runs;
 
 pub(crate) mod open_store;

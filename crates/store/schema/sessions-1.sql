@@ -20,11 +20,6 @@ CREATE TABLE sessions (
     parent  INTEGER REFERENCES sessions (key),
     -- The entries that it shares with its parent: its own are numbered from the next on.
     shared  INTEGER NOT NULL DEFAULT 0,
-    -- The number of the first item that it does not share: what the archive has of its parent's items
-    -- below that is to be found in the fork too.
-    items   INTEGER NOT NULL DEFAULT 0,
-    -- Tells this log from any other of its name, in a file that was moved away.
-    born    BLOB    NOT NULL,
     -- The bytes of its own entries as JSON, so that a list of sessions need not read them; of a fork,
     -- without those that it shares.
     bytes   INTEGER NOT NULL DEFAULT 0
@@ -163,15 +158,14 @@ BEGIN SELECT RAISE(ABORT, 'a session begins once, with what it shares and nothin
 
 -- A parent is older, so that no session is its own ancestor.
 CREATE TRIGGER sessions_share_what_there_is AFTER INSERT ON sessions
-WHEN NOT iif(NEW.parent IS NULL, NEW.shared = 0 AND NEW.items = 0,
-             NEW.items >= 0 AND NEW.parent < NEW.key
+WHEN NOT iif(NEW.parent IS NULL, NEW.shared = 0,
+             NEW.parent < NEW.key
              AND NEW.shared BETWEEN 0 AND (SELECT entries FROM sessions WHERE key = NEW.parent))
 BEGIN SELECT RAISE(ABORT, 'a fork shares the first entries of an older session'); END;
 
 CREATE TRIGGER sessions_only_grow BEFORE UPDATE ON sessions
 WHEN NEW.key <> OLD.key OR NEW.id <> OLD.id OR NEW.created <> OLD.created OR NEW.entries < OLD.entries
   OR NEW.bytes < OLD.bytes OR NEW.parent IS NOT OLD.parent OR NEW.shared <> OLD.shared
-  OR NEW.items <> OLD.items OR NEW.born <> OLD.born
 BEGIN SELECT RAISE(ABORT, 'a session keeps its name and what it shares, and its log only grows'); END;
 
 CREATE TRIGGER sessions_are_not_deleted BEFORE DELETE ON sessions

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::path::Path;
 
-use plimsoll_context::{Bytes, Seq};
+use plimsoll_context::Bytes;
 use plimsoll_core::{MAX_FORK_DEPTH, SessionId, SessionInfo, StoreError};
 use rusqlite::{Connection, Error, ErrorCode, Row};
 
@@ -25,8 +25,8 @@ pub const MAX_FAULTS: usize = 1_000;
 /// damaged page hides fewer rows, even one that only refers to other pages.
 const MAX_UNREADABLE: u32 = 100_000;
 
-const SESSIONS: &str = "SELECT key, id, created, updated, title, entries, newest, parent, shared,
-    items, born, bytes FROM sessions NOT INDEXED WHERE key > ?1 ORDER BY key";
+const SESSIONS: &str = "SELECT key, id, created, updated, title, entries, newest, parent, shared
+    FROM sessions NOT INDEXED WHERE key > ?1 ORDER BY key";
 const ENTRIES: &str = "SELECT row, session, n, at, json, sum FROM entries NOT INDEXED
     WHERE row > ?1 ORDER BY row";
 
@@ -168,10 +168,8 @@ pub(crate) fn open_unchanged(path: &Path) -> Result<Connection, StoreError> {
 pub(crate) struct LogCheck {
     pub(crate) checked: CheckedSession,
     pub(crate) info: SessionInfo,
-    pub(crate) born: Option<Vec<u8>>,
-    /// The key of the session that it was forked from, the number of shared entries, and the number
-    /// of the first item after them.
-    pub(crate) parent: Option<(i64, u64, Seq)>,
+    /// The key of the session that it was forked from, and the number of shared entries.
+    pub(crate) parent: Option<(i64, u64)>,
     /// The row of its last entry.
     newest: i64,
     /// The number of its next entry. `None` until its first own one was read.
@@ -242,7 +240,6 @@ impl LogCheck {
                 row_fault: None,
             },
             info,
-            born: None,
             parent: None,
             newest: 0,
             next: None,
@@ -303,7 +300,7 @@ fn begin(logs: &mut Logs, key: i64, gap: &str) {
     let Some(log) = logs.get_mut(&key).filter(|log| log.next.is_none()) else {
         return;
     };
-    let Some((parent, shared, _)) = log.parent else {
+    let Some((parent, shared)) = log.parent else {
         log.next = Some(1);
         return;
     };
@@ -339,15 +336,14 @@ fn sessions(connection: &Connection) -> Result<Logs, WorkError> {
             fork: None,
         });
         log.newest = row.get(6)?;
-        let (shared, items) = (from_column(row.get(8)?), from_column(row.get(9)?));
+        let shared = from_column(row.get(8)?);
         let parent = row.get::<_, Option<i64>>(7)?;
-        log.parent = parent.map(|parent| (parent, shared, Seq(items)));
-        log.born = row.get(10)?;
+        log.parent = parent.map(|parent| (parent, shared));
         Ok((row.get::<_, i64>(0)?, log))
     };
     rows(connection, SESSIONS, parse, |(key, mut log), _| {
         // A parent is older, and has few ancestors, unless the row was altered.
-        let depth = |(parent, ..): (i64, u64, Seq)| {
+        let depth = |(parent, _): (i64, u64)| {
             let depth = depths.get(&parent).map_or(1, |depth| depth + 1);
             (parent < key && depth <= MAX_FORK_DEPTH).then_some(depth)
         };

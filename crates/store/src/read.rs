@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use plimsoll_context::{Bytes, Seq};
+use plimsoll_context::Bytes;
 use plimsoll_core::{Fork, MAX_FORK_DEPTH, SessionId, SessionInfo, StoreError};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, ErrorCode, OptionalExtension, Row, params};
@@ -21,7 +21,7 @@ pub const PAGE_BYTES: Bytes = Bytes(4 << 20);
 
 /// The columns of [`info_of`].
 const INFO: &str = "SELECT own.id, own.created, own.updated, own.entries, own.title,
-    parent.id, own.shared, own.items, own.bytes
+    parent.id, own.shared, own.bytes
     FROM sessions AS own LEFT JOIN sessions AS parent ON parent.key = own.parent";
 
 /// One entry as stored in the file.
@@ -36,15 +36,10 @@ pub(crate) struct Raw {
 #[derive(Debug, Clone)]
 pub(crate) struct LogAncestor {
     pub(crate) key: i64,
-    pub(crate) id: SessionId,
     /// The number of shared entries. The session's own entries follow them.
     pub(crate) shared: u64,
     /// The number of its entries that belong to the log, including those that it shares itself.
     pub(crate) entries: u64,
-    /// Only items below this number belong to the log. `None` for the session itself.
-    pub(crate) below: Option<Seq>,
-    /// Distinguishes its log from other logs of the same name.
-    pub(crate) born: Vec<u8>,
 }
 
 impl Raw {
@@ -62,13 +57,12 @@ pub(crate) fn lineage(
     session: &SessionId,
 ) -> rusqlite::Result<Vec<LogAncestor>> {
     let mut statement = connection.prepare_cached(
-        "WITH RECURSIVE kin (depth, key, id, shared, entries, below, born, parent, items) AS (
-           SELECT 0, key, id, shared, entries, NULL, born, parent, items FROM sessions WHERE id = ?1
+        "WITH RECURSIVE kin (depth, key, shared, entries, parent) AS (
+           SELECT 0, key, shared, entries, parent FROM sessions WHERE id = ?1
            UNION ALL
-           SELECT depth + 1, own.key, own.id, own.shared, min(kin.entries, kin.shared),
-                  min(ifnull(kin.below, kin.items), kin.items), own.born, own.parent, own.items
+           SELECT depth + 1, own.key, own.shared, min(kin.entries, kin.shared), own.parent
            FROM kin JOIN sessions AS own ON own.key = kin.parent WHERE depth < ?2
-         ) SELECT key, id, shared, entries, below, born FROM kin ORDER BY depth",
+         ) SELECT key, shared, entries FROM kin ORDER BY depth",
     )?;
     let rows = statement.query_map(params![session.as_str(), to_column(MAX_FORK_DEPTH)], kin)?;
     rows.collect()
@@ -194,7 +188,6 @@ fn info_of(row: &Row<'_>) -> rusqlite::Result<SessionInfo> {
         _ => Some(Fork {
             from: columns::name(row, 5)?,
             entries: from_column(row.get(6)?),
-            items: Seq(from_column(row.get(7)?)),
         }),
     };
     Ok(SessionInfo {
@@ -202,7 +195,7 @@ fn info_of(row: &Row<'_>) -> rusqlite::Result<SessionInfo> {
         created: from_column(row.get(1)?),
         updated: from_column(row.get(2)?),
         entries: from_column(row.get(3)?),
-        bytes: Bytes(from_column(row.get(8)?)),
+        bytes: Bytes(from_column(row.get(7)?)),
         title: row.get::<_, Option<String>>(4)?.unwrap_or_default(),
         fork,
     })
@@ -211,10 +204,7 @@ fn info_of(row: &Row<'_>) -> rusqlite::Result<SessionInfo> {
 fn kin(row: &Row<'_>) -> rusqlite::Result<LogAncestor> {
     Ok(LogAncestor {
         key: row.get(0)?,
-        id: columns::name(row, 1)?,
-        shared: from_column(row.get(2)?),
-        entries: from_column(row.get(3)?),
-        below: row.get::<_, Option<i64>>(4)?.map(|it| Seq(from_column(it))),
-        born: row.get(5)?,
+        shared: from_column(row.get(1)?),
+        entries: from_column(row.get(2)?),
     })
 }

@@ -80,7 +80,7 @@ pub trait SessionReader: SessionStore {
         Ok(BTreeMap::new())
     }
 
-    /// Returns the space of deleted sessions and archived items to the system. A file
+    /// Returns the space of deleted sessions to the system. A file
     /// is rewritten if more than a quarter of it is free and nobody else reads it. Rewriting
     /// temporarily needs as much space again. A database does all of this by itself.
     ///

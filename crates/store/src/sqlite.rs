@@ -1,5 +1,5 @@
-//! [`SqliteStore`]: sessions in one SQLite file, with the archive in another. The SQL is in `write`,
-//! `read` and `files`; the rights to write are in `lock`.
+//! [`SqliteStore`]: sessions in one SQLite file. The SQL is in `write`, `read` and `files`; the rights to
+//! write are in `lock`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,13 +10,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use plimsoll_agent::Entry;
-use plimsoll_context::{Seq, Tokens};
-use plimsoll_core::archive::{ArchiveRow, ArchivedItem, Hit, RecallError, RecallKey, RecalledItem};
+use plimsoll_context::Tokens;
 use plimsoll_core::{FileEdit, Fork, Lease, SessionId, SessionInfo, SessionStore, StoreError};
 use rusqlite::Connection;
 use tokio::sync::OnceCell;
 
-use crate::archive::{Archive, ArchiveScopes};
 use crate::columns::from_column;
 use crate::connection::{self, SharedConnection, blocking, make_folder};
 use crate::delete;
@@ -25,7 +23,7 @@ use crate::fault::{self, WorkError};
 use crate::files::{self, KEPT_CONTENTS};
 use crate::lease::{Leases, Right};
 use crate::options::Options;
-use crate::read::{self, LogAncestor, Raw, lineage};
+use crate::read::{self, Raw};
 use crate::schema::{self, StoreFileState};
 use crate::session_reader::SessionReader;
 use crate::settings;
@@ -57,7 +55,6 @@ pub struct SqliteStore {
     unwritable: Option<StoreError>,
     reader: SharedConnection,
     leases: Leases,
-    archive: Archive,
 }
 
 impl SqliteStore {
@@ -143,7 +140,6 @@ impl SqliteStore {
             unwritable,
             reader,
             leases: Leases::new(&folder.join(LOCKS), options),
-            archive: Archive::new(folder, options),
             options: Arc::new(options.clone()),
             path,
         })
@@ -211,35 +207,6 @@ impl SqliteStore {
             .await
     }
 
-    /// Returns the right to write to data of a session outside this file.
-    async fn checked_right(&self, lease: &Lease) -> Result<Right, StoreError> {
-        let right = self.right(lease)?;
-        let checked = self.writer().await?.with(move |connection, _| {
-            let moment = connection.transaction()?;
-            right.check(&moment).map(|()| right)
-        });
-        checked.await
-    }
-
-    /// Returns the places to search for the archived items of a session: first its own items, then
-    /// those shared with its ancestors.
-    async fn places(&self, session: &SessionId) -> Result<ArchiveScopes, StoreError> {
-        let kin = self.lineage(session).await?;
-        Ok(ArchiveScopes::new(session.clone(), kin))
-    }
-
-    /// Returns the session and its ancestors, beginning with the session. Empty if the session has
-    /// no log.
-    pub(crate) async fn lineage(
-        &self,
-        session: &SessionId,
-    ) -> Result<Vec<LogAncestor>, StoreError> {
-        let session = session.clone();
-        self.reader
-            .with(move |connection, _| lineage(connection, &session))
-            .await
-    }
-
     pub(crate) async fn raw_page(
         &self,
         session: &SessionId,
@@ -287,16 +254,10 @@ impl SessionStore for SqliteStore {
 
     async fn delete(&self, lease: &Lease) -> Result<bool, StoreError> {
         let right = self.right(lease)?;
-        let held = right.clone();
-        let was_there = self
-            .writer()
+        self.writer()
             .await?
-            .with(move |connection, _| delete::session(connection, &held))
-            .await?;
-        if was_there {
-            self.archive.remove(right).await?;
-        }
-        Ok(was_there)
+            .with(move |connection, _| delete::session(connection, &right))
+            .await
     }
 
     async fn rename(&self, session: &SessionId, title: &str) -> Result<bool, StoreError> {
@@ -330,46 +291,6 @@ impl SessionStore for SqliteStore {
             .await?
             .with(move |connection, _| windows::learn(connection, &endpoint, window, write::now()))
             .await
-    }
-
-    async fn archives(&self) -> Result<(), StoreError> {
-        self.archive.check().await
-    }
-
-    async fn archive(&self, lease: &Lease, items: &[ArchivedItem]) -> Result<(), StoreError> {
-        if items.is_empty() {
-            return self.right(lease).map(|_| ());
-        }
-        let right = self.checked_right(lease).await?;
-        let own = self.places(lease.session()).await?.own;
-        self.archive.add(right, own, items).await
-    }
-
-    async fn archive_up_to(&self, lease: &Lease, next: Seq) -> Result<(), StoreError> {
-        let right = self.checked_right(lease).await?;
-        self.archive.keep_up_to(right, next).await
-    }
-
-    async fn recall(
-        &self,
-        session: &SessionId,
-        key: &RecallKey,
-    ) -> Result<RecalledItem, RecallError> {
-        self.archive.recall(self.places(session).await?, key).await
-    }
-
-    async fn search(
-        &self,
-        session: &SessionId,
-        query: &str,
-        limit: usize,
-    ) -> Result<Vec<Hit>, RecallError> {
-        let places = self.places(session).await?;
-        self.archive.search(places, query, limit).await
-    }
-
-    async fn archived(&self, session: &SessionId) -> Result<Vec<ArchiveRow>, StoreError> {
-        self.archive.rows(self.places(session).await?).await
     }
 
     async fn keep_file(&self, session: &SessionId, edit: FileEdit) -> Result<(), StoreError> {
@@ -425,7 +346,6 @@ impl SessionReader for SqliteStore {
         self.writer()
             .await?
             .with(|connection, _| connection::shrink(connection))
-            .await?;
-        self.archive.shrink().await
+            .await
     }
 }

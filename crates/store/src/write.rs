@@ -102,9 +102,8 @@ fn share(
     transaction
         .prepare_cached(
             "INSERT INTO sessions
-               (id, created, updated, title, entries, newest, parent, shared, items, born)
-             VALUES (?1, ?2, ?3, ?4, ?6, (SELECT ifnull(max(row), 0) FROM entries), ?5, ?6, ?7,
-                     randomblob(16))",
+               (id, created, updated, title, entries, newest, parent, shared)
+             VALUES (?1, ?2, ?3, ?4, ?6, (SELECT ifnull(max(row), 0) FROM entries), ?5, ?6)",
         )?
         .execute(params![
             session.as_str(),
@@ -113,7 +112,6 @@ fn share(
             title,
             parent,
             shared,
-            to_column(of.items.0),
         ])?;
     Ok(())
 }
@@ -123,16 +121,14 @@ fn share(
 pub(crate) fn restore<'a>(
     transaction: &Transaction<'_>,
     info: &SessionInfo,
-    born: Option<Vec<u8>>,
     settings: Option<&str>,
     lines: impl IntoIterator<Item = (u64, u64, &'a str)>,
 ) -> rusqlite::Result<i64> {
     let (session, fork) = (info.id.as_str(), info.fork.as_ref());
     transaction.execute(
         "INSERT INTO sessions
-           (id, created, updated, title, entries, newest, parent, shared, items, born)
-         VALUES (?1, ?2, ?3, nullif(?4, ''), ?6, 0, (SELECT key FROM sessions WHERE id = ?5), ?6, ?7,
-                 ifnull(?8, randomblob(16)))",
+           (id, created, updated, title, entries, newest, parent, shared)
+         VALUES (?1, ?2, ?3, nullif(?4, ''), ?6, 0, (SELECT key FROM sessions WHERE id = ?5), ?6)",
         params![
             session,
             to_column(info.created),
@@ -140,8 +136,6 @@ pub(crate) fn restore<'a>(
             info.title,
             fork.map(|fork| fork.from.as_str()),
             to_column(fork.map_or(0, |fork| fork.entries)),
-            to_column(fork.map_or(0, |fork| fork.items.0)),
-            born,
         ],
     )?;
     let (key, mut last) = (transaction.last_insert_rowid(), 0);
@@ -289,8 +283,7 @@ fn head(transaction: &Transaction<'_>, session: &SessionId) -> rusqlite::Result<
 fn begin(transaction: &Transaction<'_>, session: &SessionId, now: i64) -> rusqlite::Result<Head> {
     transaction
         .prepare_cached(
-            "INSERT INTO sessions (id, created, updated, entries, newest, born)
-             VALUES (?1, ?2, ?2, 0, 0, randomblob(16))",
+            "INSERT INTO sessions (id, created, updated, entries, newest) VALUES (?1, ?2, ?2, 0, 0)",
         )?
         .execute(params![session.as_str(), now])?;
     Ok(Head {

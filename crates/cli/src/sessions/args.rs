@@ -26,9 +26,8 @@ Examples:
   plimsoll sessions import chat.json --to rescued
   plimsoll sessions import --from claude-code
 
-Evicted messages are archived (archive.db), where the model can search and recall them. The \
-archive holds at most 1 GiB, per session 256 MiB and 100,000 items, for 30 days; then the oldest \
-items expire. The log (sessions.db) keeps everything, so `sessions recall` always finds an item.";
+The log (sessions.db) keeps every message whole, so the model and `sessions recall` find whatever \
+was evicted.";
 
 #[derive(Debug, Args)]
 #[command(after_help = SESSIONS_EXAMPLES)]
@@ -61,7 +60,7 @@ pub(crate) enum SessionsCommand {
         /// The title: one line of at most 120 characters
         title: String,
     },
-    /// Delete sessions for good, with their archive and kept files
+    /// Delete sessions for good, with the kept contents of files
     Delete(super::removal::DeleteArgs),
     /// Delete old sessions for good
     Prune(super::removal::PruneArgs),

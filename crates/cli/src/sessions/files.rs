@@ -27,7 +27,7 @@ pub(crate) struct FilesArgs {
     /// Restore only these files, as they are listed [default: all]
     #[arg(requires = "restore")]
     paths: Vec<PathBuf>,
-    /// Restore the files to what they contained before the session changed them
+    /// Restore the contents from before the session
     #[arg(long, conflicts_with_all = ["diff", "json"])]
     restore: bool,
     /// Restore their contents after this entry [default: before the session]

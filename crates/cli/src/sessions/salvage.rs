@@ -73,7 +73,9 @@ fn as_line(one: &SalvagedSession) -> String {
 
 fn as_value(one: &SalvagedSession) -> Value {
     let mut value = check::as_value(&one.log);
-    value["behind"] = json!(one.behind);
-    value["file"] = json!(one.file);
+    if let Value::Object(fields) = &mut value {
+        fields.insert("behind".to_owned(), json!(one.behind));
+        fields.insert("file".to_owned(), json!(one.file));
+    }
     value
 }

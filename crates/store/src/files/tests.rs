@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use plimsoll_agent::Entry;
-use plimsoll_context::{CallId, Message, Seq};
+use plimsoll_context::{CallId, Message};
 use plimsoll_core::{Fork, SessionStore};
 
 use super::*;
@@ -91,7 +91,6 @@ async fn a_fork_shows_shared_changes_and_a_deleted_session_leaves_none() {
     let of = Fork {
         from: id("parent"),
         entries: 6,
-        items: Seq(6),
     };
     let lease = store.acquire(&id("fork")).await.unwrap();
     store.fork(&lease, &of, &[]).await.unwrap();

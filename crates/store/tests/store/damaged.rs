@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use plimsoll_agent::Entry;
-use plimsoll_context::{Message, Seq};
+use plimsoll_context::Message;
 use plimsoll_core::{Fork, SessionStore, StoreError};
 use plimsoll_store::{
     Durability, Export, ExportedEntry, FILE, Options, SalvagedSession, SessionReader, SqliteStore,
@@ -50,7 +50,6 @@ async fn filled(folder: &TempDir) -> Vec<(&'static str, Vec<Entry>)> {
     let of = Fork {
         from: id("b"),
         entries: 6,
-        items: Seq(3),
     };
     let lease = store.acquire(&id("fork")).await.unwrap();
     store.fork(&lease, &of, &log(59)[6..]).await.unwrap();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_agent::Entry;
-use plimsoll_context::{Bytes, Message, Seq};
+use plimsoll_context::{Bytes, Message};
 use plimsoll_core::{Fork, SessionStore, StoreError};
 use plimsoll_store::{
     Durability, ExportError, ExportedEntry, FILE, Options, PAGE_BYTES, PAGE_ENTRIES, SessionReader,
@@ -738,7 +738,6 @@ async fn a_session_is_deleted_as_a_whole_or_not_at_all() {
     let of = Fork {
         from: id("s"),
         entries: 3,
-        items: Seq(1),
     };
     let fork = store.acquire(&id("fork")).await.unwrap();
     store.fork(&fork, &of, &log(4)[3..]).await.unwrap();
