@@ -38,7 +38,7 @@ impl SqliteStore {
     /// written to `ID.after-N.jsonl` in `to`; N is the number of the last entry of the log. A fork
     /// shares the entries that its parent still has. The folder gets its name when everything is
     /// written, and nothing in `from` is changed: the write-ahead log stays unchanged, too. The
-    /// archive and the kept contents of files are not copied.
+    /// kept contents of files are not copied.
     ///
     /// # Errors
     /// If the folder `to` is not empty, if the new store cannot be written, or if SQLite cannot read
@@ -60,7 +60,7 @@ impl SqliteStore {
     }
 }
 
-/// Copies what can be read into a store in `folder`.
+/// Copies the readable rows into a store in `folder`.
 fn salvage(
     damaged: &Connection,
     at: &Path,
@@ -141,8 +141,7 @@ impl Copy<'_> {
         let path = self.folder.part.join(name);
         let (line, whole) = export::to_lines(std::slice::from_ref(raw), &path, id);
         whole?;
-        let mut options = OpenOptions::new();
-        let file = options.append(true).create_new(is_first).open(&path);
+        let file = private(is_first).open(&path);
         let written = file.and_then(|mut file| file.write_all(&line));
         written.map_err(fault::io(&path))?;
         copied.behind += 1;
@@ -155,14 +154,13 @@ impl Copy<'_> {
             return Ok(());
         };
         let mut fork = None;
-        if let Some((parent, shared, items)) = log.parent {
+        if let Some((parent, shared)) = log.parent {
             self.begin(logs, parent, None)?;
             let recovered = self.sessions.get(&parent).map_or(0, |copy| copy.recovered);
             let from = logs.get(&parent).filter(|_| recovered > 0);
             fork = from.map(|from| Fork {
                 from: from.info.id.clone(),
                 entries: shared.min(recovered),
-                items,
             });
         }
         let created = Some(log.info.created).filter(|created| *created > 0);
@@ -181,8 +179,7 @@ impl Copy<'_> {
         );
         // Settings that cannot be read are those of a session without settings.
         let settings = settings.ok();
-        let born = log.born.clone();
-        let key_there = write::restore(self.transaction, &info, born, settings.as_deref(), [])?;
+        let key_there = write::restore(self.transaction, &info, settings.as_deref(), [])?;
         let copied = CopiedSession {
             key: key_there,
             recovered,
@@ -191,6 +188,18 @@ impl Copy<'_> {
         self.sessions.insert(key, copied);
         Ok(())
     }
+}
+
+/// Options for a file that only its owner may access, because it contains texts of users and tools.
+fn private(is_new: bool) -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.append(true).create_new(is_new);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        options.mode(0o600);
+    }
+    options
 }
 
 /// A folder that gets its name when it is complete.
@@ -215,10 +224,12 @@ impl NewFolder {
         let (Some(parent), Some(name)) = (to.parent(), to.file_name()) else {
             return Err(fault::other(&to, "choose another folder for the new store"));
         };
-        make_folder(parent)?;
         let part = format!(".{}.{}.part", name.display(), std::process::id());
         let part = parent.join(part);
-        fs::create_dir(&part).map_err(fault::io(&part))?;
+        if part.exists() {
+            return Err(fault::other(&part, "it is in the way; remove it"));
+        }
+        make_folder(&part)?;
         Ok(Self { to, part })
     }
 
