@@ -233,7 +233,6 @@ impl SessionStore for PostgresStore {
             });
         }
         for sql in [
-            "DELETE FROM shelves WHERE session = (SELECT id FROM sessions WHERE key = $1)",
             "DELETE FROM messages WHERE session = (SELECT id FROM sessions WHERE key = $1)",
             "DELETE FROM questions WHERE session = (SELECT id FROM sessions WHERE key = $1)",
             "DELETE FROM watchers WHERE session = (SELECT id FROM sessions WHERE key = $1)",
