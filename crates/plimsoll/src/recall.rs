@@ -10,8 +10,9 @@
 //! use plimsoll::store::MemoryStore;
 //! use plimsoll::{Agent, SessionStore};
 //! # use plimsoll::testing::{ScriptedProvider, Turn};
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let model = ScriptedProvider::new([Turn::say("Land!")]);
-//! # tokio::runtime::Runtime::new().unwrap().block_on(async {
 //!
 //! let store = std::sync::Arc::new(MemoryStore::default());
 //! let agent = Agent::builder(model).store(store.clone()).build()?;
@@ -19,8 +20,8 @@
 //! session.run("What do you see?").await?;
 //! let question = store.recall(session.id(), &RecallKey::from("m0")).await?;
 //! assert_eq!(question.text(), "What do you see?");
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! # }).unwrap();
+//! # Ok(())
+//! # }
 //! ```
 
 pub use plimsoll_core::RECALL_LEAST_WINDOW;
