@@ -9,7 +9,6 @@
 
 mod agent;
 mod allowance;
-pub mod archive;
 mod builder;
 mod driver;
 mod error;
@@ -27,6 +26,7 @@ mod panic_guard;
 mod parallel;
 pub mod process;
 mod provider;
+pub mod recall;
 mod remote;
 mod retry;
 mod run_stream;
@@ -44,10 +44,6 @@ mod window;
 pub use agent::{Agent, RECALL_LEAST_WINDOW, SUMMARY_TIMEOUT, new_session_id};
 pub use allowance::{
     Allowance, AllowanceKind, Amounts, Grant, MAX_TURNS_BELOW, Meter, NothingLeft,
-};
-pub use archive::{
-    ArchiveBounds, ArchiveRow, ArchivedItem, ArchivedKind, Hit, RecallError, RecallId, RecallKey,
-    RecallTools, RecalledItem, recall_tools,
 };
 pub use builder::{AgentBuilder, BuilderSettings, DriverSettings};
 pub use error::Error;
@@ -73,6 +69,9 @@ pub use parallel::{
 };
 pub use plimsoll_agent::MAX_PARALLEL_TOOLS;
 pub use provider::Provider;
+pub use recall::{
+    Hit, MessageKind, RecallError, RecallId, RecallKey, RecallTools, RecalledItem, recall_tools,
+};
 pub use remote::{INBOX, Remote, UserMessage};
 pub use retry::{FEW_ATTEMPTS, RetryConfig};
 pub use run_stream::{MAX_WAITING_EVENTS, RunStream};

@@ -218,7 +218,6 @@ async fn trunk(session: &Session, prompt: Vec<Part>) -> Result<Trunk, Error> {
         parts: Arc::clone(&session.parts),
         session: session.id().clone(),
         entries: session.entries,
-        items: session.view().transcript().next_seq(),
         run: session.view().runs().saturating_add(1),
         idle: session.idle(),
         state: Arc::clone(&session.state),

@@ -4,7 +4,7 @@
 //! An [`Agent`] has a model, tools and limits. It runs tasks in a [`Session`] with an append-only
 //! log. The messages that are sent to the model are a view of that log. Plimsoll counts the view's
 //! tokens before each request. If the view is too large or too expensive, a [`policy`] shortens,
-//! evicts or summarizes a part of it. The log and the archive keep the rest, and the model has
+//! evicts or summarizes a part of it. The log keeps the rest, and the model has
 //! tools to recall it.
 //!
 //! # A first run
@@ -187,7 +187,7 @@
 //! | fork, compact and undo a session | [`session`] |
 //! | steer or stop a run | [`Remote`], from [`Session::remote`] |
 //! | keep sessions | [`store`] |
-//! | search and recall evicted messages | [`archive`] |
+//! | search and recall evicted messages | [`recall`] |
 //! | run code of yours in the middle of a run | [`hooks`] |
 //! | show the progress of a run | [`Session::start`], [`Observer`], [`events`] |
 //! | ask several agents at once | [`parallel`] |
@@ -207,7 +207,6 @@
 #![warn(clippy::indexing_slicing, clippy::string_slice)]
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
-pub mod archive;
 pub mod cache;
 #[cfg(feature = "config")]
 pub mod config;
@@ -222,6 +221,7 @@ pub mod parallel;
 pub mod permissions;
 pub mod policy;
 pub mod pricing;
+pub mod recall;
 pub mod session;
 pub mod store;
 #[cfg(feature = "telemetry")]

@@ -1,15 +1,14 @@
 //! `plimsoll sessions ledger`: lists the messages that plans removed from a session's view or
-//! shortened, with the time, the reason, the tokens, and whether the archive still has the
-//! original.
+//! shortened, with the time, the reason and the tokens.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::time::{Duration, UNIX_EPOCH};
 
-use plimsoll::archive::{ArchivedKind, RecallId, recall_text};
 use plimsoll::context::{Item, Seq};
 use plimsoll::machine::Entry;
 use plimsoll::model::CallId;
 use plimsoll::policy::{Edit, Plan};
+use plimsoll::recall::{MessageKind, RecallId, recall_text};
 use plimsoll::store::{ExportedEntry, SessionReader};
 use plimsoll::tokens::Bpe;
 use plimsoll::{SessionId, Tokens};
@@ -21,7 +20,7 @@ use crate::terminal::text::counted;
 use crate::view_reader::{ViewChange, ViewReader};
 
 /// The heading of the table, above columns of the same widths.
-const HEADING: &str = "when (UTC)            plan    item  what                           bytes             tokens  how         why                   archive";
+const HEADING: &str = "when (UTC)            plan    item  what                           bytes             tokens  how         why";
 
 /// A message that a plan removed from the view or shortened.
 #[derive(Debug, Serialize)]
@@ -31,7 +30,7 @@ struct LedgerRow {
     /// The plan's number in the session, from 1.
     plan: u64,
     id: RecallId,
-    kind: ArchivedKind,
+    kind: MessageKind,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -44,7 +43,6 @@ struct LedgerRow {
     bytes: u64,
     why: &'static str,
     stages: Vec<String>,
-    archive: ArchiveStatus,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -53,15 +51,6 @@ enum RemovalKind {
     Dropped,
     Shortened,
     Summarized,
-}
-
-/// Whether the archive has the original. The log always has it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-enum ArchiveStatus {
-    Held,
-    Expired,
-    Absent,
 }
 
 /// Reads a log from its beginning and collects the rows.
@@ -81,14 +70,7 @@ pub(crate) async fn run(
 ) -> Result<u8, CliError> {
     let mut reader = LedgerReader::new();
     each_entry(store, id, 0, |line| reader.read(line)).await?;
-    let mut rows = reader.rows;
-    let places = places(store, id).await;
-    for row in &mut rows {
-        row.archive = places
-            .get(&row.id)
-            .copied()
-            .unwrap_or(ArchiveStatus::Absent);
-    }
+    let rows = reader.rows;
     if json {
         for row in &rows {
             out!("{}", serde_json::to_string(row)?);
@@ -96,25 +78,6 @@ pub(crate) async fn run(
         return Ok(DONE);
     }
     table(id, &rows, reader.plans)
-}
-
-/// Returns the archive's state of each message. If the archive is broken, the ledger is read from
-/// the log alone.
-async fn places(store: &impl SessionReader, id: &SessionId) -> BTreeMap<RecallId, ArchiveStatus> {
-    let rows = store.archived(id).await.unwrap_or_else(|error| {
-        say!("{error}");
-        Vec::new()
-    });
-    let place = |expired| {
-        if expired {
-            ArchiveStatus::Expired
-        } else {
-            ArchiveStatus::Held
-        }
-    };
-    rows.iter()
-        .map(|row| (row.id, place(row.expired)))
-        .collect()
 }
 
 impl LedgerReader {
@@ -167,7 +130,7 @@ impl LedgerReader {
                 at,
                 plan: self.plans,
                 id: RecallId(was.seq),
-                kind: ArchivedKind::of(&was.message),
+                kind: MessageKind::of(&was.message),
                 tool,
                 call,
                 how,
@@ -179,7 +142,6 @@ impl LedgerReader {
                 bytes: self.bytes.get(&was.seq).copied().unwrap_or(0),
                 why: plan.why.word(),
                 stages: plan.stages.clone(),
-                archive: ArchiveStatus::Absent,
             });
         }
     }
@@ -190,12 +152,8 @@ fn table(id: &SessionId, rows: &[LedgerRow], plans: u64) -> Result<u8, CliError>
         out!("session {id}: nothing was evicted");
         return Ok(DONE);
     }
-    let held = rows
-        .iter()
-        .filter(|row| row.archive == ArchiveStatus::Held)
-        .count();
     out!(
-        "session {id}: {} removed or shortened {}; the archive holds {held} of them, the log all",
+        "session {id}: {} removed or shortened {}",
         counted(plans, "plan"),
         counted(rows.len(), "message")
     );
@@ -212,13 +170,8 @@ fn table(id: &SessionId, rows: &[LedgerRow], plans: u64) -> Result<u8, CliError>
             RemovalKind::Shortened => "shortened",
             RemovalKind::Summarized => "summarized",
         };
-        let archive = match row.archive {
-            ArchiveStatus::Held => "held",
-            ArchiveStatus::Expired => "expired",
-            ArchiveStatus::Absent => "-",
-        };
         out!(
-            "{:<20}  {:>4}  {:>6}  {what:<24}  {:>10}  {tokens:>17}  {how:<10}  {why:<20}  {archive}",
+            "{:<20}  {:>4}  {:>6}  {what:<24}  {:>10}  {tokens:>17}  {how:<10}  {why}",
             when(row.at),
             row.plan,
             row.id.to_string(),

@@ -234,7 +234,7 @@ fn a_command_cannot_give_keys_away() {
     let said: CommandOutput = feed(command, b"").done();
     let sent = fake.asked()[1].to_string();
     assert!(sent.contains("looked"), "{sent}");
-    let kept = ["sessions.db", "sessions.db-wal", "archive.db"].map(|name| home.data().join(name));
+    let kept = ["sessions.db", "sessions.db-wal"].map(|name| home.data().join(name));
     let kept = kept
         .iter()
         .filter_map(|path| std::fs::read(path).ok())

@@ -24,7 +24,7 @@ impl SpanRecorder {
         self.summary.clone().unwrap_or_else(Span::current)
     }
 
-    /// Begins the span of a plan that is about to be archived and applied.
+    /// Begins the span of a plan that is about to be applied.
     pub(crate) fn plan(&mut self, pending: &PendingPlan) -> Span {
         let span = plan_span(&pending.plan, pending.tokens);
         self.plan = Some(span.clone());
@@ -143,8 +143,7 @@ impl SpanRecorder {
     }
 }
 
-/// Creates the span `compact`, which lasts from archiving the affected messages to the smaller
-/// view.
+/// Creates the span `compact`, which lasts from the plan to the smaller view.
 fn plan_span(plan: &Plan, tokens: Tokens) -> Span {
     let price = plan.price.as_ref();
     info_span!(

@@ -1,4 +1,4 @@
-//! Agents with tools of MCP servers: results are capped, archived, timed and counted like other
+//! Agents with tools of MCP servers: results are capped, recalled, timed and counted like other
 //! results, and progress is reported.
 
 use std::sync::{Arc, Mutex};

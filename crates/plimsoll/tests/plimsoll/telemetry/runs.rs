@@ -362,7 +362,7 @@ fn fetching(strategy: &str) -> AgentBuilder {
         ))
         .window(Window::Known(Tokens(32_000)))
         // Tools that join with the first plan would add to what it leaves.
-        .archive(false)
+        .recall(false)
 }
 
 #[test]

@@ -1,39 +1,19 @@
-//! Searches the archive: splits queries and texts into words, and ranks the items that have them, with
-//! a cost that does not depend on the size of the archive.
-//!
-//! A store only reports its newest items with certain terms ([`SearchIndex`]), so every store
-//! returns the same hits. There is no query syntax: everything that a model writes is treated as
-//! words.
+//! Splits queries and texts into words, and finds the place in a text where most words of a query stand
+//! together. There is no query syntax: everything that a model writes is treated as words.
 //!
 //! A word is a run of letters and digits; case is ignored. In scripts without spaces between words,
 //! each character is a word. `parseConfig` and `parse_config` are the words `parse` and `config`,
 //! and `parseConfig` also matches `parseconfig`.
 
 use std::borrow::Cow;
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, HashSet};
-
-use crate::archive::item::{ArchivedKind, Hit, RecallError, RecallId};
-
-/// Number of items that one search reads and ranks, unless more hits are requested.
-const RANKED: usize = 64;
-/// Maximum text that one search reads, in bytes. Later hits are returned unranked, with the
-/// beginning of their text.
-const RANKED_BYTES: usize = 1 << 20;
-/// The newest items taken for each term if no item has all of them.
-const TERM_ITEMS: usize = 128;
-
-/// Maximum number of index words that prefixes may expand to, for all terms of a query together.
-const PREFIX_WORDS: usize = 64;
-/// The minimum for each term.
-const PREFIX_WORDS_MIN: usize = 8;
+use std::collections::BTreeSet;
 
 /// Maximum searchable text of an item: 4 MiB, about a million words. The complete text can still be
 /// recalled.
-pub const INDEXED_BYTES: usize = 4 << 20;
+pub const SEARCHED_BYTES: usize = 4 << 20;
 /// Maximum length of a query in bytes. The rest is ignored.
 pub const QUERY_BYTES: usize = 1_000;
-/// Maximum number of terms in a query. Each one costs an index lookup.
+/// Maximum number of terms in a query.
 pub const QUERY_TERMS: usize = 16;
 /// Length of a snippet in bytes.
 pub const SNIPPET: usize = 200;
@@ -72,152 +52,25 @@ pub struct BestMatch {
     pub together: usize,
     /// Byte offset of the place with the most terms close together.
     pub at: usize,
-}
-
-/// A query term and the index words that its last word matches.
-#[derive(Debug, Clone)]
-pub struct MatchedTerm<'a> {
-    /// The query term.
-    pub term: &'a Term,
-    /// The last word itself, or the index words that begin with it.
-    pub last: Vec<String>,
-}
-
-/// An index of words over archived items.
-pub trait SearchIndex {
-    /// Key of an item. Newer items have greater keys.
-    type Key: Copy + Ord;
-
-    /// Returns at most `most` words of the index that begin with `prefix`, in byte order.
-    ///
-    /// # Errors
-    /// If the store cannot be read.
-    fn words(&self, prefix: &str, most: usize) -> Result<Vec<String>, RecallError>;
-
-    /// Returns at most `most` items that have all of `terms`, newest first.
-    ///
-    /// # Errors
-    /// If the store cannot be read.
-    fn newest(&self, terms: &[MatchedTerm<'_>], most: usize)
-    -> Result<Vec<Self::Key>, RecallError>;
-
-    /// Reads an item. Returns `None` if it has expired.
-    ///
-    /// # Errors
-    /// If the store cannot be read.
-    fn item(&self, key: Self::Key) -> Result<Option<SearchItem>, RecallError>;
-}
-
-/// An item found by an index.
-#[derive(Debug, Clone)]
-pub struct SearchItem {
-    /// Id of the item.
-    pub id: RecallId,
-    /// Kind of message.
-    pub kind: ArchivedKind,
-    /// Name of the tool, if it is a tool result.
-    pub tool: Option<String>,
-    /// The complete text.
-    pub text: String,
+    /// A bit for each term in the text, by its place in the query.
+    found: u16,
 }
 
 /// One word of a text and its position.
-struct IndexedWord<'a> {
+struct TextWord<'a> {
     at: usize,
     text: Cow<'a, str>,
     /// The complete word, on the first part of a word that was split.
     whole: Option<Cow<'a, str>>,
 }
 
-/// Returns the best `limit` items: those with all terms of the query or, if there are none, those
-/// with the most and the rarest terms. Ties are ordered by how close the terms are together, then
-/// newest first.
-///
-/// # Errors
-/// If the query has no word, or the store cannot be read.
-pub fn search<I: SearchIndex>(
-    index: &I,
-    query: &str,
-    limit: usize,
-) -> Result<Vec<Hit>, RecallError> {
-    let query = SearchQuery::parse(query).ok_or(RecallError::NoWords)?;
-    let all = query.terms().len();
-    let prefix_words = (PREFIX_WORDS / all).max(PREFIX_WORDS_MIN);
-    let mut terms = Vec::new();
-    for term in query.terms() {
-        let last = match term.words.last() {
-            Some(prefix) if term.open => index.words(prefix, prefix_words)?,
-            last => last.cloned().into_iter().collect(),
-        };
-        // If the index does not know the word, no item has it.
-        if !last.is_empty() {
-            terms.push(MatchedTerm { term, last });
-        }
+impl BestMatch {
+    /// Calls `each` with the place in the query of every term in the text.
+    pub(super) fn each_term(&self, each: impl FnMut(usize)) {
+        let bits = 0..QUERY_TERMS;
+        bits.filter(|term| self.found & (1 << term) != 0)
+            .for_each(each);
     }
-    let ranked = RANKED.max(limit);
-    if terms.len() == all {
-        let keys = index.newest(&terms, ranked)?;
-        let keys = keys.into_iter().map(|key| (key, all)).collect();
-        let hits = read(index, &query, keys, limit)?;
-        if !hits.is_empty() {
-            return Ok(hits);
-        }
-    }
-    // A term scores higher if fewer items have it.
-    let mut scores: BTreeMap<I::Key, (usize, usize)> = BTreeMap::new();
-    for term in &terms {
-        let keys = index.newest(std::slice::from_ref(term), TERM_ITEMS)?;
-        let score = TERM_ITEMS / keys.len().max(1);
-        for key in keys {
-            let (had, terms) = scores.entry(key).or_default();
-            (*had, *terms) = (*had + score, *terms + 1);
-        }
-    }
-    let mut some: Vec<(I::Key, (usize, usize))> = scores.into_iter().collect();
-    some.sort_by_key(|(key, (score, _))| (Reverse(*score), Reverse(*key)));
-    some.truncate(ranked);
-    let some = some.into_iter().map(|(key, (_, terms))| (key, terms));
-    read(index, &query, some.collect(), limit)
-}
-
-/// Reads the items and ranks them by the number of terms, then by how close these are together.
-/// Equal items keep their order. Each candidate is a key and the number of its terms according to
-/// the index.
-fn read<I: SearchIndex>(
-    index: &I,
-    query: &SearchQuery,
-    candidates: Vec<(I::Key, usize)>,
-    limit: usize,
-) -> Result<Vec<Hit>, RecallError> {
-    let mut hits: Vec<(usize, Hit)> = Vec::new();
-    let mut ids = HashSet::new();
-    let mut bytes = 0;
-    for (key, terms) in candidates {
-        if bytes >= RANKED_BYTES && hits.len() >= limit {
-            break;
-        }
-        // A fork and its parent may both have archived the same item.
-        let Some(item) = index.item(key)?.filter(|item| ids.insert(item.id)) else {
-            continue;
-        };
-        // The index may match letters that `find` does not. Such a text is shown from its
-        // beginning.
-        let unread = BestMatch {
-            terms,
-            together: 0,
-            at: 0,
-        };
-        let found = if bytes < RANKED_BYTES {
-            query.find(&item.text).unwrap_or(unread)
-        } else {
-            unread
-        };
-        bytes = bytes.saturating_add(item.text.len());
-        let hit = Hit::new(item.id, item.kind, item.tool, &item.text, found);
-        hits.push((found.together, hit));
-    }
-    hits.sort_by_key(|(together, hit)| Reverse((hit.terms, *together)));
-    Ok(hits.into_iter().map(|(_, hit)| hit).take(limit).collect())
 }
 
 impl SearchQuery {
@@ -281,14 +134,7 @@ impl SearchQuery {
 }
 
 impl Term {
-    /// Checks whether a text contains the term, for indexes that ignore the order of words.
-    pub(crate) fn is_in(&self, text: &str) -> bool {
-        let mut words = Vec::new();
-        each_word(searched(text), |word| words.push(word));
-        (0..words.len()).any(|index| self.fits(words.get(index..).unwrap_or_default()))
-    }
-
-    fn fits(&self, words: &[IndexedWord<'_>]) -> bool {
+    fn fits(&self, words: &[TextWord<'_>]) -> bool {
         let same = |index: usize, wanted: &str, is: &str| {
             let may_go_on = self.open && index + 1 == self.words.len();
             wanted == is || (may_go_on && is.starts_with(wanted))
@@ -307,26 +153,6 @@ impl Term {
     }
 }
 
-/// Returns the words of a text, each followed by a space, for an index that splits at spaces.
-///
-/// Contains all words in order, then each split word once more as a whole.
-#[must_use]
-pub fn spaced_words(text: &str) -> String {
-    let text = searched(text);
-    let mut spaced = String::with_capacity(text.len() + text.len() / 8);
-    let mut wholes = BTreeSet::new();
-    each_word(text, |word| {
-        spaced.push_str(&word.text);
-        spaced.push(' ');
-        wholes.extend(word.whole);
-    });
-    for whole in wholes {
-        spaced.push_str(&whole);
-        spaced.push(' ');
-    }
-    spaced
-}
-
 /// Returns the part of a text around a byte offset, and the offset of this part.
 #[must_use]
 pub fn snippet(text: &str, at: usize) -> (usize, &str) {
@@ -336,7 +162,7 @@ pub fn snippet(text: &str, at: usize) -> (usize, &str) {
 }
 
 fn searched(text: &str) -> &str {
-    let end = text.floor_char_boundary(INDEXED_BYTES);
+    let end = text.floor_char_boundary(SEARCHED_BYTES);
     text.get(..end).unwrap_or_default()
 }
 
@@ -368,10 +194,11 @@ fn best(places: &[(usize, usize)]) -> Option<BestMatch> {
         terms,
         together: most,
         at,
+        found: all.iter().fold(0, |bits, term| bits | (1 << term)),
     })
 }
 
-fn each_word<'a>(text: &'a str, mut take: impl FnMut(IndexedWord<'a>)) {
+fn each_word<'a>(text: &'a str, mut take: impl FnMut(TextWord<'a>)) {
     for (at, run) in runs(text) {
         parts(at, run, &mut take);
     }
@@ -395,7 +222,7 @@ fn runs(text: &str) -> impl Iterator<Item = (usize, &str)> {
 }
 
 /// Splits a run into lower-case words at case changes.
-fn parts<'a>(at: usize, run: &'a str, take: &mut impl FnMut(IndexedWord<'a>)) {
+fn parts<'a>(at: usize, run: &'a str, take: &mut impl FnMut(TextWord<'a>)) {
     let cuts = if run.len() <= WORD_BYTES {
         cuts(run)
     } else {
@@ -403,12 +230,12 @@ fn parts<'a>(at: usize, run: &'a str, take: &mut impl FnMut(IndexedWord<'a>)) {
     };
     if cuts.is_empty() || cuts.len() >= WORD_PARTS {
         let (text, whole) = (lower(run), None);
-        return take(IndexedWord { at, text, whole });
+        return take(TextWord { at, text, whole });
     }
     let mut whole = Some(lower(run));
     let mut from = 0;
     for to in cuts.into_iter().chain([run.len()]) {
-        take(IndexedWord {
+        take(TextWord {
             at: at + from,
             text: lower(run.get(from..to).unwrap_or_default()),
             whole: whole.take(),
@@ -479,6 +306,21 @@ mod tests {
             .unwrap()
             .find(text)
             .map(|found| found.terms)
+    }
+
+    /// The words of a text, each followed by a space, then each split word as a whole.
+    fn spaced_words(text: &str) -> String {
+        let (mut words, mut wholes) = (String::new(), BTreeSet::new());
+        each_word(searched(text), |word| {
+            words.push_str(&word.text);
+            words.push(' ');
+            wholes.extend(word.whole);
+        });
+        for whole in wholes {
+            words.push_str(&whole);
+            words.push(' ');
+        }
+        words
     }
 
     #[test]

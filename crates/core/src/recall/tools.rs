@@ -1,7 +1,7 @@
 //! [`RecallTools`]: the tools with which a model recalls messages that were removed from its view.
 //!
-//! They are declared from the first plan on, only read, need no approval, and see the archive of
-//! one session. Their results are ordinary tool results and may be evicted too.
+//! They are declared from the first plan on, only read, need no approval, and see the log of one
+//! session. Their results are ordinary tool results and may be evicted too.
 
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ use plimsoll_context::{Bytes, Part, Tokens, ToolSpec};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 
-use crate::archive::item::{ArchivedKind, Hit, RecallKey, RecalledItem};
-use crate::archive::page::{TextExcerpt, matches, page};
+use super::item::{Hit, MessageKind, RecallKey, RecalledItem};
+use super::page::{TextExcerpt, matches, page};
 use crate::store::{SessionId, SessionStore};
 use crate::tool::{Tool, ToolContext, ToolError, ToolOutput, parse_arguments};
 
@@ -82,7 +82,7 @@ struct RecallTool {
 }
 
 impl RecallTools {
-    /// Creates the tools for the archive of one session.
+    /// Creates the tools for one session.
     #[must_use]
     pub fn new(store: Arc<dyn SessionStore>, session: SessionId) -> Self {
         Self {
@@ -287,7 +287,7 @@ fn found(hits: &[Hit], page: Bytes) -> String {
     text
 }
 
-fn name(kind: ArchivedKind, tool: Option<&str>) -> String {
+fn name(kind: MessageKind, tool: Option<&str>) -> String {
     match tool {
         Some(tool) => format!("result of {tool}"),
         None => kind.to_string(),

@@ -1,6 +1,6 @@
-//! [`ArchivedItem`], an item to be archived, its [`RecallId`], and the [`RecallKey`] that a model or a
-//! user writes for it. [`RecalledItem`], [`Hit`] and [`ArchiveRow`] are the results of recalling,
-//! searching and listing. An ambiguous key is an error.
+//! [`RecallId`], the id of a message, and the [`RecallKey`] that a model or a user writes for it.
+//! [`RecalledItem`] and [`Hit`] are the results of recalling and searching. An ambiguous key is an
+//! error.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,29 +10,16 @@ use std::sync::Arc;
 use plimsoll_context::{Bytes, CallId, Image, Message, Part, Seq, Source};
 use serde::{Deserialize, Serialize};
 
-use crate::archive::search::{BestMatch, snippet};
+use super::search::{BestMatch, snippet};
 use crate::store::StoreError;
 
 /// Maximum length of a displayed key in bytes. Longer keys are cut.
 pub const MAX_KEY: usize = 512;
 
-/// An item that is about to be removed from the view or shortened in it.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ArchivedItem {
-    /// Sequence number in the session.
-    pub seq: Seq,
-    /// The complete message.
-    pub message: Arc<Message>,
-    /// Name of the tool, if it is a tool result.
-    pub tool: Option<String>,
-    /// The reason: the plan's trigger and stages in a few words.
-    pub why: String,
-}
-
-/// The origin of an archived item.
+/// The kind of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum ArchivedKind {
+pub enum MessageKind {
     /// A system message.
     System,
     /// A user message.
@@ -47,12 +34,12 @@ pub enum ArchivedKind {
     Summary,
 }
 
-/// Id of an archived item: `m` followed by its sequence number in the session, for example `m12`.
+/// Id of a message: `m` followed by its sequence number in the session, for example `m12`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct RecallId(pub Seq);
 
-/// The requested item: an id, or another name that must match exactly one item of the session.
+/// The requested message: an id, or another name that must match exactly one of the session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RecallKey {
     /// The number of an item, written `#12`.
@@ -62,21 +49,17 @@ pub enum RecallKey {
     Named(String),
 }
 
-/// One complete archived item.
+/// One complete message of a log.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RecalledItem {
     /// Id of the item.
     pub id: RecallId,
     /// Kind of message.
-    pub kind: ArchivedKind,
+    pub kind: MessageKind,
     /// Name of the tool, if it is a tool result.
     pub tool: Option<String>,
     /// Id of the tool call, if it is a tool result.
     pub call: Option<CallId>,
-    /// When it was archived, in seconds since 1970.
-    pub left: u64,
-    /// Why it was archived.
-    pub why: String,
     /// The original message.
     pub message: Arc<Message>,
 }
@@ -87,7 +70,7 @@ pub struct Hit {
     /// Id of the item.
     pub id: RecallId,
     /// Kind of message.
-    pub kind: ArchivedKind,
+    pub kind: MessageKind,
     /// Name of the tool, if it is a tool result.
     pub tool: Option<String>,
     /// Length of the text in bytes.
@@ -100,46 +83,17 @@ pub struct Hit {
     pub terms: usize,
 }
 
-/// One entry of the list of current and expired items of a session.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ArchiveRow {
-    /// Id of the item.
-    pub id: RecallId,
-    /// Kind of message.
-    pub kind: ArchivedKind,
-    /// Name of the tool, if it is a tool result.
-    pub tool: Option<String>,
-    /// Id of the tool call, if it is a tool result.
-    pub call: Option<CallId>,
-    /// Length of the text in bytes.
-    pub bytes: Bytes,
-    /// When it was archived, in seconds since 1970.
-    pub left: u64,
-    /// Why it was archived.
-    pub why: String,
-    /// Whether the item has expired.
-    pub expired: bool,
-}
-
 /// Why nothing was recalled.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RecallError {
-    /// No item of this session has that name.
+    /// No message of this session has that name.
     #[error(
-        "nothing of this session is archived as `{0}`; ids look like m12 and stand where something left, and recall_search finds what left by its words"
+        "nothing of this session is called `{0}`; ids look like m12 and stand where something left, and recall_search finds what left by its words"
     )]
     Unknown(
         /// The key.
         String,
-    ),
-    /// The item was archived but has expired.
-    #[error(
-        "expired: the archive no longer holds {0}; do again what gave it, for example call the tool again"
-    )]
-    Expired(
-        /// The expired item.
-        RecallId,
     ),
     /// The key is the id of several calls, or of a call and the number of another item.
     #[error("`{key}` is ambiguous: it may mean item {}; write it like that", list(.candidates))]
@@ -152,38 +106,15 @@ pub enum RecallError {
     /// The query contains no word.
     #[error("the query has no word in it; give one or more words that the text has")]
     NoWords,
-    /// The archive itself fails.
+    /// The log cannot be read.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
 /// The error if a text is not an id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no id of something archived; they look like m12")]
+#[error("`{0}` is no id of a message; they look like m12")]
 pub struct BadRecallId(String);
-
-impl ArchivedItem {
-    /// Returns the id of the item.
-    #[must_use]
-    pub fn id(&self) -> RecallId {
-        RecallId(self.seq)
-    }
-
-    /// Returns the kind of message.
-    #[must_use]
-    pub fn kind(&self) -> ArchivedKind {
-        ArchivedKind::of(&self.message)
-    }
-
-    /// Returns the id of the tool call, if it is a tool result.
-    #[must_use]
-    pub fn call(&self) -> Option<&CallId> {
-        match self.message.as_ref() {
-            Message::ToolResult(result) => Some(&result.call),
-            _ => None,
-        }
-    }
-}
 
 impl RecalledItem {
     /// Returns the text of the message; see [`recall_text`].
@@ -194,11 +125,9 @@ impl RecalledItem {
 }
 
 impl Hit {
-    /// Creates a hit from a match in a text, for stores.
-    #[must_use]
-    pub fn new(
+    pub(super) fn new(
         id: RecallId,
-        kind: ArchivedKind,
+        kind: MessageKind,
         tool: Option<String>,
         text: &str,
         found: BestMatch,
@@ -216,7 +145,7 @@ impl Hit {
     }
 }
 
-impl ArchivedKind {
+impl MessageKind {
     /// Returns the kind of a message.
     #[must_use]
     pub fn of(message: &Message) -> Self {
@@ -229,36 +158,9 @@ impl ArchivedKind {
             Message::Summary { .. } => Self::Summary,
         }
     }
-
-    /// Returns the name used in JSON and in the columns of a store.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::System => "system",
-            Self::User => "user",
-            Self::Assistant => "assistant",
-            Self::ToolResult => "tool_result",
-            Self::Notice => "notice",
-            Self::Summary => "summary",
-        }
-    }
-
-    /// Parses such a name. Returns `None` for an unknown name.
-    #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
-        let kinds = [
-            Self::System,
-            Self::User,
-            Self::Assistant,
-            Self::ToolResult,
-            Self::Notice,
-            Self::Summary,
-        ];
-        kinds.into_iter().find(|kind| kind.as_str() == name)
-    }
 }
 
-impl fmt::Display for ArchivedKind {
+impl fmt::Display for MessageKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::System => "system message",
@@ -362,39 +264,26 @@ fn list(ids: &[RecallId]) -> String {
     ids.join(" or ")
 }
 
-/// Returns an archived item with its message, for stores.
-#[must_use]
-pub fn recalled(row: ArchiveRow, message: Arc<Message>) -> RecalledItem {
-    RecalledItem {
-        id: row.id,
-        kind: row.kind,
-        tool: row.tool,
-        call: row.call,
-        left: row.left,
-        why: row.why,
-        message,
-    }
-}
-
-/// Resolves a name to an item, for stores.
+/// Resolves a name to an item.
 ///
-/// `number` is the item with that number, if it exists or has existed. `calls` are the items with
-/// that call id, each with a flag for whether it is still held. Expired items are ignored if
-/// another one is still held.
+/// `number` is the item with that number, if it exists, and `calls` are the items with that call id,
+/// each with a flag for whether it was evicted. Others are ignored if one was. If none was, the newest
+/// of `calls` is meant.
 ///
 /// # Errors
 /// If no item matches, or more than one.
-pub fn resolve(
+pub(super) fn resolve(
     key: &str,
-    number: Option<RecallId>,
+    number: Option<(RecallId, bool)>,
     calls: &BTreeMap<RecallId, bool>,
 ) -> Result<RecallId, RecallError> {
-    let held = calls.iter().filter(|(_, is_held)| **is_held);
-    let mut candidates: Vec<RecallId> = held.map(|(id, _)| *id).collect();
+    let named = calls.iter().map(|(id, is_evicted)| (*id, *is_evicted));
+    let evicted = named.chain(number).filter(|(_, is_evicted)| *is_evicted);
+    let mut candidates: Vec<RecallId> = evicted.map(|(id, _)| id).collect();
     if candidates.is_empty() {
         candidates.extend(calls.keys().next_back());
+        candidates.extend(number.map(|(id, _)| id));
     }
-    candidates.extend(number);
     candidates.sort_unstable();
     candidates.dedup();
     match candidates.as_slice() {
@@ -503,21 +392,6 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_is_found_by_its_name() {
-        for kind in [
-            ArchivedKind::System,
-            ArchivedKind::User,
-            ArchivedKind::Assistant,
-            ArchivedKind::ToolResult,
-            ArchivedKind::Notice,
-        ] {
-            assert_eq!(ArchivedKind::named(kind.as_str()), Some(kind));
-            let json = serde_json::to_value(kind).unwrap();
-            assert_eq!(json, kind.as_str());
-        }
-    }
-
-    #[test]
     fn a_key_is_read_as_models_write_it() {
         let id = |number| RecallKey::Id(RecallId(Seq(number)));
         let named = |name: &str| RecallKey::Named(name.to_owned());
@@ -560,7 +434,8 @@ mod tests {
         let id = |number| RecallId(Seq(number));
         let calls = |of: &[(u64, bool)]| of.iter().map(|(seq, held)| (id(*seq), *held)).collect();
         let meant = |number: Option<u64>, of: &[(u64, bool)]| {
-            let meant = resolve("m3", number.map(id), &calls(of));
+            let number = number.map(|number| (id(number), true));
+            let meant = resolve("m3", number, &calls(of));
             meant.map_err(|error| error.to_string())
         };
         let ambiguous = |items: &str| {
@@ -573,10 +448,14 @@ mod tests {
         assert_eq!(meant(None, &[(9, true)]), Ok(id(9)));
         assert_eq!(meant(Some(3), &[(9, true)]), ambiguous("#3 or #9"));
         assert_eq!(meant(None, &[(5, true), (9, true)]), ambiguous("#5 or #9"));
-        // An expired item is ignored if another one is held.
+        // An item in the view is ignored if another one was evicted.
         assert_eq!(meant(None, &[(5, false), (9, true)]), Ok(id(9)));
         assert_eq!(meant(None, &[(5, true), (9, false)]), Ok(id(5)));
         assert_eq!(meant(None, &[(5, false), (9, false)]), Ok(id(9)));
+        let in_view = Some((id(3), false));
+        assert_eq!(resolve("m3", in_view, &calls(&[(9, true)])), Ok(id(9)));
+        let error = resolve("m3", in_view, &calls(&[(9, false)])).unwrap_err();
+        assert!(error.to_string().contains("item #3 or #9"), "{error}");
         assert!(matches!(
             resolve("m3", None, &BTreeMap::new()),
             Err(RecallError::Unknown(_))

@@ -1,4 +1,4 @@
-//! Parts of an archived text: a page of its bytes, or the lines that match a pattern.
+//! Parts of a recalled text: a page of its bytes, or the lines that match a pattern.
 //!
 //! Each part contains its position in the whole text and the offset to continue from.
 
