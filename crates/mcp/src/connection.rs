@@ -107,15 +107,17 @@ impl Connection {
     /// Checks whether the server still answers. It is only asked after a call was given up, so that a
     /// slow server is not taken for one that hangs.
     pub(crate) async fn is_alive(&self) -> bool {
-        if !self.is_doubtful.swap(false, Ordering::AcqRel) {
+        if !self.is_doubtful.load(Ordering::Acquire) {
             return true;
         }
         let ping = ClientRequest::PingRequest(PingRequest::default());
-        match timeout(MCP_PING, self.service.send_request(ping)).await {
-            // A refusal is an answer, too.
-            Ok(Ok(_) | Err(ServiceError::McpError(_))) => true,
-            Ok(Err(_)) | Err(_) => false,
-        }
+        // A refusal is an answer, too.
+        let is_alive = matches!(
+            timeout(MCP_PING, self.service.send_request(ping)).await,
+            Ok(Ok(_) | Err(ServiceError::McpError(_)))
+        );
+        self.is_doubtful.store(!is_alive, Ordering::Release);
+        is_alive
     }
 
     /// Returns `true` if the connection remains usable after a failed request. This is the case for
