@@ -126,7 +126,7 @@ fn simple(nodes: &[Node], script: &str) -> Option<SimpleCommand> {
 }
 
 /// Checks whether a command is the shell's own `echo`, which no program in `PATH` replaces. It is the whole
-/// call, so that nothing reads what it prints.
+/// call, so that nothing reads its output.
 fn only_prints(command: &SimpleCommand) -> bool {
     command.text.split(' ').next() == Some("echo")
 }
