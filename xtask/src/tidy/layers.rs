@@ -6,7 +6,7 @@ use super::manifests::{DependencyKind, Manifest};
 use super::tree::Tree;
 
 /// Every package and its layer. A package depends only on lower layers.
-const LAYERS: [(&str, u8); 16] = [
+const LAYERS: [(&str, u8); 17] = [
     ("plimsoll-context", 1),
     ("plimsoll-agent", 2),
     ("plimsoll-wire", 2),
@@ -14,6 +14,7 @@ const LAYERS: [(&str, u8); 16] = [
     ("plimsoll-core", 3),
     ("plimsoll-providers", 4),
     ("plimsoll-tools", 4),
+    ("plimsoll-mcp", 4),
     ("plimsoll-store", 4),
     ("plimsoll-logs", 4),
     ("plimsoll-mock", 4),
@@ -31,7 +32,7 @@ const NEIGHBORS: [(&str, &str); 4] = [
     ("plimsoll-restate", "plimsoll-store"),
     // One configuration of TLS for all clients.
     ("plimsoll-restate", "plimsoll-providers"),
-    ("plimsoll-tools", "plimsoll-providers"),
+    ("plimsoll-mcp", "plimsoll-providers"),
 ];
 
 /// The kit that tests share. It depends on the crates that it is for, so tests of every layer may

@@ -65,7 +65,6 @@ fn server(given: Given) -> Result<McpServer, CliError> {
         reach,
         timeout: MCP_TIMEOUT,
         bearer_env: None,
-        lazy: false,
         trusted: false,
         required: false,
         line: 0,
