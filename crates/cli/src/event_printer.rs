@@ -16,7 +16,7 @@ use crate::lock;
 use crate::outcome::plan_text;
 use crate::status::RunStatus;
 use crate::terminal::Terminal;
-use crate::terminal::style::{RED, Style};
+use crate::terminal::style::RED;
 use crate::terminal::text::{clean, counted, one_line};
 use crate::tool_line::{self, CallResult};
 
@@ -135,59 +135,35 @@ impl EventPrinter {
         state.running.insert(call.clone(), running);
     }
 
+    /// Writes the line of a call, and its details below it.
     fn tool_ended(&self, phase: ToolPhase, name: &str, running: RunningCall, text: &str) {
         let terminal = &self.terminal;
-        let time = running.since.elapsed();
-        let argument = running.argument.as_str();
-        match (phase, running.diff) {
-            (ToolPhase::Success, Some(diff)) => {
-                let summary = format!(" {}", diff.summary(terminal.colours()));
-                let lines = if running.was_shown {
-                    Vec::new()
+        let colours = terminal.colours();
+        let (summary, details) = match running.diff.filter(|_| phase == ToolPhase::Success) {
+            Some(diff) if running.was_shown => (diff.summary(colours), Vec::new()),
+            Some(diff) => (diff.summary(colours), diff.lines(diff::SHOWN, colours)),
+            None => {
+                let time = running.since.elapsed();
+                let CallResult { summary, details } = tool_line::result(phase, name, text, time);
+                let details = details.iter();
+                let details = details.map(|line| terminal.dim(&format!("{DETAIL}{line}")));
+                let summary = if phase == ToolPhase::Error {
+                    let error = colours.paint(RED.bold(), "error:");
+                    format!("{} {error} {summary}", terminal.dim("·"))
                 } else {
-                    diff.lines(diff::SHOWN, terminal.colours())
+                    terminal.dim(&format!("· {summary}"))
                 };
-                self.call(name, argument, &summary, lines);
+                (summary, details.collect())
             }
-            (ToolPhase::Success, None) => {
-                let CallResult { summary, details } = tool_line::result(name, text, time);
-                let summary = terminal.dim(&format!(" · {summary}"));
-                self.call(name, argument, &summary, self.details(&details));
-            }
-            (ToolPhase::Skipped, _) => {
-                let summary = terminal.dim(&format!(" · skipped: {}", one_line(text)));
-                self.call(name, argument, &summary, Vec::new());
-            }
-            (ToolPhase::Error, _) => {
-                let CallResult { summary, details } = tool_line::failure(text);
-                let style = Style {
-                    bold: true,
-                    ..Style::of(RED)
-                };
-                let error = terminal.colours().paint(style, "error:");
-                let summary = format!("{} {error} {summary}", terminal.dim(" ·"));
-                self.call(name, argument, &summary, self.details(&details));
-            }
-            (ToolPhase::Start, _) => {}
-        }
-    }
-
-    fn details(&self, lines: &[String]) -> Vec<String> {
-        let lines = lines.iter();
-        lines
-            .map(|line| self.terminal.dim(&format!("{DETAIL}{line}")))
-            .collect()
-    }
-
-    /// Writes the line of a call, and its details below it.
-    fn call(&self, name: &str, argument: &str, summary: &str, details: Vec<String>) {
-        let terminal = &self.terminal;
-        let called = match argument {
-            "" => terminal.bold(name),
-            argument => format!("{} {argument}", terminal.bold(name)),
         };
-        let mut lines = vec![format!("{} {called}{summary}", terminal.dim("·"))];
-        lines.extend(details);
+        let head = [
+            terminal.dim("·"),
+            terminal.bold(name),
+            running.argument,
+            summary,
+        ];
+        let head: Vec<String> = head.into_iter().filter(|part| !part.is_empty()).collect();
+        let lines: Vec<String> = [head.join(" ")].into_iter().chain(details).collect();
         terminal.note(&lines.join("\n"));
     }
 
