@@ -3,11 +3,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use plimsoll::context::WindowUse;
 use plimsoll::machine::State;
-use plimsoll::policy::Plan;
 use plimsoll::providers::ModelRef;
-use plimsoll::session::new_session_id;
+use plimsoll::session::{AppliedPlan, new_session_id};
 use plimsoll::store::StoreError;
 use plimsoll::{Error, Message, Observer, Session, SessionId};
 
@@ -25,10 +23,6 @@ use crate::settings::Sources;
 use crate::terminal::Verbosity;
 use crate::terminal::text::{clean, counted, one_line};
 use crate::which_session;
-
-/// The message if a focus had no effect.
-pub(crate) const NO_FOCUS: &str =
-    "no model wrote a summary for this plan, so the focus had no effect";
 
 impl Chat {
     /// Executes a command.
@@ -145,19 +139,15 @@ impl Chat {
         let went = self.end();
         match done {
             None => self.terminal.must("interrupted; nothing was compacted"),
-            Some(Ok(Some(done))) => {
+            Some(Ok(done)) => {
                 // A terminal has shown the plan already; a script gets it as the answer to its
                 // command.
-                if !self.terminal.is_live() {
-                    self.terminal.say(&plan_text(&done));
+                if !(done.is_some() && self.terminal.is_live()) {
+                    self.terminal.say(&compacted(&self.session, done.as_ref()));
                 }
-                if focus.is_some() && !has_summary(&done.plan) {
-                    self.terminal.must(NO_FOCUS);
+                if let Some(note) = unused_focus(done.as_ref(), focus) {
+                    self.terminal.must(note);
                 }
-            }
-            Some(Ok(None)) => {
-                let nothing = nothing_to_do(&self.session.window_use());
-                self.terminal.say(&nothing);
             }
             Some(Err(error)) => return Err(stop_of(&error)),
         }
@@ -379,27 +369,35 @@ pub(crate) fn cost_lines(session: &Session) -> Vec<String> {
     lines
 }
 
-/// Describes why a requested plan was not made.
-pub(crate) fn nothing_to_do(now: &WindowUse) -> String {
-    match now.target {
-        None => {
+/// Describes the outcome of a requested compaction.
+pub(crate) fn compacted(session: &Session, done: Option<&AppliedPlan>) -> String {
+    let now = session.window_use();
+    match (done, now.target) {
+        (Some(done), _) => plan_text(done),
+        (None, None) => {
             "nothing to do: the context window is unknown; set it with --max-context".to_owned()
         }
-        Some(target) if now.used > target => format!(
+        (None, Some(target)) if now.used > target => format!(
             "nothing was compacted: the remaining messages of {} tokens are protected, or a hook \
              refused the plan",
             now.used
         ),
-        Some(target) => format!(
+        (None, Some(target)) => format!(
             "nothing to do: the request has {} tokens, less than the target of {target}",
             now.used
         ),
     }
 }
 
-/// Checks whether a model has written a summary for a plan.
-pub(crate) fn has_summary(plan: &Plan) -> bool {
-    plan.stages.iter().any(|stage| stage == "summarize")
+/// Returns a note if a focus had no effect, because no model wrote a summary.
+pub(crate) fn unused_focus(
+    done: Option<&AppliedPlan>,
+    focus: Option<&str>,
+) -> Option<&'static str> {
+    let stages = &done?.plan.stages;
+    let has_summary = stages.iter().any(|stage| stage == "summarize");
+    let note = "no model wrote a summary for this plan, so the focus had no effect";
+    (focus.is_some() && !has_summary).then_some(note)
 }
 
 /// Returns the user's last message, to recognize a session. Empty if there is none.

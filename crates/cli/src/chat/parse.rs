@@ -143,6 +143,14 @@ impl SlashCommand {
         format!("  {:<24} {}", self.usage(), self.does)
     }
 
+    /// Returns the placeholder of its argument, if it takes one.
+    pub(crate) fn argument(&self) -> Option<&'static str> {
+        match self.takes {
+            Nothing(_) => None,
+            May(what, _) | Must(what, _) => Some(what),
+        }
+    }
+
     /// Returns the command with its argument, as the user types it.
     pub(crate) fn usage(&self) -> String {
         match self.takes {

@@ -353,7 +353,8 @@ impl<'a> MarkdownWriter<'a> {
 
     fn item(&mut self, is_after_blank: bool) {
         let list = self.lists.last_mut();
-        self.gap |= is_after_blank && list.as_ref().is_some_and(|list| list.has_items);
+        let is_first = list.as_ref().is_none_or(|list| !list.has_items);
+        self.gap = !is_first && (self.gap || is_after_blank);
         let bullet = match list {
             Some(List {
                 next: Some(number), ..
@@ -500,6 +501,7 @@ mod tests {
                 11,
                 "- one two\n  three\n- four\n  - five\n    six\n    seven",
             ),
+            ("- a\n\n- b\n  - c\n\n- d", 40, "- a\n\n- b\n  - c\n\n- d"),
             ("9. nine\n10. ten", 40, "9. nine\n10. ten"),
             (
                 "- [x] done\n- [ ] open\n-",
