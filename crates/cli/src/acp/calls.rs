@@ -79,7 +79,7 @@ impl Calls {
         ids
     }
 
-    /// Returns an id for a call of a sub-agent, while the user is asked about it.
+    /// Creates an id for the question about a call of a sub-agent.
     pub(super) fn below_id(&self, call: &CallId) -> CallId {
         let mut state = lock(&self.state);
         state.asked += 1;

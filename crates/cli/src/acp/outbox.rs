@@ -12,8 +12,10 @@ use agent_client_protocol::v1::schema::{
 };
 use agent_client_protocol::{Client, Lines};
 use futures_util::{Sink, Stream, StreamExt, sink, stream};
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, stdin, stdout};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, stdin, stdout};
 use tokio::sync::Notify;
+
+use crate::input::INPUT_LIMIT;
 
 /// Maximum number of updates that wait for the client. The size of each is bounded.
 const MAX_WAITING: usize = 8_192;
@@ -40,7 +42,8 @@ pub(super) struct WaitingUpdates {
 }
 
 impl WaitingUpdates {
-    /// Returns standard input and output as a connection. Its updates are counted.
+    /// Returns standard input and output as a connection. Its updates are counted. A line beyond the
+    /// limit of the input is read as several, which are refused.
     pub(super) fn stdio(
         self: &Arc<Self>,
     ) -> Lines<
@@ -58,10 +61,13 @@ impl WaitingUpdates {
                 written.map(|()| out)
             }
         });
-        let lines = BufReader::new(stdin()).lines();
-        let incoming = stream::unfold(lines, |mut lines| async move {
-            let line = lines.next_line().await.transpose()?;
-            Some((line, lines))
+        let incoming = stream::unfold(BufReader::new(stdin()), |mut input| async move {
+            let mut line = String::new();
+            match (&mut input).take(INPUT_LIMIT).read_line(&mut line).await {
+                Ok(0) => None,
+                Ok(_) => Some((Ok(line), input)),
+                Err(error) => Some((Err(error), input)),
+            }
         });
         let is_blank =
             |line: &io::Result<String>| line.as_ref().is_ok_and(|line| line.trim().is_empty());

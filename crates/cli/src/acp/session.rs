@@ -29,7 +29,7 @@ use crate::agent::{self, PreparedAgent, ReadyAgent};
 use crate::approvals::Approvals;
 use crate::attach::Recipient;
 use crate::chat::commands::{compacted, cost_lines, unused_focus};
-use crate::chat::parse::{COMMANDS, ChatLine};
+use crate::chat::parse::{COMMANDS, ChatLine, Command};
 use crate::chat::templates::Templates;
 use crate::context_bar;
 use crate::diff::Previews;
@@ -44,7 +44,12 @@ use crate::terminal::style::Colours;
 use crate::terminal::text::fenced;
 
 /// The chat commands that are offered. Editors have their own counterparts of the others.
-const OFFERED: [&str; 4] = ["compact", "context", "cost", "go"];
+const OFFERED: [Command; 4] = [
+    Command::Compact,
+    Command::Context,
+    Command::Cost,
+    Command::Go,
+];
 
 /// Maximum wait for a run to end and for MCP servers to close.
 const CLOSING: Duration = Duration::from_secs(2);
@@ -96,7 +101,7 @@ struct Work {
 /// A parsed prompt: a message for the model, or a command.
 enum Prompt {
     Say(Vec<Part>),
-    Command(ChatLine),
+    Command(Command, String),
 }
 
 impl OpenSession {
@@ -175,7 +180,7 @@ impl OpenSession {
     pub(super) fn offer_commands(&self) {
         let input =
             |hint: &str| AvailableCommandInput::Unstructured(UnstructuredCommandInput::new(hint));
-        let ours = COMMANDS.iter().filter(|of| OFFERED.contains(&of.name));
+        let ours = COMMANDS.iter().filter(|of| OFFERED.contains(&of.command));
         let ours = ours.map(|command| {
             let takes = command.argument().map(input);
             AvailableCommand::new(command.name, command.does).input(takes)
@@ -198,11 +203,11 @@ impl OpenSession {
         let Some(command) = text.strip_prefix('/') else {
             return Prompt::Say(parts);
         };
-        let name = command.split_whitespace().next().unwrap_or_default();
         match self.templates.order(&text) {
-            ChatLine::Unknown(_) => Prompt::Say(parts),
             ChatLine::Say(said) if !command.starts_with('/') => Prompt::Say(vec![Part::text(said)]),
-            line if OFFERED.contains(&name) => Prompt::Command(line),
+            ChatLine::Command(command, text) if OFFERED.contains(&command) => {
+                Prompt::Command(command, text)
+            }
             _ => Prompt::Say(parts),
         }
     }
@@ -316,7 +321,8 @@ impl Work {
     async fn run(&mut self, asked: Prompt) -> Result<Option<AgentOutput>, CliError> {
         let said = match asked {
             Prompt::Say(parts) => return ended(self.session.run_parts(parts).await),
-            Prompt::Command(ChatLine::Compact(focus)) => {
+            Prompt::Command(Command::Compact, focus) => {
+                let focus = Some(focus).filter(|focus| !focus.is_empty());
                 let done = self.session.compact(focus.as_deref()).await;
                 let done = done.map_err(|error| stop_of(&error))?;
                 let note = unused_focus(done.as_ref(), focus.as_deref());
@@ -327,12 +333,12 @@ impl Work {
                     .collect::<Vec<_>>()
                     .join("\n\n")
             }
-            Prompt::Command(ChatLine::Context) => {
+            Prompt::Command(Command::Context, _) => {
                 let bar = context_bar::of_session(&self.store, &self.session, Colours::None);
                 fenced(&bar.await?.join("\n"))
             }
-            Prompt::Command(ChatLine::Cost) => cost_lines(&self.session).join("\n\n"),
-            Prompt::Command(_) => return ended(self.session.carry_on().await),
+            Prompt::Command(Command::Cost, _) => cost_lines(&self.session).join("\n\n"),
+            Prompt::Command(..) => return ended(self.session.carry_on().await),
         };
         self.updates.say(&said);
         Ok(None)

@@ -1,6 +1,6 @@
 //! Executes the commands of a chat between runs.
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use plimsoll::machine::State;
@@ -9,7 +9,7 @@ use plimsoll::session::{AppliedPlan, new_session_id};
 use plimsoll::store::StoreError;
 use plimsoll::{Error, Message, Observer, Session, SessionId};
 
-use super::parse::{COMMANDS, ChatLine};
+use super::parse::{COMMANDS, Command};
 use super::run_input::NextStep;
 use super::{Chat, save};
 use crate::agent::{self, ReadyAgent};
@@ -26,53 +26,59 @@ use crate::which_session;
 
 impl Chat {
     /// Executes a command.
-    pub(super) async fn act(&mut self, order: ChatLine) -> Result<NextStep, CliError> {
-        match order {
-            ChatLine::Help => self.help(),
-            ChatLine::Context => self.context().await?,
-            ChatLine::Cost => self.cost(),
-            ChatLine::Diff => self.diff().await?,
-            ChatLine::Pins => self.pins(),
-            ChatLine::Pin(rule) => {
-                let seq = self
-                    .session
-                    .pin_text(&rule)
-                    .await
-                    .map_err(CliError::failed)?;
-                let id = seq.recall_id();
+    pub(super) async fn act(
+        &mut self,
+        command: Command,
+        text: String,
+    ) -> Result<NextStep, CliError> {
+        let given = Some(text).filter(|text| !text.is_empty());
+        match (command, given) {
+            (Command::Quit, _) => return Ok(NextStep::Leave),
+            (Command::Compact, focus) => return self.compact(focus.as_deref()).await,
+            (Command::Undo, _) => return self.undo().await,
+            (Command::Help, _) => self.help(),
+            (Command::Context, _) => self.context().await?,
+            (Command::Cost, _) => self.terminal.say(&cost_lines(&self.session).join("\n")),
+            (Command::Diff, _) => self.diff().await?,
+            (Command::Pins, _) => self.pins(),
+            (Command::Pin, rule) => {
+                let rule = rule.unwrap_or_default();
+                let seq = self.session.pin_text(&rule).await;
+                let id = seq.map_err(CliError::failed)?.recall_id();
                 self.terminal.say(&format!("{id} is pinned: {rule}"));
             }
-            ChatLine::Compact(focus) => return self.compact(focus.as_deref()).await,
-            ChatLine::Undo => return self.undo().await,
-            ChatLine::Fork(name) => self.fork(name).await?,
-            ChatLine::Model(None) => {
-                let model = self.ready.choice.model.provider.model().to_owned();
+            (Command::Fork, name) => self.fork(name).await?,
+            (Command::Model, None) => {
+                let model = self.ready.choice.model.provider.model();
                 self.terminal.say(&format!("the model is {model}"));
             }
-            ChatLine::Model(Some(name)) => self.switch(name).await?,
-            ChatLine::Session(None) => {
-                self.terminal
-                    .say(&format!("this is session {}", self.session.id()));
+            (Command::Model, Some(name)) => self.switch(name).await?,
+            (Command::Session, None) => {
+                let id = self.session.id();
+                self.terminal.say(&format!("this is session {id}"));
             }
-            ChatLine::Session(Some(id)) => self.session(id).await?,
-            ChatLine::Sessions(words) => self.sessions(words.as_deref()).await?,
-            ChatLine::New => self.new_session().await?,
-            ChatLine::Save(file) => self.save(&file).await?,
-            ChatLine::Stop => self.terminal.must("there is no current run"),
-            ChatLine::Unknown(text) => return Err(CliError::usage(text)),
-            // Not commands: handled by the reader of the lines.
-            ChatLine::Nothing
-            | ChatLine::Say(_)
-            | ChatLine::Steer(_)
-            | ChatLine::Later(_)
-            | ChatLine::GoOn
-            | ChatLine::Quit => {}
+            (Command::Session, Some(id)) => self.session(id).await?,
+            (Command::Sessions, words) => {
+                for line in which_session::listed(&self.store, words.as_deref()).await? {
+                    self.terminal.say(&line);
+                }
+            }
+            (Command::New, _) => self.new_session().await?,
+            (Command::Save, file) => {
+                let file = PathBuf::from(file.unwrap_or_default());
+                let saved = save::save(&*self.store, &self.session, &file).await?;
+                let saved = counted(saved, "message");
+                self.terminal.say(&format!("{saved} in {}", file.display()));
+            }
+            (Command::Stop, _) => self.terminal.must("there is no current run"),
+            // They begin a run.
+            (Command::Steer | Command::Later | Command::Go, _) => {}
         }
         Ok(NextStep::Line)
     }
 
     fn help(&self) {
-        for command in &COMMANDS {
+        for command in COMMANDS {
             self.terminal.say(&command.help());
         }
         let names = self.templates.names();
@@ -104,27 +110,19 @@ impl Chat {
         Ok(())
     }
 
-    fn cost(&self) {
-        for line in cost_lines(&self.session) {
-            self.terminal.say(&line);
-        }
-    }
-
     fn pins(&self) {
-        let mut none = true;
-        for (seq, message) in self.session.pinned() {
-            none = false;
+        let pinned = self.session.pinned().map(|(seq, message)| {
             let text = message.text();
             let text: Vec<&str> = text.lines().collect();
-            self.terminal
-                .say(&format!("{}  {}", seq.recall_id(), text.join(" ")));
-        }
-        if none {
-            self.terminal.say(
-                "nothing is pinned; /pin RULE pins a rule, which is then never evicted or \
-                      shortened",
-            );
-        }
+            format!("{}  {}", seq.recall_id(), text.join(" "))
+        });
+        let pinned: Vec<String> = pinned.collect();
+        self.terminal.say(&if pinned.is_empty() {
+            "nothing is pinned; /pin RULE pins a rule, which is then never evicted or shortened"
+                .to_owned()
+        } else {
+            pinned.join("\n")
+        });
     }
 
     /// Compacts the session now. Ctrl-C ends it like a run.
@@ -288,15 +286,6 @@ impl Chat {
         Ok(())
     }
 
-    /// Lists the newest sessions of this folder, or those that contain all of the given words.
-    async fn sessions(&self, words: Option<&str>) -> Result<(), CliError> {
-        let lines = which_session::listed(&self.store, words).await?;
-        for line in lines {
-            self.terminal.say(&line);
-        }
-        Ok(())
-    }
-
     /// Switches to another session, with the settings of its last run.
     async fn session(&mut self, id: String) -> Result<(), CliError> {
         // The current session may not be stored yet.
@@ -338,16 +327,6 @@ impl Chat {
     fn take(&mut self, session: Session) -> SessionId {
         let before = std::mem::replace(&mut self.session, session);
         before.id().clone()
-    }
-
-    async fn save(&mut self, file: &Path) -> Result<(), CliError> {
-        let saved = save::save(&*self.store, &self.session, file).await?;
-        self.terminal.say(&format!(
-            "{} in {}",
-            counted(saved, "message"),
-            file.display()
-        ));
-        Ok(())
     }
 }
 
