@@ -17,11 +17,12 @@ use serde::Serialize;
 
 use crate::error::{CliError, DONE};
 use crate::sessions::entries::each_entry;
+use crate::terminal::fitted;
 use crate::terminal::text::counted;
 use crate::view_reader::{ViewChange, ViewReader};
 
-/// The heading of the table, above columns of the same widths.
-const HEADING: &str = "when (UTC)            plan    item  what                           bytes             tokens  how         why                   archive";
+/// The indentation of the second line of a row.
+const INDENT: &str = "        ";
 
 /// A message that a plan removed from the view or shortened.
 #[derive(Debug, Serialize)]
@@ -34,6 +35,9 @@ struct LedgerRow {
     kind: ArchivedKind,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool: Option<String>,
+    /// The most informative argument of the call.
+    #[serde(skip)]
+    argument: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     call: Option<CallId>,
     how: RemovalKind,
@@ -169,6 +173,7 @@ impl LedgerReader {
                 id: RecallId(was.seq),
                 kind: ArchivedKind::of(&was.message),
                 tool,
+                argument: self.log.argument(call.as_ref()),
                 call,
                 how,
                 tokens: was.tokens,
@@ -199,31 +204,38 @@ fn table(id: &SessionId, rows: &[LedgerRow], plans: u64) -> Result<u8, CliError>
         counted(plans, "plan"),
         counted(rows.len(), "message")
     );
-    out!("{HEADING}");
+    let terminal = console::Term::stdout();
     for row in rows {
         let what = match &row.tool {
-            Some(tool) => format!("result of {tool}"),
+            Some(tool) => format!("result of {tool} {}", row.argument),
             None => row.kind.to_string(),
         };
-        let why = format!("{}: {}", row.why, row.stages.join(", "));
-        let tokens = format!("{} -> {}", row.tokens, row.after);
+        let line = format!("{:<7} {}", row.id.to_string(), what.trim_end());
+        out!("{}", fitted(&line, &terminal));
         let how = match row.how {
             RemovalKind::Dropped => "dropped",
             RemovalKind::Shortened => "shortened",
             RemovalKind::Summarized => "summarized",
         };
         let archive = match row.archive {
-            ArchiveStatus::Held => "held",
-            ArchiveStatus::Expired => "expired",
-            ArchiveStatus::Absent => "-",
+            ArchiveStatus::Held => "",
+            ArchiveStatus::Expired => ", expired in the archive",
+            ArchiveStatus::Absent => ", not in the archive",
         };
         out!(
-            "{:<20}  {:>4}  {:>6}  {what:<24}  {:>10}  {tokens:>17}  {how:<10}  {why:<20}  {archive}",
+            "{INDENT}{how}, {} -> {} tokens, {} bytes{archive}",
+            row.tokens,
+            row.after,
+            row.bytes
+        );
+        let stages = row.stages.join(", ");
+        let line = format!(
+            "{INDENT}{}, plan {}, {}: {stages}",
             when(row.at),
             row.plan,
-            row.id.to_string(),
-            row.bytes,
+            row.why
         );
+        out!("{}", fitted(&line, &terminal));
     }
     if let Some(row) = rows.first() {
         out!("to get one back: plimsoll sessions recall {id} {}", row.id);
