@@ -122,7 +122,7 @@ impl ChatLine {
             let (what, usage) = (command.argument, command.usage());
             return Self::Unknown(format!("/{name} needs {what}, as in {usage}"));
         }
-        if !text.is_empty() && command.argument.is_empty() {
+        if !text.is_empty() && command.argument().is_none() {
             return Self::Unknown(format!(
                 "/{name} takes no argument; to send this line to the model, write //{rest}"
             ));

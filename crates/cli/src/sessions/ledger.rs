@@ -21,9 +21,6 @@ use crate::terminal::fitted;
 use crate::terminal::text::counted;
 use crate::view_reader::{ViewChange, ViewReader};
 
-/// The indentation of the second line of a row.
-const INDENT: &str = "        ";
-
 /// A message that a plan removed from the view or shortened.
 #[derive(Debug, Serialize)]
 struct LedgerRow {
@@ -190,6 +187,34 @@ impl LedgerReader {
     }
 }
 
+impl LedgerRow {
+    /// Formats the row. The call comes last, because it is cut to the width of the terminal.
+    fn line(&self) -> String {
+        let what = match &self.tool {
+            Some(tool) => format!("result of {tool} {}", self.argument),
+            None => self.kind.to_string(),
+        };
+        let how = match self.how {
+            RemovalKind::Dropped => "dropped",
+            RemovalKind::Shortened => "shortened",
+            RemovalKind::Summarized => "summarized",
+        };
+        let archive = match self.archive {
+            ArchiveStatus::Held => "",
+            ArchiveStatus::Expired => "(expired in the archive) ",
+            ArchiveStatus::Absent => "(not in the archive) ",
+        };
+        let (id, tokens) = (
+            self.id.to_string(),
+            format!("{} -> {}", self.tokens, self.after),
+        );
+        format!(
+            "  {id:<6} {how:<10} {tokens:>16} tokens  {archive}{}",
+            what.trim_end()
+        )
+    }
+}
+
 fn table(id: &SessionId, rows: &[LedgerRow], plans: u64) -> Result<u8, CliError> {
     if rows.is_empty() {
         out!("session {id}: nothing was evicted");
@@ -200,45 +225,24 @@ fn table(id: &SessionId, rows: &[LedgerRow], plans: u64) -> Result<u8, CliError>
         .filter(|row| row.archive == ArchiveStatus::Held)
         .count();
     out!(
-        "session {id}: {} removed or shortened {}; the archive holds {held} of them, the log all",
+        "session {id}: {} removed or shortened {}",
         counted(plans, "plan"),
         counted(rows.len(), "message")
     );
     let terminal = console::Term::stdout();
+    let mut plan = 0;
     for row in rows {
-        let what = match &row.tool {
-            Some(tool) => format!("result of {tool} {}", row.argument),
-            None => row.kind.to_string(),
-        };
-        let line = format!("{:<7} {}", row.id.to_string(), what.trim_end());
-        out!("{}", fitted(&line, &terminal));
-        let how = match row.how {
-            RemovalKind::Dropped => "dropped",
-            RemovalKind::Shortened => "shortened",
-            RemovalKind::Summarized => "summarized",
-        };
-        let archive = match row.archive {
-            ArchiveStatus::Held => "",
-            ArchiveStatus::Expired => ", expired in the archive",
-            ArchiveStatus::Absent => ", not in the archive",
-        };
-        out!(
-            "{INDENT}{how}, {} -> {} tokens, {} bytes{archive}",
-            row.tokens,
-            row.after,
-            row.bytes
-        );
-        let stages = row.stages.join(", ");
-        let line = format!(
-            "{INDENT}{}, plan {}, {}: {stages}",
-            when(row.at),
-            row.plan,
-            row.why
-        );
-        out!("{}", fitted(&line, &terminal));
+        if row.plan != plan {
+            plan = row.plan;
+            let (when, stages) = (when(row.at), row.stages.join(", "));
+            let line = format!("plan {plan}, {when}, {}: {stages}", row.why);
+            out!("{}", fitted(&line, &terminal));
+        }
+        out!("{}", fitted(&row.line(), &terminal));
     }
+    out!("The archive holds {held} of them, the log all.");
     if let Some(row) = rows.first() {
-        out!("to get one back: plimsoll sessions recall {id} {}", row.id);
+        out!("To get one back: plimsoll sessions recall {id} {}", row.id);
     }
     Ok(DONE)
 }
