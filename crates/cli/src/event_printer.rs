@@ -171,7 +171,7 @@ impl EventPrinter {
         let text = Message::User {
             parts: parts.to_vec(),
         };
-        let text = one_line(&clean(&text.text()));
+        let text = one_line(&text.text());
         let line = match (phase, kind) {
             (MessagePhase::Queued, Waiting::Steer) => format!("queued for the next call: {text}"),
             (MessagePhase::Queued, Waiting::FollowUp) => {
@@ -227,17 +227,13 @@ impl Observer for EventPrinter {
             }
             Event::Delta(Delta::Thinking { .. }) => self.doing(state, "the model thinks"),
             Event::Delta(Delta::HostedCall { name, text, .. }) => {
-                let said = format!(
-                    "{} {} (at the provider)",
-                    clean(name),
-                    one_line(&clean(text))
-                );
+                let said = format!("{} {} (at the provider)", clean(name), one_line(text));
                 self.terminal.end_text();
                 self.dim(&said);
             }
             Event::Delta(Delta::HostedResult { text, is_error, .. }) => {
                 let error = if *is_error { "error: " } else { "" };
-                self.dim(&format!("→ {error}{}", one_line(&clean(text))));
+                self.dim(&format!("→ {error}{}", one_line(text)));
             }
             Event::Delta(Delta::CallStarted { name, .. }) => {
                 self.doing(state, format!("the model calls {}", clean(name)));
@@ -256,7 +252,7 @@ impl Observer for EventPrinter {
                 let seconds = *wait_ms as f64 / 1_000.0;
                 self.dim(&format!(
                     "try {attempt} in {seconds:.1} s{void}: {}",
-                    one_line(&clean(why))
+                    one_line(why)
                 ));
             }
             Event::Overflow {
@@ -267,7 +263,7 @@ impl Observer for EventPrinter {
                     window.map_or_else(String::new, |window| format!(" (window: {window})"));
                 self.dim(&format!(
                     "the request is too long{known}; compacting it: {}",
-                    one_line(&clean(message))
+                    one_line(message)
                 ));
             }
             Event::ToolCall {

@@ -129,7 +129,7 @@ impl Updates {
 
     fn hosted(&self, call: &CallId, name: &str, text: &str) {
         let (id, _) = self.calls.open(call);
-        let title = format!("{} {}", clean(name), one_line(&clean(text)));
+        let title = format!("{} {}", clean(name), one_line(text));
         let call = ToolCall::new(id, title)
             .kind(ToolKind::Fetch)
             .status(ToolCallStatus::InProgress);
@@ -174,7 +174,7 @@ impl Observer for Updates {
                 self.usage(*tokens, *window, state.cost);
             }
             Event::Delta(delta) => self.delta(state, delta),
-            Event::Retrying { why, .. } => self.again(state, &one_line(&clean(why))),
+            Event::Retrying { why, .. } => self.again(state, &one_line(why)),
             Event::Overflow { .. } => self.again(state, "the request was too long"),
             Event::ToolCall {
                 phase: ToolPhase::Start,

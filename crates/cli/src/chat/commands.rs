@@ -21,7 +21,7 @@ use crate::resume;
 use crate::sessions::files::{self, RestoreSet};
 use crate::settings::Sources;
 use crate::terminal::Verbosity;
-use crate::terminal::text::{clean, counted, one_line};
+use crate::terminal::text::{counted, one_line};
 use crate::which_session;
 
 impl Chat {
@@ -384,7 +384,7 @@ pub(super) fn last_said(state: &State) -> String {
     let mut items = state.transcript().items().iter().rev();
     let last = items.find(|item| matches!(*item.message, Message::User { .. }));
     match last {
-        Some(item) => format!("; last message: {}", one_line(&clean(&item.message.text()))),
+        Some(item) => format!("; last message: {}", one_line(&item.message.text())),
         None => String::new(),
     }
 }
