@@ -214,7 +214,7 @@ In Zed, in settings.json:
 The editor names a folder for each session; its plimsoll.toml and AGENTS.md are used, as by `run`.";
 
 #[derive(Debug, Args)]
-#[command(after_help = ACP_EXAMPLES)]
+#[command(after_help = ACP_EXAMPLES, mut_args = without_root)]
 pub(crate) struct AcpArgs {
     /// Where its settings come from.
     #[command(flatten)]
@@ -447,6 +447,12 @@ pub(crate) enum ModelsCommand {
         #[arg(long)]
         json: bool,
     },
+}
+
+/// Hides `--root`: an editor names the folder of each session.
+fn without_root(arg: Arg) -> Arg {
+    let is_root = arg.get_id() == "root";
+    arg.hide(is_root)
 }
 
 /// Hides the flags of settings, which change nothing in a table of models.

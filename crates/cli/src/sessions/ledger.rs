@@ -16,11 +16,9 @@ use serde::Serialize;
 
 use crate::error::{CliError, DONE};
 use crate::sessions::entries::each_entry;
+use crate::terminal::fitted;
 use crate::terminal::text::counted;
 use crate::view_reader::{ViewChange, ViewReader};
-
-/// The heading of the table, above columns of the same widths.
-const HEADING: &str = "when (UTC)            plan    item  what                           bytes             tokens  how         why";
 
 /// A message that a plan removed from the view or shortened.
 #[derive(Debug, Serialize)]
@@ -33,6 +31,9 @@ struct LedgerRow {
     kind: MessageKind,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool: Option<String>,
+    /// The most informative argument of the call.
+    #[serde(skip)]
+    argument: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     call: Option<CallId>,
     how: RemovalKind,
@@ -132,6 +133,7 @@ impl LedgerReader {
                 id: RecallId(was.seq),
                 kind: MessageKind::of(&was.message),
                 tool,
+                argument: self.log.argument(call.as_ref()),
                 call,
                 how,
                 tokens: was.tokens,
@@ -147,6 +149,29 @@ impl LedgerReader {
     }
 }
 
+impl LedgerRow {
+    /// Formats the row. The call comes last, because it is cut to the width of the terminal.
+    fn line(&self) -> String {
+        let what = match &self.tool {
+            Some(tool) => format!("result of {tool} {}", self.argument),
+            None => self.kind.to_string(),
+        };
+        let how = match self.how {
+            RemovalKind::Dropped => "dropped",
+            RemovalKind::Shortened => "shortened",
+            RemovalKind::Summarized => "summarized",
+        };
+        let (id, tokens) = (
+            self.id.to_string(),
+            format!("{} -> {}", self.tokens, self.after),
+        );
+        format!(
+            "  {id:<6} {how:<10} {tokens:>16} tokens  {}",
+            what.trim_end()
+        )
+    }
+}
+
 fn table(id: &SessionId, rows: &[LedgerRow], plans: u64) -> Result<u8, CliError> {
     if rows.is_empty() {
         out!("session {id}: nothing was evicted");
@@ -157,29 +182,19 @@ fn table(id: &SessionId, rows: &[LedgerRow], plans: u64) -> Result<u8, CliError>
         counted(plans, "plan"),
         counted(rows.len(), "message")
     );
-    out!("{HEADING}");
+    let terminal = console::Term::stdout();
+    let mut plan = 0;
     for row in rows {
-        let what = match &row.tool {
-            Some(tool) => format!("result of {tool}"),
-            None => row.kind.to_string(),
-        };
-        let why = format!("{}: {}", row.why, row.stages.join(", "));
-        let tokens = format!("{} -> {}", row.tokens, row.after);
-        let how = match row.how {
-            RemovalKind::Dropped => "dropped",
-            RemovalKind::Shortened => "shortened",
-            RemovalKind::Summarized => "summarized",
-        };
-        out!(
-            "{:<20}  {:>4}  {:>6}  {what:<24}  {:>10}  {tokens:>17}  {how:<10}  {why}",
-            when(row.at),
-            row.plan,
-            row.id.to_string(),
-            row.bytes,
-        );
+        if row.plan != plan {
+            plan = row.plan;
+            let (when, stages) = (when(row.at), row.stages.join(", "));
+            let line = format!("plan {plan}, {when}, {}: {stages}", row.why);
+            out!("{}", fitted(&line, &terminal));
+        }
+        out!("{}", fitted(&row.line(), &terminal));
     }
     if let Some(row) = rows.first() {
-        out!("to get one back: plimsoll sessions recall {id} {}", row.id);
+        out!("To get one back: plimsoll sessions recall {id} {}", row.id);
     }
     Ok(DONE)
 }
