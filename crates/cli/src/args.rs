@@ -77,8 +77,6 @@ pub(crate) enum Command {
     Mcp(crate::mcp_command::McpArgs),
     /// Check providers, API keys and local servers; explain what is sent to a model
     Doctor(Box<DoctorArgs>),
-    /// Start a strict mock server of a model API, to test any client
-    Mock(crate::mock::MockArgs),
     /// Work for Restate: run sessions that are kept in PostgreSQL, each step once
     #[cfg(feature = "restate")]
     Worker(Box<crate::durable::worker::WorkerArgs>),

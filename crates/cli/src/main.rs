@@ -38,7 +38,6 @@ mod mcp;
 #[path = "mcp_disabled.rs"]
 mod mcp;
 mod mcp_command;
-mod mock;
 mod model_choice;
 mod model_facts;
 mod models;
@@ -115,7 +114,6 @@ fn main() -> ExitCode {
         Command::Models(args) => wait_for(models::run(args)),
         Command::Mcp(args) => wait_for(mcp_command::run(args)),
         Command::Doctor(args) => wait_for(doctor::run(args)),
-        Command::Mock(args) => wait_for(mock::run(args)),
         #[cfg(feature = "restate")]
         Command::Worker(args) => wait_for(durable::worker::run(args)),
         #[cfg(feature = "restate")]

@@ -199,7 +199,7 @@
 //! | render a view for a provider, or read its refusal | [`wire`] |
 //! | check, repair and cut requests of other programs | [`judge`] |
 //! | read logs of other agents | `logs` (feature `logs`) |
-//! | test without a model | [`testing`], and `mock` (feature `mock`) |
+//! | test without a model | [`testing`], and the crate `plimsoll-mock` |
 //!
 //! The repository's `examples` has complete programs, and its `docs` explain each part.
 
@@ -248,9 +248,6 @@ pub use plimsoll_judge as judge;
 #[cfg(feature = "logs")]
 #[doc(inline)]
 pub use plimsoll_logs as logs;
-#[cfg(feature = "mock")]
-#[doc(inline)]
-pub use plimsoll_mock as mock;
 #[cfg(feature = "providers")]
 #[doc(inline)]
 pub use plimsoll_providers as providers;
