@@ -52,6 +52,7 @@ mod sandbox;
 mod sessions;
 mod settings;
 mod status;
+mod telemetry;
 mod terminal;
 mod tool_line;
 mod trust;
@@ -66,7 +67,6 @@ use std::process::ExitCode;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use clap::Parser;
-use plimsoll::telemetry::{self, Guard};
 
 use crate::args::{Cli, Command};
 use crate::error::CliError;
@@ -92,7 +92,7 @@ fn main() -> ExitCode {
     if let Command::Sandbox(args) = &cli.command {
         return ended(sandbox::run(args));
     }
-    let telemetry = begin_telemetry();
+    let telemetry = telemetry::begin();
     let code = match &cli.command {
         Command::Compact(args) => compact::run(args),
         Command::Count(args) if args.exact => wait_for(count::exact(args)),
@@ -132,22 +132,6 @@ fn main() -> ExitCode {
         say(&warning);
     }
     code
-}
-
-/// Sets up the telemetry that the environment requests. A failure is reported and does not affect
-/// the command.
-fn begin_telemetry() -> Guard {
-    let settings = telemetry::Settings::from_environment("plimsoll");
-    let begun = telemetry::start(&settings).or_else(|error| {
-        say!("{error}");
-        // The log does not need a collector.
-        telemetry::start(&telemetry::Settings {
-            traces: None,
-            metrics: None,
-            ..settings
-        })
-    });
-    begun.unwrap_or_default()
 }
 
 /// Prints the error that ended a command, and returns the exit code.

@@ -195,7 +195,7 @@
 //! | drive the loop yourself | [`machine`] |
 //! | start programs that end with this one | [`process`] |
 //! | configure by a file, `plimsoll.toml` | `config` (feature `config`) |
-//! | send spans and metrics | `telemetry` (features `telemetry`, `otlp`) |
+//! | observe runs by `tracing` | [`telemetry`] |
 //! | render a view for a provider, or read its refusal | [`wire`] |
 //! | check, repair and cut requests of other programs | [`judge`] |
 //! | read logs of other agents | `logs` (feature `logs`) |
@@ -224,8 +224,6 @@ pub mod policy;
 pub mod pricing;
 pub mod session;
 pub mod store;
-#[cfg(feature = "telemetry")]
-pub mod telemetry;
 pub mod tokens;
 pub mod tools;
 pub mod wire;
@@ -236,12 +234,10 @@ pub use plimsoll_agent::{
 pub use plimsoll_context::{
     ContextStrategy, Delta, Message, Money, Part, Tokens, ToolCall, ToolResult, Usage,
 };
-#[cfg(not(feature = "telemetry"))]
-pub use plimsoll_core::telemetry;
 pub use plimsoll_core::{
     Agent, AgentBuilder, AgentOutput, Error, Gate, Observer, Provider, Remote, RetryConfig,
     Session, SessionId, SessionStore, Tool, ToolContext, ToolError, ToolOutput, Window, process,
-    testing, tool,
+    telemetry, testing, tool,
 };
 #[doc(inline)]
 pub use plimsoll_judge as judge;
@@ -304,6 +300,6 @@ struct Limits;
 struct Configuration;
 
 /// The documentation of telemetry, compiled.
-#[cfg(all(doctest, feature = "otlp"))]
+#[cfg(doctest)]
 #[doc = include_str!("../../../docs/telemetry.md")]
 struct Telemetry;
