@@ -397,7 +397,7 @@ Examples:
   plimsoll models gpt-5 --json
   # Download LiteLLM's table of models:
   plimsoll models update
-  plimsoll models update --from table.json --check
+  plimsoll models update --from table.json
 
 Your own values go into models.toml, in $PLIMSOLL_HOME, or in plimsoll in $XDG_CONFIG_HOME:
 
@@ -438,9 +438,6 @@ pub(crate) enum ModelsCommand {
         /// File or address [default: LiteLLM's table on GitHub]
         #[arg(long, value_name = "FILE|URL")]
         from: Option<String>,
-        /// Write nothing; exit code 1 if something would change
-        #[arg(long)]
-        check: bool,
         /// Print JSON
         #[arg(long)]
         json: bool,
