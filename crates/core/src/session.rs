@@ -484,6 +484,17 @@ impl Session {
         SpanContext {
             session: Some(self.id().clone()),
             contents: self.parts.telemetry.contents,
+            prices: self.run.setup().sheet,
+        }
+    }
+
+    /// Returns the context of the spans of a summary's calls.
+    pub(crate) fn summary_span_context(&self) -> SpanContext {
+        let setup = self.run.setup();
+        let own = setup.summary_model.as_ref();
+        SpanContext {
+            prices: own.map_or(setup.sheet, |model| model.sheet),
+            ..self.span_context()
         }
     }
 

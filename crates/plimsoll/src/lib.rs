@@ -195,11 +195,11 @@
 //! | drive the loop yourself | [`machine`] |
 //! | start programs that end with this one | [`process`] |
 //! | configure by a file, `plimsoll.toml` | `config` (feature `config`) |
-//! | send spans and metrics | `telemetry` (features `telemetry`, `otlp`) |
+//! | observe runs by `tracing` | [`telemetry`] |
 //! | render a view for a provider, or read its refusal | [`wire`] |
 //! | check, repair and cut requests of other programs | [`judge`] |
 //! | read logs of other agents | `logs` (feature `logs`) |
-//! | test without a model | [`testing`], and `mock` (feature `mock`) |
+//! | test without a model | [`testing`], and the crate `plimsoll-mock` |
 //!
 //! The repository's `examples` has complete programs, and its `docs` explain each part.
 
@@ -224,8 +224,6 @@ pub mod pricing;
 pub mod recall;
 pub mod session;
 pub mod store;
-#[cfg(feature = "telemetry")]
-pub mod telemetry;
 pub mod tokens;
 pub mod tools;
 pub mod wire;
@@ -236,21 +234,16 @@ pub use plimsoll_agent::{
 pub use plimsoll_context::{
     ContextStrategy, Delta, Message, Money, Part, Tokens, ToolCall, ToolResult, Usage,
 };
-#[cfg(not(feature = "telemetry"))]
-pub use plimsoll_core::telemetry;
 pub use plimsoll_core::{
     Agent, AgentBuilder, AgentOutput, Error, Gate, Observer, Provider, Remote, RetryConfig,
     Session, SessionId, SessionStore, Tool, ToolContext, ToolError, ToolOutput, Window, process,
-    testing, tool,
+    telemetry, testing, tool,
 };
 #[doc(inline)]
 pub use plimsoll_judge as judge;
 #[cfg(feature = "logs")]
 #[doc(inline)]
 pub use plimsoll_logs as logs;
-#[cfg(feature = "mock")]
-#[doc(inline)]
-pub use plimsoll_mock as mock;
 #[cfg(feature = "providers")]
 #[doc(inline)]
 pub use plimsoll_providers as providers;
@@ -307,6 +300,6 @@ struct Limits;
 struct Configuration;
 
 /// The documentation of telemetry, compiled.
-#[cfg(all(doctest, feature = "otlp"))]
+#[cfg(doctest)]
 #[doc = include_str!("../../../docs/telemetry.md")]
 struct Telemetry;

@@ -3,12 +3,11 @@
 
 use std::io::stderr;
 
-use plimsoll_core::telemetry::METRICS_TARGET;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::fmt::format::FmtSpan;
 use tracing_subscriber::layer::Layer;
 
-use super::{BoxedLayer, TelemetryError};
+use super::BoxedLayer;
 
 /// The prefix of our own targets. A level without a target applies to them.
 const OURS: &str = "plimsoll";
@@ -17,7 +16,7 @@ const OURS: &str = "plimsoll";
 const OTHERS: LevelFilter = LevelFilter::WARN;
 
 /// Creates the layer of the log.
-pub(super) fn layer(filter: &str) -> Result<BoxedLayer, TelemetryError> {
+pub(super) fn layer(filter: &str) -> Result<BoxedLayer, String> {
     let filter = targets(filter)?;
     let layer = tracing_subscriber::fmt::layer()
         .with_writer(stderr)
@@ -28,12 +27,14 @@ pub(super) fn layer(filter: &str) -> Result<BoxedLayer, TelemetryError> {
 
 /// Parses the filter: the requested levels for our own and the named targets, and warnings of all
 /// others.
-fn targets(filter: &str) -> Result<Targets, TelemetryError> {
-    let wanted: Targets = filter.parse().map_err(|error| TelemetryError::Filter {
-        why: format!("{error}"),
+fn targets(filter: &str) -> Result<Targets, String> {
+    let wanted: Targets = filter.parse().map_err(|error| {
+        format!(
+            "PLIMSOLL_LOG cannot be read ({error}): write a level, as in `info`, or targets with \
+             levels, as in `plimsoll=debug,hyper=info`"
+        )
     })?;
-    // Metrics are meant for a collector and would fill the log.
-    let mut targets = Targets::new().with_target(METRICS_TARGET, LevelFilter::OFF);
+    let mut targets = Targets::new();
     let mut others = OTHERS;
     if let Some(level) = wanted.default_level() {
         targets = targets.with_target(OURS, level);
@@ -64,7 +65,6 @@ mod tests {
             assert!(!all.would_enable(other, &Level::INFO), "{other}");
             assert!(all.would_enable(other, &Level::WARN), "{other}");
         }
-        assert!(!all.would_enable(METRICS_TARGET, &Level::ERROR));
         let named = targets("plimsoll=debug,rmcp=trace").unwrap();
         assert!(named.would_enable("plimsoll", &Level::DEBUG));
         assert!(!named.would_enable("plimsoll", &Level::TRACE));

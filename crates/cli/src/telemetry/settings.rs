@@ -4,41 +4,38 @@
 use std::time::Duration;
 
 /// The environment variable that turns on the log.
-pub const LOG_VARIABLE: &str = "PLIMSOLL_LOG";
+const LOG_VARIABLE: &str = "PLIMSOLL_LOG";
 /// The default of `OTEL_EXPORTER_OTLP_TIMEOUT`: the timeout of one export. The value is the default
 /// of OpenTelemetry's specification.
-pub const EXPORT_TIMEOUT: Duration = Duration::from_secs(10);
+const EXPORT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The destinations of spans, metrics and the log.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Settings {
-    /// The name of the process, unless `OTEL_SERVICE_NAME` is set.
-    pub service: String,
+#[derive(Debug, Clone)]
+#[cfg_attr(
+    not(feature = "otlp"),
+    allow(dead_code, reason = "only exporters read all of it")
+)]
+pub(super) struct Settings {
     /// The full address for spans, such as `http://localhost:4318/v1/traces`. `None` sends none.
-    pub traces: Option<String>,
+    pub(super) traces: Option<String>,
     /// The full address for metrics. `None` sends none.
-    pub metrics: Option<String>,
+    pub(super) metrics: Option<String>,
     /// The protocol of both. Default: `http/protobuf`.
-    pub protocol: Option<String>,
+    pub(super) protocol: Option<String>,
     /// The timeout of one export.
-    pub timeout: Duration,
+    pub(super) timeout: Duration,
     /// The filter of the log: a level, or targets with levels. `None` turns the log off.
-    pub log: Option<String>,
+    pub(super) log: Option<String>,
 }
 
 impl Settings {
     /// Reads the settings from the environment.
-    #[must_use]
-    pub fn from_environment(service: impl Into<String>) -> Self {
-        Self::from_variables(service, |name| std::env::var(name).ok())
+    pub(super) fn from_environment() -> Self {
+        Self::from_variables(|name| std::env::var(name).ok())
     }
 
     /// Reads the settings with a custom lookup of variables. An empty variable counts as unset.
-    #[must_use]
-    pub fn from_variables(
-        service: impl Into<String>,
-        look_up: impl Fn(&str) -> Option<String>,
-    ) -> Self {
+    pub(super) fn from_variables(look_up: impl Fn(&str) -> Option<String>) -> Self {
         let find = |name: &str| {
             let value = look_up(name)?;
             let value = value.trim();
@@ -58,7 +55,6 @@ impl Settings {
         };
         let timeout = find("OTEL_EXPORTER_OTLP_TIMEOUT").and_then(|ms| ms.parse().ok());
         Self {
-            service: service.into(),
             traces: signal(
                 "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
                 "OTEL_TRACES_EXPORTER",
@@ -76,15 +72,17 @@ impl Settings {
     }
 
     /// Checks whether spans or metrics are to be sent.
-    #[must_use]
-    pub fn export(&self) -> bool {
+    pub(super) fn exports(&self) -> bool {
         self.traces.is_some() || self.metrics.is_some()
     }
 
-    /// Checks whether there is anything to set up.
-    #[must_use]
-    pub fn ask_for_something(&self) -> bool {
-        self.export() || self.log.is_some()
+    /// Returns the same settings without any export.
+    pub(super) fn without_export(self) -> Self {
+        Self {
+            traces: None,
+            metrics: None,
+            ..self
+        }
     }
 }
 
@@ -93,7 +91,7 @@ mod tests {
     use super::*;
 
     fn read(variables: &[(&str, &str)]) -> Settings {
-        Settings::from_variables("test", |name| {
+        Settings::from_variables(|name| {
             let found = variables.iter().find(|(key, _)| *key == name);
             found.map(|(_, value)| (*value).to_owned())
         })
@@ -138,6 +136,6 @@ mod tests {
             (read.log.as_deref(), read.timeout.as_millis()),
             (Some("debug"), 250)
         );
-        assert!(read.ask_for_something() && !read.export());
+        assert!(!read.exports());
     }
 }

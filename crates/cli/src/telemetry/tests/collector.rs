@@ -16,9 +16,10 @@ use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue};
 use opentelemetry_proto::tonic::metrics::v1::metric::Data;
 use opentelemetry_proto::tonic::metrics::v1::number_data_point;
-use plimsoll::telemetry::Settings;
 use prost::Message;
 use tokio::sync::oneshot;
+
+use super::super::settings::Settings;
 
 pub(crate) type Attributes = BTreeMap<String, String>;
 
@@ -99,7 +100,7 @@ impl Collector {
     }
 
     pub(crate) fn settings(&self) -> Settings {
-        Settings::from_variables("harbour", |name| {
+        Settings::from_variables(|name| {
             (name == "OTEL_EXPORTER_OTLP_ENDPOINT").then(|| self.address.clone())
         })
     }
@@ -218,7 +219,10 @@ fn read(attributes: Vec<KeyValue>) -> Attributes {
 
 fn text(value: Option<AnyValue>) -> String {
     match value.and_then(|value| value.value) {
-        Some(Value::StringValue(text)) => text,
+        Some(Value::StringValue(text)) => {
+            assert!(text.parse::<i64>().is_err(), "a number as text: {text}");
+            text
+        }
         Some(Value::IntValue(number)) => number.to_string(),
         Some(Value::DoubleValue(number)) => number.to_string(),
         Some(Value::BoolValue(is)) => is.to_string(),
