@@ -419,6 +419,7 @@ fn trajectories_are_read_only() {
         "codex-exec.jsonl",
     ] {
         let log = read(name);
+        assert_answered(&messages(&log, &treated(&log, None)));
         let error = copy(&log, &log.request(), None, &mut Ids::new(b"")).unwrap_err();
         assert!(matches!(error, LogError::NoCopy { .. }));
         assert!(error.to_string().contains("sessions import"));
