@@ -1,5 +1,5 @@
 //! The output of `codex exec --json`: JSONL with events of a thread, its turns and their items. It
-//! contains what the agent said and did, but not what the user asked.
+//! contains the texts and calls of the agent, but no messages of the user.
 
 use std::path::Path;
 
