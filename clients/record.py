@@ -1,6 +1,6 @@
 """Records what real clients send: each plays a session of two questions against a strict mock server.
 
-    python record.py PLIMSOLL FOLDER_OF_NODE_MODULES OUTPUT_FOLDER [PART_OF_A_NAME]
+    python record.py PLIMSOLL_MOCK FOLDER_OF_NODE_MODULES OUTPUT_FOLDER [PART_OF_A_NAME]
 
 Every request goes byte for byte into OUTPUT_FOLDER/NAME/, and OUTPUT_FOLDER/NAME/client.json says who sent
 them, which protocol they speak and which of them the mock server refused. The requests contain the prompts of
@@ -156,11 +156,11 @@ CLIENTS = [
 ]
 
 
-def record(client, plimsoll, modules, output):
+def record(client, program, modules, output):
     shutil.rmtree(output, ignore_errors=True)
     turns = "".join(json.dumps(turn) + "\n" for turn in client.turns)
-    arguments = ["mock", "--protocol", client.protocol, "--script", "-", "--record", output, "--json"]
-    mock = subprocess.Popen([plimsoll, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    arguments = ["--protocol", client.protocol, "--script", "-", "--record", output, "--json"]
+    mock = subprocess.Popen([program, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
         mock.stdin.write(turns)
         mock.stdin.close()
@@ -202,7 +202,7 @@ def record(client, plimsoll, modules, output):
 
 
 def main():
-    plimsoll, modules, output = (pathlib.Path(argument).resolve() for argument in sys.argv[1:4])
+    program, modules, output = (pathlib.Path(argument).resolve() for argument in sys.argv[1:4])
     part = sys.argv[4] if len(sys.argv) > 4 else ""
     failed = []
     for client in CLIENTS:
@@ -211,7 +211,7 @@ def main():
         folder = output / client.name
         folder.parent.mkdir(parents=True, exist_ok=True)
         try:
-            done = record(client, plimsoll, modules, folder)
+            done = record(client, program, modules, folder)
         except subprocess.TimeoutExpired:
             print(f"{client.name}: no answer within {TIMEOUT} s")
             done = False

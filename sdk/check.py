@@ -1,4 +1,4 @@
-"""Every check of the official SDKs against `plimsoll mock`: `check.py PLIMSOLL [PART]`.
+"""Every check of the official SDKs against `plimsoll-mock`: `check.py PLIMSOLL_MOCK [PART]`.
 
 `cargo xtask sdk` builds the one and calls the other.
 """
@@ -17,7 +17,7 @@ from served import CHECKS, Served
 
 
 def main():
-    Served.plimsoll = sys.argv[1]
+    Served.program = sys.argv[1]
     part = sys.argv[2] if len(sys.argv) > 2 else ""
     print(f"openai {openai.__version__}, anthropic {anthropic.__version__}, strict validation")
     chosen = [(protocol, act) for protocol, act in CHECKS if part in f"{protocol} {act.__name__}"]

@@ -24,12 +24,12 @@ def check(protocol):
 
 
 class Served:
-    """`plimsoll mock` with a script, while a `with` lasts.
+    """`plimsoll-mock` with a script, while a `with` lasts.
 
     `asked` has its requests afterwards.
     """
 
-    plimsoll = "plimsoll"
+    program = "plimsoll-mock"
 
     def __init__(self, protocol, *turns, flags=()):
         self.protocol = protocol
@@ -41,7 +41,7 @@ class Served:
         self.folder = tempfile.TemporaryDirectory()
         script = Path(self.folder.name) / "turns.jsonl"
         script.write_text("".join(json.dumps(turn) + "\n" for turn in self.turns))
-        command = [self.plimsoll, "mock", "--protocol", self.protocol, "--json"]
+        command = [self.program, "--protocol", self.protocol, "--json"]
         command += ["--script", str(script), *self.flags]
         self.process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

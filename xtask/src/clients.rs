@@ -28,12 +28,12 @@ pub(crate) fn run(root: &Path, part: Option<&str>) -> Result<(), Error> {
         .args(PACKAGES.map(|package| format!("{package}@latest")))
         .run()?;
     Job::cargo(root)
-        .args(["build", "--package", "plimsoll-cli"])
+        .args(["build", "--package", "plimsoll-mock"])
         .run()?;
-    let plimsoll = format!("debug/plimsoll{}", std::env::consts::EXE_SUFFIX);
+    let mock = format!("debug/plimsoll-mock{}", std::env::consts::EXE_SUFFIX);
     Job::new(tools::python(root)?, &root.join("clients"))
         .args(["-B", "record.py"])
-        .args([tools::target(root).join(plimsoll)])
+        .args([tools::target(root).join(mock)])
         .args([folder.join("node_modules"), folder.join("requests")])
         .args(part)
         .run()?;

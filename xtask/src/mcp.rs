@@ -29,8 +29,7 @@ pub(crate) fn run(root: &Path) -> Result<(), Error> {
     }
     let nextest = tools::NEXTEST.find(root)?;
     Job::new(nextest, root)
-        .args(["nextest", "run", "-p", "plimsoll-tools"])
-        .args(["--features", "mcp", "--test", "mcp"])
+        .args(["nextest", "run", "-p", "plimsoll-mcp", "--test", "mcp"])
         .args(["everything", "--no-capture"])
         .env(VARIABLE, &script)
         .run()

@@ -1,5 +1,5 @@
 //! `cargo xtask sdk`: runs the official Python SDKs of OpenAI and Anthropic, in strict validation,
-//! against `plimsoll mock`.
+//! against `plimsoll-mock`.
 //!
 //! Needs Python and, once, PyPI (pip uses its own variables). The SDKs are pinned in
 //! `sdk/requirements.txt` and installed only below the target directory.
@@ -14,13 +14,13 @@ use crate::tools;
 pub(crate) fn run(root: &Path, part: Option<&str>) -> Result<(), Error> {
     let python = installed(root)?;
     Job::cargo(root)
-        .args(["build", "--package", "plimsoll-cli"])
+        .args(["build", "--package", "plimsoll-mock"])
         .run()?;
-    let plimsoll = format!("debug/plimsoll{}", std::env::consts::EXE_SUFFIX);
-    let plimsoll = tools::target(root).join(plimsoll);
+    let mock = format!("debug/plimsoll-mock{}", std::env::consts::EXE_SUFFIX);
+    let mock = tools::target(root).join(mock);
     Job::new(python, &root.join("sdk"))
         .args(["-B", "check.py"])
-        .args([plimsoll])
+        .args([mock])
         .args(part)
         .run()
 }

@@ -6,7 +6,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use plimsoll::mock::{MAX_RECORDED, Mock, MockError, Server, Turn};
+use plimsoll_mock::{MAX_RECORDED, Mock, MockError, Server, Turn};
 use serde_json::{Value, json};
 
 use crate::plan::Plan;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use plimsoll::mock::{Call, Turn};
+use plimsoll_mock::{Call, Turn};
 use serde_json::json;
 
 use crate::random::Random;

@@ -67,7 +67,6 @@ impl Run {
         self.answer_limit = AnswerLimit::new(&setup);
         self.server.last_call = LastCall::default();
         self.server.was_measured = false;
-        self.current.recall = setup.recall;
         let history = setup.limits.loop_history();
         if self.state.doom_loop.history() != history {
             self.state.doom_loop = DoomLoopTracker::new(history);
@@ -278,8 +277,6 @@ impl Run {
         if let Some(bytes) = focus.map(str::len).filter(|bytes| *bytes > MAX_FOCUS) {
             return Err(CompactError::Focus { bytes });
         }
-        self.current.recall = self.setup.recall;
-        self.current.archive_failed = false;
         self.now = self.now.followed_by(now, false);
         self.attempt = RequestAttempt::default();
         self.summaries.begin();

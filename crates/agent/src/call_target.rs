@@ -1,4 +1,4 @@
-//! [`CallTarget`]: the file, command or tool that a call acts on, for permission rules.
+//! [`CallTarget`]: the file or command that a call acts on, for permission rules.
 //!
 //! Comparing the text of an argument is easy to circumvent: `./.env` is `.env`, and `true; rm x` is two
 //! commands. Therefore a tool can report the target of a call. `permission.rs` decides which calls may
@@ -21,8 +21,6 @@ pub enum CallTarget {
     Path(PathTarget),
     /// The call runs a shell command.
     Command(CommandTarget),
-    /// The call runs another tool.
-    Tool(ToolTarget),
 }
 
 /// A file or directory that a call reads or changes.
@@ -87,15 +85,6 @@ pub enum ShellText {
     Unknown,
 }
 
-/// The tool that actually runs, if a call runs another tool than the called one.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ToolTarget {
-    /// The names of the tool, in every spelling that a rule may use.
-    pub names: Vec<String>,
-    /// The arguments of that tool.
-    pub arguments: Value,
-}
-
 /// A function that returns the target of a tool's calls.
 ///
 /// It is a pure function of the arguments, so a resumed run makes the same decisions.
@@ -131,7 +120,7 @@ impl CallTarget {
         match self {
             Self::Path(path) => path.fields,
             Self::Command(command) => command.fields,
-            Self::Arguments | Self::Tool(_) => &[],
+            Self::Arguments => &[],
         }
     }
 
@@ -146,7 +135,7 @@ impl CallTarget {
                 pattern.begins(&simple.spelled)
                     && (pattern.fits(&simple.text) || pattern.fits(command.written.trim()))
             }),
-            Self::Arguments | Self::Tool(_) => false,
+            Self::Arguments => false,
         }
     }
 
@@ -160,7 +149,7 @@ impl CallTarget {
                 PatternMatch::of(fits)
             }
             Self::Command(command) => command.compare(pattern),
-            Self::Arguments | Self::Tool(_) => PatternMatch::No,
+            Self::Arguments => PatternMatch::No,
         }
     }
 }

@@ -56,9 +56,7 @@ mod window_use;
 pub use arguments::{ArgumentFault, Arguments, Coercion, ConvertedArguments, MAX_COERCIONS, fit};
 pub use batch::CallKey;
 pub use between_runs::{CompactError, MAX_FOCUS};
-pub use call_target::{
-    CallTarget, CommandTarget, PathTarget, ShellText, SimpleCommand, TargetOf, ToolTarget,
-};
+pub use call_target::{CallTarget, CommandTarget, PathTarget, ShellText, SimpleCommand, TargetOf};
 pub use doom_loop::{
     CallOutcome, DoomLoopTracker, LoopVerdict, MAX_HISTORY, MIN_HISTORY, Repetition, ResultOrigin,
 };

@@ -9,7 +9,7 @@ use std::str::FromStr;
 use plimsoll_context::HostedTool;
 use serde_json::Value;
 
-use crate::call_target::{CallTarget, PathTarget, PatternMatch, ToolTarget};
+use crate::call_target::{CallTarget, PathTarget, PatternMatch};
 use crate::pattern::Pattern;
 
 /// Maximum number of rules of one run.
@@ -276,14 +276,12 @@ impl Permissions {
     }
 
     /// Returns all errors in the rules, one sentence each: too many rules, and rules that cannot match
-    /// any tool or any argument. Tools are those in `tools`, those with a name that begins with one of
-    /// `beginnings`, and those that the provider runs. `has_argument` tells whether a tool may have an
+    /// any tool or any argument. Tools are those in `tools` and those that the provider runs. `has_argument` tells whether a tool may have an
     /// argument of this name.
     #[must_use]
     pub fn faults<'a>(
         &self,
         tools: impl IntoIterator<Item = &'a str>,
-        beginnings: &[&str],
         hosted: &[HostedTool],
         has_argument: &dyn Fn(&str, &str) -> bool,
     ) -> Vec<String> {
@@ -294,7 +292,6 @@ impl Permissions {
         let idle = self.rules.iter().zip(1..).filter_map(|(rule, number)| {
             let mut own = hosted.iter().flat_map(HostedTool::names);
             let fits_other = own.any(|tool| rule.tool.fits(tool))
-                || beginnings.iter().any(|first| rule.tool.may_fit(first))
                 || servers.iter().any(|server| rule.tool.begins(server));
             let mut fitting = tools.iter().filter(|tool| rule.tool.fits(tool)).peekable();
             let pattern = &rule.tool;
@@ -439,13 +436,10 @@ impl Permissions {
     /// - If it is unclear whether a shell command does what a rule denies, a later rule decides only
     ///   if it denies the call; otherwise the call needs approval, and is denied in
     ///   [`PermissionMode::Yes`].
-    /// - If the call runs another tool, rules match by the name and the arguments of either. A rule
-    ///   that allows the called tool does not override a rule for the tool that runs.
     #[must_use]
     pub fn decide(&self, tool: &str, arguments: &Value, target: &CallTarget) -> Option<Permission> {
         match target {
             CallTarget::Path(path) => self.decide_path(tool, arguments, path, target),
-            CallTarget::Tool(runs) => self.decide_tool(tool, arguments, runs),
             CallTarget::Arguments | CallTarget::Command(_) => {
                 self.decide_in_order(tool, arguments, target)
             }
@@ -506,25 +500,6 @@ impl Permissions {
         } else {
             decisions.first().copied()
         }
-    }
-
-    fn decide_tool(&self, tool: &str, arguments: &Value, runs: &ToolTarget) -> Option<Permission> {
-        let mut is_allowed = false;
-        for rule in &self.rules {
-            let own = rule.matches(tool, arguments, &CallTarget::Arguments);
-            let fits = |name: &String| rule.matches(name, &runs.arguments, &CallTarget::Arguments);
-            let running = match rule.permission {
-                Permission::Allow => !runs.names.is_empty() && runs.names.iter().all(fits),
-                Permission::Deny | Permission::Ask => runs.names.iter().any(fits),
-            };
-            match (running, own) {
-                (true, own) if !(is_allowed && own) => return Some(rule.permission),
-                (false, true) if rule.permission == Permission::Allow => is_allowed = true,
-                (false, true) if !is_allowed => return Some(rule.permission),
-                _ => {}
-            }
-        }
-        is_allowed.then_some(Permission::Allow)
     }
 }
 

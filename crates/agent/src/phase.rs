@@ -1,7 +1,7 @@
 //! [`Phase`]: the current activity of the machine, with the data of that activity, and the facts that begin
 //! anew with each run, [`CurrentRun`], and with each request, [`RequestAttempt`].
 
-use plimsoll_context::{CacheBreak, Recall, Seq, StopReason, Tokens, Usage};
+use plimsoll_context::{CacheBreak, Seq, StopReason, Tokens, Usage};
 
 use crate::between_runs::RequestedCompaction;
 use crate::event::TurnTrigger;
@@ -71,7 +71,7 @@ pub(crate) enum Next {
     /// A smaller version of the refused request.
     Retry(RefusedRequest),
     /// The end of a compaction that the user asked for between two runs.
-    Compaction(RequestedCompaction),
+    Compaction,
 }
 
 /// A request that was refused as too long.
@@ -117,10 +117,6 @@ pub(crate) struct CurrentRun {
     pub(crate) empty_replies: u32,
     /// The first message of this run has at least this number.
     pub(crate) asked_at: Seq,
-    /// Whether markers may offer recall. Cleared when the archive fails.
-    pub(crate) recall: Recall,
-    /// The archive has failed in this run, and the user was warned.
-    pub(crate) archive_failed: bool,
     /// The reason for the next turn.
     pub(crate) cause: TurnTrigger,
     /// The reason why the newest answer is incomplete, if it is.
@@ -159,7 +155,7 @@ impl Phase {
             | Self::Measuring { .. }
             | Self::Summarizing(PlanFor::Request)
             | Self::Calling(_) => true,
-            Self::PlanPending(pending) => !matches!(pending.1, Next::Compaction(_)),
+            Self::PlanPending(pending) => !matches!(pending.1, Next::Compaction),
             Self::Idle
             | Self::TurnDue
             | Self::Summarizing(PlanFor::Compaction(_))
@@ -173,7 +169,7 @@ impl Phase {
     pub(crate) fn is_compaction(&self) -> bool {
         match self {
             Self::Compacting(_) | Self::Summarizing(PlanFor::Compaction(_)) => true,
-            Self::PlanPending(pending) => matches!(pending.1, Next::Compaction(_)),
+            Self::PlanPending(pending) => matches!(pending.1, Next::Compaction),
             _ => false,
         }
     }
@@ -190,16 +186,6 @@ impl Phase {
             | Self::Compacting(_)
             | Self::PlanPending(_)
             | Self::Deciding(_) => false,
-        }
-    }
-}
-
-impl CurrentRun {
-    /// Returns the facts at the beginning of a run.
-    pub(crate) fn new(recall: Recall) -> Self {
-        Self {
-            recall,
-            ..Self::default()
         }
     }
 }

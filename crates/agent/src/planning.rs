@@ -1,4 +1,4 @@
-//! Plans: asks the policy for one, has it approved and archived by the host, and applies it.
+//! Plans: asks the policy for one, has it approved by the host, and applies it.
 //!
 //! A plan is due before a request, after a refusal, or when the user asks for it. Summaries that a plan
 //! needs are in `summary.rs`.
@@ -6,8 +6,8 @@
 use std::collections::HashMap;
 
 use plimsoll_context::{
-    Budget, Calibration, CannotFit, CompactionTiming, Draft, Form, GrowthForecast, Message, Plan,
-    PlanContext, Policy, Ppm, Price, Proposal, Recall, Threshold, Tokens, Trigger, ViewLimits,
+    Budget, Calibration, CannotFit, CompactionTiming, Draft, GrowthForecast, Message, Plan,
+    PlanContext, Policy, Ppm, Price, Proposal, Threshold, Tokens, Trigger, ViewLimits,
     price_with_head,
 };
 
@@ -68,7 +68,7 @@ impl Run {
     /// Returns the means that the policy can use now.
     pub(crate) fn plan_context(&self) -> PlanContext {
         PlanContext {
-            recall: self.current.recall,
+            recall: self.setup.recall,
             can_summarize: self.setup.summary_model.is_some() && self.summaries.can_ask(),
             ready: self.summaries.ready.clone(),
         }
@@ -270,7 +270,7 @@ impl Run {
         };
         plan.price = Some(self.price_of_plan(&plan, &line));
         self.open_log();
-        self.submit(plan, Next::Compaction(compacting));
+        self.submit(plan, Next::Compaction);
     }
 
     /// Aborts the compaction in progress.
@@ -308,39 +308,16 @@ impl Run {
         };
         match verdict {
             Verdict::Go => self.apply_and_go_on(pending, next),
-            Verdict::NotKept { why } => {
-                self.not_kept(&why);
-                match (pending.plan.recall, next) {
-                    (Recall::None, next) => self.apply_and_go_on(pending, next),
-                    // The plan is made again, without markers that promise recall.
-                    (Recall::Offered, Next::Request) => {}
-                    (Recall::Offered, Next::Compaction(compacting)) => {
-                        self.phase = Phase::Compacting(compacting);
-                    }
-                    (Recall::Offered, Next::Retry(refused)) => self.go_down(refused),
-                }
-            }
             Verdict::Veto { why } => {
                 self.warn(format!("a plan was not applied: {why}"));
                 match next {
                     Next::Request => self.attempt.vetoed = true,
-                    Next::Compaction(_) => self.end_compaction(),
+                    Next::Compaction => self.end_compaction(),
                     Next::Retry(RefusedRequest { failure, .. }) => {
                         self.finish(EndReason::Failed { failure });
                     }
                 }
             }
-        }
-    }
-
-    /// Disables recall for the rest of this run, with one warning.
-    fn not_kept(&mut self, why: &str) {
-        self.current.recall = Recall::None;
-        if !std::mem::replace(&mut self.current.archive_failed, true) {
-            self.warn(format!(
-                "evicted messages cannot be archived, so the model cannot recall them from now \
-                 on; the log still contains them: {why}"
-            ));
         }
     }
 
@@ -359,13 +336,13 @@ impl Run {
                 Next::Retry(RefusedRequest { failure, .. }) => {
                     self.finish(EndReason::Failed { failure })
                 }
-                Next::Compaction(_) => self.end_compaction(),
+                Next::Compaction => self.end_compaction(),
             };
         };
         match next {
             Next::Request => {}
             Next::Retry(refused) => self.call(refused.rung, None),
-            Next::Compaction(_) => {
+            Next::Compaction => {
                 self.compaction = Some(applied);
                 self.end_compaction();
             }
@@ -432,14 +409,5 @@ impl Run {
             tokens: self.tokens(),
             messages: view.items().len(),
         }
-    }
-}
-
-impl PendingPlan {
-    /// Returns the items in their original form, which are not in the archive yet.
-    pub fn originals(&self) -> impl Iterator<Item = &AffectedItem> {
-        self.items
-            .iter()
-            .filter(|affected| affected.item.form == Form::Original)
     }
 }

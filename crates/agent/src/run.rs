@@ -138,7 +138,7 @@ impl Run {
         Self {
             tools: DeclaredTools::new(&setup, &state.transcript, state.facts.planned),
             answer_limit: AnswerLimit::new(&setup),
-            current: CurrentRun::new(setup.recall),
+            current: CurrentRun::default(),
             setup,
             state,
             phase: Phase::Idle,

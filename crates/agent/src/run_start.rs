@@ -133,7 +133,7 @@ impl Run {
 
     pub(crate) fn begin(&mut self, run: u64) {
         self.open_log();
-        self.current = CurrentRun::new(self.setup.recall);
+        self.current = CurrentRun::default();
         self.attempt = RequestAttempt::default();
         self.answer_limit = AnswerLimit::new(&self.setup);
         self.summaries.begin();

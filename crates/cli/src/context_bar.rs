@@ -1,6 +1,7 @@
 //! Draws the use of a window: a bar of segments, and a legend with the numbers. `WindowUse` counts
 //! the tokens.
 
+use console::Style;
 use plimsoll::context::{Contents, Share, WindowUse};
 use plimsoll::machine::Entry;
 use plimsoll::policy::Plan;
@@ -8,7 +9,7 @@ use plimsoll::store::SqliteStore;
 use plimsoll::{Session, SessionStore, Tokens};
 
 use crate::error::CliError;
-use crate::terminal::style::{BLUE, CYAN, Colours, GREEN, MAGENTA, RED, Style, YELLOW};
+use crate::terminal::style::{BLUE, BOLD, CYAN, Colours, DIM, GREEN, MAGENTA, RED, YELLOW};
 use crate::terminal::text::clean;
 
 /// Cells of the bar.
@@ -38,39 +39,6 @@ pub(crate) async fn of_session(
     Ok(picture(&session.window_use(), newest_plan(&log), colours))
 }
 
-/// Draws the use of a window, line by line.
-fn picture(of: &WindowUse, last: Option<&Plan>, colours: Colours) -> Vec<String> {
-    let mut parts = vec![
-        part("system prompt", 'S', Style::of(BLUE), None, of.system),
-        part("tools", 'T', Style::of(CYAN), Some(of.tool_count), of.tools),
-    ];
-    parts.extend(view_parts(&of.view));
-    let dynamic = part("dynamic context", 'D', Style::DIM, None, of.dynamic_context);
-    parts.push(dynamic);
-    parts.retain(|part| part.tokens > Tokens::ZERO);
-    let all = of.window_counted.or(of.limit).unwrap_or(of.used);
-    let mut lines = vec![headline(of)];
-    lines.push(bar(&parts, of, all, colours));
-    lines.extend(trigger(of, all, colours));
-    lines.extend(legend(&parts, &of.view, all, colours));
-    if let Some(limit) = of.limit {
-        let free = limit.minus(of.used);
-        lines.push(row(
-            &colours.paint(Style::DIM, "░"),
-            "free",
-            None,
-            free,
-            all,
-        ));
-    }
-    if let Some(reserve) = of.reserve {
-        let mark = colours.paint(Style::DIM, "·");
-        lines.push(row(&mark, "kept for the answer", None, reserve, all));
-    }
-    lines.extend(last.map(last_plan));
-    lines
-}
-
 /// Draws a view whose window and tools are unknown.
 pub(crate) fn view(
     system: Tokens,
@@ -78,17 +46,53 @@ pub(crate) fn view(
     last: Option<&Plan>,
     colours: Colours,
 ) -> Vec<String> {
-    let mut parts = vec![part("system prompt", 'S', Style::of(BLUE), None, system)];
-    parts.extend(view_parts(view));
+    let parts = view_parts(view).into_iter();
+    let used = system + parts.map(|part| part.tokens).sum();
+    let of = WindowUse {
+        system,
+        view: view.clone(),
+        used,
+        tools: Tokens::ZERO,
+        tool_count: 0,
+        dynamic_context: Tokens::ZERO,
+        reserve: None,
+        window: None,
+        window_counted: None,
+        limit: None,
+        trigger: None,
+        target: None,
+    };
+    let headline = format!("{MARGIN}{used} tokens, without the schemas of the tools");
+    draw(&of, headline, last, colours)
+}
+
+/// Draws the use of a window, line by line.
+fn picture(of: &WindowUse, last: Option<&Plan>, colours: Colours) -> Vec<String> {
+    draw(of, headline(of), last, colours)
+}
+
+fn draw(of: &WindowUse, headline: String, last: Option<&Plan>, colours: Colours) -> Vec<String> {
+    let mut parts = vec![
+        part("system prompt", 'S', BLUE, None, of.system),
+        part("tools", 'T', CYAN, Some(of.tool_count), of.tools),
+    ];
+    parts.extend(view_parts(&of.view));
+    parts.push(part("dynamic context", 'D', DIM, None, of.dynamic_context));
     parts.retain(|part| part.tokens > Tokens::ZERO);
-    let all: Tokens = parts.iter().map(|part| part.tokens).sum();
-    let mut lines = vec![format!(
-        "{MARGIN}{all} tokens, without the schemas of the tools"
-    )];
-    let cells = cells(&parts, all, colours);
-    lines.push(format!("{MARGIN}{}", cells.concat()));
-    lines.extend(legend(&parts, view, all, colours));
-    lines.extend(last.map(last_plan));
+    let all = of.window_counted.or(of.limit).unwrap_or(of.used);
+    let mut lines = vec![headline, bar(&parts, of, all, colours)];
+    lines.extend(trigger(of, all, colours));
+    lines.extend(legend(&parts, &of.view, all, colours));
+    if let Some(limit) = of.limit {
+        let mark = colours.paint(DIM, "░");
+        lines.push(row(&mark, "free", None, limit.minus(of.used), all));
+    }
+    if let Some(reserve) = of.reserve {
+        let mark = colours.paint(DIM, "·");
+        lines.push(row(&mark, "kept for the answer", None, reserve, all));
+    }
+    // The number of removed messages depends on the view at that time.
+    lines.extend(last.map(|plan| format!("{MARGIN}last plan: {plan}")));
     lines
 }
 
@@ -98,12 +102,6 @@ pub(crate) fn newest_plan(log: &[Entry]) -> Option<&Plan> {
         Entry::PlanApplied { plan } => Some(plan),
         _ => None,
     })
-}
-
-/// Describes the effect of the last plan.
-fn last_plan(plan: &Plan) -> String {
-    // The number of removed messages depends on the view at that time.
-    format!("{MARGIN}last plan: {plan}")
 }
 
 fn part(
@@ -132,13 +130,13 @@ fn view_parts(view: &Contents) -> Vec<WindowPart> {
         tokens: view.task.tokens + view.messages.tokens,
     };
     vec![
-        of("pins", 'P', Style::of(RED), view.pins),
-        of("summaries", 'M', Style::BOLD, view.summaries),
-        of("user", 'U', Style::of(GREEN), user),
-        of("assistant", 'A', Style::of(MAGENTA), view.answers),
-        of("tool results", 'R', Style::of(YELLOW), view.all_results()),
-        of("notices of the run", 'N', Style::DIM, view.notices),
-        of("system messages", 'I', Style::of(BLUE), view.system),
+        of("pins", 'P', RED, view.pins),
+        of("summaries", 'M', BOLD, view.summaries),
+        of("user", 'U', GREEN, user),
+        of("assistant", 'A', MAGENTA, view.answers),
+        of("tool results", 'R', YELLOW, view.all_results()),
+        of("notices of the run", 'N', DIM, view.notices),
+        of("system messages", 'I', BLUE, view.system),
     ]
 }
 
@@ -159,40 +157,31 @@ fn headline(of: &WindowUse) -> String {
     format!("{MARGIN}{text}")
 }
 
-/// Returns the filled cells.
-fn cells(parts: &[WindowPart], all: Tokens, colours: Colours) -> Vec<String> {
-    let mut cells = Vec::new();
-    let mut sum = Tokens::ZERO;
-    for part in parts {
-        sum += part.tokens;
-        let end = cell(sum, all).min(BAR);
-        while (cells.len() as u64) < end {
-            cells.push(mark(part, colours));
-        }
-    }
-    cells
-}
-
 fn mark(part: &WindowPart, colours: Colours) -> String {
     match colours {
         Colours::None => part.letter.to_string(),
-        Colours::Ansi => colours.paint(part.style, "█"),
+        Colours::Ansi => colours.paint(part.style.clone(), "█"),
     }
 }
 
 /// Draws the parts, the free tokens, and the reserve for the answer.
 fn bar(parts: &[WindowPart], of: &WindowUse, all: Tokens, colours: Colours) -> String {
-    let mut cells = cells(parts, all, colours);
+    let mut bar = MARGIN.to_owned();
     let limit = of.limit.map_or(BAR, |limit| cell(limit, all));
-    while (cells.len() as u64) < BAR {
-        let free = if (cells.len() as u64) < limit {
-            "░"
-        } else {
-            "·"
-        };
-        cells.push(colours.paint(Style::DIM, free));
+    let mut sum = Tokens::ZERO;
+    let ends = parts.iter().map(|part| {
+        sum += part.tokens;
+        (cell(sum, all), mark(part, colours))
+    });
+    let ends: Vec<(u64, String)> = ends.collect();
+    for at in 0..BAR {
+        bar.push_str(&match ends.iter().find(|(end, _)| at < *end) {
+            Some((_, mark)) => mark.clone(),
+            None if at < limit => colours.paint(DIM, "░"),
+            None => colours.paint(DIM, "·"),
+        });
     }
-    format!("{MARGIN}{}", cells.concat())
+    bar
 }
 
 /// Draws the line that points to the trigger.
@@ -208,7 +197,7 @@ fn trigger(of: &WindowUse, all: Tokens, colours: Colours) -> Option<String> {
         Some(blanks) => format!("{}{text} ▲", " ".repeat(blanks)),
         None => format!("{}▲ {text}", " ".repeat(at)),
     };
-    Some(format!("{MARGIN}{}", colours.paint(Style::DIM, &line)))
+    Some(format!("{MARGIN}{}", colours.paint(DIM, &line)))
 }
 
 fn legend(parts: &[WindowPart], view: &Contents, all: Tokens, colours: Colours) -> Vec<String> {
@@ -337,7 +326,7 @@ mod tests {
     fn colours_stand_for_letters() {
         let lines = picture(&window(), None, Colours::Ansi);
         let bar = lines.get(1).cloned().unwrap_or_default();
-        assert!(bar.contains("\u{1b}[0;33m█"), "{bar:?}");
+        assert!(bar.contains("\u{1b}[33m█"), "{bar:?}");
         assert_eq!(console::measure_text_width(&bar), 62);
     }
 

@@ -12,7 +12,7 @@ use similar::{ChangeTag, TextDiff};
 
 use crate::lock;
 use crate::terminal::Terminal;
-use crate::terminal::style::{Colours, GREEN, RED, Style};
+use crate::terminal::style::{Colours, DIM, GREEN, RED};
 use crate::terminal::text::{clean, counted};
 use crate::tool_line;
 
@@ -100,11 +100,11 @@ impl Diff {
 
     /// Formats the size of the change, for example "+12 −3".
     pub(crate) fn summary(&self, colours: Colours) -> String {
-        let added = colours.paint(Style::of(GREEN), &format!("+{}", self.added));
+        let added = colours.paint(GREEN, &format!("+{}", self.added));
         if self.is_new {
             return format!("new file {added}");
         }
-        let removed = colours.paint(Style::of(RED), &format!("−{}", self.removed));
+        let removed = colours.paint(RED, &format!("−{}", self.removed));
         format!("{added} {removed}")
     }
 
@@ -116,15 +116,15 @@ impl Diff {
         let mut last: Option<usize> = None;
         for line in self.lines.iter().take(most) {
             if line.tag == ChangeTag::Equal && last.is_some_and(|last| line.number > last + 1) {
-                shown.push(colours.paint(Style::DIM, "   …"));
+                shown.push(colours.paint(DIM, "   …"));
             }
             if line.tag != ChangeTag::Delete {
                 last = Some(line.number);
             }
             let (mark, style) = match line.tag {
-                ChangeTag::Insert => ('+', Style::of(GREEN)),
-                ChangeTag::Delete => ('-', Style::of(RED)),
-                ChangeTag::Equal => (' ', Style::DIM),
+                ChangeTag::Insert => ('+', GREEN),
+                ChangeTag::Delete => ('-', RED),
+                ChangeTag::Equal => (' ', DIM),
             };
             let text = format!("  {:>wide$} {mark} {}", line.number, line.text);
             shown.push(colours.paint(style, text.trim_end()));
@@ -132,7 +132,7 @@ impl Diff {
         let more = self.lines.len().saturating_sub(most);
         if more > 0 {
             let more = format!("  … {}", counted(more, "more line"));
-            shown.push(colours.paint(Style::DIM, &more));
+            shown.push(colours.paint(DIM, &more));
         }
         shown
     }

@@ -26,7 +26,7 @@ pub(crate) async fn run(args: &DoctorArgs) -> Result<u8, CliError> {
         return Err(CliError::usage(text));
     }
     let detected = providers::detect(&providers::environment).await;
-    let local = local::state()?;
+    let local = local::list()?;
     let data = paths::data()?;
     let windows = windows(&data).await?;
     let tools = tools();
@@ -76,7 +76,7 @@ pub(crate) async fn run(args: &DoctorArgs) -> Result<u8, CliError> {
     }
     out!("Local models");
     for model in &local {
-        out!("  {:<24} {}", model.name, model.state());
+        out!("  {:<24} {}", model.name, local::state(model));
     }
     if !windows.is_empty() {
         out!("Windows learned from errors of providers");

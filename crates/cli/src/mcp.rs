@@ -106,8 +106,6 @@ fn lines(status: &McpStatus) -> Vec<String> {
     let first = match &status.state {
         McpState::Ready(1) => format!("MCP server {name}: 1 tool"),
         McpState::Ready(tools) => format!("MCP server {name}: {tools} tools"),
-        McpState::Lazy(1) => format!("MCP server {name}: 1 tool, lazy"),
-        McpState::Lazy(tools) => format!("MCP server {name}: {tools} tools, lazy"),
         McpState::Absent(error) => format!("{error}; its tools are left out"),
     };
     let notes = status.notes.iter();

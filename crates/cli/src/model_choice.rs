@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll::config::{AgentConfig, AgentModel};
+use plimsoll::providers::local::RunningServer;
 use plimsoll::providers::{self, ModelFacts, Origin, ServerLocation, WindowSource, resolve_window};
 use plimsoll::session::BuilderSettings;
 use plimsoll::{Provider, Window};
@@ -25,7 +26,7 @@ pub(crate) struct ModelChoice {
     pub(crate) window_from: &'static str,
     pub(crate) fit: ModelLimits,
     /// Plimsoll's own server, which stops when this is dropped.
-    pub(crate) _server: Option<local::LocalServer>,
+    pub(crate) _server: Option<RunningServer>,
 }
 
 /// The properties of a model that settings are adapted to.

@@ -50,13 +50,6 @@ pub(crate) fn unconfigured() -> Result<ModelBook, CliError> {
     Ok(published.overlay(own()?))
 }
 
-/// Returns the published facts before the fetched table is replaced. An unusable table is not
-/// reported.
-pub(crate) fn before_update() -> Result<ModelBook, CliError> {
-    let fetched = fetched(&published_path()?).unwrap_or_default();
-    Ok(ModelBook::built_in().clone().overlay(fetched))
-}
-
 fn fetched(path: &Path) -> Result<ModelBook, String> {
     let text = read(path).map_err(|stop| stop.text)?.unwrap_or_default();
     ModelBook::parse(&text, Origin::Published)

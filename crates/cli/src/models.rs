@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use console::Term;
 use plimsoll::Tokens;
 use plimsoll::providers::{
-    Change, Fact, MAX_TABLE, ModelBook, ModelFacts, Origin, PublishedTable, TABLE_URL, fetch_table,
+    Fact, MAX_TABLE, ModelBook, ModelFacts, Origin, PublishedTable, TABLE_URL, fetch_table,
     published, table_address,
 };
 use serde_json::{Value, json};
@@ -20,8 +20,6 @@ use crate::terminal::columns;
 use crate::terminal::text::{counted, lines_of};
 use crate::write;
 
-/// Maximum number of listed changes; JSON contains all.
-const MAX_LISTED: usize = 40;
 /// The heading of the table but for its first column, above columns of the same widths.
 const HEADING: &str = "   window     output       $ in      $ out   $ cached  cache≥  can";
 /// The width of the table but for its first column.
@@ -31,8 +29,8 @@ const TABLE: usize = 90;
 pub(crate) async fn run(args: &ModelsArgs) -> Result<u8, CliError> {
     match &args.command {
         None => list(args),
-        Some(ModelsCommand::Update { from, check, json }) => {
-            update(from.as_deref().unwrap_or(TABLE_URL), *check, *json).await
+        Some(ModelsCommand::Update { from, json }) => {
+            update(from.as_deref().unwrap_or(TABLE_URL), *json).await
         }
     }
 }
@@ -233,7 +231,7 @@ pub(crate) fn as_json(model: &str, facts: &ModelFacts) -> Value {
     })
 }
 
-async fn update(from: &str, check: bool, json: bool) -> Result<u8, CliError> {
+async fn update(from: &str, json: bool) -> Result<u8, CliError> {
     // From here on, only the part of the address that may be shown is used.
     let (bytes, from) = match from.contains("://") {
         true => {
@@ -242,114 +240,37 @@ async fn update(from: &str, check: bool, json: bool) -> Result<u8, CliError> {
         }
         false => (file(Path::new(from))?, from.to_owned()),
     };
-    let from = from.as_str();
     let now = httpdate::fmt_http_date(SystemTime::now());
-    let table = published(&bytes, from, &now).map_err(CliError::failed)?;
-    let size = table.text.len() as u64;
+    let table = published(&bytes, &from, &now).map_err(CliError::failed)?;
+    let (size, count) = (table.text.len() as u64, table.book.len());
     if size > model_facts::MAX_FILE {
         return Err(CliError::failed(format!(
-            "the table of {} models from {from} has {size} bytes, more than the limit of {}; \
+            "the table of {count} models from {from} has {size} bytes, more than the limit of {}; \
              nothing was written: name a table of fewer models",
-            table.book.len(),
             model_facts::MAX_FILE
         )));
     }
-    let before = model_facts::before_update()?;
-    let after = ModelBook::built_in().clone().overlay(table.book.clone());
-    let changes = after.changes(&before);
     let path = model_facts::published_path()?;
-    let stale = !changes.is_empty();
-    if !check {
-        write::replace_with_folder(&path, &table.text)?;
-    }
+    write::replace_with_folder(&path, &table.text)?;
     if json {
+        let left_out = table.left_out;
         out!(
             "{}",
-            json!({
-                "from": from,
-                "date": now,
-                "file": path,
-                "written": !check,
-                "models": table.book.len(),
-                "left_out": table.left_out,
-                "changes": changes,
-            })
+            json!({ "from": from, "date": now, "file": path, "models": count, "left_out": left_out })
         );
-    } else {
-        tell(&changes, &before)?;
-        let count = table.book.len();
-        let odd = match table.left_out {
-            0 => String::new(),
-            left_out => format!("; {left_out} impossible figures are ignored"),
-        };
-        if check {
-            out!(
-                "{} of {from}{odd}; nothing was written",
-                counted(count, "model")
-            )
-        } else {
-            out!(
-                "{} of {from} written to {}{odd}",
-                counted(count, "model"),
-                path.display()
-            )
-        }
-        let own = model_facts::own_path()?;
-        if own.exists() {
-            out!("{} overrides these values", own.display());
-        }
+        return Ok(DONE);
     }
-    Ok(if check && stale { FAILED } else { DONE })
-}
-
-/// Prints new, changed and removed figures by model.
-fn tell(changes: &[Change], before: &ModelBook) -> Result<(), CliError> {
-    let old: Vec<String> = before
-        .models()
-        .map(|(vendor, name)| format!("{vendor}/{name}"))
-        .collect();
-    let mut by_model: Vec<(&str, Vec<String>)> = Vec::new();
-    for change in changes {
-        let word = |value: &Option<String>| value.clone().unwrap_or_else(|| "-".to_owned());
-        let text = match &change.was {
-            None => format!("{} {}", change.figure, word(&change.now)),
-            was => format!("{} {} → {}", change.figure, word(was), word(&change.now)),
-        };
-        match by_model.last_mut() {
-            Some((model, texts)) if *model == change.model => texts.push(text),
-            _ => by_model.push((&change.model, vec![text])),
-        }
-    }
-    let is_new = |model: &str| {
-        old.binary_search_by(|known| known.as_str().cmp(model))
-            .is_err()
+    let odd = match table.left_out {
+        0 => String::new(),
+        left_out => format!("; {left_out} impossible figures are ignored"),
     };
-    let (new, changed): (Vec<_>, Vec<_>) = by_model.iter().partition(|(model, _)| is_new(model));
-    for (model, texts) in changed.iter().take(MAX_LISTED) {
-        out!("{model}: {}", texts.join(", "));
+    let models = counted(count, "model");
+    out!("{models} of {from} written to {}{odd}", path.display());
+    let own = model_facts::own_path()?;
+    if own.exists() {
+        out!("{} overrides these values", own.display());
     }
-    let rest = changed.len().saturating_sub(MAX_LISTED);
-    if rest > 0 {
-        out!("… and {rest} more (--json has all)");
-    }
-    let names: Vec<&str> = new
-        .iter()
-        .map(|(model, _)| *model)
-        .take(MAX_LISTED)
-        .collect();
-    if !names.is_empty() {
-        let rest = new.len().saturating_sub(names.len());
-        let more = if rest > 0 {
-            format!(" and {rest} more")
-        } else {
-            String::new()
-        };
-        out!("new: {}{more}", names.join(", "));
-    }
-    if changes.is_empty() {
-        out!("nothing has changed");
-    }
-    Ok(())
+    Ok(DONE)
 }
 
 /// Reads a table from a local file.

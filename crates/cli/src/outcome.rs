@@ -1,8 +1,8 @@
 //! Describes the end of a run, in words and as an exit code, for every command that runs one.
 
-use plimsoll::archive::RECALL_LEAST_WINDOW;
 use plimsoll::config::AgentSettings;
 use plimsoll::pricing::Cost;
+use plimsoll::recall::RECALL_LEAST_WINDOW;
 use plimsoll::session::AppliedPlan;
 use plimsoll::{AgentOutput, EndReason, Error, Money, Usage};
 

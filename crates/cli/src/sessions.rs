@@ -12,7 +12,6 @@ pub(crate) mod ledger;
 pub(crate) mod list;
 pub(crate) mod pins;
 pub(crate) mod recall;
-pub(crate) mod restore;
 pub(crate) mod runs;
 
 pub(crate) mod open_store;
@@ -71,8 +70,7 @@ fn only_of_files(command: &SessionsCommand) -> Option<&'static str> {
         SessionsCommand::Check { .. } => "`sessions check`",
         SessionsCommand::Salvage(_) => "`sessions salvage`",
         SessionsCommand::Undo { .. } => "`sessions undo`",
-        SessionsCommand::Files { .. } => "`sessions files`",
-        SessionsCommand::Restore(_) => "`sessions restore`",
+        SessionsCommand::Files(_) => "`sessions files`",
         SessionsCommand::Import(_) => "`sessions import`",
         SessionsCommand::List { here: true, .. } => "--here",
         SessionsCommand::Search(args) if args.here => "--here",
@@ -97,19 +95,8 @@ async fn in_files(command: &SessionsCommand) -> Result<u8, CliError> {
             files,
             json,
         } => runs::undo(&store, &known(&store, id).await?, *runs, *files, *json).await,
-        SessionsCommand::Files { id, diff: true, .. } => {
-            let id = known(&store, id).await?;
-            let colours = Terminal::direct(colours()).answer_colours();
-            for line in files::changed_lines(&store, &id, colours).await? {
-                out!("{line}");
-            }
-            Ok(DONE)
-        }
-        SessionsCommand::Files { id, json, .. } => {
-            files::list(&store, &known(&store, id).await?, *json).await
-        }
-        SessionsCommand::Restore(args) => {
-            files::restore(&store, &known(&store, &args.id).await?, args).await
+        SessionsCommand::Files(args) => {
+            files::run(&store, &known(&store, &args.id).await?, args).await
         }
         SessionsCommand::Import(args) => import::run(&store, args).await,
         command => of_any(&store, command).await,
@@ -141,8 +128,7 @@ async fn of_any(store: &impl SessionReader, command: &SessionsCommand) -> Result
         SessionsCommand::Check { .. }
         | SessionsCommand::Salvage(_)
         | SessionsCommand::Undo { .. }
-        | SessionsCommand::Files { .. }
-        | SessionsCommand::Restore(_)
+        | SessionsCommand::Files(_)
         | SessionsCommand::Import(_) => Ok(DONE),
     }
 }

@@ -24,9 +24,9 @@ use rustyline::ExternalPrinter;
 use crate::error::CliError;
 use crate::lock;
 use crate::stdout;
-use crate::terminal::queue::Op;
+use crate::terminal::queue::{Op, Queue};
 use crate::terminal::screen::{Printer, Screen, Stream};
-use crate::terminal::style::{Colours, Style};
+use crate::terminal::style::{BOLD, Colours, DIM};
 use crate::terminal::text::clean;
 
 pub(crate) use screen::{columns, fitted};
@@ -37,15 +37,12 @@ const FLUSH: Duration = Duration::from_secs(2);
 /// The output of `run` and `chat`: a terminal, or plain lines on the standard streams.
 pub(crate) struct Terminal {
     /// The queue of the screen's thread. `None` if nothing is written to a terminal.
-    queue: Option<queue::Sender>,
+    queue: Option<Queue>,
     /// Whether answers are written to the terminal; otherwise they go to standard output.
     answers: bool,
     /// Whether notes are written to the terminal; otherwise they go to standard error.
     notes: bool,
-    /// The colours of notes.
     colours: Colours,
-    /// The colours of answers, if those are written to the terminal.
-    answers_in: Colours,
     verbosity: Verbosity,
     /// Whether the user entered a line since the last output. An atomic instead of a lock: a thread
     /// that writes may wait for the editor, so the editor must never wait for that thread.
@@ -85,7 +82,6 @@ impl Terminal {
             answers: false,
             notes: false,
             colours: Colours::None,
-            answers_in: Colours::None,
             verbosity,
             entered: Arc::default(),
             incomplete: AtomicBool::new(false),
@@ -99,38 +95,36 @@ impl Terminal {
         colours: Colours,
         verbosity: Verbosity,
     ) -> Self {
-        let plain = Self::plain(verbosity);
-        let printer = Printer::Above(printer);
-        let queue = Screen::start(printer, colours, Arc::clone(&plain.entered));
-        Self {
-            queue: Some(queue),
-            answers: true,
-            notes: true,
-            colours,
-            answers_in: colours,
-            ..plain
-        }
+        Self::on(Printer::Above(printer), (true, true), colours, verbosity)
     }
 
     /// Creates the output of a command that reads no lines. Each standard stream that is a terminal
     /// is drawn on; the other one gets plain lines.
     pub(crate) fn direct(colours: Colours) -> Self {
-        let plain = Self::plain(Verbosity::Everything);
         let answers = can_redraw(&console::Term::stdout());
         let notes = can_redraw(&console::Term::stderr());
         let stream = match (answers, notes) {
-            (false, false) => return plain,
+            (false, false) => return Self::plain(Verbosity::Everything),
             (true, _) => Stream::Out,
             (false, true) => Stream::Err,
         };
         let printer = Printer::Direct(stream);
+        Self::on(printer, (answers, notes), colours, Verbosity::Everything)
+    }
+
+    fn on(
+        printer: Printer,
+        (answers, notes): (bool, bool),
+        colours: Colours,
+        verbosity: Verbosity,
+    ) -> Self {
+        let plain = Self::plain(verbosity);
         let queue = Screen::start(printer, colours, Arc::clone(&plain.entered));
         Self {
             queue: Some(queue),
             answers,
             notes,
-            colours: if notes { colours } else { Colours::None },
-            answers_in: if answers { colours } else { Colours::None },
+            colours,
             ..plain
         }
     }
@@ -148,9 +142,9 @@ impl Terminal {
     /// Writes requested output as whole lines.
     pub(crate) fn say(&self, text: &str) {
         if self.answers {
-            self.op(Op::Lines(clean(text)))
+            self.say_styled(&clean(text));
         } else {
-            self.keep(stdout::line(format_args!("{text}")))
+            self.say_styled(text);
         }
     }
 
@@ -158,24 +152,23 @@ impl Terminal {
     /// [cleaned](clean) all foreign text in it.
     pub(crate) fn say_styled(&self, text: &str) {
         if self.answers {
-            self.op(Op::Lines(text.to_owned()))
-        } else {
-            self.keep(stdout::line(format_args!("{text}")))
+            self.push(Op::Lines(text.to_owned()));
+        } else if let Err(stop) = stdout::line(format_args!("{text}")) {
+            lock(&self.failed).get_or_insert(stop);
         }
     }
 
     /// Writes a note as whole lines.
     pub(crate) fn note(&self, text: &str) {
-        if self.verbosity == Verbosity::Answers {
-            return;
+        if self.verbosity == Verbosity::Everything {
+            self.must(text);
         }
-        self.must(text);
     }
 
     /// Writes a note that is never suppressed, such as a warning or a question.
     pub(crate) fn must(&self, text: &str) {
         match self.notes {
-            true => self.op(Op::Lines(text.to_owned())),
+            true => self.push(Op::Lines(text.to_owned())),
             // If nobody reads standard error, the note is lost.
             false => drop(writeln!(io::stderr().lock(), "{text}")),
         }
@@ -183,15 +176,14 @@ impl Terminal {
 
     /// Writes the next piece of streamed Markdown. Only if [`is_live`](Self::is_live).
     pub(crate) fn stream(&self, text: &str) {
-        self.op(Op::Markdown(clean(text)));
+        self.push(Op::Markdown(clean(text)));
     }
 
     /// Sets the status line. `None` removes it.
     pub(crate) fn status(&self, text: Option<&str>) {
-        if self.verbosity == Verbosity::Answers || !self.notes {
-            return;
+        if self.verbosity == Verbosity::Everything && self.notes {
+            self.push(Op::Status(text.map(clean)));
         }
-        self.op(Op::Status(text.map(clean)));
     }
 
     /// Returns `true` if there is a status line.
@@ -207,13 +199,13 @@ impl Terminal {
             return TerminalQuestion(None);
         }
         let (answered, waits) = channel();
-        self.op(Op::Ask(text.to_owned(), waits));
+        self.push(Op::Ask(text.to_owned(), waits));
         TerminalQuestion(Some(answered))
     }
 
     /// Ends the streamed text.
     pub(crate) fn end_text(&self) {
-        self.op(Op::End);
+        self.push(Op::End);
     }
 
     /// Notes that the user entered a line. The rows above it are not redrawn any more.
@@ -223,12 +215,9 @@ impl Terminal {
 
     /// Waits until all output is written, at most for [`FLUSH`].
     pub(crate) fn flush(&self) {
-        if self.queue.is_none() {
-            return;
-        }
         let (written, is_written) = sync_channel(1);
-        self.op(Op::Flush(written));
-        if is_written.recv_timeout(FLUSH).is_err() {
+        self.push(Op::Flush(written));
+        if self.queue.is_some() && is_written.recv_timeout(FLUSH).is_err() {
             self.incomplete.store(true, Ordering::SeqCst);
         }
     }
@@ -240,33 +229,33 @@ impl Terminal {
 
     /// The colours of notes.
     pub(crate) fn colours(&self) -> Colours {
-        self.colours
+        if self.notes {
+            self.colours
+        } else {
+            Colours::None
+        }
     }
 
     /// The colours of answers and of requested output.
     pub(crate) fn answer_colours(&self) -> Colours {
-        self.answers_in
-    }
-
-    pub(crate) fn dim(&self, text: &str) -> String {
-        self.colours.paint(Style::DIM, text)
-    }
-
-    pub(crate) fn bold(&self, text: &str) -> String {
-        self.colours.paint(Style::BOLD, text)
-    }
-
-    fn keep(&self, written: Result<(), CliError>) {
-        if let Err(stop) = written {
-            lock(&self.failed).get_or_insert(stop);
+        if self.answers {
+            self.colours
+        } else {
+            Colours::None
         }
     }
 
-    fn op(&self, op: Op) {
-        let Some(queue) = &self.queue else {
-            return;
-        };
-        if !queue.push(op) {
+    pub(crate) fn dim(&self, text: &str) -> String {
+        self.colours().paint(DIM, text)
+    }
+
+    pub(crate) fn bold(&self, text: &str) -> String {
+        self.colours().paint(BOLD, text)
+    }
+
+    fn push(&self, op: Op) {
+        let queue = self.queue.as_ref();
+        if queue.is_some_and(|queue| !queue.push(op)) {
             self.incomplete.store(true, Ordering::SeqCst);
         }
     }

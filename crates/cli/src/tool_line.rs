@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use plimsoll::events::ToolPhase;
 use serde_json::{Map, Value};
 
 use crate::terminal::text::{clean, clean_strictly, counted, one_line};
@@ -115,105 +116,97 @@ fn scalar(object: &Map<String, Value>, name: &str) -> Option<String> {
     }
 }
 
-/// Describes the result of a successful call.
-pub(crate) fn result(tool: &str, text: &str, time: Duration) -> CallResult {
+/// Describes the result of a call that has ended.
+pub(crate) fn result(phase: ToolPhase, tool: &str, text: &str, time: Duration) -> CallResult {
     let (body, note) = split_note(text);
-    let lines = body.lines().count();
-    match tool {
-        "bash" => bash(body, note, time),
-        // These tools describe their result in words; the change itself is shown as a diff.
-        "write" | "edit" => CallResult::of(one_line(&text.replace('`', ""))),
-        "read" => CallResult::of(match note {
-            Some(note) => first(note).to_owned(),
-            None => counted(text.lines().count(), "line"),
-        }),
-        "list" | "glob" | "grep" => CallResult::of(match (note, lines) {
-            (Some(note), _) => one_line(note),
-            (None, lines) if tool == "grep" => match lines {
-                1 => "1 match".to_owned(),
-                lines => format!("{lines} matches"),
-            },
-            (None, lines) => counted(lines, "entry"),
-        }),
-        _ => other(text),
-    }
-}
-
-/// Describes the result of a call that failed or did not run.
-pub(crate) fn failure(text: &str) -> CallResult {
-    let (body, note) = split_note(text);
-    let mut lines = body.lines().filter(|line| !line.trim().is_empty());
-    let Some(note) = note else {
-        let first = lines.next().unwrap_or_default();
-        let rest: Vec<&str> = lines.collect();
-        return CallResult {
-            summary: one_line(first),
-            details: fold(&rest, SHOWN),
-        };
-    };
-    CallResult {
-        summary: one_line(note),
-        details: fold_begin(&lines.collect::<Vec<_>>()),
-    }
-}
-
-impl CallResult {
-    fn of(summary: String) -> Self {
-        Self {
-            summary,
-            details: Vec::new(),
-        }
-    }
-}
-
-fn bash(body: &str, note: Option<&str>, time: Duration) -> CallResult {
-    let mut summary = one_line(note.unwrap_or_default());
-    if time >= LONG {
-        summary.push_str(&format!(" · {:.1} s", time.as_secs_f64()));
-    }
     let lines: Vec<&str> = body.lines().collect();
-    let has_failed = !note.unwrap_or_default().starts_with("exit 0");
-    let details = if has_failed {
-        fold_begin(&lines)
-    } else {
-        fold(&lines, SHOWN)
+    let mut details = Vec::new();
+    let summary = match (phase, tool) {
+        (ToolPhase::Skipped, _) => format!("skipped: {}", one_line(text)),
+        (ToolPhase::Error, _) => {
+            let lines: Vec<&str> = lines
+                .into_iter()
+                .filter(|line| !line.trim().is_empty())
+                .collect();
+            match (note, lines.split_first()) {
+                (Some(note), _) => {
+                    details = fold_head(&lines);
+                    one_line(note)
+                }
+                (None, Some((first, rest))) => {
+                    details = fold_tail(rest);
+                    one_line(first)
+                }
+                (None, None) => String::new(),
+            }
+        }
+        (_, "bash") => {
+            let note = note.unwrap_or_default();
+            let has_failed = !note.starts_with("exit 0");
+            details = if has_failed {
+                fold_head(&lines)
+            } else {
+                fold_tail(&lines)
+            };
+            let mut summary = one_line(note);
+            if time >= LONG {
+                summary.push_str(&format!(" · {:.1} s", time.as_secs_f64()));
+            }
+            summary
+        }
+        // These tools describe their result in words; the change itself is shown as a diff.
+        (_, "write" | "edit") => one_line(&text.replace('`', "")),
+        (_, "read") => match note.and_then(|note| note.split(';').next()) {
+            Some(note) => note.to_owned(),
+            None => counted(lines.len(), "line"),
+        },
+        (_, "list" | "glob" | "grep") => match (note, lines.len()) {
+            (Some(note), _) => one_line(note),
+            (None, 1) if tool == "grep" => "1 match".to_owned(),
+            (None, count) if tool == "grep" => format!("{count} matches"),
+            (None, count) => counted(count, "entry"),
+        },
+        _ => {
+            let lines: Vec<&str> = text.lines().collect();
+            match lines.as_slice() {
+                [] => "no output".to_owned(),
+                [line] => one_line(line),
+                lines => {
+                    details = fold_tail(lines);
+                    counted(lines.len(), "line")
+                }
+            }
+        }
     };
     CallResult { summary, details }
 }
 
-fn other(text: &str) -> CallResult {
-    let lines: Vec<&str> = text.lines().collect();
-    match lines.as_slice() {
-        [] => CallResult::of("no output".to_owned()),
-        [line] => CallResult::of(one_line(line)),
-        lines => CallResult {
-            summary: counted(lines.len(), "line"),
-            details: fold(lines, SHOWN),
-        },
-    }
-}
-
 /// Returns the first lines, and the number of further ones.
-fn fold(lines: &[&str], shown: usize) -> Vec<String> {
-    let shown = match lines.len() {
-        // A line with the number would take as much space as the one further line.
-        all if all <= shown + 1 => all,
-        _ => shown,
-    };
-    let mut folded: Vec<String> = lines.iter().take(shown).map(|line| cut(line)).collect();
-    if let more @ 1.. = lines.len() - shown {
-        folded.push(format!("… {more} more lines"));
-    }
-    folded
+fn fold_tail(lines: &[&str]) -> Vec<String> {
+    let hidden = hidden(lines, SHOWN);
+    let shown = lines
+        .iter()
+        .take(lines.len() - hidden)
+        .map(|line| cut(line));
+    let more = (hidden > 0).then(|| format!("… {hidden} more lines"));
+    shown.chain(more).collect()
 }
 
 /// Returns the last lines, and the number of earlier ones.
-fn fold_begin(lines: &[&str]) -> Vec<String> {
-    let before = lines.len().saturating_sub(SHOWN_OF_FAILED);
-    let before = if before == 1 { 0 } else { before };
-    let more = (before > 0).then(|| format!("… {before} more lines"));
-    let last = lines.iter().skip(before).map(|line| cut(line));
-    more.into_iter().chain(last).collect()
+fn fold_head(lines: &[&str]) -> Vec<String> {
+    let hidden = hidden(lines, SHOWN_OF_FAILED);
+    let more = (hidden > 0).then(|| format!("… {hidden} more lines"));
+    let shown = lines.iter().skip(hidden).map(|line| cut(line));
+    more.into_iter().chain(shown).collect()
+}
+
+/// Returns the number of lines that are folded. A line with the number would take as much space as
+/// a single one.
+fn hidden(lines: &[&str], shown: usize) -> usize {
+    match lines.len().saturating_sub(shown) {
+        1 => 0,
+        hidden => hidden,
+    }
 }
 
 /// Returns a line of output with its blanks.
@@ -233,11 +226,6 @@ fn split_note(text: &str) -> (&str, Option<&str>) {
         Some(note) => (body, Some(note)),
         None => (text, None),
     }
-}
-
-/// Returns the first part of a note.
-fn first(note: &str) -> &str {
-    note.split_once(';').map_or(note, |(first, _)| first)
 }
 
 #[cfg(test)]
@@ -319,12 +307,17 @@ mod tests {
             ("mcp_x", "", "no output"),
         ] {
             assert_eq!(
-                result(tool, text, Duration::ZERO).summary,
+                result(ToolPhase::Success, tool, text, Duration::ZERO).summary,
                 summary,
                 "{text}"
             );
         }
-        let slow = result("bash", "x\n[exit 3]", Duration::from_millis(3_210));
+        let slow = result(
+            ToolPhase::Success,
+            "bash",
+            "x\n[exit 3]",
+            Duration::from_millis(3_210),
+        );
         assert_eq!(slow.summary, "exit 3 · 3.2 s");
     }
 
@@ -332,18 +325,28 @@ mod tests {
     fn long_output_is_folded() {
         let lines: Vec<String> = (1..=10).map(|n| format!("line {n}")).collect();
         let text = |end: &str| format!("{}\n[{end}]", lines.join("\n"));
-        let passed = result("bash", &text("exit 0"), Duration::ZERO).details;
+        let passed = result(ToolPhase::Success, "bash", &text("exit 0"), Duration::ZERO).details;
         assert_eq!(passed, ["line 1", "line 2", "line 3", "… 7 more lines"]);
-        let failed = result("bash", &text("exit 1"), Duration::ZERO).details;
+        let failed = result(ToolPhase::Success, "bash", &text("exit 1"), Duration::ZERO).details;
         assert_eq!(failed.first().map(String::as_str), Some("… 2 more lines"));
         assert_eq!(failed.last().map(String::as_str), Some("line 10"));
-        let stopped = failure(&text("stopped after 1 s"));
+        let stopped = result(
+            ToolPhase::Error,
+            "bash",
+            &text("stopped after 1 s"),
+            Duration::ZERO,
+        );
         assert_eq!(stopped.summary, "stopped after 1 s");
         assert_eq!(stopped.details.len(), 9);
         assert_eq!(
-            result("bash", "1\n2\n3\n4\n[exit 0]", Duration::ZERO)
-                .details
-                .len(),
+            result(
+                ToolPhase::Success,
+                "bash",
+                "1\n2\n3\n4\n[exit 0]",
+                Duration::ZERO
+            )
+            .details
+            .len(),
             4
         );
     }

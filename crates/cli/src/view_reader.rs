@@ -10,10 +10,13 @@ use plimsoll::machine::{Entry, FoldError, State};
 use plimsoll::model::CallId;
 use plimsoll::tokens::{Memo, TokenCounter};
 
+use crate::tool_line;
+
 /// Reads a log from its beginning.
 pub(crate) struct ViewReader {
     state: State,
-    tools: HashMap<CallId, String>,
+    /// The name and the most informative argument of each call.
+    tools: HashMap<CallId, (String, String)>,
 }
 
 /// The effect of an entry on the view.
@@ -48,7 +51,9 @@ impl ViewReader {
         let new = view.items().partition_point(|item| item.seq < next);
         let added = view.items().get(new..).unwrap_or_default().to_vec();
         for call in added.iter().flat_map(|item| item.message.calls()) {
-            self.tools.insert(call.id.clone(), call.name.clone());
+            let argument = tool_line::argument(&call.name, &call.arguments);
+            let tool = (call.name.clone(), argument);
+            self.tools.insert(call.id.clone(), tool);
         }
         Ok(ViewChange { added, replaced })
     }
@@ -61,11 +66,20 @@ impl ViewReader {
     /// Returns the call that a message is the result of, and its tool if that is known.
     pub(crate) fn call(&self, message: &Message) -> (Option<CallId>, Option<String>) {
         match message {
-            Message::ToolResult(result) => (
-                Some(result.call.clone()),
-                self.tools.get(&result.call).cloned(),
-            ),
+            Message::ToolResult(result) => {
+                let tool = self.tools.get(&result.call);
+                (
+                    Some(result.call.clone()),
+                    tool.map(|(name, _)| name.clone()),
+                )
+            }
             _ => (None, None),
         }
+    }
+
+    /// Returns the most informative argument of a call. Empty if it is not known.
+    pub(crate) fn argument(&self, call: Option<&CallId>) -> String {
+        let tool = call.and_then(|call| self.tools.get(call));
+        tool.map_or_else(String::new, |(_, argument)| argument.clone())
     }
 }

@@ -26,7 +26,7 @@ impl Seq {
         Self(self.0.saturating_add(1))
     }
 
-    /// Returns the message's id in the archive, such as `m12`.
+    /// Returns the message's id for recall, such as `m12`.
     #[must_use]
     pub fn recall_id(self) -> String {
         format!("m{}", self.0)

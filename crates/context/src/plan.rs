@@ -1,6 +1,6 @@
 //! [`Plan`]: a change of the view as a value, with the tokens that it frees and the position from
-//! which on it rewrites sent messages. [`PlanContext`]: the archive, the model that summarises and the finished summary that it may use. Policies
-//! decide when a plan is made.
+//! which on it rewrites sent messages. [`PlanContext`]: whether messages can be recalled, the model that
+//! summarises and the finished summary that it may use. Policies decide when a plan is made.
 
 use std::sync::Arc;
 
@@ -29,8 +29,7 @@ pub struct Plan {
     /// The first edited item that had already been sent: the provider's prompt cache is lost from
     /// there on. `None` if only new items are edited.
     pub rewrites_from: Option<Seq>,
-    /// Whether the removed content can be recalled. If so, the markers say how, and the archive
-    /// must contain the originals before the plan is applied.
+    /// Whether the removed content can be recalled from the log. If so, the markers say how.
     #[serde(default, skip_serializing_if = "Recall::is_none")]
     pub recall: Recall,
     /// The cost and the savings of the plan; `None` until they are computed.

@@ -1,5 +1,4 @@
-//! [`Transcript`]: the view with its running size. Messages that a plan removes are still in the
-//! log and in the archive.
+//! [`Transcript`]: the view with its running size. Messages that a plan removes are still in the log.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -10,13 +10,13 @@ use plimsoll_context::{
     Recall, Tokens,
 };
 
-use crate::archive::RecallTools;
 use crate::builder::context_limits;
 use crate::driver::Parts;
 use crate::error::Error;
 use crate::opened_log::OpenedLog;
+use crate::recall::RecallTools;
 use crate::session::{AgentOutput, Session};
-use crate::store::{Lease, SessionId, SessionStore, StoreError};
+use crate::store::{Lease, SessionId};
 use crate::tool::Tool;
 use crate::window::{self, Window};
 
@@ -39,8 +39,8 @@ pub struct Agent {
     pub(crate) setup: Setup,
     pub(crate) context: Option<ContextConfig>,
     pub(crate) window: Window,
-    /// Whether evicted messages are archived, if the store has an archive.
-    pub(crate) archives: bool,
+    /// Whether the model gets tools to recall evicted messages.
+    pub(crate) recall: bool,
     /// Whether `recall` is also offered as `get_tool_response`.
     pub(crate) get_tool_response: bool,
     pub(crate) pins: Vec<String>,
@@ -54,7 +54,6 @@ pub(crate) struct SessionResources {
     pub(crate) parts: Arc<Parts>,
     pub(crate) endpoint: String,
     pub(crate) cache_key: Option<Arc<str>>,
-    pub(crate) archives: bool,
     /// The recall tools, if they are offered.
     pub(crate) tools: Vec<Arc<dyn Tool>>,
     pub(crate) pins: Vec<String>,
@@ -165,30 +164,19 @@ impl Agent {
         if !setup.policy.is_limited() {
             setup.line = ContextStrategy::Unlimited {}.line(setup.line);
         }
-        let mut archives = self.archives;
-        if archives && let Err(error) = prepare_archive(&*parts.store, lease, state).await {
-            archives = false;
-            if error != StoreError::NoArchive {
-                notes.push(error.to_string());
-            }
-        }
         let mut tools = Vec::new();
-        if archives {
-            setup.announces_plans = true;
-            if offers_recall(&setup, self.get_tool_response, window, state) {
-                setup.recall = Recall::Offered;
-                // A page must not exceed the result limit, or it would be shortened as well.
-                let budget =
-                    setup
-                        .line
-                        .budget(setup.overhead(), Tokens::ZERO, Calibration::default());
-                let most = budget.map_or(MAX_RESULT, |budget| budget.max_result);
-                let recall = RecallTools::new(Arc::clone(&parts.store), id.clone());
-                let recall = recall.for_results(most);
-                tools = recall.tools();
-                if self.get_tool_response {
-                    tools.push(recall.get_tool_response());
-                }
+        if self.recall && offers_recall(&setup, self.get_tool_response, window, state) {
+            setup.recall = Recall::Offered;
+            // A page must not exceed the result limit, or it would be shortened as well.
+            let budget = setup
+                .line
+                .budget(setup.overhead(), Tokens::ZERO, Calibration::default());
+            let most = budget.map_or(MAX_RESULT, |budget| budget.max_result);
+            let recall = RecallTools::new(Arc::clone(&parts.store), id.clone());
+            let recall = recall.for_results(most);
+            tools = recall.tools();
+            if self.get_tool_response {
+                tools.push(recall.get_tool_response());
             }
         }
         let joining = tools.iter().map(|tool| KnownTool {
@@ -204,7 +192,6 @@ impl Agent {
                 .is_on()
                 // Both logs of a fork begin with the same messages, so one cache serves both.
                 .then(|| cache_key(state.root().unwrap_or(id.as_str()))),
-            archives,
             tools,
             pins: self.pins.clone(),
             notes,
@@ -287,20 +274,6 @@ fn offers_recall(
     let wanted = room && !setup.tools.is_empty();
     let has_recalled = || state.has_called(|call| RECALL_TOOLS.contains(&call.name.as_str()));
     (wanted || has_recalled()) && !setup.tools.iter().any(is_ours)
-}
-
-/// Checks whether the archive can be used.
-///
-/// First removes archived messages that the log no longer contains. If that fails, the archive is
-/// not used, so that none of them can be found.
-async fn prepare_archive(
-    store: &dyn SessionStore,
-    lease: &Lease,
-    state: &State,
-) -> Result<(), StoreError> {
-    store.archives().await?;
-    let next = state.transcript().next_seq();
-    store.archive_up_to(lease, next).await
 }
 
 /// Returns the cache key of a session: its id, or a hash if the id is too long.

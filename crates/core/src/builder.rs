@@ -650,7 +650,7 @@ impl AgentBuilder {
             setup,
             context,
             window: settings.window,
-            archives: settings.archive,
+            recall: settings.recall,
             get_tool_response: settings.get_tool_response,
             pins: settings.pins,
             notes,

@@ -138,7 +138,7 @@ async fn follow(
                 let summary = call::summarize(
                     Arc::clone(&parts),
                     request,
-                    session.span_context(),
+                    session.summary_span_context(),
                     call_usage,
                 );
                 let summary = summary.instrument(session.spans.of_summary());
@@ -149,7 +149,7 @@ async fn follow(
             }
             Step::BeforePlan(pending) => {
                 flush(session).await?;
-                let span = session.spans.plan(&pending);
+                let span = session.spans.plan(&pending, &session.run.setup().model);
                 let verdict = hook_calls::keep(session, &parts, &pending);
                 let verdict = verdict.instrument(span).await;
                 session.handle(Input::PlanVerdict(verdict));
@@ -168,7 +168,7 @@ async fn follow(
                 let call = tool_call.id.clone();
                 let may_use = session.for_call(&call);
                 let parts = Arc::clone(&parts);
-                let traced = ToolSpan::begin(&session.span_context(), &tool_call, tool.is_some());
+                let traced = ToolSpan::begin(&session.span_context(), &tool_call);
                 let execute = tools::execute(parts, tool, tool_call, cancel, updates, may_use);
                 let task = underway
                     .tools
@@ -391,7 +391,6 @@ fn polled(session: &mut Session) -> Step {
         session.parts.tell(Event::Warning { text });
     }
     if let Step::Record(entry) = &step {
-        session.spans.record(entry, session.run.setup());
         if let Some(step) = session.steps.see(entry) {
             session.parts.tell(Event::Step(step.clone()));
         }
@@ -440,6 +439,7 @@ pub(crate) async fn between_runs(session: &mut Session) -> Result<(), Error> {
 pub(crate) async fn settle(session: &mut Session) -> Result<(), Error> {
     let (mut underway, mut late) = (Underway::new(), Vec::new());
     while let Pause::Point = follow(session, &mut underway, &mut late).await? {}
+    session.parts.observers.catch_up().await;
     Ok(())
 }
 

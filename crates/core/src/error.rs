@@ -53,14 +53,12 @@ impl Error {
     /// the session, the store is unreachable or full, or a newer version began the run.
     #[must_use]
     pub fn is_passing(&self) -> bool {
-        use StoreError::{Archive, Busy, Full, Io, LeaseLost};
+        use StoreError::{Busy, Full, Io, LeaseLost};
         matches!(
             self,
             Self::Stale
                 | Self::Journal(JournalFault::Newer { .. })
-                | Self::Store(
-                    Busy { .. } | LeaseLost { .. } | Full { .. } | Io { .. } | Archive { .. }
-                )
+                | Self::Store(Busy { .. } | LeaseLost { .. } | Full { .. } | Io { .. })
         )
     }
 

@@ -80,12 +80,11 @@ async fn fork_for(
     setup: &Setup,
 ) -> Result<Lease, Error> {
     let lease = store.acquire(to).await?;
-    let OpenedLog { state, entries, .. } = OpenedLog::read(store, from, at, setup).await?;
+    let OpenedLog { entries, .. } = OpenedLog::read(store, from, at, setup).await?;
     let of = Fork {
         from: from.clone(),
         // If the log has fewer entries, the store reports it.
         entries: at.unwrap_or(entries),
-        items: state.transcript().next_seq(),
     };
     let mut own = Vec::new();
     if of.entries == 0 {

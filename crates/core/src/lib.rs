@@ -9,7 +9,6 @@
 
 mod agent;
 mod allowance;
-pub mod archive;
 mod builder;
 mod driver;
 mod error;
@@ -27,6 +26,7 @@ mod panic_guard;
 mod parallel;
 pub mod process;
 mod provider;
+pub mod recall;
 mod remote;
 mod retry;
 mod run_stream;
@@ -45,10 +45,6 @@ pub use agent::{Agent, RECALL_LEAST_WINDOW, SUMMARY_TIMEOUT, new_session_id};
 pub use allowance::{
     Allowance, AllowanceKind, Amounts, Grant, MAX_TURNS_BELOW, Meter, NothingLeft,
 };
-pub use archive::{
-    ArchiveBounds, ArchiveRow, ArchivedItem, ArchivedKind, Hit, RecallError, RecallId, RecallKey,
-    RecallTools, RecalledItem, recall_tools,
-};
 pub use builder::{AgentBuilder, BuilderSettings, DriverSettings};
 pub use error::Error;
 pub use fork::fork_session;
@@ -64,7 +60,7 @@ pub use journal::{
 };
 pub use loop_config::{AgentLoopConfig, agent_loop, agent_loop_continue};
 pub use memory_store::MemoryStore;
-pub use observer::Observer;
+pub use observer::{MAX_OBSERVER_BACKLOG, Observer};
 pub use parallel::{
     BRANCHES_AT_ONCE, Branch, BranchEnd, Choice, Custom, EVALUATION_TIMEOUT, Elaborate, Evaluation,
     EvaluationStrategy, JUDGE_TIMEOUT, JUDGEMENT, JudgeModel, LlmJudge, Losers, MAX_BRANCHES,
@@ -73,6 +69,9 @@ pub use parallel::{
 };
 pub use plimsoll_agent::MAX_PARALLEL_TOOLS;
 pub use provider::Provider;
+pub use recall::{
+    Hit, MessageKind, RecallError, RecallId, RecallKey, RecallTools, RecalledItem, recall_tools,
+};
 pub use remote::{INBOX, Remote, UserMessage};
 pub use retry::{FEW_ATTEMPTS, RetryConfig};
 pub use run_stream::{MAX_WAITING_EVENTS, RunStream};

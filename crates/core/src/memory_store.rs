@@ -1,4 +1,4 @@
-//! [`MemoryStore`]: sessions and their archive in memory. They are lost when the process ends.
+//! [`MemoryStore`]: sessions in memory. They are lost when the process ends.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -6,12 +6,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
 use plimsoll_agent::Entry;
-use plimsoll_context::{Bytes, Seq, Tokens};
+use plimsoll_context::{Bytes, Tokens};
 
-use crate::archive::{
-    ArchiveBounds, ArchiveRow, ArchivedItem, Hit, InMemoryArchive, RecallError, RecallKey,
-    RecalledItem,
-};
 use crate::store::{Fork, ForkFault, Lease, SessionId, SessionInfo, SessionStore, StoreError};
 use crate::window::WINDOW_REMEMBERED;
 
@@ -27,7 +23,6 @@ struct MemoryStoreState {
     /// The number of writes to any log.
     writes: u64,
     leased: BTreeSet<SessionId>,
-    archive: InMemoryArchive,
     /// Learned windows and the time when they were learned.
     windows: BTreeMap<String, (Tokens, u64)>,
 }
@@ -48,12 +43,9 @@ struct Log {
 
 /// A session in a chain of forks, and the part of it that is visible.
 struct LogAncestor<'a> {
-    id: &'a SessionId,
     log: &'a Log,
     /// Number of its visible entries.
     entries: u64,
-    /// The exclusive upper bound of its visible items; `None` for the session itself.
-    below: Option<Seq>,
 }
 
 struct MemoryGuard {
@@ -62,14 +54,6 @@ struct MemoryGuard {
 }
 
 impl MemoryStore {
-    /// Creates a store whose archive has these bounds.
-    #[must_use]
-    pub fn with_archive(bounds: ArchiveBounds) -> Self {
-        let store = Self::default();
-        store.lock().archive = InMemoryArchive::new(bounds);
-        store
-    }
-
     fn lock(&self) -> MutexGuard<'_, MemoryStoreState> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -96,24 +80,15 @@ impl MemoryStoreState {
     /// Returns the session, followed by the sessions it was forked from. Empty if it has no log.
     fn kin<'a>(&'a self, session: &SessionId) -> Vec<LogAncestor<'a>> {
         let mut kin: Vec<LogAncestor> = Vec::new();
-        let mut next = self
-            .logs
-            .get_key_value(session)
-            .map(|(id, log)| LogAncestor {
-                id,
-                log,
-                entries: log.len(),
-                below: None,
-            });
+        let mut next = self.logs.get(session).map(|log| LogAncestor {
+            log,
+            entries: log.len(),
+        });
         while let Some(found) = next {
             next = found.log.fork.as_ref().and_then(|fork| {
-                let (id, log) = self.logs.get_key_value(&fork.from)?;
-                let below = found.below.unwrap_or(fork.items).min(fork.items);
                 Some(LogAncestor {
-                    id,
-                    log,
+                    log: self.logs.get(&fork.from)?,
                     entries: found.entries.min(fork.entries),
-                    below: Some(below),
                 })
             });
             kin.push(found);
@@ -129,16 +104,6 @@ impl MemoryStoreState {
             log.extend(kin.log.own.iter().take(own).cloned());
         }
         log
-    }
-
-    /// Returns the parts of the archive that a session sees: its own, even without a log, and
-    /// shared ones.
-    fn scopes(&self, session: &SessionId) -> Vec<(SessionId, Option<Seq>)> {
-        let kin = self.kin(session);
-        let others = kin.iter().skip(1);
-        std::iter::once((session.clone(), None))
-            .chain(others.map(|kin| (kin.id.clone(), kin.below)))
-            .collect()
     }
 }
 
@@ -206,11 +171,7 @@ impl SessionStore for MemoryStore {
             let session = session.clone();
             return Err(StoreError::HasForks { session, forks });
         }
-        let was_there = inner.logs.remove(session).is_some();
-        if was_there {
-            inner.archive.remove(session);
-        }
-        Ok(was_there)
+        Ok(inner.logs.remove(session).is_some())
     }
 
     async fn rename(&self, session: &SessionId, title: &str) -> Result<bool, StoreError> {
@@ -250,44 +211,6 @@ impl SessionStore for MemoryStore {
             .windows
             .insert(endpoint.to_owned(), (window, now()));
         Ok(())
-    }
-
-    async fn archives(&self) -> Result<(), StoreError> {
-        Ok(())
-    }
-
-    async fn archive(&self, lease: &Lease, items: &[ArchivedItem]) -> Result<(), StoreError> {
-        self.lock().archive.archive(lease.session(), items, now())
-    }
-
-    async fn archive_up_to(&self, lease: &Lease, next: Seq) -> Result<(), StoreError> {
-        self.lock().archive.keep_up_to(lease.session(), next);
-        Ok(())
-    }
-
-    async fn recall(
-        &self,
-        session: &SessionId,
-        key: &RecallKey,
-    ) -> Result<RecalledItem, RecallError> {
-        let inner = self.lock();
-        inner.archive.recall(&inner.scopes(session), key, now())
-    }
-
-    async fn search(
-        &self,
-        session: &SessionId,
-        query: &str,
-        limit: usize,
-    ) -> Result<Vec<Hit>, RecallError> {
-        let inner = self.lock();
-        let scopes = inner.scopes(session);
-        inner.archive.search(&scopes, query, limit, now())
-    }
-
-    async fn archived(&self, session: &SessionId) -> Result<Vec<ArchiveRow>, StoreError> {
-        let inner = self.lock();
-        Ok(inner.archive.rows(&inner.scopes(session), now()))
     }
 }
 

@@ -2,17 +2,27 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{self, Receiver, SyncSender, TrySendError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use plimsoll_agent::{Event, SessionEvent};
 
 use crate::panic_guard::panic_message;
 use crate::run_stream::Reader;
 
+/// Maximum number of events that wait for an observer. While they wait, further ones are dropped
+/// with a warning.
+pub const MAX_OBSERVER_BACKLOG: usize = 10_000;
+/// The longest time that a run waits at its end for observers that have not seen all events.
+const PATIENCE: Duration = Duration::from_secs(1);
+
 /// Receives every event of all sessions of an agent, as it happens.
 ///
-/// It is called on the driver's task, so it must be quick and must not block; hand slow work to a
-/// channel. An observer that panics receives no more events, and a warning is sent to the others.
+/// It is called on a thread of its own, one event after another, so it delays no run: up to
+/// [`MAX_OBSERVER_BACKLOG`] events wait for it, and the end of a run waits for it at most a second.
+/// An observer that panics receives no more events, and a warning is sent to the others.
 /// To follow a single run, use [`Session::start`](crate::Session::start) instead.
 ///
 /// ```
@@ -36,18 +46,34 @@ impl<F: Fn(&SessionEvent) + Send + Sync> Observer for F {
     }
 }
 
-/// The observers of an agent, and the session whose events they receive. Clones share the knowledge
-/// of which observers have panicked.
+/// The observers of an agent, and the session whose events they receive. Clones share the threads.
 #[derive(Clone, Default)]
 pub(crate) struct Observers {
-    seats: Vec<ObserverSlot>,
+    /// Observers of the host.
+    threads: Vec<Arc<ObserverThread>>,
+    /// Observers of our own, which never block.
+    direct: Vec<Arc<dyn Observer>>,
     source: Arc<EventSource>,
 }
 
-#[derive(Clone)]
-struct ObserverSlot {
-    observer: Arc<dyn Observer>,
-    broken: Arc<AtomicBool>,
+/// What is sent to the thread of an observer.
+enum Delivery {
+    Event(Arc<SessionEvent>),
+    /// Answered when all events before it have been seen.
+    Flush(SyncSender<()>),
+}
+
+/// The thread that calls one observer. It ends with the last agent and session that send to it.
+struct ObserverThread {
+    events: SyncSender<Delivery>,
+    /// Whether events were sent after the last flush.
+    behind: AtomicBool,
+    /// Whether a flush waits in the channel. A second one is not waited for.
+    flushing: Arc<AtomicBool>,
+    /// Whether it lost events already.
+    lossy: AtomicBool,
+    /// Why it receives no more events, until that is reported.
+    fault: Arc<Mutex<Option<String>>>,
 }
 
 /// The session that events come from.
@@ -59,24 +85,91 @@ struct EventSource {
     reader: Mutex<Reader>,
 }
 
+impl ObserverThread {
+    fn spawn(observer: Arc<dyn Observer>) -> Self {
+        let (events, deliveries) = mpsc::sync_channel(MAX_OBSERVER_BACKLOG);
+        let fault = Arc::<Mutex<Option<String>>>::default();
+        let flushing = Arc::<AtomicBool>::default();
+        let (told, flush) = (Arc::clone(&fault), Arc::clone(&flushing));
+        let work = move || {
+            let work = || deliver(&deliveries, &*observer, &flush);
+            let panicked = catch_unwind(AssertUnwindSafe(work));
+            if let Err(panic) = panicked {
+                *lock(&told) = Some(format!(
+                    "an observer panicked and receives no more events: {}",
+                    panic_message(&*panic)
+                ));
+            }
+        };
+        let thread = thread::Builder::new().name("plimsoll-observer".to_owned());
+        if let Err(error) = thread.spawn(work) {
+            *lock(&fault) = Some(format!(
+                "an observer has no thread and sees nothing: {error}"
+            ));
+        }
+        Self {
+            events,
+            behind: AtomicBool::new(false),
+            flushing,
+            lossy: AtomicBool::new(false),
+            fault,
+        }
+    }
+
+    /// Sends an event without waiting. Returns a warning for the other observers, if there is one.
+    fn send(&self, seen: &Arc<SessionEvent>) -> Option<String> {
+        self.behind.store(true, Ordering::Relaxed);
+        let full = match self.events.try_send(Delivery::Event(Arc::clone(seen))) {
+            Ok(()) => false,
+            Err(TrySendError::Full(_)) => !self.lossy.swap(true, Ordering::Relaxed),
+            // Its fault says why.
+            Err(TrySendError::Disconnected(_)) => false,
+        };
+        let slow = || {
+            format!("an observer is {MAX_OBSERVER_BACKLOG} events behind and loses further ones")
+        };
+        lock(&self.fault).take().or_else(|| full.then(slow))
+    }
+}
+
+/// Calls the observer until nobody sends to it any more, or it panics.
+fn deliver(deliveries: &Receiver<Delivery>, observer: &dyn Observer, flushing: &AtomicBool) {
+    for delivery in deliveries {
+        match delivery {
+            Delivery::Event(seen) => observer.see(&seen),
+            Delivery::Flush(done) => {
+                flushing.store(false, Ordering::Relaxed);
+                // Whoever asked may have given up.
+                let _ = done.send(());
+            }
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl Observers {
-    /// Adds an observer.
+    /// Adds an observer of the host, with a thread of its own.
     pub(crate) fn push(&mut self, observer: Arc<dyn Observer>) {
-        self.seats.push(ObserverSlot {
-            observer,
-            broken: Arc::default(),
-        });
+        self.threads.push(Arc::new(ObserverThread::spawn(observer)));
+    }
+
+    /// Adds an observer that never blocks.
+    pub(crate) fn push_direct(&mut self, observer: Arc<dyn Observer>) {
+        self.direct.push(observer);
     }
 
     /// Returns the same observers for the events of a session with this number of runs.
     pub(crate) fn of_session(&self, session: &str, runs: u64) -> Self {
         Self {
-            seats: self.seats.clone(),
             source: Arc::new(EventSource {
                 session: session.into(),
                 run: runs.into(),
                 reader: Mutex::default(),
             }),
+            ..self.clone()
         }
     }
 
@@ -87,48 +180,72 @@ impl Observers {
 
     /// Sends the events of the next run to a reader as well, as long as it exists.
     pub(crate) fn stream_to(&self, reader: Reader) {
-        *self.reader() = reader;
+        *lock(&self.source.reader) = reader;
     }
 
-    fn reader(&self) -> MutexGuard<'_, Reader> {
-        let reader = self.source.reader.lock();
-        reader.unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Sends an event to all working observers, and to the reader of the run. A panic of an observer
-    /// never ends a run.
+    /// Sends an event to all working observers, and to the reader of the run. Never waits for an
+    /// observer, and no panic of one ends a run.
     pub(crate) fn tell(&self, event: Event) {
-        let reader = self.reader().upgrade();
-        if self.seats.is_empty() {
+        let reader = lock(&self.source.reader).upgrade();
+        if self.threads.is_empty() && self.direct.is_empty() {
             if let Some(reader) = reader {
                 reader.push(event);
             }
             return;
         }
-        let seen = SessionEvent {
+        let seen = Arc::new(SessionEvent {
             session: Arc::clone(&self.source.session),
             run: self.source.run.load(Ordering::Relaxed),
             event,
-        };
-        for seat in &self.seats {
-            if seat.broken.load(Ordering::Relaxed) {
-                continue;
-            }
-            let result = catch_unwind(AssertUnwindSafe(|| seat.observer.see(&seen)));
-            if let Err(panic) = result
-                && !seat.broken.swap(true, Ordering::Relaxed)
-            {
-                // Terminates, because each observer is disabled at most once.
-                self.tell(Event::Warning {
-                    text: format!(
-                        "an observer panicked and receives no more events: {}",
-                        panic_message(&*panic)
-                    ),
-                });
-            }
+        });
+        for observer in &self.direct {
+            observer.see(&seen);
         }
+        let faults = self.threads.iter().filter_map(|thread| thread.send(&seen));
+        let faults: Vec<_> = faults.collect();
         if let Some(reader) = reader {
-            reader.push(seen.event);
+            reader.push(Arc::unwrap_or_clone(seen).event);
+        }
+        for text in faults {
+            // Terminates, because each observer has at most two warnings.
+            self.tell(Event::Warning { text });
+        }
+    }
+
+    /// Waits until the observers have seen all events, at most [`PATIENCE`].
+    pub(crate) async fn catch_up(&self) {
+        let behind = |thread: &&Arc<ObserverThread>| {
+            thread.behind.swap(false, Ordering::Relaxed)
+                && !thread.flushing.swap(true, Ordering::Relaxed)
+        };
+        let threads: Vec<_> = self.threads.iter().filter(behind).cloned().collect();
+        if threads.is_empty() {
+            return;
+        }
+        let wait = move || {
+            let end = Instant::now() + PATIENCE;
+            let flush = |thread: Arc<ObserverThread>| {
+                let (done, flushed) = mpsc::sync_channel(1);
+                if thread.events.try_send(Delivery::Flush(done)).is_err() {
+                    thread.flushing.store(false, Ordering::Relaxed);
+                }
+                flushed
+            };
+            let flushes: Vec<_> = threads.into_iter().map(flush).collect();
+            for flushed in flushes {
+                let left = end.saturating_duration_since(Instant::now());
+                // One that panics is reported with the next event, one that is slow goes on.
+                let _ = flushed.recv_timeout(left);
+            }
+        };
+        // A thread of the runtime's own may not wait.
+        let _ = tokio::task::spawn_blocking(wait).await;
+        let faults = self
+            .threads
+            .iter()
+            .filter_map(|thread| lock(&thread.fault).take());
+        for text in faults.collect::<Vec<_>>() {
+            self.tell(Event::Warning { text });
         }
     }
 }

@@ -10,7 +10,6 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use plimsoll_agent::{Event, ExecutionLimits, Spend};
 use plimsoll_context::Part;
-use tracing::Instrument;
 
 use crate::allowance::{Allowance, Grant, Limit, wanted};
 use crate::driver;
@@ -18,7 +17,7 @@ use crate::error::Error;
 use crate::remote::{RemoteCommand, UserMessage};
 use crate::session::Session;
 use crate::sub_agent::MAX_DEPTH;
-use crate::telemetry::{evaluation, timed};
+use crate::telemetry::evaluation;
 
 mod adopt;
 mod branch;
@@ -118,9 +117,11 @@ pub async fn agent_loop_parallel(
     strategy: &dyn EvaluationStrategy,
     options: ParallelOptions,
 ) -> Result<ParallelLoopOutcome, Error> {
-    let span = evaluation(session, strategy.name(), branches.len());
+    let (id, count) = (session.id().clone(), branches.len());
     let work = evaluate(session, prompt.into(), branches, strategy, options);
-    timed(strategy.name(), work.instrument(span)).await
+    let outcome = evaluation(&id, strategy.name(), count, work).await;
+    session.parts.observers.catch_up().await;
+    outcome
 }
 
 async fn evaluate(
@@ -216,7 +217,6 @@ async fn trunk(session: &Session, prompt: Vec<Part>) -> Result<Trunk, Error> {
         parts: Arc::clone(&session.parts),
         session: session.id().clone(),
         entries: session.entries,
-        items: session.view().transcript().next_seq(),
         run: session.view().runs().saturating_add(1),
         idle: session.idle(),
         state: Arc::clone(&session.state),

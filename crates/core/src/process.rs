@@ -69,20 +69,9 @@ pub struct Command {
     program: OsString,
     args: Vec<OsString>,
     cwd: Option<PathBuf>,
-    base: Environment,
     inherited: InheritedVariables,
     env: Vec<(OsString, OsString)>,
     input: Option<Vec<u8>>,
-}
-
-/// The variables of this process that a child inherits, in addition to those set individually.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Environment {
-    /// All variables except those that look like secrets.
-    #[default]
-    WithoutSecrets,
-    /// None.
-    Empty,
 }
 
 /// The limits of one child.
@@ -104,8 +93,9 @@ pub struct ProcessOutput {
     pub output: CapturedOutput,
     /// Standard error, if it was captured separately.
     pub errors: CapturedOutput,
-    /// Whether background processes had to be killed.
-    pub left: LeftBehind,
+    /// `true` if the child exited and left background processes that held its output open. They were
+    /// killed after [`DRAIN`].
+    pub killed_background: bool,
 }
 
 /// The input and output of a server. Output waits in its pipe until it is read.
@@ -127,15 +117,6 @@ pub enum ProcessEnd {
     TimedOut,
     /// It was stopped because the caller cancelled it.
     Cancelled,
-}
-
-/// Whether an exited child left background processes that held its output open.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LeftBehind {
-    /// None, or none that hold the output.
-    Nothing,
-    /// At least one; it was killed after [`DRAIN`].
-    Killed,
 }
 
 /// The reason why a child could not be started or followed.
@@ -196,7 +177,6 @@ impl Command {
             program: program.into(),
             args: Vec::new(),
             cwd: None,
-            base: Environment::default(),
             inherited: InheritedVariables::default(),
             env: Vec::new(),
             input: None,
@@ -224,14 +204,7 @@ impl Command {
         self
     }
 
-    /// Sets which variables of this process the child inherits.
-    #[must_use]
-    pub fn environment(mut self, base: Environment) -> Self {
-        self.base = base;
-        self
-    }
-
-    /// Sets exceptions to the rule for inherited variables. Ignored with [`Environment::Empty`].
+    /// Sets exceptions to the rule for inherited variables.
     #[must_use]
     pub fn inherit(mut self, variables: &InheritedVariables) -> Self {
         self.inherited = variables.clone();
@@ -265,32 +238,29 @@ impl Command {
         limits: ProcessLimits,
         cancel: CancellationToken,
     ) -> Result<ProcessOutput, ProcessError> {
-        let (group, pipes) = match self.input {
-            None => {
-                let (group, output) = self.start()?;
-                (group, Pipes::of(output))
-            }
-            Some(_) => {
-                let (group, streams) = self.begin(Group::talk)?;
-                let pipes = Pipes {
-                    output: streams.output,
-                    errors: Some(streams.errors),
-                    input: Some(streams.input),
-                };
-                (group, pipes)
-            }
+        let (group, pipe, errors, input) = if self.input.is_some() {
+            let (group, streams) = self.begin(Group::talk)?;
+            (
+                group,
+                streams.output,
+                Some(streams.errors),
+                Some(streams.input),
+            )
+        } else {
+            let (group, output) = self.begin(Group::start)?;
+            (group, output, None, None)
         };
+        let mut reader = PipeReader::new(pipe);
+        let mut other = errors.map(PipeReader::new);
         let mut output = Capture::new(limits.max_output);
         let mut errors = Capture::new(limits.max_output);
-        let mut reader = PipeReader::new(pipes.output);
-        let mut other = pipes.errors.map(PipeReader::new);
         let both = async {
             let errors = async {
                 if let Some(other) = &mut other {
                     other.read(|bytes| errors.push(bytes)).await;
                 }
             };
-            let input = feed(pipes.input, self.input.as_deref().unwrap_or_default());
+            let input = feed(input, self.input.as_deref().unwrap_or_default());
             tokio::join!(reader.read(|bytes| output.push(bytes)), errors, input);
         };
         let mut both = Box::pin(both.fuse());
@@ -302,7 +272,7 @@ impl Command {
             // A child may close its output and continue.
             () = (&mut both).then(|()| pending()) => None,
         };
-        let mut left = LeftBehind::Nothing;
+        let mut killed_background = false;
         let rest = async {
             if !both.is_terminated() {
                 both.as_mut().await;
@@ -314,7 +284,7 @@ impl Command {
             let all = async { tokio::join!(group.exited(), rest) };
             let _ = tokio::time::timeout(GRACE, all).await;
         } else if tokio::time::timeout(DRAIN, rest).await.is_err() {
-            left = LeftBehind::Killed;
+            killed_background = true;
         }
         drop(both);
         let status = group.end().await;
@@ -326,7 +296,7 @@ impl Command {
             ended,
             output: output.finish(),
             errors: errors.finish(),
-            left,
+            killed_background,
         })
     }
 
@@ -339,7 +309,7 @@ impl Command {
     /// # Panics
     /// Outside a tokio runtime with time and I/O enabled.
     pub fn serve(&self, log: Bytes) -> Result<ServerProcess, ProcessError> {
-        let (group, pipe) = self.start()?;
+        let (group, pipe) = self.begin(Group::start)?;
         Ok(ServerProcess::new(
             group,
             PipeReader::new(pipe),
@@ -366,10 +336,6 @@ impl Command {
             ServerProcess::new(group, errors, Capture::newest(log)),
             talk,
         ))
-    }
-
-    fn start(&self) -> Result<(Group, Pipe), ProcessError> {
-        self.begin(Group::start)
     }
 
     fn begin<T>(&self, how: fn(&Self) -> io::Result<T>) -> Result<T, ProcessError> {
@@ -402,9 +368,7 @@ impl Command {
     fn prepared(&self) -> std::process::Command {
         let mut command = std::process::Command::new(&self.program);
         command.args(&self.args).env_clear();
-        if self.base == Environment::WithoutSecrets {
-            command.envs(self.inherited.iter());
-        }
+        command.envs(self.inherited.iter());
         command.envs(self.env.iter().map(|(name, value)| (name, value)));
         if let Some(cwd) = &self.cwd {
             command.current_dir(cwd);
@@ -420,23 +384,6 @@ impl ProcessEnd {
             || Self::Signalled(group::signal_of(status).unwrap_or_default()),
             Self::Exited,
         )
-    }
-}
-
-/// Our ends of a child's pipes.
-struct Pipes {
-    output: Pipe,
-    errors: Option<Pipe>,
-    input: Option<Feed>,
-}
-
-impl Pipes {
-    fn of(output: Pipe) -> Self {
-        Self {
-            output,
-            errors: None,
-            input: None,
-        }
     }
 }
 

@@ -54,8 +54,6 @@ pub struct Session {
     pub(crate) state: Arc<AgentState>,
     /// Tools of this session only: the recall tools.
     pub(crate) tools: HashMap<String, Arc<dyn Tool>>,
-    /// Whether evicted messages are archived.
-    pub(crate) archives: bool,
     /// The steps of the current run.
     pub(crate) steps: Steps,
     /// The allowance of the run, and the usage of its calls under way.
@@ -161,7 +159,6 @@ impl Session {
             chain: None,
             state: Arc::new(state),
             tools: HashMap::new(),
-            archives: false,
             steps: Steps::new(parts.settings.max_step_result),
             usage: RunUsage::default(),
             started: tokio::time::Instant::now(),
@@ -202,7 +199,6 @@ impl Session {
         }
         self.endpoint = resources.endpoint;
         self.cache_key = resources.cache_key;
-        self.archives = resources.archives;
         let tools = resources.tools.into_iter();
         let named = tools.map(|tool| (tool.spec().name.clone(), tool));
         self.tools = named.collect();
@@ -258,7 +254,7 @@ impl Session {
 
     /// Compacts the view now, regardless of the trigger.
     ///
-    /// The policy plans down to its target, and the plan is recorded, archived and reported like
+    /// The policy plans down to its target, and the plan is recorded and reported like
     /// any other. `focus` tells a model that writes a summary which information matters most.
     /// Returns `None` if the view is already below its target, if no message can be evicted, or if
     /// a hook refuses the plan. No model is called if there is nothing to compact. Dropping the future
@@ -442,8 +438,9 @@ impl Session {
 
     pub(crate) async fn drive(&mut self, input: Input) -> Result<AgentOutput, Error> {
         self.attach_context();
-        let outcome = driver::drive(self, input).await?;
-        self.output(outcome)
+        let outcome = driver::drive(self, input).await;
+        self.parts.observers.catch_up().await;
+        self.output(outcome?)
     }
 
     /// Passes the host's dynamic context to the machine.
@@ -487,6 +484,17 @@ impl Session {
         SpanContext {
             session: Some(self.id().clone()),
             contents: self.parts.telemetry.contents,
+            prices: self.run.setup().sheet,
+        }
+    }
+
+    /// Returns the context of the spans of a summary's calls.
+    pub(crate) fn summary_span_context(&self) -> SpanContext {
+        let setup = self.run.setup();
+        let own = setup.summary_model.as_ref();
+        SpanContext {
+            prices: own.map_or(setup.sheet, |model| model.sheet),
+            ..self.span_context()
         }
     }
 

@@ -1,5 +1,4 @@
-//! [`SessionStore`]: the extension trait for the storage of logs and archives. Logs are
-//! append-only.
+//! [`SessionStore`]: the extension trait for the storage of logs. Logs are append-only.
 //!
 //! [`MemoryStore`](crate::MemoryStore) is an implementation.
 
@@ -10,10 +9,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use plimsoll_agent::Entry;
-use plimsoll_context::{Bytes, CallId, Seq, Tokens};
+use plimsoll_context::{Bytes, CallId, Tokens};
 use serde::{Deserialize, Serialize};
 
-use crate::archive::{ArchiveRow, ArchivedItem, Hit, RecallError, RecallKey, RecalledItem};
+use crate::recall::{Hit, LogMessages, RecallError, RecallKey, RecalledItem};
 
 /// Maximum number of forks from a session to its oldest ancestor. Reading a log visits all of them.
 pub const MAX_FORK_DEPTH: u64 = 256;
@@ -21,9 +20,7 @@ pub const MAX_FORK_DEPTH: u64 = 256;
 /// Maximum size of a stored file, before or after a change.
 pub const MAX_KEPT_FILE: Bytes = Bytes(16 * 1024 * 1024);
 
-/// A store for the logs of sessions and for the archive of their evicted messages.
-///
-/// The archive is optional. A store with an archive must implement all six of its methods.
+/// A store for the logs of sessions.
 #[async_trait]
 pub trait SessionStore: Send + Sync {
     /// Becomes the only writer of a session, until the lease is dropped. The session need not
@@ -65,8 +62,8 @@ pub trait SessionStore: Send + Sync {
         Err(of.refused(ForkFault::Unable))
     }
 
-    /// Deletes a session permanently: its log, settings, archive and the stored contents of the
-    /// files that it changed. Returns `false`, without any change, if there is no such session.
+    /// Deletes a session permanently: its log, its settings and the stored contents of the files that
+    /// it changed. Returns `false`, without any change, if there is no such session.
     ///
     /// Other sessions are not affected. The lease stays valid and the name becomes free: the next
     /// entry appended under it is the first of a new log.
@@ -74,8 +71,6 @@ pub trait SessionStore: Send + Sync {
     /// # Errors
     /// [`StoreError::HasForks`] if forks share entries of the log; delete them first. Nothing is
     /// deleted then. [`StoreError::Unsupported`] if the store cannot delete, which is the default.
-    /// [`StoreError::Archive`] or [`StoreError::Files`] if the log is deleted but the rest could
-    /// not be removed. The rest is then inaccessible and expires.
     async fn delete(&self, lease: &Lease) -> Result<bool, StoreError> {
         let _ = lease;
         Err(StoreError::Unsupported {
@@ -132,74 +127,32 @@ pub trait SessionStore: Send + Sync {
         Ok(())
     }
 
-    /// Opens the archive and checks whether it can be used.
+    /// Returns one message of a session's log as it was recorded. The default reads the log.
     ///
     /// # Errors
-    /// If the archive cannot be used. A run then continues without archive and recall.
-    async fn archives(&self) -> Result<(), StoreError> {
-        Err(StoreError::NoArchive)
-    }
-
-    /// Archives all items or none. When the method returns, they are durable, and older items may
-    /// have expired.
-    ///
-    /// Existing items with the same sequence number are replaced. They may have expired or belong
-    /// to a lost log.
-    ///
-    /// # Errors
-    /// If the archive cannot be written or is too small for the items. The log is not affected.
-    async fn archive(&self, lease: &Lease, items: &[ArchivedItem]) -> Result<(), StoreError> {
-        let _ = (lease, items);
-        Err(StoreError::NoArchive)
-    }
-
-    /// Removes archived items with the sequence number `next` or higher. `next` is the number of
-    /// the log's next item, so they belong to a lost log and must not be found.
-    ///
-    /// # Errors
-    /// If the archive cannot be written.
-    async fn archive_up_to(&self, lease: &Lease, next: Seq) -> Result<(), StoreError> {
-        let _ = (lease, next);
-        Ok(())
-    }
-
-    /// Returns one archived item of a session. A fork also sees the archived items that it shares
-    /// with its ancestors, but no others of theirs.
-    ///
-    /// # Errors
-    /// If the key matches no item, an expired one, or more than one.
+    /// If the key matches no message or more than one, or if the log cannot be read.
     async fn recall(
         &self,
         session: &SessionId,
         key: &RecallKey,
     ) -> Result<RecalledItem, RecallError> {
-        let _ = (session, key);
-        Err(StoreError::NoArchive.into())
+        let (log, key) = (self.load(session).await?, key.clone());
+        in_log(move || LogMessages::read(&log).recall(&key)).await
     }
 
-    /// Searches the archived items of a session for the words of a query. Returns the best results
-    /// first. Forks see the same items as in [`Self::recall`].
+    /// Searches the messages that plans removed from a session's view or shortened for the words of
+    /// a query. Returns the best results first. The default reads the log.
     ///
     /// # Errors
-    /// If the query has no words or the archive cannot be read.
+    /// If the query has no words, or if the log cannot be read.
     async fn search(
         &self,
         session: &SessionId,
         query: &str,
         limit: usize,
     ) -> Result<Vec<Hit>, RecallError> {
-        let _ = (session, query, limit);
-        Err(StoreError::NoArchive.into())
-    }
-
-    /// Returns the current and expired items of a session in log order. Forks see the same items as
-    /// in [`Self::recall`].
-    ///
-    /// # Errors
-    /// If the archive cannot be read.
-    async fn archived(&self, session: &SessionId) -> Result<Vec<ArchiveRow>, StoreError> {
-        let _ = session;
-        Err(StoreError::NoArchive)
+        let (log, query) = (self.load(session).await?, query.to_owned());
+        in_log(move || LogMessages::read(&log).search(&query, limit)).await
     }
 
     /// Stores the contents of a file before and after a change, so that the change can be undone.
@@ -212,6 +165,19 @@ pub trait SessionStore: Send + Sync {
         let _ = (session, edit);
         Ok(())
     }
+}
+
+/// Runs work on a whole log on a thread that may block.
+async fn in_log<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, RecallError> + Send + 'static,
+) -> Result<T, RecallError> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|error| {
+        Err(RecallError::Store(StoreError::Io {
+            path: "the log".to_owned(),
+            why: format!("reading it was cut short ({error}); try again"),
+        }))
+    })
 }
 
 /// Id of a session: 1 to 128 letters, digits, `-`, `_` and `.`, not beginning with `.`.
@@ -279,9 +245,6 @@ pub struct Fork {
     pub from: SessionId,
     /// Number of entries that both logs begin with.
     pub entries: u64,
-    /// Sequence number of the first item after the shared entries. Lower items are shared, and the
-    /// fork may recall them from the parent's archive.
-    pub items: Seq,
 }
 
 /// The reason why a store failed.
@@ -364,28 +327,6 @@ pub enum StoreError {
     Unsupported {
         /// The operation, as a verb.
         operation: &'static str,
-    },
-    /// The store has no archive.
-    #[error("this store has no archive; the log contains the evicted messages")]
-    NoArchive,
-    /// The archive fails; logs are not affected.
-    #[error(
-        "the archive {place} cannot be used: {why}; runs continue without recall, and the log \
-         keeps the evicted messages"
-    )]
-    Archive {
-        /// Location of the archive.
-        place: String,
-        /// The cause and a remedy.
-        why: String,
-    },
-    /// File contents cannot be stored before a change.
-    #[error("contents of files cannot be stored in {place}: {why}")]
-    Files {
-        /// The location.
-        place: String,
-        /// The cause and a remedy.
-        why: String,
     },
     /// Another error of the operating system.
     #[error("{path}: {why}")]

@@ -132,7 +132,7 @@ impl Agent {
             }
         }
         if let Some(observer) = observer {
-            parts.observers.push(observer);
+            parts.observers.push_direct(observer);
         }
         agent.parts = Arc::new(parts);
         agent

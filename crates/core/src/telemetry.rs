@@ -1,19 +1,9 @@
-//! Spans, events and metrics of a run, sent through the `tracing` crate and named after
-//! OpenTelemetry's conventions for generative AI.
+//! Spans and events of a run, sent through the `tracing` crate and named after OpenTelemetry's
+//! conventions for generative AI.
 //!
-//! Without a subscriber, they cost almost nothing. There is no exporter, and message contents are
-//! only included on request.
-
-/// Records a metric: see [`METRICS_TARGET`].
-macro_rules! measure {
-    ($($fields:tt)*) => {
-        tracing::event!(
-            target: $crate::telemetry::METRICS_TARGET,
-            tracing::Level::INFO,
-            { $($fields)* }
-        )
-    };
-}
+//! Without a subscriber, they cost almost nothing. There is no exporter: a program adds the layers
+//! that it wants, for example `tracing-opentelemetry`'s. Message contents are only included on
+//! request.
 
 /// Records an event of the current span.
 macro_rules! tell {
@@ -34,19 +24,19 @@ mod tool;
 
 use std::sync::Arc;
 
+use plimsoll_context::PriceSheet;
+use tracing::Span;
+
 use crate::store::SessionId;
 
 pub(crate) use call::{Purpose, retried, trace_call};
 pub use contents::{MAX_CONTENT, MAX_CONTENT_TEXT};
-pub(crate) use run::{RunSpan, evaluation, timed};
+pub(crate) use run::{RunSpan, evaluation};
 pub(crate) use session::SpanRecorder;
 pub(crate) use tool::{ToolErrorKind, ToolSpan};
 
 /// The target of spans and events.
 pub const TARGET: &str = "plimsoll";
-/// The target of metric events. Each has one field that begins with `histogram.` or
-/// `monotonic_counter.`, as expected by the metrics layer of `tracing-opentelemetry`.
-pub const METRICS_TARGET: &str = "plimsoll::metrics";
 /// The environment variable that turns on contents in spans.
 pub const CAPTURE_VARIABLE: &str = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT";
 
@@ -78,6 +68,19 @@ pub(crate) struct SpanContext {
     /// Whether spans contain messages, cut to [`MAX_CONTENT`]. Every reader of the spans can then
     /// read them.
     pub(crate) contents: bool,
+    /// The prices of the called model, for the cost of the call.
+    pub(crate) prices: Option<PriceSheet>,
+}
+
+/// Marks a span as failed, with one word for the cause.
+pub(crate) fn fail(span: &Span, error: &'static str) {
+    span.record("error.type", error);
+    span.record("otel.status_code", "ERROR");
+}
+
+/// Converts a number to the integer type of OpenTelemetry. Other types are exported as text.
+fn int(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
 }
 
 /// Reads [`CAPTURE_VARIABLE`]: whether spans contain messages, arguments, results and the system

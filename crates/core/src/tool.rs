@@ -78,13 +78,6 @@ pub trait Tool: Send + Sync {
         CallTarget::Arguments
     }
 
-    /// Returns the common prefix of the names of the tools that this one calls, such as `files_`.
-    /// Permission rules for such tools are valid even though the tools are not offered to the
-    /// model.
-    fn calls(&self) -> Option<String> {
-        None
-    }
-
     /// Executes one call. `arguments` is always an object. A panic becomes an error result.
     ///
     /// # Errors

@@ -17,6 +17,10 @@ pub enum Agent {
     OpenHands,
     /// SWE-agent: trajectories.
     SweAgent,
+    /// mini-SWE-agent: trajectories.
+    MiniSweAgent,
+    /// The output of `codex exec --json`.
+    CodexExec,
 }
 
 impl Agent {
@@ -50,6 +54,8 @@ impl Agent {
             Self::Gemini => ("gemini", "Gemini CLI"),
             Self::OpenHands => ("openhands", "OpenHands"),
             Self::SweAgent => ("swe-agent", "SWE-agent"),
+            Self::MiniSweAgent => ("mini-swe-agent", "mini-SWE-agent"),
+            Self::CodexExec => ("codex-exec", "`codex exec --json`"),
         }
     }
 

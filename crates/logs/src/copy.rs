@@ -51,9 +51,11 @@ pub fn copy(
         Agent::Pi => pi::copy::write(log, &blocks, tokens, ids),
         Agent::Gemini => gemini::copy::write(log, &blocks, ids),
         Agent::Opencode => opencode::copy::write(log, &blocks, tokens, ids),
-        agent @ (Agent::OpenHands | Agent::SweAgent) => Err(LogError::NoCopy {
-            agent: agent.title(),
-        }),
+        agent @ (Agent::OpenHands | Agent::SweAgent | Agent::MiniSweAgent | Agent::CodexExec) => {
+            Err(LogError::NoCopy {
+                agent: agent.title(),
+            })
+        }
     }
 }
 

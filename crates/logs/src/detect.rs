@@ -50,8 +50,20 @@ fn of_keys(keys: &[(String, String)]) -> Option<Agent> {
     if has("sessionId") && has("projectHash") {
         return Some(Agent::Gemini);
     }
+    if has("trajectory_format") || has("info.exit_status") || has("info.mini_version") {
+        return Some(Agent::MiniSweAgent);
+    }
     if has("info") && has("messages") {
-        return Some(Agent::Opencode);
+        // A session of opencode has an id, which a trajectory does not need.
+        return Some(if has("info.id") {
+            Agent::Opencode
+        } else {
+            Agent::MiniSweAgent
+        });
+    }
+    let of_item = kind.starts_with("item.") && has("item");
+    if of_item || (kind == "thread.started" && has("thread_id")) {
+        return Some(Agent::CodexExec);
     }
     if has("sessionId") && !kind.is_empty() {
         return Some(Agent::ClaudeCode);
@@ -66,11 +78,13 @@ fn of_keys(keys: &[(String, String)]) -> Option<Agent> {
 }
 
 /// Returns the keys of the JSON object at the beginning of the text, with their values if these are
-/// short strings. The text may be cut off at any position.
+/// short strings. The keys of the object `info` are included as `info.KEY`. The text may be cut off
+/// at any position.
 fn keys(text: &[u8]) -> Vec<(String, String)> {
-    let mut keys = Vec::new();
+    let mut keys: Vec<(String, String)> = Vec::new();
     let mut depth = 0_usize;
     let mut key: Option<String> = None;
+    let mut is_of_info = false;
     let mut at = 0;
     while let Some(byte) = text.get(at) {
         match byte {
@@ -82,6 +96,7 @@ fn keys(text: &[u8]) -> Vec<(String, String)> {
                 if depth == 2
                     && let Some(name) = key.take()
                 {
+                    is_of_info = name == "info";
                     keys.push((name, String::new()));
                 }
             }
@@ -93,13 +108,15 @@ fn keys(text: &[u8]) -> Vec<(String, String)> {
             }
             b'"' => {
                 let end = end_of_text(text, at + 1);
-                if depth == 1 {
-                    let value = text.get(at + 1..end).unwrap_or_default();
-                    let value = String::from_utf8_lossy(value.get(..128).unwrap_or(value));
-                    match key.take() {
-                        Some(name) => keys.push((name, value.into_owned())),
-                        None => key = Some(value.into_owned()),
-                    }
+                let value = text.get(at + 1..end).unwrap_or_default();
+                let value = String::from_utf8_lossy(value.get(..128).unwrap_or(value));
+                let behind = text.get(end + 1..).unwrap_or_default().trim_ascii_start();
+                let is_info = depth == 2 && is_of_info && behind.first() == Some(&b':');
+                match (depth, key.take()) {
+                    (1, Some(name)) => keys.push((name, value.into_owned())),
+                    (1, None) => key = Some(value.into_owned()),
+                    _ if is_info => keys.push((format!("info.{value}"), String::new())),
+                    _ => {}
                 }
                 at = end;
             }
@@ -160,6 +177,27 @@ mod tests {
                 r#"{"info":{"id":"ses_1"},"messages":[]}"#,
                 Some(Agent::Opencode),
             ),
+            (
+                r#"{"info":{"title":"exit_status","id":"ses_1"},"messages":[]}"#,
+                Some(Agent::Opencode),
+            ),
+            (
+                r#"{"info":{},"messages":[{"role":"user","content":"x"}]}"#,
+                Some(Agent::MiniSweAgent),
+            ),
+            (
+                r#"{"info":{"config":{"id":1},"exit_status":"Submitted","submission":"cut off"#,
+                Some(Agent::MiniSweAgent),
+            ),
+            (
+                r#"{"type":"thread.started","thread_id":"t"}"#,
+                Some(Agent::CodexExec),
+            ),
+            (
+                r#"{"type":"item.completed","item":{"id":"item_0"}}"#,
+                Some(Agent::CodexExec),
+            ),
+            (r#"{"type":"item.completed"}"#, None),
             ("SQLite format 3\0\u{1}", Some(Agent::Opencode)),
             (
                 r#"{"environment":"x","trajectory":[],"history":[]}"#,

@@ -1,5 +1,5 @@
-//! Trajectories of OpenHands (event histories) and SWE-agent (`.traj`): read only, since neither
-//! can resume from a file.
+//! Trajectories of OpenHands (event histories), SWE-agent (`.traj`) and mini-SWE-agent
+//! (`.traj.json`): read only, since none of them can resume from a file.
 
 use std::path::Path;
 
@@ -15,37 +15,61 @@ const NOTHING: &str = "its history is empty";
 
 /// Reads the history of a SWE-agent trajectory.
 pub(crate) fn read_swe_agent(path: &Path) -> Result<SessionLog, LogError> {
-    let mut text = Vec::new();
-    read_rest(path, open(path)?, &mut text)?;
     let mut log = SessionLog::new(Agent::SweAgent, path, Wire::Chat);
-    let document: Value = match serde_json::from_slice(&text) {
-        Ok(document) => document,
-        Err(error) => {
-            log.damaged(error.line(), error.to_string());
-            Value::Null
-        }
-    };
-    let history = document.get("history").and_then(Value::as_array);
-    for (at, entry) in history.into_iter().flatten().enumerate() {
-        let role = entry.get("role").and_then(Value::as_str).unwrap_or("user");
-        let content = entry.get("content").cloned().unwrap_or_default();
-        let mut message = json!({ "role": role, "content": content });
-        if let Some(calls) = entry.get("tool_calls").filter(|calls| calls.is_array()) {
-            set(&mut message, "tool_calls", calls.clone());
-        }
-        if role == "tool" {
-            set(
-                &mut message,
-                "tool_call_id",
-                entry
-                    .pointer("/tool_call_ids/0")
-                    .cloned()
-                    .unwrap_or_default(),
-            );
-        }
-        log.push(Role::Other, at, message.to_string());
+    let document = document(&mut log)?;
+    for (at, entry) in entries(&document, "history") {
+        push(&mut log, at, entry, entry.pointer("/tool_call_ids/0"));
     }
     log.checked(NOTHING)
+}
+
+/// Reads a mini-SWE-agent trajectory.
+pub(crate) fn read_mini_swe_agent(path: &Path) -> Result<SessionLog, LogError> {
+    let mut log = SessionLog::new(Agent::MiniSweAgent, path, Wire::Chat);
+    let document = document(&mut log)?;
+    let model = document.pointer("/info/config/model/model_name");
+    log.model = model.and_then(Value::as_str).map(str::to_owned);
+    for (at, entry) in entries(&document, "messages") {
+        // The last entry may be the note `exit`, which no model sees.
+        let role = entry.get("role").and_then(Value::as_str);
+        if role.is_some_and(|role| ["system", "user", "assistant", "tool"].contains(&role)) {
+            push(&mut log, at, entry, entry.get("tool_call_id"));
+        }
+    }
+    log.checked(NOTHING)
+}
+
+/// Reads a log that is one JSON document. Damage is recorded in the log.
+fn document(log: &mut SessionLog) -> Result<Value, LogError> {
+    let mut text = Vec::new();
+    read_rest(&log.path, open(&log.path)?, &mut text)?;
+    Ok(serde_json::from_slice(&text).unwrap_or_else(|error| {
+        log.damaged(error.line(), error.to_string());
+        Value::Null
+    }))
+}
+
+fn entries<'d>(document: &'d Value, key: &str) -> impl Iterator<Item = (usize, &'d Value)> {
+    let entries = document.get(key).and_then(Value::as_array);
+    entries.into_iter().flatten().enumerate()
+}
+
+/// Adds an entry in the shape of Chat Completions; `call` is the id of the call of a result.
+fn push(log: &mut SessionLog, at: usize, entry: &Value, call: Option<&Value>) {
+    let role = entry.get("role").and_then(Value::as_str).unwrap_or("user");
+    let content = entry.get("content").cloned().unwrap_or_default();
+    let mut message = json!({ "role": role, "content": content });
+    if let Some(calls) = entry.get("tool_calls").filter(|calls| calls.is_array()) {
+        set(&mut message, "tool_calls", calls.clone());
+    }
+    if role == "tool" {
+        set(
+            &mut message,
+            "tool_call_id",
+            call.cloned().unwrap_or_default(),
+        );
+    }
+    log.push(Role::Other, at, message.to_string());
 }
 
 /// Reads the first event history of a file of OpenHands.

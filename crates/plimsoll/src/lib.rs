@@ -4,7 +4,7 @@
 //! An [`Agent`] has a model, tools and limits. It runs tasks in a [`Session`] with an append-only
 //! log. The messages that are sent to the model are a view of that log. Plimsoll counts the view's
 //! tokens before each request. If the view is too large or too expensive, a [`policy`] shortens,
-//! evicts or summarizes a part of it. The log and the archive keep the rest, and the model has
+//! evicts or summarizes a part of it. The log keeps the rest, and the model has
 //! tools to recall it.
 //!
 //! # A first run
@@ -187,7 +187,7 @@
 //! | fork, compact and undo a session | [`session`] |
 //! | steer or stop a run | [`Remote`], from [`Session::remote`] |
 //! | keep sessions | [`store`] |
-//! | search and recall evicted messages | [`archive`] |
+//! | search and recall evicted messages | [`recall`] |
 //! | run code of yours in the middle of a run | [`hooks`] |
 //! | show the progress of a run | [`Session::start`], [`Observer`], [`events`] |
 //! | ask several agents at once | [`parallel`] |
@@ -195,11 +195,11 @@
 //! | drive the loop yourself | [`machine`] |
 //! | start programs that end with this one | [`process`] |
 //! | configure by a file, `plimsoll.toml` | `config` (feature `config`) |
-//! | send spans and metrics | `telemetry` (features `telemetry`, `otlp`) |
+//! | observe runs by `tracing` | [`telemetry`] |
 //! | render a view for a provider, or read its refusal | [`wire`] |
 //! | check, repair and cut requests of other programs | [`judge`] |
 //! | read logs of other agents | `logs` (feature `logs`) |
-//! | test without a model | [`testing`], and `mock` (feature `mock`) |
+//! | test without a model | [`testing`], and the crate `plimsoll-mock` |
 //!
 //! The repository's `examples` has complete programs, and its `docs` explain each part.
 
@@ -207,7 +207,6 @@
 #![warn(clippy::indexing_slicing, clippy::string_slice)]
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
-pub mod archive;
 pub mod cache;
 #[cfg(feature = "config")]
 pub mod config;
@@ -222,10 +221,9 @@ pub mod parallel;
 pub mod permissions;
 pub mod policy;
 pub mod pricing;
+pub mod recall;
 pub mod session;
 pub mod store;
-#[cfg(feature = "telemetry")]
-pub mod telemetry;
 pub mod tokens;
 pub mod tools;
 pub mod wire;
@@ -236,21 +234,16 @@ pub use plimsoll_agent::{
 pub use plimsoll_context::{
     ContextStrategy, Delta, Message, Money, Part, Tokens, ToolCall, ToolResult, Usage,
 };
-#[cfg(not(feature = "telemetry"))]
-pub use plimsoll_core::telemetry;
 pub use plimsoll_core::{
     Agent, AgentBuilder, AgentOutput, Error, Gate, Observer, Provider, Remote, RetryConfig,
     Session, SessionId, SessionStore, Tool, ToolContext, ToolError, ToolOutput, Window, process,
-    testing, tool,
+    telemetry, testing, tool,
 };
 #[doc(inline)]
 pub use plimsoll_judge as judge;
 #[cfg(feature = "logs")]
 #[doc(inline)]
 pub use plimsoll_logs as logs;
-#[cfg(feature = "mock")]
-#[doc(inline)]
-pub use plimsoll_mock as mock;
 #[cfg(feature = "providers")]
 #[doc(inline)]
 pub use plimsoll_providers as providers;
@@ -307,6 +300,6 @@ struct Limits;
 struct Configuration;
 
 /// The documentation of telemetry, compiled.
-#[cfg(all(doctest, feature = "otlp"))]
+#[cfg(doctest)]
 #[doc = include_str!("../../../docs/telemetry.md")]
 struct Telemetry;

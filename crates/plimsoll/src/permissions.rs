@@ -22,6 +22,6 @@
 pub use plimsoll_agent::{
     Answer, Approver, CallTarget, CommandTarget, MAX_RULES, NoPermission, NoPermissionMode,
     PathTarget, Pattern, Permission, PermissionRule, Permissions, Question, ShellText,
-    SimpleCommand, TargetOf, ToolTarget,
+    SimpleCommand, TargetOf,
 };
 pub use plimsoll_core::{AllowAll, DenyAll};

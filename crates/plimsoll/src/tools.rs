@@ -21,5 +21,7 @@ pub use plimsoll_core::{
     SUB_AGENT_TIMEOUT, SubAgentTool, TOOL_RETRIES, TOOL_TIMEOUT, TOOL_UPDATES, TOOL_UPDATES_A_CALL,
     Updates, parse_arguments, pin_tool, schema_of, sub_agent,
 };
+#[cfg(feature = "mcp")]
+pub use plimsoll_mcp as mcp;
 #[cfg(feature = "tools")]
 pub use plimsoll_tools::*;

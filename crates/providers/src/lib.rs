@@ -67,7 +67,7 @@ pub use http::{
 };
 pub use model_ref::ModelRef;
 pub use models::{
-    Change, Fact, MAX_MODELS, MAX_PRICE, MAX_TABLE, MAX_WINDOW, MIN_PRICE, MIN_WINDOW, MODEL_KEYS,
+    Fact, MAX_MODELS, MAX_PRICE, MAX_TABLE, MAX_WINDOW, MIN_PRICE, MIN_WINDOW, MODEL_KEYS,
     MODEL_KEYS_OF_PRICES, ModelBook, ModelError, ModelFacts, Origin, Prices, PublishedTable,
     TABLE_URL, TableError, fetch_table, known_prices, known_window, published, table_address,
 };

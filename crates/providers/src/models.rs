@@ -17,7 +17,7 @@ use toml::{Table, Value};
 pub use facts::{Fact, ModelFacts, Origin, Prices};
 pub use fetch::{MAX_TABLE, TABLE_URL, fetch_table, table_address};
 pub use row::{MAX_PRICE, MAX_WINDOW, MIN_PRICE, MIN_WINDOW, MODEL_KEYS, MODEL_KEYS_OF_PRICES};
-pub use table::{Change, MAX_MODELS, PublishedTable, TableError, published};
+pub use table::{MAX_MODELS, PublishedTable, TableError, published};
 pub(crate) use user_facts::{FROM_LOW, LEVELS};
 
 use crate::cache_lifetime::{MARKED, keeps_by_mark};

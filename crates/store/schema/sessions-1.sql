@@ -20,11 +20,6 @@ CREATE TABLE sessions (
     parent  INTEGER REFERENCES sessions (key),
     -- The entries that it shares with its parent: its own are numbered from the next on.
     shared  INTEGER NOT NULL DEFAULT 0,
-    -- The number of the first item that it does not share: what the archive has of its parent's items
-    -- below that is to be found in the fork too.
-    items   INTEGER NOT NULL DEFAULT 0,
-    -- Tells this log from any other of its name, in a file that was moved away.
-    born    BLOB    NOT NULL,
     -- The bytes of its own entries as JSON, so that a list of sessions need not read them; of a fork,
     -- without those that it shares.
     bytes   INTEGER NOT NULL DEFAULT 0
@@ -69,6 +64,38 @@ CREATE TABLE settings (
     -- Seconds since 1970 when it was written.
     at      INTEGER NOT NULL
 ) STRICT;
+
+-- What files contained before and after sessions changed them, so that they can be restored.
+CREATE TABLE contents (
+    -- Rows only grow, so that the lowest is the oldest.
+    key   INTEGER PRIMARY KEY,
+    -- BLAKE3 of the bytes.
+    hash  BLOB    NOT NULL UNIQUE CHECK (length(hash) = 32),
+    size  INTEGER NOT NULL,
+    bytes BLOB    NOT NULL
+) STRICT;
+
+CREATE INDEX contents_by_size ON contents (size);
+
+CREATE TABLE changes (
+    row     INTEGER PRIMARY KEY,
+    session INTEGER NOT NULL REFERENCES sessions (key),
+    -- The last entry of the log when the file was changed.
+    entry   INTEGER NOT NULL,
+    -- The tool call; NULL where a person restored the file.
+    call    TEXT,
+    -- Seconds since 1970.
+    at      INTEGER NOT NULL,
+    root    TEXT    NOT NULL,
+    path    TEXT    NOT NULL,
+    -- Hashes of contents, which may be deleted by now; NULL where the file did not exist.
+    before  BLOB,
+    after   BLOB
+) STRICT;
+
+CREATE INDEX changes_by_session ON changes (session, row);
+CREATE INDEX changes_by_before  ON changes (before) WHERE before IS NOT NULL;
+CREATE INDEX changes_by_after   ON changes (after)  WHERE after IS NOT NULL;
 
 -- Who may write to which session, so that a process that stood still and wakes up again cannot. No clock
 -- is read: a process that waits for a session watches whether the beats of its holder go on.
@@ -131,15 +158,14 @@ BEGIN SELECT RAISE(ABORT, 'a session begins once, with what it shares and nothin
 
 -- A parent is older, so that no session is its own ancestor.
 CREATE TRIGGER sessions_share_what_there_is AFTER INSERT ON sessions
-WHEN NOT iif(NEW.parent IS NULL, NEW.shared = 0 AND NEW.items = 0,
-             NEW.items >= 0 AND NEW.parent < NEW.key
+WHEN NOT iif(NEW.parent IS NULL, NEW.shared = 0,
+             NEW.parent < NEW.key
              AND NEW.shared BETWEEN 0 AND (SELECT entries FROM sessions WHERE key = NEW.parent))
 BEGIN SELECT RAISE(ABORT, 'a fork shares the first entries of an older session'); END;
 
 CREATE TRIGGER sessions_only_grow BEFORE UPDATE ON sessions
 WHEN NEW.key <> OLD.key OR NEW.id <> OLD.id OR NEW.created <> OLD.created OR NEW.entries < OLD.entries
   OR NEW.bytes < OLD.bytes OR NEW.parent IS NOT OLD.parent OR NEW.shared <> OLD.shared
-  OR NEW.items <> OLD.items OR NEW.born <> OLD.born
 BEGIN SELECT RAISE(ABORT, 'a session keeps its name and what it shares, and its log only grows'); END;
 
 CREATE TRIGGER sessions_are_not_deleted BEFORE DELETE ON sessions

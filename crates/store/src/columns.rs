@@ -1,4 +1,4 @@
-//! Values as the columns of both databases contain them: numbers, names, and the checksums that detect
+//! Values as the columns of the databases contain them: numbers, names, and the checksums that detect
 //! changes made outside Plimsoll.
 
 use plimsoll_core::SessionId;
@@ -26,11 +26,6 @@ pub(crate) fn name(row: &Row<'_>, column: usize) -> rusqlite::Result<SessionId> 
 /// Returns the first 8 bytes of BLAKE3 over an entry's number, its time and its JSON.
 pub(crate) fn entry_sum(n: i64, at: i64, json: &[u8]) -> i64 {
     sum(&[n, at], json)
-}
-
-/// Returns the first 8 bytes of BLAKE3 over an archived item's number and its JSON.
-pub(crate) fn item_sum(seq: i64, json: &[u8]) -> i64 {
-    sum(&[seq], json)
 }
 
 /// Returns the first 8 bytes of BLAKE3 over the first line of a session in an export.

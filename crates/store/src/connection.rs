@@ -130,8 +130,9 @@ pub(crate) fn reader(path: &Path, options: &Options) -> Result<Connection, Store
     Ok(connection)
 }
 
-/// Opens a connection that reads and leaves the files unchanged. Normally the last connection
-/// checkpoints the write-ahead log into the database; this one does not.
+/// Opens a connection that reads and leaves the files unchanged, and that reads a damaged file as
+/// far as possible. Normally the last connection checkpoints the write-ahead log into the database;
+/// this one does not.
 pub(crate) fn observer(path: &Path, options: &Options) -> Result<Connection, StoreError> {
     let mut log = path.as_os_str().to_owned();
     log.push("-wal");
@@ -140,6 +141,10 @@ pub(crate) fn observer(path: &Path, options: &Options) -> Result<Connection, Sto
     // If there is no log, the connection removes the empty one that it creates.
     connection
         .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, has_log)
+        .map_err(fault::sqlite(path))?;
+    // With it, SQLite also reads a file that was cut, and a schema of which a part is damaged.
+    connection
+        .pragma_update(None, "writable_schema", true)
         .map_err(fault::sqlite(path))?;
     Ok(connection)
 }

@@ -13,6 +13,7 @@ use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
 use crate::columns::{self, from_column};
 use crate::connection::{blocking, overwrite_deleted};
 use crate::fault::WorkError;
+use crate::files;
 use crate::lease::Right;
 use crate::session_reader::SessionReader;
 use crate::sqlite::SqliteStore;
@@ -107,7 +108,7 @@ pub(crate) fn forks_first(sessions: &[SessionInfo]) -> Vec<&SessionInfo> {
     sorted
 }
 
-/// Deletes a session: its entries, its settings and its row. Returns `false` if there is none.
+/// Deletes a session: its entries, its settings, the contents of files that it changed, and its row. Returns `false` if there is none.
 pub(crate) fn session(connection: &mut Connection, right: &Right) -> Result<bool, WorkError> {
     let session = right.session();
     overwrite_deleted(connection)?;
@@ -128,6 +129,7 @@ pub(crate) fn session(connection: &mut Connection, right: &Right) -> Result<bool
         let session = session.clone();
         return Err(StoreError::HasForks { session, forks }.into());
     }
+    files::delete(&transaction, key)?;
     for sql in [
         "INSERT INTO deletions (session) VALUES (?1)",
         "DELETE FROM settings WHERE session = (SELECT id FROM sessions WHERE key = ?1)",

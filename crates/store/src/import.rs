@@ -451,7 +451,7 @@ fn import(
         let lines = session.lines.iter();
         let lines = lines.map(|line| (line.n, line.at, line.entry.get()));
         let settings = session.settings.as_deref();
-        write::restore(&transaction, &session.info(), None, settings, lines)?;
+        write::restore(&transaction, &session.info(), settings, lines)?;
         order.push((session.order, id));
     }
     order.sort_by_key(|(order, _)| *order);

@@ -1,5 +1,5 @@
-//! Stores for sessions. [`SqliteStore`] keeps append-only logs in one SQLite file, with the evicted
-//! messages and the earlier contents of changed files in files beside it. The feature `postgres`
+//! Stores for sessions. [`SqliteStore`] keeps append-only logs and the earlier contents of changed
+//! files in one SQLite file. The feature `postgres`
 //! adds `PostgresStore`, for several machines. The meaning of a log is defined by the crate
 //! `agent`.
 
@@ -7,11 +7,9 @@
 #![warn(clippy::indexing_slicing, clippy::string_slice)]
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
-mod archive;
 mod check;
 mod columns;
 mod connection;
-mod damaged;
 mod delete;
 mod export;
 mod fault;
@@ -31,19 +29,12 @@ mod sqlite;
 mod windows;
 mod write;
 
-pub use archive::ARCHIVE;
 pub use check::{CheckedSession, CheckedStore, EntryFault, MAX_FAULTS};
 pub use delete::PruneReport;
 pub use export::{EXPORT_VERSION, ExportError, ExportedEntry};
-pub use files::{
-    ContentHash, FILES, KEPT_IN_ALL, KEPT_IN_SESSION, MAX_CHANGES, MAX_CHANGES_IN_ALL,
-    RecordedChange,
-};
+pub use files::{ContentHash, KEPT_CONTENTS, RecordedChange};
 pub use import::{BadExport, Export, ExportedSession};
-pub use options::{
-    ARCHIVE_CHECKED, ARCHIVE_FILE, ARCHIVE_FILE_MIN, BUSY_TIMEOUT, Durability, MAX_BYTES, Options,
-    PATIENCE,
-};
+pub use options::{BUSY_TIMEOUT, Durability, MAX_BYTES, Options, PATIENCE};
 #[cfg(feature = "postgres")]
 pub use postgres::{
     Changes, MAX_POSTGRES_CONNECTIONS, MAX_RUN_MESSAGE, MAX_RUN_MESSAGES, OpenQuestion,

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use plimsoll_context::Bytes;
-use plimsoll_core::ArchiveBounds;
 
 /// How long a write waits while another process writes. An append takes milliseconds, so a wait of
 /// five seconds means that something is wrong, and the user gets an error.
@@ -16,19 +15,6 @@ pub const PATIENCE: Duration = Duration::from_secs(15);
 /// a runaway agent from filling the disk.
 pub const MAX_BYTES: Bytes = Bytes(256 << 30);
 
-/// Maximum size of the archive's file, as a multiple of the archive's bound: the held items, the
-/// word index, and the space of expired items until it is reused.
-pub const ARCHIVE_FILE: u64 = 4;
-
-/// The least maximum size of the archive's file. Leaves room for an empty archive and its index,
-/// however small the archive's bound is.
-pub const ARCHIVE_FILE_MIN: Bytes = Bytes(64 << 20);
-
-/// Archives up to this size are checked completely when they are opened, in less than a tenth of a
-/// second. Of larger ones, only the parts that every use reads are checked; other damage is
-/// reported when it is encountered.
-pub const ARCHIVE_CHECKED: Bytes = Bytes(16 << 20);
-
 /// The options for opening a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
@@ -39,8 +25,6 @@ pub struct Options {
     /// Maximum size of the file. An append beyond it fails like on a full disk. Default:
     /// [`MAX_BYTES`].
     pub max_bytes: Bytes,
-    /// The size and age bounds of the archive. Beyond them, the oldest items expire.
-    pub archive: ArchiveBounds,
     /// How long a process that holds a session may stand still (stopped or suspended) before
     /// another process may take the session over. The holder shows that it is alive fifteen times
     /// in this period. All processes that use the file should use the same value. Default:
@@ -72,7 +56,6 @@ impl Default for Options {
             durability: Durability::default(),
             busy_timeout: BUSY_TIMEOUT,
             max_bytes: MAX_BYTES,
-            archive: ArchiveBounds::default(),
             patience: PATIENCE,
         }
     }

@@ -1,12 +1,10 @@
 //! [`PostgresStore`]: sessions in PostgreSQL, for agents on several machines. Reads and writes
-//! logs. Leases are in `postgres::lease`, evicted messages in `postgres::archive`.
+//! logs. Leases are in `postgres::lease`.
 
-mod archive;
 mod lease;
 mod log;
 mod messages;
 mod schema;
-mod search;
 mod sessions;
 mod watch;
 mod write;
@@ -18,10 +16,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use plimsoll_agent::Entry;
-use plimsoll_context::{Seq, Tokens};
+use plimsoll_context::Tokens;
 use plimsoll_core::{
-    ArchiveBounds, ArchiveRow, ArchivedItem, Fork, ForkFault, Hit, Lease, RecallError, RecallKey,
-    RecalledItem, SessionId, SessionInfo, SessionStore, StoreError, WINDOW_REMEMBERED,
+    Fork, ForkFault, Lease, SessionId, SessionInfo, SessionStore, StoreError, WINDOW_REMEMBERED,
 };
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{PgPool, Postgres, Transaction};
@@ -53,10 +50,6 @@ pub struct PostgresOptions {
     /// before another process may take the session over. All processes should use the same value.
     /// Default: [`PATIENCE`].
     pub patience: Duration,
-    /// The size and age bounds of the archive, per session. There is no bound for all sessions
-    /// together, which is left to the server's operator: here [`ArchiveBounds::bytes`] bounds each
-    /// session, like [`ArchiveBounds::session_bytes`].
-    pub archive: ArchiveBounds,
 }
 
 /// Sessions in a database of PostgreSQL 15 or newer. Clones share their state.
@@ -72,7 +65,6 @@ pub struct PostgresStore {
     /// The server and the database, without a password.
     place: Arc<str>,
     leases: Leases,
-    archive: ArchiveBounds,
 }
 
 impl Default for PostgresOptions {
@@ -81,7 +73,6 @@ impl Default for PostgresOptions {
             max_connections: POSTGRES_CONNECTIONS,
             timeout: BUSY_TIMEOUT,
             patience: PATIENCE,
-            archive: ArchiveBounds::default(),
         }
     }
 }
@@ -121,7 +112,6 @@ impl PostgresStore {
         migrate(&pool, &place).await?;
         Ok(Self {
             leases: Leases::new(pool.clone(), Arc::clone(&place), options.patience),
-            archive: options.archive,
             pool,
             place,
         })
@@ -243,7 +233,6 @@ impl SessionStore for PostgresStore {
             });
         }
         for sql in [
-            "DELETE FROM shelves WHERE session = (SELECT id FROM sessions WHERE key = $1)",
             "DELETE FROM messages WHERE session = (SELECT id FROM sessions WHERE key = $1)",
             "DELETE FROM questions WHERE session = (SELECT id FROM sessions WHERE key = $1)",
             "DELETE FROM watchers WHERE session = (SELECT id FROM sessions WHERE key = $1)",
@@ -321,53 +310,5 @@ impl SessionStore for PostgresStore {
         .await
         .map_err(&fault)?;
         transaction.commit().await.map_err(&fault)
-    }
-    async fn archives(&self) -> Result<(), StoreError> {
-        let probe = sqlx::query("SELECT 1 FROM shelves LIMIT 1");
-        let probed = probe.execute(&self.pool).await;
-        probed.map(|_| ()).map_err(fault(&self.place))
-    }
-
-    async fn archive(&self, lease: &Lease, items: &[ArchivedItem]) -> Result<(), StoreError> {
-        let mut transaction = self.begin(lease).await?;
-        if items.is_empty() {
-            return Ok(());
-        }
-        let (place, bounds) = (&self.place, &self.archive);
-        archive::write::archive(&mut transaction, place, bounds, lease.session(), items).await?;
-        transaction.commit().await.map_err(fault(&self.place))
-    }
-
-    async fn archive_up_to(&self, lease: &Lease, next: Seq) -> Result<(), StoreError> {
-        let fault = fault(&self.place);
-        let mut transaction = self.begin(lease).await?;
-        let kept = archive::write::keep_up_to(&mut transaction, lease.session(), next).await;
-        kept.map_err(&fault)?;
-        transaction.commit().await.map_err(&fault)
-    }
-
-    async fn recall(
-        &self,
-        session: &SessionId,
-        key: &RecallKey,
-    ) -> Result<RecalledItem, RecallError> {
-        let mut connection = self.pool.acquire().await.map_err(fault(&self.place))?;
-        archive::recall(&mut connection, &self.place, &self.archive, session, key).await
-    }
-
-    async fn search(
-        &self,
-        session: &SessionId,
-        query: &str,
-        limit: usize,
-    ) -> Result<Vec<Hit>, RecallError> {
-        search::search(&self.pool, &self.place, self.archive, session, query, limit).await
-    }
-
-    async fn archived(&self, session: &SessionId) -> Result<Vec<ArchiveRow>, StoreError> {
-        let fault = fault(&self.place);
-        let mut connection = self.pool.acquire().await.map_err(&fault)?;
-        let rows = archive::rows(&mut connection, &self.archive, session).await;
-        rows.map_err(&fault)
     }
 }

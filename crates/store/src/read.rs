@@ -3,10 +3,10 @@
 
 use std::path::Path;
 
-use plimsoll_context::{Bytes, Seq};
+use plimsoll_context::Bytes;
 use plimsoll_core::{Fork, MAX_FORK_DEPTH, SessionId, SessionInfo, StoreError};
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, ErrorCode, OptionalExtension, Row, params};
 
 use crate::columns::{self, ALTERED, entry_sum, from_column, to_column};
 use crate::fault::{self, WorkError};
@@ -21,7 +21,7 @@ pub const PAGE_BYTES: Bytes = Bytes(4 << 20);
 
 /// The columns of [`info_of`].
 const INFO: &str = "SELECT own.id, own.created, own.updated, own.entries, own.title,
-    parent.id, own.shared, own.items, own.bytes
+    parent.id, own.shared, own.bytes
     FROM sessions AS own LEFT JOIN sessions AS parent ON parent.key = own.parent";
 
 /// One entry as stored in the file.
@@ -36,15 +36,10 @@ pub(crate) struct Raw {
 #[derive(Debug, Clone)]
 pub(crate) struct LogAncestor {
     pub(crate) key: i64,
-    pub(crate) id: SessionId,
     /// The number of shared entries. The session's own entries follow them.
     pub(crate) shared: u64,
     /// The number of its entries that belong to the log, including those that it shares itself.
     pub(crate) entries: u64,
-    /// Only items below this number belong to the log. `None` for the session itself.
-    pub(crate) below: Option<Seq>,
-    /// Distinguishes its log from other logs of the same name.
-    pub(crate) born: Vec<u8>,
 }
 
 impl Raw {
@@ -62,13 +57,12 @@ pub(crate) fn lineage(
     session: &SessionId,
 ) -> rusqlite::Result<Vec<LogAncestor>> {
     let mut statement = connection.prepare_cached(
-        "WITH RECURSIVE kin (depth, key, id, shared, entries, below, born, parent, items) AS (
-           SELECT 0, key, id, shared, entries, NULL, born, parent, items FROM sessions WHERE id = ?1
+        "WITH RECURSIVE kin (depth, key, shared, entries, parent) AS (
+           SELECT 0, key, shared, entries, parent FROM sessions WHERE id = ?1
            UNION ALL
-           SELECT depth + 1, own.key, own.id, own.shared, min(kin.entries, kin.shared),
-                  min(ifnull(kin.below, kin.items), kin.items), own.born, own.parent, own.items
+           SELECT depth + 1, own.key, own.shared, min(kin.entries, kin.shared), own.parent
            FROM kin JOIN sessions AS own ON own.key = kin.parent WHERE depth < ?2
-         ) SELECT key, id, shared, entries, below, born FROM kin ORDER BY depth",
+         ) SELECT key, shared, entries FROM kin ORDER BY depth",
     )?;
     let rows = statement.query_map(params![session.as_str(), to_column(MAX_FORK_DEPTH)], kin)?;
     rows.collect()
@@ -106,8 +100,19 @@ pub(crate) fn page(
         let mut rows =
             statement.query(params![kin.key, to_column(before), to_column(kin.entries)])?;
         for expected in before.saturating_add(1)..=kin.entries {
-            let raw = rows.next()?.map(raw).transpose()?;
-            let Some((raw, sum)) = raw.filter(|(raw, _)| raw.n == expected) else {
+            let next = rows
+                .next()
+                .and_then(|row| row.map(|row| raw(row, 0)).transpose());
+            let found = match next {
+                Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt) => {
+                    if page.is_empty() {
+                        return Err(bad(expected, "its page is damaged"));
+                    }
+                    return Ok(page);
+                }
+                next => next?,
+            };
+            let Some((raw, sum)) = found.filter(|(raw, _)| raw.n == expected) else {
                 return Err(bad(expected, "it is missing"));
             };
             if !raw.matches(sum) {
@@ -166,15 +171,15 @@ pub(crate) fn bad_entry(
     }
 }
 
-/// Reads an entry and its checksum.
-fn raw(row: &Row<'_>) -> rusqlite::Result<(Raw, i64)> {
+/// Reads an entry and its checksum from the columns from `first` on.
+pub(crate) fn raw(row: &Row<'_>, first: usize) -> rusqlite::Result<(Raw, i64)> {
     let raw = Raw {
-        n: from_column(row.get(0)?),
-        at: from_column(row.get(1)?),
+        n: from_column(row.get(first)?),
+        at: from_column(row.get(first + 1)?),
         // As bytes: an invalid text is detected by the parser.
-        json: row.get_ref(2)?.as_bytes()?.to_vec(),
+        json: row.get_ref(first + 2)?.as_bytes()?.to_vec(),
     };
-    Ok((raw, row.get(3)?))
+    Ok((raw, row.get(first + 3)?))
 }
 
 fn info_of(row: &Row<'_>) -> rusqlite::Result<SessionInfo> {
@@ -183,7 +188,6 @@ fn info_of(row: &Row<'_>) -> rusqlite::Result<SessionInfo> {
         _ => Some(Fork {
             from: columns::name(row, 5)?,
             entries: from_column(row.get(6)?),
-            items: Seq(from_column(row.get(7)?)),
         }),
     };
     Ok(SessionInfo {
@@ -191,7 +195,7 @@ fn info_of(row: &Row<'_>) -> rusqlite::Result<SessionInfo> {
         created: from_column(row.get(1)?),
         updated: from_column(row.get(2)?),
         entries: from_column(row.get(3)?),
-        bytes: Bytes(from_column(row.get(8)?)),
+        bytes: Bytes(from_column(row.get(7)?)),
         title: row.get::<_, Option<String>>(4)?.unwrap_or_default(),
         fork,
     })
@@ -200,10 +204,7 @@ fn info_of(row: &Row<'_>) -> rusqlite::Result<SessionInfo> {
 fn kin(row: &Row<'_>) -> rusqlite::Result<LogAncestor> {
     Ok(LogAncestor {
         key: row.get(0)?,
-        id: columns::name(row, 1)?,
-        shared: from_column(row.get(2)?),
-        entries: from_column(row.get(3)?),
-        below: row.get::<_, Option<i64>>(4)?.map(|it| Seq(from_column(it))),
-        born: row.get(5)?,
+        shared: from_column(row.get(1)?),
+        entries: from_column(row.get(2)?),
     })
 }

@@ -14,22 +14,10 @@ pub(crate) const LOG: Format = Format {
     steps: &[include_str!("../schema/sessions-1.sql")],
 };
 
-/// The archive: `archive.db`.
-pub(crate) const ARCHIVE: Format = Format {
-    application: 0x506c_6961,
-    steps: &[include_str!("../schema/archive-1.sql")],
-};
-
-/// The kept contents of files: `files.db`.
-pub(crate) const FILES: Format = Format {
-    application: 0x506c_6966,
-    steps: &[include_str!("../schema/files-1.sql")],
-};
-
 /// The format of one kind of file.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Format {
-    /// Identifies the program in the header of the file: "Plim", "Plia" or "Plif" in ASCII.
+    /// Identifies the program in the header of the file: "Plim" in ASCII.
     application: i64,
     /// The steps from an empty file to the newest version: step k leads to version k.
     steps: &'static [&'static str],
@@ -153,7 +141,11 @@ mod tests {
             header(&connection, "application_id").unwrap(),
             LOG.application
         );
-        let other = check(&connection, path, ARCHIVE).unwrap_err().to_string();
+        let other = Format {
+            application: 1,
+            ..LOG
+        };
+        let other = check(&connection, path, other).unwrap_err().to_string();
         assert!(other.contains("another program's database"), "{other}");
     }
 

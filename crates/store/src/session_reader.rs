@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::path::Path;
 
 use async_trait::async_trait;
 use plimsoll_core::{Retention, SessionId, SessionInfo, SessionStore, StoreError};
@@ -81,12 +80,7 @@ pub trait SessionReader: SessionStore {
         Ok(BTreeMap::new())
     }
 
-    /// Returns the path of the store if it is damaged, as far as it has been read by now.
-    fn damaged_path(&self) -> Option<&Path> {
-        None
-    }
-
-    /// Returns the space of deleted sessions, archived items and kept files to the system. A file
+    /// Returns the space of deleted sessions to the system. A file
     /// is rewritten if more than a quarter of it is free and nobody else reads it. Rewriting
     /// temporarily needs as much space again. A database does all of this by itself.
     ///

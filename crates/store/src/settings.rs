@@ -37,11 +37,9 @@ impl SqliteStore {
     /// If they cannot be read.
     pub async fn settings(&self, session: &SessionId) -> Result<Option<String>, StoreError> {
         let session = session.clone();
-        self.read(
-            move |connection, _| find(connection, &session),
-            |_| Ok(None),
-        )
-        .await
+        self.reader()
+            .with(move |connection, _| find(connection, &session))
+            .await
     }
 }
 

@@ -1,5 +1,5 @@
-//! [`SqliteStore`]: sessions in one SQLite file, with the archive in another. The SQL is in `write`
-//! and `read`; the rights to write are in `lock`.
+//! [`SqliteStore`]: sessions in one SQLite file. The SQL is in `write`, `read` and `files`; the rights to
+//! write are in `lock`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,23 +10,20 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use plimsoll_agent::Entry;
-use plimsoll_context::{Seq, Tokens};
-use plimsoll_core::archive::{ArchiveRow, ArchivedItem, Hit, RecallError, RecallKey, RecalledItem};
+use plimsoll_context::Tokens;
 use plimsoll_core::{FileEdit, Fork, Lease, SessionId, SessionInfo, SessionStore, StoreError};
 use rusqlite::Connection;
 use tokio::sync::OnceCell;
 
-use crate::archive::{Archive, ArchiveScopes};
 use crate::columns::from_column;
 use crate::connection::{self, SharedConnection, blocking, make_folder};
-use crate::damaged::DamagedFile;
 use crate::delete;
 use crate::export::{self, ExportError, ExportedEntry};
 use crate::fault::{self, WorkError};
-use crate::files::{ContentHash, Files, RecordedChange};
+use crate::files::{self, KEPT_CONTENTS};
 use crate::lease::{Leases, Right};
 use crate::options::Options;
-use crate::read::{self, LogAncestor, Raw, lineage};
+use crate::read::{self, Raw};
 use crate::schema::{self, StoreFileState};
 use crate::session_reader::SessionReader;
 use crate::settings;
@@ -46,8 +43,8 @@ const LOCKS: &str = "locks";
 /// Any number of processes may open it; each session has one writer at a time. An append is one
 /// transaction; [`Options::durability`] decides which failures it survives.
 ///
-/// Reading needs no free disk space. A damaged file is read as far as its pages are intact:
-/// unreadable entries are reported only for the session that they belong to.
+/// Reading needs no free disk space. Every entry has a checksum, and one that is altered or on a
+/// damaged page is reported for the sessions that it belongs to; [`Self::salvage`] saves the others.
 #[derive(Debug, Clone)]
 pub struct SqliteStore {
     path: Arc<Path>,
@@ -57,11 +54,7 @@ pub struct SqliteStore {
     /// The reason why nothing can be written. Existing sessions can be read nevertheless.
     unwritable: Option<StoreError>,
     reader: SharedConnection,
-    /// Declared after the connections, so that it is dropped after them.
-    damaged: DamagedFile,
     leases: Leases,
-    archive: Archive,
-    files: Files,
 }
 
 impl SqliteStore {
@@ -70,7 +63,7 @@ impl SqliteStore {
     ///
     /// # Errors
     /// If the folder cannot be created or written, or if the file belongs to another program, has a
-    /// newer version or is so damaged that nothing can be read.
+    /// newer version or is damaged at its beginning.
     pub async fn open(folder: impl AsRef<Path>) -> Result<Self, StoreError> {
         Self::open_with(folder, Options::default()).await
     }
@@ -107,31 +100,9 @@ impl SqliteStore {
     /// # Errors
     /// If they cannot be read.
     pub async fn windows(&self) -> Result<Vec<LearnedWindow>, StoreError> {
-        self.read(
-            |connection, _| windows::all(connection, write::now()),
-            |_| Ok(None),
-        )
-        .await
-    }
-
-    /// Returns the changes of files by a session, oldest first, including the changes that a fork
-    /// shares. At most [`MAX_CHANGES`](crate::MAX_CHANGES) of a session are recorded.
-    ///
-    /// # Errors
-    /// If they cannot be read.
-    pub async fn changed_files(
-        &self,
-        session: &SessionId,
-    ) -> Result<Vec<RecordedChange>, StoreError> {
-        self.files.changes(self.lineage(session).await?).await
-    }
-
-    /// Returns a content of a file, or `None` if it is no longer kept.
-    ///
-    /// # Errors
-    /// If it cannot be read.
-    pub async fn kept_content(&self, hash: ContentHash) -> Result<Option<Vec<u8>>, StoreError> {
-        self.files.content(hash).await
+        self.reader
+            .with(|connection, _| windows::all(connection, write::now()))
+            .await
     }
 
     fn open_now(folder: &Path, path: Arc<Path>, options: &Options) -> Result<Self, StoreError> {
@@ -148,14 +119,11 @@ impl SqliteStore {
             make_folder(folder)?;
             writer = open_writer()?;
         }
-        let damaged = DamagedFile::new(&path);
         let mut reader = connection::reader(&path, options)?;
         let mut unwritable = None;
         match schema::check(&reader, &path, schema::LOG) {
             Ok(StoreFileState::Store) => {}
             Ok(StoreFileState::New | StoreFileState::Older) => writer = open_writer()?,
-            // Part of the file can be read.
-            Err(StoreError::Corrupt { .. }) if damaged.sessions()?.is_some() => {}
             Err(error @ (StoreError::Full { .. } | StoreError::Io { .. })) => {
                 drop(reader);
                 reader = connection::alone(&path, options)?;
@@ -170,70 +138,19 @@ impl SqliteStore {
         Ok(Self {
             writer: Arc::new(writer),
             unwritable,
-            damaged,
-            ..Self::of_reader(folder, path, reader, options)
-        })
-    }
-
-    /// Opens the store of a folder without creating or changing anything. Only its log may be read.
-    pub(crate) async fn open_to_read(folder: &Path) -> Result<Self, StoreError> {
-        let (folder, options) = (folder.to_path_buf(), Options::default());
-        let path: Arc<Path> = folder.join(FILE).into();
-        let at = Arc::clone(&path);
-        let open = move || {
-            if !at.exists() {
-                return Err(fault::other(&at, "there is no store"));
-            }
-            let mut reader = connection::observer(&at, &options)?;
-            let mut found = schema::check(&reader, &at, schema::LOG);
-            if let Err(StoreError::Full { .. } | StoreError::Io { .. }) = found {
-                drop(reader);
-                reader = connection::alone(&at, &options)?;
-                found = schema::check(&reader, &at, schema::LOG);
-            }
-            let reader = SharedConnection::new(Arc::clone(&at), reader);
-            let mut store = Self::of_reader(&folder, Arc::clone(&at), reader, &options);
-            store.unwritable = Some(fault::other(&at, "it was opened to be read only"));
-            match found {
-                Ok(StoreFileState::Store) => {}
-                Ok(StoreFileState::New) => return Err(fault::other(&at, "there is no store")),
-                Ok(StoreFileState::Older) => {
-                    let why = "it has an older format; list its sessions once, which updates it";
-                    return Err(fault::other(&at, why));
-                }
-                Err(StoreError::Corrupt { .. }) if store.damaged.sessions()?.is_some() => {}
-                Err(error) => return Err(error),
-            }
-            Ok(store)
-        };
-        blocking(&path, open).await
-    }
-
-    fn of_reader(
-        folder: &Path,
-        path: Arc<Path>,
-        reader: SharedConnection,
-        options: &Options,
-    ) -> Self {
-        Self {
-            writer: Arc::default(),
-            unwritable: None,
             reader,
-            damaged: DamagedFile::new(&path),
             leases: Leases::new(&folder.join(LOCKS), options),
-            archive: Archive::new(folder, options),
-            files: Files::new(folder, options),
             options: Arc::new(options.clone()),
             path,
-        }
+        })
     }
 
     pub(crate) fn leases(&self) -> &Leases {
         &self.leases
     }
 
-    pub(crate) fn damaged(&self) -> &DamagedFile {
-        &self.damaged
+    pub(crate) fn reader(&self) -> &SharedConnection {
+        &self.reader
     }
 
     pub(crate) async fn writer(&self) -> Result<&SharedConnection, StoreError> {
@@ -251,33 +168,10 @@ impl SqliteStore {
         open.await
     }
 
-    /// Reads with `work`. If the file is damaged, `scan` reads the intact part, or finds nothing.
-    pub(crate) async fn read<T, E, F, S>(&self, work: F, scan: S) -> Result<T, StoreError>
-    where
-        T: Send + 'static,
-        E: Into<WorkError>,
-        F: FnOnce(&mut Connection, &Path) -> Result<T, E> + Send + 'static,
-        S: FnOnce(&DamagedFile) -> Result<Option<T>, StoreError> + Send + 'static,
-    {
-        let error = match self.reader.with(work).await {
-            Err(error @ (StoreError::Corrupt { .. } | StoreError::BadEntry { .. })) => error,
-            read => return read,
-        };
-        let damaged = self.damaged.clone();
-        blocking(&self.path, move || match (scan(&damaged), error) {
-            (Ok(Some(read)), _) => Ok(read),
-            (Err(found), StoreError::Corrupt { .. }) => Err(found),
-            (_, error) => Err(error),
-        })
-        .await
-    }
-
     async fn newest_of(&self, limit: Option<u32>) -> Result<Vec<SessionInfo>, StoreError> {
-        self.read(
-            move |connection, _| read::newest(connection, limit),
-            DamagedFile::sessions,
-        )
-        .await
+        self.reader
+            .with(move |connection, _| read::newest(connection, limit))
+            .await
     }
 
     async fn load_after(&self, session: &SessionId, after: u64) -> Result<Vec<Entry>, StoreError> {
@@ -313,56 +207,15 @@ impl SqliteStore {
             .await
     }
 
-    /// Returns the right to write to data of a session outside this file.
-    async fn checked_right(&self, lease: &Lease) -> Result<Right, StoreError> {
-        let right = self.right(lease)?;
-        let checked = self.writer().await?.with(move |connection, _| {
-            let moment = connection.transaction()?;
-            right.check(&moment).map(|()| right)
-        });
-        checked.await
-    }
-
-    /// Returns the places to search for the archived items of a session: first its own items, then
-    /// those shared with its ancestors.
-    async fn places(&self, session: &SessionId) -> Result<ArchiveScopes, StoreError> {
-        let kin = self.lineage(session).await?;
-        Ok(ArchiveScopes::new(session.clone(), kin))
-    }
-
-    /// Returns the session and its ancestors, beginning with the session. Empty if the session has
-    /// no log.
-    pub(crate) async fn lineage(
-        &self,
-        session: &SessionId,
-    ) -> Result<Vec<LogAncestor>, StoreError> {
-        let session = session.clone();
-        self.read(
-            move |connection, _| lineage(connection, &session),
-            |_| Ok(None),
-        )
-        .await
-    }
-
-    /// Returns the number of the first entry after `after` that has a row in the file, readable or
-    /// not.
-    pub(crate) async fn next_entry(&self, session: &SessionId, after: u64) -> Option<u64> {
-        let (damaged, session) = (self.damaged.clone(), session.clone());
-        let found = blocking(&self.path, move || damaged.next_entry(&session, after)).await;
-        found.ok().flatten()
-    }
-
     pub(crate) async fn raw_page(
         &self,
         session: &SessionId,
         after: u64,
     ) -> Result<Vec<Raw>, StoreError> {
-        let (wanted, session) = (session.clone(), session.clone());
-        self.read(
-            move |connection, path| read::page(connection, path, &wanted, after),
-            move |damaged| damaged.page(&session, after),
-        )
-        .await
+        let session = session.clone();
+        self.reader
+            .with(move |connection, path| read::page(connection, path, &session, after))
+            .await
     }
 }
 
@@ -401,18 +254,10 @@ impl SessionStore for SqliteStore {
 
     async fn delete(&self, lease: &Lease) -> Result<bool, StoreError> {
         let right = self.right(lease)?;
-        let kin = self.lineage(lease.session()).await?.into_iter().next();
-        let held = right.clone();
-        let was_there = self
-            .writer()
+        self.writer()
             .await?
-            .with(move |connection, _| delete::session(connection, &held))
-            .await?;
-        if was_there {
-            self.archive.remove(right).await?;
-            self.files.remove(lease.session(), kin).await?;
-        }
-        Ok(was_there)
+            .with(move |connection, _| delete::session(connection, &right))
+            .await
     }
 
     async fn rename(&self, session: &SessionId, title: &str) -> Result<bool, StoreError> {
@@ -435,11 +280,9 @@ impl SessionStore for SqliteStore {
 
     async fn learned_window(&self, endpoint: &str) -> Result<Option<Tokens>, StoreError> {
         let endpoint = endpoint.to_owned();
-        self.read(
-            move |connection, _| windows::learned(connection, &endpoint, write::now()),
-            |_| Ok(None),
-        )
-        .await
+        self.reader
+            .with(move |connection, _| windows::learned(connection, &endpoint, write::now()))
+            .await
     }
 
     async fn learn_window(&self, endpoint: &str, window: Tokens) -> Result<(), StoreError> {
@@ -450,65 +293,22 @@ impl SessionStore for SqliteStore {
             .await
     }
 
-    async fn archives(&self) -> Result<(), StoreError> {
-        self.archive.check().await
-    }
-
-    async fn archive(&self, lease: &Lease, items: &[ArchivedItem]) -> Result<(), StoreError> {
-        if items.is_empty() {
-            return self.right(lease).map(|_| ());
-        }
-        let right = self.checked_right(lease).await?;
-        let own = self.places(lease.session()).await?.own;
-        self.archive.add(right, own, items).await
-    }
-
-    async fn archive_up_to(&self, lease: &Lease, next: Seq) -> Result<(), StoreError> {
-        let right = self.checked_right(lease).await?;
-        self.archive.keep_up_to(right, next).await
-    }
-
-    async fn recall(
-        &self,
-        session: &SessionId,
-        key: &RecallKey,
-    ) -> Result<RecalledItem, RecallError> {
-        self.archive.recall(self.places(session).await?, key).await
-    }
-
-    async fn search(
-        &self,
-        session: &SessionId,
-        query: &str,
-        limit: usize,
-    ) -> Result<Vec<Hit>, RecallError> {
-        let places = self.places(session).await?;
-        self.archive.search(places, query, limit).await
-    }
-
-    async fn archived(&self, session: &SessionId) -> Result<Vec<ArchiveRow>, StoreError> {
-        self.archive.rows(self.places(session).await?).await
-    }
-
     async fn keep_file(&self, session: &SessionId, edit: FileEdit) -> Result<(), StoreError> {
-        let of = self.lineage(session).await?.into_iter().next();
-        self.files.keep(session.clone(), of, edit).await
+        let session = session.clone();
+        self.writer()
+            .await?
+            .with(move |connection, _| files::keep(connection, &session, &edit, KEPT_CONTENTS))
+            .await
     }
 }
 
 #[async_trait]
 impl SessionReader for SqliteStore {
     async fn info(&self, session: &SessionId) -> Result<Option<SessionInfo>, StoreError> {
-        let (wanted, session) = (session.clone(), session.clone());
-        self.read(
-            move |connection, _| read::info(connection, &wanted),
-            move |damaged| {
-                let sessions = damaged.sessions()?.unwrap_or_default();
-                let found = sessions.into_iter().find(|info| info.id == session);
-                Ok(found.map(Some))
-            },
-        )
-        .await
+        let session = session.clone();
+        self.reader
+            .with(move |connection, _| read::info(connection, &session))
+            .await
     }
 
     async fn page(
@@ -537,20 +337,15 @@ impl SessionReader for SqliteStore {
     }
 
     async fn all_settings(&self) -> Result<BTreeMap<SessionId, String>, StoreError> {
-        self.read(|connection, _| settings::all(connection), |_| Ok(None))
+        self.reader
+            .with(|connection, _| settings::all(connection))
             .await
-    }
-
-    fn damaged_path(&self) -> Option<&Path> {
-        self.damaged.was_read().then_some(&*self.path)
     }
 
     async fn shrink(&self) -> Result<(), StoreError> {
         self.writer()
             .await?
             .with(|connection, _| connection::shrink(connection))
-            .await?;
-        self.archive.shrink().await?;
-        self.files.shrink().await
+            .await
     }
 }

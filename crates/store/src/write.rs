@@ -12,7 +12,7 @@ use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, 
 use crate::columns::{entry_sum, to_column};
 use crate::fault::{self, WorkError};
 use crate::lease::Right;
-use crate::read::{LogAncestor, lineage};
+use crate::read::{LogAncestor, Raw, lineage};
 use crate::settings::MAX_SETTINGS;
 
 /// Maximum size of one entry as JSON. Equal to the input limit of the filters, and far above a
@@ -102,9 +102,8 @@ fn share(
     transaction
         .prepare_cached(
             "INSERT INTO sessions
-               (id, created, updated, title, entries, newest, parent, shared, items, born)
-             VALUES (?1, ?2, ?3, ?4, ?6, (SELECT ifnull(max(row), 0) FROM entries), ?5, ?6, ?7,
-                     randomblob(16))",
+               (id, created, updated, title, entries, newest, parent, shared)
+             VALUES (?1, ?2, ?3, ?4, ?6, (SELECT ifnull(max(row), 0) FROM entries), ?5, ?6)",
         )?
         .execute(params![
             session.as_str(),
@@ -113,26 +112,23 @@ fn share(
             title,
             parent,
             shared,
-            to_column(of.items.0),
         ])?;
     Ok(())
 }
 
-/// Creates a session with the data of another file. The numbers and times of `lines` are those of
-/// its own entries, which follow the shared ones.
+/// Creates a session with the data of another file and returns its key. The numbers and times of
+/// `lines` are those of its own entries, which follow the shared ones.
 pub(crate) fn restore<'a>(
     transaction: &Transaction<'_>,
     info: &SessionInfo,
-    born: Option<Vec<u8>>,
     settings: Option<&str>,
     lines: impl IntoIterator<Item = (u64, u64, &'a str)>,
-) -> rusqlite::Result<()> {
+) -> rusqlite::Result<i64> {
     let (session, fork) = (info.id.as_str(), info.fork.as_ref());
     transaction.execute(
         "INSERT INTO sessions
-           (id, created, updated, title, entries, newest, parent, shared, items, born)
-         VALUES (?1, ?2, ?3, nullif(?4, ''), ?6, 0, (SELECT key FROM sessions WHERE id = ?5), ?6, ?7,
-                 ifnull(?8, randomblob(16)))",
+           (id, created, updated, title, entries, newest, parent, shared)
+         VALUES (?1, ?2, ?3, nullif(?4, ''), ?6, 0, (SELECT key FROM sessions WHERE id = ?5), ?6)",
         params![
             session,
             to_column(info.created),
@@ -140,8 +136,6 @@ pub(crate) fn restore<'a>(
             info.title,
             fork.map(|fork| fork.from.as_str()),
             to_column(fork.map_or(0, |fork| fork.entries)),
-            to_column(fork.map_or(0, |fork| fork.items.0)),
-            born,
         ],
     )?;
     let (key, mut last) = (transaction.last_insert_rowid(), 0);
@@ -156,7 +150,17 @@ pub(crate) fn restore<'a>(
             params![session, text, to_column(info.updated)],
         )?;
     }
-    Ok(())
+    Ok(key)
+}
+
+/// Adds the next entry of a session, with its number and time.
+pub(crate) fn insert_raw(
+    transaction: &Transaction<'_>,
+    key: i64,
+    raw: &Raw,
+) -> rusqlite::Result<()> {
+    let json = std::str::from_utf8(&raw.json)?;
+    insert(transaction, key, to_column(raw.n), to_column(raw.at), json)
 }
 
 /// Changes the title of a session. Returns `false` if the session does not exist.
@@ -279,8 +283,7 @@ fn head(transaction: &Transaction<'_>, session: &SessionId) -> rusqlite::Result<
 fn begin(transaction: &Transaction<'_>, session: &SessionId, now: i64) -> rusqlite::Result<Head> {
     transaction
         .prepare_cached(
-            "INSERT INTO sessions (id, created, updated, entries, newest, born)
-             VALUES (?1, ?2, ?2, 0, 0, randomblob(16))",
+            "INSERT INTO sessions (id, created, updated, entries, newest) VALUES (?1, ?2, ?2, 0, 0)",
         )?
         .execute(params![session.as_str(), now])?;
     Ok(Head {

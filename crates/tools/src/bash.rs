@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use plimsoll_agent::CallTarget;
 use plimsoll_context::{Bytes, ToolSpec};
 use plimsoll_core::process::{
-    CapturedOutput, Command, LeftBehind, ProcessEnd, ProcessError, ProcessLimits, ProcessOutput,
+    CapturedOutput, Command, ProcessEnd, ProcessError, ProcessLimits, ProcessOutput,
 };
 use plimsoll_core::{Tool, ToolContext, ToolError, ToolOutput, parse_arguments};
 use schemars::JsonSchema;
@@ -163,7 +163,7 @@ fn command_result(got: &ProcessOutput, timeout: Duration) -> Result<ToolOutput, 
     if got.output.total() == Bytes(0) {
         notes.push("no output".to_owned());
     }
-    if got.left == LeftBehind::Killed {
+    if got.killed_background {
         notes.push("background processes were ended".to_owned());
     }
     let not_text = got.output.text().not_text;
@@ -310,7 +310,7 @@ mod tests {
             ended: ProcessEnd::TimedOut,
             output: CapturedOutput::default(),
             errors: CapturedOutput::default(),
-            left: LeftBehind::Nothing,
+            killed_background: false,
         };
         assert!(command_result(&output, BASH_TIMEOUT_MAX).is_err());
         let got = Files::new().call(

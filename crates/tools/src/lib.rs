@@ -31,8 +31,6 @@ mod grep;
 mod image;
 mod input;
 mod list;
-#[cfg(feature = "mcp")]
-pub mod mcp;
 mod output_page;
 pub mod project_files;
 mod protected;

@@ -4,7 +4,9 @@
 //! redirection, assignment, expansion or substitution. To deny a command, matches are searched in every
 //! command that the shell would run: in lists, pipes, functions and substitutions. Arguments that look
 //! like a denied command, scripts in them, and whatever cannot be parsed make it unclear whether the
-//! denied command runs, and unclear is for a person to decide.
+//! denied command runs, and unclear is for a person to decide. No list says which programs run their
+//! arguments (`sudo`, `xargs`, `find -exec`): any program may. Only the shell's own `echo`, alone, is known
+//! to print them.
 //!
 //! This is a parser and not a sandbox. It does not know how a program interprets its arguments, or
 //! which commands an executed script contains.
@@ -44,7 +46,11 @@ pub(crate) fn target(fields: &'static [&'static str], command: &str) -> CommandT
         .stack_size(STACK)
         .spawn(move || {
             let nodes = parse(&owned)?;
-            Some((simple(&nodes, &owned), Finder::of(&nodes)))
+            let (simple, mut found) = (simple(&nodes, &owned), Finder::of(&nodes));
+            if simple.as_ref().is_some_and(only_prints) {
+                found.hidden.clear();
+            }
+            Some((simple, found))
         });
     let read = reader.ok().and_then(|reader| reader.join().ok()?);
     let (simple, found) = read.unwrap_or_else(|| (None, Finder::unclear()));
@@ -117,6 +123,12 @@ fn simple(nodes: &[Node], script: &str) -> Option<SimpleCommand> {
         text: text.join(" "),
         spelled,
     })
+}
+
+/// Checks whether a command is the shell's own `echo`, which no program in `PATH` replaces. It is the whole
+/// call, so that nothing reads its output.
+fn only_prints(command: &SimpleCommand) -> bool {
+    command.text.split(' ').next() == Some("echo")
 }
 
 /// Quotes a word for a shell.
@@ -375,8 +387,12 @@ mod tests {
             "echo \"",
             // It may as well be harmless.
             "ls rm x",
-            "echo rm x",
             "git commit -m 'rm x'",
+            // Another program may read it.
+            "echo rm x | parallel",
+            "echo rm x > x.sh",
+            "/bin/echo rm x",
+            "echo() { \"$@\"; }; echo rm x",
         ] {
             let says = denial("rm *", command);
             assert_eq!(says, Some(Permission::Ask), "{command}");
@@ -396,6 +412,8 @@ mod tests {
     #[test]
     fn ordinary_commands_are_clear() {
         for command in [
+            "echo rm x",
+            "echo 'rm x; rm y'",
             "echo $x $((1 + 2)) ${y:-z} {a,b} *.rs",
             "[ -n \"$X\" ] && echo yes",
             "cargo test && git status | head -n 3 > out 2>&1",

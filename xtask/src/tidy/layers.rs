@@ -6,7 +6,7 @@ use super::manifests::{DependencyKind, Manifest};
 use super::tree::Tree;
 
 /// Every package and its layer. A package depends only on lower layers.
-const LAYERS: [(&str, u8); 16] = [
+const LAYERS: [(&str, u8); 17] = [
     ("plimsoll-context", 1),
     ("plimsoll-agent", 2),
     ("plimsoll-wire", 2),
@@ -14,13 +14,14 @@ const LAYERS: [(&str, u8); 16] = [
     ("plimsoll-core", 3),
     ("plimsoll-providers", 4),
     ("plimsoll-tools", 4),
+    ("plimsoll-mcp", 4),
     ("plimsoll-store", 4),
     ("plimsoll-logs", 4),
-    ("plimsoll-mock", 4),
     ("plimsoll-restate", 4),
     ("plimsoll", 5),
     ("plimsoll-cli", 6),
     ("plimsoll-replay", 6),
+    (MOCK, 7),
     (TEST_KIT, 7),
     ("xtask", 7),
 ];
@@ -31,16 +32,17 @@ const NEIGHBORS: [(&str, &str); 4] = [
     ("plimsoll-restate", "plimsoll-store"),
     // One configuration of TLS for all clients.
     ("plimsoll-restate", "plimsoll-providers"),
-    ("plimsoll-tools", "plimsoll-providers"),
+    ("plimsoll-mcp", "plimsoll-providers"),
 ];
 
-/// The kit that tests share. It depends on the crates that it is for, so tests of every layer may
-/// depend on it, and nothing else may.
-pub(crate) const TEST_KIT: &str = "plimsoll-testkit";
+/// The kit that tests share.
+const TEST_KIT: &str = "plimsoll-testkit";
 
-/// The mock servers are on the same layer as the crates that test against them, so tests may depend
-/// on them sideways.
-const TEST_PEERS: [&str; 1] = ["plimsoll-mock"];
+/// The mock servers, a program and a library for developers.
+const MOCK: &str = "plimsoll-mock";
+
+/// The packages that only tests and programs for developers depend on, whatever their layer.
+pub(crate) const FOR_TESTS: [&str; 2] = [TEST_KIT, MOCK];
 
 /// Returns packages without a layer, and dependencies that point up or sideways.
 pub(crate) fn check(tree: &Tree) -> Vec<Fault> {
@@ -57,14 +59,13 @@ pub(crate) fn check(tree: &Tree) -> Vec<Fault> {
             continue;
         };
         for (kind, dependency) in manifest.dependencies() {
-            if dependency == TEST_KIT && kind == DependencyKind::Test {
+            if FOR_TESTS.contains(&dependency.as_str()) && kind == DependencyKind::Test {
                 continue;
             }
             let Some(below) = self::layer(&dependency) else {
                 continue;
             };
-            let peer = kind == DependencyKind::Test && TEST_PEERS.contains(&dependency.as_str());
-            let beside = peer || NEIGHBORS.contains(&(name, dependency.as_str()));
+            let beside = NEIGHBORS.contains(&(name, dependency.as_str()));
             if below < layer || (below == layer && beside) {
                 continue;
             }

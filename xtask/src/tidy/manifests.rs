@@ -4,7 +4,7 @@
 use toml::{Table, Value};
 
 use super::fault::Fault;
-use super::layers::TEST_KIT;
+use super::layers::FOR_TESTS;
 use super::tree::Tree;
 
 /// Keys of `[package]` that every package inherits from the workspace.
@@ -142,8 +142,8 @@ fn versions(text: &str) -> Vec<String> {
     let ours = dependencies
         .into_iter()
         .flatten()
-        // The kit of the tests is not published.
-        .filter(|(name, asked)| *name != TEST_KIT && asked.get("path").is_some());
+        .filter(|(name, _)| !FOR_TESTS.contains(&name.as_str()))
+        .filter(|(_, asked)| asked.get("path").is_some());
     let others = ours.filter(|(_, asked)| asked.get("version") != own);
     let told = others.map(|(name, _)| {
         format!("`{name}` is asked for in another version than `[workspace.package]` has")

@@ -163,7 +163,7 @@ fn with_nothing_to_do_no_model_is_asked() {
 }
 
 #[test]
-fn the_host_can_refuse_it_and_an_archive_that_fails_is_said() {
+fn the_host_can_refuse_it() {
     let mut stage = session(evicting(), 36);
     let before = stage.run.tokens();
     stage.verdict = Verdict::Veto {
@@ -174,19 +174,10 @@ fn the_host_can_refuse_it_and_an_archive_that_fails_is_said() {
     assert!(!stage.run.is_running());
     assert_eq!((stage.run.tokens(), stage.plans()), (before, 0));
     assert!(stage.warnings().iter().any(|text| text.contains("not now")));
-    stage.verdict = Verdict::NotKept {
-        why: "the disk is full".into(),
-    };
+    stage.verdict = Verdict::Go;
     stage.run.compact(Now::default(), None).unwrap();
     stage.rest();
-    assert_eq!(stage.plans(), 1, "the log still contains them");
-    assert!(
-        stage
-            .warnings()
-            .iter()
-            .any(|text| text.contains("the disk is full"))
-    );
-    stage.verdict = Verdict::Go;
+    assert_eq!(stage.plans(), 1);
     stage.say("And the tests?");
     stage.text("They pass.");
     whole(&stage);

@@ -1,11 +1,10 @@
-//! Messages are offered to the host before they are evicted. Covers acceptance, vetoes and a
-//! failing archive, before a request and on the ladder, with interrupts and crashes at each step.
-//! The archive belongs to the store and has its own tests.
+//! Messages are shown to the host before they are evicted. Covers acceptance and vetoes, before a
+//! request and on the ladder, with interrupts and crashes at each step.
 
-use plimsoll_agent::{AtLimit, EndReason, Event, Input, Setup, Verdict};
+use plimsoll_agent::{AtLimit, EndReason, Input, Setup, Verdict};
 use plimsoll_context::{ContextStrategy, Form, Message, Part, Recall, Seq, Tokens};
 
-use crate::stage::audit::{audit, carried_on, whole};
+use crate::stage::audit::{audit, carried_on};
 use crate::stage::{Stage, good_summary, limits, overflow, strategy, summarizing};
 
 const NAMES: [&str; 4] = ["sliding_window", "evict", "summarize", "extract"];
@@ -19,12 +18,6 @@ fn asked(name: &str) -> Setup {
         summary_model: (name == "summarize")
             .then(|| summarizing(6_000, 8_000).summary_model.unwrap()),
         ..strategy(ContextStrategy::named(name, max_tokens).unwrap(), None)
-    }
-}
-
-fn not_kept() -> Verdict {
-    Verdict::NotKept {
-        why: "the disk is full".into(),
     }
 }
 
@@ -55,12 +48,6 @@ fn until_host_asked(stage: &mut Stage, from: usize) -> usize {
     panic!("the host is not asked");
 }
 
-fn offers(stage: &Stage) -> usize {
-    let seen = stage.seen().iter();
-    seen.filter(|message| message.text().contains("recall m"))
-        .count()
-}
-
 #[test]
 fn what_leaves_is_offered_before_every_plan_and_told_after_it() {
     for name in NAMES {
@@ -80,8 +67,8 @@ fn what_leaves_is_offered_before_every_plan_and_told_after_it() {
                     || ["evict", "extract"].contains(&name),
                 "{name}"
             );
-            for of in leaving.originals() {
-                assert_eq!(of.item.form, Form::Original);
+            let originals = leaving.items.iter();
+            for of in originals.filter(|of| of.item.form == Form::Original) {
                 let is_result = matches!(*of.item.message, Message::ToolResult(_));
                 assert_eq!(of.tool.as_deref(), is_result.then_some("read"), "{name}");
                 left.push(of.item.seq);
@@ -90,68 +77,17 @@ fn what_leaves_is_offered_before_every_plan_and_told_after_it() {
         let before = left.len();
         left.sort_unstable();
         left.dedup();
-        assert_eq!(left.len(), before, "{name}: archived once");
-        // What is neither in the view nor archived is nowhere but in the log.
+        assert_eq!(left.len(), before, "{name}: it left once");
+        // Everything that is not in the view as it was left.
         let view = stage.run.state().transcript();
         for seq in (0..view.next_seq().0).map(Seq) {
             let there = view
                 .get(seq)
                 .is_some_and(|item| item.form == Form::Original);
-            assert!(
-                there || stage.archive.contains(&seq),
-                "{name}: {seq} is lost"
-            );
+            assert!(there || left.contains(&seq), "{name}: {seq} is lost");
         }
         audit(&stage);
     }
-}
-
-#[test]
-fn an_archive_that_fails_ends_the_offers_and_not_the_run() {
-    for name in NAMES {
-        let mut stage = Stage::new(asked(name));
-        stage.say("the task");
-        turns(&mut stage, 0, 15);
-        let (plans, offered) = (stage.plans(), offers(&stage));
-        stage.verdict = not_kept();
-        turns(&mut stage, 15, 40);
-        assert!(stage.plans() > plans, "{name}");
-        assert!(offers(&stage) <= offered, "{name}: no new offer");
-        let warnings = stage.warnings();
-        assert_eq!(warnings.len(), 1, "{name}: {warnings:?}");
-        assert!(warnings[0].contains("the disk is full"), "{name}");
-        stage.text("done");
-        assert_eq!(stage.outcome().reason, EndReason::Answered, "{name}");
-        // The next run tries again.
-        stage.verdict = Verdict::Go;
-        stage.say("and now?");
-        turns(&mut stage, 40, 60);
-        assert_eq!(
-            stage.leaving.last().unwrap().plan.recall,
-            Recall::Offered,
-            "{name}"
-        );
-        stage.text("done");
-        whole(&stage);
-    }
-}
-
-/// Where recall is not offered anyway, a failing archive is said once as well.
-#[test]
-fn without_recall_a_failing_archive_is_said_once() {
-    let mut stage = Stage::new(Setup {
-        recall: Recall::None,
-        ..asked("evict")
-    });
-    stage.verdict = not_kept();
-    stage.say("the task");
-    turns(&mut stage, 0, 40);
-    assert!(stage.plans() > 2);
-    assert_eq!(stage.leaving.len(), stage.plans(), "none is made anew");
-    assert_eq!(stage.warnings().len(), 1, "{:?}", stage.warnings());
-    assert_eq!(offers(&stage), 0);
-    stage.text("done");
-    audit(&stage);
 }
 
 #[test]
@@ -227,7 +163,7 @@ fn after_a_veto_the_run_goes_on_up_to_the_window() {
 #[test]
 fn in_the_ladder_too() {
     for name in NAMES {
-        for verdict in [Verdict::Go, not_kept(), veto()] {
+        for verdict in [Verdict::Go, veto()] {
             let mut stage = Stage::new(asked(name));
             stage.say("the task");
             turns(&mut stage, 0, 5);
@@ -235,8 +171,6 @@ fn in_the_ladder_too() {
             let asked = stage.leaving.len();
             stage.refuse(overflow(Some(9_000), Some(4_000)));
             assert!(stage.leaving.len() > asked, "{name}: it is asked");
-            let told = stage.events.iter();
-            let told = told.filter(|event| matches!(event, Event::Overflow { .. }));
             match &verdict {
                 Verdict::Veto { .. } => {
                     assert!(!stage.calling, "{name}");
@@ -245,12 +179,6 @@ fn in_the_ladder_too() {
                         matches!(reason, EndReason::Failed { .. }),
                         "{name}: {reason:?}"
                     );
-                }
-                Verdict::NotKept { .. } => {
-                    assert!(stage.calling, "{name}");
-                    assert_eq!(offers(&stage), 0, "{name}");
-                    assert_eq!(stage.leaving.len(), asked + 2, "{name}: planned again");
-                    assert_eq!(told.count(), 1, "{name}: one overflow is told once");
                 }
                 Verdict::Go => assert!(stage.calling, "{name}"),
             }
@@ -319,7 +247,7 @@ fn a_steer_while_the_host_is_asked() {
     }
 }
 
-/// The process dies between the archive's yes and the plan's entry, and at every other moment.
+/// The process dies between the host's yes and the plan's entry, and at every other moment.
 #[test]
 fn a_crash_at_any_entry_carries_on() {
     for name in NAMES {
@@ -340,41 +268,6 @@ fn a_crash_at_any_entry_carries_on() {
         stage.text("done");
         audit(&stage);
     }
-}
-
-/// What one run could not archive is not offered by a later one that can.
-#[test]
-fn what_was_shortened_without_an_archive_is_never_offered() {
-    let mut stage = Stage::new(asked("evict"));
-    stage.verdict = not_kept();
-    stage.say("the task");
-    turns(&mut stage, 0, 12);
-    stage.text("done");
-    let edited: Vec<Seq> = stage
-        .run
-        .state()
-        .transcript()
-        .items()
-        .iter()
-        .filter(|item| item.form == Form::Edited(Recall::None))
-        .map(|item| item.seq)
-        .collect();
-    assert!(!edited.is_empty());
-    stage.verdict = Verdict::Go;
-    stage.say("and now?");
-    // They are shortened again, harder.
-    stage.refuse(overflow(Some(5_000), Some(2_500)));
-    turns(&mut stage, 12, 30);
-    for sent in &stage.requests {
-        for message in &sent.request.messages {
-            for seq in &edited {
-                let offer = format!("recall {}]", seq.recall_id());
-                assert!(!message.text().contains(&offer), "{offer}");
-            }
-        }
-    }
-    stage.text("done");
-    whole(&stage);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use plimsoll_agent::{
     Answer, Approver, CallTarget, CommandTarget, Event, HookPoint, PathTarget, Permission,
-    PermissionMode, PermissionRule, Permissions, Setup, ShellText, SimpleCommand, ToolTarget,
+    PermissionMode, PermissionRule, Permissions, Setup, ShellText, SimpleCommand,
 };
 use plimsoll_context::HostedTool;
 use proptest::prelude::*;
@@ -315,40 +315,6 @@ fn a_command_is_allowed_alone_and_denied_anywhere() {
 }
 
 #[test]
-fn rules_are_for_the_tool_that_runs() {
-    use Permission::{Allow, Ask, Deny};
-    let target = CallTarget::Tool(ToolTarget {
-        names: vec!["s_delete repo".to_owned(), "s_delete_repo".to_owned()],
-        arguments: json!({ "name": "prod" }),
-    });
-    let table: &[(&[&str], Option<Permission>)] = &[
-        (&[], None),
-        (&["deny s_delete_repo"], Some(Deny)),
-        (&["deny *delete*"], Some(Deny)),
-        (&["ask s_delete_repo name=prod"], Some(Ask)),
-        (&["ask s_delete_repo name=test"], None),
-        (&["deny s_call name=delete repo"], Some(Deny)),
-        (&["deny s_call name=prod"], None),
-        (&["deny s_other", "ask s_call"], Some(Ask)),
-        // Both ways to spell the name have to be allowed.
-        (&["allow s_delete_repo"], None),
-        (&["allow s_delete*"], Some(Allow)),
-        // Who allows the tool that calls does not allow all that it may call.
-        (&["allow s_call", "deny s_delete_repo"], Some(Deny)),
-        (&["allow s_call", "ask *"], Some(Allow)),
-        (&["allow s_call", "deny s_other"], Some(Allow)),
-        (&["allow s_delete*", "ask *"], Some(Allow)),
-        (&["ask s_call", "allow s_delete*"], Some(Ask)),
-        (&["deny s_call name=delete*", "allow s_*"], Some(Deny)),
-    ];
-    let arguments = json!({ "name": "delete repo", "arguments": { "name": "prod" } });
-    for (written, expected) in table {
-        let says = rules(written).decide("s_call", &arguments, &target);
-        assert_eq!(says, *expected, "{written:?}");
-    }
-}
-
-#[test]
 fn words_of_a_configuration() {
     for permission in [Permission::Allow, Permission::Deny, Permission::Ask] {
         assert_eq!(permission.name().parse(), Ok(permission));
@@ -364,7 +330,7 @@ fn words_of_a_configuration() {
 fn a_rule_for_a_tool_that_there_is_not_is_a_fault() {
     let rules = rules(&["allow read", "deny fs_*", "ask *", "deny baash x=1"]);
     assert_eq!(
-        rules.faults(["read", "bash"], &[], &[], &|_, _| true),
+        rules.faults(["read", "bash"], &[], &|_, _| true),
         [
             "permission rule 2 is for `fs_*`, and there is no such tool",
             "permission rule 4 is for `baash`, and there is no such tool",
@@ -372,13 +338,11 @@ fn a_rule_for_a_tool_that_there_is_not_is_a_fault() {
     );
     assert!(
         Permissions::default()
-            .faults([], &[], &[], &|_, _| true)
+            .faults([], &[], &|_, _| true)
             .is_empty()
     );
-    let lazy = rules.faults(["read", "bash"], &["fs_"], &[], &|_, _| true);
-    assert_eq!(lazy.len(), 1, "such a tool may be called: {lazy:?}");
     let many = Permissions::new(vec![PermissionRule::new("*", Permission::Ask); 1_001]);
-    assert_eq!(many.faults(["read"], &[], &[], &|_, _| true).len(), 1);
+    assert_eq!(many.faults(["read"], &[], &|_, _| true).len(), 1);
 }
 
 /// The provider runs the tools of an MCP server without asking, so that a rule for one of them is kept
@@ -481,7 +445,7 @@ fn rules_for_the_tools_of_a_hosted_server_are_kept_or_refused() {
     }
     // There may be such a tool.
     let set = rules(&["deny gh_delete*", "deny gl_delete*"]);
-    let faults = set.faults(["read"], &[], &[any()], &|_, _| true);
+    let faults = set.faults(["read"], &[any()], &|_, _| true);
     assert_eq!(faults.len(), 1, "{faults:?}");
     assert!(faults[0].contains("gl_delete"), "{faults:?}");
 }

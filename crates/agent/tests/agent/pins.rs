@@ -346,7 +346,6 @@ fn pins_survive_a_crash_at_any_entry() {
                 .any(|entry| matches!(entry, Entry::ToolResult { pins, .. } if !pins.is_empty()));
             // The host says its rules whenever it opens a session, also where calls are open.
             let mut next = Stage::resume(log, setup.clone());
-            next.archive.clone_from(&stage.archive);
             next.run.pin_rule(RULE).unwrap();
             next.rest();
             next.say("and now?").finish();

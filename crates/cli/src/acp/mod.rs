@@ -3,29 +3,30 @@
 //! standard output.
 
 mod calls;
-mod commands;
 mod content;
+mod outbox;
 mod permission;
 mod replay;
 mod server;
 mod servers;
 mod session;
-mod transport;
 mod updates;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use agent_client_protocol::v1::schema::{
-    CancelNotification, CloseSessionRequest, InitializeRequest, ListSessionsRequest,
-    LoadSessionRequest, NewSessionRequest, PromptRequest, ResumeSessionRequest,
+    CancelNotification, CloseSessionRequest, CloseSessionResponse, InitializeRequest,
+    ListSessionsRequest, LoadSessionRequest, LoadSessionResponse, NewSessionRequest,
+    NewSessionResponse, PromptRequest, ResumeSessionRequest, ResumeSessionResponse,
     SetSessionModeRequest,
 };
-use agent_client_protocol::{Agent, Error, Lines, on_receive_notification, on_receive_request};
+use agent_client_protocol::{Agent, Error, on_receive_notification, on_receive_request};
 use tokio::time::sleep;
 
-use self::server::AcpServer;
-use self::transport::{Outbox, incoming};
+use self::outbox::WaitingUpdates;
+use self::server::{AcpServer, modes};
+use self::session::History;
 use crate::agent;
 use crate::args::AcpArgs;
 use crate::asked_to_end;
@@ -44,24 +45,30 @@ pub(crate) async fn run(args: &AcpArgs) -> Result<u8, CliError> {
     let mut sources = args.sources.clone();
     sources.consent(args.yes);
     let store = agent::store().await?;
-    let (outbox, writer) = Outbox::start();
-    let server = Arc::new(AcpServer::new(sources, store, Arc::clone(&outbox)));
-    let lines = Lines::new(outbox.sink(), incoming(&outbox));
-    let ended = serve(&server, lines).await;
-    writer.end().await;
-    match ended {
-        // The client has closed the connection.
-        Err(_) if outbox.has_failed() => Ok(DONE),
-        Err(error) => Err(CliError::failed(format!("the connection failed: {error}"))),
+    let waiting = Arc::<WaitingUpdates>::default();
+    let server = Arc::new(AcpServer::new(sources, store, Arc::clone(&waiting)));
+    let late = async {
+        server.closing().await;
+        sleep(ENDING).await;
+    };
+    let served = tokio::select! {
+        served = serve(&server, &waiting) => served,
+        () = late => Ok(DONE),
+    };
+    match served {
         Ok(code) => Ok(code),
+        Err(error) => {
+            server.close_all().await;
+            if waiting.is_gone() {
+                return Ok(DONE);
+            }
+            Err(CliError::failed(format!("the connection failed: {error}")))
+        }
     }
 }
 
 /// Serves the connection until the client ends it or the process is interrupted.
-async fn serve(
-    server: &Arc<AcpServer>,
-    transport: impl agent_client_protocol::ConnectTo<Agent> + 'static,
-) -> Result<u8, Error> {
+async fn serve(server: &Arc<AcpServer>, waiting: &Arc<WaitingUpdates>) -> Result<u8, Error> {
     let connection = Agent
         .v1()
         .name("plimsoll")
@@ -73,28 +80,40 @@ async fn serve(
         )
         .on_receive_request(
             async |request: NewSessionRequest, responder, client| {
-                let opening = Arc::clone(server).new_session(request, client);
-                server.answer_opened(responder, opening)
+                let given = (request.cwd, request.mcp_servers);
+                let opening = Arc::clone(server).open(None, given, History::New, client);
+                server.answer_opened(responder, opening, |session| {
+                    NewSessionResponse::new(session.id().clone()).modes(modes(session.mode()))
+                })
             },
             on_receive_request!(),
         )
         .on_receive_request(
             async |request: LoadSessionRequest, responder, client| {
-                let opening = Arc::clone(server).load(request, client);
-                server.answer_opened(responder, opening)
+                let (id, given) = (request.session_id, (request.cwd, request.mcp_servers));
+                let opening = Arc::clone(server).open(Some(id), given, History::Replayed, client);
+                server.answer_opened(responder, opening, |session| {
+                    LoadSessionResponse::new().modes(modes(session.mode()))
+                })
             },
             on_receive_request!(),
         )
         .on_receive_request(
             async |request: ResumeSessionRequest, responder, client| {
-                let opening = Arc::clone(server).resume(request, client);
-                server.answer_opened(responder, opening)
+                let (id, given) = (request.session_id, (request.cwd, request.mcp_servers));
+                let opening = Arc::clone(server).open(Some(id), given, History::Known, client);
+                server.answer_opened(responder, opening, |session| {
+                    ResumeSessionResponse::new().modes(modes(session.mode()))
+                })
             },
             on_receive_request!(),
         )
         .on_receive_request(
             async |request: CloseSessionRequest, responder, _| {
-                server.answer(responder, Arc::clone(server).close(request))
+                let closing = Arc::clone(server).close(request.session_id);
+                server.answer(responder, async move {
+                    closing.await.map(|()| CloseSessionResponse::new())
+                })
             },
             on_receive_request!(),
         )
@@ -121,25 +140,19 @@ async fn serve(
         )
         .on_receive_notification(
             async |request: CancelNotification, _| {
-                server.cancel(&request);
+                server.cancel(&request.session_id);
                 Ok(())
             },
             on_receive_notification!(),
         );
-    let served = connection.connect_with(transport, async |client| {
-        let code = tokio::select! {
-            () = client.incoming_closed() => DONE,
-            Ok(()) = asked_to_end() => INTERRUPTED,
-        };
-        server.close_all().await;
-        Ok(code)
-    });
-    let late = async {
-        server.closing().await;
-        sleep(ENDING).await;
-    };
-    tokio::select! {
-        served = served => served,
-        () = late => Ok(DONE),
-    }
+    connection
+        .connect_with(waiting.stdio(), async |client| {
+            let code = tokio::select! {
+                () = client.incoming_closed() => DONE,
+                Ok(()) = asked_to_end() => INTERRUPTED,
+            };
+            server.close_all().await;
+            Ok(code)
+        })
+        .await
 }

@@ -3,18 +3,17 @@
 
 use std::sync::{Arc, Mutex};
 
-use agent_client_protocol::Client;
-use agent_client_protocol::v1::ConnectionTo;
 use agent_client_protocol::v1::schema::{
     PermissionOption, PermissionOptionKind, RequestPermissionOutcome, RequestPermissionRequest,
-    SessionId, SessionUpdate, ToolCallId, ToolCallStatus, ToolCallUpdate,
+    ToolCallStatus, ToolCallUpdate,
 };
 use async_trait::async_trait;
+use plimsoll::model::CallId;
 use plimsoll::permissions::{Answer, Question};
 use plimsoll::{Gate, PermissionMode};
 
 use super::calls::{self, CallDescription, Calls};
-use super::updates::Updates;
+use super::outbox::Outbox;
 use crate::approvals::{Approvals, Offer, is_edit};
 use crate::ask::{self, PROTECTED, Reply};
 use crate::lock;
@@ -36,9 +35,7 @@ pub(super) fn mode_of(mode: &Mode) -> PermissionMode {
 /// Asks the user at the client.
 #[derive(Clone)]
 pub(super) struct Permission {
-    pub(super) session: SessionId,
-    pub(super) client: ConnectionTo<Client>,
-    pub(super) updates: Arc<Updates>,
+    pub(super) outbox: Outbox,
     pub(super) calls: Arc<Calls>,
     pub(super) approvals: Arc<Approvals>,
     pub(super) mode: Mode,
@@ -72,31 +69,23 @@ impl Permission {
         self.approvals.allow(question).then_some(Answer::Allow)
     }
 
-    /// Shows the call of a question. Returns its id.
-    fn show(&self, question: &Question, of: &CallDescription) -> ToolCallId {
-        let call = &question.call;
-        if self.is_below {
-            let id = self.calls.open_other(&call.id);
-            let shown = of.call(id.clone(), ToolCallStatus::Pending);
-            self.updates.update(SessionUpdate::ToolCall(shown));
-            return id;
-        }
-        let told = self.calls.update_of(&call.id, of, ToolCallStatus::Pending);
-        self.updates.send_call_update(told);
-        self.calls.open(&call.id).0
-    }
-
     async fn ask(&self, question: &Question) -> Reply {
         let call = &question.call;
+        let id = if self.is_below {
+            self.calls.below_id(&call.id)
+        } else {
+            call.id.clone()
+        };
         let of = self.calls.describe(&call.name, &call.arguments);
-        let id = self.show(question, &of);
+        let pending = ToolCallStatus::Pending;
+        self.outbox.send(self.calls.update(&id, &of, pending));
         let offer = self.approvals.offer(question);
         let request = RequestPermissionRequest::new(
-            self.session.clone(),
-            self.update_for(question, &of, id.clone()),
+            self.outbox.session.clone(),
+            self.shown(question, &of, &id),
             options(&offer),
         );
-        let response = self.client.send_request(request).block_task().await;
+        let response = self.outbox.client.send_request(request).block_task().await;
         let reply = match response.map(|response| response.outcome) {
             Ok(RequestPermissionOutcome::Selected(selected)) => {
                 match selected.option_id.0.as_ref() {
@@ -113,33 +102,25 @@ impl Permission {
             }
         };
         if self.is_below {
-            self.calls.close_other(&id);
             let is_error = !matches!(reply, Reply::Yes | Reply::Always | Reply::Pattern);
-            let ended = calls::ended(id, is_error, None);
-            self.updates.update(SessionUpdate::ToolCallUpdate(ended));
+            self.outbox.send(self.calls.close(&id, is_error, ""));
         }
         self.approvals.take(&reply, offer);
         reply
     }
 
     /// Returns the call with everything that the user needs to decide.
-    fn update_for(
-        &self,
-        question: &Question,
-        of: &CallDescription,
-        id: ToolCallId,
-    ) -> ToolCallUpdate {
-        let call = &question.call;
+    fn shown(&self, question: &Question, of: &CallDescription, id: &CallId) -> ToolCallUpdate {
+        let (id, _) = self.calls.open(id);
         let mut update = of.update(id, ToolCallStatus::Pending);
-        let mut content = update.fields.content.take().unwrap_or_default();
+        let content = update.fields.content.get_or_insert_default();
         if content.is_empty() {
-            let all = tool_line::in_full("", &call.arguments);
+            let all = tool_line::in_full("", &question.call.arguments);
             content.push(calls::output(all.trim_start()));
         }
         if question.is_protected {
             content.push(calls::words(PROTECTED));
         }
-        update.fields.content = Some(content);
         update
     }
 }
@@ -156,19 +137,18 @@ impl Gate for Permission {
 
 fn options(offer: &Offer) -> Vec<PermissionOption> {
     let option = |id: &'static str, name: String, kind| PermissionOption::new(id, name, kind);
-    let once = option(ALLOW, "Allow".to_owned(), PermissionOptionKind::AllowOnce);
-    let lasting = [(ALWAYS, &offer.always), (PATTERN, &offer.pattern)];
-    let lasting = lasting.into_iter().filter_map(|(id, always)| {
-        let name = format!("Always allow {}", always.as_ref()?.label());
-        Some(option(id, name, PermissionOptionKind::AllowAlways))
-    });
-    let reject = option(
-        REJECT,
-        "Reject".to_owned(),
-        PermissionOptionKind::RejectOnce,
-    );
-    std::iter::once(once)
-        .chain(lasting)
-        .chain([reject])
-        .collect()
+    let mut options = vec![option(
+        ALLOW,
+        "Allow".to_owned(),
+        PermissionOptionKind::AllowOnce,
+    )];
+    for (id, always) in [(ALWAYS, &offer.always), (PATTERN, &offer.pattern)] {
+        if let Some(always) = always {
+            let name = format!("Always allow {}", always.label());
+            options.push(option(id, name, PermissionOptionKind::AllowAlways));
+        }
+    }
+    let reject = PermissionOptionKind::RejectOnce;
+    options.push(option(REJECT, "Reject".to_owned(), reject));
+    options
 }

@@ -2,64 +2,54 @@
 //! undone.
 
 use agent_client_protocol::v1::schema::{
-    ContentBlock, ContentChunk, ImageContent, SessionId, SessionUpdate, ToolCallStatus,
+    ContentBlock, ContentChunk, ImageContent, SessionUpdate, ToolCallStatus,
 };
 use plimsoll::machine::Entry;
 use plimsoll::model::Source;
 use plimsoll::{Message, Part};
 
 use super::calls::{self, Calls};
-use super::transport::{Outbox, TextKind};
+use super::outbox::Outbox;
 
 /// Sends all messages, as fast as the client reads.
-pub(super) async fn replay(log: &[Entry], session: &SessionId, outbox: &Outbox, calls: &Calls) {
+pub(super) async fn replay(log: &[Entry], outbox: &Outbox, calls: &Calls) {
     for message in messages(log) {
-        outbox.room().await;
+        outbox.space().await;
         match message {
             Message::User { parts } => {
                 for block in parts.iter().filter_map(block) {
-                    let chunk = ContentChunk::new(block);
-                    outbox.update(session, SessionUpdate::UserMessageChunk(chunk));
+                    outbox.send(SessionUpdate::UserMessageChunk(ContentChunk::new(block)));
                 }
             }
             Message::Assistant { parts } => {
-                for id in calls.next_message() {
-                    let ended = calls::ended(id, true, None);
-                    outbox.update(session, SessionUpdate::ToolCallUpdate(ended));
-                }
+                end_calls(outbox, calls);
                 for part in parts {
-                    send_part(part, session, outbox, calls);
+                    send_part(part, outbox, calls);
                 }
             }
             Message::ToolResult(result) => {
-                let (id, has_diff) = calls.close(&result.call);
-                let text = message.text();
-                let shown = (result.is_error || !has_diff).then_some(text.as_str());
-                let ended = calls::ended(id, result.is_error, shown);
-                outbox.update(session, SessionUpdate::ToolCallUpdate(ended));
+                outbox.send(calls.close(&result.call, result.is_error, &message.text()));
             }
             Message::System { .. } | Message::Notice { .. } | Message::Summary { .. } => {}
         }
     }
-    for id in calls.end_all() {
-        let ended = calls::ended(id, true, None);
-        outbox.update(session, SessionUpdate::ToolCallUpdate(ended));
+    end_calls(outbox, calls);
+}
+
+/// Ends the calls that have no result.
+fn end_calls(outbox: &Outbox, calls: &Calls) {
+    for id in calls.next_message() {
+        outbox.send(calls::ended(id, true, ""));
     }
 }
 
-fn send_part(part: &Part, session: &SessionId, outbox: &Outbox, calls: &Calls) {
+fn send_part(part: &Part, outbox: &Outbox, calls: &Calls) {
     match part {
-        Part::Text { text } => outbox.text(session, TextKind::Agent, text),
-        Part::Thinking(thinking) if !thinking.text.is_empty() => {
-            outbox.text(session, TextKind::Thought, &thinking.text);
-        }
+        Part::Text { text } => outbox.say(text),
+        Part::Thinking(thinking) if !thinking.text.is_empty() => outbox.think(&thinking.text),
         Part::ToolCall(call) => {
             let of = calls.describe_past(&call.name, &call.arguments);
-            if let calls::CallUpdate::New(call) =
-                calls.update_of(&call.id, &of, ToolCallStatus::Pending)
-            {
-                outbox.update(session, SessionUpdate::ToolCall(call));
-            }
+            outbox.send(calls.update(&call.id, &of, ToolCallStatus::Pending));
         }
         _ => {}
     }

@@ -1,4 +1,4 @@
-//! [`AcpServer`]: answers the requests of a client and keeps its open sessions.
+//! [`AcpServer`]: the open sessions of one connection, and the requests of its client.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -8,12 +8,10 @@ use std::time::Duration;
 
 use agent_client_protocol::schema::ProtocolVersion;
 use agent_client_protocol::v1::schema::{
-    self, AgentCapabilities, CancelNotification, CloseSessionRequest, CloseSessionResponse,
-    Implementation, InitializeRequest, InitializeResponse, ListSessionsRequest,
-    ListSessionsResponse, LoadSessionRequest, LoadSessionResponse, McpCapabilities, McpServer,
-    NewSessionRequest, NewSessionResponse, PromptCapabilities, PromptRequest, PromptResponse,
-    ResumeSessionRequest, ResumeSessionResponse, SessionCapabilities, SessionInfo, SessionMode,
-    SessionModeState, SetSessionModeRequest, SetSessionModeResponse,
+    self, AgentCapabilities, Implementation, InitializeRequest, InitializeResponse,
+    ListSessionsRequest, ListSessionsResponse, McpCapabilities, McpServer, PromptCapabilities,
+    PromptRequest, PromptResponse, SessionCapabilities, SessionInfo, SessionMode, SessionModeState,
+    SetSessionModeRequest, SetSessionModeResponse,
 };
 use agent_client_protocol::v1::{ConnectionTo, Responder};
 use agent_client_protocol::{Client, Error, ErrorCode, JsonRpcResponse, RequestCancellation};
@@ -21,12 +19,12 @@ use futures_util::future::join_all;
 use plimsoll::session::new_session_id;
 use plimsoll::store::{SessionReader, SqliteStore};
 use plimsoll::{PermissionMode, SessionId};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::time::timeout;
 
+use super::outbox::{Outbox, WaitingUpdates};
 use super::servers::servers;
 use super::session::{History, OpenSession, Surroundings};
-use super::transport::Outbox;
 use crate::error::{self, CliError};
 use crate::lock;
 use crate::sessions::ledger::when;
@@ -38,7 +36,6 @@ use crate::usage::day;
 const MAX_SESSIONS: usize = 64;
 /// Maximum number of listed sessions. The newest are listed.
 const LISTED: usize = 200;
-
 /// Maximum wait for requests that are being answered when the connection ends. Prompts end at once.
 const ANSWERING: Duration = Duration::from_secs(1);
 
@@ -46,43 +43,29 @@ const ANSWERING: Duration = Duration::from_secs(1);
 pub(super) struct AcpServer {
     sources: Sources,
     store: Arc<SqliteStore>,
-    outbox: Arc<Outbox>,
+    waiting: Arc<WaitingUpdates>,
     sessions: Mutex<HashMap<schema::SessionId, Arc<OpenSession>>>,
-    places: Arc<Semaphore>,
     /// Whether the client shows notices.
     takes_notices: Mutex<bool>,
     closing: watch::Sender<bool>,
-    /// The number of requests that are being answered.
-    answering: watch::Sender<usize>,
-}
-
-/// Counts a request while it is being answered.
-struct AnsweringGuard(watch::Sender<usize>);
-
-impl AnsweringGuard {
-    fn begin(count: &watch::Sender<usize>) -> Self {
-        count.send_modify(|count| *count += 1);
-        Self(count.clone())
-    }
-}
-
-impl Drop for AnsweringGuard {
-    fn drop(&mut self) {
-        self.0.send_modify(|count| *count = count.saturating_sub(1));
-    }
+    /// The number of requests that are being answered: its receivers.
+    answering: watch::Sender<()>,
 }
 
 impl AcpServer {
-    pub(super) fn new(sources: Sources, store: Arc<SqliteStore>, outbox: Arc<Outbox>) -> Self {
+    pub(super) fn new(
+        sources: Sources,
+        store: Arc<SqliteStore>,
+        waiting: Arc<WaitingUpdates>,
+    ) -> Self {
         Self {
             sources,
             store,
-            outbox,
+            waiting,
             sessions: Mutex::default(),
-            places: Arc::new(Semaphore::new(MAX_SESSIONS)),
             takes_notices: Mutex::default(),
             closing: watch::Sender::new(false),
-            answering: watch::Sender::new(0),
+            answering: watch::Sender::new(()),
         }
     }
 
@@ -92,7 +75,7 @@ impl AcpServer {
         responder: Responder<T>,
         work: impl Future<Output = Result<T, Error>> + Send + 'static,
     ) -> Result<(), Error> {
-        let answering = AnsweringGuard::begin(&self.answering);
+        let answering = self.answering.subscribe();
         tokio::spawn(async move {
             // An error means that the connection has ended.
             let _ = responder.respond_with_result(work.await);
@@ -105,18 +88,18 @@ impl AcpServer {
     pub(super) fn answer_opened<T: JsonRpcResponse + Send + 'static>(
         &self,
         responder: Responder<T>,
-        opening: impl Future<Output = Result<(T, Arc<OpenSession>), Error>> + Send + 'static,
+        opening: impl Future<Output = Result<Arc<OpenSession>, Error>> + Send + 'static,
+        response: fn(&OpenSession) -> T,
     ) -> Result<(), Error> {
-        let answering = AnsweringGuard::begin(&self.answering);
+        let answering = self.answering.subscribe();
         tokio::spawn(async move {
+            let session = opening.await;
+            let answer = session.as_ref().map(|session| response(session));
             // An error means that the connection has ended.
-            let _ = match opening.await {
-                Ok((response, session)) => {
-                    let answered = responder.respond(response);
-                    answered.and_then(|()| session.offer_commands())
-                }
-                Err(error) => responder.respond_with_error(error),
-            };
+            let _ = responder.respond_with_result(answer.map_err(Clone::clone));
+            if let Ok(session) = session {
+                session.offer_commands();
+            }
             drop(answering);
         });
         Ok(())
@@ -141,50 +124,57 @@ impl AcpServer {
             .agent_info(about)
     }
 
-    pub(super) async fn new_session(
+    /// Opens a new session, or the one with this id.
+    pub(super) async fn open(
         self: Arc<Self>,
-        request: NewSessionRequest,
+        id: Option<schema::SessionId>,
+        (folder, given): (PathBuf, Vec<McpServer>),
+        history: History,
         client: ConnectionTo<Client>,
-    ) -> Result<(NewSessionResponse, Arc<OpenSession>), Error> {
-        let id = new_session_id();
-        let given = (request.cwd, request.mcp_servers);
-        let session = self.open(id, given, History::New, client).await?;
-        let id = session.id().clone();
-        let response = NewSessionResponse::new(id).modes(modes(session.mode()));
-        Ok((response, session))
+    ) -> Result<Arc<OpenSession>, Error> {
+        let id = match id {
+            Some(id) => self.known(&id).await?,
+            None => new_session_id(),
+        };
+        let name = schema::SessionId::new(id.as_str());
+        let sources = self.sources_in(&folder, given).map_err(refused)?;
+        // A client that lost its state may load a session that is still open.
+        self.shut(&name).await;
+        let outbox = Outbox {
+            client,
+            session: name.clone(),
+            waiting: Arc::clone(&self.waiting),
+        };
+        let around = Surroundings {
+            store: Arc::clone(&self.store),
+            outbox,
+            takes_notices: *lock(&self.takes_notices),
+            closing: self.closing.subscribe(),
+        };
+        let opened = OpenSession::open(around, id, sources, &folder, history).await;
+        let session = opened.map_err(refused)?;
+        let is_full = {
+            let mut sessions = lock(&self.sessions);
+            let is_full = sessions.len() >= MAX_SESSIONS;
+            if !is_full {
+                sessions.insert(name, Arc::clone(&session));
+            }
+            is_full
+        };
+        if is_full {
+            session.close().await;
+            return Err(refused(CliError::failed(format!(
+                "{MAX_SESSIONS} sessions are open; close one first"
+            ))));
+        }
+        Ok(session)
     }
 
-    pub(super) async fn load(
-        self: Arc<Self>,
-        request: LoadSessionRequest,
-        client: ConnectionTo<Client>,
-    ) -> Result<(LoadSessionResponse, Arc<OpenSession>), Error> {
-        let id = self.known(&request.session_id).await?;
-        let given = (request.cwd, request.mcp_servers);
-        let session = self.open(id, given, History::Replayed, client).await?;
-        let response = LoadSessionResponse::new().modes(modes(session.mode()));
-        Ok((response, session))
-    }
-
-    pub(super) async fn resume(
-        self: Arc<Self>,
-        request: ResumeSessionRequest,
-        client: ConnectionTo<Client>,
-    ) -> Result<(ResumeSessionResponse, Arc<OpenSession>), Error> {
-        let id = self.known(&request.session_id).await?;
-        let given = (request.cwd, request.mcp_servers);
-        let session = self.open(id, given, History::Known, client).await?;
-        let response = ResumeSessionResponse::new().modes(modes(session.mode()));
-        Ok((response, session))
-    }
-
-    pub(super) async fn close(
-        self: Arc<Self>,
-        request: CloseSessionRequest,
-    ) -> Result<CloseSessionResponse, Error> {
-        self.session(&request.session_id)?;
-        self.shut(&request.session_id).await;
-        Ok(CloseSessionResponse::new())
+    /// Closes an open session.
+    pub(super) async fn close(self: Arc<Self>, id: schema::SessionId) -> Result<(), Error> {
+        self.session(&id)?;
+        self.shut(&id).await;
+        Ok(())
     }
 
     pub(super) async fn list(
@@ -238,8 +228,9 @@ impl AcpServer {
         })
     }
 
-    pub(super) fn cancel(&self, request: &CancelNotification) {
-        if let Ok(session) = self.session(&request.session_id) {
+    /// Cancels the current prompt of a session.
+    pub(super) fn cancel(&self, id: &schema::SessionId) {
+        if let Ok(session) = self.session(id) {
             session.cancel();
         }
     }
@@ -247,8 +238,7 @@ impl AcpServer {
     /// Ends all sessions.
     pub(super) async fn close_all(&self) {
         self.closing.send_replace(true);
-        let mut answering = self.answering.subscribe();
-        let _ = timeout(ANSWERING, answering.wait_for(|count| *count == 0)).await;
+        let _ = timeout(ANSWERING, self.answering.closed()).await;
         let sessions = std::mem::take(&mut *lock(&self.sessions));
         join_all(sessions.values().map(|session| session.close())).await;
     }
@@ -257,36 +247,6 @@ impl AcpServer {
     pub(super) async fn closing(&self) {
         let mut closing = self.closing.subscribe();
         let _ = closing.wait_for(|closing| *closing).await;
-    }
-
-    async fn open(
-        &self,
-        id: SessionId,
-        (folder, given): (PathBuf, Vec<McpServer>),
-        history: History,
-        client: ConnectionTo<Client>,
-    ) -> Result<Arc<OpenSession>, Error> {
-        let sources = self.sources_in(&folder, given).map_err(refused)?;
-        // A client that lost its state may load a session that is still open.
-        self.shut(&schema::SessionId::new(id.as_str())).await;
-        let place = Arc::clone(&self.places).try_acquire_owned();
-        let place = place.map_err(|_| {
-            refused(CliError::failed(format!(
-                "{MAX_SESSIONS} sessions are open; close one first"
-            )))
-        })?;
-        let around = Surroundings {
-            store: Arc::clone(&self.store),
-            outbox: Arc::clone(&self.outbox),
-            client,
-            takes_notices: *lock(&self.takes_notices),
-            closing: self.closing.subscribe(),
-            place,
-        };
-        let opened = OpenSession::open(around, id, sources, &folder, history).await;
-        let session = opened.map_err(refused)?;
-        lock(&self.sessions).insert(session.id().clone(), Arc::clone(&session));
-        Ok(session)
     }
 
     /// Returns the settings of a session in this folder.
@@ -358,29 +318,29 @@ fn unknown(id: &schema::SessionId, text: String) -> Error {
     error.data(serde_json::json!({ "sessionId": id }))
 }
 
-fn modes(current: PermissionMode) -> SessionModeState {
-    let mode = |mode: PermissionMode, name: &str, does: &str| {
-        SessionMode::new(mode.name(), name).description(does)
-    };
-    let all = vec![
-        mode(
+/// Returns the permission modes, for the client to offer.
+pub(super) fn modes(current: PermissionMode) -> SessionModeState {
+    let modes = [
+        (
             PermissionMode::Ask,
             "Ask",
             "Asks before files are changed and commands run",
         ),
-        mode(
+        (
             PermissionMode::AutoEdit,
             "Auto-edit",
             "Changes files of the folder without asking",
         ),
-        mode(PermissionMode::Yes, "Yes", "Never asks"),
-        mode(
+        (PermissionMode::Yes, "Yes", "Never asks"),
+        (
             PermissionMode::ReadOnly,
             "Read-only",
             "No command or file change runs",
         ),
     ];
-    SessionModeState::new(current.name(), all)
+    let modes =
+        modes.map(|(mode, name, does)| SessionMode::new(mode.name(), name).description(does));
+    SessionModeState::new(current.name(), modes.to_vec())
 }
 
 /// Formats a time in ISO 8601.

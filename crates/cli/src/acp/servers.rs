@@ -27,23 +27,22 @@ pub(super) fn servers(given: Vec<Given>) -> Result<Vec<McpServer>, CliError> {
 }
 
 fn server(given: Given) -> Result<McpServer, CliError> {
+    let secret = |value: String| Secret::new(&value);
     let (name, reach) = match given {
         Given::Stdio(server) => {
             let env = server.env.into_iter();
-            let env = env.map(|variable| (variable.name, Secret::new(&variable.value)));
             let reach = McpReach::Command {
                 command: server.command.to_string_lossy().into_owned(),
                 args: server.args,
-                env: env.collect(),
+                env: env.map(|of| (of.name, secret(of.value))).collect(),
             };
             (server.name, reach)
         }
         Given::Http(server) => {
             let headers = server.headers.into_iter();
-            let headers = headers.map(|header| (header.name, Secret::new(&header.value)));
             let reach = McpReach::Url {
                 url: server.url,
-                headers: headers.collect(),
+                headers: headers.map(|of| (of.name, secret(of.value))).collect(),
             };
             (server.name, reach)
         }
@@ -60,29 +59,19 @@ fn server(given: Given) -> Result<McpServer, CliError> {
             ));
         }
     };
+    let is_good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    let name = name.trim().replace(|c| !is_good(c), "_");
     Ok(McpServer {
-        name: plain(&name),
+        name: if name.is_empty() {
+            "client".to_owned()
+        } else {
+            name
+        },
         reach,
         timeout: MCP_TIMEOUT,
         bearer_env: None,
-        lazy: false,
         trusted: false,
         required: false,
         line: 0,
     })
-}
-
-/// Converts a name to the allowed characters: letters, digits, `_` and `-`.
-fn plain(name: &str) -> String {
-    let is_good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-    let name = name.trim();
-    let plain: String = name
-        .chars()
-        .map(|c| if is_good(c) { c } else { '_' })
-        .collect();
-    if plain.is_empty() {
-        "client".to_owned()
-    } else {
-        plain
-    }
 }

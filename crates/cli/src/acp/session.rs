@@ -6,40 +6,50 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_client_protocol::Client;
-use agent_client_protocol::v1::ConnectionTo;
-use agent_client_protocol::v1::schema::{self, ContentBlock, SessionNotification, SessionUpdate};
+use agent_client_protocol::v1::schema::{
+    self, AvailableCommand, AvailableCommandInput, AvailableCommandsUpdate, ContentBlock,
+    SessionUpdate, UnstructuredCommandInput,
+};
 use plimsoll::model::{Failure, StopReason};
 use plimsoll::store::SqliteStore;
 use plimsoll::{
-    AgentOutput, EndReason, Error, Observer, PermissionMode, Remote, Session, SessionId,
+    AgentOutput, EndReason, Error, Observer, Part, PermissionMode, Remote, Session, SessionId,
     SessionStore,
 };
-use tokio::sync::{Mutex, OwnedSemaphorePermit, watch};
+use tokio::sync::{Mutex, watch};
 use tokio::time::timeout;
 
 use super::calls::Calls;
-use super::commands::{Commands, PromptCommand};
 use super::content;
+use super::outbox::Outbox;
 use super::permission::{Mode, Permission, mode_of};
 use super::replay::replay;
-use super::transport::Outbox;
-use super::updates::Updates;
+use super::updates::{Updates, known};
 use crate::agent::{self, PreparedAgent, ReadyAgent};
 use crate::approvals::Approvals;
 use crate::attach::Recipient;
-use crate::chat::commands::{NO_FOCUS, cost_lines, has_summary, nothing_to_do};
+use crate::chat::commands::{compacted, cost_lines, unused_focus};
+use crate::chat::parse::{COMMANDS, ChatLine, Command};
+use crate::chat::templates::Templates;
 use crate::context_bar;
 use crate::diff::Previews;
 use crate::error::CliError;
 use crate::lock;
-use crate::outcome::{plan_text, reason_text, stop_of};
+use crate::outcome::{reason_text, stop_of};
 use crate::paths;
 use crate::resume;
 use crate::settings::Sources;
 use crate::terminal::Verbosity;
 use crate::terminal::style::Colours;
 use crate::terminal::text::fenced;
+
+/// The chat commands that are offered. Editors have their own counterparts of the others.
+const OFFERED: [Command; 4] = [
+    Command::Compact,
+    Command::Context,
+    Command::Cost,
+    Command::Go,
+];
 
 /// Maximum wait for a run to end and for MCP servers to close.
 const CLOSING: Duration = Duration::from_secs(2);
@@ -49,14 +59,11 @@ const LOG_CLOSING: Duration = Duration::from_secs(30);
 /// The resources of the process that a session uses.
 pub(super) struct Surroundings {
     pub(super) store: Arc<SqliteStore>,
-    pub(super) outbox: Arc<Outbox>,
-    pub(super) client: ConnectionTo<Client>,
+    pub(super) outbox: Outbox,
     /// Whether the client shows notices.
     pub(super) takes_notices: bool,
     /// Becomes true when the connection ends.
     pub(super) closing: watch::Receiver<bool>,
-    /// A permit from the limit of open sessions.
-    pub(super) place: OwnedSemaphorePermit,
 }
 
 /// Whether the earlier messages are sent to the client.
@@ -69,18 +76,16 @@ pub(super) enum History {
 
 /// An open session of a client.
 pub(super) struct OpenSession {
-    id: schema::SessionId,
+    outbox: Outbox,
     remote: Remote,
     mode: Mode,
     /// Changes with each cancel request.
     cancel: watch::Sender<()>,
     closing: watch::Receiver<bool>,
-    client: ConnectionTo<Client>,
-    commands: Commands,
+    templates: Templates,
     updates: Arc<Updates>,
     /// `None` after it was closed.
     work: Mutex<Option<Work>>,
-    _place: OwnedSemaphorePermit,
 }
 
 /// The parts that a prompt uses.
@@ -93,6 +98,12 @@ struct Work {
     updates: Arc<Updates>,
 }
 
+/// A parsed prompt: a message for the model, or a command.
+enum Prompt {
+    Say(Vec<Part>),
+    Command(Command, String),
+}
+
 impl OpenSession {
     /// Opens a session in a folder, with its settings.
     pub(super) async fn open(
@@ -102,26 +113,20 @@ impl OpenSession {
         folder: &Path,
         history: History,
     ) -> Result<Arc<Self>, CliError> {
-        let Surroundings { store, outbox, .. } = &around;
+        let Surroundings { store, outbox, .. } = around;
         if history != History::New {
-            resume::restore(store, &id, &mut sources).await?;
+            resume::restore(&store, &id, &mut sources).await?;
         }
-        let prepared = agent::prepare(&sources, Verbosity::Everything, store.clone(), None).await?;
+        let said = Verbosity::Everything;
+        let prepared = agent::prepare(&sources, said, store.clone(), None).await?;
         let previews = Arc::new(Previews::new(folder));
         let approvals = Approvals::open(&paths::data()?, folder, Arc::clone(&previews));
         let calls = Arc::new(Calls::new(folder.to_owned(), previews));
-        let name = schema::SessionId::new(id.as_str());
-        let updates = Arc::new(Updates::new(
-            name.clone(),
-            Arc::clone(outbox),
-            Arc::clone(&calls),
-            around.takes_notices,
-        ));
+        let updates = Updates::new(outbox.clone(), Arc::clone(&calls), around.takes_notices);
+        let updates = Arc::new(updates);
         let mode = Mode::new(prepared.config.settings().permission_mode().into());
         let gate = Permission {
-            session: name.clone(),
-            client: around.client.clone(),
-            updates: Arc::clone(&updates),
+            outbox: outbox.clone(),
             calls: Arc::clone(&calls),
             approvals: Arc::new(approvals),
             mode: Arc::clone(&mode),
@@ -131,11 +136,11 @@ impl OpenSession {
         let session = ready.session(id).await?;
         if history == History::Replayed {
             let log = store.load(session.id()).await?;
-            replay(&log, &name, outbox, &calls).await;
+            replay(&log, &outbox, &calls).await;
         }
         let work = Work {
             sources,
-            store: Arc::clone(store),
+            store,
             ready,
             gate,
             updates: Arc::clone(&updates),
@@ -146,21 +151,19 @@ impl OpenSession {
             work.show_usage();
         }
         Ok(Arc::new(Self {
-            id: name,
+            outbox,
             remote: work.session.remote(),
             mode,
             cancel: watch::Sender::new(()),
             closing: around.closing,
-            client: around.client,
-            commands: Commands::new(folder),
+            templates: Templates::of(folder),
             updates,
             work: Mutex::new(Some(work)),
-            _place: around.place,
         }))
     }
 
     pub(super) fn id(&self) -> &schema::SessionId {
-        &self.id
+        &self.outbox.session
     }
 
     pub(super) fn mode(&self) -> PermissionMode {
@@ -173,12 +176,40 @@ impl OpenSession {
         *lock(&self.mode) = mode;
     }
 
-    /// Sends the available commands to the client.
-    pub(super) fn offer_commands(&self) -> Result<(), agent_client_protocol::Error> {
-        let offered = SessionUpdate::AvailableCommandsUpdate(self.commands.offered());
-        let id = self.id.clone();
-        self.client
-            .send_notification(SessionNotification::new(id, offered))
+    /// Sends the available commands to the client: ours, and the user's prompt templates.
+    pub(super) fn offer_commands(&self) {
+        let input =
+            |hint: &str| AvailableCommandInput::Unstructured(UnstructuredCommandInput::new(hint));
+        let ours = COMMANDS.iter().filter(|of| OFFERED.contains(&of.command));
+        let ours = ours.map(|command| {
+            let takes = command.argument().map(input);
+            AvailableCommand::new(command.name, command.does).input(takes)
+        });
+        let written = self.templates.names().into_iter().map(|name| {
+            let does = format!("the prompt {name}.md");
+            AvailableCommand::new(name, does).input(input("TEXT"))
+        });
+        let offered = AvailableCommandsUpdate::new(ours.chain(written).collect());
+        self.outbox
+            .send(SessionUpdate::AvailableCommandsUpdate(offered));
+    }
+
+    /// Parses a prompt. An unknown command is a message for the model.
+    fn parse(&self, parts: Vec<Part>) -> Prompt {
+        let text = match parts.as_slice() {
+            [Part::Text { text }] => text.trim().to_owned(),
+            _ => return Prompt::Say(parts),
+        };
+        let Some(command) = text.strip_prefix('/') else {
+            return Prompt::Say(parts);
+        };
+        match self.templates.order(&text) {
+            ChatLine::Say(said) if !command.starts_with('/') => Prompt::Say(vec![Part::text(said)]),
+            ChatLine::Command(command, text) if OFFERED.contains(&command) => {
+                Prompt::Command(command, text)
+            }
+            _ => Prompt::Say(parts),
+        }
     }
 
     /// Returns a receiver of cancel requests from now on.
@@ -208,7 +239,7 @@ impl OpenSession {
         let parts = content::parts(prompt)?;
         let root = &work.ready.config.settings().root;
         Recipient::new(&work.ready.choice, root).check(&parts)?;
-        let asked = self.commands.parse_prompt(parts);
+        let asked = self.parse(parts);
         work.renew(self.mode()).await?;
         if cancels.has_changed().unwrap_or(true) {
             return Ok(schema::StopReason::Cancelled);
@@ -287,50 +318,37 @@ impl Work {
     }
 
     /// Executes a prompt. Returns the output if it was a run.
-    async fn run(&mut self, asked: PromptCommand) -> Result<Option<AgentOutput>, CliError> {
-        let output = match asked {
-            PromptCommand::Say(parts) => self.session.run_parts(parts).await,
-            PromptCommand::GoOn => self.session.carry_on().await,
-            PromptCommand::Compact(focus) => {
-                let said = self.compact(focus.as_deref()).await?;
-                self.updates.say(&said);
-                return Ok(None);
+    async fn run(&mut self, asked: Prompt) -> Result<Option<AgentOutput>, CliError> {
+        let said = match asked {
+            Prompt::Say(parts) => return ended(self.session.run_parts(parts).await),
+            Prompt::Command(Command::Compact, focus) => {
+                let focus = Some(focus).filter(|focus| !focus.is_empty());
+                let done = self.session.compact(focus.as_deref()).await;
+                let done = done.map_err(|error| stop_of(&error))?;
+                let note = unused_focus(done.as_ref(), focus.as_deref());
+                let said = compacted(&self.session, done.as_ref());
+                [Some(said.as_str()), note]
+                    .into_iter()
+                    .flatten()
+                    .collect::<Vec<_>>()
+                    .join("\n\n")
             }
-            PromptCommand::Context => {
-                let lines =
-                    context_bar::of_session(&self.store, &self.session, Colours::None).await?;
-                self.updates.say(&fenced(&lines.join("\n")));
-                return Ok(None);
+            Prompt::Command(Command::Context, _) => {
+                let bar = context_bar::of_session(&self.store, &self.session, Colours::None);
+                fenced(&bar.await?.join("\n"))
             }
-            PromptCommand::Cost => {
-                self.updates.say(&cost_lines(&self.session).join("\n\n"));
-                return Ok(None);
-            }
+            Prompt::Command(Command::Cost, _) => cost_lines(&self.session).join("\n\n"),
+            Prompt::Command(..) => return ended(self.session.carry_on().await),
         };
-        let output = output.or_else(Error::into_output);
-        output.map(Some).map_err(|error| stop_of(&error))
-    }
-
-    /// Compacts the session now. Describes the result.
-    async fn compact(&mut self, focus: Option<&str>) -> Result<String, CliError> {
-        let done = self.session.compact(focus).await;
-        let Some(done) = done.map_err(|error| stop_of(&error))? else {
-            return Ok(nothing_to_do(&self.session.window_use()));
-        };
-        let said = plan_text(&done);
-        Ok(if focus.is_some() && !has_summary(&done.plan) {
-            format!("{said}\n\n{NO_FOCUS}")
-        } else {
-            said
-        })
+        self.updates.say(&said);
+        Ok(None)
     }
 
     /// Sends the fill level of the window and the cost of the session.
     fn show_usage(&self) {
         let cost = self.session.cost();
         let now = self.session.window_use();
-        let known = (cost.unpriced == 0 && cost.known.0 > 0).then_some(cost.known);
-        self.updates.usage(now.used, now.window, known);
+        self.updates.usage(now.used, now.window, known(cost));
     }
 
     /// Completes a run, whatever its outcome.
@@ -371,6 +389,11 @@ impl Work {
             reason => return Err(CliError::failed(reason_text(settings, reason))),
         })
     }
+}
+
+fn ended(output: Result<AgentOutput, Error>) -> Result<Option<AgentOutput>, CliError> {
+    let output = output.or_else(Error::into_output);
+    output.map(Some).map_err(|error| stop_of(&error))
 }
 
 /// Builds the agent with its gate and its observer.

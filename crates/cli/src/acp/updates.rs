@@ -4,17 +4,17 @@
 use std::sync::{Arc, Mutex};
 
 use agent_client_protocol::v1::schema::{
-    self, Notice, NoticeSeverity, SessionId, SessionUpdate, ToolCall, ToolCallId, ToolCallStatus,
-    ToolKind, UsageUpdate,
+    self, Notice, NoticeSeverity, SessionUpdate, ToolCall, ToolCallId, ToolCallStatus, ToolKind,
+    UsageUpdate,
 };
 use plimsoll::events::ToolPhase;
 use plimsoll::machine::Outcome;
-use plimsoll::model::StopReason;
+use plimsoll::model::{CallId, StopReason};
 use plimsoll::pricing::Cost;
 use plimsoll::{Delta, Event, Money, Observer, SessionEvent, Tokens};
 
-use super::calls::{self, CallUpdate, Calls};
-use super::transport::{Outbox, TextKind};
+use super::calls::{self, Calls};
+use super::outbox::Outbox;
 use crate::event_printer::{StreamedText, below};
 use crate::lock;
 use crate::outcome::plan_text;
@@ -24,11 +24,12 @@ use crate::terminal::text::{clean, one_line};
 const DOLLAR: f64 = 1e9;
 /// The result of a call that was lost with a broken connection.
 const VOID: &str = "not run: the connection broke before the call was complete";
+/// The result of a call that was never started.
+const NOT_RUN: &str = "it did not run";
 
 /// Sends the updates of one session.
 pub(super) struct Updates {
-    session: SessionId,
-    outbox: Arc<Outbox>,
+    outbox: Outbox,
     calls: Arc<Calls>,
     /// Whether the client shows notices.
     takes_notices: bool,
@@ -40,21 +41,15 @@ struct UpdatesState {
     text: StreamedText,
     /// The model's last stop reason.
     stop: Option<StopReason>,
-    /// The cost of the session before the run.
-    before: Money,
+    /// The cost of the session before the run, if it is known.
+    before: Option<Money>,
     /// The cost of the session, if it is known.
     cost: Option<Money>,
 }
 
 impl Updates {
-    pub(super) fn new(
-        session: SessionId,
-        outbox: Arc<Outbox>,
-        calls: Arc<Calls>,
-        takes_notices: bool,
-    ) -> Self {
+    pub(super) fn new(outbox: Outbox, calls: Arc<Calls>, takes_notices: bool) -> Self {
         Self {
-            session,
             outbox,
             calls,
             takes_notices,
@@ -64,10 +59,10 @@ impl Updates {
 
     /// Begins a run, with the cost of the session so far.
     pub(super) fn begin(&self, cost: Cost) {
-        let mut state = lock(&self.state);
-        *state = UpdatesState {
-            before: cost.known,
-            cost: (cost.unpriced == 0 && cost.known > Money(0)).then_some(cost.known),
+        let known = known(cost);
+        *lock(&self.state) = UpdatesState {
+            before: Some(cost.known),
+            cost: known,
             ..UpdatesState::default()
         };
     }
@@ -82,34 +77,26 @@ impl Updates {
         let Some(window) = window else { return };
         let usage = UsageUpdate::new(used.0, window.0);
         let cost = cost.map(|cost| schema::Cost::new(cost.0 as f64 / DOLLAR, "USD"));
-        self.update(SessionUpdate::UsageUpdate(usage.cost(cost)));
+        self.send(SessionUpdate::UsageUpdate(usage.cost(cost)));
     }
 
     /// Sends a text in the agent's name.
     pub(super) fn say(&self, text: &str) {
-        self.outbox.text(&self.session, TextKind::Agent, text);
+        self.outbox.say(text);
+    }
+
+    pub(super) fn send(&self, update: SessionUpdate) {
+        self.outbox.send(update);
     }
 
     /// Ends all open calls after a run.
     pub(super) fn end_calls(&self) {
-        self.void(self.calls.end_all(), "it did not run");
-    }
-
-    pub(super) fn update(&self, update: SessionUpdate) {
-        self.outbox.update(&self.session, update);
-    }
-
-    pub(super) fn send_call_update(&self, told: CallUpdate) {
-        self.update(match told {
-            CallUpdate::New(call) => SessionUpdate::ToolCall(call),
-            CallUpdate::More(update) => SessionUpdate::ToolCallUpdate(update),
-        });
+        self.void(self.calls.next_message(), NOT_RUN);
     }
 
     fn void(&self, calls: Vec<ToolCallId>, why: &str) {
         for id in calls {
-            let ended = calls::ended(id, true, Some(why));
-            self.update(SessionUpdate::ToolCallUpdate(ended));
+            self.send(calls::ended(id, true, why));
         }
     }
 
@@ -117,7 +104,7 @@ impl Updates {
     fn notice(&self, severity: NoticeSeverity, text: &str) {
         let text = clean(text);
         if self.takes_notices {
-            self.update(SessionUpdate::Notice(Notice::new(severity, text)))
+            self.send(SessionUpdate::Notice(Notice::new(severity, text)))
         } else {
             crate::note(&text)
         }
@@ -140,13 +127,13 @@ impl Updates {
         }
     }
 
-    fn hosted(&self, call: &plimsoll::model::CallId, name: &str, text: &str) {
+    fn hosted(&self, call: &CallId, name: &str, text: &str) {
         let (id, _) = self.calls.open(call);
-        let title = format!("{} {}", clean(name), one_line(&clean(text)));
+        let title = format!("{} {}", clean(name), one_line(text));
         let call = ToolCall::new(id, title)
             .kind(ToolKind::Fetch)
             .status(ToolCallStatus::InProgress);
-        self.update(SessionUpdate::ToolCall(call));
+        self.send(SessionUpdate::ToolCall(call));
     }
 
     fn delta(&self, state: &mut UpdatesState, delta: &Delta) {
@@ -155,10 +142,10 @@ impl Updates {
                 self.say(text);
                 state.text.push(text);
             }
-            Delta::Thinking { text } => self.outbox.text(&self.session, TextKind::Thought, text),
+            Delta::Thinking { text } => self.outbox.think(text),
             Delta::CallStarted { call, name } => {
                 let of = self.calls.describe_past(name, "");
-                self.send_call_update(self.calls.update_of(call, &of, ToolCallStatus::Pending));
+                self.send(self.calls.update(call, &of, ToolCallStatus::Pending));
             }
             Delta::HostedCall { call, name, text } => self.hosted(call, name, text),
             Delta::HostedResult {
@@ -166,14 +153,15 @@ impl Updates {
                 text,
                 is_error,
                 ..
-            } => {
-                let (id, _) = self.calls.close(call);
-                let ended = calls::ended(id, *is_error, Some(text));
-                self.update(SessionUpdate::ToolCallUpdate(ended));
-            }
+            } => self.send(self.calls.close(call, *is_error, text)),
             _ => {}
         }
     }
+}
+
+/// Returns the cost of a session, if it is known and not zero.
+pub(super) fn known(cost: Cost) -> Option<Money> {
+    (cost.unpriced == 0 && cost.known > Money(0)).then_some(cost.known)
 }
 
 impl Observer for Updates {
@@ -182,11 +170,11 @@ impl Observer for Updates {
         let state = &mut *guard;
         match event {
             Event::TurnStart { tokens, window, .. } => {
-                self.void(self.calls.next_message(), "it did not run");
+                self.void(self.calls.next_message(), NOT_RUN);
                 self.usage(*tokens, *window, state.cost);
             }
             Event::Delta(delta) => self.delta(state, delta),
-            Event::Retrying { why, .. } => self.again(state, &one_line(&clean(why))),
+            Event::Retrying { why, .. } => self.again(state, &one_line(why)),
             Event::Overflow { .. } => self.again(state, "the request was too long"),
             Event::ToolCall {
                 phase: ToolPhase::Start,
@@ -197,33 +185,29 @@ impl Observer for Updates {
             } => {
                 state.text.complete();
                 let of = self.calls.describe(&clean(name), whole);
-                self.send_call_update(self.calls.update_of(call, &of, ToolCallStatus::InProgress));
+                self.send(self.calls.update(call, &of, ToolCallStatus::InProgress));
             }
             Event::ToolCall {
                 phase, call, whole, ..
             } => {
                 state.text.complete();
-                let (id, has_diff) = self.calls.close(call);
                 let is_error = *phase != ToolPhase::Success;
-                let shown = (is_error || !has_diff).then_some(whole.as_ref());
-                let ended = calls::ended(id, is_error, shown);
-                self.update(SessionUpdate::ToolCallUpdate(ended));
+                self.send(self.calls.close(call, is_error, whole));
             }
             Event::ToolUpdate { call, text, .. } => {
                 let (id, _) = self.calls.open(call);
-                self.update(SessionUpdate::ToolCallUpdate(calls::progress(id, text)));
+                self.send(calls::progress(id, text));
             }
             Event::SubAgent {
                 call, name, event, ..
             } => {
                 if let Some(line) = below(name, &event.event) {
-                    let (id, text) = self.calls.below(call, clean(line.trim_start()));
-                    self.update(SessionUpdate::ToolCallUpdate(calls::progress(id, &text)));
+                    self.send(self.calls.below(call, clean(line.trim_start())));
                 }
             }
             Event::TurnEnd { stop, cost, .. } => {
                 state.stop = Some(*stop);
-                state.cost = cost.map(|cost| state.before + cost);
+                state.cost = cost.zip(state.before).map(|(cost, before)| before + cost);
                 state.text.complete();
             }
             Event::PlanApplied(applied) if applied.is_compaction => {

@@ -1,17 +1,15 @@
 //! Executes the commands of a chat between runs.
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use plimsoll::context::WindowUse;
 use plimsoll::machine::State;
-use plimsoll::policy::Plan;
 use plimsoll::providers::ModelRef;
-use plimsoll::session::new_session_id;
+use plimsoll::session::{AppliedPlan, new_session_id};
 use plimsoll::store::StoreError;
 use plimsoll::{Error, Message, Observer, Session, SessionId};
 
-use super::parse::{COMMANDS, ChatLine};
+use super::parse::{COMMANDS, Command};
 use super::run_input::NextStep;
 use super::{Chat, save};
 use crate::agent::{self, ReadyAgent};
@@ -23,62 +21,64 @@ use crate::resume;
 use crate::sessions::files::{self, RestoreSet};
 use crate::settings::Sources;
 use crate::terminal::Verbosity;
-use crate::terminal::text::{clean, counted, one_line};
+use crate::terminal::text::{counted, one_line};
 use crate::which_session;
-
-/// The message if a focus had no effect.
-pub(crate) const NO_FOCUS: &str =
-    "no model wrote a summary for this plan, so the focus had no effect";
 
 impl Chat {
     /// Executes a command.
-    pub(super) async fn act(&mut self, order: ChatLine) -> Result<NextStep, CliError> {
-        match order {
-            ChatLine::Help => self.help(),
-            ChatLine::Context => self.context().await?,
-            ChatLine::Cost => self.cost(),
-            ChatLine::Diff => self.diff().await?,
-            ChatLine::Pins => self.pins(),
-            ChatLine::Pin(rule) => {
-                let seq = self
-                    .session
-                    .pin_text(&rule)
-                    .await
-                    .map_err(CliError::failed)?;
-                let id = seq.recall_id();
+    pub(super) async fn act(
+        &mut self,
+        command: Command,
+        text: String,
+    ) -> Result<NextStep, CliError> {
+        let given = Some(text).filter(|text| !text.is_empty());
+        match (command, given) {
+            (Command::Quit, _) => return Ok(NextStep::Leave),
+            (Command::Compact, focus) => return self.compact(focus.as_deref()).await,
+            (Command::Undo, _) => return self.undo().await,
+            (Command::Help, _) => self.help(),
+            (Command::Context, _) => self.context().await?,
+            (Command::Cost, _) => self.terminal.say(&cost_lines(&self.session).join("\n")),
+            (Command::Diff, _) => self.diff().await?,
+            (Command::Pins, _) => self.pins(),
+            (Command::Pin, rule) => {
+                let rule = rule.unwrap_or_default();
+                let seq = self.session.pin_text(&rule).await;
+                let id = seq.map_err(CliError::failed)?.recall_id();
                 self.terminal.say(&format!("{id} is pinned: {rule}"));
             }
-            ChatLine::Compact(focus) => return self.compact(focus.as_deref()).await,
-            ChatLine::Undo => return self.undo().await,
-            ChatLine::Fork(name) => self.fork(name).await?,
-            ChatLine::Model(None) => {
-                let model = self.ready.choice.model.provider.model().to_owned();
+            (Command::Fork, name) => self.fork(name).await?,
+            (Command::Model, None) => {
+                let model = self.ready.choice.model.provider.model();
                 self.terminal.say(&format!("the model is {model}"));
             }
-            ChatLine::Model(Some(name)) => self.switch(name).await?,
-            ChatLine::Session(None) => {
-                self.terminal
-                    .say(&format!("this is session {}", self.session.id()));
+            (Command::Model, Some(name)) => self.switch(name).await?,
+            (Command::Session, None) => {
+                let id = self.session.id();
+                self.terminal.say(&format!("this is session {id}"));
             }
-            ChatLine::Session(Some(id)) => self.session(id).await?,
-            ChatLine::Sessions(words) => self.sessions(words.as_deref()).await?,
-            ChatLine::New => self.new_session().await?,
-            ChatLine::Save(file) => self.save(&file).await?,
-            ChatLine::Stop => self.terminal.must("there is no current run"),
-            ChatLine::Unknown(text) => return Err(CliError::usage(text)),
-            // Not commands: handled by the reader of the lines.
-            ChatLine::Nothing
-            | ChatLine::Say(_)
-            | ChatLine::Steer(_)
-            | ChatLine::Later(_)
-            | ChatLine::GoOn
-            | ChatLine::Quit => {}
+            (Command::Session, Some(id)) => self.session(id).await?,
+            (Command::Sessions, words) => {
+                for line in which_session::listed(&self.store, words.as_deref()).await? {
+                    self.terminal.say(&line);
+                }
+            }
+            (Command::New, _) => self.new_session().await?,
+            (Command::Save, file) => {
+                let file = PathBuf::from(file.unwrap_or_default());
+                let saved = save::save(&*self.store, &self.session, &file).await?;
+                let saved = counted(saved, "message");
+                self.terminal.say(&format!("{saved} in {}", file.display()));
+            }
+            (Command::Stop, _) => self.terminal.must("there is no current run"),
+            // They begin a run.
+            (Command::Steer | Command::Later | Command::Go, _) => {}
         }
         Ok(NextStep::Line)
     }
 
     fn help(&self) {
-        for command in &COMMANDS {
+        for command in COMMANDS {
             self.terminal.say(&command.help());
         }
         let names = self.templates.names();
@@ -110,27 +110,19 @@ impl Chat {
         Ok(())
     }
 
-    fn cost(&self) {
-        for line in cost_lines(&self.session) {
-            self.terminal.say(&line);
-        }
-    }
-
     fn pins(&self) {
-        let mut none = true;
-        for (seq, message) in self.session.pinned() {
-            none = false;
+        let pinned = self.session.pinned().map(|(seq, message)| {
             let text = message.text();
             let text: Vec<&str> = text.lines().collect();
-            self.terminal
-                .say(&format!("{}  {}", seq.recall_id(), text.join(" ")));
-        }
-        if none {
-            self.terminal.say(
-                "nothing is pinned; /pin RULE pins a rule, which is then never evicted or \
-                      shortened",
-            );
-        }
+            format!("{}  {}", seq.recall_id(), text.join(" "))
+        });
+        let pinned: Vec<String> = pinned.collect();
+        self.terminal.say(&if pinned.is_empty() {
+            "nothing is pinned; /pin RULE pins a rule, which is then never evicted or shortened"
+                .to_owned()
+        } else {
+            pinned.join("\n")
+        });
     }
 
     /// Compacts the session now. Ctrl-C ends it like a run.
@@ -145,19 +137,15 @@ impl Chat {
         let went = self.end();
         match done {
             None => self.terminal.must("interrupted; nothing was compacted"),
-            Some(Ok(Some(done))) => {
+            Some(Ok(done)) => {
                 // A terminal has shown the plan already; a script gets it as the answer to its
                 // command.
-                if !self.terminal.is_live() {
-                    self.terminal.say(&plan_text(&done));
+                if !(done.is_some() && self.terminal.is_live()) {
+                    self.terminal.say(&compacted(&self.session, done.as_ref()));
                 }
-                if focus.is_some() && !has_summary(&done.plan) {
-                    self.terminal.must(NO_FOCUS);
+                if let Some(note) = unused_focus(done.as_ref(), focus) {
+                    self.terminal.must(note);
                 }
-            }
-            Some(Ok(None)) => {
-                let nothing = nothing_to_do(&self.session.window_use());
-                self.terminal.say(&nothing);
             }
             Some(Err(error)) => return Err(stop_of(&error)),
         }
@@ -298,15 +286,6 @@ impl Chat {
         Ok(())
     }
 
-    /// Lists the newest sessions of this folder, or those that contain all of the given words.
-    async fn sessions(&self, words: Option<&str>) -> Result<(), CliError> {
-        let lines = which_session::listed(&self.store, words).await?;
-        for line in lines {
-            self.terminal.say(&line);
-        }
-        Ok(())
-    }
-
     /// Switches to another session, with the settings of its last run.
     async fn session(&mut self, id: String) -> Result<(), CliError> {
         // The current session may not be stored yet.
@@ -349,16 +328,6 @@ impl Chat {
         let before = std::mem::replace(&mut self.session, session);
         before.id().clone()
     }
-
-    async fn save(&mut self, file: &Path) -> Result<(), CliError> {
-        let saved = save::save(&*self.store, &self.session, file).await?;
-        self.terminal.say(&format!(
-            "{} in {}",
-            counted(saved, "message"),
-            file.display()
-        ));
-        Ok(())
-    }
 }
 
 /// Describes the usage of a session and of its last run.
@@ -379,27 +348,35 @@ pub(crate) fn cost_lines(session: &Session) -> Vec<String> {
     lines
 }
 
-/// Describes why a requested plan was not made.
-pub(crate) fn nothing_to_do(now: &WindowUse) -> String {
-    match now.target {
-        None => {
+/// Describes the outcome of a requested compaction.
+pub(crate) fn compacted(session: &Session, done: Option<&AppliedPlan>) -> String {
+    let now = session.window_use();
+    match (done, now.target) {
+        (Some(done), _) => plan_text(done),
+        (None, None) => {
             "nothing to do: the context window is unknown; set it with --max-context".to_owned()
         }
-        Some(target) if now.used > target => format!(
+        (None, Some(target)) if now.used > target => format!(
             "nothing was compacted: the remaining messages of {} tokens are protected, or a hook \
              refused the plan",
             now.used
         ),
-        Some(target) => format!(
+        (None, Some(target)) => format!(
             "nothing to do: the request has {} tokens, less than the target of {target}",
             now.used
         ),
     }
 }
 
-/// Checks whether a model has written a summary for a plan.
-pub(crate) fn has_summary(plan: &Plan) -> bool {
-    plan.stages.iter().any(|stage| stage == "summarize")
+/// Returns a note if a focus had no effect, because no model wrote a summary.
+pub(crate) fn unused_focus(
+    done: Option<&AppliedPlan>,
+    focus: Option<&str>,
+) -> Option<&'static str> {
+    let stages = &done?.plan.stages;
+    let has_summary = stages.iter().any(|stage| stage == "summarize");
+    let note = "no model wrote a summary for this plan, so the focus had no effect";
+    (focus.is_some() && !has_summary).then_some(note)
 }
 
 /// Returns the user's last message, to recognize a session. Empty if there is none.
@@ -407,7 +384,7 @@ pub(super) fn last_said(state: &State) -> String {
     let mut items = state.transcript().items().iter().rev();
     let last = items.find(|item| matches!(*item.message, Message::User { .. }));
     match last {
-        Some(item) => format!("; last message: {}", one_line(&clean(&item.message.text()))),
+        Some(item) => format!("; last message: {}", one_line(&item.message.text())),
         None => String::new(),
     }
 }

@@ -78,28 +78,18 @@ impl ChatCompleter {
 
     /// Returns the paths with this prefix. Hidden files are included only if a dot was typed.
     fn paths(&self, typed: &str) -> Vec<String> {
-        let (folder, begins) = match typed.rsplit_once('/') {
-            Some((folder, begins)) => (format!("{folder}/"), begins),
-            None => (String::new(), typed),
-        };
-        let Ok(files) = std::fs::read_dir(self.root.join(&folder)) else {
-            return Vec::new();
-        };
-        let files = files.flatten().take(MAX_FILES);
-        let mut found: Vec<String> = files
-            .filter_map(|file| {
-                let name = file.file_name().into_string().ok()?;
-                let is_shown = begins.starts_with('.') || !name.starts_with('.');
-                if !is_shown || !name.starts_with(begins) || name.contains(char::is_whitespace) {
-                    return None;
-                }
-                let is_folder = file.path().is_dir();
-                Some(format!(
-                    "{folder}{name}{}",
-                    if is_folder { "/" } else { "" }
-                ))
-            })
-            .collect();
+        let end = typed.rfind('/').map_or(0, |at| at + 1);
+        let (folder, begins) = typed.split_at_checked(end).unwrap_or(("", typed));
+        let files = std::fs::read_dir(self.root.join(folder));
+        let files = files.into_iter().flatten().flatten().take(MAX_FILES);
+        let found = files.filter_map(|file| {
+            let name = file.file_name().into_string().ok()?;
+            let is_shown = begins.starts_with('.') || !name.starts_with('.');
+            let fits = name.starts_with(begins) && !name.contains(char::is_whitespace);
+            let slash = if file.path().is_dir() { "/" } else { "" };
+            (is_shown && fits).then(|| format!("{folder}{name}{slash}"))
+        });
+        let mut found: Vec<String> = found.collect();
         found.sort_unstable();
         found.truncate(MAX_WORDS);
         found

@@ -21,7 +21,7 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 use crate::chat::completion::ChatCompleter;
 use crate::chat::input_event::{InputEvent, SharedInterrupts, WAITING, keys};
 use crate::chat::interrupts::{Press, Prompt};
-use crate::chat::parse::ChatLine;
+use crate::chat::parse::{ChatLine, Command};
 use crate::chat::prompt::Gauge;
 use crate::lock;
 use crate::terminal::Terminal;
@@ -161,7 +161,9 @@ impl LineEditor {
                     let line = line.replace("\\\n", "\n");
                     self.remember(&line);
                     match ChatLine::of(&line) {
-                        ChatLine::Quit => return ChatExit::By(InputEvent::Line(line)),
+                        ChatLine::Command(Command::Quit, _) => {
+                            return ChatExit::By(InputEvent::Line(line));
+                        }
                         ChatLine::Nothing => continue,
                         _ => InputEvent::Line(line),
                     }

@@ -35,7 +35,7 @@ use crate::chat::completion::ChatCompleter;
 use crate::chat::editor::LineEditor;
 use crate::chat::input_event::{InputEvent, PRESSES, SharedInterrupts, keys};
 use crate::chat::interrupts::Press;
-use crate::chat::parse::ChatLine;
+use crate::chat::parse::{ChatLine, Command};
 use crate::chat::prompt::{ChatActivity, Gauge};
 use crate::chat::run_input::{ChatEvent, InputChannels, NextStep, RunInput};
 use crate::chat::templates::Templates;
@@ -227,11 +227,7 @@ impl Chat {
                     NextStep::Line
                 }
                 ChatEvent::Typed(InputEvent::Hint(_)) => NextStep::Line,
-                ChatEvent::Typed(InputEvent::Bad(text)) => {
-                    self.terminal.must(&format!("plimsoll: {text}"));
-                    self.code = error::FAILED;
-                    NextStep::Line
-                }
+                ChatEvent::Typed(InputEvent::Bad(text)) => self.complain(&CliError::failed(text)),
                 ChatEvent::Typed(InputEvent::End) => NextStep::Leave,
             };
             if let Some(stop) = self.terminal.failed() {
@@ -244,27 +240,25 @@ impl Chat {
     }
 
     async fn line(&mut self, line: &str) -> Result<NextStep, CliError> {
-        match self.templates.order(line) {
-            ChatLine::Nothing => Ok(NextStep::Line),
+        let done = match self.templates.order(line) {
+            ChatLine::Nothing => return Ok(NextStep::Line),
             // Without an active run, the message starts one.
-            ChatLine::Say(text) | ChatLine::Steer(text) | ChatLine::Later(text) => {
-                self.work(Some(text)).await
+            ChatLine::Say(text) | ChatLine::Command(Command::Steer | Command::Later, text) => {
+                return self.work(Some(text)).await;
             }
-            ChatLine::GoOn => self.work(None).await,
-            ChatLine::Quit => Ok(NextStep::Leave),
-            order => {
-                let done = self.act(order).await;
-                self.measure();
-                match done {
-                    Ok(next) => Ok(next),
-                    Err(stop) => {
-                        self.terminal.must(&format!("plimsoll: {stop}"));
-                        self.code = stop.code;
-                        Ok(NextStep::Line)
-                    }
-                }
-            }
-        }
+            ChatLine::Command(Command::Go, _) => return self.work(None).await,
+            ChatLine::Command(command, text) => self.act(command, text).await,
+            ChatLine::Unknown(text) => Err(CliError::usage(text)),
+        };
+        self.measure();
+        Ok(done.unwrap_or_else(|stop| self.complain(&stop)))
+    }
+
+    /// Reports an error that does not end the chat.
+    fn complain(&mut self, stop: &CliError) -> NextStep {
+        self.terminal.must(&format!("plimsoll: {stop}"));
+        self.code = stop.code;
+        NextStep::Line
     }
 
     /// Drives one run, and handles the input in the meantime.
@@ -272,11 +266,7 @@ impl Chat {
         let recipient = Recipient::new(&self.ready.choice, &self.ready.config.settings().root);
         let message = match text.map(|text| recipient.message(text)).transpose() {
             Ok(message) => message,
-            Err(stop) => {
-                self.terminal.must(&format!("plimsoll: {stop}"));
-                self.code = stop.code;
-                return Ok(NextStep::Line);
-            }
+            Err(stop) => return Ok(self.complain(&stop)),
         };
         self.read_tools().await;
         self.begin();
@@ -320,16 +310,14 @@ impl Chat {
         let output = match output.or_else(Error::into_output) {
             Ok(output) => output,
             Err(Error::EmptyTask) => {
-                self.terminal
-                    .must("plimsoll: there is no run to continue yet; type a task");
-                self.code = error::USAGE;
+                let why = "there is no run to continue yet; type a task";
+                self.complain(&CliError::usage(why));
                 return Ok(());
             }
             // Without a user to retry, an unwritable log ends the chat.
             Err(error) if !self.terminal.is_live() => return Err(stop_of(&error)),
             Err(error) => {
-                self.terminal.must(&format!("plimsoll: {error}"));
-                self.code = error::FAILED;
+                self.complain(&CliError::failed(error));
                 return Ok(());
             }
         };

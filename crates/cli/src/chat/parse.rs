@@ -1,8 +1,4 @@
-//! [`ChatLine`]: parses a line of a chat: a message or a command.
-
-use std::path::PathBuf;
-
-use CommandArgument::{May, Must, Nothing};
+//! [`ChatLine`]: parses a line of a chat: a message or a command. All commands are in one table.
 
 /// A parsed line.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,145 +7,95 @@ pub(crate) enum ChatLine {
     Nothing,
     /// A message for the model.
     Say(String),
-    Help,
-    Compact(Option<String>),
-    Context,
-    Undo,
-    Fork(Option<String>),
-    Model(Option<String>),
-    Save(PathBuf),
-    Diff,
-    Cost,
-    Pins,
-    Pin(String),
-    Session(Option<String>),
-    Sessions(Option<String>),
-    New,
-    /// A message for the current run.
-    Steer(String),
-    /// A message for after the run's answer.
-    Later(String),
-    Stop,
-    GoOn,
-    Quit,
+    /// A command with its argument, which is empty if there is none.
+    Command(Command, String),
     /// An unknown command, with an error message.
     Unknown(String),
 }
 
 /// A command, as shown in the help.
 pub(crate) struct SlashCommand {
+    pub(crate) command: Command,
     pub(crate) name: &'static str,
-    pub(crate) takes: CommandArgument,
+    /// The placeholder of the argument, in brackets if it is optional. Empty if there is none.
+    argument: &'static str,
     pub(crate) does: &'static str,
 }
 
-/// The argument of a command, with its placeholder and the order that it makes.
-pub(crate) enum CommandArgument {
-    Nothing(ChatLine),
-    May(&'static str, fn(Option<String>) -> ChatLine),
-    Must(&'static str, fn(String) -> ChatLine),
+/// Declares the commands, in the order of the help.
+macro_rules! commands {
+    ($($variant:ident $name:literal $argument:literal $does:literal;)*) => {
+        /// The name of a command.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub(crate) enum Command {
+            $($variant,)*
+        }
+
+        /// All commands.
+        pub(crate) static COMMANDS: &[SlashCommand] = &[
+            $(SlashCommand {
+                command: Command::$variant,
+                name: $name,
+                argument: $argument,
+                does: $does,
+            },)*
+        ];
+    };
 }
 
-/// All commands, in the order of the help.
-pub(crate) static COMMANDS: [SlashCommand; 19] = [
-    command("help", Nothing(ChatLine::Help), "show this help"),
-    command(
-        "steer",
-        Must("TEXT", ChatLine::Steer),
-        "send TEXT to the current run, as a plain line does",
-    ),
-    command(
-        "later",
-        Must("TEXT", ChatLine::Later),
-        "send TEXT after the answer of the current run",
-    ),
-    command(
-        "stop",
-        Nothing(ChatLine::Stop),
-        "stop the current run, as Ctrl-C does",
-    ),
-    command("go", Nothing(ChatLine::GoOn), "continue the last run"),
-    command(
-        "compact",
-        May("FOCUS", ChatLine::Compact),
-        "compact the context; a summary keeps FOCUS",
-    ),
-    command(
-        "context",
-        Nothing(ChatLine::Context),
-        "show what fills the context window",
-    ),
-    command(
-        "diff",
-        Nothing(ChatLine::Diff),
-        "show the files that the session changed",
-    ),
-    command(
-        "cost",
-        Nothing(ChatLine::Cost),
-        "show the tokens and the cost of the session",
-    ),
-    command("pins", Nothing(ChatLine::Pins), "list the pinned rules"),
-    command(
-        "pin",
-        Must("RULE", ChatLine::Pin),
-        "pin RULE: it is never evicted or shortened",
-    ),
-    command(
-        "undo",
-        Nothing(ChatLine::Undo),
-        "undo the last run; offers to restore its files",
-    ),
-    command(
-        "fork",
-        May("NAME", ChatLine::Fork),
-        "continue in a copy of this session",
-    ),
-    command(
-        "model",
-        May("PROVIDER/NAME", ChatLine::Model),
-        "switch to another model, or show the current one",
-    ),
-    command(
-        "session",
-        May("ID", ChatLine::Session),
-        "switch to another session, or show the current one",
-    ),
-    command(
-        "new",
-        Nothing(ChatLine::New),
-        "start a new session; this one is kept",
-    ),
-    command(
-        "sessions",
-        May("WORDS", ChatLine::Sessions),
-        "list this folder's sessions, or search for WORDS",
-    ),
-    command(
-        "save",
-        Must("FILE", |file| ChatLine::Save(file.into())),
-        "save the chat as JSON, or as text to an .md FILE",
-    ),
-    command("quit", Nothing(ChatLine::Quit), "exit, as Ctrl-D does"),
-];
-
-const fn command(name: &'static str, takes: CommandArgument, does: &'static str) -> SlashCommand {
-    SlashCommand { name, takes, does }
+commands! {
+    Help "help" "" "show this help";
+    Steer "steer" "TEXT" "send TEXT to the current run, as a plain line does";
+    Later "later" "TEXT" "send TEXT after the answer of the current run";
+    Stop "stop" "" "stop the current run, as Ctrl-C does";
+    Go "go" "" "continue the last run";
+    Compact "compact" "[FOCUS]" "compact the context; a summary keeps FOCUS";
+    Context "context" "" "show what fills the context window";
+    Diff "diff" "" "show the files that the session changed";
+    Cost "cost" "" "show the tokens and the cost of the session";
+    Pins "pins" "" "list the pinned rules";
+    Pin "pin" "RULE" "pin RULE: it is never evicted or shortened";
+    Undo "undo" "" "undo the last run; offers to restore its files";
+    Fork "fork" "[NAME]" "continue in a copy of this session";
+    Model "model" "[PROVIDER/NAME]" "switch to another model, or show the current one";
+    Session "session" "[ID]" "switch to another session, or show the current one";
+    New "new" "" "start a new session; this one is kept";
+    Sessions "sessions" "[WORDS]" "list this folder's sessions, or search for WORDS";
+    Save "save" "FILE" "save the chat as JSON, or as text to an .md FILE";
+    Quit "quit" "" "exit, as Ctrl-D does";
 }
 
 impl SlashCommand {
+    /// Finds a command by its name, or by the name that it has in other programs.
+    pub(crate) fn of(name: &str) -> Option<&'static Self> {
+        let name = match name {
+            "exit" | "q" => "quit",
+            "?" | "h" => "help",
+            "continue" => "go",
+            "clear" => "new",
+            "resume" => "sessions",
+            "export" => "save",
+            name => name,
+        };
+        COMMANDS.iter().find(|command| command.name == name)
+    }
+
     /// Returns the line of the help.
     pub(crate) fn help(&self) -> String {
         format!("  {:<24} {}", self.usage(), self.does)
     }
 
+    /// Returns the placeholder of its argument, if it takes one.
+    pub(crate) fn argument(&self) -> Option<&'static str> {
+        let argument = self.argument.trim_matches(['[', ']']);
+        (!argument.is_empty()).then_some(argument)
+    }
+
     /// Returns the command with its argument, as the user types it.
-    pub(crate) fn usage(&self) -> String {
-        match self.takes {
-            Nothing(_) => format!("/{}", self.name),
-            May(what, _) => format!("/{} [{what}]", self.name),
-            Must(what, _) => format!("/{} {what}", self.name),
-        }
+    fn usage(&self) -> String {
+        format!("/{} {}", self.name, self.argument)
+            .trim_end()
+            .to_owned()
     }
 }
 
@@ -167,49 +113,31 @@ impl ChatLine {
             return Self::Say(rest.to_owned());
         }
         let (name, text) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
-        let name = match name {
-            "exit" | "q" => "quit",
-            "?" | "h" => "help",
-            "continue" => "go",
-            "clear" => "new",
-            "resume" => "sessions",
-            "export" => "save",
-            name => name,
-        };
-        let Some(command) = COMMANDS.iter().find(|command| command.name == name) else {
+        let Some(command) = SlashCommand::of(name) else {
             return Self::Unknown(unknown(name));
         };
         let text = text.trim();
-        let given = (!text.is_empty()).then(|| text.to_owned());
-        match (&command.takes, given) {
-            (Must(what, _), None) => {
-                Self::Unknown(format!("/{name} needs {what}, as in {}", command.usage()))
-            }
-            (Nothing(_), Some(_)) => Self::Unknown(format!(
-                "/{name} takes no argument; to send this line to the model, write //{rest}"
-            )),
-            (Nothing(order), None) => order.clone(),
-            (May(_, order), given) => order(given),
-            (Must(_, order), Some(text)) => order(text),
+        let is_required = !command.argument.is_empty() && !command.argument.starts_with('[');
+        if text.is_empty() && is_required {
+            let (what, usage) = (command.argument, command.usage());
+            return Self::Unknown(format!("/{name} needs {what}, as in {usage}"));
         }
+        if !text.is_empty() && command.argument().is_none() {
+            return Self::Unknown(format!(
+                "/{name} takes no argument; to send this line to the model, write //{rest}"
+            ));
+        }
+        Self::Command(command.command, text.to_owned())
     }
 }
 
 fn unknown(name: &str) -> String {
+    let distance = |command: &SlashCommand| strsim::damerau_levenshtein(command.name, name);
     let near = COMMANDS
         .iter()
-        .map(|command| {
-            (
-                strsim::damerau_levenshtein(command.name, name),
-                command.name,
-            )
-        })
-        .min()
-        .filter(|(far, of)| *far <= 2 && *far < of.len());
-    let hint = match near {
-        Some((_, near)) => format!("did you mean /{near}? "),
-        None => String::new(),
-    };
+        .min_by_key(|command| (distance(command), command.name));
+    let near = near.filter(|near| distance(near) <= 2 && distance(near) < near.name.len());
+    let hint = near.map_or_else(String::new, |near| format!("did you mean /{}? ", near.name));
     format!(
         "there is no command /{name}; {hint}/help lists all commands, and //{name} sends the line \
          to the model"
@@ -222,7 +150,7 @@ mod tests {
 
     #[test]
     fn the_help_fits_a_terminal_of_80_columns() {
-        for command in &COMMANDS {
+        for command in COMMANDS {
             let line = command.help();
             assert!(line.chars().count() < 80, "{line}");
         }
@@ -230,7 +158,7 @@ mod tests {
 
     #[test]
     fn a_line_is_said_or_is_a_command() {
-        let some = |text: &str| Some(text.to_owned());
+        let command = |of, text: &str| ChatLine::Command(of, text.to_owned());
         for (line, order) in [
             ("", ChatLine::Nothing),
             ("  \t", ChatLine::Nothing),
@@ -240,21 +168,24 @@ mod tests {
                 ChatLine::Say("what does /help do?".into()),
             ),
             ("//usr is full", ChatLine::Say("/usr is full".into())),
-            ("/help", ChatLine::Help),
-            ("  /?", ChatLine::Help),
-            ("/compact", ChatLine::Compact(None)),
+            ("/help", command(Command::Help, "")),
+            ("  /?", command(Command::Help, "")),
+            ("/compact", command(Command::Compact, "")),
             (
                 "/compact  the file names ",
-                ChatLine::Compact(some("the file names")),
+                command(Command::Compact, "the file names"),
             ),
             (
                 "/later\tand the tests",
-                ChatLine::Later("and the tests".into()),
+                command(Command::Later, "and the tests"),
             ),
-            ("/save a b.md", ChatLine::Save("a b.md".into())),
-            ("/model openai/gpt-5", ChatLine::Model(some("openai/gpt-5"))),
-            ("/exit", ChatLine::Quit),
-            ("/continue", ChatLine::GoOn),
+            ("/save a b.md", command(Command::Save, "a b.md")),
+            (
+                "/model openai/gpt-5",
+                command(Command::Model, "openai/gpt-5"),
+            ),
+            ("/exit", command(Command::Quit, "")),
+            ("/continue", command(Command::Go, "")),
         ] {
             assert_eq!(ChatLine::of(line), order, "{line}");
         }
@@ -262,17 +193,15 @@ mod tests {
 
     #[test]
     fn every_command_of_the_help_is_one() {
-        for command in &COMMANDS {
-            let line = match command.takes {
-                Nothing(_) => format!("/{}", command.name),
-                _ => format!("/{} x", command.name),
-            };
+        for command in COMMANDS {
+            let text = command.argument().map_or("", |_| " x");
+            let line = format!("/{}{text}", command.name);
             assert!(
                 !matches!(ChatLine::of(&line), ChatLine::Unknown(_)),
                 "{line}"
             );
             let bare = ChatLine::of(&format!("/{}", command.name));
-            let needs = matches!(command.takes, Must(..));
+            let needs = command.argument() == Some(command.argument);
             assert_eq!(
                 matches!(bare, ChatLine::Unknown(_)),
                 needs,

@@ -13,7 +13,7 @@ use crate::attach::Recipient;
 use crate::chat::chat_gate::PendingQuestion;
 use crate::chat::input_event::{InputEvent, WAITING};
 use crate::chat::interrupts::Press;
-use crate::chat::parse::ChatLine;
+use crate::chat::parse::{ChatLine, Command};
 use crate::chat::prompt::{ChatActivity, Gauge};
 use crate::chat::templates::Templates;
 use crate::diff::Previews;
@@ -195,20 +195,20 @@ impl RunInput {
         }
         let order = self.templates.order(&line);
         match order {
-            ChatLine::Steer(text) => self.steer(text, remote).await,
-            ChatLine::Later(text) => {
+            ChatLine::Command(Command::Steer, text) => self.steer(text, remote).await,
+            ChatLine::Command(Command::Later, text) => {
                 if let Some(parts) = self.message(text)
                     && !remote.follow_up(parts).await
                 {
                     self.held.push_front(InputEvent::Line(line));
                 }
             }
-            ChatLine::Stop => self.stop(remote).await,
+            ChatLine::Command(Command::Stop, _) => self.stop(remote).await,
             ChatLine::Nothing => {}
             // The lines of a script are handled in order, however long each takes.
             _ if !self.terminal.is_live() => self.held.push_back(InputEvent::Line(line)),
             ChatLine::Say(text) => self.steer(text, remote).await,
-            ChatLine::Quit => {
+            ChatLine::Command(Command::Quit, _) => {
                 self.leaving = true;
                 self.stop(remote).await;
             }
@@ -302,12 +302,12 @@ impl RunInput {
             return self.terminal.must(&format!("{whole}\nAllow? [y]es, [n]o"));
         }
         match ChatLine::of(&line) {
-            ChatLine::Stop => self.stop(remote).await,
-            ChatLine::Quit if self.terminal.is_live() => {
+            ChatLine::Command(Command::Stop, _) => self.stop(remote).await,
+            ChatLine::Command(Command::Quit, _) if self.terminal.is_live() => {
                 self.leaving = true;
                 self.stop(remote).await;
             }
-            ChatLine::Steer(text) => self.overtake(text, remote).await,
+            ChatLine::Command(Command::Steer, text) => self.overtake(text, remote).await,
             ChatLine::Say(text) if self.terminal.is_live() => self.overtake(text, remote).await,
             ChatLine::Nothing if self.terminal.is_live() => {
                 self.give(Reply::No(None));

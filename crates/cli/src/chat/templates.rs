@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use super::parse::{COMMANDS, ChatLine};
+use super::parse::{ChatLine, SlashCommand};
 use crate::paths;
 use crate::trust;
 
@@ -19,8 +19,8 @@ const ENDING: &str = "md";
 const MAX_TEMPLATE: u64 = 256 << 10;
 /// Maximum number of listed files of one folder.
 const MAX_LISTED: usize = 200;
-/// The placeholder for all of the typed text.
-const ALL: &str = "$ARGUMENTS";
+/// The placeholder for all of the typed text, without its `$`.
+const ALL: &str = "ARGUMENTS";
 
 /// The folders of templates, the user's own first.
 #[derive(Debug, Clone, Default)]
@@ -65,8 +65,7 @@ impl Templates {
             let path = file.path();
             let is_template = path.extension().is_some_and(|ending| ending == ENDING);
             let name = path.file_stem()?.to_str()?;
-            let is_ours = COMMANDS.iter().any(|command| command.name == name);
-            (is_template && !is_ours && is_name(name)).then(|| name.to_owned())
+            (is_template && is_name(name)).then(|| name.to_owned())
         });
         let mut names: Vec<String> = names.collect();
         names.sort_unstable();
@@ -77,7 +76,7 @@ impl Templates {
     fn expand(&self, line: &str) -> Option<ChatLine> {
         let line = line.trim().strip_prefix('/')?;
         let (name, text) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
-        if !is_name(name) || COMMANDS.iter().any(|command| command.name == name) {
+        if !is_name(name) {
             return None;
         }
         let files = self
@@ -97,10 +96,10 @@ impl Templates {
     }
 }
 
-/// Checks whether a name cannot lead out of the folder.
+/// Checks whether a name is that of no built-in command, and cannot lead out of the folder.
 fn is_name(name: &str) -> bool {
     let allowed = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_');
-    !name.is_empty() && name.chars().all(allowed)
+    !name.is_empty() && name.chars().all(allowed) && SlashCommand::of(name).is_none()
 }
 
 fn read(path: &Path) -> Result<String, String> {
@@ -117,34 +116,27 @@ fn read(path: &Path) -> Result<String, String> {
 /// the typed text, and `$1` to `$9` by its words. If the template has no placeholder, the typed
 /// text follows it.
 fn filled(template: &str, typed: &str) -> String {
-    let body = body(template).trim();
-    let words: Vec<&str> = typed.split_whitespace().collect();
-    let mut said = String::with_capacity(body.len() + typed.len());
+    let mut pieces = body(template).trim().split('$');
+    let mut said = pieces.next().unwrap_or_default().to_owned();
     let mut has_place = false;
-    let mut rest = body;
-    while let Some(at) = rest.find('$') {
-        let (before, place) = rest.split_at(at);
-        said.push_str(before);
-        if let Some(after) = place.strip_prefix(ALL) {
-            said.push_str(typed);
-            (has_place, rest) = (true, after);
-            continue;
-        }
-        let mut after = place.chars();
-        after.next();
-        match after.next().and_then(|digit| digit.to_digit(10)) {
-            Some(number @ 1..) => {
-                let word = words.get(number as usize - 1);
-                said.push_str(word.copied().unwrap_or_default());
-                (has_place, rest) = (true, after.as_str());
+    for piece in pieces {
+        let digit = piece.chars().next().and_then(|digit| digit.to_digit(10));
+        let (value, rest) = match (piece.strip_prefix(ALL), digit) {
+            (Some(rest), _) => (typed, rest),
+            (None, Some(number @ 1..)) => {
+                let word = typed.split_whitespace().nth(number as usize - 1);
+                (word.unwrap_or_default(), piece.get(1..).unwrap_or_default())
             }
             _ => {
                 said.push('$');
-                rest = place.get(1..).unwrap_or_default();
+                said.push_str(piece);
+                continue;
             }
-        }
+        };
+        has_place = true;
+        said.push_str(value);
+        said.push_str(rest);
     }
-    said.push_str(rest);
     if !has_place && !typed.is_empty() {
         said.push_str("\n\n");
         said.push_str(typed);
@@ -166,6 +158,7 @@ fn body(template: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::chat::parse::Command;
 
     #[test]
     fn what_is_typed_takes_its_place() {
@@ -202,7 +195,8 @@ mod tests {
         assert_eq!(templates.names(), ["empty", "review"]);
         let review = ChatLine::Say("Review it.".to_owned());
         assert_eq!(templates.order("/review"), review);
-        assert_eq!(templates.order("/cost"), ChatLine::Cost);
+        let cost = ChatLine::Command(Command::Cost, String::new());
+        assert_eq!(templates.order("/cost"), cost);
         for line in [
             "/../secret",
             "/../../secret",

@@ -20,15 +20,14 @@ Examples:
   # The view as it was before the last run:
   plimsoll sessions undo 18f2c-a1
   plimsoll sessions files 18f2c-a1           # the files that it changed
-  plimsoll sessions restore 18f2c-a1 src/main.rs --to 12
+  plimsoll sessions files 18f2c-a1 src/main.rs --restore --to 12
   plimsoll sessions fork 18f2c-a1 --at 12 --to other
   plimsoll sessions prune --older-than 90d --dry-run
   plimsoll sessions import chat.json --to rescued
   plimsoll sessions import --from claude-code
 
-Evicted messages are archived (archive.db), where the model can search and recall them. The \
-archive holds at most 1 GiB, per session 256 MiB and 100,000 items, for 30 days; then the oldest \
-items expire. The log (sessions.db) keeps everything, so `sessions recall` always finds an item.";
+The log (sessions.db) keeps every message whole, so the model and `sessions recall` find whatever \
+was evicted.";
 
 #[derive(Debug, Args)]
 #[command(after_help = SESSIONS_EXAMPLES)]
@@ -61,7 +60,7 @@ pub(crate) enum SessionsCommand {
         /// The title: one line of at most 120 characters
         title: String,
     },
-    /// Delete sessions for good, with their archive and kept files
+    /// Delete sessions for good, with the kept contents of files
     Delete(super::removal::DeleteArgs),
     /// Delete old sessions for good
     Prune(super::removal::PruneArgs),
@@ -108,19 +107,8 @@ pub(crate) enum SessionsCommand {
         #[arg(long)]
         json: bool,
     },
-    /// List the files that the session changed, and whether they were changed since
-    Files {
-        /// The session
-        id: String,
-        /// Print the changed lines of each
-        #[arg(long, conflicts_with = "json")]
-        diff: bool,
-        /// Print JSON lines
-        #[arg(long)]
-        json: bool,
-    },
-    /// Restore files to what they contained before the session changed them
-    Restore(crate::sessions::files::RestoreArgs),
+    /// List the files that the session changed, or restore them
+    Files(crate::sessions::files::FilesArgs),
     /// Start a new session from the first entries of this one and print its name
     Fork {
         /// The session

@@ -4,12 +4,12 @@
 use std::path::Path;
 
 use plimsoll::store::{CheckedSession, EntryFault, FILE, SqliteStore};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::error::{CliError, DONE, FAILED};
 
 /// Maximum number of faults of one session that are printed as text. JSON contains all.
-const SHOWN: usize = 5;
+const SHOWN: usize = 6;
 
 /// Runs the command. The exit code is 1 if anything is damaged.
 pub(crate) async fn run(folder: &Path, as_json: bool) -> Result<u8, CliError> {
@@ -38,7 +38,7 @@ pub(crate) async fn run(folder: &Path, as_json: bool) -> Result<u8, CliError> {
     Ok(DONE)
 }
 
-fn as_value(session: &CheckedSession) -> serde_json::Value {
+pub(super) fn as_value(session: &CheckedSession) -> Value {
     let faults = session.faults.iter().map(
         |EntryFault { first, last, why }| json!({ "first": first, "last": last, "fault": why }),
     );
@@ -46,44 +46,28 @@ fn as_value(session: &CheckedSession) -> serde_json::Value {
         "id": session.id,
         "entries": session.entries,
         "readable": session.readable,
-        "fault": session.faults.first().map(|fault| &fault.why),
+        "lost": session.lost,
         "faults": faults.collect::<Vec<_>>(),
-        "more_faults": session.has_more_faults,
-        "may_go_on": session.may_go_on,
+        "row_fault": session.row_fault,
     })
 }
 
-fn state(session: &CheckedSession) -> String {
-    match session.faults.split_first() {
-        None if session.may_go_on => {
-            "readable; its row is lost, so its end may be missing".to_owned()
-        }
-        None => "whole".to_owned(),
-        Some((first, others)) => {
-            let state = match session.readable {
-                0 => format!("not readable: {}", first.why),
-                to => format!("readable up to entry {to}: {}", first.why),
-            };
-            let shown = others.iter().take(SHOWN).map(place).collect::<Vec<_>>();
-            let hidden = others.len().saturating_sub(SHOWN);
-            let more = match (hidden, session.has_more_faults) {
-                (0, false) => "",
-                _ => " and others",
-            };
-            if shown.is_empty() {
-                state
-            } else {
-                format!("{state}; so are entries {}{more}", shown.join(", "))
-            }
-        }
+/// Describes the state of a log, with the numbers of its first unreadable entries.
+pub(super) fn state(session: &CheckedSession) -> String {
+    let shown = session.faults.iter().take(SHOWN);
+    let mut parts: Vec<String> = shown.map(unreadable).collect();
+    parts.extend((session.faults.len() > SHOWN).then(|| "and others".to_owned()));
+    parts.extend(session.row_fault.clone());
+    if parts.is_empty() {
+        return "whole".to_owned();
     }
+    parts.join("; ")
 }
 
-fn place(fault: &EntryFault) -> String {
-    let EntryFault { first, last, why } = fault;
+fn unreadable(EntryFault { first, last, why }: &EntryFault) -> String {
     if first == last {
-        format!("{first} ({why})")
+        format!("entry {first} is not readable: {why}")
     } else {
-        format!("{first} to {last} ({why})")
+        format!("entries {first} to {last} are not readable: {why}")
     }
 }

@@ -1,4 +1,5 @@
-//! `plimsoll sessions files`: lists the files that a session changed, and their current state.
+//! `plimsoll sessions files`: lists the files that a session changed, with their current state, or
+//! restores them.
 
 mod restore;
 
@@ -13,10 +14,57 @@ use serde_json::json;
 use crate::diff::{ASKED, Diff};
 use crate::error::{CliError, DONE};
 use crate::sessions::ledger::when;
-use crate::terminal::style::Colours;
+use crate::terminal::Terminal;
+use crate::terminal::style::{Colours, colours};
 use crate::terminal::text::clean;
 
-pub(crate) use restore::{RestoreArgs, RestoreSet, offer, restore};
+pub(crate) use restore::{RestoreSet, offer};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct FilesArgs {
+    /// The session
+    pub(crate) id: String,
+    /// Restore only these files, as they are listed [default: all]
+    #[arg(requires = "restore")]
+    paths: Vec<PathBuf>,
+    /// Restore the contents from before the session
+    #[arg(long, conflicts_with_all = ["diff", "json"])]
+    restore: bool,
+    /// Restore their contents after this entry [default: before the session]
+    #[arg(long, value_name = "ENTRY", requires = "restore")]
+    to: Option<u64>,
+    /// Restore without asking
+    #[arg(long, short, requires = "restore")]
+    yes: bool,
+    /// Also replace files that something else changed since
+    #[arg(long, requires = "restore")]
+    force: bool,
+    /// Print the changed lines of each
+    #[arg(long, conflicts_with = "json")]
+    diff: bool,
+    /// Print JSON lines
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+pub(crate) async fn run(
+    store: &SqliteStore,
+    id: &SessionId,
+    args: &FilesArgs,
+) -> Result<u8, CliError> {
+    if args.restore {
+        return restore::restore(store, id, args).await;
+    }
+    if !args.diff {
+        return list(store, id, args.json).await;
+    }
+    let colours = Terminal::direct(colours()).answer_colours();
+    for line in changed_lines(store, id, colours).await? {
+        out!("{line}");
+    }
+    Ok(DONE)
+}
 
 /// A file that a session changed.
 #[derive(Debug)]
@@ -183,7 +231,7 @@ fn unchanged(id: &SessionId) -> String {
 }
 
 /// Lists the files that a session changed.
-pub(crate) async fn list(store: &SqliteStore, id: &SessionId, json: bool) -> Result<u8, CliError> {
+async fn list(store: &SqliteStore, id: &SessionId, json: bool) -> Result<u8, CliError> {
     let files = ChangedFile::all(store, id).await?;
     if files.is_empty() && !json {
         crate::say(&unchanged(id));

@@ -7,14 +7,14 @@ use std::sync::Arc;
 use clap::Args;
 use plimsoll::judge::canonical;
 use plimsoll::logs::{Agent, SessionLog};
-use plimsoll::machine::{Entry, LOG_FORMAT};
+use plimsoll::machine::{Entry, LOG_FORMAT, State};
 use plimsoll::session::new_session_id;
 use plimsoll::store::{Export, Lease, SessionReader, SqliteStore};
+use plimsoll::tokens::Chars4;
 use plimsoll::{Message, Part, SessionId, SessionStore};
 use serde_json::json;
 
 use crate::error::{CliError, DONE};
-use crate::sessions::restore;
 use crate::terminal::text::counted;
 use crate::{chat_file, input, repair, resume, view};
 
@@ -148,7 +148,10 @@ async fn exported(store: &SqliteStore, args: &ImportArgs, text: &str) -> Result<
         imported.push((id, session.shared() + session.entries().len() as u64));
     }
     refuse_taken(&taken, imported.len())?;
-    restore::run(store, export).await?;
+    for session in export.sessions() {
+        is_complete(&session.id, &export.log(session))?;
+    }
+    store.import(export).await?;
     for (id, entries) in &imported {
         if args.json {
             out!("{}", json!({ "id": id, "entries": entries }))
@@ -160,6 +163,19 @@ async fn exported(store: &SqliteStore, args: &ImportArgs, text: &str) -> Result<
         note(&imported);
     }
     Ok(DONE)
+}
+
+/// Checks that a session can be continued from a log.
+fn is_complete(id: &SessionId, log: &[Entry]) -> Result<(), CliError> {
+    // The tokens do not matter here, so the fastest counter is used.
+    let mut state = State::new(Arc::new(Chars4));
+    for (n, entry) in (1..).zip(log) {
+        state.absorb(entry).map_err(|error| {
+            let cure = "the export is incomplete; export it again";
+            CliError::failed(format!("entry {n} of session {id}: {error}; {cure}"))
+        })?;
+    }
+    Ok(())
 }
 
 /// Prints the number of imported entries, and how to continue.

@@ -1,15 +1,14 @@
 //! `plimsoll sessions ledger`: lists the messages that plans removed from a session's view or
-//! shortened, with the time, the reason, the tokens, and whether the archive still has the
-//! original.
+//! shortened, with the time, the reason and the tokens.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::time::{Duration, UNIX_EPOCH};
 
-use plimsoll::archive::{ArchivedKind, RecallId, recall_text};
 use plimsoll::context::{Item, Seq};
 use plimsoll::machine::Entry;
 use plimsoll::model::CallId;
 use plimsoll::policy::{Edit, Plan};
+use plimsoll::recall::{MessageKind, RecallId, recall_text};
 use plimsoll::store::{ExportedEntry, SessionReader};
 use plimsoll::tokens::Bpe;
 use plimsoll::{SessionId, Tokens};
@@ -17,11 +16,9 @@ use serde::Serialize;
 
 use crate::error::{CliError, DONE};
 use crate::sessions::entries::each_entry;
+use crate::terminal::fitted;
 use crate::terminal::text::counted;
 use crate::view_reader::{ViewChange, ViewReader};
-
-/// The heading of the table, above columns of the same widths.
-const HEADING: &str = "when (UTC)            plan    item  what                           bytes             tokens  how         why                   archive";
 
 /// A message that a plan removed from the view or shortened.
 #[derive(Debug, Serialize)]
@@ -31,9 +28,12 @@ struct LedgerRow {
     /// The plan's number in the session, from 1.
     plan: u64,
     id: RecallId,
-    kind: ArchivedKind,
+    kind: MessageKind,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool: Option<String>,
+    /// The most informative argument of the call.
+    #[serde(skip)]
+    argument: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     call: Option<CallId>,
     how: RemovalKind,
@@ -44,7 +44,6 @@ struct LedgerRow {
     bytes: u64,
     why: &'static str,
     stages: Vec<String>,
-    archive: ArchiveStatus,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -53,15 +52,6 @@ enum RemovalKind {
     Dropped,
     Shortened,
     Summarized,
-}
-
-/// Whether the archive has the original. The log always has it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-enum ArchiveStatus {
-    Held,
-    Expired,
-    Absent,
 }
 
 /// Reads a log from its beginning and collects the rows.
@@ -81,14 +71,7 @@ pub(crate) async fn run(
 ) -> Result<u8, CliError> {
     let mut reader = LedgerReader::new();
     each_entry(store, id, 0, |line| reader.read(line)).await?;
-    let mut rows = reader.rows;
-    let places = places(store, id).await;
-    for row in &mut rows {
-        row.archive = places
-            .get(&row.id)
-            .copied()
-            .unwrap_or(ArchiveStatus::Absent);
-    }
+    let rows = reader.rows;
     if json {
         for row in &rows {
             out!("{}", serde_json::to_string(row)?);
@@ -96,25 +79,6 @@ pub(crate) async fn run(
         return Ok(DONE);
     }
     table(id, &rows, reader.plans)
-}
-
-/// Returns the archive's state of each message. If the archive is broken, the ledger is read from
-/// the log alone.
-async fn places(store: &impl SessionReader, id: &SessionId) -> BTreeMap<RecallId, ArchiveStatus> {
-    let rows = store.archived(id).await.unwrap_or_else(|error| {
-        say!("{error}");
-        Vec::new()
-    });
-    let place = |expired| {
-        if expired {
-            ArchiveStatus::Expired
-        } else {
-            ArchiveStatus::Held
-        }
-    };
-    rows.iter()
-        .map(|row| (row.id, place(row.expired)))
-        .collect()
 }
 
 impl LedgerReader {
@@ -167,8 +131,9 @@ impl LedgerReader {
                 at,
                 plan: self.plans,
                 id: RecallId(was.seq),
-                kind: ArchivedKind::of(&was.message),
+                kind: MessageKind::of(&was.message),
                 tool,
+                argument: self.log.argument(call.as_ref()),
                 call,
                 how,
                 tokens: was.tokens,
@@ -179,9 +144,31 @@ impl LedgerReader {
                 bytes: self.bytes.get(&was.seq).copied().unwrap_or(0),
                 why: plan.why.word(),
                 stages: plan.stages.clone(),
-                archive: ArchiveStatus::Absent,
             });
         }
+    }
+}
+
+impl LedgerRow {
+    /// Formats the row. The call comes last, because it is cut to the width of the terminal.
+    fn line(&self) -> String {
+        let what = match &self.tool {
+            Some(tool) => format!("result of {tool} {}", self.argument),
+            None => self.kind.to_string(),
+        };
+        let how = match self.how {
+            RemovalKind::Dropped => "dropped",
+            RemovalKind::Shortened => "shortened",
+            RemovalKind::Summarized => "summarized",
+        };
+        let (id, tokens) = (
+            self.id.to_string(),
+            format!("{} -> {}", self.tokens, self.after),
+        );
+        format!(
+            "  {id:<6} {how:<10} {tokens:>16} tokens  {}",
+            what.trim_end()
+        )
     }
 }
 
@@ -190,43 +177,24 @@ fn table(id: &SessionId, rows: &[LedgerRow], plans: u64) -> Result<u8, CliError>
         out!("session {id}: nothing was evicted");
         return Ok(DONE);
     }
-    let held = rows
-        .iter()
-        .filter(|row| row.archive == ArchiveStatus::Held)
-        .count();
     out!(
-        "session {id}: {} removed or shortened {}; the archive holds {held} of them, the log all",
+        "session {id}: {} removed or shortened {}",
         counted(plans, "plan"),
         counted(rows.len(), "message")
     );
-    out!("{HEADING}");
+    let terminal = console::Term::stdout();
+    let mut plan = 0;
     for row in rows {
-        let what = match &row.tool {
-            Some(tool) => format!("result of {tool}"),
-            None => row.kind.to_string(),
-        };
-        let why = format!("{}: {}", row.why, row.stages.join(", "));
-        let tokens = format!("{} -> {}", row.tokens, row.after);
-        let how = match row.how {
-            RemovalKind::Dropped => "dropped",
-            RemovalKind::Shortened => "shortened",
-            RemovalKind::Summarized => "summarized",
-        };
-        let archive = match row.archive {
-            ArchiveStatus::Held => "held",
-            ArchiveStatus::Expired => "expired",
-            ArchiveStatus::Absent => "-",
-        };
-        out!(
-            "{:<20}  {:>4}  {:>6}  {what:<24}  {:>10}  {tokens:>17}  {how:<10}  {why:<20}  {archive}",
-            when(row.at),
-            row.plan,
-            row.id.to_string(),
-            row.bytes,
-        );
+        if row.plan != plan {
+            plan = row.plan;
+            let (when, stages) = (when(row.at), row.stages.join(", "));
+            let line = format!("plan {plan}, {when}, {}: {stages}", row.why);
+            out!("{}", fitted(&line, &terminal));
+        }
+        out!("{}", fitted(&row.line(), &terminal));
     }
     if let Some(row) = rows.first() {
-        out!("to get one back: plimsoll sessions recall {id} {}", row.id);
+        out!("To get one back: plimsoll sessions recall {id} {}", row.id);
     }
     Ok(DONE)
 }

@@ -30,12 +30,6 @@ pub(crate) async fn run(
     as_json: bool,
 ) -> Result<u8, CliError> {
     let sessions = sessions(store, here).await?;
-    if let Some(path) = store.damaged_path() {
-        say!(
-            "{} is damaged; `plimsoll sessions check` reports which sessions are intact",
-            path.display()
-        );
-    }
     if as_json {
         for (session, last) in &sessions {
             out!("{}", as_value(session, last)?);

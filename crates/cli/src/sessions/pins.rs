@@ -1,7 +1,7 @@
 //! `plimsoll sessions pins` and `unpin`: lists the pinned messages of a session, and removes pins.
 
-use plimsoll::archive::RecallKey;
 use plimsoll::machine::Entry;
+use plimsoll::recall::RecallKey;
 use plimsoll::{SessionId, SessionStore};
 use serde_json::json;
 

@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use plimsoll::store::{FILE, SalvagedSession, SqliteStore};
-use serde_json::json;
+use serde_json::{Value, json};
 
+use super::check;
 use crate::error::{CliError, DONE, FAILED};
 use crate::terminal::text::counted;
 
@@ -13,7 +14,7 @@ const HEADING: &str = "session                   entries  recovered  behind   lo
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct SalvageArgs {
-    /// The folder of the new store; it is created if missing
+    /// The folder of the new store; it must be empty, and is created if missing
     #[arg(long, value_name = "FOLDER")]
     to: PathBuf,
     /// Print JSON lines
@@ -36,7 +37,7 @@ pub(crate) async fn run(from: &Path, args: &SalvageArgs) -> Result<u8, CliError>
             out!("{}", as_line(one))
         }
     }
-    let damaged = salvaged.iter().filter(|one| one.why.is_some()).count();
+    let damaged = salvaged.iter().filter(|one| !one.log.is_whole()).count();
     let whole = salvaged.len() - damaged;
     let folder = args.to.display();
     let rest = match damaged {
@@ -55,29 +56,26 @@ pub(crate) async fn run(from: &Path, args: &SalvageArgs) -> Result<u8, CliError>
 }
 
 fn as_line(one: &SalvagedSession) -> String {
-    let state = match (&one.why, &one.file) {
-        (None, _) => "whole".to_owned(),
-        (Some(why), None) => why.clone(),
-        (Some(why), Some(file)) => format!("{why}; behind it: {}", file.display()),
-    };
+    let state = check::state(&one.log);
+    let behind = one.file.as_ref();
+    let behind = behind.map_or_else(String::new, |file| {
+        format!("; behind it: {}", file.display())
+    });
     format!(
-        "{:<24}  {:>7}  {:>9}  {:>6}  {:>5}  {state}",
-        one.id.as_str(),
-        one.entries,
-        one.recovered,
+        "{:<24}  {:>7}  {:>9}  {:>6}  {:>5}  {state}{behind}",
+        one.log.id.as_str(),
+        one.log.entries,
+        one.log.readable,
         one.behind,
-        one.lost()
+        one.log.lost
     )
 }
 
-fn as_value(one: &SalvagedSession) -> serde_json::Value {
-    json!({
-        "id": one.id,
-        "entries": one.entries,
-        "recovered": one.recovered,
-        "behind": one.behind,
-        "file": one.file,
-        "lost": one.lost(),
-        "fault": one.why,
-    })
+fn as_value(one: &SalvagedSession) -> Value {
+    let mut value = check::as_value(&one.log);
+    if let Value::Object(fields) = &mut value {
+        fields.insert("behind".to_owned(), json!(one.behind));
+        fields.insert("file".to_owned(), json!(one.file));
+    }
+    value
 }

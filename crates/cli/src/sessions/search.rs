@@ -1,10 +1,9 @@
-//! `plimsoll sessions search`: finds the sessions that contain some words. It reads the logs, which
-//! have everything; the archive only has evicted messages, and expires.
+//! `plimsoll sessions search`: finds the sessions that contain some words. It reads the logs.
 
 use console::Term;
 use plimsoll::Message;
-use plimsoll::archive::{ArchivedKind, SearchQuery, recall_text, snippet};
 use plimsoll::machine::Entry;
+use plimsoll::recall::{MessageKind, SearchQuery, recall_text, snippet};
 use plimsoll::store::{ExportedEntry, SessionInfo, SessionReader, StoreError};
 use serde_json::json;
 
@@ -41,7 +40,7 @@ pub(crate) struct SearchHit {
     entry: u64,
     /// The time of the entry, in seconds since 1970.
     at: u64,
-    kind: ArchivedKind,
+    kind: MessageKind,
     /// The text around the words, on one line.
     text: String,
 }
@@ -110,7 +109,7 @@ pub(crate) async fn places(
             places.push(SearchHit {
                 entry: line.n,
                 at: line.at,
-                kind: ArchivedKind::of(message),
+                kind: MessageKind::of(message),
                 text: around.split_whitespace().collect::<Vec<_>>().join(" "),
             });
         }

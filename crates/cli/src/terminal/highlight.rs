@@ -1,144 +1,115 @@
 //! [`Highlighter`]: colours comments, strings, numbers and keywords in common languages, line by
 //! line.
 //!
-//! It knows words, not grammars: a full highlighter would be a tenth of the binary.
+//! It knows words, not grammars: a full highlighter would be a tenth of the binary. Languages of
+//! one family share their keywords.
 
-use crate::terminal::style::{CYAN, Colours, GREEN, MAGENTA, RED, Style};
+use console::Style;
+
+use crate::terminal::style::{CYAN, Colours, DIM, GREEN, MAGENTA, PLAIN, RED};
 
 /// Maximum length of a coloured line, in bytes.
 const MAX_LINE: usize = 2_000;
 
-/// The words and marks of a language.
+/// A family of languages.
 struct Language {
     /// Names behind a fence, and file name extensions.
-    names: &'static [&'static str],
-    /// Marks that begin a comment up to the end of the line.
-    comments: &'static [&'static str],
-    /// Marks that enclose a comment of several lines.
-    block: Option<(&'static str, &'static str)>,
+    names: &'static str,
+    /// The mark that begins a comment up to the end of the line.
+    comment: &'static str,
+    /// Marks that enclose comments and strings of several lines.
+    long: &'static [(&'static str, &'static str, Style)],
     /// Quotes of strings that end on their line.
     quotes: &'static str,
-    /// Quotes of strings of several lines.
-    long_quotes: &'static [&'static str],
     keywords: &'static str,
 }
 
-const LANGUAGES: [Language; 10] = [
+const BLOCK: (&str, &str, Style) = ("/*", "*/", DIM);
+const BACKTICKS: (&str, &str, Style) = ("`", "`", GREEN);
+const TRIPLE: (&str, &str, Style) = ("\"\"\"", "\"\"\"", GREEN);
+const TRIPLE_SINGLE: (&str, &str, Style) = ("'''", "'''", GREEN);
+
+const C_LIKE: Language = Language {
+    names: "c h cpp c++ cc hpp cs csharp java kotlin kt swift scala php dart zig css",
+    comment: "//",
+    long: &[BLOCK],
+    quotes: "\"'",
+    keywords: "abstract any as async auto await bool boolean break byte case catch chan char class \
+        const constexpr continue crate debugger default defer delete do double dyn else enum export \
+        extends extern fallthrough false final finally float fn for from fun func function get go goto \
+        if impl implements import in include inline instanceof int interface internal let long loop map \
+        match mod module move mut namespace new nil null nullptr number of operator override package \
+        priv private protected pub public range readonly ref return select self Self set short signed \
+        sizeof static string struct super switch template this throw throws trait true try type typedef \
+        typename typeof undefined union unsafe unsigned use using val var virtual void volatile when \
+        where while yield",
+};
+
+const SCRIPT: Language = Language {
+    names: "python py python3 ruby rb sh bash shell zsh console dockerfile makefile make",
+    comment: "#",
+    long: &[TRIPLE, TRIPLE_SINGLE],
+    keywords: "False None True and as assert async await begin break case class continue def del do done \
+        elif else end ensure esac except exit export False fi finally for from function global if import \
+        in is lambda local match module nil nonlocal not or pass raise require rescue return self set \
+        source then try unless unset until when while with yield FROM RUN COPY WORKDIR ENV CMD ENTRYPOINT",
+    ..C_LIKE
+};
+
+const LANGUAGES: [Language; 8] = [
+    C_LIKE,
+    SCRIPT,
     Language {
-        names: &["rust", "rs"],
-        keywords: "as async await break const continue crate dyn else enum extern false fn for if impl in let \
-            loop match mod move mut pub ref return self Self static struct super trait true type unsafe use \
-            where while",
+        names: "rust rs",
         // A single quote may be a lifetime.
         quotes: "\"",
         ..C_LIKE
     },
     Language {
-        names: &["python", "py", "python3"],
-        comments: &["#"],
-        block: None,
-        long_quotes: &["\"\"\"", "'''"],
-        keywords: "False None True and as assert async await break class continue def del elif else except \
-            finally for from global if import in is lambda match nonlocal not or pass raise return self try \
-            while with yield",
+        names: "javascript js jsx typescript ts tsx mjs go golang",
+        long: &[BLOCK, BACKTICKS],
         ..C_LIKE
     },
     Language {
-        names: &["javascript", "js", "jsx", "typescript", "ts", "tsx", "mjs"],
-        long_quotes: &["`"],
-        keywords: "abstract any as async await boolean break case catch class const continue debugger \
-            default delete do else enum export extends false finally for from function get if implements \
-            import in instanceof interface let new null number of private protected public readonly return \
-            set static string super switch this throw true try type typeof undefined var void while yield",
-        ..C_LIKE
-    },
-    Language {
-        names: &["go", "golang"],
-        long_quotes: &["`"],
-        keywords: "bool break byte case chan const continue default defer else error fallthrough false float64 \
-            for func go goto if import int interface map nil package range return rune select string struct \
-            switch true type var",
-        ..C_LIKE
-    },
-    Language {
-        names: &[
-            "sh",
-            "bash",
-            "shell",
-            "zsh",
-            "console",
-            "dockerfile",
-            "makefile",
-            "make",
-        ],
-        comments: &["#"],
-        block: None,
-        keywords: "case do done elif else esac exit export fi for function if in local return set source then \
-            unset until while FROM RUN COPY WORKDIR ENV CMD ENTRYPOINT",
-        ..C_LIKE
-    },
-    Language {
-        names: &["json", "jsonc", "json5", "jsonl"],
+        names: "json jsonc json5 jsonl",
         keywords: "true false null",
         ..C_LIKE
     },
     Language {
-        names: &["toml", "yaml", "yml", "ini", "conf"],
-        comments: &["#"],
-        block: None,
-        long_quotes: &["\"\"\"", "'''"],
+        names: "toml yaml yml ini conf",
         keywords: "true false null yes no on off",
+        ..SCRIPT
+    },
+    Language {
+        names: SQL,
+        comment: "--",
+        keywords: "add all alter and as asc begin between by case commit create delete desc distinct drop else \
+            end exists from group having in index inner insert into is join key left like limit not null on \
+            or order outer primary references rollback select set table then union unique update values \
+            when where with",
         ..C_LIKE
     },
     Language {
-        names: &["sql", "sqlite", "postgresql", "mysql"],
-        comments: &["--"],
-        keywords: "ADD ALTER AND AS ASC BEGIN BY CASE COMMIT CREATE DELETE DESC DISTINCT DROP ELSE END EXISTS \
-            FROM GROUP HAVING IN INDEX INNER INSERT INTO IS JOIN KEY LEFT LIKE LIMIT NOT NULL ON OR ORDER \
-            OUTER PRIMARY REFERENCES SELECT SET TABLE THEN UNION UNIQUE UPDATE VALUES WHEN WHERE WITH",
-        ..C_LIKE
-    },
-    Language {
-        names: &["lua", "haskell", "hs"],
-        comments: &["--"],
-        block: None,
+        names: "lua haskell hs",
+        comment: "--",
+        long: &[],
         keywords: "and break case class data deriving do else elseif end false for function if import in \
             instance let local module nil not of or repeat return then true type until where while",
         ..C_LIKE
     },
-    C_LIKE,
 ];
 
-const C_LIKE: Language = Language {
-    names: &[
-        "c", "h", "cpp", "c++", "cc", "hpp", "cs", "csharp", "java", "kotlin", "kt", "swift",
-        "scala", "php", "dart", "zig", "css",
-    ],
-    comments: &["//"],
-    block: Some(("/*", "*/")),
-    quotes: "\"'",
-    long_quotes: &[],
-    keywords: "abstract auto bool boolean break byte case catch char class const constexpr continue default \
-        delete do double else enum extends extern false final finally float for fun func goto if implements \
-        import in include inline int interface internal let long namespace new null nullptr operator override \
-        package private protected public return short signed sizeof static string struct super switch template \
-        this throw throws true try typedef typename union unsigned using val var virtual void volatile when while",
-};
+const SQL: &str = "sql sqlite postgresql mysql";
 
 /// Colours code of one language, line by line.
 #[derive(Clone)]
 pub(crate) struct Highlighter {
-    coding: Coding,
+    /// `None` if the language is unknown.
+    language: Option<&'static Language>,
+    is_diff: bool,
     colours: Colours,
     /// The end mark and the style of the comment or string that began on an earlier line.
     open: Option<(&'static str, Style)>,
-}
-
-#[derive(Clone, Copy)]
-enum Coding {
-    Unknown,
-    Diff,
-    Known(&'static Language),
 }
 
 impl Highlighter {
@@ -146,16 +117,10 @@ impl Highlighter {
     pub(crate) fn new(language: &str, colours: Colours) -> Self {
         let name = language.split([' ', ',', '{', ':']).next();
         let name = name.unwrap_or_default().to_lowercase();
-        let known = LANGUAGES
-            .iter()
-            .find(|of| of.names.contains(&name.as_str()));
-        let coding = match (name.as_str(), known) {
-            ("diff" | "patch", _) => Coding::Diff,
-            (_, Some(known)) => Coding::Known(known),
-            (_, None) => Coding::Unknown,
-        };
+        let is_named = |of: &&Language| of.names.split(' ').any(|other| other == name);
         Self {
-            coding,
+            language: LANGUAGES.iter().find(is_named),
+            is_diff: matches!(name.as_str(), "diff" | "patch"),
             colours,
             open: None,
         }
@@ -166,96 +131,72 @@ impl Highlighter {
         if self.colours == Colours::None || line.len() > MAX_LINE {
             return line.to_owned();
         }
-        match self.coding {
-            Coding::Unknown => line.to_owned(),
-            Coding::Diff => self.diff(line),
-            Coding::Known(language) => self.code(language, line),
-        }
-    }
-
-    fn diff(&self, line: &str) -> String {
-        let style = match line.chars().next() {
-            Some('+') => Style::of(GREEN),
-            Some('-') => Style::of(RED),
-            Some('@') => Style::of(CYAN),
-            _ => Style::PLAIN,
-        };
-        self.colours.paint(style, line)
-    }
-
-    fn code(&mut self, language: &'static Language, line: &str) -> String {
-        let mut coloured = String::new();
-        let mut left = line;
-        while !left.is_empty() {
-            let (length, style) = match self.open.take() {
-                Some((end, style)) => self.until(left, 0, end, style),
-                None => self.token(language, left),
+        if self.is_diff {
+            let style = match line.chars().next() {
+                Some('+') => GREEN,
+                Some('-') => RED,
+                Some('@') => CYAN,
+                _ => PLAIN,
             };
-            let (token, rest) = left.split_at_checked(length).unwrap_or((left, ""));
+            return self.colours.paint(style, line);
+        }
+        let Some(language) = self.language else {
+            return line.to_owned();
+        };
+        let mut coloured = String::new();
+        let mut rest = line;
+        while !rest.is_empty() {
+            let (length, style) = match self.open.take() {
+                Some((end, style)) => (self.until(rest, 0, end, &style), style),
+                None => self.token(language, rest),
+            };
+            let (token, after) = rest.split_at_checked(length).unwrap_or((rest, ""));
             coloured.push_str(&self.colours.paint(style, token));
-            left = rest;
+            rest = after;
         }
         coloured
     }
 
     /// Returns the length and the style of the first token.
     fn token(&mut self, language: &'static Language, text: &str) -> (usize, Style) {
-        const COMMENT: Style = Style::DIM;
-        const TEXT: Style = Style::of(GREEN);
-        if language.comments.iter().any(|mark| text.starts_with(mark)) {
-            return (text.len(), COMMENT);
+        if text.starts_with(language.comment) {
+            return (text.len(), DIM);
         }
-        if let Some((begin, end)) = language.block
-            && text.starts_with(begin)
-        {
-            return self.until(text, begin.len(), end, COMMENT);
-        }
-        let mut long = language.long_quotes.iter();
-        if let Some(quote) = long.find(|quote| text.starts_with(**quote)) {
-            return self.until(text, quote.len(), quote, TEXT);
+        let mut long = language.long.iter();
+        if let Some((begin, end, style)) = long.find(|(begin, ..)| text.starts_with(begin)) {
+            return (self.until(text, begin.len(), end, style), style.clone());
         }
         let first = text.chars().next().unwrap_or(' ');
         if language.quotes.contains(first) {
-            return (quoted(text, first), TEXT);
+            return (quoted(text, first), GREEN);
         }
         let is_part = |c: char| c.is_alphanumeric() || c == '_';
         if !is_part(first) {
-            return (first.len_utf8(), Style::PLAIN);
+            return (first.len_utf8(), PLAIN);
         }
         let end = text.find(|c: char| !is_part(c)).unwrap_or(text.len());
         let word = text.get(..end).unwrap_or(text);
+        let lower = word.to_lowercase();
+        let is_sql = language.names == SQL;
+        let mut keywords = language.keywords.split(' ');
         let style = match word {
-            _ if first.is_ascii_digit() => Style::of(CYAN),
-            word if is_keyword(language, word) => Style::of(MAGENTA),
-            _ => Style::PLAIN,
+            _ if first.is_ascii_digit() => CYAN,
+            word if keywords.any(|of| of == word || (is_sql && of == lower)) => MAGENTA,
+            _ => PLAIN,
         };
         (end, style)
     }
 
-    /// Returns the length and the style of a comment or string that ends with `end`. If it does not
-    /// end on this line, it continues on the next one.
-    fn until(
-        &mut self,
-        text: &str,
-        from: usize,
-        end: &'static str,
-        style: Style,
-    ) -> (usize, Style) {
+    /// Returns the length of a comment or string that ends with `end`. If it does not end on this
+    /// line, it continues on the next one.
+    fn until(&mut self, text: &str, from: usize, end: &'static str, style: &Style) -> usize {
         let rest = text.get(from..).unwrap_or_default();
-        match rest.find(end) {
-            Some(at) => (from + at + end.len(), style),
-            None => {
-                self.open = Some((end, style));
-                (text.len(), style)
-            }
+        if let Some(at) = rest.find(end) {
+            return from + at + end.len();
         }
+        self.open = Some((end, style.clone()));
+        text.len()
     }
-}
-
-fn is_keyword(language: &Language, word: &str) -> bool {
-    let is_sql = language.names.contains(&"sql");
-    let mut keywords = language.keywords.split_ascii_whitespace();
-    keywords.any(|keyword| keyword == word || (is_sql && keyword.eq_ignore_ascii_case(word)))
 }
 
 /// Returns the length of a quoted string, or of the rest of the line if the quote is not closed.
@@ -283,11 +224,11 @@ mod tests {
         let lines: Vec<String> = code.lines().map(|line| highlighter.line(line)).collect();
         let text = lines.join("\n");
         [
-            ("\u{1b}[0;35m", "K<"),
-            ("\u{1b}[0;32m", "T<"),
-            ("\u{1b}[0;2m", "C<"),
-            ("\u{1b}[0;36m", "N<"),
-            ("\u{1b}[0;31m", "R<"),
+            ("\u{1b}[35m", "K<"),
+            ("\u{1b}[32m", "T<"),
+            ("\u{1b}[2m", "C<"),
+            ("\u{1b}[36m", "N<"),
+            ("\u{1b}[31m", "R<"),
             ("\u{1b}[0m", ">"),
         ]
         .into_iter()
@@ -320,7 +261,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_code_is_lost(code in "[a1 \"'/*#`\\\\語\n-]{0,60}", at in 0_usize..LANGUAGES.len()) {
-            let mut highlighter = Highlighter::new(LANGUAGES[at].names[0], Colours::Ansi);
+            let mut highlighter = Highlighter::new(LANGUAGES[at].names.split(' ').next().unwrap_or_default(), Colours::Ansi);
             for line in code.lines() {
                 let coloured = highlighter.line(line);
                 prop_assert_eq!(console::strip_ansi_codes(&coloured), line);

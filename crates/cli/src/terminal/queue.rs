@@ -1,18 +1,18 @@
 //! [`Queue`]: the pending output, in order. A writer never waits: if the queue is full, the text is
 //! dropped and counted.
 
-use std::collections::VecDeque;
-use std::sync::mpsc::{Receiver, SyncSender};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel};
 use std::time::Duration;
-
-use crate::lock;
 
 /// Maximum size of the pending output, in bytes. The editor accepts no output while it shows
 /// completions or searches the history, and a run must not wait for that.
 pub(crate) const MAX_WAITING: usize = 2 * 1024 * 1024;
 /// Size of an entry without its text, in bytes.
 const ENTRY: usize = 64;
+/// Maximum number of operations that are taken at once.
+const MAX_TAKEN: usize = 4_096;
 
 /// An operation on the terminal.
 pub(crate) enum Op {
@@ -31,95 +31,94 @@ pub(crate) enum Op {
     Flush(SyncSender<()>),
 }
 
-/// The operations that are not yet written.
-#[derive(Default)]
-pub(crate) struct Queue {
-    waiting: Mutex<QueueState>,
-    changed: Condvar,
-}
-
 /// The writing end of a queue. Dropping it closes the queue.
-pub(crate) struct Sender(Arc<Queue>);
-
-#[derive(Default)]
-struct QueueState {
-    ops: VecDeque<Op>,
-    bytes: usize,
+pub(crate) struct Queue {
+    ops: Sender<Op>,
+    /// The size of the operations that are not yet taken.
+    bytes: Arc<AtomicUsize>,
     /// The number of dropped texts since the last one that fitted.
-    lost: usize,
-    closed: bool,
+    lost: AtomicUsize,
 }
 
-impl Op {
-    fn text(&self) -> &str {
-        match self {
-            Self::Lines(text) | Self::Markdown(text) | Self::Ask(text, _) => text,
-            Self::Status(text) => text.as_deref().unwrap_or_default(),
-            Self::End | Self::Flush(_) => "",
-        }
-    }
+/// The reading end of a queue.
+pub(crate) struct PendingOps {
+    ops: Receiver<Op>,
+    bytes: Arc<AtomicUsize>,
 }
 
-impl Drop for Sender {
-    fn drop(&mut self) {
-        lock(&self.0.waiting).closed = true;
-        self.0.changed.notify_one();
-    }
-}
-
-impl Sender {
+impl Queue {
     /// Creates a queue. Returns its writing end and its reading end.
-    pub(crate) fn new() -> (Self, Arc<Queue>) {
-        let queue = Arc::new(Queue::default());
-        (Self(Arc::clone(&queue)), queue)
+    pub(crate) fn new() -> (Self, PendingOps) {
+        let (sender, ops) = channel();
+        let bytes = Arc::<AtomicUsize>::default();
+        let pending = PendingOps {
+            ops,
+            bytes: Arc::clone(&bytes),
+        };
+        let queue = Self {
+            ops: sender,
+            bytes,
+            lost: AtomicUsize::new(0),
+        };
+        (queue, pending)
     }
 
     /// Adds an operation. Returns `false` if it is dropped because the queue is full.
     pub(crate) fn push(&self, op: Op) -> bool {
-        let mut waiting = lock(&self.0.waiting);
-        let size = ENTRY + op.text().len();
+        let waiting = self.bytes.load(Ordering::SeqCst);
         // Operations without text always fit: there are few of them.
-        if waiting.bytes + size > MAX_WAITING && !op.text().is_empty() {
-            waiting.lost += 1;
+        if waiting + op.size() > MAX_WAITING && op.size() > ENTRY {
+            self.lost.fetch_add(1, Ordering::SeqCst);
             return false;
         }
-        let lost = std::mem::take(&mut waiting.lost);
+        let lost = self.lost.swap(0, Ordering::SeqCst);
         if lost > 0 {
-            let text = format!(
-                "({lost} pieces of output were dropped here: the terminal is too \
-                                slow)"
-            );
-            waiting.ops.push_back(Op::Lines(text));
+            self.send(Op::Lines(format!(
+                "({lost} pieces of output were dropped here: the terminal is too slow)"
+            )));
         }
-        waiting.bytes += size;
-        // If pieces arrive faster than they are written, they are joined.
-        match (op, waiting.ops.back_mut()) {
-            (Op::Markdown(more), Some(Op::Markdown(text))) => text.push_str(&more),
-            (Op::Status(new), Some(Op::Status(status))) => *status = new,
-            (Op::End, Some(Op::End)) => {}
-            (op, _) => waiting.ops.push_back(op),
-        }
-        self.0.changed.notify_one();
-        true
+        self.send(op)
+    }
+
+    fn send(&self, op: Op) -> bool {
+        self.bytes.fetch_add(op.size(), Ordering::SeqCst);
+        self.ops.send(op).is_ok()
     }
 }
 
-impl Queue {
-    /// Waits, at most for the timeout if there is one, and takes all operations. Returns `None`
-    /// once the queue is closed and empty.
-    pub(crate) fn take(&self, timeout: Option<Duration>) -> Option<VecDeque<Op>> {
-        let mut waiting = lock(&self.waiting);
-        if let Some(timeout) = timeout {
-            let is_empty = |waiting: &mut QueueState| waiting.ops.is_empty() && !waiting.closed;
-            let waited = self.changed.wait_timeout_while(waiting, timeout, is_empty);
-            waiting = waited.unwrap_or_else(PoisonError::into_inner).0;
-        } else {
-            let is_empty = |waiting: &mut QueueState| waiting.ops.is_empty() && !waiting.closed;
-            let waited = self.changed.wait_while(waiting, is_empty);
-            waiting = waited.unwrap_or_else(PoisonError::into_inner);
+impl PendingOps {
+    /// Waits, at most for the timeout if there is one, and takes the pending operations. Returns
+    /// `None` once the queue is closed and empty.
+    pub(crate) fn take(&self, timeout: Option<Duration>) -> Option<Vec<Op>> {
+        let first = match timeout {
+            None => Some(self.ops.recv().ok()?),
+            Some(timeout) => match self.ops.recv_timeout(timeout) {
+                Ok(op) => Some(op),
+                Err(RecvTimeoutError::Timeout) => None,
+                Err(RecvTimeoutError::Disconnected) => return None,
+            },
+        };
+        let mut taken: Vec<Op> = Vec::new();
+        let more = self.ops.try_iter().take(MAX_TAKEN);
+        for op in first.into_iter().chain(more) {
+            self.bytes.fetch_sub(op.size(), Ordering::SeqCst);
+            // If pieces arrive faster than they are written, they are joined.
+            match (taken.last_mut(), op) {
+                (Some(Op::Markdown(text)), Op::Markdown(more)) => text.push_str(&more),
+                (_, op) => taken.push(op),
+            }
         }
-        waiting.bytes = 0;
-        let ops = std::mem::take(&mut waiting.ops);
-        (!ops.is_empty() || !waiting.closed).then_some(ops)
+        Some(taken)
+    }
+}
+
+impl Op {
+    fn size(&self) -> usize {
+        let text = match self {
+            Self::Lines(text) | Self::Markdown(text) | Self::Ask(text, _) => text,
+            Self::Status(text) => text.as_deref().unwrap_or_default(),
+            Self::End | Self::Flush(_) => "",
+        };
+        ENTRY + text.len()
     }
 }

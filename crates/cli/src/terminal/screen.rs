@@ -8,13 +8,13 @@ use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Receiver;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use console::measure_text_width;
 use rustyline::ExternalPrinter;
 
 use crate::terminal::markdown::PageStyle;
-use crate::terminal::queue::{Op, Sender};
+use crate::terminal::queue::{Op, Queue};
 use crate::terminal::stream::MarkdownStream;
 use crate::terminal::style::Colours;
 use crate::terminal::text::{clip, rows_of};
@@ -81,30 +81,23 @@ enum RowKind {
 
 impl Screen {
     /// Starts a thread that performs the operations of the queue until that is closed.
-    pub(crate) fn start(printer: Printer, colours: Colours, entered: Arc<AtomicBool>) -> Sender {
+    pub(crate) fn start(printer: Printer, colours: Colours, entered: Arc<AtomicBool>) -> Queue {
         let mut screen = Self::new(printer, colours, entered);
-        let (sender, waiting) = Sender::new();
+        let (queue, pending) = Queue::new();
         std::thread::spawn(move || {
-            let mut drawn: Option<Instant> = None;
-            loop {
-                if let Some(early) = drawn.and_then(|at| FRAME.checked_sub(at.elapsed())) {
-                    std::thread::sleep(early);
-                }
-                let Some(ops) = waiting.take(screen.tick()) else {
-                    return;
-                };
+            while let Some(ops) = pending.take(screen.tick()) {
                 if ops.is_empty() {
                     screen.frame = screen.frame.wrapping_add(1);
                 }
                 screen.resized();
                 for op in ops {
-                    screen.does(op);
+                    screen.perform(op);
                 }
                 screen.draw();
-                drawn = Some(Instant::now());
+                std::thread::sleep(FRAME);
             }
         });
-        sender
+        queue
     }
 
     fn new(printer: Printer, colours: Colours, entered: Arc<AtomicBool>) -> Self {
@@ -141,7 +134,7 @@ impl Screen {
         }
     }
 
-    fn does(&mut self, op: Op) {
+    fn perform(&mut self, op: Op) {
         if self.entered.swap(false, Ordering::SeqCst) {
             self.leave();
             self.last = None;

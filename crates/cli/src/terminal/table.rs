@@ -1,10 +1,10 @@
 //! [`Table`]: a table that fits the width of the terminal. Cells that are too wide are broken into
 //! rows.
 
-use console::measure_text_width;
+use console::{measure_text_width, pad_str};
 use pulldown_cmark::Alignment;
 
-use crate::terminal::style::{Colours, Style};
+use crate::terminal::style::{Colours, DIM};
 use crate::terminal::text::{Break, wrap};
 
 /// Minimum width of a column. If the columns do not fit, each row is shown as a list.
@@ -15,15 +15,20 @@ const CROSSING: &str = "─┼─";
 
 /// A table. Its first row is the head.
 pub(crate) struct Table {
-    alignments: Vec<Alignment>,
+    alignments: Vec<console::Alignment>,
     rows: Vec<Vec<String>>,
     row: Vec<String>,
 }
 
 impl Table {
     pub(crate) fn new(alignments: Vec<Alignment>) -> Self {
+        let alignments = alignments.into_iter().map(|alignment| match alignment {
+            Alignment::None | Alignment::Left => console::Alignment::Left,
+            Alignment::Center => console::Alignment::Center,
+            Alignment::Right => console::Alignment::Right,
+        });
         Self {
-            alignments,
+            alignments: alignments.collect(),
             rows: Vec::new(),
             row: Vec::new(),
         }
@@ -42,118 +47,83 @@ impl Table {
         let Some(widths) = self.widths(width) else {
             return self.list(width);
         };
-        let between = colours.paint(Style::DIM, BETWEEN);
-        let mut rows = Vec::new();
-        for (at, row) in self.rows.iter().enumerate() {
-            rows.extend(self.lines(row, &widths, &between));
-            if at == 0 {
-                let line: Vec<String> = widths.iter().map(|width| "─".repeat(*width)).collect();
-                rows.push(colours.paint(Style::DIM, &line.join(CROSSING)));
-            }
-        }
+        let between = colours.paint(DIM, BETWEEN);
+        let mut rows: Vec<String> = self
+            .rows
+            .iter()
+            .flat_map(|row| self.lines(row, &widths, &between))
+            .collect();
+        let head = self
+            .rows
+            .first()
+            .map(|head| self.lines(head, &widths, &between).len());
+        let line: Vec<String> = widths.iter().map(|width| "─".repeat(*width)).collect();
+        rows.insert(
+            head.unwrap_or_default(),
+            colours.paint(DIM, &line.join(CROSSING)),
+        );
         rows
     }
 
-    /// Returns the width of each column: that of its widest cell. If they do not fit, the widest
-    /// columns are narrowed. Returns `None` if they would become too narrow.
+    /// Returns the width of each column: that of its widest cell. While they do not fit, the widest
+    /// column is narrowed. Returns `None` if they would become too narrow.
     fn widths(&self, width: usize) -> Option<Vec<usize>> {
         let count = self.alignments.len();
         let mut widths = vec![1; count];
         for row in &self.rows {
-            for (cell, wide) in row.iter().zip(&mut widths) {
-                *wide = (*wide).max(measure_text_width(cell));
+            for (cell, widest) in row.iter().zip(&mut widths) {
+                *widest = measure_text_width(cell).min(width).max(*widest);
             }
         }
         let between = measure_text_width(BETWEEN) * count.saturating_sub(1);
-        let room = width.checked_sub(between)?;
-        if widths.iter().sum::<usize>() > room {
-            let cap = cap(&widths, room);
-            if cap < LEAST {
-                return None;
-            }
-            for wide in &mut widths {
-                *wide = (*wide).min(cap);
-            }
+        let available = width.checked_sub(between)?;
+        while widths.iter().sum::<usize>() > available {
+            let widest = widths.iter_mut().max()?;
+            *widest = widest.checked_sub(1).filter(|width| *width >= LEAST)?;
         }
         Some(widths)
     }
 
     /// Renders one row of the table.
     fn lines(&self, row: &[String], widths: &[usize], between: &str) -> Vec<String> {
-        let cells: Vec<Vec<String>> = widths
-            .iter()
-            .enumerate()
-            .map(|(at, width)| {
-                let cell = row.get(at).map_or("", String::as_str);
-                wrap(cell, *width, "", "", Break::Completer)
-            })
-            .collect();
+        let cells = widths.iter().enumerate().map(|(at, width)| {
+            let cell = row.get(at).map_or("", String::as_str);
+            wrap(cell, *width, "", "", Break::Words)
+        });
+        let cells: Vec<Vec<String>> = cells.collect();
         let height = cells.iter().map(Vec::len).max().unwrap_or_default();
-        (0..height)
-            .map(|line| {
-                let texts = cells.iter().zip(widths).zip(&self.alignments);
-                let texts = texts.map(|((cell, width), alignment)| {
-                    let text = cell.get(line).map_or("", String::as_str);
-                    aligned(text, *width, *alignment)
-                });
-                let texts: Vec<String> = texts.collect();
-                texts.join(between).trim_end().to_owned()
-            })
-            .collect()
+        let line = |line: usize| {
+            let texts = cells.iter().zip(widths).zip(&self.alignments);
+            let texts = texts.map(|((cell, width), alignment)| {
+                let text = cell.get(line).map_or("", String::as_str);
+                pad_str(text, *width, *alignment, None)
+            });
+            let texts: Vec<_> = texts.collect();
+            texts.join(between).trim_end().to_owned()
+        };
+        (0..height).map(line).collect()
     }
 
     /// Renders each row as a list of its cells, with their column names.
     fn list(&self, width: usize) -> Vec<String> {
-        let Some((head, rest)) = self.rows.split_first() else {
-            return Vec::new();
-        };
         let mut rows = Vec::new();
-        for row in rest {
+        let head = self.rows.first().map_or(&[][..], Vec::as_slice);
+        for row in self.rows.iter().skip(1) {
             if !rows.is_empty() {
                 rows.push(String::new());
             }
             for (name, cell) in head.iter().zip(row) {
-                rows.extend(wrap(
-                    &format!("{name}: {cell}"),
-                    width,
-                    "",
-                    "  ",
-                    Break::Completer,
-                ));
+                let line = format!("{name}: {cell}");
+                rows.extend(wrap(&line, width, "", "  ", Break::Words));
             }
         }
         rows
     }
 }
 
-/// Returns the maximum width of a column so that all columns fit into `room`.
-fn cap(widths: &[usize], room: usize) -> usize {
-    let mut sorted = widths.to_vec();
-    sorted.sort_unstable();
-    let (mut left, mut count) = (room, sorted.len());
-    for wide in sorted {
-        if wide * count > left {
-            break;
-        }
-        left -= wide;
-        count -= 1;
-    }
-    left / count.max(1)
-}
-
-fn aligned(text: &str, width: usize, alignment: Alignment) -> String {
-    let free = width.saturating_sub(measure_text_width(text));
-    let before = match alignment {
-        Alignment::None | Alignment::Left => 0,
-        Alignment::Center => free / 2,
-        Alignment::Right => free,
-    };
-    format!("{}{text}{}", " ".repeat(before), " ".repeat(free - before))
-}
-
 #[cfg(test)]
 mod tests {
-    use crate::terminal::markdown::{PageStyle, rows};
+    use crate::terminal::markdown::{PageStyle, render};
     use crate::terminal::style::Colours;
 
     fn table(text: &str, width: usize) -> String {
@@ -161,7 +131,7 @@ mod tests {
             width,
             colours: Colours::None,
         };
-        rows(text, page).join("\n")
+        render(text, false, page).rows.join("\n")
     }
 
     #[test]

@@ -57,7 +57,7 @@ fn a_prompt_streams_shows_its_calls_and_asks_about_them() {
                 ("", "completed"),
                 ("edit", ""),
                 ("edit main.rs", "pending"),
-                ("", "in_progress"),
+                ("edit main.rs", "in_progress"),
                 ("", "completed"),
             ]
         );

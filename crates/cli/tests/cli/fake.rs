@@ -6,8 +6,8 @@ use std::collections::VecDeque;
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, channel};
 
-use plimsoll::mock::{Mock, Opener, Server, Turn};
 use plimsoll::wire::openai_responses::ResponsesProfile;
+use plimsoll_mock::{Mock, Opener, Server, Turn};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 

@@ -1,7 +1,7 @@
 //! `plimsoll run` with hosted tools and with a longer-lived prompt cache: against the strict mocks,
 //! over compactions, and the messages if a provider does not support them.
 
-use plimsoll::mock::{Call, Mock, RecordedRequest, Script, Server, Turn};
+use plimsoll_mock::{Call, Mock, RecordedRequest, Script, Server, Turn};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 

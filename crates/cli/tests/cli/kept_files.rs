@@ -49,7 +49,11 @@ fn file(home: &Home, name: &str) -> Option<String> {
 }
 
 fn restore(home: &Home, args: &[&str]) -> CommandOutput {
-    home.run(["sessions", "restore", "tour"].iter().chain(args))
+    home.run(
+        ["sessions", "files", "tour", "--restore"]
+            .iter()
+            .chain(args),
+    )
 }
 
 /// The file's name, added and removed lines, and its state.
@@ -71,7 +75,10 @@ fn listed(home: &Home) -> Vec<(String, u64, u64, String)> {
 
 /// What undoes the last restore, as it was told.
 fn undoing(said: &CommandOutput) -> Vec<String> {
-    let told = said.err.split("plimsoll sessions restore tour ").nth(1);
+    let told = said
+        .err
+        .split("plimsoll sessions files tour --restore ")
+        .nth(1);
     told.unwrap()
         .split_whitespace()
         .map(str::to_owned)
@@ -121,7 +128,7 @@ fn files_are_restored_and_restored_again() {
         "restore main.rs +1 −1",
         "-     serve(8432);",
         "+     serve(8430);",
-        "restored 2 files; undo it with: plimsoll sessions restore tour --to ",
+        "restored 2 files; undo it with: plimsoll sessions files tour --restore --to ",
     ] {
         assert!(said.err.contains(shown), "no {shown} in {}", said.err);
     }
@@ -194,7 +201,7 @@ fn what_somebody_else_has_changed_since_is_restored_only_by_force() {
 fn a_person_sees_the_change_and_is_asked() {
     for (key, restored) in [("n\r", false), ("y\r", true)] {
         let (home, _fake) = tour();
-        let command = home.command(["sessions", "restore", "tour", "main.rs"]);
+        let command = home.command(["sessions", "files", "tour", "--restore", "main.rs"]);
         let mut terminal = Terminal::start(command, &[], 80);
         terminal.until("restore main.rs +1 −1\n  1   fn main() {\n  2 -     serve(8432);\n  2 +     serve(8430);");
         terminal.until("Restore 1 file? [y]es, [N]o:");
@@ -209,7 +216,7 @@ fn undoing_a_run_offers_its_files() {
     let (home, _fake) = tour();
     let said = home.run(["sessions", "undo", "tour"]).done();
     assert!(
-        said.err.contains("docs/notes.md, main.rs are not restored; to restore: plimsoll sessions restore tour --to "),
+        said.err.contains("docs/notes.md, main.rs are not restored; to restore: plimsoll sessions files tour --restore --to "),
         "{}",
         said.err
     );
@@ -260,7 +267,7 @@ fn a_chat_offers_the_files_of_the_run_that_it_undoes() {
             said.out
         );
         assert_eq!(
-            said.err.contains("to restore: plimsoll sessions restore "),
+            said.err.contains("to restore: plimsoll sessions files "),
             !restored,
             "{}",
             said.err

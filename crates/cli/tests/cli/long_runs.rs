@@ -2,7 +2,7 @@
 //! two compactions, against the strict mock of each protocol. Single calls are tested in the
 //! providers.
 
-use plimsoll::mock::{Call, Mock, Script, Server, Turn};
+use plimsoll_mock::{Call, Mock, Script, Server, Turn};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 

@@ -138,35 +138,6 @@ fn rules_hold_for_them_and_wait_for_one_that_is_missing() {
 }
 
 #[test]
-fn rules_hold_for_the_tools_of_a_lazy_server() {
-    let look = ("ship_call", "{\"name\":\"look\",\"arguments\":{}}");
-    for (rule, flags, runs) in [
-        ("", &["--deny", "ship_look"][..], false),
-        ("", &["--deny", "*look"], false),
-        ("", &["--allow", "ship_call", "--deny", "ship_look"], false),
-        ("", &["--deny", "ship_see"], true),
-        (
-            "permissions = [{ tool = \"ship_look\", then = \"deny\" }]\n",
-            &[],
-            false,
-        ),
-        // Nobody can be asked here.
-        (
-            "permissions = [{ tool = \"ship_l*\", then = \"ask\" }]\n",
-            &[],
-            false,
-        ),
-    ] {
-        let home = home(&format!("{rule}{CONFIG}lazy = true\n"));
-        let fake = Fake::new([FakeAnswer::call(&[look]), FakeAnswer::say("Aye.")]);
-        let args = [&NAMED[..], flags, &["Look."]].concat();
-        home.agent(&fake, &args).done();
-        let result = result(&fake.asked()[1]);
-        assert_eq!(result.contains("a sail"), runs, "{rule}{flags:?}: {result}");
-    }
-}
-
-#[test]
 fn one_that_is_missing_is_said_and_ends_a_run_only_where_it_is_required() {
     let lost = "[[mcp]]\nname = \"lost\"\ncommand = \"sh\"\nargs = [\"-c\", \"echo no charts $KEY >&2; exit 4\"]\nenv = { KEY = \"hush-hush-hush\" }\n";
     let home = home(&format!("{CONFIG}{lost}"));
@@ -202,7 +173,7 @@ fn one_that_is_missing_is_said_and_ends_a_run_only_where_it_is_required() {
 #[test]
 fn they_are_listed_and_tried_without_a_model() {
     let home = home(&format!(
-        "{CONFIG}lazy = true\n[[mcp]]\nname = \"web\"\nurl = \"http://me:hush-hush@127.0.0.1:1/mcp?key=hush-hush-hush\"\nbearer_env = \"WEB_TOKEN\"\n"
+        "{CONFIG}[[mcp]]\nname = \"web\"\nurl = \"http://me:hush-hush@127.0.0.1:1/mcp?key=hush-hush-hush\"\nbearer_env = \"WEB_TOKEN\"\n"
     ));
     let said = home.run(["doctor"]).done();
     assert!(said.out.contains("ship         sh\n"), "{}", said.out);
@@ -219,7 +190,7 @@ fn they_are_listed_and_tried_without_a_model() {
     );
     let said = home.run(["config", "check", "plimsoll.toml", "--connect"]);
     assert!(
-        said.out.contains("MCP server ship: 1 tool, lazy\n"),
+        said.out.contains("MCP server ship: 1 tool\n"),
         "{}",
         said.out
     );

@@ -5,6 +5,8 @@
 use std::fmt::Write as _;
 use std::num::NonZeroU16;
 
+use plimsoll_mock::Mock;
+
 use super::command::{Home, feed};
 use super::mock::MockServer;
 use super::terminal::{END, Terminal};
@@ -26,13 +28,13 @@ fn the_picture_of_the_readme_is_what_the_program_draws() {
     for day in 1..=6 {
         home.file(&format!("log/{day}.md"), page(day));
     }
-    home.file("turns.jsonl", turns());
     home.file(
         "system.md",
         "You work with tools. Answer in a few plain sentences.",
     );
-    let script = ["--script", "turns.jsonl", "--window", "4000"];
-    let mock = MockServer::start(&home, &script);
+    let mock = Mock::chat("openai").unwrap().window(4_000);
+    let mock = MockServer::start(mock, &turns());
+    let url = mock.address();
     let args = [
         "chat",
         "--session",
@@ -45,7 +47,7 @@ fn the_picture_of_the_readme_is_what_the_program_draws() {
         "--model",
         "openai-compatible/mock",
         "--base-url",
-        mock.address(),
+        &url,
         "--max-context",
         "4000",
     ];

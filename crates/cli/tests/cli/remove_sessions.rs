@@ -1,6 +1,6 @@
 //! Sessions that are renamed, deleted, pruned, and salvaged from a damaged file.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::command::Home;
 use super::fake::{Fake, FakeAnswer};
@@ -110,7 +110,9 @@ fn what_an_altered_file_still_has_is_salvaged() {
     let check = home.run(["sessions", "check"]);
     assert_eq!(check.code, Some(1));
     assert!(
-        check.out.contains("readable up to entry 3: it was altered"),
+        check
+            .out
+            .contains("entry 4 is not readable: it was altered"),
         "{}",
         check.out
     );
@@ -134,12 +136,13 @@ fn what_an_altered_file_still_has_is_salvaged() {
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
     let two = lines.iter().find(|line| line["id"] == "two").unwrap();
-    assert_eq!(two["recovered"], 3);
+    assert_eq!(two["readable"], 3);
+    assert_eq!(two["faults"][0]["first"], 4);
     assert_eq!(two["lost"], 1);
     assert_eq!(two["behind"], 1);
     let behind = std::fs::read_to_string(two["file"].as_str().unwrap()).unwrap();
     assert!(behind.contains("\"run_ended\""), "{behind}");
-    let whole = lines.iter().filter(|line| line["fault"].is_null());
+    let whole = lines.iter().filter(|line| line["faults"] == json!([]));
     assert_eq!(whole.count(), 2);
     assert!(
         salvage
@@ -150,7 +153,7 @@ fn what_an_altered_file_still_has_is_salvaged() {
     );
     assert_eq!(std::fs::read(&path).unwrap(), bytes, "it was only read");
     home.run(["sessions", "salvage", "--to", to])
-        .refused(1, &["there is a store already"]);
+        .refused(1, &["it is not empty; choose another folder"]);
     let text = home.run(["sessions", "salvage", "--to", &format!("{to}-2")]);
     assert!(
         text.out.starts_with("session ") && text.out.contains("recovered  behind   lost  state"),

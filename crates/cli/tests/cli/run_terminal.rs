@@ -2,7 +2,7 @@
 
 use super::command::Home;
 use super::fake::{Fake, FakeAnswer};
-use super::terminal::Terminal;
+use super::terminal::{Terminal, assert_screen};
 
 const ANSWER: &str = "The number that notes.txt names is forty-two, and it is even. It stands in the \
     first line of the file, which has only that one line, so there is no doubt about it.\n\n\
@@ -167,31 +167,25 @@ const NARROW: [&str; 2] = ["--max-context", "20000"];
 
 #[test]
 fn markdown_is_laid_out_for_the_width_and_colours_of_the_terminal() {
-    let marked = "# Ports\n\nThe server listens on **8431**, and `config.rs` says *why*.\n\n\
-        1. one\n2. two\n   - within\n\n  // A port.\n  fn port() -> u16 {\n\n      8431\n  }\n\n\
-        Name   │ Port\n───────┼─────\n服务器 │ 8431\nadmin  │ 8432\n\n\
-        │ docs (https://example.org) say more than one would think, so read on.";
-    let coloured = marked
-        .replace("# ", "")
-        .replace("- within", "• within")
-        .replace(['*', '`'], "");
-    for (columns, variables, expected) in [
-        (80, [("NO_COLOR", "")], &coloured),
-        (120, [("NO_COLOR", "")], &coloured),
-        (80, [("NO_COLOR", "1")], &marked.to_owned()),
-        (120, [("NO_COLOR", "1")], &marked.to_owned()),
+    for (columns, no_colour, file) in [
+        (40, "", "markdown-40"),
+        (80, "", "markdown"),
+        (120, "", "markdown"),
+        (80, "1", "markdown-no-colour"),
+        (120, "1", "markdown-no-colour"),
     ] {
         let (home, fake) = (
             Home::with_notes(),
             Fake::new([FakeAnswer::pieces(MARKDOWN)]),
         );
         let args = [NARROW[0], NARROW[1], "Which port?"];
+        let variables = [("NO_COLOR", no_colour)];
         let mut run = Terminal::run_with(&home, &fake, &args, &variables, columns);
-        assert_eq!(shown(&mut run), *expected, "{}", run.screen());
+        assert_screen(file, &shown(&mut run));
         let raw = run.raw();
-        let is_coloured = raw.contains("\u{1b}[0;1m8431") && raw.contains("\u{1b}[0;35mfn");
-        assert_eq!(is_coloured, variables[0].1.is_empty(), "{raw:?}");
-        assert_eq!(raw.contains("\u{1b}[0;"), is_coloured, "{raw:?}");
+        let is_coloured = raw.contains("\u{1b}[1m8431") && raw.contains("\u{1b}[35mfn");
+        assert_eq!(is_coloured, no_colour.is_empty(), "{raw:?}");
+        assert_eq!(raw.contains("\u{1b}[2m"), is_coloured, "{raw:?}");
     }
 }
 

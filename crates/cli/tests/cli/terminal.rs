@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::num::NonZeroU16;
 use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::process::Command;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
@@ -214,6 +215,20 @@ impl Terminal {
     pub(crate) fn screen(&self) -> String {
         rows(&self.screen)
     }
+}
+
+/// Compares a screen with the file of this name in `screens/`. With `PLIMSOLL_BLESS=1`, the file is
+/// written anew.
+#[track_caller]
+pub(crate) fn assert_screen(name: &str, screen: &str) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/screens");
+    let file = folder.join(name).with_extension("txt");
+    let screen = format!("{screen}\n");
+    if std::env::var_os("PLIMSOLL_BLESS").is_some() {
+        std::fs::write(&file, &screen).unwrap();
+    }
+    let expected = std::fs::read_to_string(&file).unwrap_or_default();
+    assert_eq!(screen, expected, "{}", file.display());
 }
 
 fn size(columns: u16) -> Winsize {

@@ -12,8 +12,8 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use plimsoll::SessionStore;
-use plimsoll::mock::{Mock, Script, Server, Turn};
 use plimsoll::store::{PostgresOptions, PostgresStore};
+use plimsoll_mock::{Mock, Script, Server, Turn};
 use plimsoll_testkit::ChildGuard;
 use plimsoll_testkit::postgres::PostgresServer;
 use serde_json::json;

@@ -1,7 +1,7 @@
 //! What others see of durable runs: evicted messages on another worker, sessions in the database as commands
 //! show them, and requests that nobody has signed.
 
-use plimsoll::mock::Turn;
+use plimsoll_mock::Turn;
 use serde_json::json;
 
 use super::*;

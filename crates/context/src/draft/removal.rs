@@ -415,7 +415,7 @@ impl Removal {
         let sum = |removal: Option<&Self>| removal.map_or(0, |removal| removal.sum);
         let messages = sum(last).saturating_sub(sum(before)).max(1);
         // Only an unbroken range is offered for recall: an id in the middle of the range that is
-        // not archived would be a false promise.
+        // not to be recalled would be a false promise.
         let recall = last.and_then(|last| {
             let first = all.get(last.since.max(run.start))?;
             Some((first.recall?.0, last.recall?.1))

@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::calls::{CallKind, TranscriptCall};
 use super::names;
+use super::replies;
 use super::sentences::{clip, one_line, without_escapes};
 
 /// The maximum length of an outcome, in bytes.
@@ -57,6 +58,11 @@ pub(crate) fn outcome(call: &TranscriptCall, text: &str, is_error: bool) -> Outc
     let ends = ends(text);
     let plain = without_escapes(&ends);
     let text = plain.trim();
+    // A chat without error flags: the reason is no proof of the user's words, but the call failed.
+    if !call.is_reader() && replies::is_refusal(text) {
+        let reason = text.lines().next_back().unwrap_or_default();
+        return Outcome::Failed(one_line(reason, ERROR_MAX));
+    }
     let failed = is_error || is_failure(call, text);
     if failed {
         return Outcome::Failed(error_line(text));
@@ -247,7 +253,8 @@ fn error_line(text: &str) -> String {
     let text = bare(text);
     let lines = || {
         text.lines()
-            .map(str::trim)
+            // A heading such as `### Error` says no more than its word.
+            .map(|line| line.trim().trim_start_matches(['#', ' ']))
             .filter(|line| !line.is_empty() && line.len() <= LINE_MAX)
             .filter(|line| !line.to_lowercase().starts_with("exit code"))
     };

@@ -76,11 +76,15 @@ pub(crate) fn reply(tool: &str, arguments: &str, text: &str, is_error: bool) -> 
     (!answers.is_empty()).then_some(Reply::Answers(answers))
 }
 
+/// Returns `true` if a result begins as hosts begin those of refused calls.
+pub(crate) fn is_refusal(text: &str) -> bool {
+    entries(REFUSAL_OPENINGS).any(|opening| text.starts_with(opening))
+}
+
 /// Returns the reason of a refusal; an empty one unless the result has the exact form of the tool's
 /// host.
 fn refusal(tool: &str, text: &str) -> Option<String> {
-    let is_refused = entries(REFUSAL_OPENINGS).any(|opening| text.starts_with(opening));
-    if !is_refused {
+    if !is_refusal(text) {
         return None;
     }
     let reason = entries(REFUSALS).find_map(|line| {

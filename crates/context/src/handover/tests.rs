@@ -242,6 +242,20 @@ fn outcomes_are_told_from_contents() {
             Some("String to replace not found in file."),
         ),
         ("Edit", r#"{"file_path": "a.rs"}"#, "ok", true, Some("ok")),
+        (
+            "Edit",
+            r#"{"file_path": "a.rs"}"#,
+            "The user doesn't want to proceed with this tool use. The user said:\nPut it into b.rs.",
+            false,
+            Some("Put it into b.rs."),
+        ),
+        (
+            "mcp__browser__upload",
+            "{}",
+            "### Error\nError: no such file: a.txt",
+            true,
+            Some("Error Error: no such file: a.txt"),
+        ),
     ] {
         let call = TranscriptCall::new(name, arguments);
         let found = match outcome(&call, text, is_error) {

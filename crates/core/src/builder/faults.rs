@@ -135,8 +135,6 @@ impl AgentBuilder {
         }
         // The session adds these tools later, if at all.
         let names = names.chain(RECALL_TOOLS.iter().copied());
-        let called: Vec<String> = self.tools.iter().filter_map(|tool| tool.calls()).collect();
-        let called: Vec<&str> = called.iter().map(String::as_str).collect();
         let hosted_tools = &settings.hosted_tools;
         let has_argument = |name: &str, argument: &str| {
             let mut tools = self.tools.iter().filter(|tool| tool.spec().name == name);
@@ -146,7 +144,7 @@ impl AgentBuilder {
                 .is_none_or(|tool| may_have(tool.as_ref(), argument))
         };
         let permissions = &self.permissions;
-        for text in permissions.faults(names, &called, hosted_tools, &has_argument) {
+        for text in permissions.faults(names, hosted_tools, &has_argument) {
             fault(true, text);
         }
         let mut names = HashSet::new();
@@ -227,7 +225,6 @@ fn may_have(tool: &dyn Tool, argument: &str) -> bool {
     let fields = match tool.target(&json!({ argument: "" })) {
         CallTarget::Path(path) => path.fields,
         CallTarget::Command(command) => command.fields,
-        CallTarget::Tool(_) => return true,
         CallTarget::Arguments => &[],
     };
     properties.contains_key(argument) || fields.contains(&argument)

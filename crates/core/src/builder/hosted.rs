@@ -93,7 +93,7 @@ impl AgentBuilder {
     /// for recalls. Returns a note that names them.
     pub(super) fn leave_out_tools(&mut self, hosted: usize) -> Option<String> {
         let most = self.provider.max_tools()?;
-        let recalls = if self.settings.archive {
+        let recalls = if self.settings.recall {
             RECALL_TOOLS.len()
         } else {
             0

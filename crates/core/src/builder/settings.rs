@@ -56,8 +56,8 @@ pub struct BuilderSettings {
     pub retention: CacheRetention,
     /// Tools that the provider runs itself.
     pub hosted_tools: Vec<HostedTool>,
-    /// Whether evicted messages are archived, if the store has an archive.
-    pub archive: bool,
+    /// Whether the model gets tools to recall evicted messages.
+    pub recall: bool,
     /// Whether `recall` is also offered as `get_tool_response`.
     pub get_tool_response: bool,
     /// Rules that are never evicted or shortened.
@@ -133,7 +133,7 @@ impl Default for BuilderSettings {
             cache: CacheConfig::default(),
             retention: CacheRetention::default(),
             hosted_tools: Vec::new(),
-            archive: true,
+            recall: true,
             get_tool_response: false,
             pins: Vec::new(),
             limits: ExecutionLimits::turns(MAX_TURNS),

@@ -278,16 +278,16 @@ impl AgentBuilder {
         self
     }
 
-    /// Sets whether evicted messages are archived. Default: if the store supports it.
+    /// Sets whether the model gets tools to recall evicted messages. Default: true.
     ///
     /// ```
     /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
     /// # let model = ScriptedProvider::new([]);
-    /// let agent = Agent::builder(model).archive(false).build()?;
+    /// let agent = Agent::builder(model).recall(false).build()?;
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
-    pub fn archive(mut self, archive: bool) -> Self {
-        self.settings.archive = archive;
+    pub fn recall(mut self, recall: bool) -> Self {
+        self.settings.recall = recall;
         self
     }
 

@@ -1,7 +1,6 @@
-//! Calls the host's hooks, and archives the originals before a plan. Meanwhile the driver still accepts messages, and an interrupt or the end
+//! Calls the host's hooks. Meanwhile the driver still accepts messages, and an interrupt or the end
 //! of the run's time cancels the hook.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
@@ -11,17 +10,17 @@ use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, pending};
 
 use plimsoll_agent::{
-    AffectedItem, Answer, Approver, Decision, Entry, Event, HookEvent, HookPoint, Input,
-    PendingPlan, Question, State, Verdict,
+    AffectedItem, Answer, Approver, Decision, Event, HookEvent, HookPoint, Input, PendingPlan,
+    Question, Verdict,
 };
-use plimsoll_context::{CallId, Chars4, Form, Gap, Message, Part, Seq};
+use plimsoll_context::{CallId, Form, Gap, Message, Part, Seq};
 use tokio::time::Instant;
 
 use super::{Parts, until};
-use crate::archive::{ArchivedItem, RecallKey};
 use crate::hooks::{
     ANSWER_RETRIES, EvictedMessage, Eviction, HookAnswer, HookInput, HostMessageKind,
 };
+use crate::recall::LogMessages;
 use crate::remote::RemoteCommand;
 use crate::session::Session;
 use crate::store::SessionId;
@@ -101,7 +100,7 @@ pub(super) async fn after(session: &mut Session, parts: &Arc<Parts>, moment: Hoo
     warn(parts, told.unwrap_or_else(|| vec![cut_off(name)]));
 }
 
-/// Asks whether a plan may be applied, and archives the originals of the affected messages.
+/// Asks whether a plan may be applied.
 ///
 /// Hooks are called for compactions only, not for results that are shortened before the model first
 /// reads them.
@@ -118,28 +117,7 @@ pub(super) async fn keep(
             return Verdict::Veto { why };
         }
     }
-    if !session.archives || !session.run.is_running() {
-        return Verdict::Go;
-    }
-    let why = format!(
-        "{}: {}",
-        pending.plan.why.word(),
-        pending.plan.stages.join(", ")
-    );
-    let originals = pending.originals().map(|affected| ArchivedItem {
-        seq: affected.item.seq,
-        message: Arc::clone(&affected.item.message),
-        tool: affected.tool.clone(),
-        why: why.clone(),
-    });
-    let originals: Vec<ArchivedItem> = originals.collect();
-    let kept = parts.store.archive(&session.lease, &originals).await;
-    match kept {
-        Ok(()) => Verdict::Go,
-        Err(error) => Verdict::NotKept {
-            why: error.to_string(),
-        },
-    }
+    Verdict::Go
 }
 
 /// Reports an applied plan and its evicted messages to the host.
@@ -171,40 +149,31 @@ pub(super) async fn gone(session: &mut Session, parts: &Arc<Parts>, pending: &Pe
 }
 
 /// Returns the originals of the messages that a plan removes or shortens. Messages shortened by an
-/// earlier plan are read from the archive, or from the log if the archive does not have them.
+/// earlier plan are read from the log.
 async fn evicted(parts: &Parts, session: &SessionId, pending: &PendingPlan) -> Eviction {
     let affected = || pending.items.iter().filter(|affected| is_message(affected));
-    let mut originals = BTreeMap::new();
-    let mut missing = BTreeSet::new();
-    for affected in affected().filter(|affected| affected.item.form != Form::Original) {
-        let seq = affected.item.seq;
-        let key = RecallKey::from(seq.recall_id().as_str());
-        match parts.store.recall(session, &key).await {
-            Ok(recalled) => {
-                originals.insert(seq, recalled.message);
-            }
-            Err(_) => {
-                missing.insert(seq);
-            }
-        }
-    }
-    if !missing.is_empty() {
+    let is_whole = |affected: &AffectedItem| affected.item.form == Form::Original;
+    let log = if affected().all(is_whole) {
+        None
+    } else {
         match parts.store.load(session).await {
-            Ok(log) => originals.extend(from_log(&log, &missing)),
+            Ok(log) => Some(LogMessages::read(&log)),
             Err(error) => {
                 let text = format!("on_evict gets shortened messages: {error}");
                 warn(parts, vec![text]);
+                None
             }
         }
-    }
+    };
     let items = affected().map(|affected| {
         let seq = affected.item.seq;
-        let original = originals.remove(&seq);
+        let original = log.as_ref().filter(|_| !is_whole(affected));
+        let original = original.and_then(|log| log.get(seq));
         EvictedMessage {
             seq,
             removed: affected.removed,
             tool: affected.tool.clone(),
-            message: original.unwrap_or_else(|| Arc::clone(&affected.item.message)),
+            message: Arc::clone(original.unwrap_or(&affected.item.message)),
         }
     });
     Eviction {
@@ -216,25 +185,6 @@ async fn evicted(parts: &Parts, session: &SessionId, pending: &PendingPlan) -> E
 fn is_message(affected: &AffectedItem) -> bool {
     let made = matches!(*affected.item.message, Message::Summary { .. });
     Gap::of(&affected.item.message).is_none() && !(made && affected.item.form != Form::Original)
-}
-
-/// Returns the original messages with these numbers.
-fn from_log(log: &[Entry], wanted: &BTreeSet<Seq>) -> BTreeMap<Seq, Arc<Message>> {
-    let mut found = BTreeMap::new();
-    // The counts are not used, so the fastest counter is enough.
-    let mut state = State::new(Arc::new(Chars4));
-    for entry in log {
-        let next = state.transcript().next_seq();
-        if state.absorb(entry).is_err() {
-            break;
-        }
-        let items = state.transcript().items();
-        let new = items.partition_point(|item| item.seq < next);
-        let new = items.get(new..).unwrap_or_default().iter();
-        let new = new.filter(|item| wanted.contains(&item.seq));
-        found.extend(new.map(|item| (item.seq, Arc::clone(&item.message))));
-    }
-    found
 }
 
 /// Gets messages from the host's hooks.

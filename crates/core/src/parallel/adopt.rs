@@ -1,14 +1,13 @@
-//! Takes over the chosen answer in the session: the log entries and the archive of a branch, or an
-//! answer written from several. The log is changed in a single write.
+//! Takes over the chosen answer in the session: the log entries of a branch, or an answer written from
+//! several. The log is changed in a single write.
 
 use std::sync::Arc;
 
-use plimsoll_agent::{Entry, Event, Outcome, Spend};
+use plimsoll_agent::{Entry, Outcome, Spend};
 use plimsoll_context::{Message, Money, Part, StopReason, Tokens};
 
 use super::branch::Trunk;
 use super::outcome::ParallelLoopResult;
-use crate::archive::{ArchivedItem, RecallKey};
 use crate::driver;
 use crate::error::Error;
 use crate::session::Session;
@@ -40,10 +39,7 @@ pub(super) async fn adopt(
         judged,
     };
     let entries = match taken {
-        ChosenAnswer::Branch(result) => {
-            archive(session, &result.session_id).await;
-            own_entries(session, &result.session_id).await?
-        }
+        ChosenAnswer::Branch(result) => own_entries(session, &result.session_id).await?,
         ChosenAnswer::Merged { text, model } => merged(trunk, text, model),
         ChosenAnswer::Nothing => Vec::new(),
     };
@@ -95,47 +91,4 @@ fn merged(trunk: &Trunk, text: &str, model: &str) -> Vec<Entry> {
             outcome: Outcome::answered(text),
         },
     ]
-}
-
-/// Copies the archive of a branch, so that its markers can be recalled here too. If that fails, the
-/// log of the branch still contains the messages.
-async fn archive(session: &Session, fork: &SessionId) {
-    if !session.archives {
-        return;
-    }
-    if let Err(why) = copy(session, fork).await {
-        session.parts.tell(Event::Warning {
-            text: format!(
-                "evicted messages of the branch cannot be recalled here: {why}; the log \
-                           of {fork} contains them"
-            ),
-        });
-    }
-}
-
-async fn copy(session: &Session, fork: &SessionId) -> Result<(), String> {
-    let store = &session.parts.store;
-    let text = |error: &dyn std::fmt::Display| error.to_string();
-    let here = store.archived(session.id()).await.map_err(|e| text(&e))?;
-    let there = store.archived(fork).await.map_err(|e| text(&e))?;
-    let mut items = Vec::new();
-    for row in there {
-        let held = here.iter().any(|own| own.id == row.id && !own.expired);
-        if held || row.expired {
-            continue;
-        }
-        let recalled = store.recall(fork, &RecallKey::Id(row.id)).await;
-        let recalled = recalled.map_err(|error| text(&error))?;
-        items.push(ArchivedItem {
-            seq: row.id.0,
-            message: recalled.message,
-            tool: recalled.tool,
-            why: recalled.why,
-        });
-    }
-    if items.is_empty() {
-        return Ok(());
-    }
-    let kept = store.archive(&session.lease, &items).await;
-    kept.map_err(|error| text(&error))
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use plimsoll_agent::{CountTokens, EndReason, Entry, ExecutionLimits, RunId};
-use plimsoll_context::{Part, Seq};
+use plimsoll_context::Part;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -35,8 +35,6 @@ pub(super) struct Trunk {
     pub(super) session: SessionId,
     /// Number of entries of the log, which all forks share.
     pub(super) entries: u64,
-    /// Sequence number of the next item.
-    pub(super) items: Seq,
     /// Number of the next run.
     pub(super) run: u64,
     pub(super) idle: Option<Duration>,
@@ -214,7 +212,6 @@ impl Trunk {
         let of = Fork {
             from: self.session.clone(),
             entries: self.entries,
-            items: self.items,
         };
         store.fork(&lease, &of, &[self.forked()]).await?;
         Ok(lease)

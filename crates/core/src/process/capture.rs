@@ -144,13 +144,9 @@ fn readable(bytes: &[u8], not_text: &mut Bytes) -> String {
 
 /// Returns `bytes` without an incomplete character at the end.
 fn whole_end(bytes: &[u8]) -> &[u8] {
-    // A character has at most four bytes, so an incomplete one has at most three.
-    let parted = (1..=3).find(|back| {
-        let start = bytes.len().checked_sub(*back);
-        let first = start.and_then(|start| bytes.get(start));
-        first.is_some_and(|first| width(*first) > *back)
-    });
-    let (whole, _) = bytes.split_at(bytes.len() - parted.unwrap_or(0));
+    let last = bytes.utf8_chunks().last();
+    let parted = last.map_or(0, |chunk| chunk.invalid().len());
+    let (whole, _) = bytes.split_at(bytes.len() - parted);
     whole
 }
 
@@ -160,16 +156,6 @@ fn whole_start(bytes: &[u8]) -> &[u8] {
     let parted = bytes.iter().take(3).take_while(inside).count();
     let (_, whole) = bytes.split_at(parted);
     whole
-}
-
-/// Returns the length of a character that begins with this byte, or 0 if none does.
-fn width(first: u8) -> usize {
-    match first {
-        0xc2..=0xdf => 2,
-        0xe0..=0xef => 3,
-        0xf0..=0xf4 => 4,
-        _ => 0,
-    }
 }
 
 #[cfg(test)]

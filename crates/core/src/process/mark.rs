@@ -11,6 +11,14 @@ static MARKS: AtomicU64 = AtomicU64::new(0);
 
 /// The mark of one child, which its descendants inherit.
 ///
+/// A process group and a session end everything except a descendant that starts a session of its own
+/// (`setsid`, daemons). Nothing else that needs no rights finds such a process:
+/// - As a child subreaper (`PR_SET_CHILD_SUBREAPER`), this process would inherit it, but could not tell
+///   to which child it belongs, would take orphans from the host program, and is gone after `kill -9`,
+///   when the watchdog has to find it.
+/// - A control group or a namespace of processes needs rights that containers and many machines do not
+///   give.
+///
 /// The kernel hides the environment of some processes, such as programs with other rights.
 #[derive(Debug, Clone)]
 pub(super) struct Mark(String);

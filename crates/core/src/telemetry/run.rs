@@ -1,23 +1,19 @@
 //! The span `invoke_agent {name}`: one run, from the user's message to its outcome.
 
-use std::time::Instant;
-
 use plimsoll_agent::{EndReason, Outcome};
 use plimsoll_context::Money;
 use tracing::field::Empty;
-use tracing::{Span, info_span};
+use tracing::{Instrument, Span, info_span};
 
 use super::call::{error_type, record_usage};
-use super::{TARGET, names};
+use super::{TARGET, fail, int, names};
 use crate::error::Error;
 use crate::session::Session;
+use crate::store::SessionId;
 
 /// A run in progress. If it is dropped before its end, it was cut off.
 pub(crate) struct RunSpan {
     span: Span,
-    agent: Option<String>,
-    model: String,
-    began: Instant,
     ended: bool,
 }
 
@@ -26,33 +22,29 @@ pub(super) fn dollars(money: Money) -> f64 {
     money.0 as f64 / 1e9
 }
 
-/// Creates the span of an evaluation, in which several agents run one prompt and one answer is
-/// chosen.
-pub(crate) fn evaluation(session: &Session, strategy: &str, branches: usize) -> Span {
-    info_span!(
+/// Runs an evaluation in its span: several agents run one prompt, and one answer is chosen.
+pub(crate) async fn evaluation<T, E>(
+    id: &SessionId,
+    strategy: &str,
+    branches: usize,
+    work: impl Future<Output = Result<T, E>>,
+) -> Result<T, E> {
+    let span = info_span!(
         target: TARGET,
         "invoke_workflow",
         otel.name = %format_args!("invoke_workflow {strategy}"),
         otel.kind = "internal",
+        otel.status_code = Empty,
         gen_ai.operation.name = "invoke_workflow",
         gen_ai.workflow.name = strategy,
-        gen_ai.conversation.id = session.id().as_str(),
-        plimsoll.branches = branches as u64,
-    )
-}
-
-/// Records the duration of an evaluation.
-pub(crate) async fn timed<T, E>(
-    strategy: &str,
-    work: impl Future<Output = Result<T, E>>,
-) -> Result<T, E> {
-    let began = Instant::now();
-    let outcome = work.await;
-    measure!(
-        "histogram.gen_ai.workflow.duration" = began.elapsed().as_secs_f64(),
-        gen_ai.workflow.name = strategy,
-        "error.type" = outcome.as_ref().err().map(|_| "evaluation"),
+        gen_ai.conversation.id = id.as_str(),
+        plimsoll.branches = int(branches as u64),
+        "error.type" = Empty,
     );
+    let outcome = work.instrument(span.clone()).await;
+    if outcome.is_err() {
+        fail(&span, "evaluation");
+    }
     outcome
 }
 
@@ -76,8 +68,9 @@ impl RunSpan {
             gen_ai.agent.name = agent,
             gen_ai.conversation.id = session.id().as_str(),
             gen_ai.request.model = model,
-            plimsoll.run = session.run.state().runs(),
+            plimsoll.run = int(session.run.state().runs()),
             plimsoll.outcome = Empty,
+            plimsoll.limit_hit = Empty,
             plimsoll.turns = Empty,
             plimsoll.tool_calls = Empty,
             plimsoll.plans = Empty,
@@ -93,13 +86,7 @@ impl RunSpan {
         if let Some(agent) = agent {
             span.record("otel.name", format!("invoke_agent {agent}"));
         }
-        Self {
-            span,
-            agent: agent.map(str::to_owned),
-            model: setup.model.clone(),
-            began: Instant::now(),
-            ended: false,
-        }
+        Self { span, ended: false }
     }
 
     pub(crate) fn span(&self) -> Span {
@@ -116,21 +103,15 @@ impl RunSpan {
         };
         let span = &self.span;
         span.record("plimsoll.outcome", outcome.reason.word());
-        span.record("plimsoll.turns", outcome.turns);
-        span.record("plimsoll.tool_calls", outcome.tool_calls);
-        span.record("plimsoll.plans", outcome.plans);
-        span.record("plimsoll.plan.tokens_freed", outcome.freed.0);
+        span.record("plimsoll.turns", int(outcome.turns));
+        span.record("plimsoll.tool_calls", int(outcome.tool_calls));
+        span.record("plimsoll.plans", int(outcome.plans));
+        span.record("plimsoll.plan.tokens_freed", int(outcome.freed.0));
         if let Some(cost) = outcome.cost.whole() {
             span.record("plimsoll.cost", dollars(cost));
         }
         record_usage(span, &outcome.usage);
-        if outcome.reason.is_limit() {
-            measure!(
-                "monotonic_counter.plimsoll.limit_hits" = 1_u64,
-                gen_ai.agent.name = self.agent.as_deref(),
-                plimsoll.outcome = outcome.reason.word(),
-            );
-        }
+        span.record("plimsoll.limit_hit", outcome.reason.is_limit());
         // Ending because of a limit or a user is not an error.
         self.close(match &outcome.reason {
             EndReason::Failed { failure } => Some(error_type(failure)),
@@ -141,15 +122,8 @@ impl RunSpan {
 
     fn close(&self, error: Option<&'static str>) {
         if let Some(error) = error {
-            self.span.record("error.type", error);
-            self.span.record("otel.status_code", "ERROR");
+            fail(&self.span, error);
         }
-        measure!(
-            "histogram.gen_ai.invoke_agent.duration" = self.began.elapsed().as_secs_f64(),
-            gen_ai.request.model = names(&self.model).1,
-            gen_ai.agent.name = self.agent.as_deref(),
-            "error.type" = error,
-        );
     }
 }
 

@@ -1,15 +1,13 @@
-//! [`SpanRecorder`]: telemetry from the machine's events and log entries besides calls.
-//!
-//! Plans and summaries have their own spans, rejections and limits are events of the run's span,
-//! and plans and costs are also metrics.
+//! [`SpanRecorder`]: telemetry from the machine's events. Plans and summaries have their own spans,
+//! everything else is an event of the run's span.
 
-use plimsoll_agent::{Entry, Event, PendingPlan, Setup, ToolPhase};
-use plimsoll_context::{Money, Plan, Tokens};
+use plimsoll_agent::{Event, PendingPlan, Setup, ToolPhase};
+use plimsoll_context::{Plan, Tokens};
 use tracing::field::Empty;
 use tracing::{Span, info_span};
 
 use super::run::dollars;
-use super::{TARGET, names};
+use super::{TARGET, fail, int, names};
 
 /// The spans in progress.
 #[derive(Debug, Default)]
@@ -24,9 +22,9 @@ impl SpanRecorder {
         self.summary.clone().unwrap_or_else(Span::current)
     }
 
-    /// Begins the span of a plan that is about to be archived and applied.
-    pub(crate) fn plan(&mut self, pending: &PendingPlan) -> Span {
-        let span = plan_span(&pending.plan, pending.tokens);
+    /// Begins the span of a plan that is about to be applied.
+    pub(crate) fn plan(&mut self, pending: &PendingPlan, model: &str) -> Span {
+        let span = plan_span(&pending.plan, pending.tokens, model);
         self.plan = Some(span.clone());
         span
     }
@@ -34,20 +32,6 @@ impl SpanRecorder {
     /// Drops the spans in progress.
     pub(crate) fn forget(&mut self) {
         *self = Self::default();
-    }
-
-    /// Records a new log entry.
-    pub(crate) fn record(&self, entry: &Entry, setup: &Setup) {
-        match entry {
-            Entry::Reply { cost, .. } | Entry::PartialReply { cost, .. } => {
-                costs(*cost, &setup.model);
-            }
-            Entry::Summarized { cost, .. } => {
-                let model = setup.summary_model.as_ref();
-                costs(*cost, model.map_or(&setup.model, |summary| &summary.model));
-            }
-            _ => {}
-        }
     }
 
     /// Records an event.
@@ -67,57 +51,47 @@ impl SpanRecorder {
                     otel.status_code = Empty,
                     gen_ai.operation.name = "summarize",
                     gen_ai.request.model = name,
-                    plimsoll.summary.messages = *messages as u64,
-                    plimsoll.summary.tokens = tokens.0,
+                    plimsoll.summary.messages = int(*messages as u64),
+                    plimsoll.summary.tokens = int(tokens.0),
                     plimsoll.summary.calls = Empty,
                     "error.type" = Empty,
                 ));
             }
             Event::SummaryEnded { calls, failure, .. } => {
                 if let Some(span) = self.summary.take() {
-                    span.record("plimsoll.summary.calls", *calls);
+                    span.record("plimsoll.summary.calls", int(*calls));
                     if failure.is_some() {
-                        span.record("error.type", "summary_failed");
-                        span.record("otel.status_code", "ERROR");
+                        fail(&span, "summary_failed");
                     }
                 }
             }
             Event::PlanApplied(applied) if applied.is_compaction => {
                 let (before, after) = (applied.tokens_before, applied.tokens_after);
                 let span = self.plan.take();
-                let span = span.unwrap_or_else(|| plan_span(&applied.plan, before));
+                let span = span.unwrap_or_else(|| plan_span(&applied.plan, before, &setup.model));
                 span.record("plimsoll.plan.applied", true);
-                span.record("plimsoll.plan.tokens_after", after.0);
+                span.record("plimsoll.plan.tokens_after", int(after.0));
                 span.record(
                     "plimsoll.plan.messages_before",
-                    applied.messages_before as u64,
+                    int(applied.messages_before as u64),
                 );
                 span.record(
                     "plimsoll.plan.messages_after",
-                    applied.messages_after as u64,
-                );
-                planned(&applied.plan, before, after, setup);
-            }
-            Event::Overflow { rung, window, .. } => {
-                let (vendor, model) = names(&setup.model);
-                tell!(
-                    WARN,
-                    "overflow",
-                    plimsoll.overflow.rung = u64::from(*rung),
-                    plimsoll.window = window.map(|window| window.0)
-                );
-                measure!(
-                    "monotonic_counter.plimsoll.overflows" = 1_u64,
-                    gen_ai.provider.name = vendor,
-                    gen_ai.request.model = model,
+                    int(applied.messages_after as u64),
                 );
             }
+            Event::Overflow { rung, window, .. } => tell!(
+                WARN,
+                "overflow",
+                plimsoll.overflow.rung = i64::from(*rung),
+                plimsoll.window = window.map(|window| int(window.0))
+            ),
             Event::CacheMissed(miss) => tell!(
                 INFO,
                 "cache missed",
-                plimsoll.cache.expected = miss.expected.0,
-                plimsoll.cache.left = miss.left.0,
-                plimsoll.cache.read = miss.read.0
+                plimsoll.cache.expected = int(miss.expected.0),
+                plimsoll.cache.left = int(miss.left.0),
+                plimsoll.cache.read = int(miss.read.0)
             ),
             Event::LimitNear { .. } => tell!(INFO, "limit near"),
             Event::LimitReached { .. } => tell!(WARN, "limit reached"),
@@ -143,59 +117,28 @@ impl SpanRecorder {
     }
 }
 
-/// Creates the span `compact`, which lasts from archiving the affected messages to the smaller
-/// view.
-fn plan_span(plan: &Plan, tokens: Tokens) -> Span {
+/// Creates the span `compact`, which lasts from the plan to the smaller view.
+fn plan_span(plan: &Plan, tokens: Tokens, model: &str) -> Span {
+    let (vendor, model) = names(model);
     let price = plan.price.as_ref();
     info_span!(
         target: TARGET,
         "compact",
         otel.kind = "internal",
         gen_ai.operation.name = "compact",
+        gen_ai.provider.name = vendor,
+        gen_ai.request.model = model,
         plimsoll.plan.why = plan.why.word(),
         plimsoll.plan.stages = plan.stages.join(","),
-        plimsoll.plan.edits = plan.edits.len() as u64,
-        plimsoll.plan.tokens_freed = plan.frees.0,
-        plimsoll.plan.tokens_before = tokens.0,
+        plimsoll.plan.edits = int(plan.edits.len() as u64),
+        plimsoll.plan.tokens_freed = int(plan.frees.0),
+        plimsoll.plan.tokens_before = int(tokens.0),
         plimsoll.plan.tokens_after = Empty,
         plimsoll.plan.messages_before = Empty,
         plimsoll.plan.messages_after = Empty,
-        plimsoll.plan.tokens_rewritten = price.map(|price| price.rewrites.0),
+        plimsoll.plan.tokens_rewritten = price.map(|price| int(price.rewrites.0)),
         plimsoll.plan.loses = price.and_then(|price| price.loses).map(dollars),
         plimsoll.plan.saves = price.and_then(|price| price.saves).map(dollars),
         plimsoll.plan.applied = Empty,
     )
-}
-
-/// Records an applied plan as an event and as metrics.
-fn planned(plan: &Plan, before: Tokens, after: Tokens, setup: &Setup) {
-    let price = plan.price.as_ref();
-    let (vendor, model) = names(&setup.model);
-    tell!(
-        INFO,
-        "plan applied",
-        plimsoll.plan.why = plan.why.word(),
-        plimsoll.plan.stages = plan.stages.join(","),
-        plimsoll.plan.tokens_before = before.0,
-        plimsoll.plan.tokens_after = after.0,
-        plimsoll.plan.loses = price.and_then(|price| price.loses).map(dollars),
-        plimsoll.plan.saves = price.and_then(|price| price.saves).map(dollars)
-    );
-    measure!(
-        "monotonic_counter.plimsoll.plans" = 1_u64,
-        "monotonic_counter.plimsoll.plan.tokens_freed" = plan.frees.0,
-        plimsoll.plan.why = plan.why.word(),
-        gen_ai.provider.name = vendor,
-        gen_ai.request.model = model,
-    );
-}
-
-fn costs(cost: Option<Money>, model: &str) {
-    let Some(cost) = cost else { return };
-    let (vendor, model) = names(model);
-    measure!(
-        "monotonic_counter.plimsoll.cost" = dollars(cost),
-        gen_ai.provider.name = vendor,
-        gen_ai.request.model = model,
-    );
 }

@@ -1,13 +1,11 @@
-//! The span `execute_tool {name}` of an executed tool call, and its duration.
-
-use std::time::Instant;
+//! The span `execute_tool {name}` of an executed tool call.
 
 use plimsoll_context::{Message, ToolCall, ToolResult};
 use tracing::field::Empty;
 use tracing::{Instrument, Span, info_span};
 
 use super::contents::cut;
-use super::{SpanContext, TARGET};
+use super::{SpanContext, TARGET, fail};
 
 /// The kind of failure of a tool call, for `error.type`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,12 +34,11 @@ impl ToolErrorKind {
 /// A tool call in progress.
 pub(crate) struct ToolSpan {
     span: Span,
-    name: String,
     contents: bool,
 }
 
 impl ToolSpan {
-    pub(crate) fn begin(context: &SpanContext, call: &ToolCall, known: bool) -> Self {
+    pub(crate) fn begin(context: &SpanContext, call: &ToolCall) -> Self {
         let span = info_span!(
             target: TARGET,
             "execute_tool",
@@ -61,16 +58,7 @@ impl ToolSpan {
         if contents {
             span.record("gen_ai.tool.call.arguments", &*cut(&call.arguments));
         }
-        Self {
-            span,
-            // A name invented by the model appears in the span, but not as a metric label.
-            name: if known {
-                call.name.clone()
-            } else {
-                "_OTHER".to_owned()
-            },
-            contents,
-        }
+        Self { span, contents }
     }
 
     /// Runs the call in its span.
@@ -79,22 +67,15 @@ impl ToolSpan {
         work: impl Future<Output = T>,
         ended: fn(&T) -> (&ToolResult, Option<ToolErrorKind>),
     ) -> T {
-        let began = Instant::now();
         let done = work.instrument(self.span.clone()).await;
         let (result, fault) = ended(&done);
         if let Some(fault) = fault {
-            self.span.record("error.type", fault.word());
-            self.span.record("otel.status_code", "ERROR");
+            fail(&self.span, fault.word());
         }
         if self.contents {
             let text = Message::ToolResult(result.clone()).text();
             self.span.record("gen_ai.tool.call.result", &*cut(&text));
         }
-        measure!(
-            "histogram.gen_ai.execute_tool.duration" = began.elapsed().as_secs_f64(),
-            gen_ai.tool.name = self.name.as_str(),
-            "error.type" = fault.map(ToolErrorKind::word),
-        );
         done
     }
 }

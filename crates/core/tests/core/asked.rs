@@ -1,4 +1,4 @@
-//! Requested plans between two runs, through the driver: the effects on the provider, the archive,
+//! Requested plans between two runs, through the driver: the effects on the provider, recall,
 //! the hooks and a reopened session. The state machine has its own tests.
 
 use std::sync::Arc;
@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use async_trait::async_trait;
 use plimsoll_agent::{Entry, Failure, Request, State};
 use plimsoll_context::{CompactionTiming, ContextStrategy, Delta, Reply, Tokens};
+use plimsoll_core::recall::LogMessages;
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{
     Agent, AgentBuilder, MemoryStore, Provider, Session, SessionId, SessionStore, ToolError,
@@ -69,7 +70,7 @@ impl Provider for Mute {
 }
 
 #[tokio::test]
-async fn what_leaves_is_archived_told_and_gone_from_the_next_request() {
+async fn what_leaves_can_be_recalled_is_told_and_gone_from_the_next_request() {
     let (store, provider) = (MemoryStore::default(), script());
     let told = Arc::new(AtomicUsize::new(0));
     let counts = Arc::clone(&told);
@@ -87,8 +88,8 @@ async fn what_leaves_is_archived_told_and_gone_from_the_next_request() {
     assert!(left > 0 && done.tokens_after <= session.window_use().target.unwrap());
     assert_eq!(told.load(Ordering::SeqCst), left);
     // A marker stands for the messages that were removed.
-    let archived = store.archived(session.id()).await.unwrap();
-    assert_eq!(archived.len(), left + 1);
+    let log = LogMessages::read(&store.load(session.id()).await.unwrap());
+    assert_eq!(log.evicted().count(), left + 1);
     assert_eq!(
         session.compact(None).await.unwrap(),
         None,

@@ -1,8 +1,8 @@
-//! Compaction through the driver: hooks, summaries by another model, pins and the archive. The
-//! state machine and the archive's tools have their own tests.
+//! Compaction through the driver: hooks, summaries by another model, pins and recall. The
+//! state machine and the tools that recall have their own tests.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -12,14 +12,13 @@ use plimsoll_agent::{
     SessionEvent, State,
 };
 use plimsoll_context::{
-    Bytes, Chars4, CompactionTiming, ContextStrategy, Delta, Edit, Message, Reply, Seq, Tokens,
-    Usage,
+    Chars4, CompactionTiming, ContextStrategy, Delta, Edit, Message, Reply, Seq, Tokens, Usage,
 };
+use plimsoll_core::recall::LogMessages;
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{
-    Agent, AgentBuilder, ArchiveBounds, ArchivedItem, Error, EvictedMessage, Eviction,
-    HOOK_TIMEOUT, Lease, MemoryStore, Provider, RecallKey, RetryConfig, SessionStore, StoreError,
-    ToolError, Window, pin_tool, tool,
+    Agent, AgentBuilder, Error, EvictedMessage, Eviction, HOOK_TIMEOUT, Lease, MemoryStore,
+    Provider, RetryConfig, SessionStore, StoreError, ToolError, Window, pin_tool, tool,
 };
 use serde_json::{Value, json};
 
@@ -121,7 +120,7 @@ fn contents(request: &Value) -> Vec<String> {
     messages.iter().map(content).collect()
 }
 
-/// A provider that looks into the archive whenever it is called: what the request lacks is there.
+/// A provider that looks into the log whenever it is called: every missing result is there.
 struct Looks {
     inner: ScriptedProvider,
     store: Arc<MemoryStore>,
@@ -147,26 +146,21 @@ impl Provider for Looks {
             seen.extend((0..TURNS).filter(whole));
             seen.iter().copied().filter(|n| !whole(n)).collect()
         };
-        let rows = self.store.archived(&id()).await.unwrap();
-        let mut archived = Vec::new();
-        for row in rows {
-            let recalled = self
-                .store
-                .recall(&id(), &RecallKey::Id(row.id))
-                .await
-                .unwrap();
-            archived.push(recalled.message.text());
-        }
+        let log = LogMessages::read(&self.store.load(&id()).await.unwrap());
+        let evicted: Vec<String> = log
+            .evicted()
+            .map(|id| log.recall(&id.into()).unwrap().text())
+            .collect();
         for n in missing {
             self.missed.fetch_add(1, Ordering::SeqCst);
-            assert!(archived.contains(&result(n)), "result {n} is nowhere");
+            assert!(evicted.contains(&result(n)), "result {n} is nowhere");
         }
         self.inner.call(request, deltas).await
     }
 }
 
 #[tokio::test]
-async fn the_archive_holds_what_left_before_the_request_that_lacks_it() {
+async fn what_a_request_lacks_can_be_recalled_before_it_is_sent() {
     for name in NAMES {
         let store = Arc::new(MemoryStore::default());
         let missed = Arc::new(AtomicUsize::new(0));
@@ -216,11 +210,11 @@ fn said_and_planned(log: &[Entry]) -> (BTreeMap<Seq, Arc<Message>>, Vec<BTreeSet
     (said, planned)
 }
 
-/// A3: once a plan, the whole originals of everything that it removes or shortens, whether an
-/// archive holds them or only the log.
+/// A3: once a plan, the whole originals of everything that it removes or shortens, whether the model
+/// can recall them or not.
 #[tokio::test]
 async fn on_evict_is_told_of_whole_originals_once_a_plan() {
-    for (name, archive) in NAMES
+    for (name, recall) in NAMES
         .into_iter()
         .flat_map(|name| [(name, true), (name, false)])
     {
@@ -240,8 +234,8 @@ async fn on_evict_is_told_of_whole_originals_once_a_plan() {
                     sink.lock().unwrap().push(evicted.items);
                 }
             });
-        if !archive {
-            builder = builder.archive(false);
+        if !recall {
+            builder = builder.recall(false);
         }
         let agent = builder.build().unwrap();
         let mut session = agent.session(id()).await.unwrap();
@@ -498,97 +492,6 @@ async fn tools_that_recall_and_pin_join_with_the_first_plan() {
         assert_eq!(declared(provider.requests().last().unwrap()), FIRST);
         assert!(seen.warnings().is_empty(), "{:?}", seen.warnings());
     }
-}
-
-/// A store whose logs are fine and whose archive is not.
-#[derive(Default)]
-struct NoShelf {
-    inner: MemoryStore,
-    opens: bool,
-    writes: AtomicUsize,
-}
-
-#[async_trait]
-impl SessionStore for NoShelf {
-    plimsoll_testkit::forward_store!(inner: acquire, load, append, list);
-    async fn archives(&self) -> Result<(), StoreError> {
-        if self.opens {
-            return Ok(());
-        }
-        Err(StoreError::Archive {
-            place: "the hold".into(),
-            why: "it leaks".into(),
-        })
-    }
-    async fn archive(&self, _: &Lease, _: &[ArchivedItem]) -> Result<(), StoreError> {
-        self.writes.fetch_add(1, Ordering::SeqCst);
-        Err(StoreError::Archive {
-            place: "the hold".into(),
-            why: "it leaks".into(),
-        })
-    }
-}
-
-#[tokio::test]
-async fn an_archive_that_fails_is_said_and_offers_nothing() {
-    for (name, opens) in NAMES
-        .iter()
-        .flat_map(|name| [(*name, true), (*name, false)])
-    {
-        let store = Arc::new(NoShelf {
-            opens,
-            ..NoShelf::default()
-        });
-        let seen = EventRecorder::default();
-        let provider = script();
-        let agent = agent(provider.clone(), name)
-            .store(Arc::clone(&store) as Arc<dyn SessionStore>)
-            .summarizer(Arc::new(summariser("all is well")))
-            .observer(seen.observer())
-            .build()
-            .unwrap();
-        let output = agent.session(id()).await.unwrap().run("go").await.unwrap();
-        assert!(output.reason.is_answer(), "{name}: {:?}", output.reason);
-        assert!(output.plans > 1, "{name}");
-        let warnings = seen.warnings();
-        assert_eq!(warnings.len(), 1, "{name}: {warnings:?}");
-        assert!(warnings[0].contains("it leaks"), "{name}: {warnings:?}");
-        assert_eq!(store.writes.load(Ordering::SeqCst) > 0, opens, "{name}");
-        for request in provider.requests() {
-            assert!(
-                !contents(&request)
-                    .iter()
-                    .any(|text| text.contains("recall m")),
-                "{name}"
-            );
-        }
-        // The log has it all the same.
-        let log = store.inner.load(&id()).await.unwrap();
-        let said = |n: usize| {
-            log.iter().any(|entry| matches!(entry, Entry::ToolResult { message, .. } if message.text() == result(n)))
-        };
-        assert!((0..TURNS).all(said), "{name}");
-    }
-}
-
-/// An archive that can hold nothing of this size is one that fails.
-#[tokio::test]
-async fn an_archive_that_is_too_small_is_said() {
-    let seen = EventRecorder::default();
-    let store = MemoryStore::with_archive(ArchiveBounds {
-        session_bytes: Bytes(500),
-        ..ArchiveBounds::default()
-    });
-    let output = agent(script(), "evict")
-        .store(Arc::new(store))
-        .observer(seen.observer())
-        .build()
-        .unwrap()
-        .run("go")
-        .await
-        .unwrap();
-    assert!(output.reason.is_answer());
-    assert_eq!(seen.warnings().len(), 1, "{:?}", seen.warnings());
 }
 
 /// A model that follows a marker.
@@ -904,10 +807,10 @@ async fn an_interrupt_gets_through_while_a_summary_is_waited_for() {
 
 #[tokio::test]
 async fn a_store_that_fails_in_a_compaction_ends_the_run_with_its_error() {
-    // `FullDisk` of driver.rs has no archive; here the log fails right after what left was kept.
+    // The log fails when a plan is written.
     let store = Arc::new(Fails {
         inner: MemoryStore::default(),
-        after_archive: AtomicUsize::new(0),
+        is_full: AtomicBool::new(true),
     });
     let agent = agent(script(), "evict")
         .store(Arc::clone(&store) as Arc<dyn SessionStore>)
@@ -925,37 +828,29 @@ async fn a_store_that_fails_in_a_compaction_ends_the_run_with_its_error() {
         Err(Error::Stale)
     ));
     drop(session);
-    store.after_archive.store(usize::MAX, Ordering::SeqCst);
+    store.is_full.store(false, Ordering::SeqCst);
     let mut session = agent.session(id()).await.unwrap();
     let output = session.carry_on().await.unwrap();
     assert!(output.reason.is_answer(), "{:?}", output.reason);
 }
 
-/// A disk that is full once something was archived; `usize::MAX`: it never is.
+/// A disk that has no room for a plan.
 struct Fails {
     inner: MemoryStore,
-    after_archive: AtomicUsize,
+    is_full: AtomicBool,
 }
 
 #[async_trait]
 impl SessionStore for Fails {
     plimsoll_testkit::forward_store!(inner: acquire, load, list);
     async fn append(&self, lease: &Lease, entries: &[Entry]) -> Result<(), StoreError> {
-        if self.after_archive.load(Ordering::SeqCst) == 1 {
+        let is_plan = |entry: &Entry| matches!(entry, Entry::PlanApplied { .. });
+        if self.is_full.load(Ordering::SeqCst) && entries.iter().any(is_plan) {
             return Err(StoreError::Full {
                 path: "disk".into(),
             });
         }
         self.inner.append(lease, entries).await
-    }
-    async fn archives(&self) -> Result<(), StoreError> {
-        Ok(())
-    }
-    async fn archive(&self, lease: &Lease, items: &[ArchivedItem]) -> Result<(), StoreError> {
-        if self.after_archive.load(Ordering::SeqCst) == 0 {
-            self.after_archive.store(1, Ordering::SeqCst);
-        }
-        self.inner.archive(lease, items).await
     }
 }
 

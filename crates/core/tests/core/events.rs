@@ -88,3 +88,21 @@ async fn events_of_a_sub_agent_name_its_session_and_reach_its_own_observers() {
             .all(|(name, run)| name.starts_with("ship.scout") && *run == 1)
     );
 }
+
+/// An observer that never returns delays neither the run nor the other observers.
+#[tokio::test]
+async fn an_observer_that_blocks_delays_no_run() {
+    let seen = Seen::default();
+    let (_hold, held) = std::sync::mpsc::channel::<()>();
+    let held = Mutex::new(held);
+    let agent = Agent::builder(ScriptedProvider::new([Turn::say("Aye.")]))
+        .observer(move |_: &SessionEvent| _ = held.lock().unwrap().recv())
+        .observer(seen.observer())
+        .max_duration(std::time::Duration::from_secs(5))
+        .build()
+        .unwrap();
+    let mut session = agent.session(id("s")).await.unwrap();
+    let output = session.run("Go.").await.unwrap();
+    assert_eq!(output.text, "Aye.");
+    assert_eq!(seen.of(|e| matches!(e, Event::AgentEnd { .. })).len(), 1);
+}

@@ -100,11 +100,11 @@ async fn they_are_part_of_every_request_and_weigh_in_it() {
 /// OpenAI refuses a request of more than 128 tools as a whole.
 #[tokio::test]
 async fn tools_beyond_the_provider_s_maximum_are_left_out_with_a_warning() {
-    for (count, archive, sent) in [(4, true, 4), (9, true, 6), (9, false, 9), (12, false, 9)] {
+    for (count, recall, sent) in [(4, true, 4), (9, true, 6), (9, false, 9), (12, false, 9)] {
         let (provider, warned) = (own(), Warnings::default());
         let mut agent = Agent::builder(provider.clone())
             .hosted_tool(search())
-            .archive(archive)
+            .recall(recall)
             .observer(warned.observer());
         for number in 0..count {
             let name = format!("tool_{number}");

@@ -25,10 +25,8 @@ impl SessionStore for FileKeepingStore {
     plimsoll_testkit::forward_store!(inner: acquire, load, append, list);
     async fn keep_file(&self, session: &SessionId, edit: FileEdit) -> Result<(), StoreError> {
         if self.is_full {
-            return Err(StoreError::Files {
-                place: "the hold".into(),
-                why: "no space is left for it; free some".into(),
-            });
+            let path = "the hold".into();
+            return Err(StoreError::Full { path });
         }
         let entries = self.inner.load(session).await?.len() as u64;
         let kept = (session.to_string(), entries, edit);
@@ -119,7 +117,7 @@ async fn a_file_that_cannot_be_kept_is_not_changed_and_the_model_is_told_why() {
     agent.run("Paint.").await.unwrap();
     let told = model.requests()[1]["messages"].to_string();
     assert!(
-        told.contains("`hull` was not changed: contents of files cannot be stored in the hold: no space is left"),
+        told.contains("`hull` was not changed: no space is left at the hold"),
         "{told}"
     );
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use plimsoll_agent::{EndReason, Entry, Event, ExecutionLimits, Failure, Request, SessionEvent};
 use plimsoll_context::{ContextStrategy, Delta, Money, PriceSheet, Rates, Reply, Tokens, Usage};
-use plimsoll_core::archive::RecallKey;
+use plimsoll_core::recall::{LogMessages, RecallKey};
 use plimsoll_core::telemetry::ServerAddress;
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{
@@ -835,10 +835,11 @@ async fn what_left_the_winners_view_can_be_recalled() {
     let outcome = run(&mut session, branches, &TokenEfficient).await;
     assert_eq!(outcome.text, "Through the fog.");
     let fork = &outcome.results[0].session_id;
-    let rows = store.archived(fork).await.unwrap();
-    assert!(!rows.is_empty());
-    for row in rows {
-        let key = RecallKey::Id(row.id);
+    let log = store.load(fork).await.unwrap();
+    let evicted: Vec<_> = LogMessages::read(&log).evicted().collect();
+    assert!(!evicted.is_empty());
+    for recalled in evicted {
+        let key = RecallKey::Id(recalled);
         let there = store.recall(fork, &key).await.unwrap();
         let here = store.recall(&id("s"), &key).await.unwrap();
         assert_eq!(here.message, there.message);

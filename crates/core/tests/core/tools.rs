@@ -510,7 +510,7 @@ async fn keys_are_struck_out_of_what_tools_say() {
     }
 }
 
-/// The log, and so the archive, has the result byte for byte; no text is invented for it.
+/// The log has the result byte for byte; no text is invented for it.
 #[tokio::test]
 async fn a_result_without_text_is_logged_as_it_is() {
     let outputs = [

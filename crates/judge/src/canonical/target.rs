@@ -47,7 +47,7 @@ impl From<anthropic::MessagesProfile> for Target {
 }
 
 impl Target {
-    /// The names that [`Target::of_protocol`] knows, as in `plimsoll mock --protocol`.
+    /// The names that [`Target::of_protocol`] knows, as in `plimsoll-mock --protocol`.
     pub const PROTOCOLS: [&'static str; 3] = ["openai", "openai-responses", "anthropic"];
 
     /// Returns the protocol of that name, as used by its own vendor. `model` selects the rules of one

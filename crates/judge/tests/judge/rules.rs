@@ -136,12 +136,12 @@ const HELD_BY_TESTS: [(&str, &str, &str); 32] = [
     ),
     (
         "V11",
-        "store/tests/store/archive.rs",
+        "store/tests/store/recall.rs",
         "every_byte_comes_back_whatever_it_is",
     ),
     (
         "V11",
-        "store/tests/store/archive.rs",
+        "store/tests/store/recall.rs",
         "no_page_is_larger_than_a_result_may_be_whatever_is_asked_for",
     ),
     (

@@ -195,6 +195,41 @@ fn every_format_is_read_up_to_its_active_branch() {
             ],
         ),
         (
+            "mini-swe-agent.traj.json",
+            Agent::MiniSweAgent,
+            vec![
+                "s You are an agent.",
+                "u Port the lamp controller",
+                "a I look. call_1",
+                "r call_1",
+            ],
+        ),
+        (
+            "mini-swe-agent-text.traj.json",
+            Agent::MiniSweAgent,
+            vec![
+                "s You are an agent.",
+                "u Port the lamp controller",
+                "a THOUGHT: I look. ```bash",
+                "u <returncode>0</returncode> <output> lamp.c </output>",
+            ],
+        ),
+        (
+            "codex-exec.jsonl",
+            Agent::CodexExec,
+            vec![
+                "a I look. exec_7",
+                "r exec_7",
+                "a exec_8",
+                "r exec_8",
+                "a exec_9",
+                "r exec_9",
+                "a exec_10",
+                "r exec_10",
+                "a exec_3 exec_12",
+            ],
+        ),
+        (
             "openhands.jsonl",
             Agent::OpenHands,
             vec![
@@ -234,6 +269,24 @@ fn what_a_log_says_about_its_session_is_told() {
     let pi = shape(&messages(&pi, &pi.request()));
     assert!(!pi.iter().any(|one| one.contains("This branch was")));
     assert!(pi.iter().any(|one| one == "u Ran `git status` ```"));
+
+    let mini = read("mini-swe-agent.traj.json");
+    assert_eq!(mini.model.as_deref(), Some("anthropic/claude-sonnet-4-5"));
+    let exec = read("codex-exec.jsonl");
+    assert_eq!(exec.id, "01a2108d-0000-7000-8000-000000000002");
+    assert!(exec.last_error.as_ref().unwrap().contains("context window"));
+    let exec = exec.request();
+    for text in [
+        "lamp.c",
+        "*** Add File: src/lamp.rs",
+        "*** Delete File: lamp.c",
+        "Lamps turn once.",
+        "Error: no such page",
+        "docs__read",
+    ] {
+        assert!(exec.contains(text), "{text}");
+    }
+    assert!(!exec.contains("**Looking**"), "no model sees its summary");
 
     assert_eq!(read("claude-code-compacted.jsonl").compactions, 1);
     assert_eq!(read("codex-compacted.jsonl").compactions, 2);
@@ -359,8 +412,14 @@ fn agents_do_not_find_the_old_size_in_a_compacted_copy() {
 
 #[test]
 fn trajectories_are_read_only() {
-    for name in ["swe-agent.traj", "openhands.jsonl"] {
+    for name in [
+        "swe-agent.traj",
+        "openhands.jsonl",
+        "mini-swe-agent.traj.json",
+        "codex-exec.jsonl",
+    ] {
         let log = read(name);
+        assert_answered(&messages(&log, &treated(&log, None)));
         let error = copy(&log, &log.request(), None, &mut Ids::new(b"")).unwrap_err();
         assert!(matches!(error, LogError::NoCopy { .. }));
         assert!(error.to_string().contains("sessions import"));

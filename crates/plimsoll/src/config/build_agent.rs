@@ -52,9 +52,8 @@ impl AgentConfig {
         Permissions::new(rules.map(Rule::rule)).with_mode(self.settings.permission_mode())
     }
 
-    /// Returns the permission rules for an agent with these tools. Rules that match one of the
-    /// tools, or a tool that one of them calls, are kept. Rules for tools of a missing MCP server
-    /// are left out, because a run continues without such a server.
+    /// Returns the permission rules for an agent with these tools. Rules for tools
+    /// of a missing MCP server are left out, because a run continues without such a server.
     #[must_use]
     pub fn permissions_for(&self, tools: &[Arc<dyn Tool>]) -> Permissions {
         let is_of_mcp = |rule: &Rule| {
@@ -68,13 +67,9 @@ impl AgentConfig {
                 .iter()
                 .flat_map(HostedTool::names)
         };
-        let called: Vec<String> = tools.iter().filter_map(|tool| tool.calls()).collect();
         let has = |rule: &Rule| {
             let fits = |name: &str| fits(&rule.tool, name);
-            let is_called = |first: &String| rule.tool.starts_with(first);
-            tools.iter().any(|tool| fits(&tool.spec().name))
-                || called.iter().any(is_called)
-                || hosted().any(fits)
+            tools.iter().any(|tool| fits(&tool.spec().name)) || hosted().any(fits)
         };
         let rules = self.settings.permissions.iter();
         let rules =

@@ -1,5 +1,5 @@
-//! [`McpServer`]: the configuration of a tool server, from `[[mcp]]`. The client is in `tools`, and
-//! available here with the feature `mcp`.
+//! [`McpServer`]: the configuration of a tool server, from `[[mcp]]`. The client is the crate
+//! `plimsoll-mcp`, available with the feature `mcp`.
 
 use std::time::Duration;
 
@@ -39,11 +39,6 @@ pub const MCP_FIELDS: &[Field] = &[
         "The environment variable that contains the token for a server with a `url`.",
     ),
     field(
-        "lazy",
-        Flag,
-        "Offer three tools that list, describe and call its tools, in place of them all; false unless set.",
-    ),
-    field(
         "trust",
         Flag,
         "Trust its annotations of tools: tools that only read run without asking. Default: false.",
@@ -67,8 +62,6 @@ pub struct McpServer {
     pub timeout: Duration,
     /// The environment variable with its bearer token.
     pub bearer_env: Option<String>,
-    /// Offer three tools that list, describe and call its tools, instead of each of them.
-    pub lazy: bool,
     /// Trust its hints about its tools. Without that, each call needs approval.
     pub trusted: bool,
     /// Let a run fail without it.
@@ -135,8 +128,8 @@ impl McpServer {
         root: &std::path::Path,
         variables: &dyn Fn(&str) -> Option<String>,
         inherited: &plimsoll_core::process::InheritedVariables,
-    ) -> Result<plimsoll_tools::mcp::McpServer, String> {
-        use plimsoll_tools::mcp::McpServer as Client;
+    ) -> Result<plimsoll_mcp::McpServer, String> {
+        use plimsoll_mcp::McpServer as Client;
         let mut client = match &self.reach {
             McpReach::Command { command, args, env } => {
                 let mut command = plimsoll_core::process::Command::new(command)
@@ -166,9 +159,6 @@ impl McpServer {
                 )
             })?;
             client = client.bearer(token.trim());
-        }
-        if self.lazy {
-            client = client.lazy();
         }
         if self.trusted {
             client = client.trusted();
@@ -261,7 +251,6 @@ impl McpServer {
             reach,
             timeout: fields.time("timeout").unwrap_or(MCP_TIMEOUT),
             bearer_env: fields.text("bearer_env"),
-            lazy: fields.flag("lazy").unwrap_or_default(),
             trusted: fields.flag("trust").unwrap_or_default(),
             required: fields.flag("required").unwrap_or_default(),
             line,

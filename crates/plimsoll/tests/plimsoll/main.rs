@@ -7,5 +7,4 @@ mod display;
 #[cfg(feature = "config")]
 mod effects;
 mod root;
-#[cfg(feature = "otlp")]
 mod telemetry;

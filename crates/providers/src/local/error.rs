@@ -15,12 +15,6 @@ pub enum LocalError {
         /// The known names.
         known: String,
     },
-    /// No source has this name.
-    #[error("there is no mirror `{given}`; there is: auto, official, registry")]
-    UnknownSource {
-        /// The given name.
-        given: String,
-    },
     /// The disk is full.
     #[error("the disk is full at {}; free some space and run it again: the download is \
              resumed", .path.display())]

@@ -1,4 +1,4 @@
-//! Checks whether a server is ready and can calculate: first its health, then one generated token.
+//! Checks whether a server is ready and can calculate: it must generate one token.
 
 use std::net::TcpListener;
 use std::time::Duration;
@@ -10,10 +10,8 @@ use tokio::time::{sleep, timeout};
 
 use crate::tls;
 
-/// The pause between health checks.
+/// The pause between attempts. A server that loads its model refuses to generate.
 const PAUSE: Duration = Duration::from_millis(100);
-/// The timeout of one health check.
-const ASK: Duration = Duration::from_secs(5);
 
 /// The result of waiting for a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,9 +35,6 @@ pub(super) async fn wait(server: &mut ServerProcess, port: u16, patience: Durati
         return ServerStart::Late;
     };
     let ready = async {
-        while !healthy(&client, port).await {
-            sleep(PAUSE).await;
-        }
         while !generates(&client, port).await {
             sleep(PAUSE).await;
         }
@@ -52,12 +47,6 @@ pub(super) async fn wait(server: &mut ServerProcess, port: u16, patience: Durati
             Err(_) => ServerStart::Late,
         },
     }
-}
-
-async fn healthy(client: &Client, port: u16) -> bool {
-    let asked = client.get(format!("http://127.0.0.1:{port}/health"));
-    let answer = asked.timeout(ASK).send().await;
-    answer.is_ok_and(|answer| answer.status().is_success())
 }
 
 async fn generates(client: &Client, port: u16) -> bool {

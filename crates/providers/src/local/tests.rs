@@ -172,10 +172,12 @@ impl World {
     }
 
     fn models(&self) -> LocalModels {
-        LocalModels::new(self.at("home"))
-            .catalogue(self.catalogue.clone())
-            .python(self.at("python3"))
-            .path("")
+        LocalModels {
+            catalogue: self.catalogue.clone(),
+            python: self.at("python3").into(),
+            path: "".into(),
+            ..LocalModels::new(self.at("home"))
+        }
     }
 
     async fn pull(&self, source: DownloadSource) -> Result<PathBuf, LocalError> {
@@ -193,7 +195,11 @@ impl World {
                 self.said.lock().unwrap().push(text.to_owned());
             }
         };
-        let models = self.models().path(path).patience(Duration::from_secs(20));
+        let models = LocalModels {
+            path: path.into(),
+            patience: Duration::from_secs(20),
+            ..self.models()
+        };
         models.start(None, 2000, &watch).await
     }
 
@@ -230,11 +236,11 @@ impl World {
         );
         let left = fs::read_dir(self.at("home/models")).unwrap().count();
         assert_eq!(left, 1, "no pieces are left");
-        assert_eq!(self.models().list()[0].fetched, DownloadState::Whole);
+        assert_eq!(self.models().list()[0].state, DownloadState::Whole);
     }
 
     fn has_nothing(&self) {
-        assert_eq!(self.models().list()[0].fetched, DownloadState::Nothing);
+        assert_eq!(self.models().list()[0].state, DownloadState::Nothing);
     }
 }
 
@@ -280,7 +286,7 @@ async fn what_an_earlier_process_fetched_is_not_fetched_again() {
         &world.data[..70_000],
     )
     .unwrap();
-    assert_eq!(world.models().list()[0].fetched, DownloadState::Part);
+    assert_eq!(world.models().list()[0].state, DownloadState::Part);
     world.pull(DownloadSource::Auto).await.unwrap();
     world.is_whole();
     let ranges = makers.ranges.lock().unwrap().clone();
@@ -349,7 +355,7 @@ async fn the_registry_goes_on_with_the_part_that_failed() {
         error.contains("small-part3: No matching distribution"),
         "{error}"
     );
-    assert_eq!(world.models().list()[0].fetched, DownloadState::Part);
+    assert_eq!(world.models().list()[0].state, DownloadState::Part);
     fs::rename(&away, &there).unwrap();
     // Bytes after the last complete part are ignored.
     let piece = world.at("home/models/small.gguf.registry");
@@ -565,7 +571,10 @@ async fn where_nothing_runs_one_sentence_says_what_to_do() {
 async fn a_server_that_hangs_is_given_up() {
     let world = World::new();
     installed(&world, "exec sleep 600");
-    let models = world.models().patience(Duration::from_millis(300));
+    let models = LocalModels {
+        patience: Duration::from_millis(300),
+        ..world.models()
+    };
     let error = models.start(None, 2000, &|_| ()).await.unwrap_err();
     assert!(matches!(error, LocalError::Slow { .. }), "{error}");
     assert!(error.to_string().contains("--model local/small"), "{error}");
@@ -580,9 +589,7 @@ async fn the_real_model_starts() {
         let kept = models.list();
         let build = models.catalogue.server();
         let server = build.map(|build| models.servers().join(build.program.place()));
-        let model = kept
-            .iter()
-            .find(|kept| kept.fetched == DownloadState::Whole);
+        let model = kept.iter().find(|kept| kept.fetched);
         model
             .filter(|_| server.is_some_and(|server| server.is_dir()))
             .map(|kept| kept.name.clone())

@@ -55,19 +55,6 @@ pub enum TableError {
     Nothing,
 }
 
-/// A changed value of one model.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-pub struct Change {
-    /// The model.
-    pub model: String,
-    /// The name of the value.
-    pub figure: &'static str,
-    /// The old value, or `None` if it was unknown.
-    pub was: Option<String>,
-    /// The new value, or `None` if it is no longer known.
-    pub now: Option<String>,
-}
-
 /// Converts a table. `source` and `date` are written into the file, for readers.
 ///
 /// # Errors
@@ -133,57 +120,6 @@ impl PublishedTable {
         let line = |key: &str| text.lines().take(3).find_map(|line| line.strip_prefix(key));
         (line("# from: "), line("# date: "))
     }
-}
-
-impl ModelBook {
-    /// Returns the differences from `before`, model by model.
-    #[must_use]
-    pub fn changes(&self, before: &Self) -> Vec<Change> {
-        let mut names: Vec<(&str, &str)> = self.models().chain(before.models()).collect();
-        names.sort_unstable();
-        names.dedup();
-        let mut changes = Vec::new();
-        for (vendor, name) in names {
-            let was = figures(&before.find(vendor, name));
-            let now = figures(&self.find(vendor, name));
-            for ((figure, was), (_, now)) in was.into_iter().zip(now) {
-                if was != now {
-                    let model = format!("{vendor}/{name}");
-                    changes.push(Change {
-                        model,
-                        figure,
-                        was,
-                        now,
-                    });
-                }
-            }
-        }
-        changes
-    }
-}
-
-/// Formats the known facts, always in the same order.
-fn figures(facts: &ModelFacts) -> Vec<(&'static str, Option<String>)> {
-    let prices = facts.prices.as_ref().map(|fact| {
-        let rates = fact.value.rates;
-        let mut text = format!("{} in, {} out", rates.input, rates.output);
-        if let Some(read) = rates.cache_read {
-            let _ = write!(text, ", {read} cached");
-        }
-        text
-    });
-    fn word<T: ToString>(fact: Option<&super::Fact<T>>) -> Option<String> {
-        fact.map(|fact| fact.value.to_string())
-    }
-    vec![
-        ("window", word(facts.window.as_ref())),
-        ("max_output", word(facts.max_output.as_ref())),
-        ("prices", prices),
-        ("min_cacheable", word(facts.min_cacheable.as_ref())),
-        ("images", word(facts.images.as_ref())),
-        ("thinking", word(facts.thinking.as_ref())),
-        ("tools", word(facts.tools.as_ref())),
-    ]
 }
 
 /// Returns our vendor and the model's name for a relevant row.
@@ -519,33 +455,5 @@ mod tests {
         let again = ModelBook::parse(&table.text, Origin::Published).unwrap();
         assert_eq!(again, table.book);
         assert_eq!(PublishedTable::head(&table.text), (Some(FROM), Some(DATE)));
-    }
-
-    #[test]
-    fn changes_are_told_figure_by_figure() {
-        let ours = ModelBook::built_in();
-        let newer = "[openai.gpt-5]\nwindow = 400_000\n[openai.gpt-9]\nwindow = 900_000";
-        let newer = ModelBook::parse(newer, Origin::Published).unwrap();
-        let newer = ours.clone().overlay(newer);
-        let changes = newer.changes(ours);
-        let said: Vec<_> = changes
-            .iter()
-            .map(|change| {
-                (
-                    change.model.as_str(),
-                    change.figure,
-                    change.was.as_deref(),
-                    change.now.as_deref(),
-                )
-            })
-            .collect();
-        assert_eq!(
-            said,
-            [
-                ("openai/gpt-5", "window", Some("272000"), Some("400000")),
-                ("openai/gpt-9", "window", None, Some("900000")),
-            ]
-        );
-        assert_eq!(ours.changes(ours), []);
     }
 }

@@ -1,22 +1,15 @@
 //! Tests which contents are kept, for which session, and up to which size.
 
-use plimsoll_context::CallId;
+use std::path::Path;
+
+use plimsoll_agent::Entry;
+use plimsoll_context::{CallId, Message};
+use plimsoll_core::{Fork, SessionStore};
 
 use super::*;
 
 fn id(name: &str) -> SessionId {
     SessionId::new(name).unwrap()
-}
-
-fn kin(name: &str, entries: u64, below: Option<u64>) -> LogAncestor {
-    LogAncestor {
-        key: 1,
-        id: id(name),
-        shared: 0,
-        entries,
-        below: below.map(plimsoll_context::Seq),
-        born: name.as_bytes().to_vec(),
-    }
 }
 
 fn edit(path: &str, before: Option<&str>, after: Option<&str>) -> FileEdit {
@@ -29,39 +22,49 @@ fn edit(path: &str, before: Option<&str>, after: Option<&str>) -> FileEdit {
     }
 }
 
-fn files(folder: &Path, limits: KeptLimits) -> Files {
-    let mut files = Files::new(folder, &Options::default());
-    files.limits = limits;
-    files
+/// Appends entries to a session until it has this many, then keeps a change.
+async fn change(store: &SqliteStore, session: &str, entries: u64, edit: FileEdit) {
+    let lease = store.acquire(&id(session)).await.unwrap();
+    let had = store.load(&id(session)).await.unwrap().len() as u64;
+    let message = std::sync::Arc::new(Message::user("x"));
+    let entry = Entry::Message {
+        message,
+        queued: None,
+    };
+    let count = usize::try_from(entries - had).unwrap();
+    store.append(&lease, &vec![entry; count]).await.unwrap();
+    store.keep_file(&id(session), edit).await.unwrap();
 }
 
-async fn contents(files: &Files) -> u64 {
-    let count = files.open().await.unwrap().with(|connection, _| {
-        let count = connection.query_row("SELECT count(*) FROM contents", [], |row| row.get(0));
-        count.map(from_column)
-    });
-    count.await.unwrap()
+async fn paths(store: &SqliteStore, session: &str) -> Vec<PathBuf> {
+    let changes = store.changed_files(&id(session)).await.unwrap();
+    changes.into_iter().map(|change| change.path).collect()
+}
+
+/// Returns the contents of these texts that are still kept.
+async fn kept<'a>(store: &SqliteStore, texts: &[&'a str]) -> Vec<&'a str> {
+    let mut kept = Vec::new();
+    for text in texts {
+        let hash = ContentHash::of(text.as_bytes());
+        if let Some(content) = store.kept_content(hash).await.unwrap() {
+            assert_eq!(content, text.as_bytes());
+            kept.push(*text);
+        }
+    }
+    kept
 }
 
 #[tokio::test]
 async fn a_change_is_read_back_after_a_restart() {
     let folder = tempfile::tempdir().unwrap();
-    let one = files(folder.path(), KeptLimits::DEFAULT);
-    assert_eq!(one.changes(vec![kin("s", 9, None)]).await.unwrap(), []);
-    assert!(!folder.path().join(FILES).exists(), "reading makes no file");
-    for (entry, change) in [
-        (4, edit("a", None, Some("1"))),
-        (6, edit("a", Some("1"), Some("2"))),
-        (9, edit("dir/b", Some("2"), None)),
-    ] {
-        let of = kin("s", entry, None);
-        one.keep(id("s"), Some(of), change).await.unwrap();
-    }
-    // Each content is stored once.
-    assert_eq!(contents(&one).await, 2);
-    drop(one);
-    let again = files(folder.path(), KeptLimits::DEFAULT);
-    let changes = again.changes(vec![kin("s", 9, None)]).await.unwrap();
+    let store = SqliteStore::open(folder.path()).await.unwrap();
+    assert_eq!(store.changed_files(&id("s")).await.unwrap(), []);
+    change(&store, "s", 4, edit("a", None, Some("1"))).await;
+    change(&store, "s", 6, edit("a", Some("1"), Some("2"))).await;
+    change(&store, "s", 9, edit("dir/b", Some("2"), None)).await;
+    drop(store);
+    let again = SqliteStore::open(folder.path()).await.unwrap();
+    let changes = again.changed_files(&id("s")).await.unwrap();
     let told: Vec<_> = changes
         .iter()
         .map(|it| (it.entry, it.path.to_str().unwrap(), it.before, it.after))
@@ -76,89 +79,77 @@ async fn a_change_is_read_back_after_a_restart() {
         ]
     );
     assert_eq!(changes[0].call.as_deref(), Some("c1"));
-    let content = again.content(ContentHash::of(b"1")).await.unwrap();
-    assert_eq!(content.as_deref(), Some(&b"1"[..]));
-    assert_eq!(again.content(ContentHash::of(b"3")).await.unwrap(), None);
+    assert_eq!(kept(&again, &["1", "2", "3"]).await, ["1", "2"]);
 }
 
 #[tokio::test]
-async fn a_fork_shows_what_it_shares_and_a_new_log_of_the_name_nothing() {
+async fn a_fork_shows_shared_changes_and_a_deleted_session_leaves_none() {
     let folder = tempfile::tempdir().unwrap();
-    let files = files(folder.path(), KeptLimits::DEFAULT);
-    for (session, entry) in [("parent", 4), ("parent", 8), ("fork", 12)] {
-        let change = edit(&format!("{session}{entry}"), None, Some("x"));
-        let of = kin(session, entry, None);
-        files.keep(id(session), Some(of), change).await.unwrap();
+    let store = SqliteStore::open(folder.path()).await.unwrap();
+    change(&store, "parent", 4, edit("early", None, Some("both"))).await;
+    change(&store, "parent", 8, edit("late", None, Some("one"))).await;
+    let of = Fork {
+        from: id("parent"),
+        entries: 6,
+    };
+    let lease = store.acquire(&id("fork")).await.unwrap();
+    store.fork(&lease, &of, &[]).await.unwrap();
+    drop(lease);
+    change(&store, "fork", 12, edit("own", Some("both"), Some("two"))).await;
+    change(&store, "other", 1, edit("own", None, Some("both"))).await;
+    assert_eq!(
+        paths(&store, "fork").await,
+        [Path::new("early"), Path::new("own")]
+    );
+    for session in ["fork", "parent"] {
+        let lease = store.acquire(&id(session)).await.unwrap();
+        assert!(store.delete(&lease).await.unwrap());
     }
-    let shown = files.changes(vec![kin("fork", 12, None), kin("parent", 6, Some(3))]);
-    let paths: Vec<_> = shown.await.unwrap().into_iter().map(|it| it.path).collect();
-    assert_eq!(paths, [Path::new("parent4"), Path::new("fork12")]);
-    let other = LogAncestor {
-        born: b"another".to_vec(),
-        ..kin("parent", 9, None)
-    };
-    assert_eq!(files.changes(vec![other]).await.unwrap(), []);
+    assert_eq!(kept(&store, &["one", "two", "both"]).await, ["both"]);
+    // A new log of the name has no changes.
+    change(&store, "parent", 9, edit("new", None, Some("three"))).await;
+    assert_eq!(paths(&store, "parent").await, [Path::new("new")]);
 }
 
 #[tokio::test]
-async fn the_oldest_contents_are_forgotten_and_their_records_stay() {
+async fn the_oldest_contents_are_deleted_and_the_records_stay() {
     let folder = tempfile::tempdir().unwrap();
-    let limits = KeptLimits {
-        session: Bytes(10),
-        all: Bytes(14),
-        changes: 3,
-        changes_in_all: 4,
+    let store = SqliteStore::open(folder.path()).await.unwrap();
+    change(&store, "s", 1, edit("f", None, Some("aaaa"))).await;
+    let keep = async |before: Option<&str>, after: &str| {
+        let edit = edit("f", before, Some(after));
+        let writer = store.writer().await.unwrap();
+        let done = writer
+            .with(move |connection, _| super::keep(connection, &id("s"), &edit, Bytes(12)))
+            .await;
+        done.unwrap();
+        kept(&store, &["aaaa", "bbbb", "cccc", "dddd"]).await
     };
-    let files = files(folder.path(), limits);
-    let keep = async |session: &str, before: Option<&str>, after: &str| {
-        let of = kin(session, 1, None);
-        let change = edit("f", before, Some(after));
-        files.keep(id(session), Some(of), change).await.unwrap();
-        let shown = files.changes(vec![kin(session, 1, None)]).await.unwrap();
-        let forgotten: Vec<bool> = shown.iter().map(|it| it.is_forgotten).collect();
-        forgotten
-    };
-    assert_eq!(keep("s", None, "aaaa").await, [false]);
-    assert_eq!(keep("s", Some("aaaa"), "bbbb").await, [false, false]);
-    // 12 bytes are too many. The content that the second change needs is still stored.
-    assert_eq!(keep("s", Some("bbbb"), "cccc").await, [true, true, false]);
-    assert_eq!(contents(&files).await, 2);
-    assert_eq!(keep("s", Some("cccc"), "bbbb").await, [true, false, false]);
-    // The limit of all sessions together.
-    assert_eq!(keep("t", None, "dddddddd").await, [false]);
-    let shown = files.changes(vec![kin("s", 1, None)]).await.unwrap();
-    assert!(shown.iter().all(|it| it.is_forgotten), "{shown:?}");
-    // A single change is kept regardless of its size.
-    assert_eq!(keep("u", None, &"e".repeat(40)).await, [false]);
-    assert_eq!(contents(&files).await, 1);
+    assert_eq!(keep(Some("aaaa"), "bbbb").await, ["aaaa", "bbbb"]);
+    assert_eq!(keep(Some("bbbb"), "cccc").await, ["aaaa", "bbbb", "cccc"]);
+    // A content that is stored again is the newest.
+    assert_eq!(keep(Some("aaaa"), "dddd").await, ["aaaa", "cccc", "dddd"]);
+    // Both contents of the newest change are kept regardless of their size.
+    keep(Some("dddd"), &"e".repeat(40)).await;
+    assert_eq!(kept(&store, &["aaaa", "dddd"]).await, ["dddd"]);
+    assert_eq!(paths(&store, "s").await.len(), 5);
 }
 
 #[tokio::test]
-async fn what_cannot_be_kept_is_refused_in_a_sentence() {
+async fn a_change_that_cannot_be_kept_is_refused_in_a_sentence() {
     let folder = tempfile::tempdir().unwrap();
-    let files = files(folder.path(), KeptLimits::DEFAULT);
+    let store = SqliteStore::open(folder.path()).await.unwrap();
     let large = FileEdit {
         before: Some(vec![0; MAX_KEPT_FILE.0 as usize + 1]),
         ..edit("f", None, None)
     };
-    let error = files.keep(id("s"), None, large).await.unwrap_err();
-    assert!(
-        error
-            .to_string()
-            .contains("more than the 16777216 bytes that are kept"),
-        "{error}"
-    );
-    let damaged = tempfile::tempdir().unwrap();
-    std::fs::write(
-        damaged.path().join(FILES),
-        "no database, but a text that is long enough",
-    )
-    .unwrap();
-    let files = Files::new(damaged.path(), &Options::default());
-    let error = files.keep(id("s"), None, edit("f", None, Some("x"))).await;
-    let error = error.unwrap_err().to_string();
-    assert!(
-        error.contains("contents of files cannot be stored in") && error.contains("move it away"),
-        "{error}"
-    );
+    let table = [
+        (large, "more than the 16777216 bytes that are kept"),
+        (edit("f", None, Some("x")), "session s has no log"),
+    ];
+    for (edit, why) in table {
+        let error = store.keep_file(&id("s"), edit).await.unwrap_err();
+        assert!(error.to_string().contains(why), "{error}");
+    }
+    assert_eq!(kept(&store, &["x"]).await, Vec::<&str>::new());
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use plimsoll_context::{Bytes, Seq};
+use plimsoll_context::Bytes;
 use plimsoll_core::{Fork, SessionId, SessionInfo, SessionStore, StoreError};
 use sqlx::postgres::PgRow;
 use sqlx::{PgPool, Row};
@@ -19,7 +19,7 @@ use crate::session_reader::SessionReader;
 
 /// The columns of [`info`].
 const INFO: &str = "SELECT own.id, own.created, own.updated, own.entries, own.bytes, own.title,
-           parent.id AS parent, own.shared, own.items
+           parent.id AS parent, own.shared
     FROM sessions AS own LEFT JOIN sessions AS parent ON parent.key = own.parent";
 
 #[async_trait]
@@ -96,7 +96,6 @@ fn info(row: &PgRow) -> sqlx::Result<SessionInfo> {
         Some(from) => Some(Fork {
             from,
             entries: from_column(row.try_get("shared")?),
-            items: Seq(from_column(row.try_get("items")?)),
         }),
     };
     Ok(SessionInfo {

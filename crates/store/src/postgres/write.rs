@@ -40,8 +40,8 @@ pub(super) async fn share(
         }
     }
     sqlx::query(
-        "INSERT INTO sessions (id, created, updated, title, entries, newest, parent, shared, items)
-         SELECT $1, CASE WHEN $6 THEN created ELSE $3 END, $3, $4, $5, nextval('writes'), key, $5, $7
+        "INSERT INTO sessions (id, created, updated, title, entries, newest, parent, shared)
+         SELECT $1, CASE WHEN $6 THEN created ELSE $3 END, $3, $4, $5, nextval('writes'), key, $5
          FROM sessions WHERE key = $2",
     )
     .bind(session.as_str())
@@ -50,7 +50,6 @@ pub(super) async fn share(
     .bind(title.as_deref().map(text))
     .bind(shared)
     .bind(updated.is_some())
-    .bind(to_column(of.items.0))
     .execute(connection)
     .await?;
     Ok(())

@@ -4,10 +4,8 @@
 use std::io::{BufRead, BufReader, Lines, Read, Write};
 use std::path::Path;
 use std::process::{ChildStderr, Command, Stdio};
-use std::sync::Arc;
 
-use plimsoll_context::{Message, Seq};
-use plimsoll_core::{ArchivedItem, Fork, RecallId, SessionStore, StoreError};
+use plimsoll_core::{Fork, SessionStore, StoreError};
 use plimsoll_store::SessionReader;
 use plimsoll_store::SqliteStore;
 use plimsoll_testkit::ChildGuard;
@@ -98,64 +96,6 @@ async fn a_killed_writer_loses_at_most_what_it_was_writing() {
     }
 }
 
-/// Archives items of 50 KB, four at once, and tells how many after each time.
-async fn archive_for_ever(folder: &Path) {
-    let store = SqliteStore::open(folder).await.unwrap();
-    let lease = store.acquire(&id("s")).await.unwrap();
-    let mut written = store.archived(&id("s")).await.unwrap().len() as u64;
-    loop {
-        let items: Vec<ArchivedItem> = (written..written + 4).map(archived).collect();
-        store.archive(&lease, &items).await.unwrap();
-        written += 4;
-        tell(&written.to_string());
-    }
-}
-
-fn archived(seq: u64) -> ArchivedItem {
-    let text = format!("item {seq} of many; ").repeat(2_500);
-    ArchivedItem {
-        seq: Seq(seq),
-        message: Arc::new(Message::user(text)),
-        tool: None,
-        why: "a test".to_owned(),
-    }
-}
-
-#[tokio::test]
-async fn a_killed_writer_leaves_a_whole_archive() {
-    if let Some(folder) = std::env::var_os(FOLDER) {
-        return archive_for_ever(Path::new(&folder)).await;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    for round in 0_usize..4 {
-        let mut child = started("a_killed_writer_leaves_a_whole_archive", folder.path());
-        let mut told = told(&mut child);
-        let mut promised: u64 = 0;
-        for _ in 0..=round * 2 {
-            promised = told.next().unwrap().unwrap().parse().unwrap();
-        }
-        child.kill();
-        for line in told {
-            promised = line.unwrap().parse().unwrap_or(promised).max(promised);
-        }
-
-        let store = SqliteStore::open(folder.path()).await.unwrap();
-        store.archives().await.unwrap();
-        let there = store.archived(&id("s")).await.unwrap().len() as u64;
-        assert!(
-            there == promised || there == promised + 4,
-            "round {round}: {promised} items were acknowledged, {there} are there"
-        );
-        for seq in 0..there {
-            let key = RecallId(Seq(seq)).into();
-            let item = store.recall(&id("s"), &key).await.unwrap();
-            assert_eq!(item.message, archived(seq).message);
-        }
-        let hits = store.search(&id("s"), "many", 1_000).await.unwrap();
-        assert_eq!(hits.len() as u64, there);
-    }
-}
-
 /// More entries than there will be forks.
 const ENTRIES: u64 = 4_000;
 
@@ -175,7 +115,6 @@ async fn fork_for_ever(folder: &Path) {
         let of = Fork {
             from: id("0"),
             entries: made % ENTRIES,
-            items: Seq(0),
         };
         let own = [script::entry(made % ENTRIES)];
         store.fork(&lease, &of, &own).await.unwrap();

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use plimsoll_agent::Entry;
-use plimsoll_context::{Message, Seq};
+use plimsoll_context::Message;
 use plimsoll_core::{Fork, SessionStore, StoreError};
 use plimsoll_store::{
     Durability, Export, ExportedEntry, FILE, Options, SalvagedSession, SessionReader, SqliteStore,
@@ -50,11 +50,10 @@ async fn filled(folder: &TempDir) -> Vec<(&'static str, Vec<Entry>)> {
     let of = Fork {
         from: id("b"),
         entries: 6,
-        items: Seq(3),
     };
     let lease = store.acquire(&id("fork")).await.unwrap();
-    store.fork(&lease, &of, &log(60)[6..]).await.unwrap();
-    sessions.push(("fork", log(60)));
+    store.fork(&lease, &of, &log(59)[6..]).await.unwrap();
+    sessions.push(("fork", log(59)));
     drop(store);
     fold(&folder.path().join(FILE));
     sessions
@@ -71,90 +70,99 @@ fn fold(path: &Path) {
     assert_eq!(busy, 0);
 }
 
-/// How many sessions are lost.
-async fn lost(folder: &Path, sessions: &[(&str, Vec<Entry>)]) -> Vec<String> {
-    let store = open(folder).await;
-    let listed = store.list().await.unwrap();
-    let mut lost = Vec::new();
-    for (name, log) in sessions {
-        match store.load(&id(name)).await {
-            Ok(read) if read == *log => {
-                assert!(listed.iter().any(|info| info.id == id(name)), "{name}");
-                let text = store
-                    .export(&[(id(name), None)].into(), Vec::new())
-                    .await
-                    .unwrap();
-                let text = String::from_utf8(text).unwrap();
-                assert_eq!(Export::parse(&text).unwrap().sessions()[0].entries(), log);
-            }
-            Ok(read) => panic!("{name} has {} entries", read.len()),
-            Err(StoreError::BadEntry { session, .. }) => {
-                assert_eq!(session, id(name));
-                lost.push((*name).to_owned());
-            }
-            Err(error) => panic!("{name}: {error}"),
-        }
-    }
-    lost
+/// Opens a copy of a store of which a page is overwritten.
+fn with_damaged_page(whole: &[u8], page: usize, noise: u8) -> TempDir {
+    let mut bytes = whole.to_vec();
+    bytes[page * PAGE..][..PAGE].fill(noise);
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join(FILE), &bytes).unwrap();
+    folder
 }
 
 #[tokio::test]
-async fn one_damaged_page_hurts_only_the_sessions_that_are_on_it() {
+async fn one_damaged_page_of_entries_hurts_only_the_sessions_that_are_on_it() {
     let folder = tempfile::tempdir().unwrap();
     let sessions = filled(&folder).await;
-    let whole = std::fs::read(folder.path().join(FILE)).unwrap();
+    let path = folder.path().join(FILE);
+    let whole = std::fs::read(&path).unwrap();
     assert_eq!(whole.len() % PAGE, 0);
-    for page in 0..whole.len() / PAGE {
+    let mut hurt = 0;
+    for page in entry_pages(&path) {
         for noise in [0x5a, 0] {
-            let mut bytes = whole.clone();
-            bytes[page * PAGE..][..PAGE].fill(noise);
-            let folder = tempfile::tempdir().unwrap();
-            std::fs::write(folder.path().join(FILE), &bytes).unwrap();
-            let lost = lost(folder.path(), &sessions).await;
+            let folder = with_damaged_page(&whole, page, noise);
+            let store = open(folder.path()).await;
+            assert_eq!(store.list().await.unwrap().len(), sessions.len());
+            let mut lost = Vec::new();
+            for (name, log) in &sessions {
+                let text = store.export(&[(id(name), None)].into(), Vec::new()).await;
+                match store.load(&id(name)).await {
+                    Ok(read) => {
+                        assert!(read == *log, "page {page}: {name} was altered");
+                        let text = String::from_utf8(text.unwrap()).unwrap();
+                        assert_eq!(Export::parse(&text).unwrap().sessions()[0].entries(), log);
+                    }
+                    Err(StoreError::BadEntry { session, why, .. }) => {
+                        let whys = [
+                            "its page is damaged",
+                            "it was altered: its checksum is another",
+                        ];
+                        assert!(
+                            session == id(name) && whys.contains(&&*why),
+                            "{name}: {why}"
+                        );
+                        lost.push(*name);
+                    }
+                    Err(error) => panic!("page {page}: {name}: {error}"),
+                }
+            }
             // Neighbours on one page, and a fork together with its parent.
             assert!(lost.len() <= 3, "page {page}: {lost:?}");
-            let after = std::fs::read(folder.path().join(FILE)).unwrap();
-            assert!(after == bytes, "page {page} was changed");
+            hurt += lost.len();
         }
     }
+    assert!(hurt > 0);
+}
+
+/// Returns the pages that contain rows of entries, from 0.
+fn entry_pages(path: &Path) -> Vec<usize> {
+    let connection = Connection::open(path).unwrap();
+    let last: i64 = connection
+        .query_row("PRAGMA page_count", [], |row| row.get(0))
+        .unwrap();
+    drop(connection);
+    let bytes = std::fs::read(path).unwrap();
+    // Leaves of a table, and what continues an entry of several pages.
+    (1..usize::try_from(last).unwrap())
+        .filter(|page| {
+            let page = &bytes[page * PAGE..][..PAGE];
+            let has = |text: &[u8]| page.windows(text.len()).any(|window| window == text);
+            has(b"\"entry\":") && page[0] == 0x0d || has(b"a long tale")
+        })
+        .collect()
 }
 
 #[tokio::test]
-async fn what_stands_in_the_write_ahead_log_is_read_too() {
-    let folder = tempfile::tempdir().unwrap();
-    let sessions = filled(&folder).await;
-    let store = open(folder.path()).await;
-    write(&store, "late", &log(40)).await;
-    // As after `kill -9`: nobody has folded the log in.
-    let copy = tempfile::tempdir().unwrap();
-    for file in [FILE.to_owned(), format!("{FILE}-wal")] {
-        std::fs::copy(folder.path().join(&file), copy.path().join(&file)).unwrap();
-    }
-    drop(store);
-    let path = copy.path().join(FILE);
-    let mut bytes = std::fs::read(&path).unwrap();
-    // The pages of the schema, also in the newer log.
-    bytes[..PAGE].fill(0x5a);
-    std::fs::write(&path, &bytes).unwrap();
-    let mut sessions = sessions;
-    sessions.push(("late", log(40)));
-    assert_eq!(lost(copy.path(), &sessions).await, Vec::<String>::new());
-}
-
-#[tokio::test]
-async fn a_damaged_store_is_not_written_to() {
+async fn a_file_without_a_readable_schema_is_refused_and_the_next_step_named() {
     let folder = tempfile::tempdir().unwrap();
     drop(filled(&folder).await);
     let path = folder.path().join(FILE);
     let mut bytes = std::fs::read(&path).unwrap();
     bytes[..PAGE].fill(0x5a);
     std::fs::write(&path, &bytes).unwrap();
-    let store = open(folder.path()).await;
-    let error = store.acquire(&id("new")).await.unwrap_err();
+    let error = SqliteStore::open(folder.path()).await.unwrap_err();
     assert!(matches!(error, StoreError::Corrupt { .. }), "{error}");
-    assert_eq!(store.list().await.unwrap().len(), 5);
-    assert!(store.damaged_path().is_some());
-    assert!(store.load(&id("nobody")).await.is_err());
+    let to = tempfile::tempdir().unwrap();
+    for error in [
+        SqliteStore::check(folder.path()).await.unwrap_err(),
+        SqliteStore::salvage(folder.path(), to.path())
+            .await
+            .unwrap_err(),
+    ] {
+        let text = error.to_string();
+        assert!(text.contains("`sqlite3 sessions.db .recover`"), "{text}");
+    }
+    assert!(std::fs::read(&path).unwrap() == bytes);
+    assert_eq!(files(to.path()), []);
 }
 
 #[tokio::test]
@@ -196,58 +204,58 @@ fn files(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     files
 }
 
-/// Checks a salvaged store: every log is what it was, up to what is said of it, and `check` says the same.
+/// Salvages a store and checks the new one: every log is what it was up to its first fault, what
+/// follows is in the files, and `check` reports the same.
 async fn salvaged(from: &Path, sessions: &[(&str, Vec<Entry>)]) -> Vec<SalvagedSession> {
     let folder = tempfile::tempdir().unwrap();
     let before = files(from);
     let checked = SqliteStore::check(from).await.unwrap().sessions;
     let all = SqliteStore::salvage(from, folder.path()).await.unwrap();
     assert!(before == files(from), "something was changed");
-    let said = |id, entries, to, is_whole| (id, entries, to, is_whole);
-    assert_eq!(
-        checked
-            .iter()
-            .map(|one| said(&one.id, one.entries, one.readable, one.is_whole()))
-            .collect::<Vec<_>>(),
-        all.iter()
-            .map(|one| said(&one.id, one.entries, one.recovered, one.why.is_none()))
-            .collect::<Vec<_>>(),
-    );
-    for (one, salvaged) in checked.iter().zip(&all) {
-        let lost = one.faults.iter().map(|fault| fault.last - fault.first + 1);
-        assert_eq!(lost.sum::<u64>(), salvaged.lost(), "{one:?}");
-    }
+    let logs: Vec<_> = all.iter().map(|one| one.log.clone()).collect();
+    assert_eq!(checked, logs);
     let new = open(folder.path()).await;
-    let listed: Vec<_> = new.list().await.unwrap();
-    let named = |all: Vec<&str>| all.into_iter().map(str::to_owned).collect::<Vec<_>>();
-    assert_eq!(
-        named(listed.iter().map(|info| info.id.as_str()).collect()),
-        named(all.iter().map(|one| one.id.as_str()).collect()),
-        "in the same order"
-    );
+    let listed = new.list().await.unwrap();
+    let listed: Vec<_> = listed.iter().map(|info| &info.id).collect();
+    let ids: Vec<_> = all.iter().map(|one| &one.log.id).collect();
+    assert_eq!(listed, ids, "in the same order");
     for one in &all {
-        let recovered = usize::try_from(one.recovered).unwrap();
-        let read = new.load(&one.id).await.unwrap();
+        let recovered = usize::try_from(one.log.readable).unwrap();
+        let read = new.load(&one.log.id).await.unwrap();
         assert_eq!(read.len(), recovered, "{one:?}");
-        let Some((_, log)) = sessions.iter().find(|(name, _)| id(name) == one.id) else {
-            assert!(one.id.as_str().starts_with("lost-"), "{one:?}");
+        let Some((_, log)) = sessions.iter().find(|(name, _)| id(name) == one.log.id) else {
+            assert!(one.log.id.as_str().starts_with("lost-"), "{one:?}");
             continue;
         };
         assert_eq!(read, log[..recovered], "{one:?}");
-        match &one.why {
-            None => assert_eq!(recovered, log.len(), "{one:?}"),
-            // All is there, but the row that says so is not.
-            Some(why) => assert!(recovered < log.len() || why.contains("its row is lost")),
-        }
+        let faults = &one.log.faults;
+        assert_eq!(faults.is_empty(), recovered == log.len(), "{one:?}");
+        let lost = faults.iter().map(|fault| fault.last - fault.first + 1);
+        assert_eq!(lost.sum::<u64>(), one.log.lost);
+        let is_lost = |n: u64| {
+            faults
+                .iter()
+                .any(|fault| (fault.first..=fault.last).contains(&n))
+        };
         let behind = one.file.as_ref().map(std::fs::read_to_string);
         let behind = behind.transpose().unwrap().unwrap_or_default();
-        assert_eq!(behind.lines().count() as u64, one.behind);
-        for line in behind.lines() {
-            let line: ExportedEntry = serde_json::from_str(line).unwrap();
+        let behind: Vec<ExportedEntry> = behind
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        assert_eq!(behind.len() as u64, one.behind);
+        for line in &behind {
             assert_eq!(line.entry, log[usize::try_from(line.n).unwrap() - 1]);
+            assert!(!is_lost(line.n) && line.n > one.log.readable);
+        }
+        // What a fork shares behind its first fault is in the file of its parent.
+        if one.log.id != id("fork") {
+            assert_eq!(
+                one.log.readable + one.log.lost + one.behind,
+                one.log.entries
+            );
         }
     }
-    assert!(new.damaged_path().is_none());
     all
 }
 
@@ -263,7 +271,10 @@ async fn a_whole_store_is_salvaged_whole() {
     store.rename(&id("b"), "Port it").await.unwrap();
     let all = salvaged(folder.path(), &sessions).await;
     assert_eq!(all.len(), sessions.len());
-    assert!(all.iter().all(|one| one.lost() == 0 && one.why.is_none()));
+    assert!(
+        all.iter()
+            .all(|one| one.log.is_whole() && one.file.is_none())
+    );
 
     let target = tempfile::tempdir().unwrap();
     SqliteStore::salvage(folder.path(), target.path())
@@ -276,7 +287,7 @@ async fn a_whole_store_is_salvaged_whole() {
     let again = SqliteStore::salvage(folder.path(), target.path()).await;
     let error = again.unwrap_err().to_string();
     assert!(
-        error.ends_with("there is a store already; choose another folder"),
+        error.ends_with("it is not empty; choose another folder for the new store"),
         "{error}"
     );
     write(&new, "a", &log(61)[60..]).await;
@@ -287,23 +298,85 @@ async fn a_whole_store_is_salvaged_whole() {
 async fn a_salvaged_store_has_all_that_its_damaged_page_did_not_hold() {
     let folder = tempfile::tempdir().unwrap();
     let sessions = filled(&folder).await;
-    let whole = std::fs::read(folder.path().join(FILE)).unwrap();
-    let (mut behind, mut complete) = (0, 0);
+    let path = folder.path().join(FILE);
+    let whole = std::fs::read(&path).unwrap();
+    let entries = entry_pages(&path);
+    let (mut behind, mut complete, mut unreadable) = (0, 0, 0);
     for page in 0..whole.len() / PAGE {
         for noise in [0x5a, 0] {
-            let mut bytes = whole.clone();
-            bytes[page * PAGE..][..PAGE].fill(noise);
-            let folder = tempfile::tempdir().unwrap();
-            std::fs::write(folder.path().join(FILE), &bytes).unwrap();
+            let folder = with_damaged_page(&whole, page, noise);
+            if SqliteStore::check(folder.path()).await.is_err() {
+                // A page of the schema.
+                unreadable += 1;
+                continue;
+            }
             let all = salvaged(folder.path(), &sessions).await;
-            assert!(all.len() >= sessions.len(), "page {page}: {all:?}");
-            let lost = all.iter().filter(|one| one.recovered < one.entries).count();
-            assert!(lost <= 3, "page {page}: {all:?}");
+            let lost = all.iter().filter(|one| !one.log.is_whole()).count();
+            if entries.contains(&page) {
+                assert!(
+                    all.len() == sessions.len() && lost <= 3,
+                    "page {page}: {all:?}"
+                );
+            }
             behind += all.iter().map(|one| one.behind).sum::<u64>();
             complete += all.len() - lost;
         }
     }
     assert!(behind > 0 && complete > 0);
+    assert!(
+        unreadable <= 10,
+        "{unreadable} pages make the store unreadable"
+    );
+}
+
+#[tokio::test]
+async fn a_damaged_index_costs_no_entry() {
+    let folder = tempfile::tempdir().unwrap();
+    let sessions = filled(&folder).await;
+    let path = folder.path().join(FILE);
+    let root: i64 = Connection::open(&path)
+        .unwrap()
+        .query_row(
+            "SELECT rootpage FROM sqlite_schema WHERE name = 'sqlite_autoindex_entries_1'",
+            [],
+            |row| row.get(0),
+        )
+        .unwrap();
+    let whole = std::fs::read(&path).unwrap();
+    let folder = with_damaged_page(&whole, usize::try_from(root).unwrap() - 1, 0x5a);
+    assert!(SqliteStore::check(folder.path()).await.unwrap().is_damaged);
+    let all = salvaged(folder.path(), &sessions).await;
+    assert!(all.len() == sessions.len() && all.iter().all(|one| one.log.is_whole()));
+}
+
+#[tokio::test]
+async fn a_salvage_that_fails_leaves_nothing_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    drop(filled(&folder).await);
+    let home = tempfile::tempdir().unwrap();
+    let full = home.path().join("full");
+    std::fs::create_dir(&full).unwrap();
+    std::fs::write(full.join("notes"), "mine").unwrap();
+    let error = SqliteStore::salvage(folder.path(), &full)
+        .await
+        .unwrap_err();
+    assert!(error.to_string().contains("it is not empty"), "{error}");
+    assert_eq!(files(&full).len(), 1);
+    // Where a folder is needed stands a file.
+    let below = full.join("notes").join("new");
+    SqliteStore::salvage(folder.path(), &below)
+        .await
+        .unwrap_err();
+    assert_eq!(std::fs::read_dir(home.path()).unwrap().count(), 1);
+    SqliteStore::salvage(folder.path(), home.path().join("a/b"))
+        .await
+        .unwrap();
+    let names: Vec<PathBuf> = files(&home.path().join("a/b"))
+        .into_iter()
+        .map(|(path, _)| path)
+        .collect();
+    assert_eq!(names, [home.path().join("a/b").join(FILE)]);
+    assert_eq!(std::fs::read_dir(home.path().join("a")).unwrap().count(), 1);
 }
 
 #[tokio::test]
@@ -311,7 +384,7 @@ async fn what_a_cut_file_and_an_altered_byte_leave_is_salvaged() {
     let folder = tempfile::tempdir().unwrap();
     let sessions = filled(&folder).await;
     let whole = std::fs::read(folder.path().join(FILE)).unwrap();
-    for cut in [whole.len() - 1, whole.len() / 2, 3 * PAGE] {
+    for cut in [whole.len() - 1, whole.len() * 3 / 4, whole.len() / 2] {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join(FILE), &whole[..cut]).unwrap();
         salvaged(folder.path(), &sessions).await;
@@ -327,8 +400,8 @@ async fn what_a_cut_file_and_an_altered_byte_leave_is_salvaged() {
         };
         // The name of a session may be what was altered.
         for one in all {
-            let log = sessions.iter().find(|(name, _)| id(name) == one.id);
-            let read = open(target.path()).await.load(&one.id).await.unwrap();
+            let log = sessions.iter().find(|(name, _)| id(name) == one.log.id);
+            let read = open(target.path()).await.load(&one.log.id).await.unwrap();
             assert!(
                 log.is_none_or(|(_, log)| log.starts_with(&read)),
                 "byte {at}"
@@ -365,7 +438,7 @@ async fn a_check_names_every_entry_that_was_altered() {
     let b = find("b").unwrap();
     assert_eq!((b.entries, b.readable), (61, 61));
     let fork = find("fork").unwrap();
-    assert_eq!(fork.readable, 60);
+    assert_eq!(fork.readable, 59);
     assert!(b.faults.is_empty() && fork.faults.is_empty());
     let nowhere = tempfile::tempdir().unwrap();
     let error = SqliteStore::check(nowhere.path()).await.unwrap_err();
@@ -387,7 +460,7 @@ async fn what_stands_in_the_write_ahead_log_is_salvaged_and_stays_there() {
     }
     drop(store);
     let all = salvaged(copy.path(), &sessions).await;
-    assert_eq!(all.iter().map(SalvagedSession::lost).sum::<u64>(), 0);
+    assert_eq!(all.iter().map(|one| one.log.lost).sum::<u64>(), 0);
     let (wal, _) = &files(copy.path())[1];
     assert!(wal.ends_with("sessions.db-wal"));
 }
@@ -425,35 +498,32 @@ fn damage() -> impl Strategy<Value = Damage> {
     ]
 }
 
-/// Salvages a damaged file. Returns the sessions that are not whole in the new store, by what they
-/// contained, and checks that nothing altered is there.
-async fn not_whole(bytes: &[u8], sessions: &[(&'static str, Vec<Entry>)]) -> Vec<&'static str> {
+/// Salvages a damaged file. Returns the names of the sessions that are whole in the new store, and
+/// checks that nothing altered is there. `None` if SQLite cannot read the schema.
+async fn whole_in(
+    bytes: &[u8],
+    sessions: &[(&'static str, Vec<Entry>)],
+) -> Option<Vec<&'static str>> {
     let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     std::fs::write(from.path().join(FILE), bytes).unwrap();
-    let Ok(all) = SqliteStore::salvage(from.path(), to.path()).await else {
-        return sessions.iter().map(|(name, _)| *name).collect();
-    };
+    let all = SqliteStore::salvage(from.path(), to.path()).await.ok()?;
     let new = open(to.path()).await;
     let mut logs = Vec::new();
     for one in &all {
-        let log = new.load(&one.id).await.unwrap();
-        assert_eq!(log.len() as u64, one.recovered);
+        let log = new.load(&one.log.id).await.unwrap();
+        assert_eq!(log.len() as u64, one.log.readable);
         assert!(
             log.is_empty() || sessions.iter().any(|(_, had)| had.starts_with(&log)),
             "{one:?} was altered"
         );
-        let is_one = sessions.iter().find(|(name, _)| id(name) == one.id);
-        if let (Some((_, had)), None) = (is_one, &one.why) {
+        let is_one = sessions.iter().find(|(name, _)| id(name) == one.log.id);
+        if let (Some((_, had)), true) = (is_one, one.log.is_whole()) {
             assert!(*had == log, "{one:?} is not whole");
         }
-        logs.push((one.id.as_str(), log));
+        logs.push(log);
     }
-    let lost = sessions.iter().filter(|(name, log)| {
-        // Its name may be lost and nothing else.
-        let is_it = |id: &str| id == *name || id.starts_with("lost-");
-        !logs.iter().any(|(id, read)| is_it(id) && read == log)
-    });
-    lost.map(|(name, _)| *name).collect()
+    let whole = sessions.iter().filter(|(_, log)| logs.contains(log));
+    Some(whole.map(|(name, _)| *name).collect())
 }
 
 #[test]
@@ -463,15 +533,17 @@ fn whatever_is_damaged_no_undamaged_session_is_lost_and_nothing_altered_is_whole
     let sessions = runtime.block_on(filled(&folder));
     let whole = std::fs::read(folder.path().join(FILE)).unwrap();
     let pages = whole.len() / PAGE;
-    // The sessions that stand on each page: those that are lost with it.
-    let on_page: Vec<Vec<&str>> = (0..pages)
+    // The sessions that are still whole without each page.
+    let without: Vec<Option<Vec<&str>>> = (0..pages)
         .map(|page| {
             let mut bytes = whole.clone();
             bytes[page * PAGE..][..PAGE].fill(0);
-            runtime.block_on(not_whole(&bytes, &sessions))
+            runtime.block_on(whole_in(&bytes, &sessions))
         })
         .collect();
-    assert!(on_page.iter().any(Vec::is_empty) && on_page.iter().any(|on| !on.is_empty()));
+    let all = sessions.len();
+    assert!(without.iter().flatten().any(|names| names.len() == all));
+    assert!(without.iter().flatten().any(|names| names.len() < all));
     let cases = Config {
         failure_persistence: None,
         ..Config::with_cases(60)
@@ -480,19 +552,31 @@ fn whatever_is_damaged_no_undamaged_session_is_lost_and_nothing_altered_is_whole
     TestRunner::new(cases)
         .run(&(damages, 0..pages), |(damages, cut)| {
             let mut bytes = whole.clone();
-            let mut may_be_lost: Vec<&str> = Vec::new();
+            let mut hurt: Vec<usize> = damages.iter().map(|(page, _)| *page).collect();
             for (page, damage) in &damages {
                 damage.to(&mut bytes[page * PAGE..][..PAGE]);
-                may_be_lost.extend(&on_page[*page]);
             }
             // Every fourth file is cut as well.
             if cut % 4 == 0 {
                 bytes.truncate(cut * PAGE);
-                may_be_lost.extend(on_page[cut..].iter().flatten());
+                hurt.extend(cut..pages);
             }
-            let lost = runtime.block_on(not_whole(&bytes, &sessions));
-            for name in lost {
-                prop_assert!(may_be_lost.contains(&name), "{name} stood on no such page");
+            let read = runtime.block_on(whole_in(&bytes, &sessions));
+            let is_schema = hurt.iter().any(|page| without[*page].is_none());
+            let Some(read) = read else {
+                prop_assert!(
+                    is_schema,
+                    "only a page of the schema makes a file unreadable"
+                );
+                return Ok(());
+            };
+            for (name, _) in &sessions {
+                let stands_elsewhere = hurt.iter().all(|page| {
+                    without[*page]
+                        .as_ref()
+                        .is_some_and(|names| names.contains(name))
+                });
+                prop_assert!(read.contains(name) || !stands_elsewhere, "{name} was lost");
             }
             Ok(())
         })

@@ -3,8 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_context::Seq;
-use plimsoll_core::{ArchiveBounds, Fork, SessionInfo, SessionStore, StoreError};
+use plimsoll_core::{Fork, SessionInfo, SessionStore, StoreError};
 use plimsoll_store::SessionReader;
 use plimsoll_store::{BadExport, Export, SqliteStore};
 use tempfile::TempDir;
@@ -13,7 +12,7 @@ use crate::script::{entry, id, log, options};
 
 async fn open() -> (TempDir, SqliteStore) {
     let folder = tempfile::tempdir().unwrap();
-    let options = options(ArchiveBounds::default());
+    let options = options();
     let store = SqliteStore::open_with(folder.path(), options).await;
     (folder, store.unwrap())
 }
@@ -27,7 +26,6 @@ async fn fork(store: &SqliteStore, from: &str, entries: u64, to: &str) {
     let of = Fork {
         from: id(from),
         entries,
-        items: Seq(2),
     };
     let lease = store.acquire(&id(to)).await.unwrap();
     let own = [entry(entries)];

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use plimsoll_agent::Entry;
-use plimsoll_context::{Message, Seq};
-use plimsoll_core::{ArchivedItem, Fork, Lease, SessionStore, StoreError};
+use plimsoll_context::Message;
+use plimsoll_core::{Fork, Lease, SessionStore, StoreError};
 use plimsoll_store::{Durability, FILE, Options, SessionReader, SqliteStore};
 use rusqlite::Connection;
 use rustix::process::Signal;
@@ -42,16 +42,9 @@ async fn obey(folder: &Path) {
 }
 
 async fn write(store: &SqliteStore, lease: &Lease, what: &str) -> Result<(), StoreError> {
-    let item = ArchivedItem {
-        seq: Seq(1),
-        message: Arc::new(Message::user("quince")),
-        tool: None,
-        why: "test".to_owned(),
-    };
     let of = Fork {
         from: id("parent"),
         entries: 2,
-        items: Seq(0),
     };
     match what {
         "append" => {
@@ -59,8 +52,6 @@ async fn write(store: &SqliteStore, lease: &Lease, what: &str) -> Result<(), Sto
             store.append(lease, &[entry(have)]).await
         }
         "fork" => store.fork(lease, &of, &[]).await,
-        "archive" => store.archive(lease, &[item]).await,
-        "clean the archive" => store.archive_up_to(lease, Seq(0)).await,
         "delete" => store.delete(lease).await.map(|_| ()),
         _ => panic!("{what}"),
     }
@@ -96,11 +87,10 @@ async fn a_process_that_was_stopped_and_replaced_writes_nothing_when_it_wakes_up
     store.append(&lease, &log(6)[3..]).await.unwrap();
 
     other.signal(Signal::CONT);
-    for what in ["append", "fork", "archive", "clean the archive", "delete"] {
+    for what in ["append", "fork", "delete"] {
         assert_eq!(other.ask(what), LOST, "{what}");
     }
     assert_eq!(store.load(&id("s")).await.unwrap(), log(6));
-    assert_eq!(store.archived(&id("s")).await.unwrap(), []);
     store.append(&lease, &log(9)[6..]).await.unwrap();
 
     // Nor does its end free the session.

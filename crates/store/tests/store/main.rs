@@ -1,7 +1,6 @@
 //! The stores, by their promises: what every store keeps, what the file of SQLite survives, and what
 //! PostgreSQL adds. `script/` writes the logs.
 
-mod archive;
 #[cfg(unix)]
 mod crash;
 mod damaged;
@@ -13,9 +12,9 @@ mod leases;
 mod parallel;
 #[cfg(all(unix, feature = "postgres"))]
 mod postgres;
+mod recall;
 mod removal;
 mod script;
-mod search;
 mod settings;
 mod store;
 mod windows;

@@ -1,28 +1,15 @@
 //! Deleting and renaming, for every store: a session is removed completely or not at all, and
 //! nothing of it can be found under its old name.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use plimsoll_context::{Bytes, CallId, Message, Seq};
-use plimsoll_core::{
-    ArchiveBounds, ArchivedItem, FileEdit, Fork, RecallError, RecallKey, Retention, SessionStore,
-    StoreError,
-};
-use plimsoll_store::{ARCHIVE, FILE, FILES, PATIENCE, PruneReport, SessionReader, SqliteStore};
+use plimsoll_context::Bytes;
+use plimsoll_core::{FileEdit, Fork, RecallError, RecallKey, Retention, SessionStore, StoreError};
+use plimsoll_store::{FILE, PATIENCE, PruneReport, SessionReader, SqliteStore};
 use rusqlite::Connection;
 use tempfile::TempDir;
 
 use crate::script::{Case, id, log, options, stores};
-
-fn item(seq: u64, text: &str) -> ArchivedItem {
-    ArchivedItem {
-        seq: Seq(seq),
-        message: Arc::new(Message::result(CallId(format!("call-{seq}")), text)),
-        tool: None,
-        why: "test".to_owned(),
-    }
-}
 
 async fn write(store: &dyn SessionStore, session: &str, entries: u64) {
     let lease = store.acquire(&id(session)).await.unwrap();
@@ -36,7 +23,7 @@ async fn names(store: &dyn SessionStore) -> Vec<String> {
 
 #[tokio::test]
 async fn a_deleted_session_leaves_nothing_behind() {
-    for Case { name, store, .. } in stores(ArchiveBounds::default()).await {
+    for Case { name, store, .. } in stores().await {
         let store = store.as_ref();
         write(store, "other", 9).await;
         let lease = store.acquire(&id("s")).await.unwrap();
@@ -45,7 +32,6 @@ async fn a_deleted_session_leaves_nothing_behind() {
             "{name}: not there yet"
         );
         store.append(&lease, &log(20)).await.unwrap();
-        store.archive(&lease, &[item(3, "quince")]).await.unwrap();
         assert!(store.delete(&lease).await.unwrap(), "{name}");
         assert_eq!(store.load(&id("s")).await.unwrap(), [], "{name}");
         assert_eq!(names(store).await, ["other"], "{name}");
@@ -55,10 +41,7 @@ async fn a_deleted_session_leaves_nothing_behind() {
         // The lease is still good, and the log begins anew.
         store.append(&lease, &log(3)).await.unwrap();
         assert_eq!(store.load(&id("s")).await.unwrap(), log(3), "{name}");
-        assert_eq!(store.archived(&id("s")).await.unwrap(), [], "{name}");
-        let found = store.search(&id("s"), "quince", 9).await.unwrap();
-        assert!(found.is_empty(), "{name}");
-        let key = RecallKey::from("call-3");
+        let key = RecallKey::from("call-1");
         let found = store.recall(&id("s"), &key).await.unwrap_err();
         assert!(matches!(found, RecallError::Unknown(_)), "{name}: {found}");
         assert_eq!(store.load(&id("other")).await.unwrap(), log(9), "{name}");
@@ -67,16 +50,14 @@ async fn a_deleted_session_leaves_nothing_behind() {
 
 #[tokio::test]
 async fn a_session_whose_entries_a_fork_needs_is_not_deleted() {
-    for Case { name, store, .. } in stores(ArchiveBounds::default()).await {
+    for Case { name, store, .. } in stores().await {
         let store = store.as_ref();
         let parent = store.acquire(&id("p")).await.unwrap();
         store.append(&parent, &log(20)).await.unwrap();
-        store.archive(&parent, &[item(1, "quince")]).await.unwrap();
         let fork = store.acquire(&id("f")).await.unwrap();
         let of = Fork {
             from: id("p"),
             entries: 6,
-            items: Seq(3),
         };
         store.fork(&fork, &of, &[]).await.unwrap();
         let error = store.delete(&parent).await.unwrap_err();
@@ -87,13 +68,9 @@ async fn a_session_whose_entries_a_fork_needs_is_not_deleted() {
         assert_eq!(error, forks, "{name}");
         assert_eq!(store.load(&id("p")).await.unwrap(), log(20), "{name}");
         assert_eq!(store.load(&id("f")).await.unwrap(), log(6), "{name}");
-        let found = store.search(&id("f"), "quince", 9).await.unwrap();
-        assert_eq!(found.len(), 1, "{name}: nor is its archive");
 
         assert!(store.delete(&fork).await.unwrap(), "{name}");
         assert_eq!(store.load(&id("p")).await.unwrap(), log(20), "{name}");
-        let found = store.search(&id("p"), "quince", 9).await.unwrap();
-        assert_eq!(found.len(), 1, "{name}: what was shared is the parent's");
         assert!(store.delete(&parent).await.unwrap(), "{name}");
         assert!(names(store).await.is_empty(), "{name}");
     }
@@ -101,7 +78,7 @@ async fn a_session_whose_entries_a_fork_needs_is_not_deleted() {
 
 #[tokio::test]
 async fn a_session_that_is_being_written_is_nobody_elses_to_delete() {
-    for Case { name, store, .. } in stores(ArchiveBounds::default()).await {
+    for Case { name, store, .. } in stores().await {
         let lease = store.acquire(&id("s")).await.unwrap();
         store.append(&lease, &log(2)).await.unwrap();
         let busy = store.acquire(&id("s")).await.unwrap_err();
@@ -111,7 +88,7 @@ async fn a_session_that_is_being_written_is_nobody_elses_to_delete() {
 
 #[tokio::test]
 async fn a_title_that_was_given_stays_the_sessions_own() {
-    for Case { name, store, .. } in stores(ArchiveBounds::default()).await {
+    for Case { name, store, .. } in stores().await {
         let store = store.as_ref();
         let nobody = store.rename(&id("s"), "Port it").await.unwrap();
         assert!(!nobody && names(store).await.is_empty(), "{name}");
@@ -120,7 +97,6 @@ async fn a_title_that_was_given_stays_the_sessions_own() {
         let of = Fork {
             from: id("s"),
             entries: 6,
-            items: Seq(3),
         };
         store.fork(&fork, &of, &[]).await.unwrap();
         // Somebody may be writing to it.
@@ -146,7 +122,7 @@ const DAY: u64 = 24 * 60 * 60;
 /// A folder with sessions of one day each, the last the newest, all of the same size.
 async fn aged(names: &[&str]) -> (TempDir, SqliteStore) {
     let folder = tempfile::tempdir().unwrap();
-    let store = SqliteStore::open_with(folder.path(), options(ArchiveBounds::default()))
+    let store = SqliteStore::open_with(folder.path(), options())
         .await
         .unwrap();
     for name in names {
@@ -204,7 +180,6 @@ async fn what_a_kept_fork_needs_is_kept_and_old_forks_go_first() {
         let of = Fork {
             from: id(from),
             entries: 20,
-            items: Seq(0),
         };
         // The newest is written today.
         store.fork(&lease, &of, &log(21)[20..]).await.unwrap();
@@ -221,7 +196,7 @@ async fn what_a_kept_fork_needs_is_kept_and_old_forks_go_first() {
 #[tokio::test]
 async fn a_session_that_is_being_written_is_not_pruned() {
     let (folder, store) = aged(&["old", "busy", "parent", "child"]).await;
-    let other = SqliteStore::open_with(folder.path(), options(ArchiveBounds::default()))
+    let other = SqliteStore::open_with(folder.path(), options())
         .await
         .unwrap();
     let lease = other.acquire(&id("busy")).await.unwrap();
@@ -229,7 +204,6 @@ async fn a_session_that_is_being_written_is_not_pruned() {
     let of = Fork {
         from: id("parent"),
         entries: 20,
-        items: Seq(0),
     };
     other.fork(&child, &of, &[]).await.unwrap();
     let raw = Connection::open(folder.path().join(FILE)).unwrap();
@@ -252,13 +226,9 @@ async fn a_session_that_is_being_written_is_not_pruned() {
 }
 
 #[tokio::test]
-async fn the_space_of_pruned_sessions_is_given_back_in_all_files() {
+async fn the_space_of_pruned_sessions_is_given_back_with_their_kept_files() {
     let (folder, store) = aged(&["old", "new"]).await;
     let lease = store.acquire(&id("old")).await.unwrap();
-    let items: Vec<_> = (0..50)
-        .map(|seq| item(seq, &"quince ".repeat(2_000)))
-        .collect();
-    store.archive(&lease, &items).await.unwrap();
     for k in 0_u8..9 {
         let edit = FileEdit {
             root: folder.path().to_path_buf(),
@@ -279,6 +249,5 @@ async fn the_space_of_pruned_sessions_is_given_back_in_all_files() {
     assert_eq!(deleted(&pruned), ["old"]);
     assert_eq!(store.changed_files(&id("old")).await.unwrap(), []);
     drop(store);
-    assert!(size(ARCHIVE) < 200_000, "{}", size(ARCHIVE));
-    assert!(size(FILES) < 200_000, "{}", size(FILES));
+    assert!(size(FILE) < 300_000, "{}", size(FILE));
 }

@@ -1,6 +1,5 @@
 //! Settings of sessions, across processes that open the same file.
 
-use plimsoll_context::Seq;
 use plimsoll_core::{Fork, SessionStore};
 use plimsoll_store::SessionReader;
 use plimsoll_store::{MAX_SETTINGS, SqliteStore};
@@ -20,7 +19,6 @@ async fn settings_are_kept_beside_the_log_and_a_fork_has_its_parents() {
     let of = Fork {
         from: session.clone(),
         entries: 3,
-        items: Seq(0),
     };
     let own = store.acquire(&fork).await.unwrap();
     store.fork(&own, &of, &[]).await.unwrap();

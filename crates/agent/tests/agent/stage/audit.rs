@@ -7,8 +7,8 @@ use plimsoll_agent::{
     EndReason, Entry, Event, Input, MAX_SUMMARY_CALLS, NameMatch, Request, State, ToolNames,
 };
 use plimsoll_context::{
-    Calibration, CallId, Message, Part, Pin, PinnedPart, Ppm, Seq, StopReason, Threshold, Tokens,
-    Usage, ViewLimits,
+    Calibration, CallId, Form, Message, Part, Pin, PinnedPart, Ppm, Seq, StopReason, Threshold,
+    Tokens, Usage, ViewLimits,
 };
 
 use super::{SentRequest, Stage};
@@ -182,8 +182,8 @@ fn originals(stage: &Stage) -> State {
     State::fold(stage.setup.counter.clone(), said).unwrap()
 }
 
-/// What is pinned is in every request, as it was said; what a marker says can be recalled is in
-/// the archive; and the archive is given nothing but what was said.
+/// A pinned message is in every request, as it was said; each offered id is in the log; and the host
+/// is shown the messages as they were said.
 fn kept(stage: &Stage) {
     let said = originals(stage);
     let original = |seq: Seq| &said.transcript().get(seq).unwrap().message;
@@ -223,16 +223,16 @@ fn kept(stage: &Stage) {
         for message in &sent.request.messages {
             for id in offered(&message.text()) {
                 assert!(
-                    stage.archive.contains(&Seq(id)),
-                    "m{id} is offered and not archived: {}\n{:?}",
-                    super::words::show(&sent.request),
-                    stage.archive
+                    said.transcript().get(Seq(id)).is_some(),
+                    "m{id} is offered and not in the log: {}",
+                    super::words::show(&sent.request)
                 );
             }
         }
     }
     for leaving in &stage.leaving {
-        for leaving in leaving.originals() {
+        let originals = leaving.items.iter();
+        for leaving in originals.filter(|leaving| leaving.item.form == Form::Original) {
             assert_eq!(leaving.item.message, *original(leaving.item.seq));
         }
         let seqs: Vec<Seq> = leaving
@@ -453,7 +453,6 @@ pub(crate) fn carried_on(stage: &Stage, end: usize, input: Input) {
         .any(|entry| matches!(entry, Entry::Message { .. }));
     let dangerous = dangerous(stage, &log);
     let mut next = Stage::resume(log, stage.setup.clone());
-    next.archive.clone_from(&stage.archive);
     let asks = matches!(input, Input::User(_));
     next.tell(input);
     next.finish();

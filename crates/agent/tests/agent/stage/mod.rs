@@ -15,8 +15,8 @@ use plimsoll_agent::{
 };
 use plimsoll_context::{
     CallId, Chars4, CompactionTiming, ContextStrategy, Message, MessageList, Part, Policy, Reply,
-    Seq, SessionPruneConfig, StopReason, SummaryConfig, Tokens, ToolCall, ToolResult, ToolSpec,
-    Usage, ViewLimits,
+    SessionPruneConfig, StopReason, SummaryConfig, Tokens, ToolCall, ToolResult, ToolSpec, Usage,
+    ViewLimits,
 };
 
 /// Steps after which a run that has not ended never will.
@@ -57,8 +57,6 @@ pub(crate) struct Stage {
     pub(crate) host_waits: bool,
     /// Whether it is asked just now.
     pub(crate) host_asked: bool,
-    /// What the archive holds.
-    pub(crate) archive: BTreeSet<Seq>,
     /// What the host was asked about, and what it was told has left.
     pub(crate) leaving: Vec<PendingPlan>,
     pub(crate) gone: Vec<PendingPlan>,
@@ -213,7 +211,6 @@ impl Stage {
             verdict: Verdict::Go,
             host_waits: false,
             host_asked: false,
-            archive: BTreeSet::new(),
             leaving: Vec::new(),
             gone: Vec::new(),
             moments: Vec::new(),
@@ -338,10 +335,6 @@ impl Stage {
     fn verdict_as_input(&mut self, verdict: Verdict) -> Input {
         assert!(std::mem::take(&mut self.host_asked), "nobody has asked");
         self.vetoed = matches!(verdict, Verdict::Veto { .. });
-        if verdict == Verdict::Go {
-            let kept = self.leaving.last().expect("it was asked").originals();
-            self.archive.extend(kept.map(|leaving| leaving.item.seq));
-        }
         Input::PlanVerdict(verdict)
     }
 

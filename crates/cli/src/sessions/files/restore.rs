@@ -1,4 +1,4 @@
-//! `plimsoll sessions restore`: restores files to their content before a session changed them. The
+//! `plimsoll sessions files --restore`: restores files to their content before a session changed them. The
 //! current content is kept first, so that this can be undone.
 
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use plimsoll::store::{Lease, SessionReader, SqliteStore};
 use plimsoll::tools::{FileEdit, saved_files};
 use plimsoll::{SessionId, SessionStore};
 
-use super::{ChangedFile, FileState, diff};
+use super::{ChangedFile, FileState, FilesArgs, diff};
 use crate::ask::{can_ask, confirm};
 use crate::diff::ASKED;
 use crate::error::{CliError, DONE};
@@ -18,23 +18,6 @@ use crate::terminal::text::{clean, counted};
 
 /// Maximum number of files that are named to the model.
 const NAMED: usize = 20;
-
-#[derive(Debug, clap::Args)]
-pub(crate) struct RestoreArgs {
-    /// The session
-    pub(crate) id: String,
-    /// Files to restore, as `files` lists them [default: all that the session changed]
-    paths: Vec<PathBuf>,
-    /// Restore their contents after this entry [default: before the session]
-    #[arg(long, value_name = "ENTRY")]
-    to: Option<u64>,
-    /// Restore without asking
-    #[arg(long, short)]
-    yes: bool,
-    /// Also replace files that something else changed since
-    #[arg(long)]
-    force: bool,
-}
 
 /// A set of files to restore together.
 pub(crate) struct RestoreSet {
@@ -54,10 +37,10 @@ struct FileRestore {
 }
 
 /// Runs the command.
-pub(crate) async fn restore(
+pub(super) async fn restore(
     store: &SqliteStore,
     id: &SessionId,
-    args: &RestoreArgs,
+    args: &FilesArgs,
 ) -> Result<u8, CliError> {
     // The lease prevents other processes from running the session meanwhile.
     let lease = store.acquire(id).await?;
@@ -100,7 +83,7 @@ pub(crate) async fn restore(
     restoring.make(store, id).await?;
     let undo = entry.map_or_else(String::new, |entry| {
         format!(
-            "; undo it with: plimsoll sessions restore {id} --to {}",
+            "; undo it with: plimsoll sessions files {id} --restore --to {}",
             entry.saturating_sub(1)
         )
     });
@@ -319,7 +302,7 @@ impl RestoreSet {
             "are"
         };
         format!(
-            "{} {are} not restored; to restore: plimsoll sessions restore {id}{to}",
+            "{} {are} not restored; to restore: plimsoll sessions files {id} --restore{to}",
             self.names().join(", ")
         )
     }

@@ -94,12 +94,12 @@ pub(super) const ROWS: &[SettingKey] = &[
         "Summarize evicted messages. If false, triggers of summaries have no effect.",
     ),
     key(
-        "archive",
-        Flag(|s, on| s.builder.archive = on),
+        "recall",
+        Flag(|s, on| s.builder.recall = on),
         Value("true"),
-        "Archive evicted messages. The model can only recall what is archived.",
+        "Offer the model tools to recall evicted messages.",
     )
-    .flag("no-archive"),
+    .flag("no-recall"),
     key(
         "counter",
         Choice(&COUNTERS, |s, name| s.counter = name),

@@ -139,9 +139,9 @@ pub(super) const ROWS: &[KeyEffect] = &[
         },
     },
     KeyEffect {
-        key: "archive",
+        key: "recall",
         base: EVICT,
-        set: "archive = false",
+        set: "recall = false",
         scene: Scene::Work(12),
         shows: |without, with| {
             assert!(without.last_tools().contains(&"recall"));

@@ -95,7 +95,7 @@ pub(super) const ROWS: &[KeyEffect] = &[
     },
     KeyEffect {
         key: "tools",
-        base: "archive = false",
+        base: "recall = false",
         set: "tools = [\"read\", \"grep\"]",
         scene: Scene::Talk,
         shows: |without, with| {

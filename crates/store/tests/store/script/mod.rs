@@ -8,9 +8,12 @@ use std::any::Any;
 use std::sync::Arc;
 
 use plimsoll_agent::{Entry, Outcome, State};
-use plimsoll_context::{CallId, Chars4, Message, Part, StopReason, Tokens, ToolCall, Usage};
-use plimsoll_core::{ArchiveBounds, MemoryStore, SessionId, SessionStore};
+use plimsoll_context::{
+    CallId, Chars4, Message, Part, StopReason, Tokens, ToolCall, Trigger, Usage,
+};
+use plimsoll_core::{Lease, MemoryStore, SessionId, SessionStore};
 use plimsoll_store::{Durability, Options, SqliteStore};
+use serde_json::json;
 
 /// Entries of one run.
 pub(crate) const RUN: u64 = 7;
@@ -23,23 +26,22 @@ pub(crate) struct Case {
 }
 
 /// Options of a store that does not wait for the disk.
-pub(crate) fn options(archive: ArchiveBounds) -> Options {
+pub(crate) fn options() -> Options {
     Options {
         durability: Durability::Normal,
-        archive,
         ..Options::default()
     }
 }
 
 /// Every store that keeps the promises of the trait.
-pub(crate) async fn stores(bounds: ArchiveBounds) -> Vec<Case> {
+pub(crate) async fn stores() -> Vec<Case> {
     let folder = tempfile::tempdir().unwrap();
-    let sqlite = SqliteStore::open_with(folder.path(), options(bounds)).await;
+    let sqlite = SqliteStore::open_with(folder.path(), options()).await;
     #[allow(unused_mut)]
     let mut stores = vec![
         Case {
             name: "memory",
-            store: Arc::new(MemoryStore::with_archive(bounds)),
+            store: Arc::new(MemoryStore::default()),
             _kept: None,
         },
         Case {
@@ -50,11 +52,7 @@ pub(crate) async fn stores(bounds: ArchiveBounds) -> Vec<Case> {
     ];
     #[cfg(all(unix, feature = "postgres"))]
     if let Some(server) = plimsoll_testkit::postgres::PostgresServer::start() {
-        let options = plimsoll_store::PostgresOptions {
-            archive: bounds,
-            ..Default::default()
-        };
-        let store = plimsoll_store::PostgresStore::connect_with(&server.url(), options).await;
+        let store = plimsoll_store::PostgresStore::connect(&server.url()).await;
         stores.push(Case {
             name: "postgres",
             store: Arc::new(store.unwrap()),
@@ -62,6 +60,66 @@ pub(crate) async fn stores(bounds: ArchiveBounds) -> Vec<Case> {
         });
     }
     stores
+}
+
+/// Appends messages by their numbers, and a plan that shortens them. Numbers between them get other
+/// messages, which stay in the view: first the calls of all results, if there is room for them.
+pub(crate) async fn evict(store: &dyn SessionStore, lease: &Lease, items: &[(u64, Message)]) {
+    let log = store.load(lease.session()).await.unwrap();
+    let mut entries = Vec::new();
+    if log.is_empty() {
+        entries.push(Entry::Opened { format: 1 });
+    }
+    let before = State::fold(Arc::new(Chars4), &log).unwrap();
+    let next = before.transcript().next_seq().0;
+    let mut edits = Vec::new();
+    let calls = items.iter().filter_map(|(_, message)| match message {
+        Message::ToolResult(result) => Some(Part::ToolCall(ToolCall {
+            id: result.call.clone(),
+            name: "read".to_owned(),
+            arguments: "{}".to_owned(),
+            opaque: None,
+        })),
+        _ => None,
+    });
+    let mut calls: Vec<Part> = calls.collect();
+    let last = items.iter().map(|(seq, _)| *seq).max().unwrap();
+    for seq in next..=last {
+        let message = match items.iter().find(|(number, _)| *number == seq) {
+            Some((_, message)) => {
+                let short = match message {
+                    Message::ToolResult(result) => Message::result(result.call.clone(), "-"),
+                    Message::Assistant { .. } => Message::assistant("-"),
+                    _ => Message::user("-"),
+                };
+                edits.push(json!({
+                    "edit": "shrink",
+                    "seq": seq,
+                    "to": { "message": short, "tokens": 1 },
+                }));
+                message.clone()
+            }
+            None if !calls.is_empty() => Message::Assistant {
+                parts: std::mem::take(&mut calls),
+            },
+            None => Message::user(format!("filler {seq}")),
+        };
+        entries.push(Entry::Message {
+            message: Arc::new(message),
+            queued: None,
+        });
+    }
+    let plan = json!({
+        "why": Trigger::Request,
+        "stages": ["prune"],
+        "edits": edits,
+        "before": 0,
+        "frees": 0,
+        "rewrites_from": null,
+    });
+    let plan = serde_json::from_value(plan).unwrap();
+    entries.push(Entry::PlanApplied { plan });
+    store.append(lease, &entries).await.unwrap();
 }
 
 /// Entry k, counted from 0.

@@ -1,0 +1,144 @@
+//! [`Outbox`]: sends updates to the client. For a client that does not read, updates are dropped
+//! beyond a limit, so that its runs continue.
+
+use std::future::ready;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use agent_client_protocol::v1::ConnectionTo;
+use agent_client_protocol::v1::schema::{
+    ContentBlock, ContentChunk, SessionId, SessionNotification, SessionUpdate,
+};
+use agent_client_protocol::{Client, Lines};
+use futures_util::{Sink, Stream, StreamExt, sink, stream};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, stdin, stdout};
+use tokio::sync::Notify;
+
+use crate::input::INPUT_LIMIT;
+
+/// Maximum number of updates that wait for the client. The size of each is bounded.
+const MAX_WAITING: usize = 8_192;
+/// A part of every update's line. Within a text, its quotes would be escaped.
+const UPDATE: &str = "\"method\":\"session/update\"";
+
+/// Sends the updates of one session.
+#[derive(Clone)]
+pub(super) struct Outbox {
+    pub(super) client: ConnectionTo<Client>,
+    pub(super) session: SessionId,
+    pub(super) waiting: Arc<WaitingUpdates>,
+}
+
+/// The updates that the client has not read yet.
+#[derive(Default)]
+pub(super) struct WaitingUpdates {
+    count: AtomicUsize,
+    /// The number of updates that were dropped since the client last read all others.
+    dropped: AtomicUsize,
+    fewer: Notify,
+    /// Whether the client does not read any more.
+    is_gone: AtomicBool,
+}
+
+impl WaitingUpdates {
+    /// Returns standard input and output as a connection. Its updates are counted. A line beyond the
+    /// limit of the input is read as several, which are refused.
+    pub(super) fn stdio(
+        self: &Arc<Self>,
+    ) -> Lines<
+        impl Sink<String, Error = io::Error> + Send + use<>,
+        impl Stream<Item = io::Result<String>> + Send + use<>,
+    > {
+        let waiting = Arc::clone(self);
+        let outgoing = sink::unfold(stdout(), move |mut out, line: String| {
+            let waiting = Arc::clone(&waiting);
+            async move {
+                let written = out.write_all((line.clone() + "\n").as_bytes()).await;
+                let written = written.and(out.flush().await);
+                waiting.is_gone.fetch_or(written.is_err(), Ordering::SeqCst);
+                waiting.written(&line);
+                written.map(|()| out)
+            }
+        });
+        let incoming = stream::unfold(BufReader::new(stdin()), |mut input| async move {
+            let mut line = String::new();
+            match (&mut input).take(INPUT_LIMIT).read_line(&mut line).await {
+                Ok(0) => None,
+                Ok(_) => Some((Ok(line), input)),
+                Err(error) => Some((Err(error), input)),
+            }
+        });
+        let is_blank =
+            |line: &io::Result<String>| line.as_ref().is_ok_and(|line| line.trim().is_empty());
+        let incoming = incoming.filter(move |line| ready(!is_blank(line)));
+        Lines::new(outgoing, incoming)
+    }
+
+    /// Returns `true` if the client does not read any more.
+    pub(super) fn is_gone(&self) -> bool {
+        self.is_gone.load(Ordering::SeqCst)
+    }
+
+    /// Counts a new update. Returns `false` if it has to be dropped.
+    fn add(&self) -> bool {
+        if self.count.load(Ordering::SeqCst) < MAX_WAITING {
+            self.count.fetch_add(1, Ordering::SeqCst);
+            return true;
+        }
+        self.dropped.fetch_add(1, Ordering::SeqCst);
+        false
+    }
+
+    fn written(&self, line: &str) {
+        if !line.contains(UPDATE) {
+            return;
+        }
+        let left = self.count.fetch_sub(1, Ordering::SeqCst).saturating_sub(1);
+        self.fewer.notify_waiters();
+        if left == 0 {
+            let dropped = self.dropped.swap(0, Ordering::SeqCst);
+            if dropped > 0 {
+                say!("the client did not read; {dropped} updates were dropped");
+            }
+        }
+    }
+}
+
+impl Outbox {
+    /// Sends an update.
+    pub(super) fn send(&self, update: SessionUpdate) {
+        if self.waiting.add() {
+            let update = SessionNotification::new(self.session.clone(), update);
+            // An error means that the connection has ended.
+            let _ = self.client.send_notification(update);
+        }
+    }
+
+    /// Sends a text in the agent's name.
+    pub(super) fn say(&self, text: &str) {
+        let chunk = ContentChunk::new(ContentBlock::from(text));
+        self.send(SessionUpdate::AgentMessageChunk(chunk));
+    }
+
+    /// Sends a thought of the agent.
+    pub(super) fn think(&self, text: &str) {
+        let chunk = ContentChunk::new(ContentBlock::from(text));
+        self.send(SessionUpdate::AgentThoughtChunk(chunk));
+    }
+
+    /// Waits until an update would not be dropped, or until the connection ends.
+    pub(super) async fn space(&self) {
+        loop {
+            // Registering before the check ensures that no notification is missed.
+            let fewer = self.waiting.fewer.notified();
+            if self.waiting.count.load(Ordering::SeqCst) < MAX_WAITING {
+                return;
+            }
+            tokio::select! {
+                () = fewer => {}
+                () = self.client.incoming_closed() => return,
+            }
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! Recall: reads messages that were removed from a session's view, or shortened in it.
+//!
+//! They are read from the log, which contains every message whole. This module contains the messages
+//! of a log, their ids, the search for words, and the tools that a model calls.
+
+mod item;
+mod log_messages;
+mod page;
+mod search;
+mod tools;
+
+pub use item::{
+    BadRecallId, Hit, MAX_KEY, MessageKind, RecallError, RecallId, RecallKey, RecalledItem,
+    recall_text,
+};
+pub use log_messages::LogMessages;
+pub use page::{RECALL_MATCHES, TextExcerpt, matches, page};
+pub use search::{
+    BestMatch, QUERY_BYTES, QUERY_TERMS, SEARCHED_BYTES, SNIPPET, SearchQuery, Term, snippet,
+};
+pub use tools::{RECALL_PAGE, RECALL_PAGE_MAX, RecallTools, recall_tools};

@@ -1,0 +1,345 @@
+//! Parts of a recalled text: a page of its bytes, or the lines that match a pattern.
+//!
+//! Each part contains its position in the whole text and the offset to continue from.
+
+use plimsoll_context::Bytes;
+use regex::{Regex, RegexBuilder};
+
+use crate::tool::ToolError;
+
+/// Maximum number of matching lines. To get more, use a narrower pattern or continue at the next
+/// offset.
+pub const RECALL_MATCHES: usize = 100;
+/// Longer lines are shortened to the part around the match. In bytes.
+const LINE: usize = 300;
+/// How much of a long line to show before the match, in bytes.
+const BEFORE: usize = 60;
+/// Maximum memory of a compiled pattern, in bytes.
+const PATTERN_MAX: usize = 4 << 20;
+/// Maximum length of a pattern, in bytes.
+const PATTERN_BYTES: usize = 2_000;
+
+/// A part of a text with its note.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TextExcerpt {
+    /// The position in the whole text and how to continue.
+    pub note: String,
+    /// The part of the text.
+    pub text: String,
+    /// Whether this is a page that reaches the end of the text.
+    pub is_last: bool,
+}
+
+/// Returns at most `limit` bytes from an offset on, cut between characters. Reading pages by their
+/// `next offset` yields the whole text, byte for byte.
+///
+/// # Errors
+/// If the offset is past the end.
+pub fn page(text: &str, offset: u64, limit: Bytes) -> Result<TextExcerpt, ToolError> {
+    let from = start(text, offset)?;
+    let to = end(text, from, limit);
+    let piece = text.get(from..to).unwrap_or_default();
+    let whole = text.len();
+    let note = if whole == 0 {
+        "0 bytes: it is empty".to_owned()
+    } else if (from, to) == (0, whole) {
+        format!("all {whole} bytes")
+    } else if from == whole {
+        format!("nothing after byte {whole} of {whole}: this is its end")
+    } else if to < whole {
+        format!("bytes {from}-{to} of {whole}; next offset {to}")
+    } else {
+        format!("bytes {from}-{to} of {whole}: to its end")
+    };
+    Ok(TextExcerpt {
+        note,
+        text: piece.to_owned(),
+        is_last: to == whole,
+    })
+}
+
+/// Returns the lines from an offset on that match a pattern, as `line:offset: text`, up to `limit`
+/// bytes.
+///
+/// # Errors
+/// If the offset is past the end, or the pattern is too large.
+pub fn matches(
+    text: &str,
+    pattern: &str,
+    offset: u64,
+    limit: Bytes,
+) -> Result<TextExcerpt, ToolError> {
+    let from = start(text, offset)?;
+    let most = usize::try_from(limit.0).unwrap_or(usize::MAX);
+    let (regex, literal) = compile(pattern)?;
+    let mut found = PatternMatches::default();
+    let mut at = text
+        .get(..from)
+        .and_then(|text| text.rfind('\n'))
+        .map_or(0, |at| at + 1);
+    let number = text.get(..at).unwrap_or_default().matches('\n').count() + 1;
+    for (line, number) in text.get(at..).unwrap_or_default().split('\n').zip(number..) {
+        let mut seen = from.saturating_sub(at);
+        for hit in regex.find_iter(line) {
+            if hit.start() < seen {
+                continue;
+            }
+            let (begin, end) = window(line, hit.start());
+            let shown = line
+                .get(begin..end)
+                .unwrap_or_default()
+                .trim_end_matches('\r');
+            let before = if begin > 0 { "…" } else { "" };
+            let after = if end < line.len() { "…" } else { "" };
+            let row = format!("{number}:{}: {before}{shown}{after}\n", at + begin);
+            if !found.push(&row, most) {
+                return Ok(found.piece(literal, Some(at + hit.start())));
+            }
+            // Skip further matches in the text that was just shown.
+            seen = end;
+        }
+        at += line.len() + 1;
+    }
+    Ok(found.piece(literal, None))
+}
+
+/// How a pattern was interpreted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum PatternKind {
+    Regex,
+    Literal,
+}
+
+#[derive(Default)]
+struct PatternMatches {
+    text: String,
+    matches: usize,
+}
+
+impl PatternMatches {
+    fn push(&mut self, row: &str, most: usize) -> bool {
+        let fits = self.text.len() + row.len() <= most || self.matches == 0;
+        if !fits || self.matches == RECALL_MATCHES {
+            return false;
+        }
+        self.text.push_str(row);
+        self.matches += 1;
+        true
+    }
+
+    fn piece(self, read: PatternKind, next: Option<usize>) -> TextExcerpt {
+        let as_read = match read {
+            PatternKind::Regex => "",
+            PatternKind::Literal => " (as plain text: it is no regular expression)",
+        };
+        let note = match (self.matches, next) {
+            (0, _) => format!("no line matches{as_read}"),
+            (1, None) => format!("1 match{as_read}, as line:offset: text"),
+            (n, None) => format!("{n} matches{as_read}, as line:offset: text"),
+            (n, Some(next)) => format!(
+                "{n} matches{as_read}, as line:offset: text; there are more: next offset {next}"
+            ),
+        };
+        TextExcerpt {
+            note,
+            text: self.text,
+            is_last: false,
+        }
+    }
+}
+
+fn compile(pattern: &str) -> Result<(Regex, PatternKind), ToolError> {
+    if pattern.len() > PATTERN_BYTES {
+        return Err(ToolError(format!(
+            "the pattern has {} bytes and may have {PATTERN_BYTES}; use a shorter one",
+            pattern.len()
+        )));
+    }
+    let build = |pattern: &str| {
+        RegexBuilder::new(pattern)
+            .size_limit(PATTERN_MAX)
+            .dfa_size_limit(PATTERN_MAX)
+            .build()
+    };
+    match build(pattern) {
+        Ok(regex) => Ok((regex, PatternKind::Regex)),
+        Err(regex::Error::CompiledTooBig(_)) => Err(ToolError::new(
+            "the pattern is too large to be compiled; use smaller repetitions",
+        )),
+        // Models paste code. An invalid pattern is searched for literally.
+        Err(_) => build(&regex::escape(pattern))
+            .map(|regex| (regex, PatternKind::Literal))
+            .map_err(ToolError::new),
+    }
+}
+
+/// Returns the part of a line to show around a match that begins at `hit`.
+fn window(line: &str, hit: usize) -> (usize, usize) {
+    if line.len() <= LINE {
+        return (0, line.len());
+    }
+    let begin = line.floor_char_boundary(hit.saturating_sub(BEFORE));
+    let end = line.floor_char_boundary(begin.saturating_add(LINE));
+    (begin, end)
+}
+
+/// Returns the start of a page, moved back to a character boundary.
+fn start(text: &str, offset: u64) -> Result<usize, ToolError> {
+    match usize::try_from(offset) {
+        Ok(offset) if offset <= text.len() => Ok(text.floor_char_boundary(offset)),
+        _ => Err(ToolError(format!(
+            "offset {offset} is past its end: it has {} bytes",
+            text.len()
+        ))),
+    }
+}
+
+/// Returns the end of a page. A page has at least one character, so that paging terminates.
+fn end(text: &str, from: usize, limit: Bytes) -> usize {
+    let limit = usize::try_from(limit.0).unwrap_or(usize::MAX);
+    let to = text.floor_char_boundary(from.saturating_add(limit));
+    if to > from || from >= text.len() {
+        return to.max(from);
+    }
+    text.ceil_char_boundary(from + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn note_and_text(piece: Result<TextExcerpt, ToolError>) -> (String, String) {
+        let piece = piece.unwrap();
+        (piece.note, piece.text)
+    }
+
+    fn shown(text: &str, offset: u64, limit: u64) -> (String, String) {
+        note_and_text(page(text, offset, Bytes(limit)))
+    }
+
+    /// Follows the pages by their notes, as a model would.
+    fn all_pages(text: &str, limit: u64) -> String {
+        let mut whole = String::new();
+        let mut offset = 0;
+        loop {
+            let (note, piece) = shown(text, offset, limit);
+            whole.push_str(&piece);
+            match note.split_once("next offset ") {
+                Some((_, next)) => {
+                    let next = next.parse().unwrap();
+                    assert!(next > offset);
+                    offset = next;
+                }
+                None => return whole,
+            }
+        }
+    }
+
+    #[test]
+    fn a_page_says_where_it_stands() {
+        let table = [
+            ("hello", 0, 10, "all 5 bytes", "hello"),
+            ("hello", 0, 2, "bytes 0-2 of 5; next offset 2", "he"),
+            ("hello", 2, 10, "bytes 2-5 of 5: to its end", "llo"),
+            (
+                "hello",
+                5,
+                10,
+                "nothing after byte 5 of 5: this is its end",
+                "",
+            ),
+            ("", 0, 10, "0 bytes: it is empty", ""),
+            ("0", 0, 10, "all 1 bytes", "0"),
+            ("é🦀", 1, 3, "bytes 0-2 of 6; next offset 2", "é"),
+            ("🦀🦀", 0, 1, "bytes 0-4 of 8; next offset 4", "🦀"),
+            ("🦀🦀", 5, 0, "bytes 4-8 of 8: to its end", "🦀"),
+        ];
+        for (text, offset, limit, note, piece) in table {
+            let is = shown(text, offset, limit);
+            assert_eq!(
+                is,
+                (note.to_owned(), piece.to_owned()),
+                "{text} {offset} {limit}"
+            );
+        }
+        let error = page("hello", 6, Bytes(1)).unwrap_err().to_string();
+        assert_eq!(error, "offset 6 is past its end: it has 5 bytes");
+        assert!(page("", u64::MAX, Bytes(1)).is_err());
+    }
+
+    #[test]
+    fn two_megabytes_come_back_page_by_page() {
+        let line = "0123456789 é文🦀 \u{0}\r\n";
+        let text = line.repeat((2 << 20) / line.len() + 1);
+        for limit in [7_999, 8_000, 32_000] {
+            assert_eq!(all_pages(&text, limit), text);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn pages_of_any_text_are_the_text(text in ".{0,80}", limit in 0_u64..20) {
+            prop_assert_eq!(all_pages(&text, limit), text);
+        }
+
+        #[test]
+        fn no_pattern_breaks_it(text in ".{0,80}", pattern in ".{0,20}", offset in 0_u64..90) {
+            let _ = matches(&text, &pattern, offset, Bytes(100));
+        }
+    }
+
+    fn grep(text: &str, pattern: &str, offset: u64, limit: u64) -> (String, String) {
+        note_and_text(matches(text, pattern, offset, Bytes(limit)))
+    }
+
+    #[test]
+    fn matching_lines_have_their_number_and_offset() {
+        let text = "one\ntwo 22\nthree\r\ntwo 2";
+        let (note, found) = grep(text, "two \\d+$", 0, 1_000);
+        assert_eq!(note, "2 matches, as line:offset: text");
+        assert_eq!(found, "2:4: two 22\n4:18: two 2\n");
+        let (note, found) = grep(text, "two", 5, 1_000);
+        assert_eq!(note, "1 match, as line:offset: text");
+        assert_eq!(found, "4:18: two 2\n");
+        assert_eq!(grep(text, "four", 0, 1_000).0, "no line matches");
+        let (note, found) = grep("f(x) + g[", "g[", 0, 1_000);
+        assert!(note.contains("as plain text"), "{note}");
+        assert_eq!(found, "1:0: f(x) + g[\n");
+    }
+
+    #[test]
+    fn more_matches_than_fit_are_gone_on_with() {
+        let text: String = (0..1_000).map(|n| format!("line {n:04}\n")).collect();
+        let (mut offset, mut seen) = (0, 0);
+        loop {
+            let (note, found) = grep(&text, "line", offset, 500);
+            assert!(found.len() <= 500);
+            for row in found.lines() {
+                assert!(row.ends_with(&format!("line {seen:04}")), "{row}");
+                seen += 1;
+            }
+            match note.split_once("next offset ") {
+                Some((_, next)) => offset = next.parse().unwrap(),
+                None => break,
+            }
+        }
+        assert_eq!(seen, 1_000);
+    }
+
+    #[test]
+    fn a_giant_line_is_shown_around_each_match() {
+        let filler = "é".repeat(50_000);
+        let text = format!("{filler}needle{filler}needle");
+        let (note, found) = grep(&text, "needle", 0, 8_000);
+        assert_eq!(note, "2 matches, as line:offset: text");
+        assert!(found.len() < 1_000);
+        assert_eq!(found.matches("needle").count(), 2);
+    }
+
+    #[test]
+    fn a_pattern_that_would_eat_memory_is_refused() {
+        assert!(matches("x", "(\\w{1000}){1000}", 0, Bytes(100)).is_err());
+        assert!(matches("x", &"x".repeat(10_000), 0, Bytes(100)).is_err());
+    }
+}

@@ -1,0 +1,423 @@
+//! Splits queries and texts into words, and finds the place in a text where most words of a query stand
+//! together. There is no query syntax: everything that a model writes is treated as words.
+//!
+//! A word is a run of letters and digits; case is ignored. In scripts without spaces between words,
+//! each character is a word. `parseConfig` and `parse_config` are the words `parse` and `config`,
+//! and `parseConfig` also matches `parseconfig`.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+/// Maximum searchable text of an item: 4 MiB, about a million words. The complete text can still be
+/// recalled.
+pub const SEARCHED_BYTES: usize = 4 << 20;
+/// Maximum length of a query in bytes. The rest is ignored.
+pub const QUERY_BYTES: usize = 1_000;
+/// Maximum number of terms in a query.
+pub const QUERY_TERMS: usize = 16;
+/// Length of a snippet in bytes.
+pub const SNIPPET: usize = 200;
+/// Length of the snippet before the first matching word, in bytes.
+const SNIPPET_BEFORE: usize = 60;
+/// Longer words, for example base64, are cut to this length in bytes.
+const WORD_BYTES: usize = 64;
+/// Words with this many inner boundaries or more are not split.
+const WORD_PARTS: usize = 8;
+/// Minimum length, in characters, of a term that also matches as a prefix.
+const PREFIX_CHARS: usize = 3;
+/// Maximum number of matches per text that are considered for the best snippet.
+const PLACES: usize = 10_000;
+
+/// A parsed search query.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SearchQuery {
+    terms: Vec<Term>,
+}
+
+/// Words that must be adjacent and in this order: one space-separated piece of the query.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Term {
+    /// The words in lower case, letters and digits only.
+    pub words: Vec<String>,
+    /// Whether the last word also matches as a prefix.
+    pub open: bool,
+}
+
+/// The best match of a query in a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BestMatch {
+    /// Number of terms in the whole text.
+    pub terms: usize,
+    /// Number of terms within one snippet at `at`.
+    pub together: usize,
+    /// Byte offset of the place with the most terms close together.
+    pub at: usize,
+    /// A bit for each term in the text, by its place in the query.
+    found: u16,
+}
+
+/// One word of a text and its position.
+struct TextWord<'a> {
+    at: usize,
+    text: Cow<'a, str>,
+    /// The complete word, on the first part of a word that was split.
+    whole: Option<Cow<'a, str>>,
+}
+
+impl BestMatch {
+    /// Calls `each` with the place in the query of every term in the text.
+    pub(super) fn each_term(&self, each: impl FnMut(usize)) {
+        let bits = 0..QUERY_TERMS;
+        bits.filter(|term| self.found & (1 << term) != 0)
+            .for_each(each);
+    }
+}
+
+impl SearchQuery {
+    /// Parses a query. Returns `None` if it contains no word.
+    #[must_use]
+    pub fn parse(query: &str) -> Option<Self> {
+        let end = query.floor_char_boundary(QUERY_BYTES);
+        let query = query.get(..end).unwrap_or_default();
+        let mut terms = Vec::new();
+        for chunk in query.split_whitespace() {
+            let mut words = Vec::new();
+            each_word(chunk, |word| words.push(word.text.into_owned()));
+            let Some(last) = words.last() else {
+                continue;
+            };
+            let open = last.chars().count() >= PREFIX_CHARS;
+            let term = Term { words, open };
+            if !terms.contains(&term) && terms.len() < QUERY_TERMS {
+                terms.push(term);
+            }
+        }
+        (!terms.is_empty()).then_some(Self { terms })
+    }
+
+    /// Returns the terms of the query.
+    #[must_use]
+    pub fn terms(&self) -> &[Term] {
+        &self.terms
+    }
+
+    /// Searches a text for the terms. Returns `None` if it contains none.
+    #[must_use]
+    pub fn find(&self, text: &str) -> Option<BestMatch> {
+        let mut words = Vec::new();
+        each_word(searched(text), |word| words.push(word));
+        let mut places = Vec::new();
+        for (index, word) in words.iter().enumerate() {
+            let from = words.get(index..).unwrap_or_default();
+            let here = self.terms.iter().enumerate();
+            let fit = here.filter(|(_, term)| term.fits(from));
+            places.extend(fit.map(|(term, _)| (word.at, term)));
+            if places.len() >= PLACES {
+                break;
+            }
+        }
+        best(&places)
+    }
+
+    /// Returns the best match if the text contains all terms.
+    #[must_use]
+    pub fn find_all(&self, text: &str) -> Option<BestMatch> {
+        // Most texts are rejected here, before they are split into words.
+        let lower = searched(text).to_lowercase();
+        let mut words = self.terms.iter().flat_map(|term| &term.words);
+        if words.any(|word| word.is_ascii() && !lower.contains(word.as_str())) {
+            return None;
+        }
+        self.find(text)
+            .filter(|found| found.terms == self.terms.len())
+    }
+}
+
+impl Term {
+    fn fits(&self, words: &[TextWord<'_>]) -> bool {
+        let same = |index: usize, wanted: &str, is: &str| {
+            let may_go_on = self.open && index + 1 == self.words.len();
+            wanted == is || (may_go_on && is.starts_with(wanted))
+        };
+        if words.len() >= self.words.len() {
+            let mut pairs = self.words.iter().zip(words).enumerate();
+            if pairs.all(|(index, (wanted, word))| same(index, wanted, &word.text)) {
+                return true;
+            }
+        }
+        let whole = words.first().and_then(|word| word.whole.as_deref());
+        match (self.words.as_slice(), whole) {
+            ([wanted], Some(whole)) => same(0, wanted, whole),
+            _ => false,
+        }
+    }
+}
+
+/// Returns the part of a text around a byte offset, and the offset of this part.
+#[must_use]
+pub fn snippet(text: &str, at: usize) -> (usize, &str) {
+    let from = text.floor_char_boundary(at.saturating_sub(SNIPPET_BEFORE));
+    let to = text.floor_char_boundary(from.saturating_add(SNIPPET));
+    (from, text.get(from..to).unwrap_or_default())
+}
+
+fn searched(text: &str) -> &str {
+    let end = text.floor_char_boundary(SEARCHED_BYTES);
+    text.get(..end).unwrap_or_default()
+}
+
+/// Returns the snippet-sized window with the most distinct terms, the first if several tie.
+fn best(places: &[(usize, usize)]) -> Option<BestMatch> {
+    let all: BTreeSet<usize> = places.iter().map(|(_, term)| *term).collect();
+    let terms = all.len();
+    let mut counts = [0_usize; QUERY_TERMS];
+    let (mut together, mut most, mut at) = (0, 0, None);
+    let mut ahead = places.iter().peekable();
+    for (from, leaving) in places {
+        while let Some((_, term)) =
+            ahead.next_if(|(to, _)| *to < from.saturating_add(SNIPPET - SNIPPET_BEFORE))
+        {
+            if let Some(count) = counts.get_mut(*term) {
+                together += usize::from(*count == 0);
+                *count += 1;
+            }
+        }
+        if together > most {
+            (most, at) = (together, Some(*from));
+        }
+        if let Some(count) = counts.get_mut(*leaving) {
+            *count = count.saturating_sub(1);
+            together -= usize::from(*count == 0);
+        }
+    }
+    at.map(|at| BestMatch {
+        terms,
+        together: most,
+        at,
+        found: all.iter().fold(0, |bits, term| bits | (1 << term)),
+    })
+}
+
+fn each_word<'a>(text: &'a str, mut take: impl FnMut(TextWord<'a>)) {
+    for (at, run) in runs(text) {
+        parts(at, run, &mut take);
+    }
+}
+
+/// Returns the runs of letters and digits, and each character of a script without spaces.
+fn runs(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut rest = text.char_indices().peekable();
+    std::iter::from_fn(move || {
+        let (from, first) = rest.by_ref().find(|(_, c)| c.is_alphanumeric())?;
+        let mut to = from + first.len_utf8();
+        if !stands_alone(first) {
+            while let Some((at, c)) =
+                rest.next_if(|(_, c)| c.is_alphanumeric() && !stands_alone(*c))
+            {
+                to = at + c.len_utf8();
+            }
+        }
+        Some((from, text.get(from..to).unwrap_or_default()))
+    })
+}
+
+/// Splits a run into lower-case words at case changes.
+fn parts<'a>(at: usize, run: &'a str, take: &mut impl FnMut(TextWord<'a>)) {
+    let cuts = if run.len() <= WORD_BYTES {
+        cuts(run)
+    } else {
+        Vec::new()
+    };
+    if cuts.is_empty() || cuts.len() >= WORD_PARTS {
+        let (text, whole) = (lower(run), None);
+        return take(TextWord { at, text, whole });
+    }
+    let mut whole = Some(lower(run));
+    let mut from = 0;
+    for to in cuts.into_iter().chain([run.len()]) {
+        take(TextWord {
+            at: at + from,
+            text: lower(run.get(from..to).unwrap_or_default()),
+            whole: whole.take(),
+        });
+        from = to;
+    }
+}
+
+/// Returns the word boundaries in `parseConfig` and `HTTPServer`.
+fn cuts(run: &str) -> Vec<usize> {
+    let mut cuts = Vec::new();
+    let mut chars = run.char_indices().peekable();
+    // Most words consist of lower-case letters and digits only.
+    if run
+        .bytes()
+        .all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase())
+    {
+        return cuts;
+    }
+    let mut before: Option<char> = None;
+    while let Some((at, c)) = chars.next() {
+        let next = chars.peek().map(|(_, c)| *c);
+        if c.is_uppercase()
+            && let Some(before) = before
+        {
+            let ends_acronym = before.is_uppercase() && next.is_some_and(char::is_lowercase);
+            if !before.is_uppercase() || ends_acronym {
+                cuts.push(at);
+            }
+        }
+        before = Some(c);
+    }
+    cuts
+}
+
+fn lower(run: &str) -> Cow<'_, str> {
+    let end = run.floor_char_boundary(WORD_BYTES);
+    let run = run.get(..end).unwrap_or_default();
+    let is_lower = |byte: u8| byte.is_ascii() && !byte.is_ascii_uppercase();
+    if run.bytes().all(is_lower) {
+        return Cow::Borrowed(run);
+    }
+    Cow::Owned(run.to_lowercase())
+}
+
+/// Checks whether a character belongs to a script without spaces between words.
+fn stands_alone(c: char) -> bool {
+    matches!(u32::from(c),
+        0x0e00..=0x0eff       // Thai, Lao
+        | 0x1000..=0x109f     // Myanmar
+        | 0x1100..=0x11ff     // Hangul Jamo
+        | 0x1780..=0x17ff     // Khmer
+        | 0x2e80..=0x9fff     // CJK, kana, bopomofo, Hangul compatibility
+        | 0xa960..=0xa97f
+        | 0xac00..=0xd7ff     // Hangul
+        | 0xf900..=0xfaff
+        | 0xff66..=0xff9f     // half-width kana
+        | 0x1_b000..=0x1_b2ff
+        | 0x2_0000..=0x3_ffff)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(query: &str, text: &str) -> Option<usize> {
+        SearchQuery::parse(query)
+            .unwrap()
+            .find(text)
+            .map(|found| found.terms)
+    }
+
+    /// The words of a text, each followed by a space, then each split word as a whole.
+    fn spaced_words(text: &str) -> String {
+        let (mut words, mut wholes) = (String::new(), BTreeSet::new());
+        each_word(searched(text), |word| {
+            words.push_str(&word.text);
+            words.push(' ');
+            wholes.extend(word.whole);
+        });
+        for whole in wholes {
+            words.push_str(&whole);
+            words.push(' ');
+        }
+        words
+    }
+
+    #[test]
+    fn words_are_what_people_and_models_mean_by_them() {
+        let table = [
+            (
+                "The parse_config, HTTPServer2!",
+                "the parse config http server2 httpserver2 ",
+            ),
+            ("parseConfig a.b", "parse config a b parseconfig "),
+            ("文件系统 file", "文 件 系 统 file "),
+            ("Ünïcode ÉCOLE", "ünïcode école "),
+            ("sha256 3.14 -x", "sha256 3 14 x "),
+            ("ひらがなx", "ひ ら が な x "),
+            ("", ""),
+            ("\"*()^:-+{}~", ""),
+        ];
+        for (text, words) in table {
+            assert_eq!(spaced_words(text), words, "{text}");
+        }
+        let giant = "a".repeat(1_000_000);
+        assert_eq!(spaced_words(&giant).len(), WORD_BYTES + 1);
+    }
+
+    #[test]
+    fn a_query_finds_words_parts_of_names_beginnings_and_cjk() {
+        let text = "fn parseConfig(path) -> Result; 配置文件 missing_port 8431";
+        let table = [
+            ("parseconfig", Some(1)),
+            ("parseConfig", Some(1)),
+            ("parse_config", Some(1)),
+            ("config", Some(1)),
+            ("conf", Some(1)),
+            ("co", None),
+            ("Config(path)", Some(1)),
+            ("config parse", Some(2)),
+            ("config.parse", None),
+            ("置文", Some(1)),
+            ("文置", None),
+            ("missing_port 8431 nowhere", Some(2)),
+            ("NEAR(port)", None),
+        ];
+        for (query, terms) in table {
+            assert_eq!(found(query, text), terms, "{query}");
+            let parsed = SearchQuery::parse(query).unwrap();
+            let has_all = terms == Some(parsed.terms().len());
+            assert_eq!(parsed.find_all(text).is_some(), has_all, "{query}");
+        }
+    }
+
+    #[test]
+    fn a_query_without_a_word_is_none_and_a_giant_one_is_cut() {
+        for query in ["", "  ", "\"\"", "* OR".trim_end_matches("OR"), "()"] {
+            assert_eq!(SearchQuery::parse(query), None, "{query}");
+        }
+        let many: String = (0..500).map(|n| format!("w{n} ")).collect();
+        assert_eq!(
+            SearchQuery::parse(&many).unwrap().terms().len(),
+            QUERY_TERMS
+        );
+        assert_eq!(SearchQuery::parse("a a a").unwrap().terms().len(), 1);
+    }
+
+    #[test]
+    fn the_snippet_is_where_most_terms_stand_together() {
+        let text = format!("alpha {} alpha beta é", "é ".repeat(500));
+        let found = SearchQuery::parse("beta alpha")
+            .unwrap()
+            .find(&text)
+            .unwrap();
+        assert_eq!(found.at, text.rfind("alpha").unwrap());
+        let (from, piece) = snippet(&text, found.at);
+        assert!(piece.contains("alpha beta"), "{piece}");
+        assert_eq!(text.get(from..from + piece.len()), Some(piece));
+        assert!(piece.len() <= SNIPPET);
+    }
+
+    #[test]
+    fn no_text_and_no_query_breaks_it() {
+        let texts = [
+            "",
+            "\u{0}",
+            "🦀🦀",
+            "a\u{301}b",
+            "İstanbul ß ﬁ",
+            "A",
+            "aB",
+            "AB",
+            "ABc",
+        ];
+        for text in texts {
+            let _ = spaced_words(text);
+            for query in texts {
+                let found = SearchQuery::parse(query).and_then(|query| query.find(text));
+                let (_, piece) = snippet(text, found.map_or(3, |found| found.at));
+                assert!(piece.len() <= text.len());
+            }
+        }
+    }
+}

@@ -1,0 +1,318 @@
+//! [`RecallTools`]: the tools with which a model recalls messages that were removed from its view.
+//!
+//! They are declared from the first plan on, only read, need no approval, and see the log of one
+//! session. Their results are ordinary tool results and may be evicted too.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use plimsoll_context::{Bytes, Part, Tokens, ToolSpec};
+use serde::{Deserialize, Deserializer};
+use serde_json::{Value, json};
+
+use super::item::{Hit, MessageKind, RecallKey, RecalledItem};
+use super::page::{TextExcerpt, matches, page};
+use crate::store::{SessionId, SessionStore};
+use crate::tool::{Tool, ToolContext, ToolError, ToolOutput, parse_arguments};
+
+/// Default page size of a recalled text: about 2,700 tokens of English.
+pub const RECALL_PAGE: Bytes = Bytes(8_000);
+/// Maximum page size, even if the model asks for more: at least 8,000 tokens, as large as a tool
+/// result may be.
+pub const RECALL_PAGE_MAX: Bytes = Bytes(32_000);
+/// Minimum page size, so that a search result fits.
+const RECALL_PAGE_MIN: Bytes = Bytes(512);
+/// Lower bound for the bytes of a token in English, code and tables of numbers.
+const BYTES_PER_TOKEN: u64 = 2;
+/// Default number of search results.
+const HITS: usize = 5;
+/// Maximum number of search results.
+const HITS_MAX: usize = 20;
+
+/// Creates the recall tools.
+#[derive(Clone)]
+pub struct RecallTools {
+    store: Arc<dyn SessionStore>,
+    session: SessionId,
+    page: Bytes,
+    most: Bytes,
+}
+
+/// Creates `recall` and `recall_search` with pages of [`RECALL_PAGE`].
+#[must_use]
+pub fn recall_tools(store: Arc<dyn SessionStore>, session: SessionId) -> Vec<Arc<dyn Tool>> {
+    RecallTools::new(store, session).tools()
+}
+
+#[derive(Deserialize)]
+struct RecallInput {
+    #[serde(
+        alias = "execution_id",
+        alias = "executionId",
+        deserialize_with = "key"
+    )]
+    id: String,
+    #[serde(default, deserialize_with = "count")]
+    offset: Option<u64>,
+    #[serde(default, deserialize_with = "count")]
+    limit: Option<u64>,
+    #[serde(default)]
+    pattern: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct SearchInput {
+    #[serde(alias = "pattern", alias = "text", alias = "q")]
+    query: String,
+    #[serde(default, deserialize_with = "count")]
+    limit: Option<u64>,
+}
+
+/// The action of a recall tool.
+#[derive(Clone, Copy)]
+enum RecallAction {
+    Recall,
+    Search,
+}
+
+struct RecallTool {
+    spec: ToolSpec,
+    does: RecallAction,
+    from: RecallTools,
+}
+
+impl RecallTools {
+    /// Creates the tools for one session.
+    #[must_use]
+    pub fn new(store: Arc<dyn SessionStore>, session: SessionId) -> Self {
+        Self {
+            store,
+            session,
+            page: RECALL_PAGE,
+            most: RECALL_PAGE_MAX,
+        }
+    }
+
+    /// Sets the default page size. Default: [`RECALL_PAGE`].
+    #[must_use]
+    pub fn page(mut self, page: Bytes) -> Self {
+        self.page = page.clamp(RECALL_PAGE_MIN, self.most);
+        self
+    }
+
+    /// Limits pages to the maximum size of a tool result, even if the model asks for more. The
+    /// policy then never has to shorten a page.
+    #[must_use]
+    pub fn for_results(mut self, max_result: Tokens) -> Self {
+        let bytes = Bytes(max_result.0.saturating_mul(BYTES_PER_TOKEN));
+        self.most = bytes.clamp(RECALL_PAGE_MIN, RECALL_PAGE_MAX);
+        self.page = self.page.min(self.most);
+        self
+    }
+
+    /// Creates `recall` and `recall_search`.
+    #[must_use]
+    pub fn tools(&self) -> Vec<Arc<dyn Tool>> {
+        let recall = self.tool(
+            "recall",
+            "Brings back what was shortened or left out above, exactly, by its id (m12); a long \
+             text in pages.",
+            recall_schema("id", "Such as m12"),
+            RecallAction::Recall,
+        );
+        let search = self.tool(
+            "recall_search",
+            "Finds what was shortened or left out above by words in it, and says its ids.",
+            json!({
+                "type": "object",
+                "properties": {
+                    "query": { "type": "string", "description": "Words that it has" },
+                    "limit": { "type": "integer", "description": "Results at most" }
+                },
+                "required": ["query"]
+            }),
+            RecallAction::Search,
+        );
+        vec![recall, search]
+    }
+
+    /// Creates `get_tool_response(execution_id)`: `recall` under a name that some prompts and
+    /// models use.
+    #[must_use]
+    pub fn get_tool_response(&self) -> Arc<dyn Tool> {
+        self.tool(
+            "get_tool_response",
+            "Brings back a tool's whole response that was shortened or left out above, exactly; \
+             a long one in pages.",
+            recall_schema("execution_id", "The id that stands in its place"),
+            RecallAction::Recall,
+        )
+    }
+
+    fn tool(
+        &self,
+        name: &str,
+        description: &str,
+        schema: Value,
+        does: RecallAction,
+    ) -> Arc<dyn Tool> {
+        let spec = ToolSpec {
+            name: name.to_owned(),
+            description: description.to_owned(),
+            schema,
+        };
+        let from = self.clone();
+        Arc::new(RecallTool { spec, does, from })
+    }
+
+    async fn bring(&self, wanted: RecallInput) -> Result<ToolOutput, ToolError> {
+        let recalled = self
+            .store
+            .recall(&self.session, &RecallKey::from(wanted.id.as_str()))
+            .await
+            .map_err(ToolError::new)?;
+        let limit = match wanted.limit {
+            None | Some(0) => self.page,
+            Some(limit) => Bytes(limit).min(self.most),
+        };
+        let offset = wanted.offset.unwrap_or(0);
+        let pattern = wanted.pattern.filter(|pattern| !pattern.is_empty());
+        // Reading and searching a text of many megabytes takes time.
+        let work = tokio::task::spawn_blocking(move || {
+            let text = recalled.text();
+            let piece = match pattern {
+                Some(pattern) => matches(&text, &pattern, offset, limit)?,
+                None => page(&text, offset, limit)?,
+            };
+            Ok(result(&recalled, piece))
+        });
+        work.await.map_err(ToolError::new)?
+    }
+
+    async fn look(&self, input: SearchInput) -> Result<ToolOutput, ToolError> {
+        let limit = match input.limit {
+            None | Some(0) => HITS,
+            Some(limit) => usize::try_from(limit).map_or(HITS_MAX, |limit| limit.min(HITS_MAX)),
+        };
+        let hits = self
+            .store
+            .search(&self.session, &input.query, limit)
+            .await
+            .map_err(ToolError::new)?;
+        Ok(found(&hits, self.page).into())
+    }
+}
+
+#[async_trait]
+impl Tool for RecallTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn idempotent(&self) -> bool {
+        true
+    }
+
+    async fn call(&self, arguments: Value, _cx: ToolContext) -> Result<ToolOutput, ToolError> {
+        match self.does {
+            RecallAction::Recall => {
+                self.from
+                    .bring(parse_arguments(&self.spec, arguments)?)
+                    .await
+            }
+            RecallAction::Search => {
+                self.from
+                    .look(parse_arguments(&self.spec, arguments)?)
+                    .await
+            }
+        }
+    }
+}
+
+/// Returns the input schema. Written by hand and short, because every request contains it.
+fn recall_schema(id: &str, what: &str) -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            id: { "type": "string", "description": what },
+            "offset": { "type": "integer", "description": "First byte" },
+            "limit": { "type": "integer", "description": "Bytes at most" },
+            "pattern": { "type": "string", "description": "Only lines with this; may be a regex" }
+        },
+        "required": [id]
+    })
+}
+
+/// Returns the result for the model: one line in brackets, followed by the text. The last page also
+/// contains the images and files.
+fn result(recalled: &RecalledItem, piece: TextExcerpt) -> ToolOutput {
+    let name = name(recalled.kind, recalled.tool.as_deref());
+    let mut text = format!("[{}, {name}: {}]\n", recalled.id, piece.note);
+    text.push_str(&piece.text);
+    let mut parts = vec![Part::text(text)];
+    if piece.is_last {
+        let rest = recalled.message.parts().iter();
+        let rest = rest.filter(|part| matches!(part, Part::Image(_) | Part::File(_)));
+        parts.extend(rest.cloned());
+    }
+    ToolOutput { parts }
+}
+
+fn found(hits: &[Hit], page: Bytes) -> String {
+    let Some(most) = hits.iter().map(|hit| hit.terms).max() else {
+        return "[nothing that left has any of these words; try others, or parts of them]"
+            .to_owned();
+    };
+    let mut text = String::new();
+    let limit = usize::try_from(page.0).unwrap_or(usize::MAX);
+    for hit in hits {
+        let few = if hit.terms < most {
+            ", fewer of the words"
+        } else {
+            ""
+        };
+        let name = name(hit.kind, hit.tool.as_deref());
+        // On one line, so that each hit is readable even if the result is shortened.
+        let snippet = hit.snippet.split_whitespace().collect::<Vec<_>>().join(" ");
+        let row = format!(
+            "{}, {name}, {} bytes{few}, at offset {}: {snippet}\n",
+            hit.id, hit.bytes, hit.offset
+        );
+        if text.len() + row.len() > limit && !text.is_empty() {
+            break;
+        }
+        text.push_str(&row);
+    }
+    text.push_str("[recall brings one back: its id, and offset or pattern for a part of it]");
+    text
+}
+
+fn name(kind: MessageKind, tool: Option<&str>) -> String {
+    match tool {
+        Some(tool) => format!("result of {tool}"),
+        None => kind.to_string(),
+    }
+}
+
+/// Deserializes an id. Accepts numbers, because models also write `12`.
+fn key<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
+    match Value::deserialize(from)? {
+        Value::String(text) => Ok(text),
+        Value::Number(number) => Ok(number.to_string()),
+        other => Err(serde::de::Error::custom(format!(
+            "an id such as \"m12\" is needed, not {other}"
+        ))),
+    }
+}
+
+/// Deserializes an optional integer. Accepts strings, because models also write `"12"`.
+fn count<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
+    let number = match Value::deserialize(from)? {
+        Value::Null => return Ok(None),
+        Value::Number(number) => number.as_u64(),
+        Value::String(text) => text.trim().parse().ok(),
+        _ => None,
+    };
+    let fault = || serde::de::Error::custom("a whole number of 0 or more is expected");
+    number.map(Some).ok_or_else(fault)
+}

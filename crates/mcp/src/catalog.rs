@@ -1,0 +1,143 @@
+//! [`Catalog`]: the tools of one server, sorted, within limits.
+
+use plimsoll_context::{Bytes, head_tail};
+use serde_json::{Map, Value};
+
+use crate::schema::{self, ConvertedSchema};
+
+/// Maximum number of tools that are read from one server.
+pub const MCP_TOOLS: usize = 1_000;
+/// Maximum number of these tools that are sent with every request. Many providers accept no more.
+pub const MCP_TOOLS_SENT: usize = 128;
+/// Maximum number of pages of the list of tools.
+pub const MCP_PAGES: usize = 100;
+/// Maximum size of a description, which is sent with every request.
+pub const MCP_DESCRIPTION_MAX: Bytes = Bytes(4 * 1024);
+
+/// The tools as a server lists them.
+#[derive(Debug, Default)]
+pub(crate) struct ToolListing {
+    pub(crate) tools: Vec<Value>,
+    /// Set if there are more.
+    pub(crate) is_cut: bool,
+}
+
+/// The tools of a server.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Catalog {
+    /// Sorted by name. A server may list them in another order each time, which would change every
+    /// request.
+    pub(crate) tools: Vec<RemoteTool>,
+    /// One note for each omission.
+    pub(crate) notes: Vec<String>,
+}
+
+/// One tool of a server.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct RemoteTool {
+    /// The server's name for the tool.
+    pub(crate) name: String,
+    pub(crate) description: String,
+    pub(crate) schema: Value,
+    /// The names of renamed arguments: in the schema, and on the server.
+    renamed: Vec<(String, String)>,
+    pub(crate) idempotent: bool,
+    pub(crate) asks: bool,
+}
+
+impl Catalog {
+    pub(crate) fn new(listing: ToolListing, trusted: bool) -> Self {
+        let mut notes = Vec::new();
+        if listing.is_cut {
+            notes.push(format!(
+                "it has more than {MCP_TOOLS} tools, or lists them on more than {MCP_PAGES} pages; \
+                 the rest is left out"
+            ));
+        }
+        let count = listing.tools.len();
+        let named = |tool: Value| Some((tool.get("name")?.as_str()?.to_owned(), tool));
+        let mut listed: Vec<(String, Value)> =
+            listing.tools.into_iter().filter_map(named).collect();
+        match count - listed.len() {
+            0 => {}
+            1 => notes.push("one of its tools cannot be read and is left out".to_owned()),
+            odd => notes.push(format!(
+                "{odd} of its tools cannot be read and are left out"
+            )),
+        }
+        listed.sort_by(|(one, _), (other, _)| one.cmp(other));
+        listed.dedup_by(|(one, _), (kept, _)| {
+            let is_same = one == kept;
+            let note = format!("it lists `{kept}` more than once; the first is taken");
+            if is_same && notes.last() != Some(&note) {
+                notes.push(note);
+            }
+            is_same
+        });
+        if listed.len() > MCP_TOOLS_SENT {
+            notes.push(format!(
+                "only {MCP_TOOLS_SENT} of its {} tools are offered",
+                listed.len()
+            ));
+            listed.truncate(MCP_TOOLS_SENT);
+        }
+        let tools = listed.into_iter();
+        let tools = tools.map(|(name, tool)| RemoteTool::new(name, &tool, trusted, &mut notes));
+        Self {
+            tools: tools.collect(),
+            notes,
+        }
+    }
+
+    pub(crate) fn find(&self, name: &str) -> Option<&RemoteTool> {
+        self.tools.iter().find(|tool| tool.name == name)
+    }
+
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.tools.iter().map(|tool| tool.name.as_str())
+    }
+}
+
+impl RemoteTool {
+    fn new(name: String, tool: &Value, trusted: bool, notes: &mut Vec<String>) -> Self {
+        let empty = Map::new();
+        let schema = tool.get("inputSchema").and_then(Value::as_object);
+        let ConvertedSchema {
+            schema,
+            renamed,
+            omitted,
+        } = schema::convert(schema.unwrap_or(&empty));
+        if let Some(omitted) = omitted {
+            notes.push(format!("the schema of `{name}` {omitted}"));
+        }
+        let text = |key| tool.get(key).and_then(Value::as_str).map(str::trim);
+        let description = text("description").filter(|text| !text.is_empty());
+        let description = description.or(text("title")).unwrap_or_default();
+        let shortened = head_tail(description, MCP_DESCRIPTION_MAX);
+        let hint = |key| {
+            let hints = tool.get("annotations").filter(|_| trusted);
+            hints.and_then(|hints| hints.get(key)?.as_bool())
+        };
+        let only_reads = hint("readOnlyHint") == Some(true);
+        Self {
+            name,
+            description: shortened.unwrap_or_else(|| description.to_owned()),
+            schema,
+            renamed,
+            idempotent: only_reads || hint("idempotentHint") == Some(true),
+            asks: !only_reads && hint("destructiveHint") != Some(false),
+        }
+    }
+
+    /// Returns the arguments with the server's names.
+    pub(crate) fn arguments(&self, arguments: &Map<String, Value>) -> Map<String, Value> {
+        let real = |shown: &String| {
+            let names = self.renamed.iter().find(|(name, _)| name == shown);
+            names.map_or(shown, |(_, real)| real).clone()
+        };
+        let arguments = arguments.iter();
+        arguments
+            .map(|(shown, value)| (real(shown), value.clone()))
+            .collect()
+    }
+}

@@ -1,0 +1,71 @@
+//! [`McpError`]: the reasons why an MCP server is not available.
+//!
+//! Errors of tools are results, not errors of this type.
+
+use std::fmt::Display;
+
+use plimsoll_context::{Bytes, head_tail};
+
+/// Maximum size of a server's own text in an error.
+pub const MCP_ERROR_MAX: Bytes = Bytes(4 * 1024);
+
+/// The reason why a server is not available.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum McpError {
+    /// The server could not be started or contacted, or the initialization failed.
+    #[error("the MCP server `{server}` is not there: {why}")]
+    Absent {
+        /// The server's name.
+        server: String,
+        /// The cause, with the server's last output.
+        why: String,
+    },
+    /// The server was not ready in time.
+    #[error(
+        "the MCP server `{server}` was not ready within {secs} s{words}; set `timeout` to wait longer"
+    )]
+    Late {
+        /// The server's name.
+        server: String,
+        /// The timeout in seconds.
+        secs: f32,
+        /// The server's last output, if any.
+        words: String,
+    },
+    /// The server has ended repeatedly and is not started again for a while.
+    #[error(
+        "the MCP server `{server}` has ended {times} times without an answer; it is started again by a \
+         call in {secs} s or later. The last time: {why}"
+    )]
+    Resting {
+        /// The server's name.
+        server: String,
+        /// Number of failures.
+        times: u32,
+        /// Remaining pause in seconds.
+        secs: u64,
+        /// The cause of the last failure.
+        why: String,
+    },
+}
+
+/// Returns an error with all its causes, shortened to the limit.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            text = format!("{text}: {cause_text}");
+        }
+        source = cause.source();
+    }
+    short(text)
+}
+
+/// Returns a text, shortened to the limit.
+pub(crate) fn short(text: impl Display) -> String {
+    let text = text.to_string();
+    head_tail(&text, MCP_ERROR_MAX).unwrap_or(text)
+}
