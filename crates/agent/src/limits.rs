@@ -43,7 +43,9 @@ pub struct ExecutionLimits {
     pub max_cost: Option<Money>,
     /// Executed tool calls in a run. Default: no limit.
     pub max_tool_calls: Option<u64>,
-    /// Executed calls of one tool in a run, by tool name. Default: no limit.
+    /// Executed calls of one tool in a run, by tool name. Default: no limit. A name that the agent
+    /// does not have is allowed here, since the limits also apply to sub-agents and branches with
+    /// other tools; the builder's own `max_calls_per_tool` refuses it.
     pub max_calls_per_tool: BTreeMap<String, u64>,
     /// How many times in a row the same batch of tool calls may be requested while its results do not
     /// change. After one less the model is told; this one and the next do not run; then the run ends.
