@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use plimsoll_agent::{Event, SessionEvent};
+use plimsoll_agent::{Event, Permission, PermissionRule, Permissions, SessionEvent};
 use plimsoll_context::{
     ArgumentDigest, Author, Budget, Bytes, CallId, Chars4, CompactionConfig, CompactionScope,
     CompactionTiming, ContextConfig, ContextStrategy, Draft, Gap, Money, Part, Policy, Ppm,
@@ -749,7 +749,7 @@ fn a_bound_that_could_not_prune_is_refused_with_the_least_one() {
 #[test]
 fn limits_without_a_meaning_are_refused_by_the_builder() {
     type Change = fn(AgentBuilder) -> AgentBuilder;
-    let rows: [(Change, &str); 9] = [
+    let rows: [(Change, &str); 10] = [
         (
             |b| b.trigger(Threshold::Sent(Tokens(0))),
             "the trigger is 0, so that a plan would be due before every call; choose one above 0",
@@ -799,6 +799,13 @@ fn limits_without_a_meaning_are_refused_by_the_builder() {
             },
             "context_strategy's max_tokens and trigger are two settings of one thing; keep the one \
              you mean",
+        ),
+        (
+            |b| {
+                let rule = PermissionRule::new("give", Permission::Deny);
+                b.permissions(Permissions::new([rule.with_argument("cahrs=9")]))
+            },
+            "permission rule 1 is for the argument `cahrs` of `give`, which has none of this name",
         ),
     ];
     for (change, fault) in rows {
