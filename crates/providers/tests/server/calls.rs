@@ -82,6 +82,27 @@ async fn a_request_carries_what_was_asked_for() {
 }
 
 /// The server refuses tools beside thinking, and a temperature, as OpenAI's does.
+/// A level that is not sent is reported, and one that is sent is not.
+#[tokio::test]
+async fn a_thinking_level_without_effect_is_reported() {
+    for (model, level, is_idle) in [
+        ("openai/gpt-4o", ThinkingLevel::High, true),
+        ("openai/gpt-5.2", ThinkingLevel::High, false),
+        ("openai-compatible/qwen3", ThinkingLevel::Low, true),
+    ] {
+        let fake = Fake::new("openai", []).await;
+        let mut sampling = request().sampling;
+        sampling.thinking = Some(level);
+        let notes = chat(model, &fake).sampling_notes(&sampling);
+        let text = format!("thinking_level has no effect: {model} is not known to take one");
+        assert_eq!(
+            notes.iter().any(|note| note.contains(&text)),
+            is_idle,
+            "{model}: {notes:?}"
+        );
+    }
+}
+
 #[tokio::test]
 async fn what_a_model_of_openais_refuses_is_not_sent_to_it() {
     for (model, level, effort, temperature) in [
