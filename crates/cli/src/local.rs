@@ -65,7 +65,7 @@ pub(crate) async fn run(args: &ModelArgs) -> Result<u8, CliError> {
                 let mark = if model.default { " (default)" } else { "" };
                 let (size, state) = (megabytes(model.bytes), state(&model));
                 let (name, path) = (model.name, model.path.display());
-                out!("{name:<20} {size:>8}  {state}{mark}  {path}");
+                out!("{name}{mark}, {size}\n  {state}\n  {path}");
             }
             Ok(DONE)
         }
