@@ -92,4 +92,4 @@ CREATE TABLE watchers (
 );
 
 CREATE TABLE format (version BIGINT NOT NULL);
-INSERT INTO format VALUES (1);
+INSERT INTO format VALUES (2);

@@ -14,12 +14,16 @@ pub(crate) const LOG: Format = Format {
     steps: &[include_str!("../schema/sessions-1.sql")],
 };
 
+/// Formats up to this one were written before the first release. They are refused, not migrated.
+pub(crate) const UNRELEASED: i64 = 1;
+
 /// The format of one kind of file.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Format {
     /// Identifies the program in the header of the file: "Plim" in ASCII.
     application: i64,
-    /// The steps from an empty file to the newest version: step k leads to version k.
+    /// The steps from an empty file to the newest version. The first leads to the version after
+    /// [`UNRELEASED`].
     steps: &'static [&'static str],
 }
 
@@ -34,8 +38,8 @@ pub(crate) enum StoreFileState {
     Older,
 }
 
-/// Returns an error if a file belongs to another program or is newer than this version. Changes
-/// nothing.
+/// Returns an error if a file belongs to another program, is newer than this version, or is from
+/// before the first release. Changes nothing.
 pub(crate) fn check(
     connection: &Connection,
     path: &Path,
@@ -56,6 +60,15 @@ pub(crate) fn check(
                 "it has format {version}, and this version of Plimsoll reads up to {known}: a newer \
                  version wrote it, or one from before the first release; update Plimsoll, move the \
                  file away, or choose another data folder with PLIMSOLL_HOME"
+            ),
+        ));
+    }
+    if (1..=UNRELEASED).contains(&version) {
+        return Err(fault::other(
+            path,
+            format!(
+                "it has format {version}, from before the first release, which this version cannot \
+                 read; move the file away, or choose another data folder with PLIMSOLL_HOME"
             ),
         ));
     }
@@ -97,7 +110,7 @@ fn take(connection: &mut Connection, format: Format) -> rusqlite::Result<()> {
     // Read again, because another process may have migrated the file in the meantime.
     let version = header(&transaction, "user_version")?;
     for (step, sql) in format.steps.iter().enumerate() {
-        if as_version(step) >= version {
+        if as_version(step) >= version.max(UNRELEASED) {
             transaction.execute_batch(sql)?;
         }
     }
@@ -110,8 +123,9 @@ fn header(connection: &Connection, name: &str) -> rusqlite::Result<i64> {
     connection.pragma_query_value(None, name, |row| row.get(0))
 }
 
+/// Returns the version that a file has after this many steps.
 fn as_version(steps: usize) -> i64 {
-    i64::try_from(steps).unwrap_or(i64::MAX)
+    i64::try_from(steps).map_or(i64::MAX, |steps| steps.saturating_add(UNRELEASED))
 }
 
 #[cfg(test)]
@@ -136,7 +150,7 @@ mod tests {
         migrate(&mut connection, path, LOG).unwrap();
         migrate(&mut connection, path, LOG).unwrap();
         assert_eq!(check(&connection, path, LOG), Ok(StoreFileState::Store));
-        assert_eq!(header(&connection, "user_version").unwrap(), 1);
+        assert_eq!(header(&connection, "user_version").unwrap(), 2);
         assert_eq!(
             header(&connection, "application_id").unwrap(),
             LOG.application
@@ -163,7 +177,7 @@ mod tests {
             .execute("INSERT INTO one VALUES ('kept')", [])
             .unwrap();
         take(&mut connection, format(steps)).unwrap();
-        assert_eq!(header(&connection, "user_version").unwrap(), 3);
+        assert_eq!(header(&connection, "user_version").unwrap(), 4);
         let kept: (String, Option<i64>) = connection
             .query_row("SELECT x, y FROM one", [], |row| {
                 Ok((row.get(0)?, row.get(1)?))
@@ -186,7 +200,7 @@ mod tests {
             "DROP TABLE nobody",
         ];
         take(&mut connection, format(steps)).unwrap_err();
-        assert_eq!(header(&connection, "user_version").unwrap(), 1);
+        assert_eq!(header(&connection, "user_version").unwrap(), 2);
         assert!(
             connection
                 .execute("INSERT INTO two VALUES (1)", [])
@@ -195,15 +209,22 @@ mod tests {
     }
 
     #[test]
-    fn a_newer_file_and_a_foreign_one_are_refused_and_left_alone() {
+    fn a_newer_an_unreleased_and_a_foreign_file_are_refused_and_left_alone() {
         let mut newer = fresh();
         migrate(&mut newer, Path::new("s.db"), LOG).unwrap();
-        newer.pragma_update(None, "user_version", 2).unwrap();
+        newer.pragma_update(None, "user_version", 3).unwrap();
         assert_eq!(
             said(&newer),
-            "s.db: it has format 2, and this version of Plimsoll reads up to 1: a newer version \
+            "s.db: it has format 3, and this version of Plimsoll reads up to 2: a newer version \
              wrote it, or one from before the first release; update Plimsoll, move the file away, \
              or choose another data folder with PLIMSOLL_HOME"
+        );
+
+        newer.pragma_update(None, "user_version", 1).unwrap();
+        assert_eq!(
+            said(&newer),
+            "s.db: it has format 1, from before the first release, which this version cannot read; \
+             move the file away, or choose another data folder with PLIMSOLL_HOME"
         );
 
         let foreign = fresh();

@@ -4,6 +4,7 @@ use plimsoll_core::StoreError;
 use sqlx::{Connection, PgPool};
 
 use crate::columns::to_column;
+use crate::schema::UNRELEASED;
 
 /// The steps from an empty schema to the newest format.
 const STEPS: [&str; 1] = [include_str!("../../schema/postgres-1.sql")];
@@ -34,7 +35,16 @@ pub(super) async fn migrate(pool: &PgPool, place: &str) -> Result<(), StoreError
     } else {
         0
     };
-    let known = to_column(STEPS.len() as u64);
+    if (1..=UNRELEASED).contains(&version) {
+        return Err(StoreError::Io {
+            path: place.to_owned(),
+            why: format!(
+                "it has format {version}, from before the first release, which this version cannot \
+                 read; choose another database"
+            ),
+        });
+    }
+    let known = to_column(STEPS.len() as u64).saturating_add(UNRELEASED);
     if version > known {
         return Err(StoreError::Io {
             path: place.to_owned(),
@@ -45,7 +55,7 @@ pub(super) async fn migrate(pool: &PgPool, place: &str) -> Result<(), StoreError
             ),
         });
     }
-    for (step, sql) in (0..).zip(STEPS) {
+    for (step, sql) in (UNRELEASED..).zip(STEPS) {
         if step >= version {
             sqlx::raw_sql(sql)
                 .execute(&mut *transaction)

@@ -265,14 +265,20 @@ async fn what_is_wrong_with_a_database_is_one_clear_sentence() {
     )
     .await;
 
-    raw(&server, "UPDATE format SET version = 2").await;
-    let error = PostgresStore::connect(&server.url()).await.unwrap_err();
-    assert!(
-        error
-            .to_string()
-            .contains("format 2, and this version of Plimsoll reads up to 1"),
-        "{error}"
-    );
+    for (set, said) in [
+        (
+            "UPDATE format SET version = 3",
+            "format 3, and this version of Plimsoll reads up to 2",
+        ),
+        (
+            "UPDATE format SET version = 1",
+            "format 1, from before the first release",
+        ),
+    ] {
+        raw(&server, set).await;
+        let error = PostgresStore::connect(&server.url()).await.unwrap_err();
+        assert!(error.to_string().contains(said), "{error}");
+    }
 
     let url = server.url();
     drop(server);
