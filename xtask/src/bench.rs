@@ -23,7 +23,7 @@ const DIVAN_MAX_TIME: &str = "1";
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Table {
     Printed,
-    /// It replaces the table in [`PAGE`].
+    /// Its rows with a requirement replace the table in [`PAGE`].
     Saved,
 }
 
@@ -60,7 +60,7 @@ pub(crate) fn run(root: &Path, filter: &[String], table: Table) -> Result<(), Er
     if table == Table::Saved {
         let path = root.join(PAGE);
         let page = std::fs::read_to_string(&path).map_err(Error::file(&path))?;
-        let page = with_table(&page, &rows).ok_or_else(|| Error::Unreadable {
+        let page = with_table(&page, &required(&rows)).ok_or_else(|| Error::Unreadable {
             what: PAGE.to_owned(),
             why: format!("there is no `{BEGIN}` followed by `{END}`"),
         })?;
@@ -70,6 +70,12 @@ pub(crate) fn run(root: &Path, filter: &[String], table: Table) -> Result<(), Er
         0 => Ok(()),
         missed => Err(Error::Missed(missed)),
     }
+}
+
+/// Returns the rows that have a requirement.
+fn required(rows: &str) -> String {
+    let has_verdict = |row: &&str| !row.trim_end().ends_with("| |");
+    rows.split_inclusive('\n').filter(has_verdict).collect()
 }
 
 /// Returns the page with its table replaced by these rows. `None` if the page has no place for a
@@ -119,6 +125,15 @@ mod tests {
         ] });
         assert_eq!(benches(&metadata), ["a/speed"]);
         assert!(benches(&serde_json::json!({})).is_empty());
+    }
+
+    #[test]
+    fn rows_without_a_requirement_are_only_printed() {
+        let rows = "| a | 1 s | ≤ 2 s | holds |\n| b | 1 s | | |\n| c | 3 s | ≤ 2 s | MISSED |\n";
+        assert_eq!(
+            required(rows),
+            "| a | 1 s | ≤ 2 s | holds |\n| c | 3 s | ≤ 2 s | MISSED |\n"
+        );
     }
 
     #[test]

@@ -45,17 +45,20 @@ fn compact_whole() {
             let path = folder.path().join(format!("{megabytes}-{kind}.json"));
             let bytes = write_chat(&path, megabytes * 1_000_000, damage);
             let spent = resources(&["compact", "--budget", "8000"], &path);
-            let what =
-                format!("`compact --budget 8000` of a {kind} chat of {megabytes} MB: CPU time");
-            row(&what, Amount(spent.cpu, Unit::Millis), Requirement::Nothing);
+            let chat = format!("`compact --budget 8000` of a {kind} chat of {megabytes} MB");
+            row(
+                &format!("{chat}: CPU time"),
+                Amount(spent.cpu, Unit::Millis),
+                Requirement::Nothing,
+            );
             let times = spent.peak / bytes as f64;
-            let what = "the same: peak of memory beside the file";
+            let what = format!("{chat}: peak of memory beside the file");
             let most = if damage.is_none() {
                 most
             } else {
                 Requirement::Nothing
             };
-            row(what, Amount(times, Unit::Times), most);
+            row(&what, Amount(times, Unit::Times), most);
         }
     }
 }
