@@ -110,7 +110,7 @@ fn chosen(
     let here = here.unwrap_or_default();
     let is_named = |file: &ChangedFile, path: &Path| {
         let whole = file.root.join(&file.path);
-        path == file.path || here.join(path) == whole || normal(&here.join(path)) == whole
+        path == file.path || here.join(path) == whole
     };
     for path in paths {
         if !files.iter().any(|file| is_named(file, path)) {
@@ -123,22 +123,6 @@ fn chosen(
     let mut files = files;
     files.retain(|file| paths.iter().any(|path| is_named(file, path)));
     Ok(files)
-}
-
-/// Normalizes a path: removes `.` and `..`.
-fn normal(path: &Path) -> PathBuf {
-    use std::path::Component;
-    let mut whole = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::CurDir => {}
-            Component::ParentDir => {
-                whole.pop();
-            }
-            part => whole.push(part),
-        }
-    }
-    whole
 }
 
 /// Tells the model that files were restored. Returns the number of the log entry, or `None` if tool
