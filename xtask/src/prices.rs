@@ -4,7 +4,6 @@
 //!
 //! Rows, comments and all other facts stay as they are. A row keeps its prices if the table has none.
 
-use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
 
@@ -14,7 +13,21 @@ use serde_json::Value as Json;
 use crate::error::Error;
 
 const MODELS: &str = "crates/providers/data/models.toml";
-const VENDORS: &str = "crates/providers/data/vendors.toml";
+/// Our vendors, and their names in the table, which are also prefixes of model names there.
+const NAMES: [(&str, &[&str]); 12] = [
+    ("openai", &["openai"]),
+    ("anthropic", &["anthropic"]),
+    ("gemini", &["gemini"]),
+    ("bedrock", &["bedrock", "bedrock_converse"]),
+    ("openrouter", &["openrouter"]),
+    ("groq", &["groq"]),
+    ("mistral", &["mistral"]),
+    ("deepseek", &["deepseek"]),
+    ("xai", &["xai"]),
+    ("together", &["together_ai"]),
+    ("kimi", &["moonshot"]),
+    ("cohere", &["cohere_chat", "cohere"]),
+];
 /// Begins the line with the source and the date.
 const SOURCE: &str = "# Prices: ";
 /// The keys of a row that are renewed.
@@ -26,8 +39,7 @@ pub(crate) fn run(root: &Path, table: &Path, source: &str) -> Result<(), Error> 
     let read = |path: &Path| std::fs::read_to_string(path).map_err(Error::file(path));
     let models = root.join(MODELS);
     let prices: Json = serde_json::from_str(&read(table)?).map_err(|why| unreadable(&why))?;
-    let names = table_names(&read(&root.join(VENDORS))?)?;
-    let (text, renewed) = renewed(&read(&models)?, &prices, &names, source)?;
+    let (text, renewed) = renewed(&read(&models)?, &prices, source)?;
     std::fs::write(&models, text).map_err(Error::file(&models))?;
     println!("{renewed} rows have prices of {source}");
     Ok(())
@@ -40,26 +52,8 @@ fn unreadable(why: &dyn std::error::Error) -> Error {
     }
 }
 
-/// Returns the names of each vendor in the table.
-fn table_names(vendors: &str) -> Result<BTreeMap<String, Vec<String>>, Error> {
-    let vendors: toml::Table = toml::from_str(vendors).map_err(|why| unreadable(&why))?;
-    let list = vendors.values().find_map(toml::Value::as_array);
-    let named = list.into_iter().flatten().filter_map(|vendor| {
-        let name = vendor.get("name")?.as_str()?.to_owned();
-        let theirs = vendor.get("litellm")?.as_array()?.iter();
-        let theirs = theirs.filter_map(|one| Some(one.as_str()?.to_owned()));
-        Some((name, theirs.collect()))
-    });
-    Ok(named.collect())
-}
-
 /// Returns the file with renewed prices, and the number of renewed rows.
-fn renewed(
-    models: &str,
-    table: &Json,
-    names: &BTreeMap<String, Vec<String>>,
-    source: &str,
-) -> Result<(String, usize), Error> {
+fn renewed(models: &str, table: &Json, source: &str) -> Result<(String, usize), Error> {
     let pattern = |text: &str| Regex::new(text).map_err(|why| unreadable(&why));
     let row = pattern(r#"^"([^"]+)" = \{ (.*) \}$"#)?;
     let old = pattern(RENEWED)?;
@@ -75,7 +69,8 @@ fn renewed(
         let found = row.captures(line).and_then(|row| {
             let (name, facts) = (row.get(1)?.as_str(), row.get(2)?.as_str());
             let keeps_longer = facts.contains("longer_lives = ");
-            let prices = prices(&entries(table, names.get(vendor)?, name), keeps_longer)?;
+            let (_, theirs) = NAMES.iter().find(|(ours, _)| *ours == vendor)?;
+            let prices = prices(&entries(table, theirs, name), keeps_longer)?;
             Some((name, format!("{facts}, "), prices))
         });
         match found {
@@ -113,16 +108,15 @@ fn end_of_sizes(facts: &str) -> usize {
 }
 
 /// Returns the entries of a model: those of its name or else of its dated names, and of all regions.
-fn entries<'t>(table: &'t Json, theirs: &[String], name: &str) -> Vec<&'t Json> {
+fn entries<'t>(table: &'t Json, theirs: &[&str], name: &str) -> Vec<&'t Json> {
     let all = table.as_object().into_iter().flatten();
     let all = all.filter(|(_, entry)| {
         let of = entry.get("litellm_provider").and_then(Json::as_str);
-        of.is_some_and(|of| theirs.iter().any(|one| one == of))
+        of.is_some_and(|of| theirs.contains(&of))
     });
     let bare = |full: &'t str| {
         let mut prefixes = theirs.iter();
-        let bare =
-            prefixes.find_map(|prefix| full.strip_prefix(prefix.as_str())?.strip_prefix('/'));
+        let bare = prefixes.find_map(|prefix| full.strip_prefix(prefix)?.strip_prefix('/'));
         bare.unwrap_or(full)
     };
     let all: Vec<(&str, &Json)> = all.map(|(full, entry)| (bare(full), entry)).collect();
@@ -237,8 +231,7 @@ mod tests {
             "c": {"litellm_provider": "azure", "input_cost_per_token": 1e-6,
                 "output_cost_per_token": 1e-6},
         });
-        let names = BTreeMap::from([("openai".to_owned(), vec!["openai".to_owned()])]);
-        let (text, count) = renewed(models, &table, &names, "table 2 of today").unwrap();
+        let (text, count) = renewed(models, &table, "table 2 of today").unwrap();
         assert_eq!(count, 2);
         assert_eq!(
             text,
@@ -249,7 +242,7 @@ mod tests {
              cache_read = 0.01, tools = true }\n\
              \"c\" = { window = 9, input = 7.00, output = 8.00 }\n"
         );
-        let again = renewed(&text, &table, &names, "table 2 of today").unwrap();
+        let again = renewed(&text, &table, "table 2 of today").unwrap();
         assert_eq!(again.0, text);
     }
 }

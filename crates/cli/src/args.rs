@@ -400,9 +400,6 @@ const MODELS_EXAMPLES: &str = "\
 Examples:
   plimsoll models                            # all known models
   plimsoll models gpt-5 --json
-  # Download LiteLLM's table of models:
-  plimsoll models update
-  plimsoll models update --from table.json
 
 Your own values go into models.toml, in $PLIMSOLL_HOME, or in plimsoll in $XDG_CONFIG_HOME:
 
@@ -413,19 +410,12 @@ Your own values go into models.toml, in $PLIMSOLL_HOME, or in plimsoll in $XDG_C
   output = 8.0
   cache_read = 0.2
 
-They override published values, which override built-in ones. [models] in plimsoll.toml overrides \
-all three. A window that the server reports overrides everything.";
+They override built-in values. [models] in plimsoll.toml overrides both. \
+A window that the server reports overrides everything.";
 
 #[derive(Debug, Args)]
-#[command(
-    after_help = MODELS_EXAMPLES,
-    args_conflicts_with_subcommands = true,
-    mut_args = without_settings
-)]
+#[command(after_help = MODELS_EXAMPLES, mut_args = without_settings)]
 pub(crate) struct ModelsArgs {
-    /// What to do.
-    #[command(subcommand)]
-    pub(crate) command: Option<ModelsCommand>,
     /// Show only models whose name contains this
     pub(crate) pattern: Option<String>,
     /// Where settings come from.
@@ -434,19 +424,6 @@ pub(crate) struct ModelsArgs {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum ModelsCommand {
-    /// Download published values; does not change your own
-    Update {
-        /// File or address [default: LiteLLM's table on GitHub]
-        #[arg(long, value_name = "FILE|URL")]
-        from: Option<String>,
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
-    },
 }
 
 /// Hides `--root`: an editor names the folder of each session.

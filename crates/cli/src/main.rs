@@ -111,7 +111,7 @@ fn main() -> ExitCode {
         Command::Sessions(args) => wait_for(sessions::run(args)),
         Command::Usage(args) => wait_for(usage::run(args)),
         Command::Model(args) => wait_for(local::run(args)),
-        Command::Models(args) => wait_for(models::run(args)),
+        Command::Models(args) => models::run(args),
         Command::Mcp(args) => wait_for(mcp_command::run(args)),
         Command::Doctor(args) => wait_for(doctor::run(args)),
         #[cfg(feature = "restate")]

@@ -141,7 +141,7 @@ async fn window(
     let from = match found.source {
         WindowSource::Explicit => "as given",
         WindowSource::Reported => "from the server",
-        WindowSource::Known(Origin::BuiltIn | Origin::Published) => "as published",
+        WindowSource::Known(Origin::BuiltIn) => "as published",
         WindowSource::Known(Origin::User) => "from your models.toml",
         WindowSource::Known(Origin::Configuration) => "from the configuration",
         WindowSource::Fallback => "assumed; set it with --max-context",

@@ -1,24 +1,18 @@
-//! `plimsoll models`: lists known models with the source of each figure, and fetches published
-//! figures. For local models, see `plimsoll model`.
+//! `plimsoll models`: lists known models with the source of each figure. For local models, see
+//! `plimsoll model`.
 
-use std::fs;
-use std::path::Path;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use console::Term;
 use plimsoll::Tokens;
-use plimsoll::providers::{
-    Fact, MAX_TABLE, ModelBook, ModelFacts, Origin, PublishedTable, TABLE_URL, fetch_table,
-    published, table_address,
-};
+use plimsoll::providers::{Fact, ModelBook, ModelFacts, Origin};
 use serde_json::{Value, json};
 
-use crate::args::{ModelsArgs, ModelsCommand};
+use crate::args::ModelsArgs;
 use crate::error::{CliError, DONE, FAILED};
 use crate::model_facts;
 use crate::terminal::columns;
-use crate::terminal::text::{counted, lines_of};
-use crate::write;
+use crate::terminal::text::lines_of;
 
 /// The heading of the table but for its first column, above columns of the same widths.
 const HEADING: &str = "   window     output       $ in      $ out   $ cached  cache≥  can";
@@ -26,16 +20,7 @@ const HEADING: &str = "   window     output       $ in      $ out   $ cached  ca
 const TABLE: usize = 90;
 
 /// Runs the command.
-pub(crate) async fn run(args: &ModelsArgs) -> Result<u8, CliError> {
-    match &args.command {
-        None => list(args),
-        Some(ModelsCommand::Update { from, json }) => {
-            update(from.as_deref().unwrap_or(TABLE_URL), *json).await
-        }
-    }
-}
-
-fn list(args: &ModelsArgs) -> Result<u8, CliError> {
+pub(crate) fn run(args: &ModelsArgs) -> Result<u8, CliError> {
     let resolved = args.sources.resolve()?;
     let book = model_facts::book(resolved.agent.own_models())?;
     let pattern = args.pattern.as_deref().unwrap_or("").to_lowercase();
@@ -48,16 +33,10 @@ fn list(args: &ModelsArgs) -> Result<u8, CliError> {
             .iter()
             .map(|(vendor, name)| as_json(&format!("{vendor}/{name}"), &book.find(vendor, name)))
             .collect();
-        let text = model_facts::published_text()?.unwrap_or_default();
-        let (from, date) = PublishedTable::head(&text);
         let own = model_facts::own_path()?;
         out!(
             "{}",
-            json!({
-                "models": rows,
-                "published": date.map(|date| json!({ "from": from, "date": date })),
-                "own": own.exists().then_some(own),
-            })
+            json!({ "models": rows, "own": own.exists().then_some(own) })
         );
         return Ok(DONE);
     }
@@ -164,32 +143,25 @@ pub(crate) fn can(facts: &ModelFacts, mark: impl Fn(Origin) -> String) -> Vec<St
 fn mark(from: Origin) -> &'static str {
     match from {
         Origin::BuiltIn => "",
-        Origin::Published => "'",
         Origin::User => "*",
         Origin::Configuration => "+",
     }
 }
 
-fn legend(book: &ModelBook) -> Result<Vec<String>, CliError> {
-    let mut lines = vec![format!(
-        "{} models; sizes in tokens, prices in dollars per million tokens; -: unknown",
-        book.len()
-    )];
-    if let Some(text) = model_facts::published_text()? {
-        let (from, date) = PublishedTable::head(&text);
-        lines.push(format!(
-            "' published {}, from {}",
-            date.unwrap_or("at an unknown time"),
-            from.unwrap_or("an unknown place")
-        ));
-    }
+fn legend(book: &ModelBook) -> Result<[String; 2], CliError> {
     let own = model_facts::own_path()?;
-    lines.push(if own.exists() {
-        format!("* yours, in {}", own.display())
+    let yours = if own.exists() {
+        "* yours, in"
     } else {
-        format!("your own values go into {}", own.display())
-    });
-    Ok(lines)
+        "your own values go into"
+    };
+    Ok([
+        format!(
+            "{} models; sizes in tokens, prices in dollars per million tokens; -: unknown",
+            book.len()
+        ),
+        format!("{yours} {}", own.display()),
+    ])
 }
 
 /// Returns the facts about a model, each with its source.
@@ -229,58 +201,4 @@ pub(crate) fn as_json(model: &str, facts: &ModelFacts) -> Value {
         "efforts": facts.efforts,
         "tools": facts.tools,
     })
-}
-
-async fn update(from: &str, json: bool) -> Result<u8, CliError> {
-    // From here on, only the part of the address that may be shown is used.
-    let (bytes, from) = match from.contains("://") {
-        true => {
-            let bytes = fetch_table(from).await.map_err(CliError::failed)?;
-            (bytes, table_address(from))
-        }
-        false => (file(Path::new(from))?, from.to_owned()),
-    };
-    let now = httpdate::fmt_http_date(SystemTime::now());
-    let table = published(&bytes, &from, &now).map_err(CliError::failed)?;
-    let (size, count) = (table.text.len() as u64, table.book.len());
-    if size > model_facts::MAX_FILE {
-        return Err(CliError::failed(format!(
-            "the table of {count} models from {from} has {size} bytes, more than the limit of {}; \
-             nothing was written: name a table of fewer models",
-            model_facts::MAX_FILE
-        )));
-    }
-    let path = model_facts::published_path()?;
-    write::replace_with_folder(&path, &table.text)?;
-    if json {
-        let left_out = table.left_out;
-        out!(
-            "{}",
-            json!({ "from": from, "date": now, "file": path, "models": count, "left_out": left_out })
-        );
-        return Ok(DONE);
-    }
-    let odd = match table.left_out {
-        0 => String::new(),
-        left_out => format!("; {left_out} impossible figures are ignored"),
-    };
-    let models = counted(count, "model");
-    out!("{models} of {from} written to {}{odd}", path.display());
-    let own = model_facts::own_path()?;
-    if own.exists() {
-        out!("{} overrides these values", own.display());
-    }
-    Ok(DONE)
-}
-
-/// Reads a table from a local file.
-fn file(path: &Path) -> Result<Vec<u8>, CliError> {
-    let at = |what: &dyn std::fmt::Display| CliError::usage(format!("{}: {what}", path.display()));
-    let size = fs::metadata(path).map_err(|error| at(&error))?.len();
-    if size > MAX_TABLE.0 {
-        return Err(at(&format!(
-            "has {size} bytes, too many for a table of models"
-        )));
-    }
-    fs::read(path).map_err(|error| at(&error))
 }

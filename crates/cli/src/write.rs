@@ -29,14 +29,6 @@ pub(crate) fn replace(path: &Path, text: &str) -> Result<(), CliError> {
     replaced.map_err(|error| failed(path, &error))
 }
 
-/// Like [`replace`]. Creates the folder if there is none.
-pub(crate) fn replace_with_folder(path: &Path, text: &str) -> Result<(), CliError> {
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder).map_err(|error| failed(path, &error))?;
-    }
-    replace(path, text)
-}
-
 fn failed(path: &Path, error: &io::Error) -> CliError {
     CliError::failed(format!("{} cannot be written: {error}", path.display()))
 }

@@ -67,9 +67,8 @@ pub use http::{
 };
 pub use model_ref::ModelRef;
 pub use models::{
-    Fact, MAX_MODELS, MAX_PRICE, MAX_TABLE, MAX_WINDOW, MIN_PRICE, MIN_WINDOW, MODEL_KEYS,
-    MODEL_KEYS_OF_PRICES, ModelBook, ModelError, ModelFacts, Origin, Prices, PublishedTable,
-    TABLE_URL, TableError, fetch_table, known_prices, known_window, published, table_address,
+    Fact, MAX_PRICE, MAX_WINDOW, MIN_PRICE, MIN_WINDOW, MODEL_KEYS, MODEL_KEYS_OF_PRICES,
+    ModelBook, ModelError, ModelFacts, Origin, Prices, known_prices, known_window,
 };
 pub use plimsoll_core::Secret;
 pub use protocol::responses_profile;

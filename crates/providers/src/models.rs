@@ -1,11 +1,9 @@
-//! [`ModelBook`]: the known facts about models, by source: built in, published later, stated by the
-//! user, or configured. It does not ask servers. A window that the server reports (see
+//! [`ModelBook`]: the known facts about models, by source: built in, stated by the user, or
+//! configured. It does not ask servers. A window that the server reports (see
 //! `discovery.rs`) overrides all of these.
 
 mod facts;
-mod fetch;
 mod row;
-mod table;
 mod user_facts;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,9 +13,7 @@ use plimsoll_context::{PriceSheet, Rates, Tokens};
 use toml::{Table, Value};
 
 pub use facts::{Fact, ModelFacts, Origin, Prices};
-pub use fetch::{MAX_TABLE, TABLE_URL, fetch_table, table_address};
 pub use row::{MAX_PRICE, MAX_WINDOW, MIN_PRICE, MIN_WINDOW, MODEL_KEYS, MODEL_KEYS_OF_PRICES};
-pub use table::{MAX_MODELS, PublishedTable, TableError, published};
 pub(crate) use user_facts::{FROM_LOW, LEVELS};
 
 use crate::cache_lifetime::{MARKED, keeps_by_mark};

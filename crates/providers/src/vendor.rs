@@ -45,8 +45,6 @@ pub struct Vendor {
     pub tells: WindowReport,
     /// The model if none is given, for servers that run only one.
     pub only_model: Option<&'static str>,
-    /// Its names in LiteLLM's table of models, which are also prefixes of model names there.
-    pub(crate) litellm: Vec<&'static str>,
 }
 
 /// The protocol of a vendor's servers.
@@ -200,7 +198,6 @@ impl Default for Vendor {
             dialect: "compatible",
             tells: WindowReport::Models,
             only_model: None,
-            litellm: Vec::new(),
         }
     }
 }

@@ -23,7 +23,7 @@ pub enum WindowSource {
     Explicit,
     /// The server.
     Reported,
-    /// The known facts about the model: the user's before published ones before built-in ones.
+    /// The known facts about the model: the user's before built-in ones.
     Known(Origin),
     /// No source knows the window.
     Fallback,
@@ -60,8 +60,7 @@ mod tests {
         let book = |text: &str, from| ModelBook::parse(text, from).unwrap();
         let row = |window: u64| format!("[openai.gpt-4o]\nwindow = {window}");
         let ours = ModelBook::built_in().clone();
-        let newer = ours.clone().overlay(book(&row(600), Origin::Published));
-        let mine = newer.clone().overlay(book(&row(700), Origin::User));
+        let mine = ours.clone().overlay(book(&row(700), Origin::User));
         let here = mine.clone().overlay(book(&row(800), Origin::Configuration));
         let rows = [
             (Some(1), Some(2), &here, 1, WindowSource::Explicit),
@@ -74,13 +73,6 @@ mod tests {
                 WindowSource::Known(Origin::Configuration),
             ),
             (None, None, &mine, 700, WindowSource::Known(Origin::User)),
-            (
-                None,
-                None,
-                &newer,
-                600,
-                WindowSource::Known(Origin::Published),
-            ),
             (
                 None,
                 Some(0),

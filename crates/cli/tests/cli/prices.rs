@@ -97,7 +97,6 @@ fn a_limit_on_money_without_prices_says_where_to_write_them() {
         2,
         &[
             "max_cost requires the prices of `openai-compatible/m`",
-            "plimsoll models update",
             "models.toml",
             "[openai-compatible.\"m\"] with `input = …` and `output = …`",
         ],

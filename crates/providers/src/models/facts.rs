@@ -17,8 +17,6 @@ use serde::{Deserialize, Serialize};
 pub enum Origin {
     /// Built into this version.
     BuiltIn,
-    /// A table of models that was fetched later.
-    Published,
     /// A file of the user.
     User,
     /// A configuration.
@@ -221,7 +219,7 @@ impl<T> Fact<T> {
 
 impl<T: Copy> Fact<T> {
     /// Returns the value if it comes from the user or their configuration. Such facts are enforced.
-    /// Published facts may be outdated, so the provider decides.
+    /// Built-in facts may be outdated, so the provider decides.
     #[must_use]
     pub fn own(&self) -> Option<T> {
         self.is_own().then_some(self.value)
@@ -232,7 +230,6 @@ impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::BuiltIn => "built in",
-            Self::Published => "published",
             Self::User => "yours",
             Self::Configuration => "configured",
         })

@@ -1,5 +1,5 @@
 //! [`ModelFacts::enforced`]: adjusts a request to the user's own facts, in protocols without a
-//! setting for them. Built-in and published facts change nothing here.
+//! setting for them. Built-in facts change nothing here.
 
 use std::borrow::Cow;
 use std::sync::Arc;
