@@ -100,7 +100,7 @@ pub(super) fn typed_messages<'m>(
     typed
 }
 
-/// Returns the texts of persons in a session: what they typed, and their answers to questions.
+/// Returns the texts of persons in a session: typed messages, and answers to questions.
 pub(super) fn typed(session: &Session) -> Vec<String> {
     let users = session.as_sent.iter().enumerate().filter(|(index, _)| {
         let is_summary = |cut: &super::sessions::Compaction| cut.summary_at == *index;

@@ -2,7 +2,7 @@
 //!
 //! If not all of them fit, short messages come first: obligations and prohibitions, then answers,
 //! then the newest. Long ones follow, whole if they fit, otherwise with their obligations, their
-//! head and their tail. Nothing is left out because of what another sentence says.
+//! head and their tail. No sentence is left out because of another one.
 
 use std::cmp::Reverse;
 
