@@ -98,7 +98,7 @@ fn plant(session: &Session, n: usize) -> Vec<Message> {
         .filter(|message| message.is_user())
         .take(most_typed(session))
         .map(Message::text)
-        .filter(|text| typed_part(text).is_some())
+        .filter(|text| typed_part(text).is_some_and(|typed| typed == text.trim()))
         .collect();
     let mut hosts: HashSet<String> = typed.into_iter().collect();
     for (i, (at, text)) in planted.into_iter().enumerate() {
