@@ -26,7 +26,7 @@ use plimsoll_context::{Bpe, Message, TokenCounter, Tokens, extract};
 use crate::error::Error;
 use crate::recordings::DATA;
 
-use canary::{PERCENT, SentenceSet, SurvivalRates};
+use canary::{PERCENT, SurvivalRates};
 use lines::LineScanner;
 use measure::{Finder, Score, WantedContent};
 use report::{Figures, Loss, ReportRow};
@@ -46,13 +46,6 @@ const SPAN: u64 = 2;
 /// Amount of text for the measurement of time, in bytes.
 const SPEED_BYTES: usize = 5_000_000;
 
-/// The output format of the figures.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ReportFormat {
-    Tables,
-    Json,
-}
-
 /// A place in a session. All earlier messages are replaced by a text.
 struct SessionCut<'s> {
     session: &'s Session,
@@ -66,7 +59,6 @@ pub(crate) fn run(
     data: Option<&Path>,
     texts: Option<&Path>,
     seed: u64,
-    form: ReportFormat,
 ) -> Result<(), Error> {
     let beside = root.join(DATA);
     let folder = data.unwrap_or(&beside);
@@ -95,13 +87,8 @@ pub(crate) fn run(
     if let Some(folder) = texts {
         report::faults(folder, &figures.handovers.faults, &figures.survivals)?;
     }
-    match form {
-        ReportFormat::Tables => {
-            report::tables(&figures);
-            println!("\n{}", speed(&sessions));
-        }
-        ReportFormat::Json => report::json(&figures),
-    }
+    report::tables(&figures);
+    println!("\n{}", speed(&sessions));
     Ok(())
 }
 
@@ -119,7 +106,6 @@ impl Judge<'_> {
     /// Judges the cuts that the agents made themselves.
     fn compactions(&mut self, sessions: &[Session], finder: &Finder) -> Result<(), Error> {
         for session in sessions {
-            let mut former: Option<usize> = None;
             for (i, cut) in session.compactions.iter().enumerate() {
                 let next = session.compactions.get(i + 1);
                 let until = next.map_or(session.messages.len(), |next| next.at);
@@ -147,11 +133,7 @@ impl Judge<'_> {
                     };
                     let views: Vec<&Message> = before(session, cut.at).iter().collect();
                     self.both("compactions", &name, Tokens(budget), &views, &cut_here)?;
-                    if let Some(former) = former {
-                        self.again(&name, Tokens(budget), former, &cut_here)?;
-                    }
                 }
-                former = Some(cut.at);
             }
         }
         Ok(())
@@ -204,43 +186,6 @@ impl Judge<'_> {
         self.take(table, budget, "`extract`", cut, &text)
     }
 
-    /// Judges `extract` if the former summary is an extract as well, and nothing else is left of
-    /// the messages before it.
-    fn again(
-        &mut self,
-        budget: &str,
-        max: Tokens,
-        former: usize,
-        cut: &SessionCut<'_>,
-    ) -> Result<(), Error> {
-        let messages = before(cut.session, cut.at);
-        let (old, new) = messages.split_at_checked(former).unwrap_or((messages, &[]));
-        let summary = Message::Summary {
-            text: ours(&old.iter().collect::<Vec<_>>(), max),
-        };
-        let since = new
-            .iter()
-            .filter(|message| !matches!(message, Message::Summary { .. }));
-        let views: Vec<&Message> = [&summary].into_iter().chain(since).collect();
-        let text = ours(&views, max);
-        self.take(
-            "the second of two",
-            budget,
-            "`extract` of an extract",
-            cut,
-            &text,
-        )?;
-        let whole: Vec<&Message> = messages.iter().collect();
-        let text = ours(&whole, max);
-        self.take(
-            "the second of two",
-            budget,
-            "`extract` of everything",
-            cut,
-            &text,
-        )
-    }
-
     fn take(
         &mut self,
         table: &'static str,
@@ -267,15 +212,14 @@ impl Judge<'_> {
             budget: budget.to_owned(),
             rule,
             tokens: Bpe::o200k().text(text).0,
-            session: cut.session.id.clone(),
             score: cut.wanted.score(text, &self.lines.without_lists(text)),
         });
         Ok(())
     }
 }
 
-/// Returns the canaries that survived, by set, budget and rule.
-fn canaries(sessions: &[Session]) -> Vec<(SentenceSet, u64, &'static str, SurvivalRates)> {
+/// Returns the canaries that survived, by budget and rule.
+fn canaries(sessions: &[Session]) -> Vec<(u64, &'static str, SurvivalRates)> {
     let mut found = Vec::new();
     let large: Vec<&Session> = sessions
         .iter()
@@ -285,15 +229,13 @@ fn canaries(sessions: &[Session]) -> Vec<(SentenceSet, u64, &'static str, Surviv
     let mechanical = |views: &[&Message], max: Tokens| rivals::mechanical(views, max, &counter);
     let rules: [(&'static str, Rule<'_>); 2] =
         [("mechanical rule", &mechanical), ("`extract`", &ours)];
-    for set in [SentenceSet::Earlier, SentenceSet::Last] {
-        for percent in PERCENT {
-            for (name, rule) in rules {
-                let mut sum = SurvivalRates::default();
-                for (n, session) in large.iter().enumerate() {
-                    sum.add(canary::survived(session, n, set, percent, rule));
-                }
-                found.push((set, percent, name, sum));
+    for percent in PERCENT {
+        for (name, rule) in rules {
+            let mut sum = SurvivalRates::default();
+            for (n, session) in large.iter().enumerate() {
+                sum.add(canary::survived(session, n, percent, rule));
             }
+            found.push((percent, name, sum));
         }
     }
     found

@@ -15,8 +15,6 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use judge::ReportFormat;
-
 #[derive(Parser)]
 #[command(name = "cargo xtask", about = "Measurements on recorded sessions")]
 struct Arguments {
@@ -31,9 +29,6 @@ enum Measurement {
         /// Folder of sessions (`.jsonl`, `.jsonl.gz`); without it ../shared/data/normalized
         #[arg(long)]
         data: Option<PathBuf>,
-        /// Print the figures as one JSON value
-        #[arg(long)]
-        json: bool,
         /// Write every text that was judged into this folder
         #[arg(long)]
         texts: Option<PathBuf>,
@@ -52,18 +47,8 @@ enum Measurement {
 fn main() -> ExitCode {
     let root = Path::new(".");
     let result = match Arguments::parse().measurement {
-        Measurement::Judge {
-            data,
-            json,
-            texts,
-            seed,
-        } => {
-            let form = if json {
-                ReportFormat::Json
-            } else {
-                ReportFormat::Tables
-            };
-            judge::run(root, data.as_deref(), texts.as_deref(), seed, form)
+        Measurement::Judge { data, texts, seed } => {
+            judge::run(root, data.as_deref(), texts.as_deref(), seed)
         }
         Measurement::Money { data } => money::run(root, data.as_deref()),
     };

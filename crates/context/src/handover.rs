@@ -63,10 +63,8 @@ pub(crate) enum TranscriptEntry<'a> {
     Summary(&'a str),
 }
 
-/// How often the selection is repeated if the text is larger or much smaller than the maximum.
+/// How often the selection is repeated with fewer tokens if the text is larger than the maximum.
 const ATTEMPTS: u32 = 6;
-/// Unused tokens that are not worth another attempt, as a divisor of the maximum.
-const SLACK: u64 = 50;
 
 /// Returns a summary of `entries` of at most `max` tokens as counted by `count`. Returns `None` if
 /// there is nothing to summarise, or if `max` is too small.
@@ -79,30 +77,17 @@ pub(crate) fn handover(
     let (mut work, mut words) = Work::of(&texts);
     words.drop_repeated();
     let mut tokens = max;
-    let mut best: Option<(u64, String)> = None;
     for _ in 0..ATTEMPTS {
-        let Some(text) = select::select(&mut work, &mut words, tokens, count) else {
-            break;
-        };
+        let mut text = select::select(&mut work, &mut words, tokens, count)?;
         let weight = count(&text);
-        let Some(slack) = max.checked_sub(weight) else {
-            if best.is_some() {
-                break;
-            }
-            tokens = tokens.checked_sub((weight - max).max(tokens / 50 + 1))?;
-            continue;
-        };
-        if best.as_ref().is_none_or(|(most, _)| weight > *most) {
-            best = Some((weight, text));
+        if weight <= max {
+            text.truncate(text.trim_end().len());
+            return Some(text);
         }
-        if slack * SLACK <= max || !select::has_more(&work, &words) {
-            break;
-        }
-        tokens += slack;
+        // The whole may have more tokens than its parts.
+        tokens = tokens.checked_sub((weight - max).max(tokens / 50 + 1))?;
     }
-    let mut text = best.map(|(_, text)| text)?;
-    text.truncate(text.trim_end().len());
-    Some(text)
+    None
 }
 
 /// Returns the tokens of the user's words among `entries`: the size that a summary needs to repeat

@@ -3,6 +3,8 @@
 //! The judge's own knowledge, independent of `extract`: by the source of a session if that is
 //! decisive, otherwise by the forms of texts that programs write.
 
+use plimsoll_context::{CallId, Message};
+
 use super::sessions::Session;
 
 /// Sources in which a person wrote only the task. All other messages in the user's role are output.
@@ -63,24 +65,65 @@ const TYPED_BLOCKS: [&str; 4] = ["command-name", "command-args", "bash-input", "
 const REQUEST: &str = "## My request for Codex:";
 
 /// The beginnings of texts that a program appends to a person's message, or sends alone.
-const TAILS: [&str; 3] = [
+const TAILS: [&str; 4] = [
     "If you need specific details from before exiting plan mode",
     "<task-notification>",
     "<teammate-message",
+    "INSTRUCTIONS:\nNow, you're going to solve this",
 ];
+/// The element with the task in the templates of programs that solve issues, by their beginnings.
+const TEMPLATES: [(&str, &str); 3] = [
+    ("<pr_description>\nConsider the following", "pr_description"),
+    ("<uploaded_files>", "pr_description"),
+    ("<uploaded_files>", "issue_description"),
+];
+/// The beginning of a message that brings a command, whose body the program adds in the next one.
+const COMMAND: &str = "<command-message>";
+/// The beginning of a result with a person's answers, and the tool that it is of.
+const ANSWERS: (&str, &str) = ("AskUserQuestion", "User has answered your questions:");
 
-/// Returns the texts that persons typed in a session, message by message.
+/// Returns the texts that persons typed into messages, one for each of the first `most` messages in
+/// the user's role, without bodies of commands.
+pub(super) fn typed_messages<'m>(
+    messages: impl Iterator<Item = &'m Message>,
+    most: usize,
+) -> Vec<String> {
+    let mut is_body = false;
+    let mut typed = Vec::new();
+    for message in messages.filter(|message| message.is_user()).take(most) {
+        let text = message.text();
+        let brings_body = text.starts_with(COMMAND);
+        if !std::mem::replace(&mut is_body, brings_body) {
+            typed.extend(typed_part(&text));
+        }
+    }
+    typed
+}
+
+/// Returns the texts of persons in a session: typed messages, and answers to questions.
 pub(super) fn typed(session: &Session) -> Vec<String> {
     let users = session.as_sent.iter().enumerate().filter(|(index, _)| {
         let is_summary = |cut: &super::sessions::Compaction| cut.summary_at == *index;
         !session.compactions.iter().any(is_summary)
     });
-    users
-        .filter(|(_, message)| message.is_user())
-        .map(|(_, message)| message)
-        .take(most_typed(session))
-        .filter_map(|message| typed_part(&message.text()))
-        .collect()
+    let messages: Vec<&Message> = users.map(|(_, message)| message).collect();
+    let mut texts = typed_messages(messages.iter().copied(), most_typed(session));
+    let (tool, opening) = ANSWERS;
+    let asked = messages.iter().flat_map(|message| message.calls());
+    let asked: Vec<&CallId> = asked
+        .filter(|call| call.name == tool)
+        .map(|call| &call.id)
+        .collect();
+    for message in &messages {
+        if let Message::ToolResult(result) = message
+            && asked.contains(&&result.call)
+            && message.text().starts_with(opening)
+        {
+            // The summary writes `question → answer`.
+            texts.push(message.text().replace("\"=\"", " → "));
+        }
+    }
+    texts
 }
 
 /// Returns the maximum number of messages in the user's role that may be a person's.
@@ -103,6 +146,17 @@ pub(super) fn typed_part(text: &str) -> Option<String> {
         Some((_, request)) => request.to_owned(),
         None => text.to_owned(),
     };
+    for (opening, element) in TEMPLATES {
+        let task = start.strip_prefix(opening).and_then(|_| {
+            let (_, task) = text.split_once(&format!("<{element}>"))?;
+            Some(task.split_once(&format!("</{element}>"))?.0)
+        });
+        if let Some(task) = task {
+            let lead = "Consider the following PR description:";
+            let task = task.trim().strip_prefix(lead).unwrap_or(task);
+            task.clone_into(&mut rest);
+        }
+    }
     for tail in TAILS {
         if let Some((before, _)) = rest.split_once(tail) {
             rest = before.to_owned();
@@ -169,6 +223,10 @@ mod tests {
                 Some("rename it"),
             ),
             ("Base directory for this skill: /x\n\n# Commit", None),
+            (
+                "<pr_description>\nConsider the following PR description:\nIt is stuck.\n</pr_description>\n<instructions>x</instructions>",
+                Some("It is stuck."),
+            ),
         ] {
             assert_eq!(typed_part(text).as_deref(), typed, "{text}");
         }

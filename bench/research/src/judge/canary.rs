@@ -1,8 +1,5 @@
 //! Constraint canaries: rules and values planted in real sessions in a user's words. They must
 //! survive, unless they were updated later.
-//!
-//! They came in batches. Each batch was judged before `extract` was tuned with it, so a new batch
-//! is worth more than another look at an old one.
 
 mod sentences;
 
@@ -14,7 +11,6 @@ use super::authors::{most_typed, typed_part};
 use super::measure::{Share, normal};
 use super::sessions::Session;
 
-pub(super) use sentences::SentenceSet;
 use sentences::{RULES, VALUES};
 
 /// Budgets, in percent of the span.
@@ -22,7 +18,7 @@ pub(super) const PERCENT: [u64; 3] = [10, 20, 30];
 /// The distance between a value and its update, in percent of the session.
 const LATER: usize = 30;
 
-/// The surviving canaries of one set at one budget.
+/// The surviving canaries of one budget.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct SurvivalRates {
     /// Rules that are present word for word.
@@ -41,17 +37,16 @@ impl SurvivalRates {
     }
 }
 
-/// Plants every canary of `set` in a copy of `session`, asks `rule` for a text of `percent` of its
+/// Plants every canary in a copy of `session`, asks `rule` for a text of `percent` of its
 /// tokens, and checks which canaries it contains. The places depend on `n`, the number of the
 /// session.
 pub(super) fn survived(
     session: &Session,
     n: usize,
-    set: SentenceSet,
     percent: u64,
     rule: super::Rule<'_>,
 ) -> SurvivalRates {
-    let messages = plant(session, n, set);
+    let messages = plant(session, n);
     let views: Vec<&Message> = messages.iter().collect();
     let budget = Tokens(session.span(session.messages.len()) * percent / 100);
     let text = normal(&rule(&views, budget));
@@ -62,10 +57,10 @@ pub(super) fn survived(
             of: 1,
         });
     };
-    for rule in RULES.iter().filter(|rule| rule.0 == set) {
-        count(&mut survived.rules, text.contains(&normal(rule.1)));
+    for rule in RULES {
+        count(&mut survived.rules, text.contains(&normal(rule)));
     }
-    for value in VALUES.iter().filter(|value| value.set == set) {
+    for value in &VALUES {
         // A mention of the old value in the update itself does not count.
         let rest = text.replace(&normal(value.updated), "");
         count(&mut survived.new, text.contains(value.new));
@@ -75,25 +70,23 @@ pub(super) fn survived(
 }
 
 /// Returns every rule, word for word.
-pub(super) fn rules() -> impl Iterator<Item = &'static str> {
-    RULES.iter().map(|rule| rule.1)
+pub(super) fn rules() -> impl Iterator<Item = &'static str> + Clone {
+    RULES.into_iter()
 }
 
 /// Returns the session with the canaries: every other one as a message of its own, the rest as
 /// sentences inside the preceding user message.
-fn plant(session: &Session, n: usize, set: SentenceSet) -> Vec<Message> {
-    let rules = RULES.iter().filter(|rule| rule.0 == set).map(|rule| rule.1);
-    let values = VALUES.iter().filter(|value| value.set == set);
+fn plant(session: &Session, n: usize) -> Vec<Message> {
     let total = session.messages.len();
     let place = |i: usize, later: usize| {
         let percent = (7 + 13 * (i + n)) % (95 - LATER) + later;
         (total * percent / 100).max(1)
     };
     let mut planted: Vec<(usize, &str)> = Vec::new();
-    for (i, rule) in rules.enumerate() {
+    for (i, rule) in RULES.into_iter().enumerate() {
         planted.push((place(i, 0), rule));
     }
-    for (i, value) in values.enumerate() {
+    for (i, value) in VALUES.iter().enumerate() {
         planted.push((place(i + 5, 0), value.stated));
         planted.push((place(i + 5, LATER), value.updated));
     }
@@ -105,7 +98,7 @@ fn plant(session: &Session, n: usize, set: SentenceSet) -> Vec<Message> {
         .filter(|message| message.is_user())
         .take(most_typed(session))
         .map(Message::text)
-        .filter(|text| typed_part(text).is_some())
+        .filter(|text| typed_part(text).is_some_and(|typed| typed == text.trim()))
         .collect();
     let mut hosts: HashSet<String> = typed.into_iter().collect();
     for (i, (at, text)) in planted.into_iter().enumerate() {

@@ -1,14 +1,14 @@
 //! Measures whether a colleague can rely on a summary.
 //!
-//! It must contain the user's words from every place and no foreign text as the user's, no clutter,
-//! no bare lists and no edit that was not made. Five summaries of summaries must lose no rule.
+//! It must contain the user's words from every place and no foreign text as the user's, no clutter
+//! and no edit that was not made. Five summaries of summaries must lose no rule.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 
 use plimsoll_context::{Bpe, Message, TokenCounter, Tokens};
 
 use super::authors::{commands, typed};
-use super::lines::{Clutter, LineScanner, Names, is_names};
+use super::lines::LineScanner;
 use super::made::{PlantedSession, plant};
 use super::measure::{Share, normal, plain, sentences};
 use super::sessions::Session;
@@ -28,8 +28,6 @@ const LEAST: u64 = 5_000;
 const BUDGET_MIN: u64 = 400;
 /// Minimum part of a budget that counts as used, in percent.
 const USED: u64 = 95;
-/// Minimum length of an item that counts as repeated, in characters.
-const REPEATED_MIN: usize = 20;
 /// Number of summaries of summaries. Each round covers an equal part of the session.
 const ROUNDS: usize = 5;
 /// Size of each round's summary, in percent of the session.
@@ -103,14 +101,11 @@ pub(super) struct Handover {
     pub(super) as_users: Share,
     /// Lines marked as the user's that a person typed.
     pub(super) typed_lines: Share,
-    pub(super) clutter: Clutter,
-    pub(super) names: Names,
+    pub(super) clutter: Share,
     /// Of the mentioned files with a failed edit, those for which the text reports too many edits.
     pub(super) false_edits: Share,
     /// Summaries that use at least 95 % of their budget.
     pub(super) used: Share,
-    /// Items that occur twice.
-    pub(super) repeated: Share,
 }
 
 /// The parts of the first round's summary that the later rounds kept.
@@ -166,10 +161,8 @@ impl Handover {
         self.as_users.add(other.as_users);
         self.typed_lines.add(other.typed_lines);
         self.clutter.add(other.clutter);
-        self.names.add(other.names);
         self.false_edits.add(other.false_edits);
         self.used.add(other.used);
-        self.repeated.add(other.repeated);
     }
 }
 
@@ -193,7 +186,6 @@ pub(super) fn handovers(sessions: &[Session], rule: Rule<'_>) -> Result<Handover
             let text = rule(&views, Tokens(budget));
             let judge = Judge {
                 lines: &lines,
-                counter: &counter,
                 session: &session.id,
             };
             let mut handover = judge.judge(&text, &planted, &truth, &mut found.faults);
@@ -348,7 +340,6 @@ fn path(arguments: &str) -> Option<String> {
 /// Judges one text.
 struct Judge<'a> {
     lines: &'a LineScanner,
-    counter: &'a Bpe,
     session: &'a str,
 }
 
@@ -402,20 +393,6 @@ impl Judge<'_> {
         found.clutter = self
             .lines
             .clutter(&summary, |line| faults.add("clutter", self.session, line));
-        found.names = self.lines.names(text, self.counter, |names| {
-            faults.add("bare names", self.session, names);
-        });
-        let mut seen = HashSet::new();
-        for item in &summary.items {
-            let text = normal(&item.lines.join(" "));
-            if text.chars().count() >= REPEATED_MIN {
-                let is_new = seen.insert(text.clone());
-                found.repeated.count(!is_new);
-                if !is_new {
-                    faults.add("told twice", self.session, &text);
-                }
-            }
-        }
         for (path, made) in &truth.edits {
             if let Some((told, line)) = self.edit_told(&summary, path, *made) {
                 found.false_edits.count(told);
@@ -436,10 +413,7 @@ impl Judge<'_> {
         made: u32,
     ) -> Option<(bool, &'t str)> {
         let mut mentioned = None;
-        let told = summary
-            .of_kind(SummaryItemKind::Report)
-            .filter(|item| !is_names(item.section));
-        for item in told {
+        for item in summary.of_kind(SummaryItemKind::Report) {
             let line = item.lines.first().copied().unwrap_or_default();
             if let Some((shown, acts)) = self.lines.file(line) {
                 if shown != path && !path.ends_with(&format!("/{shown}")) {
@@ -479,8 +453,9 @@ impl Judge<'_> {
 fn rounds(session: &Session, n: usize, rule: Rule<'_>, found: &mut Handovers) {
     let first = session.as_sent.len() / ROUNDS;
     let rules: Vec<&str> = canary::rules()
+        .cycle()
         .skip(n)
-        .step_by(7)
+        .step_by(3)
         .take(ROUND_RULES)
         .collect();
     let (head, tail) = session

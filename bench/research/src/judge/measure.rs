@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use plimsoll_context::{Message, Part};
 use regex::Regex;
 
-use super::authors::{most_typed, typed_part};
+use super::authors::{most_typed, typed_messages};
 use super::sessions::Session;
 use crate::error::Error;
 
@@ -96,12 +96,7 @@ impl Finder {
         let messages = &session.messages;
         let before = messages.get(..at).unwrap_or_default();
         // A program's text in the user's role is not the user's.
-        let users: Vec<String> = before
-            .iter()
-            .filter(|message| message.is_user())
-            .take(most_typed(session))
-            .filter_map(|message| typed_part(&message.text()))
-            .collect();
+        let users = typed_messages(before.iter(), most_typed(session));
         let after = messages.get(from..until).unwrap_or_default();
         WantedContent {
             sentences: users.iter().flat_map(|text| sentences(text)).collect(),
@@ -297,15 +292,14 @@ fn whole(message: &Message) -> String {
     texts.join("\n")
 }
 
-/// Returns the strings and numbers of a call's arguments, with JSON's escapes decoded. Otherwise
-/// the `n` of `\n` would be joined to the next word.
+/// Returns the strings of a call's arguments, with JSON's escapes decoded: otherwise the `n` of `\n`
+/// would be joined to the next word. Numbers are settings, such as time limits.
 pub(super) fn plain(arguments: &str) -> String {
     fn leaves(value: &serde_json::Value, out: &mut Vec<String>) {
         match value {
             serde_json::Value::String(text) => out.push(text.clone()),
             serde_json::Value::Array(list) => list.iter().for_each(|one| leaves(one, out)),
             serde_json::Value::Object(map) => map.values().for_each(|one| leaves(one, out)),
-            serde_json::Value::Number(number) => out.push(number.to_string()),
             _ => {}
         }
     }

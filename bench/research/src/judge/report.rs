@@ -1,13 +1,11 @@
-//! Prints the figures of the judge as tables and as JSON.
+//! Prints the figures of the judge as tables.
 
 mod compacted;
 mod handover;
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
-
-use super::canary::{SentenceSet, SurvivalRates};
+use super::canary::SurvivalRates;
 use super::handover::Handovers;
 use super::kit::Survival;
 use super::mean;
@@ -24,7 +22,7 @@ const LONG: usize = 400;
 pub(super) struct Figures {
     pub(super) rows: Vec<ReportRow>,
     pub(super) losses: Vec<Loss>,
-    pub(super) canaries: Vec<(SentenceSet, u64, &'static str, SurvivalRates)>,
+    pub(super) canaries: Vec<(u64, &'static str, SurvivalRates)>,
     pub(super) outcomes: Outcomes,
     pub(super) handovers: Handovers,
     pub(super) survivals: Vec<Survival>,
@@ -37,7 +35,6 @@ pub(super) struct ReportRow {
     pub(super) budget: String,
     pub(super) rule: &'static str,
     pub(super) tokens: u64,
-    pub(super) session: String,
     pub(super) score: Score,
 }
 
@@ -143,23 +140,6 @@ pub(super) fn tables(figures: &Figures) {
             }
         }
     }
-    println!("\n### Each compaction\n");
-    println!("| session | budget | rule | tokens | user messages | user sentences | identifiers |");
-    println!("|---|--:|---|--:|--:|--:|--:|");
-    for row in rows.iter().filter(|row| row.table == "compactions") {
-        let tail = row.session.split('/').next_back().unwrap_or_default();
-        let short: String = tail.chars().take(8).collect();
-        let fraction = |share: Share| format!("{}/{}", share.kept, share.of);
-        println!(
-            "| {short} | {} | {} | {} | {} | {} | {} |",
-            row.budget,
-            row.rule,
-            row.tokens,
-            fraction(row.score.messages),
-            fraction(row.score.sentences),
-            fraction(row.score.identifiers)
-        );
-    }
     println!("\n### What each rule keeps, by kind\n");
     for (table, rule) in distinct(losses.iter().map(|loss| (loss.table, loss.rule))) {
         let is_here = |loss: &&Loss| loss.table == table && loss.rule == rule;
@@ -189,16 +169,12 @@ pub(super) fn tables(figures: &Figures) {
         println!();
     }
     println!("### Canaries\n");
-    println!("| budget | batch | rule | rules there | new values there | stale values there |");
-    println!("|--:|---|---|--:|--:|--:|");
-    for (set, budget, rule, survived) in canaries {
+    println!("| budget | rule | rules there | new values there | stale values there |");
+    println!("|--:|---|--:|--:|--:|");
+    for (budget, rule, survived) in canaries {
         let fraction = |share: Share| format!("{}/{}", share.kept, share.of);
         println!(
-            "| {budget} % | {} | {rule} | {} | {} | {} |",
-            match set {
-                SentenceSet::Earlier => "earlier batches",
-                SentenceSet::Last => "last batch",
-            },
+            "| {budget} % | {rule} | {} | {} | {} |",
             fraction(survived.rules),
             fraction(survived.new),
             fraction(survived.stale)
@@ -226,73 +202,6 @@ pub(super) fn tables(figures: &Figures) {
     println!(
         "\nWith each result as often as its kind occurs, {} of the reported did fail.",
         percent(outcomes.precision_as_occurring())
-    );
-}
-
-/// Prints everything as one JSON value.
-pub(super) fn json(figures: &Figures) {
-    let Figures {
-        rows,
-        losses,
-        canaries,
-        outcomes,
-        handovers,
-        survivals,
-        wholes,
-    } = figures;
-    let share = |share: Share| json!({ "kept": share.kept, "of": share.of });
-    let rows: Vec<Value> = rows
-        .iter()
-        .map(|row| {
-            json!({
-                "table": row.table, "budget": row.budget, "rule": row.rule,
-                "session": row.session, "tokens": row.tokens,
-                "messages": share(row.score.messages),
-                "sentences": share(row.score.sentences),
-                "identifiers": share(row.score.identifiers),
-                "without_bare_lists": share(row.score.told),
-            })
-        })
-        .collect();
-    let losses: Vec<Value> = losses
-        .iter()
-        .map(|loss| {
-            let kinds = loss
-                .kinds
-                .iter()
-                .map(|(kind, sum)| (kind.clone(), share(*sum)));
-            json!({
-                "table": loss.table, "rule": loss.rule, "budget": loss.budget,
-                "kinds": kinds.collect::<serde_json::Map<String, Value>>(),
-            })
-        })
-        .collect();
-    let canaries: Vec<Value> = canaries
-        .iter()
-        .map(|(set, percent, rule, survived)| {
-            json!({
-                "last": *set == SentenceSet::Last, "percent": percent, "rule": rule,
-                "rules": share(survived.rules), "new": share(survived.new),
-                "stale": share(survived.stale),
-            })
-        })
-        .collect();
-    println!(
-        "{}",
-        json!({
-            "handover": handover::json(handovers),
-            "short_chats": compacted::json(survivals),
-            "compacted": compacted::whole_json(wholes),
-            "rows": rows, "kept": losses, "canaries": canaries,
-            "outcomes": {
-                "precision": share(outcomes.all().precision),
-                "recall": share(outcomes.all().recall),
-                "false_alarms": share(outcomes.all().false_alarms),
-                "held_out_precision": share(outcomes.held_out.precision),
-                "held_out_recall": share(outcomes.held_out.recall),
-                "precision_as_occurring": outcomes.precision_as_occurring(),
-            },
-        })
     );
 }
 

@@ -1,32 +1,20 @@
 //! Parses a summary as its reader sees it: sections, the user's lines and the reporting lines.
-//!
-//! Two forms are parsed, so that both can be measured by the same rules: the chronological form,
-//! with `»! ` before the user's rules, and the older form, which put the user's words under their
-//! own headings.
 
 use plimsoll_context::ToolCall;
 use regex::Regex;
 
-/// The marks of the user's lines. The first one marks a rule.
-const USER: [&str; 2] = ["»! ", "» "];
+/// The mark of the user's lines.
+const USER: &str = "» ";
 /// The mark of a reporting line.
 const DASH: &str = "- ";
 
-/// The headings of both forms. A line of the user that looks like another heading is not a heading.
-const SECTIONS: [&str; 13] = [
+/// The headings. A line of the user that looks like another heading is not a heading.
+const SECTIONS: [&str; 5] = [
+    "Earlier summary",
     "Transcript",
     "State",
     "Rules from files and notes",
     "Files",
-    "Names",
-    "Also seen",
-    "Earlier summary",
-    "User's rules",
-    "User said",
-    "Decisions and findings",
-    "Errors met",
-    "Tool calls",
-    "Names seen",
 ];
 
 /// A summary, split into items.
@@ -64,10 +52,7 @@ impl<'t> Summary<'t> {
                 section = heading;
                 continue;
             }
-            let quoted_section = section.starts_with("User");
-            let user = USER.iter().find_map(|mark| line.strip_prefix(mark));
-            let dash = line.strip_prefix(DASH).filter(|_| !quoted_section);
-            let begun = match (user, dash) {
+            let begun = match (line.strip_prefix(USER), line.strip_prefix(DASH)) {
                 (Some(text), _) => Some((SummaryItemKind::User, text)),
                 (None, Some(text)) => Some((SummaryItemKind::Report, text)),
                 (None, None) => None,
@@ -81,7 +66,7 @@ impl<'t> Summary<'t> {
                 None => {
                     // A line before the first item of a section is an item of its own.
                     match items.last_mut().filter(|item| item.section == section) {
-                        Some(item) => item.lines.push(line.strip_prefix('\\').unwrap_or(line)),
+                        Some(item) => item.lines.push(line),
                         None => items.push(Item {
                             section,
                             kind: SummaryItemKind::Report,
@@ -98,8 +83,7 @@ impl<'t> Summary<'t> {
         self.items.iter().filter(move |item| item.kind == kind)
     }
 
-    /// Checks whether a line reports that `call` failed: with one of `words`, or under the older
-    /// form's heading for errors. Words of the call's own arguments do not count.
+    /// Checks whether a line reports that `call` failed: with one of `words`. Words of the call's own arguments do not count.
     pub(super) fn reports_failure(&self, call: &ToolCall, words: &Regex) -> bool {
         let mut own: Vec<String> = super::measure::plain(&call.arguments)
             .lines()
@@ -108,9 +92,6 @@ impl<'t> Summary<'t> {
             .collect();
         own.sort_by_key(|line| std::cmp::Reverse(line.len()));
         self.of_kind(SummaryItemKind::Report).any(|item| {
-            if item.section == "Errors met" {
-                return true;
-            }
             let mut text = super::measure::normal(&item.lines.join(" "));
             for line in &own {
                 text = text.replace(line.as_str(), "");
@@ -125,15 +106,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_forms_are_read() {
-        let old = "[handover 00000000] head\n## User's rules\n» never X\n- a list of the user\n## Context\n## Tool calls\n- bash: failed\n";
-        let new = "[handover 00000000] head\n»! never X\n  - second line\n- ran `bash`: failed\n";
-        for (text, lines) in [(old, 3), (new, 2)] {
-            let summary = Summary::of(text);
-            let user: Vec<_> = summary.of_kind(SummaryItemKind::User).collect();
-            assert_eq!(user.len(), 1);
-            assert_eq!(user[0].lines.len(), lines);
-            assert_eq!(summary.of_kind(SummaryItemKind::Report).count(), 1);
-        }
+    fn items_are_read() {
+        let text = "[handover 00000000] head\n» never X\n  - second line\n- ran `bash`: failed\n";
+        let summary = Summary::of(text);
+        let user: Vec<_> = summary.of_kind(SummaryItemKind::User).collect();
+        assert_eq!(user.len(), 1);
+        assert_eq!(user[0].lines.len(), 2);
+        assert_eq!(summary.of_kind(SummaryItemKind::Report).count(), 1);
     }
 }

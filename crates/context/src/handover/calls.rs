@@ -79,8 +79,6 @@ pub(crate) struct TranscriptCall {
     pub(crate) kind: CallKind,
     /// The files that the call concerns, with its action on each of them.
     pub(crate) files: Vec<(Act, String)>,
-    /// The time limit of a command, as the agent set it.
-    pub(crate) time_limit: Option<String>,
     /// The texts in its arguments, without JSON escapes.
     pub(crate) text: String,
     pub(crate) arguments: Value,
@@ -99,9 +97,7 @@ impl TranscriptCall {
         }
         let value = serde_json::from_str::<Value>(arguments).unwrap_or(Value::Null);
         if let Some(command) = command_of(name, &value) {
-            let limit = value.get("timeout").or_else(|| value.get("timeout_ms"));
             return Self {
-                time_limit: limit.and_then(scalar),
                 arguments: value,
                 ..Self::command(name, &command)
             };
@@ -137,7 +133,6 @@ impl TranscriptCall {
             signature: signature(name, &value, arguments, act, &files),
             kind,
             files,
-            time_limit: None,
             text,
             arguments: value,
         }
@@ -152,7 +147,6 @@ impl TranscriptCall {
             signature: one_line(&shell.shown, SIGNATURE_MAX),
             kind: CallKind::Command(shell),
             files,
-            time_limit: None,
             text: command.to_owned(),
             arguments: Value::Null,
         }

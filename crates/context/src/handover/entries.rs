@@ -11,7 +11,7 @@ use super::cues;
 use super::format::{self, Section, SectionItem};
 use super::replies::{Reply, reply};
 use super::sentences::one_line;
-use super::speaker::{MessageSource, brings_a_body, speech};
+use super::speaker::{MessageSource, brings_a_body, speech, summary_body};
 
 /// The maximum length of a user's text between two commands of an agent without tools, in bytes.
 const BRIEF: usize = 1_000;
@@ -105,7 +105,7 @@ impl<'a> EntryReader<'a> {
                 let (words, model) = format::split_model_text(text).unwrap_or((text, ""));
                 match format::read(words) {
                     Some(items) => self.texts.push(Text::Handover(items)),
-                    None => self.texts.push(Text::Foreign(words)),
+                    None => self.texts.push(Text::Foreign(summary_body(words))),
                 }
                 if !model.is_empty() {
                     self.texts.push(Text::Foreign(model));
@@ -127,7 +127,9 @@ impl<'a> EntryReader<'a> {
                 words,
                 is_answer: false,
             }),
-            MessageSource::Summary(text) => self.texts.push(Text::Foreign(text)),
+            MessageSource::Summary(text) => {
+                self.texts.push(Text::Foreign(summary_body(text)));
+            }
             MessageSource::Host => self.texts.push(Text::Host(text)),
         }
     }

@@ -188,13 +188,6 @@ impl FileRecord {
         self.ending.is_none() && self.written + self.edited > 0
     }
 
-    /// Returns the number of actions on the file.
-    pub(crate) fn uses(&self) -> u32 {
-        self.read
-            .saturating_add(self.written)
-            .saturating_add(self.edited)
-    }
-
     /// Returns `true` if the agent created the file: many of these are scripts to try something.
     pub(crate) fn is_new(&self) -> bool {
         self.written > 0

@@ -1,5 +1,4 @@
-//! Names in texts: identifiers, hashes, numbers and files, and how likely the agent needs them
-//! again.
+//! Names in texts: identifiers, hashes, numbers of issues, ports.
 
 use foldhash::HashMap;
 
@@ -17,12 +16,12 @@ const MADE_MAX: usize = 90;
 /// The minimum length of a hash, in digits.
 const HASH_MIN: usize = 7;
 
-/// The mentions of one name by the agent.
+/// A name that the agent has read or written.
 #[derive(Debug, Clone, Copy)]
 struct Name {
-    mentions: u32,
-    /// The position of the last mention in the transcript.
-    last: Option<usize>,
+    /// The position in the transcript of the last mention by the agent, or of the result that first
+    /// showed the name.
+    last: usize,
     /// The number of the file in which the name was last seen.
     file: usize,
 }
@@ -33,22 +32,17 @@ pub(crate) struct Names(HashMap<String, Name>);
 
 impl Names {
     /// Records the names that a tool has shown from a file.
-    pub(crate) fn seen(&mut self, text: &str, file: usize) {
+    pub(crate) fn seen(&mut self, text: &str, at: usize, file: usize) {
         each_line(clip(text, SEEN_MAX), &mut |word| {
             if !self.0.contains_key(word) {
-                let name = Name {
-                    mentions: 0,
-                    last: None,
-                    file,
-                };
-                self.0.insert(word.to_owned(), name);
+                self.0.insert(word.to_owned(), Name { last: at, file });
             }
         });
     }
 
     /// Records the names in the text of a call for a file.
     pub(crate) fn read(&mut self, text: &str, at: usize, file: usize) {
-        self.seen(text, file);
+        self.seen(text, at, file);
         self.mention(text, at);
         each_line(text, &mut |word| {
             if let Some(name) = self.0.get_mut(word) {
@@ -61,35 +55,16 @@ impl Names {
     pub(crate) fn mention(&mut self, text: &str, at: usize) {
         each_line(text, &mut |word| {
             if let Some(name) = self.0.get_mut(word) {
-                name.mentions = name.mentions.saturating_add(1);
-                name.last = Some(at);
+                name.last = at;
             }
         });
     }
 
-    /// Returns the names with their files, and how likely each is needed again in proportion to its
-    /// length.
-    pub(crate) fn rated(&self, end: usize) -> impl Iterator<Item = (f64, &str, usize)> {
-        self.0.iter().map(move |(word, name)| {
-            let rate = rate(
-                word,
-                name.mentions,
-                name.last.map(|last| end - last.min(end)),
-                0.0,
-            );
-            (rate, word.as_str(), name.file)
-        })
+    /// Returns the names: the position of the last use, the name, and the number of its file.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (usize, &str, usize)> {
+        let names = self.0.iter();
+        names.map(|(word, name)| (name.last, word.as_str(), name.file))
     }
-}
-
-/// Returns how likely a name or a path is needed again, in proportion to its length: if it was
-/// mentioned often and lately. The odds were fitted to cuts in sessions of several agents.
-pub(crate) fn rate(word: &str, mentions: u32, age: Option<usize>, bonus: f64) -> f64 {
-    let recent = age.map_or(0.0, |age| 1.0 / (1.0 + (age as f64).ln_1p()));
-    let length = word.len().max(1) as f64;
-    let odds = bonus - 4.7 + 0.3 * f64::from(mentions).ln_1p() + 4.8 * recent + 0.2 * length.ln();
-    let likely = 1.0 / (1.0 + (-odds).exp());
-    likely / (1.0 + length / 3.2).powf(0.6)
 }
 
 /// Returns `true` for characters that may stand in a name or a path.
@@ -112,18 +87,6 @@ pub(crate) fn each(line: &str, tell: &mut dyn FnMut(&str)) {
             tell(word);
         }
     }
-}
-
-/// Returns `true` if a text contains an identifier, a path or a number.
-pub(crate) fn names_something(text: &str) -> bool {
-    let mut is_named = false;
-    each(text, &mut |_| is_named = true);
-    let mut words = text
-        .split(|c: char| !is_of_run(c))
-        .map(|word| word.trim_end_matches('.'));
-    is_named
-        || words
-            .any(|word| has_extension(word) || word.bytes().filter(u8::is_ascii_digit).count() > 2)
 }
 
 fn is_identifier(word: &str) -> bool {

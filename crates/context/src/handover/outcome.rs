@@ -297,8 +297,8 @@ fn test_summary(text: &str) -> Option<String> {
     lines.find(counts).map(|line| one_line(line, OUTCOME_MAX))
 }
 
-/// Returns a short form of a successful call's output: the whole of a short one, the last line of a
-/// report, or the names and numbers that the call made.
+/// Returns a short form of a successful call's output: the whole of a short one, or the names and
+/// numbers that the call made.
 fn short_form(call: &TranscriptCall, text: &str) -> String {
     let text = bare(text);
     if text.len() <= OUTCOME_MAX {
@@ -310,15 +310,6 @@ fn short_form(call: &TranscriptCall, text: &str) -> String {
         return String::new();
     }
     let made = names::made(text, &call.text);
-    if !made.is_empty() {
-        let made: Vec<&str> = made.into_iter().take(MADE_MAX).collect();
-        return made.join("; ");
-    }
-    let last = text.lines().next_back().unwrap_or_default();
-    let low = last.to_lowercase();
-    let is_report = last.len() <= OUTCOME_MAX && list("end_words").any(|word| low.contains(word));
-    if is_report && !call.is_reader() {
-        return one_line(last, OUTCOME_MAX);
-    }
-    String::new()
+    let made: Vec<&str> = made.into_iter().take(MADE_MAX).collect();
+    made.join("; ")
 }

@@ -6,8 +6,11 @@ use super::sentences::{clip, one_line, sentences};
 
 const INSTRUCTION_FILES: &str = include_str!("words/instruction_files.txt");
 /// Beginnings of the agent's notes about its obligations.
-const OWN: [&str; 8] = [
-    "I must",
+const OWN: [&str; 11] = [
+    "I must never",
+    "I must not",
+    "I must always",
+    "I must keep",
     "I should never",
     "I should always",
     "I will never",
@@ -16,6 +19,8 @@ const OWN: [&str; 8] = [
     "I'm not allowed",
     "I have to keep",
 ];
+/// First words of sentences that depend on the one before.
+const LEANS: [&str; 5] = ["it", "they", "then", "these", "those"];
 /// The maximum length of a rule, in bytes.
 const RULE_MAX: usize = 240;
 /// The length up to which a file is read, in bytes.
@@ -31,21 +36,64 @@ pub(crate) fn source(path: &str) -> Option<&str> {
     (is_listed || path.contains(MEMORY) || path.starts_with("memory/")).then_some(name)
 }
 
-/// Returns the rules in a text from this file.
+/// Returns the rules in a text from this file: whole sentences that oblige or forbid something.
 pub(crate) fn of_file(source: &str, text: &str) -> Vec<String> {
-    let text = clip(text, FILE_MAX);
-    let sentences = sentences(text).into_iter();
-    let rules = sentences.filter_map(|at| {
-        let line = text.get(at).unwrap_or_default().trim();
+    let mut rules = Vec::new();
+    for paragraph in paragraphs(clip(text, FILE_MAX)) {
+        for at in sentences(&paragraph) {
+            let line = paragraph.get(at).unwrap_or_default().trim();
+            if is_whole(line) && Cues::of(line).has(Cues::MUST) {
+                rules.push(format!("{source}: {}", one_line(line, RULE_MAX)));
+            }
+        }
+    }
+    rules
+}
+
+/// Returns the paragraphs and list entries of a file, with their wrapped lines joined, without
+/// headings, tables and code.
+fn paragraphs(text: &str) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    let mut is_open = false;
+    let mut is_code = false;
+    for line in text.lines() {
         // The number of a line, as tools print it.
-        let numbered = line.trim_start_matches(|c: char| c.is_ascii_digit());
-        let line = numbered.strip_prefix(['→', '|', '\t', ':']).unwrap_or(line);
-        let line = line.trim_start_matches(['-', '*', '#', '>', ' ', '\t']);
-        let is_rule = line.split_whitespace().nth(1).is_some() || !line.is_ascii();
-        (is_rule && Cues::of(line).has(Cues::MUST))
-            .then(|| format!("{source}: {}", one_line(line, RULE_MAX)))
-    });
-    rules.collect()
+        let numbered = line
+            .trim_start()
+            .trim_start_matches(|c: char| c.is_ascii_digit());
+        let line = numbered.strip_prefix(['→', '\t', ':']).unwrap_or(line);
+        let line = line.trim().replace("**", "");
+        let is_fence = line.starts_with("```");
+        is_code ^= is_fence;
+        if is_fence || is_code || line.is_empty() || line.starts_with(['#', '|', '<']) {
+            is_open = false;
+            continue;
+        }
+        let entry = ["- ", "* ", "> "]
+            .iter()
+            .find_map(|mark| line.strip_prefix(mark));
+        let is_new = entry.is_some() || line.starts_with(|c: char| c.is_ascii_digit());
+        match found.last_mut().filter(|_| is_open && !is_new) {
+            Some(before) => {
+                before.push(' ');
+                before.push_str(&line);
+            }
+            None => found.push(entry.unwrap_or(&line).to_owned()),
+        }
+        is_open = true;
+    }
+    found
+}
+
+/// Returns `true` unless a sentence is a lead-in, one word, or the rest of another one.
+fn is_whole(line: &str) -> bool {
+    let mut words = line.split_whitespace();
+    let first = words.next().unwrap_or_default().to_lowercase();
+    let is_long = words.next().is_some() || !line.is_ascii();
+    is_long
+        && !line.starts_with(char::is_lowercase)
+        && !line.ends_with([':', '：'])
+        && !LEANS.contains(&first.as_str())
 }
 
 /// Returns the obligations that the agent notes in its own text.

@@ -15,15 +15,16 @@ use super::work::{LineKind, Work};
 /// Shares of the tokens, in percent. Tokens that one part does not use go to the next.
 const STATE: u64 = 10;
 const RULES: u64 = 10;
+const WORDS: u64 = 60;
 const FORMER: u64 = 8;
 const STATEMENTS: u64 = 7;
 const CHANGED: u64 = 8;
 const CALLS: u64 = 10;
-const LIKELIEST: u64 = 45;
+const NEWEST_FILES: u64 = 45;
+/// The minimum number of tokens for the user's words in a small text.
+const LEAST_WORDS: u64 = 120;
 /// The minimum number of tokens for changed files in a small text.
 const LEAST_FILES: u64 = 40;
-/// The additional odds of a file that a tool has used.
-const USED_FILE: f64 = 2.4;
 /// The maximum number of names for one file, and if there are tokens left in the end.
 const NAMES_OF_FILE: usize = 6;
 const MORE_NAMES_OF_FILE: usize = 16;
@@ -44,7 +45,6 @@ pub(crate) fn select(
         line.is_kept = false;
     }
     words.reset();
-    words.prepare(all / 2, count);
 
     let state = take_items(
         Section::State,
@@ -54,7 +54,7 @@ pub(crate) fn select(
     );
     let rules = work.rules.iter().map(SectionItem::note).collect();
     let rules = take_items(Section::Rules, rules, all * RULES / 100, &mut budget);
-    words.spend(all, &mut budget);
+    words.choose((all * WORDS / 100).max(LEAST_WORDS), &mut budget);
     let has_former = work.lines.iter().any(|line| line.kind == LineKind::Former);
     if has_former {
         budget.spend_tokens(
@@ -73,15 +73,14 @@ pub(crate) fn select(
     files.take_changed(work, &mut budget);
     budget.share(all * CALLS / 100);
     take_lines(work, |of| of == LineKind::Call, &mut budget);
-    budget.share(all * LIKELIEST / 100);
-    files.take_likeliest(work, words, NAMES_OF_FILE, &mut budget);
+    budget.share(all * NEWEST_FILES / 100);
+    files.take_newest(work, words, NAMES_OF_FILE, &mut budget);
     // The rest goes to the user's words, then to what was done.
-    words.spend_rest(&mut budget);
+    words.choose(u64::MAX, &mut budget);
     budget.share(u64::MAX);
     take_lines(work, |of| of != LineKind::Aside, &mut budget);
-    files.take_likeliest(work, words, NAMES_OF_FILE, &mut budget);
     take_lines(work, |_| true, &mut budget);
-    files.take_likeliest(work, words, MORE_NAMES_OF_FILE, &mut budget);
+    files.take_newest(work, words, MORE_NAMES_OF_FILE, &mut budget);
 
     let mut transcript: Vec<(usize, SectionItem)> = words.items().collect();
     let kept = |is_former: bool| {
@@ -102,11 +101,6 @@ pub(crate) fn select(
     ];
     let is_empty = sections.iter().all(|(_, items)| items.is_empty());
     (!is_empty).then(|| format::write(&sections))
-}
-
-/// Returns `true` if there is content that was not chosen.
-pub(crate) fn has_more(work: &Work, words: &UserWords) -> bool {
-    words.has_more() || work.lines.iter().any(|line| !line.is_kept) || !work.files.all.is_empty()
 }
 
 fn heading(section: Section, budget: &TokenBudget<'_>) -> u64 {
@@ -198,9 +192,9 @@ impl ListedFiles {
         is_taken
     }
 
-    /// Chooses files and names in them that the text does not contain yet, the likeliest first. A
+    /// Chooses files and names in them that the text does not contain yet, those used last first. A
     /// name stands beside its file.
-    fn take_likeliest(
+    fn take_newest(
         &mut self,
         work: &Work,
         words: &UserWords,
@@ -208,21 +202,18 @@ impl ListedFiles {
         budget: &mut TokenBudget<'_>,
     ) {
         let covered = covered(work, words);
-        let files = work.files.all.iter().enumerate().map(|(index, file)| {
-            let age = work.end.saturating_sub(file.last);
-            let rate = names::rate(&file.path, file.uses(), Some(age), USED_FILE);
-            (rate, None, index)
-        });
+        let files = work.files.all.iter().enumerate();
+        let files = files.map(|(index, file)| (file.last, None, index));
         let exists = |index: usize| {
             work.files
                 .all
                 .get(index)
                 .is_some_and(|file| !file.is_removed())
         };
-        let names = work.names.rated(work.end).filter(|name| exists(name.2));
-        let names = names.map(|(rate, word, index)| (rate, Some(word), index));
-        let mut all: Vec<(f64, Option<&str>, usize)> = files.chain(names).collect();
-        all.sort_by(|a, b| b.0.total_cmp(&a.0).then((a.1, a.2).cmp(&(b.1, b.2))));
+        let names = work.names.all().filter(|(.., file)| exists(*file));
+        let names = names.map(|(last, word, file)| (last, Some(word), file));
+        let mut all: Vec<(usize, Option<&str>, usize)> = files.chain(names).collect();
+        all.sort_unstable_by_key(|(last, word, file)| (Reverse(*last), *word, *file));
         for (_, word, index) in all {
             if budget.is_spent() {
                 return;

@@ -96,17 +96,3 @@ pub(crate) fn without_escapes(text: &str) -> Cow<'_, str> {
     plain.push_str(rest);
     Cow::Owned(plain)
 }
-
-/// Returns `text` in lower case with single blanks, for comparison.
-pub(crate) fn normal(text: &str) -> String {
-    // `str::to_lowercase` is much faster on ASCII than converting single characters.
-    let low = text.to_lowercase();
-    let mut normal = String::with_capacity(low.len());
-    for word in low.split_whitespace() {
-        if !normal.is_empty() {
-            normal.push(' ');
-        }
-        normal.push_str(word);
-    }
-    normal
-}

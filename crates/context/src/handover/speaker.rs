@@ -24,6 +24,8 @@ const HOST_OPENINGS: &str = include_str!("words/host_openings.txt");
 const SUMMARY_OPENINGS: &str = include_str!("words/summary_openings.txt");
 /// Headings of the summaries that hosts request from models.
 const SUMMARY_HEADINGS: &str = include_str!("words/summary_headings.txt");
+/// Messages in which a program puts the task between texts of its own.
+const TASK_TEMPLATES: &str = include_str!("words/task_templates.txt");
 /// The number of such headings that makes a text a summary.
 const HEADINGS_MIN: usize = 3;
 /// Texts that hosts append to the user's words.
@@ -32,20 +34,23 @@ const HOST_ENDINGS: [&str; 3] = [
     "\n\nARGUMENTS:",
     "\n###STOP###",
 ];
+/// Texts that hosts append to summaries.
+const SUMMARY_ENDINGS: [&str; 2] = [
+    "\nIf you need specific details from before compaction",
+    "\nPlease continue the conversation from where we left off",
+];
 /// The heading before a person's request, after the text that an editor added.
 const REQUEST: &str = "## My request for Codex:";
-/// Elements with text that the user typed.
-const TYPED_TAGS: [&str; 5] = [
-    "user_query",
-    "user_message",
-    "feedback",
-    "answer",
-    "command-args",
+/// Elements with text that the user typed, with the signs around it.
+const TYPED_TAGS: [(&str, &str, &str); 7] = [
+    ("user_query", "", ""),
+    ("user_message", "", ""),
+    ("feedback", "", ""),
+    ("answer", "", ""),
+    ("command-name", "", " "),
+    ("command-args", "", ""),
+    ("bash-input", "! ", "\n"),
 ];
-/// Commands of a host without a body that the host adds.
-const BUILT_IN: &str = "/clear /compact /model /status /help /login /logout /config /cost /resume /exit /quit \
-    /context /mcp /permissions /usage";
-
 /// The kind of an element that a host writes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum HostTag {
@@ -73,14 +78,15 @@ pub(crate) fn speech(text: &str) -> MessageSource<'_> {
         return MessageSource::Host;
     }
     let typed = text.split_once(REQUEST).map_or(text, |(_, typed)| typed);
+    let typed = task_of_template(typed).unwrap_or(typed);
     let words = if typed.contains('<') {
         Cow::Owned(without_host_elements(typed))
     } else {
         Cow::Borrowed(typed)
     };
     let words = match words {
-        Cow::Borrowed(words) => Cow::Borrowed(without_host_ending(words.trim())),
-        Cow::Owned(words) => Cow::Owned(without_host_ending(words.trim()).to_owned()),
+        Cow::Borrowed(words) => Cow::Borrowed(without_ending(words.trim(), &HOST_ENDINGS)),
+        Cow::Owned(words) => Cow::Owned(without_ending(words.trim(), &HOST_ENDINGS).to_owned()),
     };
     if words.is_empty() || is_host(&words) {
         MessageSource::Host
@@ -99,22 +105,39 @@ pub fn typed_words(text: &str) -> Option<Cow<'_, str>> {
     }
 }
 
-/// Removes texts that hosts append to the user's words.
-fn without_host_ending(text: &str) -> &str {
-    let cut = HOST_ENDINGS
-        .iter()
-        .filter_map(|ending| text.find(ending))
-        .min();
+/// Returns the task in a message that a program wrote around it.
+fn task_of_template(text: &str) -> Option<&str> {
+    entries(TASK_TEMPLATES).find_map(|line| {
+        let parts: Vec<&str> = line.split('|').collect();
+        let [opening, before, behind, rest] = parts.as_slice() else {
+            return None;
+        };
+        let (_, task) = text.strip_prefix(opening)?.split_once(before)?;
+        let (task, end) = task.rsplit_once(behind)?;
+        end.trim_start().starts_with(rest).then_some(task)
+    })
+}
+
+/// Returns a summary of a host without the host's own texts around it.
+pub(crate) fn summary_body(text: &str) -> &str {
+    let text = without_ending(text, &SUMMARY_ENDINGS);
+    let is_opened = entries(SUMMARY_OPENINGS).any(|opening| text.starts_with(opening));
+    match text.split_once('\n').filter(|_| is_opened) {
+        Some((_, body)) => body,
+        None => text,
+    }
+}
+
+/// Removes the texts that hosts append.
+fn without_ending<'a>(text: &'a str, endings: &[&str]) -> &'a str {
+    let cut = endings.iter().filter_map(|ending| text.find(ending)).min();
     cut.and_then(|at| text.get(..at)).unwrap_or(text).trim_end()
 }
 
-/// Returns `true` if a message is a user's command whose body follows in the next message.
+/// Returns `true` if a message is a user's command whose body follows in the next message. A command
+/// of the host itself begins with another element.
 pub(crate) fn brings_a_body(text: &str) -> bool {
-    let Some((_, name)) = text.split_once("<command-name>") else {
-        return false;
-    };
-    let (name, _) = name.split_once("</command-name>").unwrap_or((name, ""));
-    !BUILT_IN.split(' ').any(|built_in| built_in == name.trim())
+    text.trim_start().starts_with("<command-message>")
 }
 
 fn is_host(text: &str) -> bool {
@@ -174,15 +197,18 @@ fn without_host_elements(text: &str) -> String {
         // A reminder without an end tag extends to the end of the message; `<file>` in prose is a
         // word.
         let is_open = closed.is_none() && name.contains(['-', '_']);
-        match host_tag(name) {
-            _ if TYPED_TAGS.contains(&name) => {
+        let typed = TYPED_TAGS.iter().find(|(tag, ..)| *tag == name);
+        match (typed, host_tag(name)) {
+            (Some((_, before, after)), _) => {
                 let (typed, behind) = closed.unwrap_or((inner, ""));
+                words.push_str(before);
                 words.push_str(typed.trim());
+                words.push_str(after);
                 rest = behind.trim_start_matches([' ', '\n']);
             }
-            Some(HostTag::WithRest) => return words,
-            Some(HostTag::Element) if closed.is_some() || is_open => {
-                rest = closed.map_or("", |(_, behind)| behind.trim_start_matches('\n'));
+            (None, Some(HostTag::WithRest)) => return words,
+            (None, Some(HostTag::Element)) if closed.is_some() || is_open => {
+                rest = closed.map_or("", |(_, behind)| behind.trim_start_matches([' ', '\n']));
             }
             _ => {
                 words.push('<');

@@ -1,7 +1,6 @@
 //! Sentences of the agent that state a result, a decision or a passing state.
 
 use super::cues::{Cues, is_machine};
-use super::names;
 use super::sentences::sentences;
 
 /// The minimum length of a statement: words, or characters in scripts without blanks.
@@ -24,8 +23,6 @@ pub(crate) enum Statement<'t> {
     Result(&'t str),
     /// A state that a later sentence may end: "2 tests still fail".
     Passing(&'t str),
-    /// Another sentence, with a name in it.
-    Remark(&'t str),
 }
 
 /// Returns the statements of a text. If it is the `last` one of the agent, it reports the end of the
@@ -46,15 +43,12 @@ pub(crate) fn statements(text: &str, is_last: bool) -> Vec<Statement<'_>> {
         }
         let cues = Cues::of(sentence);
         if cues.has(Cues::ANNOUNCEMENT) || depends(sentence) {
-            if cues.has(Cues::FINDING) && names::names_something(sentence) {
-                found.push(Statement::Remark(sentence));
-            }
-        } else if cues.has(Cues::PASSING) {
+            continue;
+        }
+        if cues.has(Cues::PASSING) {
             found.push(Statement::Passing(sentence));
         } else if cues.has(Cues::FINDING) || is_last {
             found.push(Statement::Result(sentence));
-        } else if names::names_something(sentence) {
-            found.push(Statement::Remark(sentence));
         }
     }
     found

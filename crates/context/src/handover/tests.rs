@@ -384,6 +384,18 @@ fn rules_are_told_with_their_source() {
             "POLICY.md: 必须先运行测试。"
         ]
     );
+    // Only whole sentences are rules: no headings, lead-ins, code, or halves of wrapped lines.
+    let text = "# Always-Read Rules\n\nIt only carries the basics. You must read the\n\
+        guide of the berth before\n  you start. Then always do:\n\n- Stage explicit paths only, and\n  \
+        **never** push to main.\n```\nnever = true\n```\nonly a torn sentence.";
+    assert_eq!(
+        rules::of_file("AGENTS.md", text),
+        [
+            "AGENTS.md: You must read the guide of the berth before you start.",
+            "AGENTS.md: Stage explicit paths only, and never push to main.",
+        ]
+    );
+    assert!(rules::of_agent("I must have read the wrong file.").is_empty());
     assert_eq!(
         rules::of_agent("Memory loaded. I must keep the port at 8431. It is calm."),
         ["agent's note: I must keep the port at 8431."]

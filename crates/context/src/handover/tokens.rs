@@ -27,6 +27,16 @@ impl<'c> TokenBudget<'c> {
         self.misses = 0;
     }
 
+    /// Returns spent tokens.
+    pub(crate) fn give_back(&mut self, tokens: u64) {
+        self.left += tokens;
+    }
+
+    /// Returns the function that counts tokens.
+    pub(crate) fn counter(&self) -> &'c dyn Fn(&str) -> u64 {
+        self.count
+    }
+
     /// Returns the remaining tokens of the share.
     pub(crate) fn left_of_share(&self) -> u64 {
         self.share

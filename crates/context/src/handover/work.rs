@@ -1,8 +1,6 @@
 //! Collects the possible content of a handover besides the user's words, in one pass over the
 //! texts. `select.rs` chooses from it.
 
-use std::collections::BTreeMap;
-
 use foldhash::{HashMap, HashSet};
 
 use super::calls::{Act, CallKind, TranscriptCall, is_in};
@@ -56,7 +54,7 @@ pub(crate) enum LineKind {
     Statement,
     /// A call and its outcome.
     Call,
-    /// A text of the host, a call that only looks at something, or a remark of the agent.
+    /// A text of the host, or a call that only looks at something.
     Aside,
 }
 
@@ -79,7 +77,7 @@ pub(crate) struct Work {
     pub(crate) rules: Vec<String>,
     pub(crate) state: WorkState,
     /// The position of the end.
-    pub(crate) end: usize,
+    end: usize,
 }
 
 impl Work {
@@ -109,8 +107,6 @@ struct WorkReader {
     succeeded: HashMap<String, usize>,
     /// The index of the line of each listed call, by its signature.
     listed: HashMap<String, usize>,
-    /// The last line of a command with each time limit.
-    limits: BTreeMap<String, usize>,
     /// The keys of failed calls, by their line.
     failed: Vec<(usize, String)>,
     /// The index of the last passing state.
@@ -203,15 +199,12 @@ impl WorkReader {
         self.work.names.mention(text, at);
         self.rules(rules::of_agent(text));
         for statement in statements(text, self.last_agent == Some(n)) {
-            let (text, kind) = match statement {
-                Statement::Result(text) | Statement::Passing(text) => (text, LineKind::Statement),
-                Statement::Remark(text) => (text, LineKind::Aside),
-            };
+            let (Statement::Result(text) | Statement::Passing(text)) = statement;
             let text = one_line(&text.replace("**", ""), LINE_MAX);
             if !self.seen.insert(text.clone()) {
                 continue;
             }
-            let line = self.line(kind, text);
+            let line = self.line(LineKind::Statement, text);
             // Of passing states, the last one is true.
             let is_passing = matches!(statement, Statement::Passing(_));
             if is_passing && let Some(before) = self.passing.replace(line) {
@@ -292,7 +285,7 @@ impl WorkReader {
             Some(file) => {
                 self.work.names.read(&call.text, at, file);
                 if call.is_reader() {
-                    self.work.names.seen(text, file);
+                    self.work.names.seen(text, at, file);
                 }
             }
             None => self.work.names.mention(&call.text, at),
@@ -314,9 +307,6 @@ impl WorkReader {
         let line = self.line(kind, text);
         if is_failed {
             self.failed.push((line, call.key().to_owned()));
-        }
-        if let Some(limit) = &call.time_limit {
-            self.limits.insert(limit.clone(), line);
         }
         self.repeated(&call.signature, line);
     }
@@ -426,12 +416,6 @@ impl WorkReader {
             let order = self.work.lines.get(line).map_or(0, |line| line.order);
             if self.succeeded.get(&key).is_some_and(|at| *at > order) {
                 self.drop_line(line);
-            }
-        }
-        for (limit, line) in std::mem::take(&mut self.limits) {
-            let line = self.work.lines.get_mut(line);
-            if let Some(line) = line.filter(|line| !line.text.is_empty()) {
-                line.text.push_str(&format!(" (timeout {limit})"));
             }
         }
         self.work.lines.retain(|line| !line.text.is_empty());

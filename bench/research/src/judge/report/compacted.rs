@@ -1,7 +1,4 @@
-//! The results of `plimsoll compact` on short chats and on recorded sessions, as tables and as
-//! JSON.
-
-use serde_json::{Value, json};
+//! The results of `plimsoll compact` on short chats and on recorded sessions, as tables.
 
 use super::percent;
 use crate::judge::kit::{KINDS, PERCENT, Survival};
@@ -36,24 +33,6 @@ pub(super) fn tables(survivals: &[Survival]) {
     }
 }
 
-/// Returns the table as JSON.
-pub(super) fn json(survivals: &[Survival]) -> Value {
-    let share = |share: Share| json!({ "kept": share.kept, "of": share.of });
-    let all = survivals.iter().cloned().chain(together(survivals));
-    let all = all.map(|one| {
-        let kinds = KINDS.iter().zip(one.kinds);
-        let kinds: serde_json::Map<String, Value> = kinds
-            .map(|(kind, kept)| ((*kind).to_owned(), share(kept)))
-            .collect();
-        json!({
-            "language": one.language, "percent": one.percent,
-            "all": share(one.all()), "kinds": kinds, "stale": share(one.stale),
-            "used": share(one.used), "refused": one.refused,
-        })
-    });
-    Value::Array(all.collect())
-}
-
 /// Prints the results of recorded sessions.
 pub(super) fn whole_tables(wholes: &[Whole]) {
     println!("\n### Recorded sessions, compacted: the summary and the kept messages together\n");
@@ -77,20 +56,6 @@ pub(super) fn whole_tables(wholes: &[Whole]) {
             cell(one.words)
         );
     }
-}
-
-/// Returns the results of recorded sessions as JSON.
-pub(super) fn whole_json(wholes: &[Whole]) -> Value {
-    let share = |share: Share| json!({ "kept": share.kept, "of": share.of });
-    let all = wholes.iter().map(|one| {
-        json!({
-            "percent": one.percent, "sessions": one.sessions, "refused": one.refused,
-            "over": one.over, "used": share(one.used), "least": one.least,
-            "cut": share(one.cut), "messages": share(one.messages),
-            "sentences": share(one.sentences), "words": share(one.words),
-        })
-    });
-    Value::Array(all.collect())
 }
 
 /// Combines all languages, by budget.

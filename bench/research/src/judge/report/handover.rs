@@ -1,9 +1,6 @@
-//! The measures of a handover as tables, as JSON and as a file of examples.
+//! The measures of a handover as tables and as a file of examples.
 
-use std::collections::BTreeMap;
 use std::path::Path;
-
-use serde_json::{Value, json};
 
 use super::percent;
 use crate::error::Error;
@@ -14,7 +11,7 @@ use crate::judge::measure::Share;
 /// A measure's name, its requirement, and its share.
 type Measure = (&'static str, &'static str, fn(&Handover) -> Share);
 
-const MEASURES: [Measure; 16] = [
+const MEASURES: [Measure; 9] = [
     ("answers present", "80 at 3 %, 95 at 8,000", |one| {
         one.answers
     }),
@@ -25,18 +22,7 @@ const MEASURES: [Measure; 16] = [
     ("user lines that a person typed", "≥ 95", |one| {
         one.typed_lines
     }),
-    ("lines that are clutter", "≤ 5", |one| one.clutter.any),
-    ("of these, announcements", "", |one| {
-        one.clutter.announcements
-    }),
-    ("of these, lead-ins", "", |one| one.clutter.lead_ins),
-    ("of these, torn rows", "", |one| one.clutter.torn_rows),
-    ("lines that begin in mid-thought", "", |one| {
-        one.clutter.dangling
-    }),
-    ("items that stand twice", "", |one| one.repeated),
-    ("tokens in bare lists", "≤ 5", |one| one.names.bare),
-    ("tokens of numbers alone", "≤ 1", |one| one.names.numbers),
+    ("lines that are clutter", "≤ 5", |one| one.clutter),
     ("failed edits told as made", "0", |one| one.false_edits),
     ("summaries that use 95 % of the budget", "100", |one| {
         one.used
@@ -85,42 +71,6 @@ fn table(what: &str, columns: &[(&str, &Handover)]) {
         let cells: Vec<String> = columns.iter().map(|(_, one)| cell(share(one))).collect();
         println!("| {name} | {required} | {} |", cells.join(" | "));
     }
-    let debris = columns.iter().map(|(_, one)| one.names.debris.kept);
-    let debris: Vec<String> = debris.map(|tokens| tokens.to_string()).collect();
-    println!("| tokens of debris | 0 | {} |", debris.join(" | "));
-}
-
-/// Returns the measures as JSON.
-pub(super) fn json(handovers: &Handovers) -> Value {
-    let share = |share: Share| json!({ "kept": share.kept, "of": share.of });
-    let one = |handover: &Handover| {
-        let mut measures: BTreeMap<&str, Value> = MEASURES
-            .iter()
-            .map(|(name, _, of)| (*name, share(of(handover))))
-            .collect();
-        measures.insert("sessions", handover.sessions.into());
-        measures.insert("tokens of debris", share(handover.names.debris));
-        json!(measures)
-    };
-    let by_budget: BTreeMap<&str, Value> = handovers
-        .by_budget
-        .iter()
-        .map(|(name, handover)| (name.as_str(), one(handover)))
-        .collect();
-    let by_source: BTreeMap<&str, Value> = handovers
-        .by_source
-        .iter()
-        .map(|(name, handover)| (name.as_str(), one(handover)))
-        .collect();
-    json!({
-        "by_budget": by_budget,
-        "by_source": by_source,
-        "lost_in_five_rounds": {
-            "rules": share(handovers.rounds.rules),
-            "words": share(handovers.rounds.words),
-            "sentences": share(handovers.rounds.sentences),
-        },
-    })
 }
 
 /// Writes examples of each fault into `faults.txt` of a folder.
