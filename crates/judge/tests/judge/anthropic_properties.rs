@@ -12,7 +12,7 @@ use plimsoll_testkit::messages::{
 };
 use plimsoll_wire::StreamDecoder;
 use plimsoll_wire::anthropic::{MessagesProfile, MessagesStreamState, read, read_reply, render};
-use plimsoll_wire::{Effort, EncodedRequest, RenderInput, ToolChoice};
+use plimsoll_wire::{Effort, RenderInput, ToolChoice};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
