@@ -79,7 +79,7 @@ impl Run {
     /// Sets the text that is appended to the history of each request from now on.
     pub fn set_dynamic_context(&mut self, context: Option<Arc<str>>) {
         self.setup.dynamic_context = context;
-        self.tools.overhead = self.setup.overhead_after(self.tools.has_joined);
+        self.tools.overhead = self.setup.overhead_beside(self.tools.tokens);
     }
 
     /// Writes the first entry of an empty log, so that the session can be forked.
@@ -317,8 +317,8 @@ impl Run {
     /// Returns the current content of the window.
     #[must_use]
     pub fn window_use(&self) -> WindowUse {
-        let (tools, system) = self.setup.head(self.tools.has_joined);
-        let system = system + REQUEST_OVERHEAD;
+        let tools = self.tools.tokens;
+        let system = self.setup.system_tokens() + REQUEST_OVERHEAD;
         let (line, calibration) = (self.line(), self.state.facts.calibration);
         let budget = self.budget().ok();
         let priced = budget.map(|budget| self.priced(&budget));

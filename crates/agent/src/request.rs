@@ -146,14 +146,13 @@ impl Expects {
 }
 
 /// Returns the cache instructions of the next request.
-pub(crate) fn cache_plan(setup: &Setup, state: &State, has_joined: bool) -> CachePlan {
+pub(crate) fn cache_plan(setup: &Setup, state: &State, tools: Tokens) -> CachePlan {
     if !setup.cache.is_on() {
         return CachePlan::default();
     }
-    let (tools, system) = setup.head(has_joined);
     let view = CacheView {
         tools,
-        system,
+        system: setup.system_tokens(),
         items: state.transcript.items(),
         trail: state.facts.trail,
     };

@@ -175,15 +175,14 @@ impl Setup {
     /// Returns the size of a request without the view, before the first plan.
     #[must_use]
     pub fn overhead(&self) -> Tokens {
-        self.overhead_after(false)
+        self.overhead_beside(self.tools_tokens(false))
     }
 
-    /// Returns the size of a request without the view, before or after the first plan.
-    pub(crate) fn overhead_after(&self, planned: bool) -> Tokens {
+    /// Returns the size of a request without the view, beside tools of this size.
+    pub(crate) fn overhead_beside(&self, tools: Tokens) -> Tokens {
         let context = self.dynamic_context.as_deref();
         let context = context.map_or(Tokens::ZERO, |context| self.message(context));
-        let (tools, system) = self.head(planned);
-        REQUEST_OVERHEAD + system + tools + context
+        REQUEST_OVERHEAD + self.system_tokens() + tools + context
     }
 
     /// Returns the size of the system prompt.
@@ -204,16 +203,16 @@ impl Setup {
     }
 
     /// Returns the size of the declarations of these tools.
-    pub(crate) fn weight_of<'a>(&self, tools: impl Iterator<Item = &'a KnownTool>) -> Tokens {
+    fn weight_of<'a>(&self, tools: impl Iterator<Item = &'a KnownTool>) -> Tokens {
         tools.map(|tool| self.counter.tool(&tool.spec)).sum()
     }
 
-    /// Returns the size of the tools and of the system prompt, before or after the first plan.
-    pub(crate) fn head(&self, planned: bool) -> (Tokens, Tokens) {
+    /// Returns the size of all declared tools, before or after the first plan.
+    fn tools_tokens(&self, planned: bool) -> Tokens {
         let tools = self.weight_of(self.declared(planned));
         let hosted = self.hosted_tools.iter();
         let hosted = hosted.map(|tool| TOOL_OVERHEAD + self.counter.text(&tool.json()));
-        (tools + hosted.sum(), self.message(&self.system))
+        tools + hosted.sum()
     }
 
     /// Returns the names of the declared tools. The provider's own tools come last.
@@ -257,10 +256,12 @@ impl Setup {
     }
 }
 
-/// The tools that requests currently declare.
+/// The tools that requests currently declare. They are counted once, and not again for each request.
 #[derive(Debug, Default)]
 pub(crate) struct DeclaredTools {
     pub(crate) specs: Arc<[ToolSpec]>,
+    /// The size of the declarations, including the provider's own tools.
+    pub(crate) tokens: Tokens,
     /// The size of a request without the view.
     pub(crate) overhead: Tokens,
     /// The size of the tools that are added once a plan has been applied.
@@ -274,9 +275,11 @@ impl DeclaredTools {
     pub(crate) fn new(setup: &Setup, view: &Transcript, planned: bool) -> Self {
         let has_joined = planned || calls_joining(setup, view);
         let declared = setup.declared(has_joined);
+        let tokens = setup.tools_tokens(has_joined);
         Self {
             specs: declared.map(|tool| tool.spec.clone()).collect(),
-            overhead: setup.overhead_after(has_joined),
+            tokens,
+            overhead: setup.overhead_beside(tokens),
             joins: if has_joined {
                 Tokens::ZERO
             } else {

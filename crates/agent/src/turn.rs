@@ -169,7 +169,7 @@ impl Run {
             tools,
             tool_choice,
             max_output,
-            cache: cache_plan(&self.setup, &self.state, self.tools.has_joined),
+            cache: cache_plan(&self.setup, &self.state, self.tools.tokens),
             expects: Expects {
                 room,
                 ..Expects::of(&self.state, &line, counted)

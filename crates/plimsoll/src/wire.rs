@@ -13,27 +13,25 @@
 
 pub use plimsoll_wire::{
     CallIdForm, CallIdMap, Delivery, Effort, EncodedRequest, LeftOut, Note, RenderInput,
-    ToolChoice, WireError, WrittenMessages, overflow,
+    ToolChoice, WireError, overflow,
 };
 
 /// OpenAI's Chat Completions, and compatible servers.
 pub mod openai_chat {
     pub use plimsoll_wire::openai_chat::{
         CacheMarks, CallIds, Dialect, EchoReasoning, EmptyReasoning, ErrorStyle, NoContent,
-        Template, ToolStyle, render, render_next,
+        Template, ToolStyle, render,
     };
 }
 
 /// OpenAI's Responses.
 pub mod openai_responses {
-    pub use plimsoll_wire::openai_responses::{
-        ReasoningItems, ResponsesProfile, render, render_next,
-    };
+    pub use plimsoll_wire::openai_responses::{ReasoningItems, ResponsesProfile, render};
 }
 
 /// Anthropic's Messages.
 pub mod anthropic {
     pub use plimsoll_wire::anthropic::{
-        EffortSupport, MessagesProfile, NoThinking, Prefix, ThinkingStyle, render, render_next,
+        EffortSupport, MessagesProfile, NoThinking, Prefix, ThinkingStyle, render,
     };
 }

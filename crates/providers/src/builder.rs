@@ -22,7 +22,6 @@ use crate::protocol::{
     ServerOwner, dialect_of, profile_of,
 };
 use crate::rejected_reasoning::RejectedReasoning;
-use crate::sent::SentSessions;
 use crate::thinking::chat_reach;
 use crate::token_count::TokenCounter;
 use crate::vendor::{Vendor, WindowReport, Wire};
@@ -309,7 +308,6 @@ impl ModelClientBuilder {
             extra: self.extra,
             reported: OnceCell::new(),
             counter: TokenCounter::default(),
-            sent: SentSessions::default(),
         };
         Ok((connection, server))
     }

@@ -8,7 +8,7 @@ use plimsoll_agent::{Failure, Request, Sampling, ThinkingLevel};
 use plimsoll_context::{CacheRetention, Delta, HostedTool, Reply, Tokens};
 use plimsoll_core::telemetry::ServerAddress;
 use plimsoll_core::{Provider, Secret};
-use plimsoll_wire::{BodyChunks, EncodedRequest};
+use plimsoll_wire::EncodedRequest;
 use reqwest::header::{HeaderMap, HeaderValue};
 use serde_json::{Map, Value};
 use tokio::sync::OnceCell;
@@ -24,7 +24,6 @@ use crate::models::ModelFacts;
 use crate::protocol::{HostedTools, Protocol};
 use crate::receive::receive;
 use crate::rejected_reasoning::RejectedReasoning;
-use crate::sent::SentSessions;
 use crate::token_count::TokenCounter;
 use crate::vendor::{ServerLocation, WindowReport, Wire};
 
@@ -64,8 +63,6 @@ pub(crate) struct Connection {
     pub(crate) facts: ModelFacts,
     /// Whether the server counts tokens.
     pub(crate) counter: TokenCounter,
-    /// The messages that were sent before.
-    pub(crate) sent: SentSessions,
 }
 
 impl ModelClient {
@@ -88,19 +85,19 @@ impl ModelClient {
     }
 
     /// Writes a request, without the reasoning that the server has rejected.
-    pub(crate) fn rendered(&self, request: &Request) -> EncodedRequest<BodyChunks> {
+    pub(crate) fn rendered(&self, request: &Request) -> EncodedRequest {
         let request = self.rejected.without(request);
         self.protocol.render(&self.connection, &request)
     }
 
     /// Writes the body of a request as JSON.
     pub(crate) fn json(&self, request: &Request) -> Value {
-        let body = self.rendered(request).body.into_vec();
+        let body = self.rendered(request).body;
         serde_json::from_slice(&body).unwrap_or_default()
     }
 
     /// Returns the headers of a request besides those of every request.
-    fn headers(&self, rendered: &EncodedRequest<BodyChunks>) -> HeaderMap {
+    fn headers(&self, rendered: &EncodedRequest) -> HeaderMap {
         let mut headers = self.protocol.headers();
         let betas = HeaderValue::try_from(rendered.betas.join(","));
         if let (false, Ok(betas)) = (rendered.betas.is_empty(), betas) {

@@ -2,18 +2,13 @@
 //! bounded bodies. Does not follow redirects and does not retry. The duration of a whole call is a limit
 //! of the run.
 
-use std::convert::Infallible;
-use std::pin::Pin;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::stream::{self, Stream, StreamExt};
-use http_body::{Frame, SizeHint};
 use plimsoll_context::Bytes as ByteCount;
-use plimsoll_wire::BodyChunks;
 use reqwest::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap};
-use reqwest::{Body, Client, Method, Response, Url, redirect};
+use reqwest::{Client, Method, Response, Url, redirect};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::time::timeout;
@@ -124,12 +119,8 @@ impl Http {
         &self,
         url: Url,
         headers: HeaderMap,
-        body: BodyChunks,
+        body: Vec<u8>,
     ) -> Result<Response, Silence> {
-        let body = Body::wrap(Chunks {
-            left: body.len() as u64,
-            chunks: body.into_chunks().into_iter(),
-        });
         let request = self
             .client
             .post(url)
@@ -184,36 +175,6 @@ impl Http {
             Some((status.as_u16(), body))
         };
         timeout(patience, answer).await.ok().flatten()
-    }
-}
-
-/// The unsent chunks of a body. The total size is known, so the request has a `Content-Length`,
-/// which some servers require.
-#[derive(Debug)]
-struct Chunks {
-    chunks: std::vec::IntoIter<Bytes>,
-    left: u64,
-}
-
-impl http_body::Body for Chunks {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let chunk = self.chunks.next();
-        self.left -= chunk.as_ref().map_or(0, |chunk| chunk.len() as u64);
-        Poll::Ready(chunk.map(|chunk| Ok(Frame::data(chunk))))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.left == 0
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.left)
     }
 }
 

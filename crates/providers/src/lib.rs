@@ -38,7 +38,6 @@ mod protocol;
 mod receive;
 mod rejected_reasoning;
 mod retry_after;
-mod sent;
 mod sse;
 mod target;
 mod thinking;

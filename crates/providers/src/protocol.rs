@@ -12,10 +12,10 @@ mod responses;
 use std::fmt::Debug;
 
 use plimsoll_agent::{Request, ThinkingLevel};
-use plimsoll_context::{HostedTool, Opaque, Reply, Tokens};
+use plimsoll_context::{HostedTool, Message, Opaque, Reply, Tokens};
 use plimsoll_judge::Fault;
 use plimsoll_wire::{
-    BodyChunks, Delivery, Effort, EncodedRequest, RenderInput, StreamDecoder, ToolChoice,
+    Delivery, Effort, EncodedRequest, RenderInput, RequestRenderer, StreamDecoder, ToolChoice,
 };
 use reqwest::Url;
 use reqwest::header::HeaderMap;
@@ -56,7 +56,7 @@ pub(crate) trait Protocol: Debug + Send + Sync {
     fn url(&self, connection: &Connection) -> Url;
 
     /// Writes a request.
-    fn render(&self, connection: &Connection, request: &Request) -> EncodedRequest<BodyChunks>;
+    fn render(&self, connection: &Connection, request: &Request) -> EncodedRequest;
 
     /// Returns headers besides those of every client.
     fn headers(&self) -> HeaderMap {
@@ -159,6 +159,16 @@ fn common_input<'a>(connection: &'a Connection, request: &'a Request) -> RenderI
         cache: Some(&request.cache),
         ..RenderInput::default()
     }
+}
+
+/// Writes a request by a dialect or profile.
+fn rendered(
+    input: &RenderInput<'_>,
+    request: &Request,
+    renderer: &impl RequestRenderer,
+) -> EncodedRequest {
+    let messages: Vec<&Message> = request.messages.iter().map(AsRef::as_ref).collect();
+    renderer.render(input, &messages)
 }
 
 /// Converts the provider's own tools to opaque blocks of a protocol.

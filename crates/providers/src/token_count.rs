@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use plimsoll_agent::Failure;
 use plimsoll_context::Tokens;
-use plimsoll_wire::BodyChunks;
 use reqwest::header::HeaderMap;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -33,17 +32,17 @@ impl Connection {
         &self,
         endpoint: TokenCountEndpoint,
         headers: HeaderMap,
-        body: BodyChunks,
+        body: Vec<u8>,
     ) -> Result<Option<Tokens>, Failure> {
         if self.counter.missing.load(Ordering::Relaxed) {
             return Ok(None);
         }
         let call = self.call_of(RequestFacts::default());
-        let Some(body) = only(endpoint.keys, &body.into_vec()) else {
+        let Some(body) = only(endpoint.keys, &body) else {
             return Ok(None);
         };
         let url = (endpoint.url)(&self.http.base);
-        let answer = self.http.post(url, headers, body.into()).await;
+        let answer = self.http.post(url, headers, body).await;
         let answer = answer.map_err(|silence| call.silence(&silence))?;
         let status = answer.status();
         if MISSING.contains(&status.as_u16()) {

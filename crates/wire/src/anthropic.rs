@@ -20,12 +20,11 @@ mod write;
 use plimsoll_context::{Bytes, Tokens, USUAL_MINIMUM};
 use serde::{Deserialize, Serialize};
 
-pub use crate::compose::{render, render_next};
+pub use crate::compose::render;
 pub use binding::Prefix;
 pub use hosted::{hosted_kinds, not_hosted};
 pub use patch::FORMAT;
 pub use read::read;
-pub(crate) use render::MessagesDecisions;
 pub use settings::MIN_BUDGET;
 pub use stream::{MessagesStreamState, read_reply};
 

@@ -10,8 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::anthropic;
 
-pub use crate::compose::{render, render_next};
-pub(crate) use render::ConverseDecisions;
+pub use crate::compose::render;
 pub use stream::ConverseStreamState;
 
 /// The origin of reasoning that is sent back to Bedrock.

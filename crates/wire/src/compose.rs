@@ -1,17 +1,13 @@
-//! Renders requests, each whole ([`render`]) or as the next one of a session that grows
-//! ([`render_next`]): turns that are final are written once, and the breakpoints of the prompt cache,
-//! which move from request to request, are put in while the body is put together.
+//! Renders requests ([`render`]): turns are written as soon as no later message can change them, and the
+//! breakpoints of the prompt cache are inserted while the body is put together.
 
 use std::collections::BTreeMap;
 
-use plimsoll_context::{Breakpoint, CacheRetention, Message, MessageList};
+use plimsoll_context::{Breakpoint, CacheRetention, Message};
 
-use crate::anthropic::MessagesDecisions;
-use crate::bedrock::ConverseDecisions;
-use crate::chunks::BodyChunks;
 use crate::error::WireError;
 use crate::normalize::{Native, Normalizer};
-use crate::object::Settings;
+use crate::object::{Object, Settings};
 use crate::prompt_texts;
 use crate::request::{EncodedRequest, RenderInput};
 use crate::server_rules::{Results, ServerRules};
@@ -19,14 +15,8 @@ use crate::turns::{Block, Content, Role, Turn};
 
 /// Renders requests for one server or model: a dialect or a profile.
 pub trait RequestRenderer {
-    /// Renders a request. `written` has the messages that were rendered before.
-    #[doc(hidden)]
-    fn render(
-        &self,
-        written: &mut WrittenMessages,
-        input: &RenderInput<'_>,
-        messages: &dyn History,
-    ) -> EncodedRequest<BodyChunks>;
+    /// Renders a request. Deterministic: the same transcript and settings give the same bytes.
+    fn render(&self, input: &RenderInput<'_>, messages: &[&Message]) -> EncodedRequest;
 }
 
 /// Renders a transcript. Deterministic: the same transcript and settings give the same bytes.
@@ -40,107 +30,7 @@ pub fn render<'a>(
     renderer: &impl RequestRenderer,
 ) -> Result<EncodedRequest, WireError> {
     let messages: Vec<&Message> = messages.into_iter().collect();
-    let mut written = WrittenMessages::default();
-    let rendered = renderer.render(&mut written, input, &messages);
-    let composer = written.composer.as_ref();
-    Ok(EncodedRequest {
-        from: composer.map(Composer::from).unwrap_or_default(),
-        ..rendered.into_whole()
-    })
-}
-
-/// Renders the next request of a growing session like [`render`], but shares the messages that were
-/// rendered before with earlier requests.
-///
-/// `written` belongs to one renderer. [`EncodedRequest::from`] stays empty. All messages are rendered
-/// again if the request does not [begin](WrittenMessages::begins) with the written ones, or if thinking
-/// or calls of the provider's tools in them have to be left out now, or no longer. A dialect with JSON
-/// turns is always rendered whole.
-///
-/// ```
-/// use plimsoll_context::{Message, MessageList};
-/// use plimsoll_wire::openai_chat::{Dialect, render, render_next};
-/// use plimsoll_wire::{RenderInput, WrittenMessages};
-///
-/// let (dialect, input) = (Dialect::openai(), RenderInput::default());
-/// let messages = [Message::user("One."), Message::assistant("1"), Message::user("Two.")];
-/// let (mut list, mut written) = (MessageList::default(), WrittenMessages::default());
-/// for (index, message) in messages.iter().enumerate() {
-///     list.push(message.clone().into());
-///     let next = render_next(&mut written, &input, &list, &dialect);
-///     let whole = render(&input, &messages[..=index], &dialect)?;
-///     assert_eq!(next.into_whole().body, whole.body);
-/// }
-/// # Ok::<(), plimsoll_wire::WireError>(())
-/// ```
-#[must_use]
-pub fn render_next(
-    written: &mut WrittenMessages,
-    input: &RenderInput<'_>,
-    messages: &MessageList,
-    renderer: &impl RequestRenderer,
-) -> EncodedRequest<BodyChunks> {
-    if !written.begins(input.system, messages) {
-        *written = WrittenMessages {
-            system: input.system.map(str::to_owned),
-            ..WrittenMessages::default()
-        };
-    }
-    let rendered = renderer.render(written, input, messages);
-    written.messages = messages.clone();
-    rendered
-}
-
-/// The messages of a request in written form, for the next request that begins with them.
-#[derive(Debug, Default)]
-pub struct WrittenMessages {
-    system: Option<String>,
-    messages: MessageList,
-    composer: Option<Composer>,
-    /// The decisions of Messages about the messages as a whole. If these change, all messages are written
-    /// again.
-    pub(crate) anthropic: MessagesDecisions,
-    /// Those of Converse.
-    pub(crate) bedrock: ConverseDecisions,
-}
-
-impl WrittenMessages {
-    /// Returns `true` if a request has the system prompt of the last one and begins with its messages.
-    /// Messages are compared by identity.
-    #[must_use]
-    pub fn begins(&self, system: Option<&str>, messages: &MessageList) -> bool {
-        messages.starts_with(&self.messages) && self.system.as_deref() == system
-    }
-
-    /// Returns the size of the written messages, in bytes.
-    #[must_use]
-    pub fn bytes(&self) -> usize {
-        let composer = self.composer.as_ref();
-        composer.map_or(0, |composer| composer.written.len())
-    }
-
-    /// Returns the number of messages in the last request.
-    #[must_use]
-    pub fn messages(&self) -> usize {
-        self.messages.len()
-    }
-
-    /// Returns the composer, which begins with the system prompt.
-    pub(crate) fn composer(&mut self, rules: ServerRules, system: Option<&str>) -> &mut Composer {
-        self.composer.get_or_insert_with(|| {
-            let mut composer = Composer::new(rules);
-            if let Some(system) = system {
-                composer.prompt(system);
-            }
-            composer
-        })
-    }
-
-    /// Returns the number of messages that the composer has received.
-    pub(crate) fn composed(&self) -> usize {
-        let composer = self.composer.as_ref();
-        composer.map_or(0, |composer| composer.messages)
-    }
+    Ok(renderer.render(input, &messages))
 }
 
 /// Writes turns as the JSON of a protocol.
@@ -162,47 +52,6 @@ pub(crate) trait TurnWriter {
     }
 }
 
-/// The messages of a request by their index.
-pub trait History {
-    /// Returns their number.
-    fn len(&self) -> usize;
-
-    /// Returns a message.
-    fn message(&self, index: usize) -> Option<&Message>;
-}
-
-impl History for Vec<&Message> {
-    fn len(&self) -> usize {
-        self.len()
-    }
-
-    fn message(&self, index: usize) -> Option<&Message> {
-        self.get(index).copied()
-    }
-}
-
-impl History for MessageList {
-    fn len(&self) -> usize {
-        self.len()
-    }
-
-    fn message(&self, index: usize) -> Option<&Message> {
-        self.get(index).map(AsRef::as_ref)
-    }
-}
-
-impl dyn History + '_ {
-    /// Returns the messages from an index on.
-    pub(crate) fn since(&self, first: usize) -> impl DoubleEndedIterator<Item = &Message> {
-        (first..self.len()).filter_map(|index| self.message(index))
-    }
-
-    /// Returns the last message.
-    pub(crate) fn last(&self) -> Option<&Message> {
-        self.message(self.len().checked_sub(1)?)
-    }
-}
-
 /// The offset in a body at which a breakpoint is inserted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Spot {
@@ -217,17 +66,11 @@ pub(crate) struct Spot {
 pub(crate) struct Spots {
     places: BTreeMap<usize, Spot>,
     last: Option<Spot>,
-    /// The offset in the messages at which the written bytes begin.
-    base: usize,
 }
 
 impl Spots {
     /// Reports a block that was written.
     pub(crate) fn block(&mut self, block: &Block, spot: Spot) {
-        let spot = Spot {
-            end: spot.end + self.base,
-            text: spot.text.map(|at| at + self.base),
-        };
         for place in &block.breakpoints {
             self.places.insert(*place, spot);
         }
@@ -265,36 +108,33 @@ impl Outline {
 pub(crate) struct Composer {
     rules: ServerRules,
     pub(crate) normalizer: Normalizer,
-    /// The final turns, each with a comma behind it.
-    written: BodyChunks,
+    /// The written turns, each with a comma behind it.
+    written: Vec<u8>,
     spots: Spots,
     outlines: Vec<Outline>,
-    /// The messages of the transcript in each turn.
+    /// The messages of the transcript in each written turn.
     from: Vec<Vec<usize>>,
-    /// Those in each turn behind the final ones of the last body.
-    from_end: Vec<Vec<usize>>,
     /// The number of messages that it has received.
-    pub(crate) messages: usize,
+    messages: usize,
 }
 
 impl Composer {
-    pub(crate) fn new(rules: ServerRules) -> Self {
-        Self {
+    /// Creates a composer that begins with the system prompt, if there is one.
+    pub(crate) fn new(rules: ServerRules, system: Option<&str>) -> Self {
+        let mut composer = Self {
             rules,
             normalizer: Normalizer::new(rules),
-            written: BodyChunks::default(),
+            written: Vec::new(),
             spots: Spots::default(),
             outlines: Vec::new(),
             from: Vec::new(),
-            from_end: Vec::new(),
             messages: 0,
+        };
+        if let Some(system) = system {
+            composer.normalizer.prompt(system);
+            composer.normalizer.open.break_at(0);
         }
-    }
-
-    /// Takes the system prompt.
-    pub(crate) fn prompt(&mut self, text: &str) {
-        self.normalizer.prompt(text);
-        self.normalizer.open.break_at(0);
+        composer
     }
 
     /// Takes the next message.
@@ -314,103 +154,95 @@ impl Composer {
         }
         let last = open.turns.len().saturating_sub(1);
         let turns: Vec<Turn> = open.turns.drain(..last).collect();
-        for turn in turns.into_iter().flat_map(|turn| sent(turn, &self.rules)) {
-            let (written, before) = self.written.open();
-            self.spots.base = before;
-            writer.write(&turn, written, &mut self.spots);
-            written.push(b',');
+        let rules = self.rules;
+        for turn in turns.into_iter().flat_map(|turn| sent(turn, &rules)) {
             self.outlines.push(Outline::new(&turn, &self.outlines));
-            self.from.push(turn.from);
+            self.write(turn, writer);
         }
     }
 
-    /// Returns the turns behind the final ones if the request ends here; `context` follows in the user's
-    /// role.
-    pub(crate) fn end(&self, context: Option<&str>) -> Vec<Turn> {
-        let mut open = self.normalizer.open.clone();
-        open.finish(context);
-        let turns = std::mem::take(&mut open.turns);
-        let sent = turns.into_iter().flat_map(|turn| sent(turn, &self.rules));
-        sent.collect()
+    fn write(&mut self, turn: Turn, writer: &impl TurnWriter) {
+        writer.write(&turn, &mut self.written, &mut self.spots);
+        self.written.push(b',');
+        self.from.push(turn.from);
     }
 
-    /// Returns a body: `head`, all messages with `mark` at the breakpoints, and the settings. `end` are
-    /// the last turns.
-    pub(crate) fn body(
-        &mut self,
-        head: Vec<u8>,
-        end: &[Turn],
+    /// Ends the messages and returns the turns that are not written yet; `context` follows in the user's
+    /// role.
+    pub(crate) fn end(&mut self, context: Option<&str>) -> Vec<Turn> {
+        let open = &mut self.normalizer.open;
+        open.finish(context);
+        let turns = std::mem::take(&mut open.turns).into_iter();
+        turns.flat_map(|turn| sent(turn, &self.rules)).collect()
+    }
+
+    /// Returns the request: `head`, the list `key` of all messages with `mark` at the breakpoints, and the
+    /// settings. `end` are the last turns.
+    pub(crate) fn request(
+        mut self,
+        (head, key): (Object, &str),
+        end: Vec<Turn>,
         (breakpoints, mark): (&[Breakpoint], &str),
         writer: &impl TurnWriter,
         settings: &Settings,
-    ) -> BodyChunks {
-        self.from_end = end.iter().map(|turn| turn.from.clone()).collect();
-        self.written.seal_if_large();
-        let split = self.written.len();
-        let mut spots = Spots {
-            base: split,
-            ..Spots::default()
-        };
-        let mut tail = Vec::new();
-        for turn in end {
-            writer.write(turn, &mut tail, &mut spots);
-            tail.push(b',');
-        }
-        tail.pop();
+    ) -> EncodedRequest {
+        let (list, spots) = self.list(end, writer);
         let spot = |breakpoint: &Breakpoint| {
             let place = match breakpoint {
                 Breakpoint::Tools => return None,
                 Breakpoint::System => 0,
                 Breakpoint::Message(index) => index + 1,
             };
-            let here = spots.places.get(&place);
-            here.or_else(|| self.spots.places.get(&place)).copied()
+            spots.places.get(&place).copied()
         };
         let mut wanted: Vec<Spot> = breakpoints.iter().filter_map(spot).collect();
         wanted.sort_unstable();
         wanted.dedup();
-        let mut body = BodyChunks::from(head);
+        let mut body = head.open_list(key);
+        body.reserve(list.len());
         let mut at = 0;
-        let mut take = |upto: usize, body: &mut BodyChunks| {
-            let end = at.max(split) - split..upto.max(split) - split;
-            body.share(&self.written, at.min(split)..upto.min(split));
-            body.push(tail.get(end).unwrap_or_default());
+        let mut copy = |upto: usize, body: &mut Vec<u8>| {
+            body.extend_from_slice(list.get(at..upto).unwrap_or_default());
             at = upto;
         };
         for spot in wanted {
             if let Some(text) = spot.text {
-                take(text, &mut body);
-                body.push(br#"[{"type":"text","text":"#);
+                copy(text, &mut body);
+                body.extend_from_slice(br#"[{"type":"text","text":"#);
             }
-            take(spot.end, &mut body);
-            body.push(writer.breakpoint(mark).as_bytes());
+            copy(spot.end, &mut body);
+            body.extend_from_slice(writer.breakpoint(mark).as_bytes());
             if spot.text.is_some() {
-                body.push(b"}]");
+                body.extend_from_slice(b"}]");
             }
         }
-        take(split + tail.len(), &mut body);
-        let mut rest = vec![b']'];
-        settings.write(&mut rest);
-        rest.push(b'}');
-        body.push(&rest);
-        body
+        copy(list.len(), &mut body);
+        body.push(b']');
+        settings.write(&mut body);
+        body.push(b'}');
+        EncodedRequest {
+            body,
+            from: self.from,
+            ..EncodedRequest::default()
+        }
     }
 
-    /// Returns the list of messages as JSON, if the request ends here, and the indices of the messages
-    /// in each turn. Does not copy the written messages.
+    /// Returns the list of messages as JSON, and the indices of the messages in each turn.
     pub(crate) fn into_list(mut self, writer: &impl TurnWriter) -> (Vec<u8>, Vec<Vec<usize>>) {
         let end = self.end(None);
-        self.from_end = end.iter().map(|turn| turn.from.clone()).collect();
-        let from = self.from();
-        let mut list = self.written.into_vec();
-        for turn in &end {
-            writer.write(turn, &mut list, &mut Spots::default());
-            list.push(b',');
+        let (turns, _) = self.list(end, writer);
+        let list = [b"[", turns.as_slice(), b"]"].concat();
+        (list, self.from)
+    }
+
+    /// Writes the last turns and returns all of them, without a comma at the end.
+    fn list(&mut self, end: Vec<Turn>, writer: &impl TurnWriter) -> (Vec<u8>, Spots) {
+        for turn in end {
+            self.write(turn, writer);
         }
-        list.pop();
-        list.insert(0, b'[');
-        list.push(b']');
-        (list, from)
+        self.written.pop();
+        let written = std::mem::take(&mut self.written);
+        (written, std::mem::take(&mut self.spots))
     }
 
     /// Returns the outlines of the newest turns: those of `end` and of the two turns before it.
@@ -421,11 +253,6 @@ impl Composer {
             newest.push(Outline::new(turn, &newest));
         }
         newest
-    }
-
-    /// Returns the indices of the messages in each turn of the last body.
-    fn from(&self) -> Vec<Vec<usize>> {
-        self.from.iter().chain(&self.from_end).cloned().collect()
     }
 }
 

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::request::Effort;
 
-pub use crate::compose::{render, render_next};
+pub use crate::compose::render;
 pub use stream::GeminiStreamState;
 
 /// The origin of parts that are sent back to Gemini.

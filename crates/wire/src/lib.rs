@@ -137,7 +137,6 @@ pub mod anthropic;
 pub mod bedrock;
 mod block_list;
 mod call_ids;
-mod chunks;
 mod compose;
 mod decoder;
 mod document;
@@ -160,8 +159,7 @@ mod tools;
 mod turns;
 
 pub use call_ids::{CallIdForm, CallIdMap};
-pub use chunks::BodyChunks;
-pub use compose::{RequestRenderer, WrittenMessages, render_next};
+pub use compose::RequestRenderer;
 pub use decoder::StreamDecoder;
 pub use document::{Document, DocumentFormat, MessageSpan, Slot};
 pub use error::WireError;

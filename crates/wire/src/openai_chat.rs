@@ -15,7 +15,7 @@ mod stream;
 pub(crate) mod usage;
 mod write;
 
-pub use crate::compose::{render, render_next};
+pub use crate::compose::render;
 pub use crate::open_reply::{MAX_PARTS, MAX_REPLY};
 pub use dialect::{
     CacheMarks, CallIds, Dialect, EchoReasoning, EmptyReasoning, ErrorStyle, NoContent, Template,

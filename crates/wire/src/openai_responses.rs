@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::request::Effort;
 
-pub use crate::compose::{render, render_next};
+pub use crate::compose::render;
 pub use hosted::{hosted_kinds, not_hosted};
 pub use items::ORIGIN;
 pub use patch::FORMAT;

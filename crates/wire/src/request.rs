@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::anthropic::Prefix;
-use crate::chunks::BodyChunks;
 
 /// The parts of a request besides its messages.
 #[derive(Debug, Clone, Default)]
@@ -101,12 +100,11 @@ pub enum Effort {
     Max,
 }
 
-/// A rendered request. Its body is in one piece, or in [`BodyChunks`] if it is rendered
-/// as the next one of a session.
+/// A rendered request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct EncodedRequest<B = Vec<u8>> {
+pub struct EncodedRequest {
     /// The body as JSON.
-    pub body: B,
+    pub body: Vec<u8>,
     /// The differences between the body and the transcript: first those of messages in their order,
     /// then those of settings.
     pub notes: Vec<Note>,
@@ -121,20 +119,6 @@ pub struct EncodedRequest<B = Vec<u8>> {
     pub prefix: Prefix,
     /// The values that the `anthropic-beta` header must contain, usually empty.
     pub betas: Vec<&'static str>,
-}
-
-impl EncodedRequest<BodyChunks> {
-    /// Returns the request with its body in one piece.
-    #[must_use]
-    pub fn into_whole(self) -> EncodedRequest {
-        EncodedRequest {
-            body: self.body.into_vec(),
-            notes: self.notes,
-            from: self.from,
-            prefix: self.prefix,
-            betas: self.betas,
-        }
-    }
 }
 
 /// A difference between a request and the transcript or the settings it was rendered from.

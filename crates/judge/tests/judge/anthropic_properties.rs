@@ -1,11 +1,9 @@
 //! Properties of every view on Anthropic Messages: each model accepts it, older requests are
 //! prefixes of newer ones, and everything that the protocol can represent is read back.
 
-use std::sync::Arc;
-
 use plimsoll_context::{
-    Breakpoint, CachePlan, CacheRetention, CallId, Message, MessageList, Part, ToolCall,
-    ToolResult, ToolSpec, repair,
+    Breakpoint, CachePlan, CacheRetention, CallId, Message, Part, ToolCall, ToolResult, ToolSpec,
+    repair,
 };
 use plimsoll_judge::anthropic::validate;
 use plimsoll_testkit::messages::{
@@ -13,10 +11,8 @@ use plimsoll_testkit::messages::{
     url,
 };
 use plimsoll_wire::StreamDecoder;
-use plimsoll_wire::anthropic::{
-    MessagesProfile, MessagesStreamState, read, read_reply, render, render_next,
-};
-use plimsoll_wire::{Effort, EncodedRequest, RenderInput, ToolChoice, WrittenMessages};
+use plimsoll_wire::anthropic::{MessagesProfile, MessagesStreamState, read, read_reply, render};
+use plimsoll_wire::{Effort, RenderInput, ToolChoice};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -281,39 +277,6 @@ proptest! {
                     String::from_utf8_lossy(older),
                     String::from_utf8_lossy(&whole)
                 );
-            }
-        }
-    }
-
-    /// At every length, whatever was asked before: the kept bytes are those of a new request.
-    #[test]
-    fn a_session_that_grows_is_rendered_as_a_whole_one(
-        messages in history(exchange()),
-        system in proptest::option::of(text()),
-        context in proptest::option::of(text()),
-        efforts in proptest::collection::vec(effort(), 1..4),
-    ) {
-        let messages: Vec<&Message> = messages.iter().collect();
-        for model in MODELS {
-            let profile = MessagesProfile::of_model(model);
-            let mut written = WrittenMessages::default();
-            let mut list = MessageList::default();
-            for end in 1..=messages.len() {
-                list.push(Arc::new(messages[end - 1].clone()));
-                let breakpoints = vec![Breakpoint::System, Breakpoint::Message(end / 2), Breakpoint::Message(end - 1)];
-                let cache = CachePlan { breakpoints, ..CachePlan::default() };
-                let input = RenderInput {
-                    model,
-                    system: system.as_deref(),
-                    context: context.as_deref().filter(|_| end % 2 == 0),
-                    effort: efforts[end % efforts.len()],
-                    cache: Some(&cache),
-                    ..RenderInput::default()
-                };
-                let whole = render(&input, messages[..end].iter().copied(), &profile).unwrap();
-                let grown = render_next(&mut written, &input, &list, &profile);
-                let whole = EncodedRequest { from: Vec::new(), ..whole };
-                prop_assert_eq!(grown.into_whole(), whole, "{}", model);
             }
         }
     }

@@ -1,17 +1,12 @@
 //! Properties of every view on Gemini and Converse: the server of each model accepts it, older
 //! requests are prefixes of newer ones, and signed parts of a reply are returned unchanged.
 
-use std::sync::Arc;
-
-use plimsoll_context::{
-    Breakpoint, CachePlan, CallId, Message, MessageList, Opaque, Part, Thinking, ToolSpec,
-};
+use plimsoll_context::{Breakpoint, CachePlan, CallId, Message, Opaque, Part, Thinking, ToolSpec};
 use plimsoll_judge as judge;
 use plimsoll_judge::Fault;
 use plimsoll_testkit::messages::{BatchCall, batch, data, file, history, image, opaque, url};
 use plimsoll_wire::{
-    Effort, EncodedRequest, RenderInput, StreamDecoder, ToolChoice, WrittenMessages, bedrock,
-    gemini,
+    Effort, EncodedRequest, RenderInput, StreamDecoder, ToolChoice, bedrock, gemini,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -214,39 +209,6 @@ proptest! {
             let (new, _) = judged(model, &input, &grown);
             let (old, new) = (listed(&old.body), listed(&new.body));
             prop_assert_eq!(&old[..], &new[..old.len()], "{}", model);
-        }
-    }
-
-    /// At every length, whatever was asked before: the kept bytes are those of a new request.
-    #[test]
-    fn a_session_that_grows_is_rendered_as_a_whole_one(
-        messages in history(exchange()),
-        system in proptest::option::of(text()),
-        context in proptest::option::of(text()),
-        efforts in proptest::collection::vec(proptest::option::of(proptest::sample::select(Effort::ALL.to_vec())), 1..4),
-    ) {
-        let all: Vec<&Message> = messages.iter().collect();
-        for model in GEMINIS.into_iter().chain(BEHIND_BEDROCK) {
-            let (mut at_gemini, mut at_bedrock) = (WrittenMessages::default(), WrittenMessages::default());
-            let mut list = MessageList::default();
-            for end in 1..=all.len() {
-                list.push(Arc::new(all[end - 1].clone()));
-                let cache = CachePlan {
-                    breakpoints: vec![Breakpoint::System, Breakpoint::Message(end / 2), Breakpoint::Message(end - 1)],
-                    ..CachePlan::default()
-                };
-                let input = RenderInput {
-                    model,
-                    system: system.as_deref(),
-                    context: context.as_deref().filter(|_| end % 2 == 0),
-                    effort: efforts[end % efforts.len()],
-                    cache: Some(&cache),
-                    ..RenderInput::default()
-                };
-                let (whole, _) = judged(model, &input, &messages[..end]);
-                let grown = if GEMINIS.contains(&model) { gemini::render_next(&mut at_gemini, &input, &list, &gemini::GeminiProfile::of_model(model)) } else { bedrock::render_next(&mut at_bedrock, &input, &list, &bedrock::ConverseProfile::of_model(model)) };
-                prop_assert_eq!(grown.into_whole(), EncodedRequest { from: Vec::new(), ..whole }, "{}", model);
-            }
         }
     }
 

@@ -1,20 +1,14 @@
 //! Properties of every view on OpenAI Responses: each profile's server accepts it, older requests
 //! are prefixes of newer ones, and everything that the protocol can represent is read back.
 
-use std::sync::Arc;
-
-use plimsoll_context::{
-    CallId, Image, Message, MessageList, Opaque, Part, Thinking, ToolCall, ToolSpec,
-};
+use plimsoll_context::{CallId, Image, Message, Opaque, Part, Thinking, ToolCall, ToolSpec};
 use plimsoll_judge::openai_responses::validate;
 use plimsoll_testkit::messages::{
     BatchCall, arguments, batch, between, data, file, history, image, opaque, some_text, text,
     thinking, url,
 };
-use plimsoll_wire::openai_responses::{
-    ReasoningItems, ResponsesProfile, read, read_reply, render, render_next,
-};
-use plimsoll_wire::{Effort, RenderInput, Slot, WrittenMessages};
+use plimsoll_wire::openai_responses::{ReasoningItems, ResponsesProfile, read, read_reply, render};
+use plimsoll_wire::{Effort, RenderInput, Slot};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -232,29 +226,6 @@ proptest! {
                     opening || whole.starts_with(older),
                     "{}\n{}", String::from_utf8_lossy(older), String::from_utf8_lossy(&whole)
                 );
-            }
-        }
-    }
-
-    /// At every length, whatever was asked before: the kept bytes are those of a new request.
-    #[test]
-    fn a_session_that_grows_is_rendered_as_a_whole_one(
-        messages in history(exchange()),
-        context in prop::option::of(some_text()),
-    ) {
-        let messages: Vec<&Message> = messages.iter().collect();
-        for profile in profiles() {
-            let (mut list, mut written) = (MessageList::default(), WrittenMessages::default());
-            for end in 1..=messages.len() {
-                list.push(Arc::new(messages[end - 1].clone()));
-                let input = RenderInput {
-                    context: context.as_deref().filter(|_| end % 2 == 0),
-                    ..RenderInput::default()
-                };
-                let whole = render(&input, messages[..end].iter().copied(), &profile).unwrap();
-                let grown = render_next(&mut written, &input, &list, &profile).into_whole();
-                prop_assert_eq!(&grown.body, &whole.body);
-                prop_assert_eq!(&grown.notes, &whole.notes);
             }
         }
     }

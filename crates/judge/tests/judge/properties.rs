@@ -1,16 +1,14 @@
 //! Properties of every view: the server of each dialect accepts it, older requests are prefixes of
 //! newer ones, and everything that the protocol can represent is read back.
 
-use std::sync::Arc;
-
-use plimsoll_context::{Breakpoint, CachePlan, Image, Message, MessageList, Part};
+use plimsoll_context::{Image, Message, Part};
 use plimsoll_judge::openai_chat::validate;
 use plimsoll_testkit::messages::{
     BatchCall, arguments, batch, between, data, history, image, opaque, some_text, text, thinking,
     url,
 };
-use plimsoll_wire::openai_chat::{Dialect, EchoReasoning, read, render, render_next};
-use plimsoll_wire::{RenderInput, WrittenMessages};
+use plimsoll_wire::RenderInput;
+use plimsoll_wire::openai_chat::{Dialect, EchoReasoning, read, render};
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -143,38 +141,6 @@ proptest! {
                     String::from_utf8_lossy(older),
                     String::from_utf8_lossy(&whole)
                 );
-            }
-        }
-    }
-
-    /// At every length, whatever was asked before: the kept bytes are those of a new request.
-    #[test]
-    fn a_chat_that_grows_is_rendered_as_a_whole_one(
-        messages in history(exchange()),
-        system in proptest::option::of(some_text()),
-        context in proptest::option::of(some_text()),
-    ) {
-        for dialect in dialects() {
-            let (mut list, mut written) = (MessageList::default(), WrittenMessages::default());
-            let messages: Vec<&Message> = messages.iter().collect();
-            for index in 0..messages.len() {
-                let cache = CachePlan {
-                    breakpoints: vec![Breakpoint::System, Breakpoint::Message(index / 2), Breakpoint::Message(index)],
-                    ..CachePlan::default()
-                };
-                let input = RenderInput {
-                    model: "m",
-                    system: system.as_deref(),
-                    context: context.as_deref().filter(|_| index % 2 == 0),
-                    cache: Some(&cache),
-                    ..RenderInput::default()
-                };
-                list.push(Arc::new(messages[index].clone()));
-                let whole = render(&input, messages[..=index].iter().copied(), &dialect).unwrap();
-                let grown = render_next(&mut written, &input, &list, &dialect);
-                let grown = grown.into_whole();
-                prop_assert_eq!(&grown.body, &whole.body, "{}", dialect.name);
-                prop_assert_eq!(&grown.notes, &whole.notes, "{}", dialect.name);
             }
         }
     }

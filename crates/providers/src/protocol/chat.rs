@@ -9,13 +9,11 @@ use plimsoll_judge::openai_chat::validate;
 use plimsoll_wire::openai_chat::{
     CacheMarks, ChatStreamState, Dialect, ErrorStyle, Reach, Template, ToolStyle, TurnDecoder,
 };
-use plimsoll_wire::{
-    BodyChunks, Effort, EncodedRequest, LeftOut, Note, RenderInput, StreamDecoder,
-};
+use plimsoll_wire::{Effort, EncodedRequest, LeftOut, Note, RenderInput, StreamDecoder};
 use reqwest::Url;
 use serde_json::{Map, Value, json};
 
-use super::{MAX_TOOLS, Protocol, common_input, effort_of};
+use super::{MAX_TOOLS, Protocol, common_input, effort_of, rendered};
 use crate::cache_lifetime::{CacheLifetime, extra_keys};
 use crate::client::Connection;
 use crate::model_ref::ModelRef;
@@ -77,7 +75,7 @@ impl Protocol for ChatProtocol {
         connection.http.base.endpoint(PATH)
     }
 
-    fn render(&self, connection: &Connection, request: &Request) -> EncodedRequest<BodyChunks> {
+    fn render(&self, connection: &Connection, request: &Request) -> EncodedRequest {
         let (extra, left_out) = self.extra(connection, request);
         let input = RenderInput {
             max_output: connection.most(request).map(|tokens| tokens.0),
@@ -87,9 +85,7 @@ impl Protocol for ChatProtocol {
             extra: Some(&extra),
             ..common_input(connection, request)
         };
-        let mut rendered = connection
-            .sent
-            .render(&input, &request.messages, &self.dialect);
+        let mut rendered = rendered(&input, request, &self.dialect);
         rendered.notes.extend(left_out.map(Note::setting));
         rendered
     }

@@ -5,12 +5,12 @@ use plimsoll_judge::Fault;
 use plimsoll_judge::bedrock::validate;
 use plimsoll_wire::anthropic::ThinkingStyle;
 use plimsoll_wire::bedrock::{ConverseProfile, ConverseStreamState, Maker};
-use plimsoll_wire::{BodyChunks, EncodedRequest, LeftOut, Note, RenderInput, StreamDecoder};
+use plimsoll_wire::{EncodedRequest, LeftOut, Note, RenderInput, StreamDecoder};
 use reqwest::Url;
 use reqwest::header::{ACCEPT, HeaderMap, HeaderValue};
 use serde_json::{Value, json};
 
-use super::{Protocol, common_input, effort_or_none, segment};
+use super::{Protocol, common_input, effort_or_none, rendered, segment};
 use crate::client::Connection;
 use crate::event_stream::EventStreamReader;
 use crate::models::FROM_LOW;
@@ -43,7 +43,7 @@ impl Protocol for ConverseProtocol {
         base.at_root(&format!("model/{model}/converse-stream"))
     }
 
-    fn render(&self, connection: &Connection, request: &Request) -> EncodedRequest<BodyChunks> {
+    fn render(&self, connection: &Connection, request: &Request) -> EncodedRequest {
         let facts = &connection.facts;
         let no_images = facts.blinds(request).then_some(LeftOut::Attachment);
         let limit = connection.most(request);
@@ -54,9 +54,7 @@ impl Protocol for ConverseProtocol {
             extra: Some(&connection.extra),
             ..common_input(connection, request)
         };
-        let mut rendered = connection
-            .sent
-            .render(&input, &request.messages, &self.profile);
+        let mut rendered = rendered(&input, request, &self.profile);
         rendered.notes.extend(no_images.map(Note::setting));
         rendered
     }

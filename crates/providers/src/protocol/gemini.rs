@@ -5,13 +5,11 @@ use plimsoll_context::Message;
 use plimsoll_judge::Fault;
 use plimsoll_judge::gemini::validate;
 use plimsoll_wire::gemini::{GeminiProfile, GeminiStreamState, Thinking};
-use plimsoll_wire::{
-    BodyChunks, Effort, EncodedRequest, LeftOut, Note, RenderInput, StreamDecoder,
-};
+use plimsoll_wire::{Effort, EncodedRequest, LeftOut, Note, RenderInput, StreamDecoder};
 use reqwest::Url;
 use serde_json::{Value, json};
 
-use super::{MAX_TOOLS, Protocol, common_input, effort_or_none, segment};
+use super::{MAX_TOOLS, Protocol, common_input, effort_or_none, rendered, segment};
 use crate::client::Connection;
 use crate::thinking::ThinkingOff;
 
@@ -53,7 +51,7 @@ impl Protocol for GeminiProtocol {
         url
     }
 
-    fn render(&self, connection: &Connection, request: &Request) -> EncodedRequest<BodyChunks> {
+    fn render(&self, connection: &Connection, request: &Request) -> EncodedRequest {
         let facts = &connection.facts;
         let no_images = facts.blinds(request).then_some(LeftOut::Attachment);
         let limit = connection.most(request);
@@ -65,9 +63,7 @@ impl Protocol for GeminiProtocol {
             extra: Some(&connection.extra),
             ..common_input(connection, request)
         };
-        let mut rendered = connection
-            .sent
-            .render(&input, &request.messages, &self.profile);
+        let mut rendered = rendered(&input, request, &self.profile);
         rendered.notes.extend(no_images.map(Note::setting));
         rendered
     }

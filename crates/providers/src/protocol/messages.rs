@@ -8,11 +8,13 @@ use plimsoll_wire::anthropic::{
     EffortSupport, MessagesProfile, MessagesStreamState, NoThinking, ORIGIN, ThinkingStyle,
     hosted_kinds, not_hosted,
 };
-use plimsoll_wire::{BodyChunks, EncodedRequest, LeftOut, Note, RenderInput, StreamDecoder};
+use plimsoll_wire::{EncodedRequest, LeftOut, Note, RenderInput, StreamDecoder};
 use reqwest::Url;
 use serde_json::{Value, json};
 
-use super::{HostedTools, Protocol, TokenCountEndpoint, common_input, effort_or_none, hosted};
+use super::{
+    HostedTools, Protocol, TokenCountEndpoint, common_input, effort_or_none, hosted, rendered,
+};
 use crate::base_url::BaseUrl;
 use crate::cache_lifetime::CacheLifetime;
 use crate::client::Connection;
@@ -68,7 +70,7 @@ impl Protocol for MessagesProtocol {
         url(&connection.http.base, PATH)
     }
 
-    fn render(&self, connection: &Connection, request: &Request) -> EncodedRequest<BodyChunks> {
+    fn render(&self, connection: &Connection, request: &Request) -> EncodedRequest {
         let facts = &connection.facts;
         let no_images = facts.blinds(request).then_some(LeftOut::Attachment);
         let request = &*facts.enforced(request, FROM_LOW);
@@ -84,9 +86,7 @@ impl Protocol for MessagesProtocol {
             extra: Some(&connection.extra),
             ..common_input(connection, request)
         };
-        let mut rendered = connection
-            .sent
-            .render(&input, &request.messages, &self.profile);
+        let mut rendered = rendered(&input, request, &self.profile);
         rendered.notes.extend(no_images.map(Note::setting));
         rendered
     }

@@ -6,12 +6,12 @@ use plimsoll_judge::openai_responses::{COUNT_KEYS, validate};
 use plimsoll_wire::openai_responses::{
     ORIGIN, ReasoningItems, ResponsesProfile, ResponsesStreamState, hosted_kinds, not_hosted,
 };
-use plimsoll_wire::{BodyChunks, Effort, EncodedRequest, RenderInput, StreamDecoder};
+use plimsoll_wire::{Effort, EncodedRequest, RenderInput, StreamDecoder};
 use reqwest::Url;
 use serde_json::{Value, json};
 
 use super::{
-    HostedTools, MAX_TOOLS, Protocol, TokenCountEndpoint, common_input, effort_of, hosted,
+    HostedTools, MAX_TOOLS, Protocol, TokenCountEndpoint, common_input, effort_of, hosted, rendered,
 };
 use crate::cache_lifetime::{CacheLifetime, extra_keys};
 use crate::client::Connection;
@@ -84,7 +84,7 @@ impl Protocol for ResponsesProtocol {
         connection.http.base.endpoint(PATH)
     }
 
-    fn render(&self, connection: &Connection, request: &Request) -> EncodedRequest<BodyChunks> {
+    fn render(&self, connection: &Connection, request: &Request) -> EncodedRequest {
         let extra = extra_keys(connection, request, self.cache_lifetime());
         let input = RenderInput {
             hosted_tools: &hosted(&request.hosted_tools, ORIGIN),
@@ -94,9 +94,7 @@ impl Protocol for ResponsesProtocol {
             extra: Some(&extra),
             ..common_input(connection, request)
         };
-        connection
-            .sent
-            .render(&input, &request.messages, &self.profile)
+        rendered(&input, request, &self.profile)
     }
 
     fn decoder(&self, _: &Request) -> Box<dyn StreamDecoder> {

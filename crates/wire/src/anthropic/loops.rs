@@ -7,18 +7,16 @@ use serde_json::Value;
 use super::binding::{LocatedThinking, Prefix, ThinkingIncluded, Trace};
 use super::pause;
 use super::{MessagesProfile, ThinkingStyle};
-use crate::compose::History;
 use crate::prompt_texts;
 use crate::request::LeftOut;
 
-/// Judges the tool loops of a transcript. If the transcript grows, only the new messages are judged.
+/// Judges the tool loops of a transcript.
 ///
 /// A loop begins with a user message, a summary or a system message, and ends before the next one that
 /// follows an answer.
 #[derive(Debug)]
 pub(super) struct Judge {
-    /// The model, and the prefix before the messages.
-    start: Prefix,
+    model: String,
     /// The reason why the thinking of each message is left out. `None` if it is sent.
     pub(super) without: Vec<Option<LeftOut>>,
     /// The messages with thinking.
@@ -43,33 +41,30 @@ struct Loop {
 }
 
 impl Judge {
-    pub(super) fn new(model: &str, start: Trace) -> Self {
-        Self {
-            start: start.prefix(model),
+    /// Judges a transcript. `start` is the prefix before the messages.
+    pub(super) fn of(
+        model: &str,
+        start: Trace,
+        messages: &[&Message],
+        profile: &MessagesProfile,
+    ) -> Self {
+        let mut judge = Self {
+            model: model.to_owned(),
             without: Vec::new(),
             thinking: Vec::new(),
             trace: start.clone(),
             newest: Loop::new(0, start),
+        };
+        for (index, message) in messages.iter().enumerate() {
+            judge.message(message, messages, index, profile);
         }
-    }
-
-    /// Returns `true` if the messages were judged for this model and this beginning of the request.
-    pub(super) fn began(&self, model: &str, start: &Trace) -> bool {
-        self.start == start.prefix(model)
-    }
-
-    /// Judges the new messages.
-    pub(super) fn take(&mut self, messages: &dyn History, profile: &MessagesProfile) {
-        let first = self.without.len();
-        for (new, message) in messages.since(first).enumerate() {
-            self.message(message, messages, first + new, profile);
-        }
+        judge
     }
 
     fn message(
         &mut self,
         message: &Message,
-        messages: &dyn History,
+        messages: &[&Message],
         index: usize,
         profile: &MessagesProfile,
     ) {
@@ -96,11 +91,11 @@ impl Judge {
     }
 
     /// Leaves out the thinking of the newest loop.
-    fn leave_out(&mut self, fault: LeftOut, messages: &dyn History) {
+    fn leave_out(&mut self, fault: LeftOut, messages: &[&Message]) {
         let first = self.newest.first;
         self.trace = self.newest.before.clone();
         let loop_so_far = self.without.iter_mut().skip(first);
-        for (without, message) in loop_so_far.zip(messages.since(first)) {
+        for (without, message) in loop_so_far.zip(messages.iter().skip(first)) {
             self.trace.message(message, ThinkingIncluded::No);
             *without = Some(fault);
         }
@@ -120,7 +115,7 @@ impl Judge {
             let Some(bound) = bound.filter(|bound| is_signed(bound.block)) else {
                 return Some(LeftOut::ForeignThinking);
             };
-            let other = |bound: String| bound != self.start.model;
+            let other = |bound: String| bound != self.model;
             if profile.thinking == ThinkingStyle::None || bound.model.is_some_and(other) {
                 return Some(LeftOut::OtherModel);
             }
@@ -146,7 +141,7 @@ impl Judge {
     }
 
     /// Returns the prefix of the whole request, to which the thinking of its reply is bound.
-    pub(super) fn prefix(&self, context: Option<&str>, messages: &dyn History) -> Prefix {
+    pub(super) fn prefix(&self, context: Option<&str>, messages: &[&Message]) -> Prefix {
         let mut trace = self.trace.clone();
         match (context, messages.last()) {
             (Some(context), _) => trace.context(context),
@@ -156,7 +151,7 @@ impl Judge {
             }
             _ => {}
         }
-        trace.prefix(&self.start.model)
+        trace.prefix(&self.model)
     }
 }
 

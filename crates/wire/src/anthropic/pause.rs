@@ -9,7 +9,6 @@ use serde_json::Value;
 
 use super::ORIGIN;
 use super::write::says;
-use crate::compose::History;
 
 /// The type of a block that replaces all messages before it.
 const COMPACTION: &str = "compaction";
@@ -133,7 +132,7 @@ impl<T> OpenCalls<T> {
 
 /// Returns `true` if the last message is a paused turn: it ends with a call of the provider's own tool,
 /// or with the provider's compaction.
-pub(super) fn is_paused(messages: &dyn History) -> bool {
+pub(super) fn is_paused(messages: &[&Message]) -> bool {
     let Some(Message::Assistant { parts }) = messages.last() else {
         return false;
     };
@@ -163,7 +162,7 @@ pub fn parted<'m>(
     calls.parted
 }
 
-/// The calls of the provider's own tools in a transcript, which may grow.
+/// The calls of the provider's own tools in a transcript.
 #[derive(Debug, Default)]
 pub(super) struct ServerCalls {
     waiting: OpenCalls<(At, String)>,
@@ -173,25 +172,27 @@ pub(super) struct ServerCalls {
 }
 
 impl ServerCalls {
-    /// Reads the new messages.
-    pub(super) fn take(&mut self, messages: &dyn History) {
-        for message in messages.since(self.messages) {
-            self.message(message, |_| false);
+    /// Reads a transcript.
+    pub(super) fn of(messages: &[&Message]) -> Self {
+        let mut calls = Self::default();
+        for message in messages {
+            calls.message(message, |_| false);
         }
+        calls
     }
 
     /// Returns `true` if the last message answers calls of a turn that continues from a call of the
     /// provider's own tool. Only results are allowed there.
-    pub(super) fn is_waiting(&self, messages: &dyn History) -> bool {
+    pub(super) fn is_waiting(&self, messages: &[&Message]) -> bool {
         matches!(messages.last(), Some(Message::ToolResult(_))) && self.waiting.goes_on()
     }
 
     /// Returns the calls without a result that the API would refuse. Returns their places, not their
     /// ids: another call with the same id may have its result.
-    pub(super) fn unanswered<'a>(&self, messages: &'a dyn History) -> Vec<(At, &'a Opaque)> {
+    pub(super) fn unanswered<'a>(&self, messages: &[&'a Message]) -> Vec<(At, &'a Opaque)> {
         let refused = self.waiting.refused().map(|(_, (at, _))| at);
         let calls = self.parted.calls.iter().map(|(at, ..)| at).chain(refused);
-        let calls = calls.filter_map(|at| match messages.message(at.0)?.parts().get(at.1)? {
+        let calls = calls.filter_map(|at| match messages.get(at.0)?.parts().get(at.1)? {
             Part::Opaque(opaque) => Some((*at, opaque)),
             _ => None,
         });

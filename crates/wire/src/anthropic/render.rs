@@ -9,12 +9,11 @@ use serde_json::{Map, Value, json};
 
 use super::binding::Trace;
 use super::loops::Judge;
-use super::pause::{self, At, ServerCalls};
+use super::pause::{self, ServerCalls};
 use super::settings::{LoopBegan, Settings};
 use super::write::{MessagesParts, MessagesWriter, RULES, block_json, own, says, unmarked};
 use super::{MARK, MessagesProfile};
-use crate::chunks::BodyChunks;
-use crate::compose::{History, RequestRenderer, WrittenMessages, cache_control};
+use crate::compose::{Composer, RequestRenderer, cache_control};
 use crate::object::{Object, array};
 use crate::prompt_texts;
 use crate::request::{EncodedRequest, LeftOut, Note, RenderInput};
@@ -26,26 +25,8 @@ pub const FILES: &str = "files-api-2025-04-14";
 /// The beta header for context editing, if the extra keys of a request contain it.
 pub const CONTEXT_MANAGEMENT: &str = "context-management-2025-06-27";
 
-/// The decisions about the messages as a whole.
-#[derive(Debug, Default)]
-pub(crate) struct MessagesDecisions {
-    judge: Option<Judge>,
-    server_calls: ServerCalls,
-    /// The reason why the thinking of each message is left out. `None` if it is sent.
-    without: Vec<Option<LeftOut>>,
-    /// The calls of the provider's own tools that are left out.
-    unanswered: Vec<At>,
-    /// Whether a file is named by an id of the provider.
-    files: bool,
-}
-
 impl RequestRenderer for MessagesProfile {
-    fn render(
-        &self,
-        written: &mut WrittenMessages,
-        input: &RenderInput<'_>,
-        messages: &dyn History,
-    ) -> EncodedRequest<BodyChunks> {
+    fn render(&self, input: &RenderInput<'_>, messages: &[&Message]) -> EncodedRequest {
         let mut left_out = Vec::new();
         let declared = match (input.tools, input.hosted_tools) {
             ([], []) => called(messages),
@@ -58,8 +39,7 @@ impl RequestRenderer for MessagesProfile {
         };
         let tools = tools::named(specs, tools::legal_name, &mut left_out);
         // A paused turn is sent back unchanged, and no message may follow it.
-        let mut server_calls = std::mem::take(&mut written.anthropic.server_calls);
-        server_calls.take(messages);
+        let server_calls = ServerCalls::of(messages);
         let paused = pause::is_paused(messages);
         let waiting = paused || server_calls.is_waiting(messages);
         let context = input.context.filter(|_| !waiting);
@@ -69,14 +49,18 @@ impl RequestRenderer for MessagesProfile {
         };
         let specs: Vec<&ToolSpec> = tools.iter().map(|(_, tool)| *tool).collect();
         let start = Trace::new(input, &specs, self);
-        let judge = written.anthropic.judge.take();
-        let judge = judge.filter(|judge| judge.began(input.model, &start));
-        let mut judge = judge.unwrap_or_else(|| Judge::new(input.model, start));
-        judge.take(messages, self);
+        let judge = Judge::of(input.model, start, messages, self);
         let unanswered = server_calls.unanswered(messages);
-        let mut compose = |without: &[Option<LeftOut>]| {
-            compose(written, input, messages, without, &unanswered);
-            let composer = written.composer(RULES, input.system);
+        let compose = |without: &[Option<LeftOut>]| {
+            let mut parts = MessagesParts {
+                without,
+                unanswered: &unanswered,
+                files: false,
+            };
+            let mut composer = Composer::new(RULES, input.system);
+            for message in messages {
+                composer.message(message, &mut parts, &MessagesWriter);
+            }
             let end = composer.end(input.context);
             let turns = composer.outlines(&end);
             let loop_began = if paused {
@@ -84,25 +68,21 @@ impl RequestRenderer for MessagesProfile {
             } else {
                 LoopBegan::of(&turns)
             };
-            (end, Settings::of(input, self, loop_began))
+            let settings = Settings::of(input, self, loop_began);
+            (composer, end, settings, parts.files)
         };
-        let (mut end, mut settings) = compose(&judge.without);
+        let (mut composer, mut end, mut settings, mut files) = compose(&judge.without);
         // Only now is it known whether the model thinks.
         if !settings.thinks
             && !self.unasked_thinking
             && let Some(without) = judge.without_any()
         {
-            (end, settings) = compose(&without);
+            (composer, end, settings, files) = compose(&without);
         }
-        let prefix = judge.prefix(input.context, messages);
-        written.anthropic.judge = Some(judge);
-        written.anthropic.server_calls = server_calls;
-        let files = written.anthropic.files;
-        let composer = written.composer(RULES, input.system);
         if !paused {
             last_word(&mut end, self, &settings);
         }
-        let mut notes = composer.normalizer.notes.clone();
+        let mut notes = std::mem::take(&mut composer.normalizer.notes);
         let hosted = hosted(input.hosted_tools, &mut notes);
         notes.append(&mut left_out);
         notes.append(&mut settings.notes);
@@ -112,62 +92,26 @@ impl RequestRenderer for MessagesProfile {
         let tools = tools.iter().map(definition).chain(hosted).collect();
         let head = head(input, breakpoints, tools, &composer.normalizer.system);
         let marks = (breakpoints, cache_control(retention(input)));
-        let head = head.open_list("messages");
-        let body = composer.body(head, &end, marks, &MessagesWriter, &settings.keys);
+        let head = (head, "messages");
         EncodedRequest {
-            body,
             notes,
-            prefix,
+            prefix: judge.prefix(input.context, messages),
             betas: betas(input, files),
-            ..EncodedRequest::default()
+            ..composer.request(head, end, marks, &MessagesWriter, &settings.keys)
         }
     }
 }
 
 /// Returns the tool that messages call first, by its name only: the API requires tools beside calls.
 /// One is enough, and it stays the same while messages are added.
-fn called(messages: &dyn History) -> Vec<ToolSpec> {
-    let mut calls = messages.since(0).flat_map(Message::calls);
+fn called(messages: &[&Message]) -> Vec<ToolSpec> {
+    let mut calls = messages.iter().flat_map(|message| message.calls());
     let tool = calls.next().map(|call| ToolSpec {
         name: tools::legal_name(&call.name).into_owned(),
         description: String::new(),
         schema: json!({"type": "object"}),
     });
     tool.into_iter().collect()
-}
-
-/// Writes the new messages. If other parts of earlier messages are left out than before, all messages
-/// are written again.
-fn compose(
-    written: &mut WrittenMessages,
-    input: &RenderInput<'_>,
-    messages: &dyn History,
-    without: &[Option<LeftOut>],
-    unanswered: &[(At, &Opaque)],
-) {
-    let places = unanswered.iter().map(|(at, _)| *at);
-    let taken = written.composed();
-    let before = places.clone().filter(|(message, _)| *message < taken);
-    let decided = &written.anthropic;
-    if !without.starts_with(&decided.without) || !before.eq(decided.unanswered.iter().copied()) {
-        *written = WrittenMessages::default();
-    }
-    let mut parts = MessagesParts {
-        without,
-        unanswered,
-        files: written.anthropic.files,
-    };
-    let composer = written.composer(RULES, input.system);
-    for message in messages.since(composer.messages) {
-        composer.message(message, &mut parts, &MessagesWriter);
-    }
-    let files = parts.files;
-    written.anthropic = MessagesDecisions {
-        without: without.to_vec(),
-        unanswered: places.collect(),
-        files,
-        ..MessagesDecisions::default()
-    };
 }
 
 /// Returns the body up to the messages.

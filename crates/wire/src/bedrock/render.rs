@@ -9,31 +9,14 @@ use serde_json::{Value, json};
 use super::settings::{budget, by_budget, settings};
 use super::write::{CACHE_POINT, ConverseParts, ConverseWriter, began_with_reasoning};
 use super::{ConverseProfile, Maker};
-use crate::chunks::BodyChunks;
-use crate::compose::{History, RequestRenderer, WrittenMessages};
+use crate::compose::{Composer, RequestRenderer};
 use crate::object::{Object, array};
 use crate::request::{EncodedRequest, Note, RenderInput, ToolChoice};
 use crate::tools;
 use crate::tools::legal_name;
 
-/// The decisions about the messages as a whole.
-#[derive(Debug, Default)]
-pub(crate) struct ConverseDecisions {
-    /// Whether reasoning is sent back.
-    replays: bool,
-    /// The number of documents so far. Their names must differ within a turn.
-    documents: usize,
-    /// The names of the called tools.
-    called: BTreeSet<String>,
-}
-
 impl RequestRenderer for ConverseProfile {
-    fn render(
-        &self,
-        written: &mut WrittenMessages,
-        input: &RenderInput<'_>,
-        messages: &dyn History,
-    ) -> EncodedRequest<BodyChunks> {
+    fn render(&self, input: &RenderInput<'_>, messages: &[&Message]) -> EncodedRequest {
         let budget = match &self.maker {
             Maker::Anthropic(claude) => budget(input, claude)
                 .filter(|_| by_budget(claude) && began_with_reasoning(messages, input.model)),
@@ -41,25 +24,12 @@ impl RequestRenderer for ConverseProfile {
         };
         // A Claude accepts its reasoning only while it thinks.
         let replays = budget.is_some() || !matches!(self.maker, Maker::Anthropic(_));
-        if written.bedrock.replays != replays {
-            *written = WrittenMessages::default();
-            written.bedrock.replays = replays;
-        }
-        let reasoning_of = replays.then_some(input.model);
-        let mut decided = std::mem::take(&mut written.bedrock);
-        let calls = messages.since(written.composed()).flat_map(Message::calls);
-        for call in calls {
-            let name = legal_name(&call.name);
-            if !decided.called.contains(&*name) {
-                decided.called.insert(name.into_owned());
-            }
-        }
-        let mut parts = ConverseParts::new(reasoning_of, decided.documents);
-        let composer = written.composer(self.rules(), input.system);
-        for message in messages.since(composer.messages) {
+        let mut parts = ConverseParts::new(replays.then_some(input.model));
+        let mut composer = Composer::new(self.rules(), input.system);
+        for message in messages {
             composer.message(message, &mut parts, &ConverseWriter(self));
         }
-        let mut notes = composer.normalizer.notes.clone();
+        let mut notes = std::mem::take(&mut composer.normalizer.notes);
         let plan = input.cache.filter(|_| self.cache_points);
         let breakpoints = plan.map_or(&[][..], |plan| &plan.breakpoints);
 
@@ -70,19 +40,15 @@ impl RequestRenderer for ConverseProfile {
             let blocks = std::iter::once(text.as_str()).chain(mark.then_some(CACHE_POINT));
             head = head.raw("system", &array(blocks));
         }
-        if let Some(config) = tool_config(input, &decided.called, breakpoints, &mut notes) {
+        if let Some(config) = tool_config(input, messages, breakpoints, &mut notes) {
             head = head.raw("toolConfig", &config);
         }
         let settings = settings(input, budget, self, &mut notes);
-        let (head, end) = (head.open_list("messages"), composer.end(input.context));
+        let (head, end) = ((head, "messages"), composer.end(input.context));
         let marks = (breakpoints, "");
-        let body = composer.body(head, &end, marks, &ConverseWriter(self), &settings);
-        decided.documents = parts.documents;
-        written.bedrock = decided;
         EncodedRequest {
-            body,
             notes,
-            ..EncodedRequest::default()
+            ..composer.request(head, end, marks, &ConverseWriter(self), &settings)
         }
     }
 }
@@ -93,7 +59,7 @@ impl RequestRenderer for ConverseProfile {
 /// only the names of the called tools are declared.
 fn tool_config(
     input: &RenderInput<'_>,
-    called: &BTreeSet<String>,
+    messages: &[&Message],
     breakpoints: &[Breakpoint],
     notes: &mut Vec<Note>,
 ) -> Option<String> {
@@ -109,8 +75,9 @@ fn tool_config(
     let mut tools: Vec<String> = tools.collect();
     if tools.is_empty() {
         let schema = json!({"type": "object"});
-        let called = called.iter();
-        tools = called
+        let calls = messages.iter().flat_map(|message| message.calls());
+        let called: BTreeSet<_> = calls.map(|call| legal_name(&call.name)).collect();
+        tools = { called.iter() }
             .map(|name| declaration(tools::described(name, ""), &schema))
             .collect();
     }

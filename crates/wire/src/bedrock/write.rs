@@ -6,7 +6,6 @@ use serde::Deserialize;
 use super::{ConverseProfile, Maker, ORIGIN};
 use crate::anthropic::loops::asks;
 use crate::block_list::BlockWriter;
-use crate::compose::History;
 use crate::normalize::Native;
 use crate::object::{Object, array};
 use crate::raw;
@@ -72,14 +71,14 @@ pub(super) struct ConverseParts<'m> {
     /// The model whose reasoning is sent back. `None` if no reasoning is.
     pub(super) reasoning_of: Option<&'m str>,
     /// The number of documents in the request so far. Their names must differ within a turn.
-    pub(super) documents: usize,
+    documents: usize,
 }
 
 impl<'m> ConverseParts<'m> {
-    pub(super) fn new(reasoning_of: Option<&'m str>, documents: usize) -> Self {
+    pub(super) fn new(reasoning_of: Option<&'m str>) -> Self {
         Self {
             reasoning_of,
-            documents,
+            documents: 0,
         }
     }
 }
@@ -181,8 +180,8 @@ impl BlockWriter for ConverseWriter<'_> {
 }
 
 /// Returns `true` if there is no current tool loop, or if it began with reasoning of this model.
-pub(super) fn began_with_reasoning(messages: &dyn History, model: &str) -> bool {
-    let newest = messages.since(0).rev().take_while(|message| !asks(message));
+pub(super) fn began_with_reasoning(messages: &[&Message], model: &str) -> bool {
+    let newest = messages.iter().rev().take_while(|message| !asks(message));
     let first = newest
         .filter(|message| matches!(message, Message::Assistant { .. }))
         .last();

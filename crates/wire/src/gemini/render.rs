@@ -1,30 +1,25 @@
 //! [`render`]: a transcript as the body of a `generateContent` request. Deterministic: an older request,
 //! up to the end of its contents, is a byte prefix of a newer one.
 
+use plimsoll_context::Message;
 use serde_json::Value;
 
 use super::GeminiProfile;
 use super::settings::settings;
 use super::write::{GeminiParts, GeminiWriter, RULES, declared};
-use crate::chunks::BodyChunks;
-use crate::compose::{History, RequestRenderer, WrittenMessages};
+use crate::compose::{Composer, RequestRenderer};
 use crate::object::{Object, array};
 use crate::request::{EncodedRequest, Note, RenderInput};
 use crate::tools;
 use crate::tools::legal_name;
 
 impl RequestRenderer for GeminiProfile {
-    fn render(
-        &self,
-        written: &mut WrittenMessages,
-        input: &RenderInput<'_>,
-        messages: &dyn History,
-    ) -> EncodedRequest<BodyChunks> {
-        let composer = written.composer(RULES, input.system);
-        for message in messages.since(composer.messages) {
+    fn render(&self, input: &RenderInput<'_>, messages: &[&Message]) -> EncodedRequest {
+        let mut composer = Composer::new(RULES, input.system);
+        for message in messages {
             composer.message(message, &mut GeminiParts::default(), &GeminiWriter(self));
         }
-        let mut notes = composer.normalizer.notes.clone();
+        let mut notes = std::mem::take(&mut composer.normalizer.notes);
         let mut head = Object::new();
         if let Some(system) = composer.normalizer.system_text() {
             let part = Object::new().text("text", &system).end();
@@ -42,11 +37,10 @@ impl RequestRenderer for GeminiProfile {
             head = head.raw("tools", &array(tools.iter().map(String::as_str)));
         }
         let settings = settings(input, callable, self, &mut notes);
-        let (head, end) = (head.open_list("contents"), composer.end(input.context));
+        let (head, end) = ((head, "contents"), composer.end(input.context));
         EncodedRequest {
-            body: composer.body(head, &end, (&[], ""), &GeminiWriter(self), &settings),
             notes,
-            ..EncodedRequest::default()
+            ..composer.request(head, end, (&[], ""), &GeminiWriter(self), &settings)
         }
     }
 }

@@ -14,8 +14,7 @@ use serde_json::{Map, Value, json};
 use super::dialect::{Dialect, ToolStyle};
 use super::pieces::CallState;
 use super::stream::ChatEvents;
-use crate::chunks::BodyChunks;
-use crate::compose::{RequestRenderer, WrittenMessages};
+use crate::compose::RequestRenderer;
 use crate::decoder::{self, ReplyEvents};
 use crate::error::WireError;
 use crate::open_reply::OpenReply;
@@ -32,11 +31,11 @@ const MAX_STRING: u64 = 1_500;
 const STUCK: usize = 3;
 
 /// Renders a view in which calls, results and answers are plain texts.
-pub(super) fn render<'m>(
+pub(super) fn render(
     input: &RenderInput<'_>,
-    messages: impl Iterator<Item = &'m Message>,
+    messages: &[&Message],
     dialect: &Dialect,
-) -> EncodedRequest<BodyChunks> {
+) -> EncodedRequest {
     let system = match input.format {
         Some(_) => input.system.unwrap_or_default().to_owned(),
         None => system(input),
@@ -45,7 +44,7 @@ pub(super) fn render<'m>(
     let mut calls = HashMap::new();
     let mut tail = Tail::default();
     let mut broken: Vec<Note> = Vec::new();
-    let turns: Vec<Message> = messages
+    let turns: Vec<Message> = { messages.iter() }
         .enumerate()
         .map(|(index, message)| {
             tail.see(message);
@@ -77,7 +76,8 @@ pub(super) fn render<'m>(
         ..dialect.clone()
     };
     let turns: Vec<&Message> = turns.iter().collect();
-    let mut rendered = dialect.render(&mut WrittenMessages::default(), &plain, &turns);
+    let mut rendered = dialect.render(&plain, &turns);
+    rendered.from.clear();
     rendered.notes.extend(broken);
     // Notes about settings come last.
     let of = |note: &Note| note.message.unwrap_or(usize::MAX);

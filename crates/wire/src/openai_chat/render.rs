@@ -8,15 +8,14 @@ use super::dialect::{CacheMarks, Dialect, ToolStyle};
 use super::json_turns;
 use super::settings::settings;
 use super::write::ChatWriter;
-use crate::chunks::BodyChunks;
-use crate::compose::{Composer, History, RequestRenderer, WrittenMessages, cache_control};
+use crate::compose::{Composer, RequestRenderer, cache_control};
 use crate::object::{Object, array};
 use crate::request::{EncodedRequest, Note, RenderInput};
 use crate::tools;
 
 /// Renders messages alone. The body is a list.
 pub fn render_list(messages: &[Message], dialect: &Dialect) -> EncodedRequest {
-    let mut composer = Composer::new(dialect.rules());
+    let mut composer = Composer::new(dialect.rules(), None);
     for message in messages {
         composer.message(message, &mut ChatWriter(dialect), &ChatWriter(dialect));
     }
@@ -31,17 +30,12 @@ pub fn render_list(messages: &[Message], dialect: &Dialect) -> EncodedRequest {
 }
 
 impl RequestRenderer for Dialect {
-    fn render(
-        &self,
-        written: &mut WrittenMessages,
-        input: &RenderInput<'_>,
-        messages: &dyn History,
-    ) -> EncodedRequest<BodyChunks> {
+    fn render(&self, input: &RenderInput<'_>, messages: &[&Message]) -> EncodedRequest {
         if self.tools == ToolStyle::JsonSchema {
-            return json_turns::render(input, messages.since(0), self);
+            return json_turns::render(input, messages, self);
         }
-        let composer = written.composer(self.rules(), input.system);
-        for message in messages.since(composer.messages) {
+        let mut composer = Composer::new(self.rules(), input.system);
+        for message in messages {
             composer.message(message, &mut ChatWriter(self), &ChatWriter(self));
         }
         let marks = input
@@ -50,7 +44,7 @@ impl RequestRenderer for Dialect {
             .map_or(&[][..], |plan| &plan.breakpoints);
         let retention = input.cache.map(|plan| plan.retention).unwrap_or_default();
         let mark = cache_control(retention);
-        let mut notes = composer.normalizer.notes.clone();
+        let mut notes = std::mem::take(&mut composer.normalizer.notes);
         let cached = marks.contains(&Breakpoint::Tools).then_some(mark);
         let tools = tools(input.tools, cached, &mut notes);
 
@@ -59,11 +53,10 @@ impl RequestRenderer for Dialect {
             head = head.raw("tools", &array(tools.iter().map(String::as_str)));
         }
         let settings = settings(input, !tools.is_empty(), self, &mut notes);
-        let (head, end) = (head.open_list("messages"), composer.end(input.context));
+        let (head, end) = ((head, "messages"), composer.end(input.context));
         EncodedRequest {
-            body: composer.body(head, &end, (marks, mark), &ChatWriter(self), &settings),
             notes,
-            ..EncodedRequest::default()
+            ..composer.request(head, end, (marks, mark), &ChatWriter(self), &settings)
         }
     }
 }

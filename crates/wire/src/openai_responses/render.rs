@@ -1,31 +1,27 @@
 //! [`render`]: a transcript as the body of a Responses request. Deterministic. It repairs nothing: if other
 //! messages separate a call from its result, the body does, too, and the crate `judge` reports it.
 
+use plimsoll_context::Message;
+
 use super::ResponsesProfile;
 use super::items;
 use super::schema;
 use super::settings::settings;
 use super::write::{InputWriter, RULES, ResponsesParts};
-use crate::chunks::BodyChunks;
-use crate::compose::{History, RequestRenderer, WrittenMessages};
+use crate::compose::{Composer, RequestRenderer};
 use crate::object::{Object, array};
 use crate::request::{EncodedRequest, LeftOut, Note, RenderInput};
 use crate::tools;
 use crate::tools::legal_name;
 
 impl RequestRenderer for ResponsesProfile {
-    fn render(
-        &self,
-        written: &mut WrittenMessages,
-        input: &RenderInput<'_>,
-        messages: &dyn History,
-    ) -> EncodedRequest<BodyChunks> {
+    fn render(&self, input: &RenderInput<'_>, messages: &[&Message]) -> EncodedRequest {
         let writer = InputWriter(self);
-        let composer = written.composer(RULES, None);
-        for message in messages.since(composer.messages) {
+        let mut composer = Composer::new(RULES, None);
+        for message in messages {
             composer.message(message, &mut ResponsesParts::new(self), &writer);
         }
-        let mut notes = composer.normalizer.notes.clone();
+        let mut notes = std::mem::take(&mut composer.normalizer.notes);
         let mut head = Object::new().text("model", input.model);
         if let Some(system) = input.system {
             head = head.text("instructions", system);
@@ -35,11 +31,10 @@ impl RequestRenderer for ResponsesProfile {
             head = head.raw("tools", &array(tools.iter().map(String::as_str)));
         }
         let settings = settings(input, !tools.is_empty(), self, &mut notes);
-        let (head, end) = (head.open_list("input"), composer.end(input.context));
+        let (head, end) = ((head, "input"), composer.end(input.context));
         EncodedRequest {
-            body: composer.body(head, &end, (&[], ""), &writer, &settings),
             notes,
-            ..EncodedRequest::default()
+            ..composer.request(head, end, (&[], ""), &writer, &settings)
         }
     }
 }

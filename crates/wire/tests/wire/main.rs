@@ -1,7 +1,6 @@
 //! Replies, streams and refusals of each protocol, as the servers send them.
 
 mod anthropic_stream;
-mod growing;
 mod openai_responses_stream;
 mod overflow;
 mod overflow_table;
