@@ -3,7 +3,6 @@
 
 mod cache;
 mod compaction;
-mod compaction_timing;
 mod costs;
 mod data_files;
 mod docs;
