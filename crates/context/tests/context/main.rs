@@ -8,6 +8,7 @@ mod data_files;
 mod docs;
 mod extract;
 mod histories;
+mod plan_price;
 mod properties;
 mod siblings;
 mod stages;
