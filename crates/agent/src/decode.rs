@@ -152,7 +152,7 @@ impl BatchReader<'_> {
     }
 }
 
-/// Checks a call of this tool against the rules, and determines who has to approve it.
+/// Checks a call of this tool against the rules, and determines its approver.
 fn permit(
     setup: &Setup,
     tool: &KnownTool,

@@ -269,7 +269,7 @@ pub enum Answer {
     /// The call may run.
     Allow,
     /// The call may run with these arguments instead, as far as the rules allow it. If the call still
-    /// needs approval, the gate is asked about them.
+    /// needs approval, the gate decides about them.
     Rewrite {
         /// The arguments, a JSON object.
         arguments: String,

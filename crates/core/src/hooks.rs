@@ -183,7 +183,7 @@ pub struct HookContext {
 
 /// A point of a run with the data for its hooks.
 ///
-/// As JSON it is what a program reads, with the number of messages in their place.
+/// A program reads it as JSON, with the number of messages in place of the messages.
 #[derive(Debug, Clone, Serialize)]
 #[serde(tag = "hook", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -496,8 +496,8 @@ impl Hooks {
             || self.has(HookPoint::OnEvict)
     }
 
-    /// Calls the hooks of a point in order, each with what the ones before it have rewritten, until
-    /// one refuses.
+    /// Calls the hooks of a point in order until one refuses. Each receives the input as the ones
+    /// before it have rewritten it.
     pub(crate) async fn call(&self, cx: &HookContext, input: HookInput) -> HookOutcome {
         let point = input.point();
         let mut outcome = HookOutcome {

@@ -1,4 +1,4 @@
-//! The price of a plan: what is written again, what later requests save, and the reason.
+//! The price of a plan: the rewritten tokens, the savings of later requests, and the reason.
 
 use std::sync::Arc;
 use std::time::Duration;

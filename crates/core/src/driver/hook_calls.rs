@@ -330,7 +330,7 @@ pub(super) async fn decide(
 }
 
 /// Lets the hooks rewrite the text of a tool's result. If one of them fails, the text is withheld,
-/// because the hook may remove what nobody should read.
+/// because the hook may remove secrets.
 pub(super) async fn transform_result(
     parts: &Parts,
     cx: &HookContext,

@@ -343,7 +343,7 @@ async fn a_program_may_rewrite_arguments_and_results() {
     assert_eq!(warnings.all(), Vec::<String>::new());
 }
 
-/// What an answer cannot do at a point is a fault of the program, not a silent nothing.
+/// An answer without effect at its point is a fault of the program, and is not ignored silently.
 #[tokio::test]
 async fn an_answer_without_effect_is_a_fault() {
     let provider = script();

@@ -756,7 +756,7 @@ async fn what_hooks_are_told() {
     );
 }
 
-/// A hook with state: it redirects, refuses, hides keys and counts what it is told.
+/// A hook with state: it redirects and refuses calls, hides keys and counts turns.
 #[derive(Default)]
 struct Guard {
     told: Arc<AtomicUsize>,
@@ -874,7 +874,7 @@ async fn a_hook_is_a_trait_whose_return_types_say_what_it_can_do() {
     );
 }
 
-/// The person who approves sees what will run.
+/// The approver sees the arguments that will run.
 #[tokio::test]
 async fn the_gate_is_asked_about_rewritten_arguments() {
     #[derive(Clone, Default)]
