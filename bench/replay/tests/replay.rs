@@ -10,7 +10,8 @@ use std::time::Duration;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use plimsoll_context::{
-    Bpe, ContextStrategy, Memo, Message, Money, Ppm, PriceSheet, Rates, TokenCounter, Tokens,
+    Bpe, ContextStrategy, Memo, Message, Money, Ppm, PriceSheet, Rates, Threshold, TokenCounter,
+    Tokens,
 };
 use plimsoll_replay::{
     Bill, Keep, PlimsollSettings, Reads, Recording, STEADY_PROMPTS, STEADY_RESULT, STEADY_TURNS,
