@@ -52,17 +52,13 @@ pub(crate) fn drive(
                 CutStatus::Made
             };
             before.clone_from(&view);
-            let cold = sheet.cold_after(recording.idle_before(at));
+            let is_cold = sheet.is_cold_after(recording.idle_before(at));
             meter.request(MeteredRequest {
                 view,
                 length: at,
                 answer: counter.message(message),
                 cut,
-                cache: if cold == plimsoll_context::Ppm::ONE {
-                    Cache::Expired
-                } else {
-                    Cache::Warm
-                },
+                cache: if is_cold { Cache::Expired } else { Cache::Warm },
             });
         }
         compactor.push(message, counter.message(message));

@@ -152,8 +152,6 @@ mod tests {
             limit: Tokens(limit),
             trigger: Tokens(limit),
             target: Tokens(target),
-            forced: Tokens(limit),
-            cold_target: Tokens(target),
             max_result: Tokens::MAX,
             keep_recent: 1,
             overhead: Tokens::ZERO,

@@ -1,12 +1,12 @@
-//! [`simulate`]: replays a recording turn by turn. Our own policies use the transcript, the policy,
-//! the budget and the timing of `context`, as in live runs.
+//! [`simulate`]: replays a recording turn by turn. Our own policies use the transcript, the policy
+//! and the budget of `context`, as in live runs.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use plimsoll_context::{
-    Bpe, Budget, Calibration, Form, GrowthRate, Item, Memo, Message, Ppm, PriceSheet, TokenCounter,
-    Tokens, Transcript, Trigger, ViewLimits, price,
+    Bpe, Budget, Calibration, Form, Item, Memo, Message, PriceSheet, TokenCounter, Tokens,
+    Transcript, Trigger, ViewLimits,
 };
 
 use crate::bill::Bill;
@@ -51,8 +51,12 @@ pub fn simulate_with(
     Some(match way {
         Way::Plimsoll(settings) => {
             let line = settings.line(line);
-            let budget = line.budget(Tokens::ZERO, instructions, Calibration::default());
-            ours(recording, settings, &budget.ok()?, sheet, counter)
+            let budget = |is_cold| {
+                let line = ViewLimits { is_cold, ..line };
+                line.budget(Tokens::ZERO, instructions, Calibration::default())
+            };
+            let [warm, cold] = [budget(false).ok()?, budget(true).ok()?];
+            ours(recording, settings, [&warm, &cold], sheet, counter)
         }
         Way::Fifo => {
             let trail = trail();
@@ -112,36 +116,30 @@ impl PlimsollSettings {
     }
 }
 
+/// Replays a recording with one of our policies. The second budget is for an expired cache.
 fn ours(
     recording: &Recording,
     settings: PlimsollSettings,
-    line: &Budget,
+    [warm, cold]: [&Budget; 2],
     sheet: &PriceSheet,
     counter: &Arc<dyn TokenCounter>,
 ) -> Bill {
     let policy = settings.policy.policy(settings.prune, settings.summary);
     let mut view = Transcript::new(Arc::clone(counter));
-    let mut pace = GrowthRate::default();
-    let mut meter = Meter::new(sheet, line.limit, &recording.probes);
+    let mut meter = Meter::new(sheet, warm.limit, &recording.probes);
     let mut forms = Forms::after(recording.messages.len());
     for (at, message) in recording.messages.iter().enumerate() {
         if matches!(**message, Message::Assistant { .. }) && !view.items().is_empty() {
-            let cold = sheet.cold_after(recording.idle_before(at));
-            let outlook = pace.outlook(None, cold);
-            let budget = settings
-                .compaction_timing
-                .budget(line, &view, Some(sheet), &outlook);
+            let is_cold = sheet.is_cold_after(recording.idle_before(at));
+            let budget = if is_cold { cold } else { warm };
             let mut cut = CutStatus::None;
             // A view that does not fit is reduced as far as possible and counted.
-            if let Some(plan) = policy.best_plan(&view, &budget, Trigger::Request)
-                && let price = price(&plan, &view, line, Some(sheet), &outlook)
+            if let Some(plan) = policy.best_plan(&view, budget, Trigger::Request)
                 && view.apply(&plan).is_ok()
                 && plan.rewrites_from.is_some()
             {
                 cut = CutStatus::Made;
-                pace.planned(&price);
             }
-            pace.observe(view.unsent(), cold);
             let sent: Vec<SentMessage> = view
                 .items()
                 .iter()
@@ -157,11 +155,7 @@ fn ours(
                 length: at,
                 answer: counter.message(message),
                 cut,
-                cache: if cold == Ppm::ONE {
-                    Cache::Expired
-                } else {
-                    Cache::Warm
-                },
+                cache: if is_cold { Cache::Expired } else { Cache::Warm },
             });
             view.mark_sent();
         }

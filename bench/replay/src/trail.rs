@@ -7,8 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_context::{
-    Budget, Cap, Exchange, Message, Policy, Ppm, PriceSheet, TokenCounter, Tokens, Transcript,
-    Trigger,
+    Budget, Cap, Exchange, Message, Policy, PriceSheet, TokenCounter, Tokens, Transcript, Trigger,
 };
 
 use crate::meter::{Cache, SentMessage};
@@ -50,7 +49,7 @@ pub(crate) struct TrailRequest {
 
 impl TrailRequest {
     pub(crate) fn cache(&self, sheet: &PriceSheet) -> Cache {
-        if sheet.cold_after(self.idle) == Ppm::ONE {
+        if sheet.is_cold_after(self.idle) {
             Cache::Expired
         } else {
             Cache::Warm

@@ -1,9 +1,7 @@
 //! [`Way`]: the simulated ways of compacting a context. They are implemented in `simulate.rs`,
 //! `rivals.rs` and `hindsight.rs`.
 
-use plimsoll_context::{
-    CompactionTiming, ContextStrategy, Ppm, SessionPruneConfig, SummaryConfig, Threshold,
-};
+use plimsoll_context::{ContextStrategy, Ppm, SessionPruneConfig, SummaryConfig, Threshold};
 
 /// A way of compacting a context.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -36,8 +34,6 @@ pub enum Way {
 pub struct PlimsollSettings {
     /// The preset policy.
     pub policy: ContextStrategy,
-    /// When plans are due.
-    pub compaction_timing: CompactionTiming,
     /// The trigger, if not the preset's.
     pub trigger: Option<Threshold>,
     /// The target, if not the preset's.

@@ -10,8 +10,8 @@ use std::time::Duration;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use plimsoll_context::{
-    Bpe, CompactionTiming, ContextStrategy, Memo, Message, Money, Ppm, PriceSheet, Rates,
-    TokenCounter, Tokens,
+    Bpe, ContextStrategy, Memo, Message, Money, Ppm, PriceSheet, Rates, Threshold, TokenCounter,
+    Tokens,
 };
 use plimsoll_replay::{
     Bill, Keep, PlimsollSettings, Reads, Recording, STEADY_PROMPTS, STEADY_RESULT, STEADY_TURNS,
@@ -31,18 +31,27 @@ fn sheet() -> PriceSheet {
     }
 }
 
-fn ours(compaction_timing: CompactionTiming) -> Way {
+fn ours(policy: ContextStrategy) -> Way {
     Way::Plimsoll(PlimsollSettings {
-        compaction_timing,
+        policy,
         ..PlimsollSettings::default()
     })
 }
 
-fn ways() -> [Way; 8] {
+/// Our policy that removes on each turn above the trigger.
+fn eager() -> Way {
+    let size = Some(Threshold::Share(Ppm(800_000)));
+    Way::Plimsoll(PlimsollSettings {
+        trigger: size,
+        target: size,
+        ..PlimsollSettings::default()
+    })
+}
+
+fn ways() -> [Way; 7] {
     [
-        ours(CompactionTiming::Priced),
-        ours(CompactionTiming::Fixed),
-        ours(CompactionTiming::Eager),
+        Way::default(),
+        eager(),
         Way::Fifo,
         Way::SlidingWindow { size: Ppm::ONE },
         Way::Summarize {
@@ -149,37 +158,21 @@ fn a_long_session_is_dearest_where_every_turn_rewrites_it() {
         assert!(bill.plans > 0, "{way:?}");
         bill.money.unwrap()
     };
-    let [priced, fixed, eager, fifo, sliding, summed, _, best] = ways().map(money);
-    let slide = |compaction_timing| {
-        Way::Plimsoll(PlimsollSettings {
-            policy: ContextStrategy::SlidingWindow { max_tokens: None },
-            compaction_timing,
-            ..PlimsollSettings::default()
-        })
-    };
-    let dropping = money(slide(CompactionTiming::Priced));
-    // Constant growth is what the form is for; it waits longer because of what is read again.
+    let [default, eager, fifo, sliding, summed, _, best] = ways().map(money);
+    let dropping = money(ours(ContextStrategy::SlidingWindow { max_tokens: None }));
     assert!(
         best <= dropping && dropping.0 * 100 <= best.0 * 108,
         "{dropping} {best}"
     );
-    // At these prices the fixed trigger lies near the best batch.
-    let dropping_fixed = money(slide(CompactionTiming::Fixed));
     assert!(
-        dropping.0 * 100 <= dropping_fixed.0 * 103,
-        "{dropping} {dropping_fixed}"
+        default.0 * 100 <= best.0 * 105,
+        "pruning is of another family, and about as cheap here: {default} {best}"
     );
     assert!(
-        priced.0 * 100 <= best.0 * 102,
-        "pruning is of another family, and about as cheap here: {priced} {best}"
+        default.0 * 2 < eager.0 && default.0 * 2 < fifo.0 && default.0 * 2 < sliding.0,
+        "{default} {eager} {fifo} {sliding}"
     );
-    assert!(priced.0 * 100 <= fixed.0 * 103, "{priced} {fixed}");
-    assert!(fixed.0 * 2 < eager.0, "{fixed} {eager}");
-    assert!(
-        fixed.0 * 2 < fifo.0 && fixed.0 * 2 < sliding.0,
-        "{fixed} {fifo} {sliding}"
-    );
-    assert!(priced < summed, "{priced} {summed}");
+    assert!(default < summed, "{default} {summed}");
     assert_eq!(
         simulate(&recording, Way::Fifo, Tokens(0), &sheet()),
         None,
@@ -212,7 +205,7 @@ fn what_holds_for_every_recorded_session() {
         for recording in read(&entry.unwrap().path()).unwrap() {
             let run = |way| simulate_with(&counter, &recording, way, window, &sheet).unwrap();
             let bills = ways().map(run);
-            let best = bills[7];
+            let best = bills[6];
             for (way, bill) in ways().into_iter().zip(bills) {
                 let id = &recording.id;
                 assert_eq!(bill.requests, best.requests, "{id} {way:?}");

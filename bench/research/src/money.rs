@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_context::{
-    Bpe, CompactionTiming, ContextStrategy, Memo, Money, Ppm, PriceSheet, Rates, TARGET, Threshold,
-    TokenCounter, Tokens,
+    Bpe, ContextStrategy, Memo, Money, Ppm, PriceSheet, Rates, TARGET, Threshold, TokenCounter,
+    Tokens,
 };
 use plimsoll_replay::{
     Bill, Keep, PlimsollSettings, Reads, Recording, Share, Way, read, simulate_with,
@@ -150,10 +150,18 @@ fn percent(share: Share) -> String {
 fn rows() -> Vec<MoneyRow> {
     let evict = ContextStrategy::Evict { max_tokens: None };
     let slide = ContextStrategy::SlidingWindow { max_tokens: None };
-    let ours = |policy, compaction_timing| {
+    let sized = |policy, trigger: u64, target: u64| {
+        let share = |percent| Some(Threshold::Share(Ppm(percent * 10_000)));
         Way::Plimsoll(PlimsollSettings {
             policy,
-            compaction_timing,
+            trigger: share(trigger),
+            target: share(target),
+            ..PlimsollSettings::default()
+        })
+    };
+    let ours = |policy| {
+        Way::Plimsoll(PlimsollSettings {
+            policy,
             ..PlimsollSettings::default()
         })
     };
@@ -169,33 +177,20 @@ fn rows() -> Vec<MoneyRow> {
     let row = |name, way, part| MoneyRow { name, way, part };
     vec![
         row(
-            "`extract`, priced: the default",
+            "`extract`: the default",
             Way::default(),
             RowPurpose::Default,
         ),
         row(
-            "`extract`, fixed",
-            ours(extract, CompactionTiming::Fixed),
+            "`extract`, 80 % down to 26 %",
+            sized(extract, 80, 26),
             RowPurpose::Shown,
         ),
+        row("`evict`", ours(evict), RowPurpose::Shown),
+        row("`sliding_window`", ours(slide), RowPurpose::Shown),
         row(
-            "`evict`, priced",
-            ours(evict, CompactionTiming::Priced),
-            RowPurpose::Shown,
-        ),
-        row(
-            "`sliding_window`, priced",
-            ours(slide, CompactionTiming::Priced),
-            RowPurpose::Shown,
-        ),
-        row(
-            "`evict`, fixed",
-            ours(evict, CompactionTiming::Fixed),
-            RowPurpose::Shown,
-        ),
-        row(
-            "`evict`, eager",
-            ours(evict, CompactionTiming::Eager),
+            "`evict`, each turn above 80 %",
+            sized(evict, 80, 80),
             RowPurpose::Shown,
         ),
         row("drop the oldest, each turn", Way::Fifo, RowPurpose::Rival),
@@ -226,22 +221,22 @@ fn rows() -> Vec<MoneyRow> {
             RowPurpose::Shown,
         ),
         row(
-            "`evict`, priced, target 55 % of room: the former default",
+            "`evict`, target 55 % of room",
             lean(evict, 55),
             RowPurpose::Low,
         ),
         row(
-            "`extract`, priced, target 55 % of room",
+            "`extract`, target 55 % of room",
             lean(extract, 55),
             RowPurpose::Low,
         ),
         row(
-            "`extract`, priced, target 40 % of room",
+            "`extract`, target 40 % of room",
             lean(extract, 40),
             RowPurpose::Low,
         ),
         row(
-            "`extract`, priced, target 20 % of room",
+            "`extract`, target 20 % of room",
             lean(extract, 20),
             RowPurpose::Low,
         ),

@@ -321,7 +321,6 @@ impl Run {
         let system = self.setup.system_tokens() + REQUEST_OVERHEAD;
         let (line, calibration) = (self.line(), self.state.facts.calibration);
         let budget = self.budget().ok();
-        let priced = budget.map(|budget| self.priced(&budget));
         let sent = |tokens: Tokens| (tokens != Tokens::MAX).then(|| tokens + self.tools.overhead);
         WindowUse {
             system,
@@ -334,7 +333,7 @@ impl Run {
             window: line.window,
             window_counted: line.window.map(|window| calibration.counted(window)),
             limit: budget.and_then(|budget| sent(budget.limit)),
-            trigger: priced.and_then(|budget| sent(budget.trigger)),
+            trigger: budget.and_then(|budget| sent(budget.trigger)),
             target: budget.and_then(|budget| sent(budget.target)),
         }
     }

@@ -145,35 +145,79 @@ impl BatchReader<'_> {
         if !is_new && self.setup.limits.identical_tool_calls().is_some() {
             return CallDecision::refused(notice::SAME_CALL);
         }
-        let target = tool.target.of(&arguments);
-        let asks = match self.setup.permissions.decide(name, &arguments, &target) {
-            Some(Permission::Deny) => return CallDecision::refused(notice::denied(name, &target)),
-            Some(Permission::Ask) => Some(true),
-            Some(Permission::Allow) => None,
-            None => (tool.asks || tool.edits_files).then_some(tool.asks),
-        };
-        let asks = match (asks, self.setup.permissions.mode()) {
-            (None, _) | (_, PermissionMode::Yes) => false,
-            (Some(_), PermissionMode::ReadOnly) => {
-                return CallDecision::refused(notice::read_only(name));
-            }
-            (Some(_), PermissionMode::Ask) => true,
-            (Some(asks), PermissionMode::AutoEdit) => asks,
-        };
-        let hook = self.setup.hooks.contains(&HookPoint::BeforeToolExecution);
-        let whom = match (asks, hook) {
-            (true, true) => Some(Approver::Both),
-            (true, false) => Some(Approver::Gate),
-            (false, true) => Some(Approver::Hook),
-            (false, false) => None,
-        };
-        CallDecision::Runs(PreparedCall {
-            call: prepared,
-            whom,
-            is_protected: matches!(&target, CallTarget::Path(path) if path.is_protected),
-            instead: None,
-        })
+        match permit(self.setup, tool, prepared, &arguments) {
+            Ok(prepared) => CallDecision::Runs(prepared),
+            Err(instead) => CallDecision::Not(instead),
+        }
     }
+}
+
+/// Checks a call of this tool against the rules, and determines its approver.
+fn permit(
+    setup: &Setup,
+    tool: &KnownTool,
+    call: ToolCall,
+    arguments: &Value,
+) -> Result<PreparedCall, NotRun> {
+    let name = &tool.spec.name;
+    let target = tool.target.of(arguments);
+    let asks = match setup.permissions.decide(name, arguments, &target) {
+        Some(Permission::Deny) => return Err(NotRun::Refused(notice::denied(name, &target))),
+        Some(Permission::Ask) => Some(true),
+        Some(Permission::Allow) => None,
+        None => (tool.asks || tool.edits_files).then_some(tool.asks),
+    };
+    let asks = match (asks, setup.permissions.mode()) {
+        (None, _) | (_, PermissionMode::Yes) => false,
+        (Some(_), PermissionMode::ReadOnly) => {
+            return Err(NotRun::Refused(notice::read_only(name)));
+        }
+        (Some(_), PermissionMode::Ask) => true,
+        (Some(asks), PermissionMode::AutoEdit) => asks,
+    };
+    let hook = setup.hooks.contains(&HookPoint::BeforeToolExecution);
+    let whom = match (asks, hook) {
+        (true, true) => Some(Approver::Both),
+        (true, false) => Some(Approver::Gate),
+        (false, true) => Some(Approver::Hook),
+        (false, false) => None,
+    };
+    Ok(PreparedCall {
+        call,
+        whom,
+        is_protected: matches!(&target, CallTarget::Path(path) if path.is_protected),
+        instead: None,
+    })
+}
+
+/// Checks a call whose arguments a hook has rewritten. The hook is not asked again, the gate is.
+pub(crate) fn check_rewritten(
+    setup: &Setup,
+    names: &ToolNames,
+    call: &ToolCall,
+) -> Result<PreparedCall, NotRun> {
+    let arguments = Arguments::read(&call.arguments)
+        .map_err(|why| NotRun::Refused(notice::unreadable(call, &why)))?;
+    let Some(tool) = tool_of(setup, names, call) else {
+        let names: Vec<&str> = names.iter().collect();
+        return Err(NotRun::Refused(notice::unknown_tool(&call.name, &names)));
+    };
+    let fitted = fit(&tool.spec.schema, arguments);
+    if !fitted.faults.is_empty() {
+        let why = notice::unfit(&tool.spec.name, &fitted.faults);
+        return Err(NotRun::Refused(why));
+    }
+    let arguments = Value::Object(fitted.object);
+    let call = ToolCall {
+        arguments: arguments.to_string(),
+        ..call.clone()
+    };
+    let prepared = permit(setup, tool, call, &arguments)?;
+    let whom = match prepared.whom {
+        Some(Approver::Both | Approver::Gate) => Some(Approver::Gate),
+        Some(Approver::Hook) | None => None,
+    };
+    Ok(PreparedCall { whom, ..prepared })
 }
 
 /// Returns the tool of a call, if there is one.

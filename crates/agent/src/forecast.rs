@@ -39,7 +39,7 @@ pub(crate) struct Forecast<'a> {
     pub(crate) tokens: Tokens,
     /// The tokens of the window that are reserved for the answer.
     pub(crate) reserve: Tokens,
-    /// The expected growth of the view in one turn.
+    /// The expected growth of the view in one turn: that of the newest one.
     pub(crate) growth: Tokens,
     /// The provider's cache has expired.
     pub(crate) is_cold: bool,
@@ -154,7 +154,7 @@ impl Forecast<'_> {
         allowed.unwrap_or(Tokens::MAX)
     }
 
-    /// Returns the estimate for the last answer after one more turn of average growth.
+    /// Returns the estimate for the last answer after one more turn of usual growth.
     fn last_call(&self) -> NextCall {
         let calibration = self.state.facts.calibration;
         let expected = self.growth;

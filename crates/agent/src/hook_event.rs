@@ -17,8 +17,21 @@ pub enum HookPoint {
     BeforeLoop,
     /// Before a turn. "No" ends the run.
     BeforeTurn,
-    /// Before a tool call runs, and before its approval. "No" skips it.
+    /// The host may rewrite the messages of a request.
+    TransformContext,
+    /// Like [`HookPoint::TransformContext`], after it.
+    ConvertToLlm,
+    /// Before a tool call runs, and before its approval. "No" skips it; the arguments may be
+    /// rewritten.
     BeforeToolExecution,
+    /// Before a progress update of a tool is published. "No" suppresses it.
+    BeforeToolExecutionUpdate,
+    /// After a progress update was published.
+    AfterToolExecutionUpdate,
+    /// A tool has returned. Its result may be rewritten before it is recorded.
+    TransformToolResult,
+    /// The host may send messages that the model reads before its next call.
+    Steering,
     /// After an executed tool call.
     AfterToolExecution,
     /// Before a plan is applied. "No" keeps the view unchanged.
@@ -29,6 +42,8 @@ pub enum HookPoint {
     OnEvict,
     /// After a turn: the model call and its tool calls.
     AfterTurn,
+    /// The model has answered. "No" refuses the answer, and the model answers again.
+    CheckAnswer,
     /// The model has answered, and no message is queued. The hook decides whether there is more to do.
     FollowUp,
     /// After a failed model call.
@@ -123,27 +138,29 @@ impl HookPoint {
     /// Returns `true` if a "no" has an effect at this point.
     #[must_use]
     pub fn decides(self) -> bool {
-        match self {
+        matches!(
+            self,
             Self::BeforeTask
-            | Self::BeforeLoop
-            | Self::BeforeTurn
-            | Self::BeforeToolExecution
-            | Self::BeforeCompactionStart => true,
-            Self::AfterToolExecution
-            | Self::AfterCompactionEnd
-            | Self::OnEvict
-            | Self::AfterTurn
-            | Self::FollowUp
-            | Self::OnError
-            | Self::AfterLoop
-            | Self::AfterTask => false,
-        }
+                | Self::BeforeLoop
+                | Self::BeforeTurn
+                | Self::BeforeToolExecution
+                | Self::BeforeToolExecutionUpdate
+                | Self::BeforeCompactionStart
+                | Self::CheckAnswer
+        )
     }
 
     /// Returns `true` if the point concerns one tool call.
     #[must_use]
     pub fn is_of_a_tool(self) -> bool {
-        matches!(self, Self::BeforeToolExecution | Self::AfterToolExecution)
+        matches!(
+            self,
+            Self::BeforeToolExecution
+                | Self::BeforeToolExecutionUpdate
+                | Self::AfterToolExecutionUpdate
+                | Self::TransformToolResult
+                | Self::AfterToolExecution
+        )
     }
 
     /// Returns the name as used in configuration files.
@@ -153,7 +170,14 @@ impl HookPoint {
             Self::BeforeTask => "before_task",
             Self::BeforeLoop => "before_loop",
             Self::BeforeTurn => "before_turn",
+            Self::TransformContext => "transform_context",
+            Self::ConvertToLlm => "convert_to_llm",
             Self::BeforeToolExecution => "before_tool_execution",
+            Self::BeforeToolExecutionUpdate => "before_tool_execution_update",
+            Self::AfterToolExecutionUpdate => "after_tool_execution_update",
+            Self::TransformToolResult => "transform_tool_result",
+            Self::Steering => "steering",
+            Self::CheckAnswer => "check_answer",
             Self::AfterToolExecution => "after_tool_execution",
             Self::BeforeCompactionStart => "before_compaction_start",
             Self::AfterCompactionEnd => "after_compaction_end",

@@ -6,9 +6,8 @@
 use std::collections::HashMap;
 
 use plimsoll_context::{
-    Budget, Calibration, CannotFit, CompactionTiming, Draft, GrowthForecast, Message, Plan,
-    PlanContext, Policy, Ppm, Price, Proposal, Threshold, Tokens, Trigger, ViewLimits,
-    price_with_head,
+    Budget, Calibration, CannotFit, Draft, Message, Plan, PlanContext, Policy, Ppm, Price,
+    PriceFacts, Proposal, Threshold, Tokens, Trigger, ViewLimits,
 };
 
 use crate::entry::Entry;
@@ -37,32 +36,16 @@ pub(crate) enum FitStatus {
 }
 
 impl Run {
-    /// Returns the budget to plan with. Its trigger is the size at which a plan pays for itself.
-    pub(crate) fn priced(&self, line: &Budget) -> Budget {
-        let (view, sheet) = (&self.state.transcript, self.setup.sheet.as_ref());
-        let compaction_timing = self.setup.compaction_timing;
-        compaction_timing.budget(line, view, sheet, &self.outlook())
-    }
-
-    /// Returns the forecast for the rest of the run.
-    pub(crate) fn outlook(&self) -> GrowthForecast {
-        let left = self
-            .setup
-            .limits
-            .max_turns
-            .saturating_sub(self.state.facts.totals.turns);
-        let sheet = self.setup.sheet.as_ref();
-        let cold_now = sheet.map_or(Ppm(0), |sheet| sheet.cold_after(self.now.since_call));
-        self.state.facts.pace.outlook(Some(left), cold_now)
-    }
-
     /// Returns the cost and the savings of a plan. If the plan adds tools, the provider also has to
     /// write the head of the request again.
-    pub(crate) fn price_of_plan(&self, plan: &Plan, line: &Budget) -> Price {
-        let head =
-            (self.tools.joins > Tokens::ZERO).then_some(self.tools.overhead + self.tools.joins);
-        let (view, sheet) = (&self.state.transcript, self.setup.sheet.as_ref());
-        price_with_head(plan, view, head, line, sheet, &self.outlook())
+    pub(crate) fn price_of_plan(&self, plan: &Plan, budget: &Budget) -> Price {
+        let joins = self.tools.joins > Tokens::ZERO;
+        let facts = PriceFacts {
+            sheet: self.setup.sheet.as_ref(),
+            is_cold: self.is_cold(),
+            rewritten_head: joins.then_some(self.tools.overhead + self.tools.joins),
+        };
+        Price::of(plan, &self.state.transcript, budget, facts)
     }
 
     /// Returns the means that the policy can use now.
@@ -106,7 +89,7 @@ impl Run {
 
     /// Asks the policy for a plan. A proposed plan is applied before the request is made. If the policy
     /// prefers a summary, it is requested first.
-    pub(crate) fn keep_under(&mut self, line: &Budget, budget: &Budget) -> FitStatus {
+    pub(crate) fn keep_under(&mut self, budget: &Budget) -> FitStatus {
         if self.attempt.vetoed {
             return self.keep_under_window();
         }
@@ -118,20 +101,19 @@ impl Run {
         let propose =
             |budget: &Budget| (self.setup.policy).propose(view, budget, Trigger::Request, &context);
         let mut proposal = propose(budget);
-        let mut line = *line;
+        let mut budget = *budget;
         // The tools that the plan adds have to fit as well.
         if self.tools.joins > Tokens::ZERO
             && let Ok(Proposal { plan: Some(_), .. }) = proposal
         {
-            line = match self.budget_planned() {
-                Ok(line) => line,
+            budget = match self.budget_planned() {
+                Ok(planned) => Budget {
+                    trigger: planned.trigger.min(budget.trigger),
+                    ..planned
+                },
                 Err(cannot_fit) => return FitStatus::Not(cannot_fit),
             };
-            let priced = self.priced(&line);
-            proposal = propose(&Budget {
-                trigger: priced.trigger.min(budget.trigger),
-                ..priced
-            });
+            proposal = propose(&budget);
         }
         let plan = match proposal {
             Ok(Proposal { plan, wants }) => {
@@ -151,7 +133,7 @@ impl Run {
         };
         match plan {
             Some(mut plan) => {
-                plan.price = Some(self.price_of_plan(&plan, &line));
+                plan.price = Some(self.price_of_plan(&plan, &budget));
                 self.submit(plan, Next::Request);
                 FitStatus::Waiting
             }
@@ -179,12 +161,11 @@ impl Run {
     /// Avoids a second compaction in the turn after one. Only new results are shortened, which does not
     /// rewrite any message that was already sent. Limits go first: stages that enforce one run as well.
     ///
-    /// Returns `None` if there was no compaction in the previous turn, if one is wanted on every turn,
+    /// Returns `None` if there was no compaction in the previous turn, if a stage acts on every turn,
     /// if the memory limit is reached, or if shortening the results is not enough.
     fn rest(&mut self, budget: &Budget) -> Option<FitStatus> {
         let stages = self.setup.policy.stages();
-        let eager = self.setup.compaction_timing == CompactionTiming::Eager
-            || stages.iter().any(|stage| stage.is_eager());
+        let eager = stages.iter().any(|stage| stage.is_eager());
         if eager || !self.state.compacted_last_turn() || self.tracker().memory_used_up().is_some() {
             return None;
         }

@@ -8,8 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_context::{
-    Budget, Bytes, CacheBreak, Calibration, CannotFit, Message, Ppm, RESULT_SHARE, Tokens,
-    ViewLimits,
+    Budget, Bytes, CacheBreak, Calibration, CannotFit, Message, RESULT_SHARE, Tokens, ViewLimits,
 };
 
 use crate::entry::{Entry, Waiting};
@@ -236,6 +235,7 @@ impl Run {
         ViewLimits {
             window,
             max_output: self.answer_limit.max_output,
+            is_cold: self.is_cold(),
             ..self.setup.line
         }
     }
@@ -263,8 +263,6 @@ impl Run {
             limit: goal,
             trigger: goal,
             target: goal,
-            forced: goal,
-            cold_target: goal,
             max_result: goal.minus(instructions).share(RESULT_SHARE),
             keep_recent: self.setup.line.keep_recent,
             overhead: self.tools.overhead + self.tools.joins,
@@ -384,7 +382,7 @@ impl Run {
             tracker: self.tracker(),
             tokens: self.tokens(),
             reserve: self.line().reserve(),
-            growth: self.outlook().growth(),
+            growth: self.state.newest_turn(),
             is_cold: self.is_cold(),
             is_finalizing: self.current.finalizing.is_some(),
         }
@@ -393,7 +391,7 @@ impl Run {
     /// Returns `true` if the provider's cache has expired.
     pub(crate) fn is_cold(&self) -> bool {
         let sheet = self.setup.sheet;
-        sheet.is_some_and(|sheet| sheet.cold_after(self.now.since_call) == Ppm::ONE)
+        sheet.is_some_and(|sheet| sheet.is_cold_after(self.now.since_call))
     }
 
     /// Returns the run's own usage and its reserve.

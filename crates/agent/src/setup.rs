@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use plimsoll_context::{
-    CacheConfig, CacheRetention, CompactionTiming, HostedTool, Message, Money, Policy, PriceSheet,
-    Recall, SessionPruneConfig, TOOL_OVERHEAD, TokenCounter, Tokens, ToolSpec, Transcript, Usage,
+    CacheConfig, CacheRetention, HostedTool, Message, Money, Policy, PriceSheet, Recall,
+    SessionPruneConfig, TOOL_OVERHEAD, TokenCounter, Tokens, ToolSpec, Transcript, Usage,
     ViewLimits,
 };
 use serde::{Deserialize, Serialize};
@@ -39,8 +39,6 @@ pub struct Setup {
     pub counter: Arc<dyn TokenCounter>,
     /// The limits of the view.
     pub line: ViewLimits,
-    /// When plans are due.
-    pub compaction_timing: CompactionTiming,
     /// The model's prices; `None` if unknown.
     pub sheet: Option<PriceSheet>,
     /// How the provider's prompt cache is used.
@@ -147,7 +145,6 @@ impl Setup {
             hosted_tools: Arc::default(),
             counter,
             line: ViewLimits::default(),
-            compaction_timing: CompactionTiming::default(),
             sheet: None,
             cache: CacheConfig::default(),
             retention: CacheRetention::default(),

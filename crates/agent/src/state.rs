@@ -9,8 +9,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use plimsoll_context::{
-    Bytes, CacheMonitor, CacheTrail, Calibration, CallId, GrowthRate, Item, Message, Part,
-    PlanError, Ppm, Seq, StopReason, TokenCounter, Tokens, ToolCall, Transcript, Usage,
+    Bytes, CacheMonitor, CacheTrail, Calibration, CallId, Item, Message, Part, PlanError, Seq,
+    StopReason, TokenCounter, Tokens, ToolCall, Transcript, Usage,
 };
 
 use crate::batch::{Batch, without_long_faults};
@@ -61,8 +61,6 @@ pub(crate) struct Facts {
     turns: u64,
     /// The number of the turn in which the view was last compacted.
     compacted_in: Option<u64>,
-    /// The growth of the view, turn by turn.
-    pub(crate) pace: GrowthRate,
     /// The size of the last answered request, by our counter and as reported.
     pub(crate) heard: Option<(Tokens, Tokens)>,
     pub(crate) trail: CacheTrail,
@@ -261,9 +259,6 @@ impl State {
                 cost,
             } => {
                 self.facts.paused = *stop == StopReason::Paused && !is_empty(message);
-                self.facts
-                    .pace
-                    .observe(newest_turn(&self.transcript), Ppm(0));
                 self.facts.trail.sent(self.transcript.items());
                 let view = self.transcript.tokens();
                 self.facts.cache.answered(*counted, view, usage.as_ref());
@@ -333,9 +328,6 @@ impl State {
                     self.facts.compacted_in = Some(self.facts.turns);
                     self.facts.totals.plans += 1;
                     self.facts.totals.freed += released.freed;
-                }
-                if let Some(price) = &plan.price {
-                    self.facts.pace.planned(price);
                 }
             }
             Entry::Summarized { usage, cost, .. } => {
@@ -415,6 +407,15 @@ impl State {
             }
         }
         Ok(())
+    }
+
+    /// Returns the size of the model's last message and all messages after it. Zero if the model
+    /// has not answered yet.
+    pub(crate) fn newest_turn(&self) -> Tokens {
+        let is_answer = |item: &Item| matches!(*item.message, Message::Assistant { .. });
+        let items = self.transcript.items();
+        let from = items.iter().rposition(is_answer).unwrap_or(items.len());
+        items.iter().skip(from).map(|item| item.tokens).sum()
     }
 
     /// Returns the view.
@@ -538,14 +539,6 @@ impl State {
         self.facts.cache.declared(&names);
         self.facts.names = ToolNames::new(names);
     }
-}
-
-/// Returns the model's last message and all messages after it.
-fn newest_turn(view: &Transcript) -> &[Item] {
-    let is_answer = |item: &Item| matches!(*item.message, Message::Assistant { .. });
-    let from = view.items().iter().rposition(is_answer);
-    from.and_then(|from| view.items().get(from..))
-        .unwrap_or_default()
 }
 
 /// Returns `true` if a message has no content that a provider would accept back.

@@ -268,6 +268,12 @@ pub enum Approver {
 pub enum Answer {
     /// The call may run.
     Allow,
+    /// The call may run with these arguments instead, as far as the rules allow it. If the call still
+    /// needs approval, the gate decides about them.
+    Rewrite {
+        /// The arguments, a JSON object.
+        arguments: String,
+    },
     /// The call may not run.
     Deny {
         /// The reason, for the model.

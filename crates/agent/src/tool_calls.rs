@@ -9,7 +9,7 @@ use std::sync::Arc;
 use plimsoll_context::{Bytes, CallId, Message, Part, ToolCall, ToolResult};
 
 use crate::batch::CallKey;
-use crate::decode::{BatchReader, CallDecision, NotRun, PreparedCall};
+use crate::decode::{BatchReader, CallDecision, NotRun, PreparedCall, check_rewritten};
 use crate::doom_loop::{LoopVerdict, Repetition};
 use crate::entry::{Entry, Waiting};
 use crate::event::{Event, LoopConsequence, ToolPhase, TurnTrigger};
@@ -201,7 +201,20 @@ impl Run {
             return;
         };
         match answer {
-            Answer::Allow => queue.allow(prepared),
+            Answer::Allow => queue.allow(PreparedCall {
+                whom: None,
+                ..prepared
+            }),
+            Answer::Rewrite { arguments } => {
+                let call = ToolCall {
+                    arguments,
+                    ..prepared.call
+                };
+                match check_rewritten(&self.setup, &self.state.facts.names, &call) {
+                    Ok(prepared) => queue.allow(prepared),
+                    Err(instead) => self.settle(&call, instead),
+                }
+            }
             Answer::Deny { why } => self.refuse(&prepared.call, why),
             Answer::Skip { why } => self.skip(&prepared.call, why),
         }

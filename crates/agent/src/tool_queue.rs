@@ -207,12 +207,9 @@ impl ToolQueue {
         self.asking.remove(id)
     }
 
-    /// Lets an approved call run.
+    /// Lets an approved call run, or be approved by the next approver.
     pub(crate) fn allow(&mut self, prepared: PreparedCall) {
-        self.allowed.push_back(PreparedCall {
-            whom: None,
-            ..prepared
-        });
+        self.allowed.push_back(prepared);
     }
 
     /// Removes the calls that have not been started and returns them. A call with the id of a call in

@@ -51,11 +51,10 @@ impl Run {
             Err(cannot_fit) if self.may_fit(&cannot_fit) => return self.prepare(),
             Err(cannot_fit) => return self.cannot_fit(cannot_fit),
         };
-        let priced = self.priced(&budget);
-        if self.measures(&priced) {
+        if self.measures(&budget) {
             return;
         }
-        match self.keep_under(&budget, &priced) {
+        match self.keep_under(&budget) {
             FitStatus::Under => {}
             FitStatus::Waiting => return,
             FitStatus::Not(cannot_fit) if self.may_fit(&cannot_fit) => return self.prepare(),
@@ -76,7 +75,7 @@ impl Run {
     /// Announces the turn, whose request is made next.
     pub(crate) fn begin_turn(&mut self) {
         let budget = match self.budget() {
-            Ok(budget) => self.priced(&budget),
+            Ok(budget) => budget,
             Err(cannot_fit) if self.may_fit(&cannot_fit) => return self.begin_turn(),
             Err(cannot_fit) => return self.cannot_fit(cannot_fit),
         };

@@ -16,10 +16,10 @@ pub const OUTPUT_RESERVE: Tokens = Tokens(4_096);
 pub const FALLBACK_WINDOW: Tokens = Tokens(200_000);
 /// The default maximum size of one tool result.
 pub const MAX_RESULT: Tokens = Tokens(8_000);
-/// The share of the available tokens at which a plan is due, unless it pays earlier or later.
-pub const TRIGGER: Ppm = Ppm(800_000);
+/// The share of the available tokens above which a plan is due.
+pub const TRIGGER: Ppm = Ppm(500_000);
 /// The maximum of that trigger in tokens, for large windows.
-pub const WORKING_TRIGGER: Tokens = Tokens(80_000);
+pub const WORKING_TRIGGER: Tokens = Tokens(60_000);
 /// The share of the available tokens at which a plan ends.
 pub const TARGET: Ppm = Ppm(260_000);
 /// The maximum of that target in tokens, for large windows.
@@ -31,12 +31,10 @@ pub const LEAST_TARGET: Tokens = Tokens(4_000);
 /// The share of the available tokens that [`LEAST_TARGET`] may take in a small window.
 pub const LEAST_TARGET_SHARE: Ppm = Ppm(600_000);
 /// The maximum size at which a plan ends if the provider's cache has expired, so that everything is
-/// written again anyway.
+/// written again anyway. Such a plan is due halfway between this target and the trigger.
 pub const COLD_TARGET: Tokens = Tokens(20_000);
-/// The share of the available tokens at which a plan is made even if it does not pay yet. The rest
-/// absorbs counting errors until the provider reports its own numbers.
-pub const SAFETY_MARK: Ppm = Ppm(950_000);
-/// The share of an explicit trigger at which a plan ends.
+/// The share of an explicit trigger at which a plan ends. An explicit target raises the default
+/// trigger to the size of which it is this share.
 pub const TARGET_OF_EXPLICIT: Ppm = Ppm(700_000);
 /// The share of the available tokens that one tool result may take.
 pub const RESULT_SHARE: Ppm = Ppm(250_000);
@@ -50,7 +48,8 @@ pub struct ViewLimits {
     /// The maximum number of tokens of one answer. The smaller of this value (default
     /// [`OUTPUT_RESERVE`]) and a quarter of the window is set aside.
     pub max_output: Option<Tokens>,
-    /// The size above which a plan is due.
+    /// The size above which a plan is due. Default: [`TRIGGER`] of the available tokens, but no more
+    /// than [`WORKING_TRIGGER`].
     pub trigger: Threshold,
     /// The size at which a plan ends. Default: [`TARGET`] of the available tokens, but no less than
     /// [`LEAST_TARGET`] and no more than [`WORKING_TARGET`]; or [`TARGET_OF_EXPLICIT`] of an
@@ -61,14 +60,17 @@ pub struct ViewLimits {
     pub max_result: Option<Tokens>,
     /// The number of newest complete exchanges that are protected. At least 1.
     pub keep_recent: usize,
+    /// Whether the provider's cache has expired. Then the next request is written anew anyway, and
+    /// the default sizes are smaller: see [`COLD_TARGET`]. Explicit sizes do not change.
+    #[serde(default)]
+    pub is_cold: bool,
 }
 
 /// A size, given as a share of the available tokens or as a number of tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Threshold {
-    /// As a trigger: [`TRIGGER`] of the available tokens, or [`WORKING_TRIGGER`] if that is less
-    /// and no target is set. Priced timing moves this trigger. As a target: the default.
+    /// The default.
     Auto,
     /// A share of window − output reserve − overhead.
     Share(Ppm),
@@ -89,10 +91,6 @@ pub struct Budget {
     pub trigger: Tokens,
     /// The size at which a plan ends, if the protected messages allow it.
     pub target: Tokens,
-    /// The size above which a plan is made even if it does not pay yet.
-    pub forced: Tokens,
-    /// The target of a plan that is made because the provider's cache has expired.
-    pub cold_target: Tokens,
     /// The maximum size of one tool result.
     pub max_result: Tokens,
     /// The number of newest complete exchanges that are protected.
@@ -131,6 +129,7 @@ impl Default for ViewLimits {
             target: None,
             max_result: None,
             keep_recent: 1,
+            is_cold: false,
         }
     }
 }
@@ -221,8 +220,6 @@ impl ViewLimits {
             limit: with(budget.limit),
             trigger: with(budget.trigger),
             target: with(budget.target),
-            forced: with(budget.forced),
-            cold_target: with(budget.cold_target),
             overhead,
             instructions,
             ..budget
@@ -239,29 +236,37 @@ impl ViewLimits {
             calibration.counted(window.minus(self.reserve()))
         });
         let room = off(sendable, overhead);
-        let is_sized = self.target.is_none_or(|target| target == Threshold::Auto);
-        let resolve = |threshold, share, working: Tokens| match threshold {
-            _ if room == Tokens::MAX
-                && !matches!(threshold, Threshold::Sent(_) | Threshold::Mark(_)) =>
-            {
-                room
-            }
-            Threshold::Auto if is_sized => room.share(share).min(working),
-            Threshold::Auto => room.share(share),
-            Threshold::Share(share) => room.share(share),
+        let target = self.target.filter(|target| *target != Threshold::Auto);
+        let target_is_default = target.is_none();
+        let resolve = |threshold, default: Tokens| match threshold {
+            Threshold::Auto => default,
+            Threshold::Share(share) => room_share(room, share),
             Threshold::Sent(tokens) | Threshold::Mark(tokens) => {
                 off(calibration.counted(tokens), overhead).min(room)
             }
         };
-        let trigger = resolve(self.trigger, TRIGGER, WORKING_TRIGGER);
-        let limit = match self.trigger {
-            Threshold::Auto | Threshold::Share(_) | Threshold::Mark(_) => room,
-            Threshold::Sent(_) => trigger,
+        let least = LEAST_TARGET.min(room.share(LEAST_TARGET_SHARE));
+        let default_target = match room {
+            Tokens::MAX => room,
+            room => room.share(TARGET).min(WORKING_TARGET).max(least),
         };
+        // A plan has to free enough that it is not due again at once.
+        let ends_at = target.map_or(default_target, |target| resolve(target, room));
+        let default_trigger = match room {
+            Tokens::MAX => room,
+            room => room
+                .share(TRIGGER)
+                .min(WORKING_TRIGGER)
+                .max(ends_at.whole_of(TARGET_OF_EXPLICIT))
+                .min(room),
+        };
+        let trigger = resolve(self.trigger, default_trigger);
+        let is_limit = matches!(self.trigger, Threshold::Sent(_));
+        let limit = if is_limit { trigger } else { room };
         if limit == Tokens::ZERO {
             let limit = match self.trigger {
-                Threshold::Auto | Threshold::Share(_) | Threshold::Mark(_) => sendable,
                 Threshold::Sent(tokens) => calibration.counted(tokens).min(sendable),
+                _ => sendable,
             };
             return Err(CannotFit {
                 minimum: overhead + Tokens(1),
@@ -269,25 +274,14 @@ impl ViewLimits {
                 limit,
             });
         }
-        let least = LEAST_TARGET.min(room.share(LEAST_TARGET_SHARE));
-        let default = |threshold| {
-            let target = resolve(threshold, TARGET, WORKING_TARGET);
-            if threshold == Threshold::Auto {
-                target.max(least)
-            } else {
-                target
-            }
-        };
-        let target = match (self.target.filter(|_| !is_sized), self.trigger) {
+        let target = match (target, self.trigger) {
             // If a mark exceeds the available tokens, it is lowered, and its target with it.
             (Some(target), Threshold::Mark(_)) if trigger == room => {
-                default(target).min(trigger.share(TARGET_OF_EXPLICIT))
+                resolve(target, room).min(trigger.share(TARGET_OF_EXPLICIT))
             }
-            (Some(target), _) => default(target),
-            (None, Threshold::Auto) => default(Threshold::Auto),
-            (None, Threshold::Share(_)) => {
-                default(Threshold::Auto).min(trigger.share(TARGET_OF_EXPLICIT))
-            }
+            (Some(target), _) => resolve(target, room),
+            (None, Threshold::Auto) => default_target,
+            (None, Threshold::Share(_)) => default_target.min(trigger.share(TARGET_OF_EXPLICIT)),
             // Based on the effective trigger, which may be lower than the configured one: a target
             // at the trigger would mean a plan, and a lost cache, on every turn.
             (None, Threshold::Sent(tokens) | Threshold::Mark(tokens)) => off(
@@ -299,16 +293,12 @@ impl ViewLimits {
             ),
         };
         let target = target.min(trigger);
-        let is_default = self.trigger == Threshold::Auto && room != Tokens::MAX;
-        let forced = if is_default {
-            room.share(SAFETY_MARK)
+        let is_default = self.trigger == Threshold::Auto && target_is_default;
+        let (trigger, target) = if self.is_cold && is_default && room != Tokens::MAX {
+            let target = target.min(COLD_TARGET);
+            (target + Tokens(trigger.minus(target).0 / 2), target)
         } else {
-            trigger
-        };
-        let cold_target = if is_default && is_sized {
-            target.min(COLD_TARGET)
-        } else {
-            target
+            (trigger, target)
         };
         let max_result = self.max_result.unwrap_or_else(|| {
             if limit == Tokens::MAX {
@@ -321,8 +311,6 @@ impl ViewLimits {
             limit,
             trigger,
             target,
-            forced,
-            cold_target,
             max_result,
             keep_recent: self.keep_recent.max(1),
             overhead,
@@ -371,6 +359,14 @@ impl Budget {
     }
 }
 
+/// Returns a share of the available tokens; all of them if they are unlimited.
+fn room_share(room: Tokens, share: Ppm) -> Tokens {
+    match room {
+        Tokens::MAX => room,
+        room => room.share(share),
+    }
+}
+
 fn off(tokens: Tokens, overhead: Tokens) -> Tokens {
     if tokens == Tokens::MAX {
         tokens
@@ -400,21 +396,18 @@ mod tests {
             Tokens(5_000),
             "8,000 − a quarter for the answer − 1,000"
         );
-        assert_eq!(budget.trigger, Tokens(4_000));
+        // 0.6 of 5,000, as 4,000 is more; and 0.6 / 0.7 of it.
         assert_eq!(
-            budget.target,
-            Tokens(3_000),
-            "0.6 of 5,000, as 4,000 is more"
+            (budget.trigger, budget.target),
+            (Tokens(4_285), Tokens(3_000))
         );
-        assert_eq!(budget.forced, Tokens(4_750));
-        assert_eq!(budget.cold_target, budget.target);
         assert_eq!(budget.max_result, Tokens(1_250));
     }
 
     #[test]
     fn instructions_are_no_part_of_a_share() {
         let line = ViewLimits {
-            window: Some(Tokens(8_000)),
+            window: Some(Tokens(44_096)),
             ..ViewLimits::default()
         };
         let budget = line
@@ -422,8 +415,8 @@ mod tests {
             .unwrap();
         assert_eq!(
             (budget.limit, budget.trigger, budget.target),
-            (Tokens(5_500), Tokens(4_500), Tokens(3_500)),
-            "500 beside the shares of 5,000"
+            (Tokens(39_500), Tokens(20_000), Tokens(10_640)),
+            "500 beside the shares of 39,000"
         );
         let exact = ViewLimits::exactly(Tokens(2_000));
         let exact = exact.budget(Tokens(500), Tokens(700), Calibration::default());
@@ -438,49 +431,66 @@ mod tests {
                 window: Some(Tokens(window)),
                 ..ViewLimits::default()
             };
-            let budget = line
-                .budget(Tokens(1_000), Tokens(500), Calibration::default())
-                .unwrap();
-            let sizes = (budget.trigger, budget.target, budget.cold_target);
-            let expected = (Tokens(80_500), Tokens(40_500), Tokens(20_500));
-            assert_eq!(sizes, expected, "beside instructions of 500");
-            let room = window - OUTPUT_RESERVE.0 - 1_500;
-            assert_eq!(budget.limit, Tokens(room + 500));
-            assert_eq!(budget.forced, Tokens(room).share(SAFETY_MARK) + Tokens(500));
+            let sizes = |is_cold| {
+                let line = ViewLimits { is_cold, ..line };
+                let budget = line.budget(Tokens(1_000), Tokens(500), Calibration::default());
+                let Budget {
+                    trigger,
+                    target,
+                    limit,
+                    ..
+                } = budget.unwrap();
+                assert_eq!(limit, Tokens(window - OUTPUT_RESERVE.0 - 1_000));
+                (trigger, target)
+            };
+            assert_eq!(
+                sizes(false),
+                (Tokens(60_500), Tokens(40_500)),
+                "beside instructions of 500"
+            );
+            assert_eq!(
+                sizes(true),
+                (Tokens(40_500), Tokens(20_500)),
+                "the cache has expired"
+            );
         }
     }
 
     #[test]
     fn an_explicit_trigger_or_target_always_wins() {
         let share = |percent: u64| Threshold::Share(Ppm(percent * 10_000));
-        let sizes = |trigger, target| {
+        let sizes = |trigger, target, is_cold| {
             let line = ViewLimits {
                 window: Some(Tokens(204_096)),
                 trigger,
                 target,
+                is_cold,
                 ..ViewLimits::default()
             };
             let Budget {
-                trigger,
-                target,
-                forced,
-                cold_target,
-                ..
+                trigger, target, ..
             } = budget(line, 0);
-            [trigger, target, forced, cold_target].map(|Tokens(tokens)| tokens / 1_000)
+            [trigger, target].map(|Tokens(tokens)| tokens / 1_000)
         };
-        assert_eq!(sizes(Threshold::Auto, None), [80, 40, 190, 20]);
-        let auto = Some(Threshold::Auto);
-        assert_eq!(sizes(Threshold::Auto, auto), [80, 40, 190, 20]);
-        let target = Some(share(50));
-        assert_eq!(sizes(Threshold::Auto, target), [160, 100, 190, 100]);
-        let target = Some(Threshold::Sent(Tokens(120_000)));
-        assert_eq!(sizes(Threshold::Auto, target), [160, 120, 190, 120]);
-        assert_eq!(sizes(share(80), None), [160, 40, 160, 40]);
-        assert_eq!(sizes(share(10), None), [20, 14, 20, 14]);
-        assert_eq!(sizes(share(80), Some(share(55))), [160, 110, 160, 110]);
-        let sent = Threshold::Sent(Tokens(150_000));
-        assert_eq!(sizes(sent, None), [150, 105, 150, 105]);
+        let auto = Threshold::Auto;
+        assert_eq!(sizes(auto, None, true), [40, 20]);
+        assert_eq!(sizes(auto, Some(auto), true), [40, 20]);
+        for is_cold in [false, true] {
+            let sizes = |trigger, target| sizes(trigger, target, is_cold);
+            assert_eq!(
+                sizes(auto, Some(share(50))),
+                [142, 100],
+                "100 is 0.7 of 142"
+            );
+            assert_eq!(sizes(auto, Some(share(10))), [60, 20]);
+            let target = Some(Threshold::Sent(Tokens(150_000)));
+            assert_eq!(sizes(auto, target), [200, 150]);
+            assert_eq!(sizes(share(80), None), [160, 40]);
+            assert_eq!(sizes(share(10), None), [20, 14]);
+            assert_eq!(sizes(share(80), Some(share(55))), [160, 110]);
+            let sent = Threshold::Sent(Tokens(150_000));
+            assert_eq!(sizes(sent, None), [150, 105]);
+        }
     }
 
     #[test]

@@ -2,10 +2,9 @@
 
 use std::fmt;
 
-use crate::compaction_timing::{PRINTED, Price};
 use crate::message::Message;
 use crate::plan::{Edit, Plan};
-use crate::price::Money;
+use crate::plan_price::PRINTED;
 use crate::reply::StopReason;
 
 impl Message {
@@ -43,7 +42,7 @@ impl fmt::Display for Message {
 
 impl Plan {
     /// Describes the plan in one line, with the number of messages that it removed from a view if
-    /// that is known: "compacted (drop): 12 messages, 3400 tokens freed, about $0.01 saved".
+    /// that is known: "compacted (drop): 12 messages, 3400 tokens freed, $0.0010 saved a request".
     #[must_use]
     pub fn describe(&self, removed: Option<usize>) -> String {
         let is_removal = |edit: &Edit| !matches!(edit, Edit::Shrink { .. });
@@ -55,17 +54,14 @@ impl Plan {
         let messages = messages.map_or_else(String::new, |count| {
             format!(": {count} {}", plural(count == 1, "message"))
         });
-        let saved = self.price.as_ref().and_then(Price::net).and_then(|net| {
-            let money = Money(u64::try_from(net.unsigned_abs()).unwrap_or(u64::MAX));
-            let word = if net >= 0 { "saved" } else { "spent" };
-            (money >= PRINTED).then(|| format!(", about {money} {word}"))
-        });
+        let saves = self.price.as_ref().and_then(|price| price.saves);
+        let saves = saves.filter(|saves| *saves >= PRINTED);
         format!(
             "{what} ({}){messages}, {} {} freed{}",
             self.stages.join(", "),
             self.frees,
             plural(self.frees.0 == 1, "token"),
-            saved.unwrap_or_default()
+            saves.map_or_else(String::new, |saves| format!(", {saves} saved a request"))
         )
     }
 }

@@ -12,8 +12,7 @@ mod bpe;
 mod budget;
 mod cache;
 mod calibration;
-mod compaction;
-mod compaction_timing;
+mod compat;
 mod counter;
 mod display;
 mod draft;
@@ -31,6 +30,7 @@ mod message_list;
 mod nearest;
 mod pair_calls;
 mod plan;
+mod plan_price;
 mod policy;
 mod price;
 mod prominent_names;
@@ -49,8 +49,8 @@ mod usage;
 pub use bpe::{Bpe, PIECE_MAX, RunningCount};
 pub use budget::{
     Budget, COLD_TARGET, CannotFit, FALLBACK_WINDOW, LEAST_TARGET, LEAST_TARGET_SHARE, MAX_RESULT,
-    OUTPUT_RESERVE, RESULT_SHARE, SAFETY_MARK, TARGET, TARGET_OF_EXPLICIT, TRIGGER, Threshold,
-    ViewLimits, WORKING_TARGET, WORKING_TRIGGER,
+    OUTPUT_RESERVE, RESULT_SHARE, TARGET, TARGET_OF_EXPLICIT, TRIGGER, Threshold, ViewLimits,
+    WORKING_TARGET, WORKING_TRIGGER,
 };
 pub use cache::{
     Breakpoint, CLEARLY_SHORT, CacheBreak, CacheConfig, CacheMiss, CacheMonitor, CachePlan,
@@ -58,13 +58,7 @@ pub use cache::{
     LOOK_BACK, MAX_BREAKPOINTS, USUAL_MINIMUM, breakpoints,
 };
 pub use calibration::Calibration;
-pub use compaction::{
-    CompactionConfig, CompactionScope, ContextConfig, Counts, OwnStages, Thresholds,
-};
-pub use compaction_timing::{
-    CompactionTiming, GrowthForecast, GrowthRate, LEAST_TURNS, MIN_GAIN, Price, RECENT_TURNS,
-    REREADING, Reason, USUAL_LONGER_WRITE, USUAL_READ, batch, head, price, price_with_head,
-};
+pub use compat::{CompactionConfig, CompactionScope, ContextConfig, Counts, OwnStages, Thresholds};
 pub use counter::{
     AtMost, CALL_OVERHEAD, Chars4, IMAGE_DEFAULT, MEMO_ENTRIES, MEMO_MIN_LEN, MESSAGE_OVERHEAD,
     Memo, SUMMARY_FRAME, TOOL_OVERHEAD, TokenCounter,
@@ -88,6 +82,7 @@ pub use plan::{
     Edit, Plan, PlanContext, PlanError, ReadySummary, Recall, Rendition, SeqRange, SummaryRange,
     Trigger,
 };
+pub use plan_price::{Price, PriceFacts, Reason};
 pub use policy::{Policy, Proposal, Stage};
 pub use price::{InvalidMoney, LongPrompt, LongerCache, Money, PriceSheet, Rates};
 pub use removal_marker::Gap;

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::compaction_timing::Price;
 use crate::fingerprint::Fingerprint;
 use crate::item::Seq;
 use crate::message::Message;
+use crate::plan_price::Price;
 use crate::tokens::Tokens;
 
 /// A list of edits with their effect.

@@ -1,6 +1,6 @@
 //! [`Money`], [`Rates`] and [`PriceSheet`]: the prices of a model, as far as they are known.
 //!
-//! The prices themselves are data of the providers. The cost of a plan is computed in `compaction_timing.rs`.
+//! The prices themselves are data of the providers. The cost of a plan is computed in `plan_price.rs`.
 
 use std::fmt;
 use std::ops::{Add, AddAssign};
@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::cache::CacheRetention;
-use crate::tokens::{Ppm, Tokens};
+use crate::tokens::Tokens;
 use crate::usage::Usage;
 
 /// An amount of money in billionths of a dollar. Integers keep sums exact.
@@ -256,25 +256,22 @@ impl PriceSheet {
         }
     }
 
-    /// Returns the probability that the cache is cold `age` after the last call: 0 or 1. It is 0 if
-    /// the age or the lifetime is unknown.
+    /// Returns `true` if the cache has expired `age` after the last call. Returns `false` if the
+    /// age or the lifetime is unknown.
     ///
     /// ```
     /// use std::time::Duration;
-    /// use plimsoll_context::{Ppm, PriceSheet, Rates};
+    /// use plimsoll_context::{PriceSheet, Rates};
     /// let mut sheet = PriceSheet::of(Rates::FREE);
     /// let age = Some(Duration::from_secs(301));
-    /// assert_eq!(sheet.cold_after(age), Ppm(0), "its lifetime is not known");
+    /// assert!(!sheet.is_cold_after(age), "its lifetime is not known");
     /// sheet.cache_lives = Some(Duration::from_secs(300));
-    /// assert_eq!(sheet.cold_after(age), Ppm::ONE);
-    /// assert_eq!(sheet.cold_after(None), Ppm(0));
+    /// assert!(sheet.is_cold_after(age) && !sheet.is_cold_after(None));
     /// ```
     #[must_use]
-    pub fn cold_after(&self, age: Option<Duration>) -> Ppm {
-        match (age, self.lives()) {
-            (Some(age), Some(lives)) if age >= lives => Ppm::ONE,
-            _ => Ppm(0),
-        }
+    pub fn is_cold_after(&self, age: Option<Duration>) -> bool {
+        let expired = age.zip(self.lives()).map(|(age, lives)| age >= lives);
+        expired.unwrap_or(false)
     }
 }
 

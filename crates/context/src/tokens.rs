@@ -45,6 +45,17 @@ impl Tokens {
         })
     }
 
+    /// Returns the size of which `self` is this share, rounded down, or the maximum for a share
+    /// of zero.
+    #[must_use]
+    pub(crate) fn whole_of(self, share: Ppm) -> Self {
+        let wide = u128::from(self.0) * u128::from(Ppm::ONE.0);
+        let whole = wide.checked_div(u128::from(share.0));
+        whole.map_or(Self::MAX, |whole| {
+            Self(u64::try_from(whole).unwrap_or(u64::MAX))
+        })
+    }
+
     /// Returns `self · n`.
     #[must_use]
     pub const fn times(self, n: u64) -> Self {

@@ -574,7 +574,6 @@ impl AgentBuilder {
         let policy = panic_guard::policy(self.effective_policy(&breakdowns), &breakdowns);
         let recovery = self.recovery();
         let line = self.effective_strategy().line(self.settings.view_limits());
-        let compaction_timing = self.effective_timing();
         let context = self.effective_context_config();
         let summarizer = self.summarizer.as_ref().unwrap_or(&self.provider);
         let summarizer = Arc::clone(summarizer);
@@ -588,7 +587,6 @@ impl AgentBuilder {
             tools: known_tools,
             hosted_tools: hosted_tools.into(),
             line,
-            compaction_timing,
             sheet: self.prices.map(|sheet| sheet.kept(retention)),
             cache: settings.cache,
             retention,

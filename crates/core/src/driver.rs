@@ -5,7 +5,7 @@ mod call;
 mod hook_calls;
 mod log_write;
 mod parts;
-mod rewrite;
+pub(crate) mod rewrite;
 mod tools;
 mod usage;
 
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, pending};
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use plimsoll_agent::{Answer, Event, Failure, HookPoint, Input, Now, Outcome, Step};
+use plimsoll_agent::{Answer, Event, Failure, Input, Now, Outcome, Step};
 use plimsoll_context::{Bytes, CallId, Reply, Tokens};
 use tokio::sync::mpsc;
 use tokio::task::{JoinError, JoinSet};
@@ -24,7 +24,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::Instrument;
 
 use crate::error::Error;
-use crate::hooks::HostMessageKind;
+use crate::hooks::HookInput;
 use crate::remote::{InboxMessage, OpenInboxGuard, RemoteCommand};
 use crate::session::Session;
 use crate::telemetry::{RunSpan, ToolSpan};
@@ -169,15 +169,17 @@ async fn follow(
                 let may_use = session.for_call(&call);
                 let parts = Arc::clone(&parts);
                 let traced = ToolSpan::begin(&session.span_context(), &tool_call);
-                let execute = tools::execute(parts, tool, tool_call, cancel, updates, may_use);
+                let cx = hook_calls::context(session);
+                let execute =
+                    tools::execute(parts, tool, tool_call, cancel, updates, (may_use, cx));
                 let task = underway
                     .tools
                     .spawn(traced.run(execute, tools::FinishedCall::span_data));
                 underway.running.insert(task.id(), call);
             }
             Step::Ask(question) => {
-                let seen = hook_calls::seen(session, HookPoint::BeforeToolExecution);
-                let decide = hook_calls::decide(Arc::clone(&parts), seen, question);
+                let cx = hook_calls::context(session);
+                let decide = hook_calls::decide(Arc::clone(&parts), cx, question);
                 underway.asks.push(Box::pin(decide));
             }
             Step::Abort => {
@@ -232,7 +234,7 @@ async fn handle_input(session: &mut Session, parts: &Arc<Parts>, input: Input) {
         session.usage.call.arrived(reply);
     }
     if matches!(input, Input::Reply(_) | Input::ToolDone { .. }) {
-        hook_calls::poll(session, parts, HostMessageKind::Steering).await;
+        hook_calls::poll(session, parts, HookInput::Steering).await;
     }
     if matches!(input, Input::Reply(_)) {
         session.usage.call.answered();

@@ -1,7 +1,8 @@
-//! [`Hooks`]: the host's hooks into a run.
+//! [`Hook`]: the host's part in a run. The machine decides when hooks are called.
 //!
-//! If a hook panics or times out, the run continues with a warning. The hook before a tool call is
-//! the exception: its failure denies the call. The machine decides when hooks are called.
+//! Closures ([`Hooks`]) and programs ([`CommandHook`]) give the same answers as a [`Hook`]. If one of
+//! them panics or times out, the run continues with a warning. A hook that guards a tool call or its
+//! result is the exception: its failure denies the call or withholds the result.
 
 mod command;
 mod reply;
@@ -12,19 +13,22 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
-use futures_util::future::BoxFuture;
-use plimsoll_agent::{Decision, HookEvent, HookPoint, PendingPlan};
+use async_trait::async_trait;
+use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, ready};
+use plimsoll_agent::{Decision, HookPoint, Outcome};
 use plimsoll_context::{CallId, Message, Seq, Tokens, Usage};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-use command::{About, Commands};
+use command::Commands;
 pub use command::{CommandHook, MAX_COMMAND_HOOKS, MAX_HOOK_OUTPUT};
+use reply::{HookFault, HookSlot};
 pub use reply::{HookReply, Later, MAX_STUCK, Now};
-use reply::{HookResult, HookSlot};
 
+use crate::driver::rewrite;
 use crate::remote::UserMessage;
-use crate::session::{AgentOutput, AgentState};
+use crate::session::AgentState;
 
 /// Default timeout of a hook.
 pub const HOOK_TIMEOUT: Duration = Duration::from_secs(30);
@@ -34,11 +38,34 @@ pub const HOOK_TIMEOUT: Duration = Duration::from_secs(30);
 /// again.
 pub const ANSWER_RETRIES: u32 = 3;
 
+/// The points at which a [`Hook`] is called unless it names its own.
+const USUAL_POINTS: [HookPoint; 18] = [
+    HookPoint::BeforeTask,
+    HookPoint::BeforeLoop,
+    HookPoint::BeforeTurn,
+    HookPoint::TransformContext,
+    HookPoint::BeforeToolExecution,
+    HookPoint::BeforeToolExecutionUpdate,
+    HookPoint::AfterToolExecutionUpdate,
+    HookPoint::TransformToolResult,
+    HookPoint::Steering,
+    HookPoint::AfterToolExecution,
+    HookPoint::BeforeCompactionStart,
+    HookPoint::AfterCompactionEnd,
+    HookPoint::AfterTurn,
+    HookPoint::CheckAnswer,
+    HookPoint::FollowUp,
+    HookPoint::OnError,
+    HookPoint::AfterLoop,
+    HookPoint::AfterTask,
+];
+
 /// The messages passed to a hook. The list is a copy that shares the messages.
 pub type Messages = Vec<Arc<Message>>;
 
 /// The messages that one plan has removed from the view or shortened in it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
+#[serde(transparent)]
 pub struct Eviction {
     /// The messages in view order, without summaries and markers of earlier plans.
     pub items: Vec<EvictedMessage>,
@@ -58,12 +85,297 @@ pub struct EvictedMessage {
     pub message: Arc<Message>,
 }
 
-/// A hook. Each call is given its timeout.
-pub(crate) type Hook<A, T> =
-    Arc<dyn Fn(A, Duration) -> BoxFuture<'static, HookResult<T>> + Send + Sync>;
+/// A hook of the host, as a type with state. Every method has a default that changes nothing.
+///
+/// A return type is everything that a hook can do at that place. All methods run as tasks within
+/// the hook timeout and must not block.
+///
+/// ```
+/// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+/// use async_trait::async_trait;
+/// use plimsoll_core::{Hook, HookContext, ToolDecision};
+/// use serde_json::Value;
+///
+/// /// Gives a command of `bash` ten seconds.
+/// struct Impatient;
+///
+/// #[async_trait]
+/// impl Hook for Impatient {
+///     async fn tool_call(&self, _: &HookContext, tool: &str, mut arguments: Value) -> ToolDecision {
+///         let Some(command) = arguments["command"].as_str().filter(|_| tool == "bash") else {
+///             return ToolDecision::Allow;
+///         };
+///         arguments["command"] = format!("timeout 10 {command}").into();
+///         ToolDecision::Rewrite { arguments }
+///     }
+/// }
+/// # let model = ScriptedProvider::new([]);
+/// let agent = Agent::builder(model).hook(Impatient).build()?;
+/// # Ok::<(), plimsoll_core::Error>(())
+/// ```
+#[async_trait]
+pub trait Hook: Send + Sync + 'static {
+    /// Returns the points at which the hook is called. Default: all but
+    /// [`HookPoint::ConvertToLlm`] and [`HookPoint::OnEvict`], for which the log may be read.
+    fn points(&self) -> Vec<HookPoint> {
+        USUAL_POINTS.to_vec()
+    }
+
+    /// Decides whether a task, a run, a turn, a compaction or a progress update may happen, or an
+    /// answer is accepted. Default: yes.
+    async fn decide(&self, _cx: &HookContext, _input: &HookInput) -> Decision {
+        Decision::Go
+    }
+
+    /// Decides whether a tool call may run, and with which arguments. The permission rules apply to
+    /// rewritten arguments as well. Default: as the model wrote it.
+    async fn tool_call(&self, _cx: &HookContext, _tool: &str, _arguments: Value) -> ToolDecision {
+        ToolDecision::Allow
+    }
+
+    /// Returns another text for the result of a tool, before the result is recorded. Images of the
+    /// result stay. Default: `None`, the text stays.
+    async fn tool_result(&self, _cx: &HookContext, _tool: &str, _text: &str) -> Option<String> {
+        None
+    }
+
+    /// Returns other messages for the next request. The view and the log do not change. Default:
+    /// `None`, the messages stay.
+    async fn request(&self, _cx: &HookContext, _messages: &Messages) -> Option<Messages> {
+        None
+    }
+
+    /// Returns messages to the model: at [`HookPoint::Steering`] before its next call, at
+    /// [`HookPoint::FollowUp`] after its answer. Default: none.
+    async fn messages(&self, _cx: &HookContext, _point: HookPoint) -> Vec<UserMessage> {
+        Vec::new()
+    }
+
+    /// Is notified of everything that has happened. Default: nothing.
+    async fn observe(&self, _cx: &HookContext, _input: &HookInput) {}
+}
+
+/// A hook's decision about a tool call.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ToolDecision {
+    /// The call runs as the model wrote it, unless another hook, a rule or a person refuses it.
+    Allow,
+    /// The call is skipped.
+    Deny {
+        /// The reason, which the model reads.
+        why: String,
+    },
+    /// The call runs with these arguments instead.
+    Rewrite {
+        /// The arguments, a JSON object.
+        arguments: Value,
+    },
+}
+
+/// The session that a hook is called for.
+#[derive(Debug, Clone)]
+pub struct HookContext {
+    /// The session's name and the host's own data.
+    pub state: Arc<AgentState>,
+    /// The number of the run in its session, from 1.
+    pub run: u64,
+}
+
+/// A point of a run with the data for its hooks.
+///
+/// A program reads it as JSON, with the number of messages in place of the messages.
+#[derive(Debug, Clone, Serialize)]
+#[serde(tag = "hook", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum HookInput {
+    /// See [`HookPoint::BeforeTask`].
+    BeforeTask,
+    /// See [`HookPoint::BeforeLoop`].
+    BeforeLoop {
+        /// The view.
+        #[serde(serialize_with = "count")]
+        messages: Messages,
+        /// The number of the run in its session, from 1.
+        run: u64,
+    },
+    /// See [`HookPoint::BeforeTurn`].
+    BeforeTurn {
+        /// The view.
+        #[serde(serialize_with = "count")]
+        messages: Messages,
+        /// The number of the turn in its run, from 1.
+        turn: u64,
+    },
+    /// See [`HookPoint::TransformContext`].
+    TransformContext {
+        /// The messages of the request.
+        #[serde(serialize_with = "count")]
+        messages: Messages,
+    },
+    /// See [`HookPoint::ConvertToLlm`].
+    ConvertToLlm {
+        /// The messages of the request.
+        #[serde(serialize_with = "count")]
+        messages: Messages,
+    },
+    /// See [`HookPoint::BeforeToolExecution`].
+    BeforeToolExecution {
+        /// The name of the tool.
+        tool: String,
+        /// The call.
+        call: CallId,
+        /// The arguments, a JSON object.
+        arguments: Value,
+    },
+    /// See [`HookPoint::BeforeToolExecutionUpdate`].
+    BeforeToolExecutionUpdate {
+        /// The name of the tool.
+        tool: String,
+        /// The call.
+        call: CallId,
+        /// The text of the update.
+        text: String,
+    },
+    /// See [`HookPoint::AfterToolExecutionUpdate`].
+    AfterToolExecutionUpdate {
+        /// The name of the tool.
+        tool: String,
+        /// The call.
+        call: CallId,
+        /// The text of the update.
+        text: String,
+    },
+    /// See [`HookPoint::TransformToolResult`].
+    TransformToolResult {
+        /// The name of the tool.
+        tool: String,
+        /// The call.
+        call: CallId,
+        /// The text of the result.
+        result: String,
+        /// `true` if the call failed.
+        is_error: bool,
+    },
+    /// See [`HookPoint::Steering`].
+    Steering,
+    /// See [`HookPoint::AfterToolExecution`].
+    AfterToolExecution {
+        /// The name of the tool.
+        tool: String,
+        /// The call.
+        call: CallId,
+        /// `true` if the call failed.
+        is_error: bool,
+    },
+    /// See [`HookPoint::BeforeCompactionStart`].
+    BeforeCompactionStart {
+        /// The size of the request.
+        tokens: Tokens,
+        /// The number of messages in the view.
+        messages: usize,
+    },
+    /// See [`HookPoint::AfterCompactionEnd`].
+    AfterCompactionEnd {
+        /// The number of messages before.
+        messages_before: usize,
+        /// The number of messages after.
+        messages_after: usize,
+        /// The size of the request before.
+        tokens_before: Tokens,
+        /// The size of the request after.
+        tokens_after: Tokens,
+    },
+    /// See [`HookPoint::OnEvict`].
+    OnEvict {
+        /// The evicted messages.
+        evicted: Eviction,
+    },
+    /// See [`HookPoint::AfterTurn`].
+    AfterTurn {
+        /// The view.
+        #[serde(serialize_with = "count")]
+        messages: Messages,
+        /// The number of the turn in its run, from 1.
+        turn: u64,
+        /// The usage of its model call, if the provider reported it.
+        usage: Option<Usage>,
+    },
+    /// See [`HookPoint::CheckAnswer`].
+    CheckAnswer {
+        /// The text of the answer.
+        answer: String,
+    },
+    /// See [`HookPoint::FollowUp`].
+    FollowUp,
+    /// See [`HookPoint::OnError`].
+    OnError {
+        /// The text of the provider.
+        error: String,
+    },
+    /// See [`HookPoint::AfterLoop`].
+    AfterLoop {
+        /// The messages of this run that are in the view.
+        #[serde(serialize_with = "count")]
+        messages: Messages,
+        /// The outcome of the run.
+        outcome: Box<Outcome>,
+    },
+    /// See [`HookPoint::AfterTask`].
+    AfterTask {
+        /// The outcome of the run.
+        outcome: Box<Outcome>,
+    },
+}
+
+/// The answer of one hook.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum HookOutput {
+    /// Nothing is changed.
+    Nothing,
+    /// A refusal with its reason, which may be empty.
+    Deny(String),
+    /// Other arguments of a tool call.
+    Arguments(Value),
+    /// Another text of a result.
+    Result(String),
+    /// Other messages of a request.
+    Request(Messages),
+    /// Messages to the model.
+    Send(Vec<UserMessage>),
+}
+
+/// The answers of all hooks of a point.
+#[derive(Debug)]
+pub(crate) struct HookOutcome {
+    /// The input as the hooks have rewritten it.
+    pub(crate) input: HookInput,
+    /// `true` if a hook has rewritten it.
+    pub(crate) is_rewritten: bool,
+    /// The reason, if a hook refused.
+    pub(crate) denied: Option<String>,
+    /// The messages to the model.
+    pub(crate) messages: Vec<UserMessage>,
+    /// One sentence for each failure.
+    pub(crate) faults: Vec<String>,
+}
+
+type HookCall = Arc<
+    dyn Fn(HookInput, &HookContext, Duration) -> BoxFuture<'static, Result<HookOutput, HookFault>>
+        + Send
+        + Sync,
+>;
+
+/// A closure, or a [`Hook`] at one of its points.
+#[derive(Clone)]
+struct RegisteredHook {
+    point: HookPoint,
+    /// The name in warnings.
+    name: &'static str,
+    call: HookCall,
+}
 
 /// Hooks, for [`AgentLoopConfig::hooks`](crate::AgentLoopConfig::hooks). Those at the same point are
-/// called in the order in which they were added.
+/// called in the order in which they were added, programs last.
 ///
 /// The methods are those of [`AgentBuilder`](crate::AgentBuilder), which sets hooks for all runs of
 /// an agent.
@@ -76,63 +388,11 @@ pub(crate) type Hook<A, T> =
 /// ```
 #[derive(Clone, Default)]
 pub struct Hooks {
-    pub(crate) before_task: Vec<Hook<Arc<AgentState>, bool>>,
-    pub(crate) after_task: Vec<Hook<(Arc<AgentState>, AgentOutput), ()>>,
-    pub(crate) before_loop: Vec<Hook<(Messages, u64), bool>>,
-    pub(crate) after_loop: Vec<Hook<(Messages, Usage), ()>>,
-    pub(crate) before_turn: Vec<Hook<(Messages, u64), bool>>,
-    pub(crate) after_turn: Vec<Hook<(Messages, Usage), ()>>,
-    pub(crate) on_error: Vec<Hook<String, ()>>,
-    pub(crate) before_tool: Vec<Hook<(String, CallId, Value), bool>>,
-    pub(crate) after_tool: Vec<Hook<(String, CallId, bool), ()>>,
-    pub(crate) before_update: Vec<Hook<(String, CallId, String), bool>>,
-    pub(crate) after_update: Vec<Hook<(String, CallId, String), ()>>,
-    pub(crate) before_compaction: Vec<Hook<(Tokens, usize), bool>>,
-    pub(crate) after_compaction: Vec<Hook<(usize, usize, Tokens, Tokens), ()>>,
-    pub(crate) on_evict: Vec<Hook<(Arc<AgentState>, Eviction), ()>>,
-    pub(crate) steering: Vec<Hook<(), Vec<UserMessage>>>,
-    pub(crate) follow_ups: Vec<Hook<(), Vec<UserMessage>>>,
-    pub(crate) check_answer: Vec<Hook<String, Result<(), String>>>,
-    /// Hooks that rewrite a request, called before those in `convert`.
-    pub(crate) transform: Vec<Hook<Messages, Messages>>,
-    pub(crate) convert: Vec<Hook<Messages, Messages>>,
-    /// Programs, called after the closures.
+    registered: Vec<RegisteredHook>,
+    /// Programs, called after the others.
     pub(crate) commands: Commands,
     /// Timeout of each hook. Default [`HOOK_TIMEOUT`].
     pub(crate) timeout: Option<Duration>,
-}
-
-/// The answer of the hooks and one sentence for each failure.
-#[derive(Debug)]
-pub(crate) struct HookAnswer<T> {
-    pub(crate) says: T,
-    pub(crate) faults: Vec<String>,
-}
-
-/// The part of the session that a hook receives.
-#[derive(Clone)]
-pub(crate) struct HookInput {
-    pub(crate) state: Arc<AgentState>,
-    /// The number of the run in its session.
-    pub(crate) run: u64,
-    /// The view or, after a run, the messages of this run that are in the view.
-    pub(crate) messages: Messages,
-}
-
-/// Creates a hook from a closure.
-pub(crate) fn hook<A, T, F, R, M>(call: F) -> Hook<A, T>
-where
-    A: Send + 'static,
-    F: Fn(A) -> R + Send + Sync + 'static,
-    R: HookReply<T, M>,
-{
-    let call = Arc::new(call);
-    let stuck = Arc::new(AtomicUsize::new(0));
-    Arc::new(move |args, timeout| {
-        let call = Arc::clone(&call);
-        let stuck = Arc::clone(&stuck);
-        R::begin(Box::new(move || call(args)), HookSlot { timeout, stuck })
-    })
 }
 
 impl Hooks {
@@ -142,37 +402,53 @@ impl Hooks {
         Self::default()
     }
 
+    /// Adds a hook at all of its points.
+    pub(crate) fn add(&mut self, hook: Arc<dyn Hook>) {
+        for point in hook.points() {
+            let hook = Arc::clone(&hook);
+            let take = |input: HookInput, cx: &HookContext| Some((input, cx.clone()));
+            let call = move |(input, cx)| dispatch(Arc::clone(&hook), cx, input);
+            self.add_closure(point, point.name(), take, call, |output| output);
+        }
+    }
+
+    /// Adds a closure: `take` returns its arguments, and `answer` converts its return value.
+    pub(crate) fn add_closure<A, T, F, R, M>(
+        &mut self,
+        point: HookPoint,
+        name: &'static str,
+        take: fn(HookInput, &HookContext) -> Option<A>,
+        call: F,
+        answer: fn(T) -> HookOutput,
+    ) where
+        A: Send + 'static,
+        T: 'static,
+        F: Fn(A) -> R + Send + Sync + 'static,
+        R: HookReply<T, M>,
+    {
+        let call = Arc::new(call);
+        let stuck = Arc::new(AtomicUsize::new(0));
+        let call: HookCall = Arc::new(move |input, cx, timeout| {
+            let Some(args) = take(input, cx) else {
+                return ready(Ok(HookOutput::Nothing)).boxed();
+            };
+            let call = Arc::clone(&call);
+            let stuck = Arc::clone(&stuck);
+            let reply = R::begin(Box::new(move || call(args)), HookSlot { timeout, stuck });
+            reply.map(move |reply| reply.map(answer)).boxed()
+        });
+        self.registered.push(RegisteredHook { point, name, call });
+    }
+
     /// Returns these hooks, followed by `more`.
     pub(crate) fn followed_by(&self, more: &Self) -> Self {
-        fn both<T: Clone>(first: &[T], then: &[T]) -> Vec<T> {
-            first.iter().chain(then).cloned().collect()
-        }
-        Self {
-            before_task: both(&self.before_task, &more.before_task),
-            after_task: both(&self.after_task, &more.after_task),
-            before_loop: both(&self.before_loop, &more.before_loop),
-            after_loop: both(&self.after_loop, &more.after_loop),
-            before_turn: both(&self.before_turn, &more.before_turn),
-            after_turn: both(&self.after_turn, &more.after_turn),
-            on_error: both(&self.on_error, &more.on_error),
-            before_tool: both(&self.before_tool, &more.before_tool),
-            after_tool: both(&self.after_tool, &more.after_tool),
-            before_update: both(&self.before_update, &more.before_update),
-            after_update: both(&self.after_update, &more.after_update),
-            before_compaction: both(&self.before_compaction, &more.before_compaction),
-            after_compaction: both(&self.after_compaction, &more.after_compaction),
-            on_evict: both(&self.on_evict, &more.on_evict),
-            steering: both(&self.steering, &more.steering),
-            follow_ups: both(&self.follow_ups, &more.follow_ups),
-            check_answer: both(&self.check_answer, &more.check_answer),
-            transform: both(&self.transform, &more.transform),
-            convert: both(&self.convert, &more.convert),
-            commands: Commands {
-                hooks: both(&self.commands.hooks, &more.commands.hooks),
-                variables: self.commands.variables.clone(),
-            },
-            timeout: more.timeout.or(self.timeout),
-        }
+        let mut all = self.clone();
+        all.registered.extend(more.registered.iter().cloned());
+        all.commands
+            .hooks
+            .extend(more.commands.hooks.iter().cloned());
+        all.timeout = more.timeout.or(self.timeout);
+        all
     }
 
     /// Returns the faults of these hooks.
@@ -197,365 +473,222 @@ impl Hooks {
 
     /// Returns the points that have hooks. The machine stops only at these.
     pub(crate) fn points(&self) -> BTreeSet<HookPoint> {
-        let there = [
-            (HookPoint::BeforeTask, !self.before_task.is_empty()),
-            (HookPoint::BeforeLoop, !self.before_loop.is_empty()),
-            (HookPoint::BeforeTurn, !self.before_turn.is_empty()),
-            (HookPoint::BeforeToolExecution, !self.before_tool.is_empty()),
-            (HookPoint::AfterToolExecution, !self.after_tool.is_empty()),
-            (HookPoint::AfterTurn, !self.after_turn.is_empty()),
-            (
-                HookPoint::FollowUp,
-                !self.follow_ups.is_empty() || !self.check_answer.is_empty(),
-            ),
-            (HookPoint::OnError, !self.on_error.is_empty()),
-            (HookPoint::AfterLoop, !self.after_loop.is_empty()),
-            (HookPoint::AfterTask, !self.after_task.is_empty()),
-        ];
-        let there = there.into_iter().filter(|(_, is_there)| *is_there);
-        let closures = there.map(|(point, _)| point);
-        closures.chain(self.commands.points()).collect()
+        let registered = self.registered.iter().map(|hook| hook.point);
+        let commands = self.commands.hooks.iter().map(|hook| hook.on);
+        let mut points: BTreeSet<_> = registered.chain(commands).collect();
+        // Answers are checked where the host may say that there is more to do.
+        if points.contains(&HookPoint::CheckAnswer) {
+            points.insert(HookPoint::FollowUp);
+        }
+        points
+    }
+
+    /// Checks whether any hook is called at this point.
+    pub(crate) fn has(&self, point: HookPoint) -> bool {
+        self.registered.iter().any(|hook| hook.point == point)
+            || self.commands.hooks.iter().any(|hook| hook.on == point)
     }
 
     /// Checks whether any hook is called before or after a plan.
     pub(crate) fn follow_plans(&self) -> bool {
-        let closures = !self.before_compaction.is_empty()
-            || !self.after_compaction.is_empty()
-            || !self.on_evict.is_empty();
-        let points = [
-            HookPoint::BeforeCompactionStart,
-            HookPoint::AfterCompactionEnd,
-            HookPoint::OnEvict,
-        ];
-        closures || self.commands.points().any(|point| points.contains(&point))
+        self.has(HookPoint::BeforeCompactionStart)
+            || self.has(HookPoint::AfterCompactionEnd)
+            || self.has(HookPoint::OnEvict)
     }
 
-    /// Asks whether an operation may happen.
-    pub(crate) async fn before(&self, moment: &HookEvent, seen: HookInput) -> HookAnswer<Decision> {
-        let point = moment.point();
-        let messages = seen.messages.len();
-        let about = self.commands.about(point, &seen);
-        let about = about.map(|about| match point {
-            HookPoint::BeforeTask => about,
-            _ => about.with("messages", messages),
-        });
-        let (answer, about) = match moment {
-            HookEvent::BeforeTask => {
-                let answer = self.ask(point, &self.before_task, seen.state);
-                (answer.await, about)
-            }
-            HookEvent::BeforeLoop { run } => {
-                let args = (seen.messages, *run);
-                (self.ask(point, &self.before_loop, args).await, about)
-            }
-            HookEvent::BeforeTurn { turn } => {
-                let about = about.map(|about| about.with("turn", *turn));
-                let args = (seen.messages, *turn);
-                (self.ask(point, &self.before_turn, args).await, about)
-            }
-            _ => return HookAnswer::new(Decision::Go),
-        };
-        let mut answer = self.then(answer, about).await;
-        answer.go_on("it went on all the same");
-        answer
-    }
-
-    /// Notifies the hooks. Returns their failures.
-    pub(crate) async fn after(&self, moment: HookEvent, seen: HookInput) -> Vec<String> {
-        let point = moment.point();
-        let messages = seen.messages.len();
-        let about = self.commands.about(point, &seen);
-        let (mut faults, about) = match moment {
-            HookEvent::AfterToolExecution {
-                call,
-                name: tool,
-                is_error,
-            } => {
-                let about = about.map(|about| about.of(&tool, &call.0).with("is_error", is_error));
-                let args = (tool, call, is_error);
-                (self.tell(point, &self.after_tool, args).await, about)
-            }
-            HookEvent::AfterTurn { turn, usage } => {
-                let about = about.map(|about| about.with("messages", messages));
-                let about = about.map(|about| about.with("turn", turn).with_all("usage", &usage));
-                let args = (seen.messages, usage.unwrap_or_default());
-                (self.tell(point, &self.after_turn, args).await, about)
-            }
-            HookEvent::OnError { message } => {
-                let about = about.map(|about| about.with("error", message.as_str()));
-                (self.tell(point, &self.on_error, message).await, about)
-            }
-            HookEvent::AfterLoop { outcome } => {
-                let about = about.map(|about| about.with_all("outcome", &outcome));
-                let args = (seen.messages, outcome.usage);
-                (self.tell(point, &self.after_loop, args).await, about)
-            }
-            HookEvent::AfterTask { outcome } => {
-                let about = about.map(|about| about.with_all("outcome", &outcome));
-                let id = seen.state.session_id.clone();
-                let args = (seen.state, AgentOutput::new(id, *outcome));
-                (self.tell(point, &self.after_task, args).await, about)
-            }
-            HookEvent::BeforeTask
-            | HookEvent::BeforeLoop { .. }
-            | HookEvent::BeforeTurn { .. }
-            | HookEvent::FollowUp => return Vec::new(),
-        };
-        faults.extend(self.commands.tell(about, self.timeout()).await);
-        faults
-    }
-
-    /// Asks whether a tool call may run. The caller denies the call if a hook fails.
-    pub(crate) async fn before_tool(
-        &self,
-        seen: &HookInput,
-        name: &str,
-        call: &CallId,
-        arguments: Value,
-    ) -> HookAnswer<Decision> {
-        let point = HookPoint::BeforeToolExecution;
-        let about = self.commands.about(point, seen);
-        let about = about.map(|about| about.of(name, &call.0).with("arguments", arguments.clone()));
-        let args = (name.to_owned(), call.clone(), arguments);
-        let answer = self.ask(point, &self.before_tool, args).await;
-        self.then(answer, about).await
-    }
-
-    /// Asks whether a progress update of a tool may be published.
-    pub(crate) async fn before_update(
-        &self,
-        update: (String, CallId, String),
-    ) -> HookAnswer<Decision> {
-        let name = "before_tool_execution_update";
-        let mut answer = ask(name, &self.before_update, update, self.timeout()).await;
-        answer.go_on("the update was sent unchanged");
-        answer
-    }
-
-    /// Notifies the hooks of a published progress update.
-    pub(crate) async fn after_update(&self, update: (String, CallId, String)) -> Vec<String> {
-        let name = "after_tool_execution_update";
-        tell(name, &self.after_update, update, self.timeout()).await
-    }
-
-    /// Returns `true` if any hook receives evicted messages.
-    pub(crate) fn evicts(&self) -> bool {
-        let mut points = self.commands.points();
-        !self.on_evict.is_empty() || points.any(|point| point == HookPoint::OnEvict)
-    }
-
-    /// Asks whether a plan may be applied.
-    pub(crate) async fn before_compaction(
-        &self,
-        seen: HookInput,
-        pending: &PendingPlan,
-    ) -> HookAnswer<Decision> {
-        let point = HookPoint::BeforeCompactionStart;
-        let (tokens, messages) = (pending.tokens, pending.messages);
-        let about = self.commands.about(point, &seen);
-        let about = about.map(|about| about.with("tokens", tokens.0).with("messages", messages));
-        let args = (tokens, messages);
-        let answer = self.ask(point, &self.before_compaction, args).await;
-        let mut answer = self.then(answer, about).await;
-        answer.go_on("the plan is applied all the same");
-        answer
-    }
-
-    /// Notifies the hooks of an applied plan. `messages` and `tokens` are the new values.
-    pub(crate) async fn after_compaction(
-        &self,
-        pending: &PendingPlan,
-        seen: &HookInput,
-        messages: usize,
-        tokens: Tokens,
-    ) -> Vec<String> {
-        let point = HookPoint::AfterCompactionEnd;
-        let about = self.commands.about(point, seen).map(|about| {
-            about
-                .with("messages_before", pending.messages)
-                .with("messages_after", messages)
-                .with("tokens_before", pending.tokens.0)
-                .with("tokens_after", tokens.0)
-        });
-        let args = (pending.messages, messages, pending.tokens, tokens);
-        let mut faults = self.tell(point, &self.after_compaction, args).await;
-        faults.extend(self.commands.tell(about, self.timeout()).await);
-        faults
-    }
-
-    /// Notifies the hooks of the messages that a plan has removed or shortened.
-    pub(crate) async fn evicted(&self, evicted: Eviction, seen: HookInput) -> Vec<String> {
-        let point = HookPoint::OnEvict;
-        let about = self.commands.about(point, &seen);
-        let about = about.map(|about| about.with_all("evicted", &evicted.items));
-        let mut faults = self
-            .tell(point, &self.on_evict, (seen.state, evicted))
-            .await;
-        faults.extend(self.commands.tell(about, self.timeout()).await);
-        let kept = |text| format!("{text}; the log has the evicted messages all the same");
-        faults.into_iter().map(kept).collect()
-    }
-
-    /// Returns the host's messages for the next model call, or for after the answer.
-    pub(crate) async fn messages(
-        &self,
-        what: HostMessageKind,
-        seen: HookInput,
-    ) -> HookAnswer<Vec<UserMessage>> {
-        let (name, hooks) = match what {
-            HostMessageKind::Steering => ("get_steering_messages", &self.steering),
-            HostMessageKind::FollowUps => ("get_follow_up_messages", &self.follow_ups),
-        };
-        let mut answer = HookAnswer::new(Vec::new());
-        for hook in hooks {
-            match hook((), self.timeout()).await {
-                Ok(messages) => answer.says.extend(messages),
-                Err(fault) => answer.faults.push(format!("{name} {}", fault.what())),
-            }
-        }
-        if what == HostMessageKind::FollowUps {
-            let about = self.commands.about(HookPoint::FollowUp, &seen);
-            let HookAnswer { says, faults } = self.commands.messages(about, self.timeout()).await;
-            answer.says.extend(says);
-            answer.faults.extend(faults);
-        }
-        answer
-    }
-
-    /// Returns `true` if answers are checked.
-    pub(crate) fn checks_answers(&self) -> bool {
-        !self.check_answer.is_empty()
-    }
-
-    /// Returns the reason if an answer is refused, and the checks that failed.
-    pub(crate) async fn refusal(&self, answer: String) -> HookAnswer<Option<String>> {
-        let mut refusal = HookAnswer::new(None);
-        for check in &self.check_answer {
-            match check(answer.clone(), self.timeout()).await {
-                Ok(Ok(())) => {}
-                Ok(Err(why)) => {
-                    refusal.says = Some(why);
-                    break;
-                }
-                Err(fault) => refusal
-                    .faults
-                    .push(format!("check_answer {}", fault.what())),
-            }
-        }
-        refusal
-    }
-
-    /// Returns the hooks that rewrite a request, in order.
-    pub(crate) fn rewrites(&self) -> impl Iterator<Item = (&str, &Hook<Messages, Messages>)> {
-        let transform = self
-            .transform
-            .iter()
-            .map(|hook| ("transform_context", hook));
-        let convert = self.convert.iter().map(|hook| ("convert_to_llm", hook));
-        transform.chain(convert)
-    }
-
-    /// Checks whether any hook may return messages.
-    pub(crate) fn polls(&self, what: HostMessageKind) -> bool {
-        match what {
-            HostMessageKind::Steering => !self.steering.is_empty(),
-            HostMessageKind::FollowUps => true,
-        }
-    }
-
-    async fn ask<A: Clone>(
-        &self,
-        point: HookPoint,
-        hooks: &[Hook<A, bool>],
-        args: A,
-    ) -> HookAnswer<Decision> {
-        ask(point.name(), hooks, args, self.timeout()).await
-    }
-
-    async fn tell<A: Clone>(
-        &self,
-        point: HookPoint,
-        hooks: &[Hook<A, ()>],
-        args: A,
-    ) -> Vec<String> {
-        tell(point.name(), hooks, args, self.timeout()).await
-    }
-
-    /// Asks the programs, unless a closure has refused.
-    async fn then(
-        &self,
-        mut answer: HookAnswer<Decision>,
-        about: Option<About>,
-    ) -> HookAnswer<Decision> {
-        if answer.says == Decision::Go {
-            let HookAnswer { says, faults } = self.commands.ask(about, self.timeout()).await;
-            answer.says = says;
-            answer.faults.extend(faults);
-        }
-        answer
-    }
-}
-
-/// Calls the hooks until one refuses.
-async fn ask<A: Clone>(
-    name: &str,
-    hooks: &[Hook<A, bool>],
-    args: A,
-    timeout: Duration,
-) -> HookAnswer<Decision> {
-    let mut answer = HookAnswer::new(Decision::Go);
-    for hook in hooks {
-        match hook(args.clone(), timeout).await {
-            Ok(true) => {}
-            Ok(false) => {
-                let why = format!("{name} refused");
-                answer.says = Decision::No { why };
-                break;
-            }
-            Err(fault) => answer.faults.push(format!("{name} {}", fault.what())),
-        }
-    }
-    answer
-}
-
-/// Calls all hooks. Returns their failures.
-async fn tell<A: Clone>(
-    name: &str,
-    hooks: &[Hook<A, ()>],
-    args: A,
-    timeout: Duration,
-) -> Vec<String> {
-    let mut faults = Vec::new();
-    for hook in hooks {
-        if let Err(fault) = hook(args.clone(), timeout).await {
-            faults.push(format!("{name} {}", fault.what()));
-        }
-    }
-    faults
-}
-
-/// The kind of messages that the host is asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum HostMessageKind {
-    Steering,
-    FollowUps,
-}
-
-impl<T> HookAnswer<T> {
-    fn new(says: T) -> Self {
-        Self {
-            says,
+    /// Calls the hooks of a point in order until one refuses. Each receives the input as the ones
+    /// before it have rewritten it.
+    pub(crate) async fn call(&self, cx: &HookContext, input: HookInput) -> HookOutcome {
+        let point = input.point();
+        let mut outcome = HookOutcome {
+            input,
+            is_rewritten: false,
+            denied: None,
+            messages: Vec::new(),
             faults: Vec::new(),
+        };
+        for hook in self.registered.iter().filter(|hook| hook.point == point) {
+            let input = outcome.input.clone();
+            let answer = (hook.call)(input, cx, self.timeout()).await;
+            outcome.take(hook.name, answer.map_err(|fault| fault.what()));
+            if outcome.denied.is_some() {
+                return outcome;
+            }
+        }
+        for hook in &self.commands.hooks {
+            if !hook.is_for(&outcome.input) {
+                continue;
+            }
+            let timeout = hook.timeout.unwrap_or(self.timeout());
+            let text = outcome.input.for_program(cx);
+            let answer = hook.run(&text, timeout, &self.commands.variables).await;
+            let program = hook.command.first().map_or("", String::as_str);
+            outcome.take(&format!("{}: `{program}`", point.name()), answer);
+            if outcome.denied.is_some() {
+                return outcome;
+            }
+        }
+        outcome
+    }
+}
+
+/// Calls the method of a hook that is for this point.
+async fn dispatch(hook: Arc<dyn Hook>, cx: HookContext, input: HookInput) -> HookOutput {
+    match &input {
+        HookInput::BeforeToolExecution {
+            tool, arguments, ..
+        } => match hook.tool_call(&cx, tool, arguments.clone()).await {
+            ToolDecision::Allow => HookOutput::Nothing,
+            ToolDecision::Deny { why } => HookOutput::Deny(why),
+            ToolDecision::Rewrite { arguments } => HookOutput::Arguments(arguments),
+        },
+        HookInput::TransformToolResult { tool, result, .. } => {
+            let text = hook.tool_result(&cx, tool, result).await;
+            text.map_or(HookOutput::Nothing, HookOutput::Result)
+        }
+        HookInput::TransformContext { messages } | HookInput::ConvertToLlm { messages } => {
+            let rewritten = hook.request(&cx, messages).await;
+            rewritten.map_or(HookOutput::Nothing, HookOutput::Request)
+        }
+        HookInput::Steering | HookInput::FollowUp => {
+            HookOutput::Send(hook.messages(&cx, input.point()).await)
+        }
+        _ if input.point().decides() => match hook.decide(&cx, &input).await {
+            Decision::Go => HookOutput::Nothing,
+            Decision::No { why } => HookOutput::Deny(why),
+        },
+        _ => {
+            hook.observe(&cx, &input).await;
+            HookOutput::Nothing
+        }
+    }
+}
+
+impl HookOutcome {
+    /// Takes the answer of one hook, or its failure.
+    fn take(&mut self, name: &str, answer: Result<HookOutput, String>) {
+        let point = self.input.point();
+        let rewritten = match (answer, &mut self.input) {
+            (Ok(HookOutput::Nothing), _) => Ok(false),
+            (Ok(HookOutput::Deny(why)), HookInput::CheckAnswer { .. }) => {
+                self.denied = Some(why);
+                Ok(false)
+            }
+            (Ok(HookOutput::Deny(why)), _) if point.decides() => {
+                let point = point.name();
+                self.denied = Some(match why.as_str() {
+                    "" => format!("{point} refused"),
+                    why => format!("{point} refused: {why}"),
+                });
+                Ok(false)
+            }
+            (Ok(HookOutput::Deny(_)), _) => Ok(false),
+            (Ok(HookOutput::Send(messages)), HookInput::Steering | HookInput::FollowUp) => {
+                self.messages.extend(messages);
+                Ok(false)
+            }
+            (Ok(HookOutput::Arguments(new)), HookInput::BeforeToolExecution { arguments, .. })
+                if new.is_object() =>
+            {
+                *arguments = new;
+                Ok(true)
+            }
+            (Ok(HookOutput::Result(new)), HookInput::TransformToolResult { result, .. }) => {
+                *result = new;
+                Ok(true)
+            }
+            (
+                Ok(HookOutput::Request(new)),
+                HookInput::TransformContext { messages } | HookInput::ConvertToLlm { messages },
+            ) => rewrite::check(&new).map(|()| {
+                *messages = new;
+                true
+            }),
+            (Ok(HookOutput::Arguments(_)), HookInput::BeforeToolExecution { .. }) => {
+                Err("gave arguments that are no JSON object".to_owned())
+            }
+            (Ok(_), _) => Err("gave an answer that has no effect here".to_owned()),
+            (Err(fault), _) => Err(fault),
+        };
+        match rewritten {
+            Ok(rewritten) => self.is_rewritten |= rewritten,
+            Err(fault) => {
+                let effect = effect_of_fault(point);
+                self.faults.push(format!("{name} {fault}{effect}"));
+            }
+        }
+    }
+}
+
+/// Returns how a run continues after the failure of a hook, as the end of a sentence.
+fn effect_of_fault(point: HookPoint) -> &'static str {
+    match point {
+        HookPoint::BeforeTask | HookPoint::BeforeLoop | HookPoint::BeforeTurn => {
+            "; it went on all the same"
+        }
+        HookPoint::BeforeToolExecutionUpdate => "; the update was sent unchanged",
+        HookPoint::BeforeCompactionStart => "; the plan is applied all the same",
+        HookPoint::OnEvict => "; the log has the evicted messages all the same",
+        HookPoint::TransformContext | HookPoint::ConvertToLlm => "; the request is sent without it",
+        _ => "",
+    }
+}
+
+impl HookInput {
+    /// Returns the point.
+    #[must_use]
+    pub fn point(&self) -> HookPoint {
+        match self {
+            Self::BeforeTask => HookPoint::BeforeTask,
+            Self::BeforeLoop { .. } => HookPoint::BeforeLoop,
+            Self::BeforeTurn { .. } => HookPoint::BeforeTurn,
+            Self::TransformContext { .. } => HookPoint::TransformContext,
+            Self::ConvertToLlm { .. } => HookPoint::ConvertToLlm,
+            Self::BeforeToolExecution { .. } => HookPoint::BeforeToolExecution,
+            Self::BeforeToolExecutionUpdate { .. } => HookPoint::BeforeToolExecutionUpdate,
+            Self::AfterToolExecutionUpdate { .. } => HookPoint::AfterToolExecutionUpdate,
+            Self::TransformToolResult { .. } => HookPoint::TransformToolResult,
+            Self::Steering => HookPoint::Steering,
+            Self::AfterToolExecution { .. } => HookPoint::AfterToolExecution,
+            Self::BeforeCompactionStart { .. } => HookPoint::BeforeCompactionStart,
+            Self::AfterCompactionEnd { .. } => HookPoint::AfterCompactionEnd,
+            Self::OnEvict { .. } => HookPoint::OnEvict,
+            Self::AfterTurn { .. } => HookPoint::AfterTurn,
+            Self::CheckAnswer { .. } => HookPoint::CheckAnswer,
+            Self::FollowUp => HookPoint::FollowUp,
+            Self::OnError { .. } => HookPoint::OnError,
+            Self::AfterLoop { .. } => HookPoint::AfterLoop,
+            Self::AfterTask { .. } => HookPoint::AfterTask,
         }
     }
 
-    /// Adds the consequence to each failure.
-    fn go_on(&mut self, so: &str) {
-        for fault in &mut self.faults {
-            fault.push_str("; ");
-            fault.push_str(so);
+    /// Returns the name of the tool, if the point concerns a tool call.
+    fn tool(&self) -> Option<&str> {
+        match self {
+            Self::BeforeToolExecution { tool, .. }
+            | Self::BeforeToolExecutionUpdate { tool, .. }
+            | Self::AfterToolExecutionUpdate { tool, .. }
+            | Self::TransformToolResult { tool, .. }
+            | Self::AfterToolExecution { tool, .. } => Some(tool),
+            _ => None,
         }
     }
+
+    /// Returns the line that a program reads: a JSON object.
+    fn for_program(&self, cx: &HookContext) -> String {
+        let mut input = serde_json::to_value(self).unwrap_or_default();
+        if let Value::Object(fields) = &mut input {
+            let id = cx.state.session_id.as_str();
+            fields.insert("session_id".to_owned(), id.into());
+            fields.insert("run".to_owned(), cx.run.into());
+        }
+        format!("{input}\n")
+    }
+}
+
+/// Serializes the number of messages in place of the messages.
+fn count<S: Serializer>(messages: &Messages, serializer: S) -> Result<S::Ok, S::Error> {
+    messages.len().serialize(serializer)
 }
 
 impl fmt::Debug for Hooks {

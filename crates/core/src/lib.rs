@@ -50,8 +50,9 @@ pub use error::Error;
 pub use fork::fork_session;
 pub use gate::{AllowAll, DenyAll, Gate};
 pub use hooks::{
-    ANSWER_RETRIES, CommandHook, EvictedMessage, Eviction, HOOK_TIMEOUT, HookReply, Hooks, Later,
-    MAX_COMMAND_HOOKS, MAX_HOOK_OUTPUT, MAX_STUCK, Messages, Now,
+    ANSWER_RETRIES, CommandHook, EvictedMessage, Eviction, HOOK_TIMEOUT, Hook, HookContext,
+    HookInput, HookReply, Hooks, Later, MAX_COMMAND_HOOKS, MAX_HOOK_OUTPUT, MAX_STUCK, Messages,
+    Now, ToolDecision,
 };
 pub use host_steps::{MAX_STEP_RESULT, MAX_STEPS, MAX_STEPS_SIZE};
 pub use journal::{

@@ -10,8 +10,8 @@ use plimsoll_agent::{
     ToolExecutionStrategy, TurnTrigger,
 };
 use plimsoll_context::{
-    Author, CacheConfig, CacheRetention, CompactionTiming, ContextConfig, ContextStrategy,
-    FALLBACK_WINDOW, OwnStages, Policy, PriceSheet, SummaryConfig, Threshold, Tokens, ViewLimits,
+    Author, CacheConfig, CacheRetention, ContextConfig, ContextStrategy, FALLBACK_WINDOW,
+    OwnStages, Policy, PriceSheet, SummaryConfig, Threshold, Tokens, ViewLimits,
 };
 
 use crate::builder::{context_limits, faults_of_run};
@@ -238,7 +238,7 @@ impl AgentLoopConfig {
         self.context_strategy.is_some() || self.context_config.is_some() || self.policy.is_some()
     }
 
-    /// Sets the policy of the run, and the limits and the timing that belong to it.
+    /// Sets the policy of the run, and the limits that belong to it.
     fn apply_context(&self, setup: &mut Setup, parts: &Parts) -> Result<(), String> {
         // An unlimited agent has no trigger that another policy could use.
         let line = if self.policy.is_some() && setup.policy.is_limited() {
@@ -256,14 +256,9 @@ impl AgentLoopConfig {
         }
         let policy = if let Some(strategy) = self.context_strategy {
             setup.line = strategy.line(line);
-            setup.compaction_timing = match setup.line.trigger {
-                Threshold::Sent(_) => CompactionTiming::Fixed,
-                _ => CompactionTiming::Priced,
-            };
             strategy.policy(None, summary)
         } else if let Some(config) = &self.context_config {
             setup.line = context_limits(config, line, setup.system_tokens())?;
-            setup.compaction_timing = CompactionTiming::Fixed;
             config.policy(summary, None, OwnStages::default())
         } else if let Some(policy) = &self.policy {
             setup.line = line;

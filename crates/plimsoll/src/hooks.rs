@@ -25,6 +25,7 @@ pub use plimsoll_agent::{
     Decision, FilterResult, HookEvent, HookPoint, InputFilter, InputFilters, MAX_FILTERS,
 };
 pub use plimsoll_core::{
-    ANSWER_RETRIES, CommandHook, EvictedMessage, Eviction, HOOK_TIMEOUT, HookReply, Hooks, Later,
-    MAX_COMMAND_HOOKS, MAX_HOOK_OUTPUT, MAX_STUCK, Messages, Now,
+    ANSWER_RETRIES, CommandHook, EvictedMessage, Eviction, HOOK_TIMEOUT, Hook, HookContext,
+    HookInput, HookReply, Hooks, Later, MAX_COMMAND_HOOKS, MAX_HOOK_OUTPUT, MAX_STUCK, Messages,
+    Now, ToolDecision,
 };

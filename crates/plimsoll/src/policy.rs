@@ -29,9 +29,7 @@
 //! ```
 
 pub use plimsoll_context::{
-    Author, Cap, CompactionTiming, Draft, Edit, Evict, Fill, Fit, GrowthForecast, GrowthRate,
-    LEAST_TURNS, LINE_BYTES, Lines, MIN_GAIN, Mark, Plan, PlanContext, PlanError, Policy, Price,
-    Proposal, Prune, RECENT_TURNS, REREADING, ReadySummary, Reason, Recall, Rendition, Section,
-    Sections, SeqRange, Stage, StageStep, Summarize, SummaryRange, Trigger, USUAL_LONGER_WRITE,
-    USUAL_READ, batch, explain, head, price, price_with_head,
+    Author, Cap, Draft, Edit, Evict, Fill, Fit, LINE_BYTES, Lines, Mark, Plan, PlanContext,
+    PlanError, Policy, Price, PriceFacts, Proposal, Prune, ReadySummary, Reason, Recall, Rendition,
+    Section, Sections, SeqRange, Stage, StageStep, Summarize, SummaryRange, Trigger, explain,
 };

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use plimsoll_context::{CompactionTiming, ContextStrategy, Ppm, Threshold, TokenCounter, Tokens};
+use plimsoll_context::{ContextStrategy, Ppm, Threshold, TokenCounter, Tokens};
 use plimsoll_replay::{
     Bill, Keep, PlimsollSettings, Reads, STEADY_TURNS, Way, simulate_with, steady_sessions,
 };
@@ -68,19 +68,18 @@ fn rows() -> Vec<(String, Way)> {
                 target: Some(Threshold::Share(Ppm(percent * 10_000))),
                 ..PlimsollSettings::default()
             };
-            let row = format!("`{name}`, priced, target {percent} %");
+            let row = format!("`{name}`, target {percent} %");
             rows.push((row, Way::Plimsoll(settings)));
         }
     }
     for (trigger, target) in [(80, 30), (90, 20)] {
         let settings = PlimsollSettings {
             policy: ContextStrategy::Extract { max_tokens: None },
-            compaction_timing: CompactionTiming::Fixed,
             trigger: Some(Threshold::Share(Ppm(trigger * 10_000))),
             target: Some(Threshold::Share(Ppm(target * 10_000))),
             ..PlimsollSettings::default()
         };
-        let row = format!("`extract`, fixed, {trigger} % down to {target} %");
+        let row = format!("`extract`, {trigger} % down to {target} %");
         rows.push((row, Way::Plimsoll(settings)));
     }
     let summary = Way::Summarize {

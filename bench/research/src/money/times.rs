@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll_context::{CompactionTiming, ContextStrategy, Threshold, TokenCounter, Tokens};
+use plimsoll_context::{ContextStrategy, Threshold, TokenCounter, Tokens};
 use plimsoll_replay::{Bill, PlimsollSettings, Recording, Times, Way, simulate_with};
 
 use super::{percent, unit_sheet};
@@ -100,7 +100,6 @@ fn rows() -> Vec<(String, Way)> {
     let extract = ContextStrategy::Extract { max_tokens: None };
     let sizes = |trigger, target| PlimsollSettings {
         policy: extract,
-        compaction_timing: CompactionTiming::Fixed,
         trigger: Some(Threshold::Mark(Tokens(trigger))),
         target: Some(Threshold::Mark(Tokens(target))),
         ..PlimsollSettings::default()
@@ -113,23 +112,23 @@ fn rows() -> Vec<(String, Way)> {
         ("**the default**".to_owned(), Way::default()),
         ("no plans".to_owned(), ours(unlimited)),
         (
-            "`extract`, fixed, 160k down to 110k".to_owned(),
+            "`extract`, 160k down to 110k".to_owned(),
             ours(sizes(160_000, 110_000)),
         ),
         (
-            "`extract`, fixed, 80k down to 45k".to_owned(),
+            "`extract`, 80k down to 45k".to_owned(),
             ours(sizes(80_000, 45_000)),
         ),
         (
-            "`extract`, fixed, 60k down to 35k".to_owned(),
+            "`extract`, 60k down to 35k".to_owned(),
             ours(sizes(60_000, 35_000)),
         ),
         (
-            "`extract`, fixed, 60k down to 20k".to_owned(),
+            "`extract`, 60k down to 20k".to_owned(),
             ours(sizes(60_000, 20_000)),
         ),
         (
-            "`extract`, fixed, 40k down to 20k".to_owned(),
+            "`extract`, 40k down to 20k".to_owned(),
             ours(sizes(40_000, 20_000)),
         ),
     ]

@@ -11,8 +11,8 @@ use plimsoll_agent::{
     SummaryModel, Verdict,
 };
 use plimsoll_context::{
-    Bytes, CallId, CompactionTiming, ContextStrategy, Exchange, Gap, Item, Message, Opaque, Part,
-    PinnedPart, Recall, Reply, Seq, StopReason, Thinking, Tokens, ToolResult, Usage,
+    Bytes, CallId, ContextStrategy, Exchange, Gap, Item, Message, Opaque, Part, PinnedPart, Recall,
+    Reply, Seq, StopReason, Thinking, Tokens, ToolResult, Usage,
 };
 use plimsoll_testkit::{ROUNDS, Random, rounds};
 
@@ -514,11 +514,6 @@ fn any_setup(random: &mut Random) -> Setup {
             prompt: SummaryModel::PROMPT.into(),
             sheet: None,
         }),
-        compaction_timing: [
-            CompactionTiming::Fixed,
-            CompactionTiming::Priced,
-            CompactionTiming::Eager,
-        ][random.below(3) as usize],
         announces_plans: random.chance(60),
         recall: Recall::None,
         limits: Arc::new(ExecutionLimits {

@@ -4,7 +4,7 @@
 use plimsoll_agent::{
     Answer, AtLimit, EndReason, Entry, Event, Failure, Repetition, Setup, ToolChoice, ToolPhase,
 };
-use plimsoll_context::{Message, Part, Ppm, Tokens, Usage};
+use plimsoll_context::{Message, Part, Ppm, Threshold, Tokens, Usage};
 
 use crate::stage::audit::audit;
 use crate::stage::{self, Stage, limits, setup};
@@ -683,7 +683,9 @@ fn usage_adds_up() {
 /// Invariant 13: the provider counts twice what we count, so the line comes down to half.
 #[test]
 fn usage_calibrates_the_line() {
-    let mut stage = Stage::new(setup());
+    let mut setup = setup();
+    setup.line.trigger = Threshold::Share(Ppm(800_000));
+    let mut stage = Stage::new(setup);
     stage.say(&"x".repeat(8_000));
     let counted = stage.requests[0].request.counted;
     let usage = Usage {

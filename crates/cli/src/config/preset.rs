@@ -3,7 +3,6 @@
 use plimsoll::Tokens;
 use plimsoll::config::AgentConfig;
 use plimsoll::context::{Threshold, ViewLimits};
-use plimsoll::policy::CompactionTiming;
 
 use super::grouped;
 
@@ -33,40 +32,29 @@ pub(super) fn timing(agent: &AgentConfig) -> String {
         )),
     };
     let room = "the window minus answer, system prompt and tools";
-    match (trigger, settings.builder.compaction_timing) {
-        (Threshold::Auto, None | Some(CompactionTiming::Priced)) => {
-            let cold = match target {
-                None => format!(
-                    ", or at {} tokens if the provider's cache has expired",
-                    grouped(plimsoll::context::COLD_TARGET)
-                ),
-                Some(_) => String::new(),
-            };
-            format!(
-                "compacts when it saves money, at the latest above {} % of the available tokens \
-                 ({room}), and ends at {ends}{cold}",
-                plimsoll::context::SAFETY_MARK.0 / 10_000
-            )
-        }
-        (Threshold::Auto, _) => {
-            let tokens = match target {
-                None => format!(
-                    " or {} tokens, whichever is less,",
-                    grouped(plimsoll::context::WORKING_TRIGGER)
-                ),
-                Some(_) => String::new(),
-            };
-            format!(
-                "compacts above {} % of the available tokens ({room}){tokens} and ends at {ends}",
-                plimsoll::context::TRIGGER.0 / 10_000
-            )
-        }
-        (Threshold::Share(_), _) => format!(
-            "compacts above {} ({room}), or when it saves money, and ends at {ends}",
-            size(trigger)
+    let above = match (trigger, target) {
+        (Threshold::Auto, None) => format!(
+            "{} % of the available tokens ({room}) or {} tokens, whichever is less,",
+            plimsoll::context::TRIGGER.0 / 10_000,
+            grouped(plimsoll::context::WORKING_TRIGGER)
         ),
-        _ => format!("compacts above {} and ends at {ends}", size(trigger)),
-    }
+        (Threshold::Auto, Some(_)) => format!(
+            "{} % of the available tokens ({room}), {} tokens at most, or 1.43 times the target if \
+             that is more,",
+            plimsoll::context::TRIGGER.0 / 10_000,
+            grouped(plimsoll::context::WORKING_TRIGGER)
+        ),
+        (Threshold::Share(_), _) => format!("{} ({room})", size(trigger)),
+        _ => size(trigger),
+    };
+    let cold = match (trigger, target) {
+        (Threshold::Auto, None) => format!(
+            ", or earlier and at {} tokens if the provider's cache has expired",
+            grouped(plimsoll::context::COLD_TARGET)
+        ),
+        _ => String::new(),
+    };
+    format!("compacts above {above} and ends at {ends}{cold}")
 }
 
 /// Describes the default target.

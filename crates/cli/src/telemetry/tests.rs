@@ -7,7 +7,6 @@ use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
 use plimsoll::model::Failure;
-use plimsoll::policy::CompactionTiming;
 use plimsoll::pricing::{PriceSheet, Rates};
 use plimsoll::testing::{ScriptedProvider, Turn};
 use plimsoll::{Agent, AgentBuilder, ContextStrategy, Money, Tokens, ToolError, Window, tool};
@@ -187,7 +186,6 @@ fn plans_are_counted() {
     let agent = Agent::builder(model)
         .tool(fetch.idempotent())
         .context_strategy(ContextStrategy::named("sliding_window", Some(Tokens(6_000))).unwrap())
-        .compaction_timing(CompactionTiming::Fixed)
         .window(Window::Known(Tokens(32_000)));
     let collector = Collector::start();
     assert_eq!(run(&collector.settings(), agent), None);

@@ -65,16 +65,10 @@ fn what_is_good_is_said_with_its_thresholds() {
                 "context: extract",
                 "without a model",
                 "the model's window decides",
-                "compacts when it saves money, at the latest above 95 % of the available tokens",
-                "ends at 26 % of the available tokens, 40,000 tokens at most, or at 20,000 tokens \
-                 if",
-            ],
-        ),
-        (
-            "compaction_timing = \"fixed\"",
-            vec![
-                "compacts above 80 % of the available tokens",
-                "or 80,000 tokens, whichever is less",
+                "compacts above 50 % of the available tokens",
+                "or 60,000 tokens, whichever is less",
+                "ends at 26 % of the available tokens, 40,000 tokens at most, or earlier and at \
+                 20,000",
             ],
         ),
         (
@@ -84,7 +78,7 @@ fn what_is_good_is_said_with_its_thresholds() {
         (
             "target = 0.55",
             vec![
-                "compacts when it saves money, at the latest above 95 % of the available tokens",
+                "or 1.43 times the target if that is more, and",
                 "ends at 55 % of the available tokens",
             ],
         ),

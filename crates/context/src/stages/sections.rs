@@ -2,7 +2,7 @@
 //! between them and the earlier runs by one summary. It never splits an exchange.
 
 use crate::budget::Budget;
-use crate::compaction::CompactionScope;
+use crate::compat::CompactionScope;
 use crate::draft::Draft;
 use crate::exchange::{Exchange, ExchangeKind};
 use crate::item::Item;

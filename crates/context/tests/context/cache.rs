@@ -6,9 +6,8 @@ use std::sync::Arc;
 
 use plimsoll_context::{
     Breakpoint, CacheConfig, CacheRules, CacheStrategy, CacheTrail, CacheView, Calibration, CallId,
-    Chars4, CompactionTiming, ContextStrategy, Fingerprint, GrowthForecast, Item, LOOK_BACK,
-    MAX_BREAKPOINTS, Message, Part, PlanContext, SummaryConfig, Tokens, ToolCall, Transcript,
-    Trigger, ViewLimits, breakpoints,
+    Chars4, ContextStrategy, Fingerprint, Item, LOOK_BACK, MAX_BREAKPOINTS, Message, Part,
+    PlanContext, SummaryConfig, Tokens, ToolCall, Transcript, Trigger, ViewLimits, breakpoints,
 };
 use proptest::prelude::*;
 
@@ -110,10 +109,8 @@ fn play(turns: &[TurnShape], strategy: ContextStrategy) -> (usize, usize) {
     let (mut before, mut sent_blocks) = (Vec::new(), 0);
     let (mut plans, mut kept) = (0, 0);
     for (number, turn) in turns.iter().enumerate() {
-        let priced =
-            CompactionTiming::Fixed.budget(&budget, &transcript, None, &GrowthForecast::default());
         let means = PlanContext::default();
-        let proposal = policy.propose(&transcript, &priced, Trigger::Request, &means);
+        let proposal = policy.propose(&transcript, &budget, Trigger::Request, &means);
         let Ok(proposal) = proposal else {
             return (plans, kept);
         };
@@ -222,8 +219,8 @@ fn a_plan_leaves_what_stands_before_it_in_the_cache() {
         let (plans, kept) = play(&turns, strategy);
         println!("{strategy:?}: {plans} plans, {kept} of them kept something");
         assert!(plans >= 3);
-        // The first plan of a session may come where nobody expected it.
-        assert!(kept + 1 >= plans, "{kept} of {plans}");
+        // A plan may begin earlier than the one before it, for example the first of a session.
+        assert!(kept * 4 >= plans * 3, "{kept} of {plans}");
     }
 }
 

@@ -17,8 +17,6 @@ fn budget(trigger: u64, target: u64) -> Budget {
         limit: Tokens(trigger * 5 / 4),
         trigger: Tokens(trigger),
         target: Tokens(target),
-        forced: Tokens(trigger),
-        cold_target: Tokens(target),
         max_result: Tokens(1_000_000),
         keep_recent: 1,
         overhead: Tokens(0),

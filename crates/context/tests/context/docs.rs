@@ -73,8 +73,6 @@ fn every_strip_of_the_guide_is_what_its_stage_does() {
             limit: trigger,
             trigger,
             target,
-            forced: trigger,
-            cold_target: target,
             max_result: number(&head, "max_result").unwrap_or(Tokens(100)),
             keep_recent: 1,
             overhead: Tokens(0),

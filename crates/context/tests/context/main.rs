@@ -3,12 +3,12 @@
 
 mod cache;
 mod compaction;
-mod compaction_timing;
 mod costs;
 mod data_files;
 mod docs;
 mod extract;
 mod histories;
+mod plan_price;
 mod properties;
 mod siblings;
 mod stages;

@@ -18,8 +18,6 @@ fn budget(trigger: u64, target: u64) -> Budget {
         limit: Tokens(trigger),
         trigger: Tokens(trigger),
         target: Tokens(target),
-        forced: Tokens(trigger),
-        cold_target: Tokens(target),
         max_result: Tokens(100),
         keep_recent: 1,
         overhead: Tokens(0),
@@ -671,7 +669,7 @@ fn the_line_is_exact() {
         .unwrap();
     // room = 100,000 − 4,000 − 6,000
     assert_eq!(budget.limit, Tokens(90_000));
-    assert_eq!(budget.trigger, Tokens(72_000));
+    assert_eq!(budget.trigger, Tokens(45_000));
     assert_eq!(budget.target, Tokens(23_400));
     let policy = Policy::sliding_window();
     // Each answer weighs 1,000 tokens.

@@ -17,8 +17,6 @@ fn budget() -> Budget {
         limit: Tokens(1_000),
         trigger: Tokens(1_000),
         target: Tokens(500),
-        forced: Tokens(1_000),
-        cold_target: Tokens(500),
         max_result: Tokens(400),
         keep_recent: 1,
         overhead: Tokens(0),

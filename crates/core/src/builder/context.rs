@@ -4,9 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use plimsoll_context::{
-    ArgumentDigest, Budget, CompactionConfig, CompactionTiming, ContextConfig, ContextStrategy,
-    Draft, Gap, HistoryLimit, MAX_SUMMARY, Policy, Stage, SummaryConfig, Threshold, Tokens,
-    Trigger, ViewLimits,
+    ArgumentDigest, Budget, CompactionConfig, ContextConfig, ContextStrategy, Draft, Gap,
+    HistoryLimit, MAX_SUMMARY, Policy, Stage, SummaryConfig, Tokens, Trigger, ViewLimits,
 };
 
 use super::AgentBuilder;
@@ -26,8 +25,7 @@ pub(super) enum ConfiguredContext {
 }
 
 impl AgentBuilder {
-    /// Sets when and how the context is compacted, by its size. `None` means unlimited. Unless
-    /// [`CompactionTiming`] is set, a plan is due exactly at its trigger.
+    /// Sets when and how the context is compacted, by its size. `None` means unlimited.
     ///
     /// ```
     /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
@@ -186,19 +184,6 @@ impl AgentBuilder {
             }
             (_, strategy) => strategy,
         }
-    }
-
-    /// Returns when plans are due.
-    pub(super) fn effective_timing(&self) -> CompactionTiming {
-        let line = self.effective_strategy().line(self.settings.view_limits());
-        let is_set = line.window.is_some() && matches!(line.trigger, Threshold::Sent(_));
-        self.settings.compaction_timing.unwrap_or_else(|| {
-            if is_set || self.effective_context_config().is_some() {
-                CompactionTiming::Fixed
-            } else {
-                CompactionTiming::Priced
-            }
-        })
     }
 
     /// Returns the policy with the stages that other settings add.

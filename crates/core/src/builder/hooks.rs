@@ -1,31 +1,43 @@
 //! The hook settings.
 //!
-//! Each hook is a closure that returns a value and may block, or one that returns a future and must
-//! not block. Hooks set twice are both called, in order, until one refuses. The methods are the same
-//! for an agent and for the [`Hooks`] of a single run.
+//! Each hook is a type that implements [`Hook`], or a closure: one that returns a value may block,
+//! one that returns a future must not. Hooks set twice are both called, in order, until one refuses.
+//! The methods are the same for an agent and for the [`Hooks`] of a single run.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use plimsoll_agent::{HookPoint, Outcome};
 use plimsoll_context::{CallId, Tokens, Usage};
 use serde_json::Value;
 
 use super::AgentBuilder;
-use crate::hooks::{CommandHook, Eviction, HookReply, Hooks, Messages, hook};
+use crate::hooks::{
+    CommandHook, Eviction, Hook, HookContext, HookInput, HookOutput, HookReply, Hooks, Messages,
+};
 use crate::remote::UserMessage;
 use crate::session::{AgentOutput, AgentState};
 
-/// Adds a method that appends a closure to a list of hooks.
+/// Adds a method that registers a closure. `$input => $values` takes the arguments out of the input
+/// of the hook, and `$answer` converts the returned value.
 macro_rules! hook_setting {
-    ($(#[$docs:meta])* $list:ident: $name:ident($($argument:ident: $of:ty),*) -> $reply:ty) => {
+    (
+        $(#[$docs:meta])* $point:ident: $name:ident($($argument:ident: $of:ty),*) -> $reply:ty,
+        $input:pat => $values:expr, $answer:expr
+    ) => {
         $(#[$docs])*
-        pub fn $name<F, R, M>(mut self, call: F) -> Self
+        pub fn $name<F, R, M>(mut self, hook: F) -> Self
         where
             F: Fn($($of),*) -> R + Send + Sync + 'static,
             R: HookReply<$reply, M>,
         {
-            let call = move |($($argument),*)| call($($argument),*);
-            self.hook_set().$list.push(hook(call));
+            let take = |input: HookInput, _: &HookContext| match input {
+                $input => Some($values),
+                _ => None,
+            };
+            let hook = move |($($argument,)*)| hook($($argument),*);
+            let point = HookPoint::$point;
+            self.hook_set().add_closure(point, stringify!($name), take, hook, $answer);
             self
         }
     };
@@ -50,8 +62,10 @@ macro_rules! hook_settings {
                 F: Fn(&AgentState) -> R + Send + Sync + 'static,
                 R: HookReply<bool, M>,
             {
+                let take = |_: HookInput, cx: &HookContext| Some(Arc::clone(&cx.state));
                 let ask = move |state: Arc<AgentState>| ask(&state);
-                self.hook_set().before_task.push(hook(ask));
+                let point = HookPoint::BeforeTask;
+                self.hook_set().add_closure(point, point.name(), take, ask, allowed);
                 self
             }
 
@@ -70,8 +84,16 @@ macro_rules! hook_settings {
                 F: Fn(&AgentState, AgentOutput) -> R + Send + Sync + 'static,
                 R: HookReply<(), M>,
             {
-                let tell = move |(state, output): (Arc<AgentState>, _)| tell(&state, output);
-                self.hook_set().after_task.push(hook(tell));
+                let take = |input, cx: &HookContext| match input {
+                    HookInput::AfterTask { outcome } => Some((Arc::clone(&cx.state), outcome)),
+                    _ => None,
+                };
+                let tell = move |(state, outcome): (Arc<AgentState>, Box<Outcome>)| {
+                    let output = AgentOutput::new(state.session_id.clone(), *outcome);
+                    tell(&state, output)
+                };
+                let point = HookPoint::AfterTask;
+                self.hook_set().add_closure(point, point.name(), take, tell, noted);
                 self
             }
 
@@ -85,7 +107,8 @@ macro_rules! hook_settings {
                 /// let agent = Agent::builder(model).before_loop(|messages, run| run < 100).build()?;
                 /// # Ok::<(), plimsoll_core::Error>(())
                 /// ```
-                before_loop: before_loop(messages: Messages, run: u64) -> bool
+                BeforeLoop: before_loop(messages: Messages, run: u64) -> bool,
+                HookInput::BeforeLoop { messages, run } => (messages, run), allowed
             }
 
             hook_setting! {
@@ -97,7 +120,8 @@ macro_rules! hook_settings {
                 /// let agent = Agent::builder(model).after_loop(|_, usage| println!("{usage}")).build()?;
                 /// # Ok::<(), plimsoll_core::Error>(())
                 /// ```
-                after_loop: after_loop(messages: Messages, usage: Usage) -> ()
+                AfterLoop: after_loop(messages: Messages, usage: Usage) -> (),
+                HookInput::AfterLoop { messages, outcome } => (messages, outcome.usage), noted
             }
 
             hook_setting! {
@@ -111,7 +135,8 @@ macro_rules! hook_settings {
                 /// let agent = Agent::builder(model).before_turn(|_, turn| turn <= 20).build()?;
                 /// # Ok::<(), plimsoll_core::Error>(())
                 /// ```
-                before_turn: before_turn(messages: Messages, turn: u64) -> bool
+                BeforeTurn: before_turn(messages: Messages, turn: u64) -> bool,
+                HookInput::BeforeTurn { messages, turn } => (messages, turn), allowed
             }
 
             hook_setting! {
@@ -124,25 +149,22 @@ macro_rules! hook_settings {
                 /// let agent = Agent::builder(model).after_turn(|_, usage| println!("{usage}")).build()?;
                 /// # Ok::<(), plimsoll_core::Error>(())
                 /// ```
-                after_turn: after_turn(messages: Messages, usage: Usage) -> ()
+                AfterTurn: after_turn(messages: Messages, usage: Usage) -> (),
+                HookInput::AfterTurn { messages, usage, .. } => (messages, usage.unwrap_or_default()), noted
             }
 
-            /// Adds a hook that is called after each failed model call, with the error text of the
-            /// provider.
-            ///
-            /// ```
-            /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
-            /// # let model = ScriptedProvider::new([]);
-            /// let agent = Agent::builder(model).on_error(|error| eprintln!("{error}")).build()?;
-            /// # Ok::<(), plimsoll_core::Error>(())
-            /// ```
-            pub fn on_error<F, R, M>(mut self, tell: F) -> Self
-            where
-                F: Fn(String) -> R + Send + Sync + 'static,
-                R: HookReply<(), M>,
-            {
-                self.hook_set().on_error.push(hook(tell));
-                self
+            hook_setting! {
+                /// Adds a hook that is called after each failed model call, with the error text of the
+                /// provider.
+                ///
+                /// ```
+                /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+                /// # let model = ScriptedProvider::new([]);
+                /// let agent = Agent::builder(model).on_error(|error| eprintln!("{error}")).build()?;
+                /// # Ok::<(), plimsoll_core::Error>(())
+                /// ```
+                OnError: on_error(error: String) -> (),
+                HookInput::OnError { error } => (error,), noted
             }
 
             hook_setting! {
@@ -160,7 +182,8 @@ macro_rules! hook_settings {
                 ///     .build()?;
                 /// # Ok::<(), plimsoll_core::Error>(())
                 /// ```
-                before_tool: before_tool_execution(tool: String, call: CallId, arguments: Value) -> bool
+                BeforeToolExecution: before_tool_execution(tool: String, call: CallId, arguments: Value) -> bool,
+                HookInput::BeforeToolExecution { tool, call, arguments } => (tool, call, arguments), allowed
             }
 
             hook_setting! {
@@ -175,7 +198,8 @@ macro_rules! hook_settings {
                 ///     .build()?;
                 /// # Ok::<(), plimsoll_core::Error>(())
                 /// ```
-                after_tool: after_tool_execution(tool: String, call: CallId, is_error: bool) -> ()
+                AfterToolExecution: after_tool_execution(tool: String, call: CallId, is_error: bool) -> (),
+                HookInput::AfterToolExecution { tool, call, is_error } => (tool, call, is_error), noted
             }
 
             hook_setting! {
@@ -190,7 +214,8 @@ macro_rules! hook_settings {
                 ///     .build()?;
                 /// # Ok::<(), plimsoll_core::Error>(())
                 /// ```
-                before_update: before_tool_execution_update(tool: String, call: CallId, text: String) -> bool
+                BeforeToolExecutionUpdate: before_tool_execution_update(tool: String, call: CallId, text: String) -> bool,
+                HookInput::BeforeToolExecutionUpdate { tool, call, text } => (tool, call, text), allowed
             }
 
             hook_setting! {
@@ -204,7 +229,8 @@ macro_rules! hook_settings {
                 ///     .build()?;
                 /// # Ok::<(), plimsoll_core::Error>(())
                 /// ```
-                after_update: after_tool_execution_update(tool: String, call: CallId, text: String) -> ()
+                AfterToolExecutionUpdate: after_tool_execution_update(tool: String, call: CallId, text: String) -> (),
+                HookInput::AfterToolExecutionUpdate { tool, call, text } => (tool, call, text), noted
             }
 
             hook_setting! {
@@ -223,7 +249,8 @@ macro_rules! hook_settings {
                 ///     .build()?;
                 /// # Ok::<(), plimsoll_core::Error>(())
                 /// ```
-                before_compaction: before_compaction_start(tokens: Tokens, messages: usize) -> bool
+                BeforeCompactionStart: before_compaction_start(tokens: Tokens, messages: usize) -> bool,
+                HookInput::BeforeCompactionStart { tokens, messages } => (tokens, messages), allowed
             }
 
             hook_setting! {
@@ -238,7 +265,8 @@ macro_rules! hook_settings {
                 ///     .build()?;
                 /// # Ok::<(), plimsoll_core::Error>(())
                 /// ```
-                after_compaction: after_compaction_end(before: usize, after: usize, tokens_before: Tokens, tokens_after: Tokens) -> ()
+                AfterCompactionEnd: after_compaction_end(messages_before: usize, messages_after: usize, tokens_before: Tokens, tokens_after: Tokens) -> (),
+                HookInput::AfterCompactionEnd { messages_before, messages_after, tokens_before, tokens_after } => (messages_before, messages_after, tokens_before, tokens_after), noted
             }
 
             /// Adds a hook that is called once for every plan that evicts messages, with the evicted
@@ -257,8 +285,13 @@ macro_rules! hook_settings {
                 F: Fn(&AgentState, Eviction) -> R + Send + Sync + 'static,
                 R: HookReply<(), M>,
             {
+                let take = |input, cx: &HookContext| match input {
+                    HookInput::OnEvict { evicted } => Some((Arc::clone(&cx.state), evicted)),
+                    _ => None,
+                };
                 let tell = move |(state, evicted): (Arc<AgentState>, _)| tell(&state, evicted);
-                self.hook_set().on_evict.push(hook(tell));
+                let point = HookPoint::OnEvict;
+                self.hook_set().add_closure(point, point.name(), take, tell, noted);
                 self
             }
 
@@ -278,7 +311,9 @@ macro_rules! hook_settings {
                 R: HookReply<Vec<S>, M>,
                 S: Into<UserMessage> + Send + 'static,
             {
-                self.hook_set().steering.push(polled(ask));
+                let (point, name) = (HookPoint::Steering, "get_steering_messages");
+                let ask = move |()| ask();
+                self.hook_set().add_closure(point, name, |_, _| Some(()), ask, sent);
                 self
             }
 
@@ -298,79 +333,75 @@ macro_rules! hook_settings {
                 R: HookReply<Vec<S>, M>,
                 S: Into<UserMessage> + Send + 'static,
             {
-                self.hook_set().follow_ups.push(polled(ask));
+                let (point, name) = (HookPoint::FollowUp, "get_follow_up_messages");
+                let ask = move |()| ask();
+                self.hook_set().add_closure(point, name, |_, _| Some(()), ask, sent);
                 self
             }
 
-            /// Adds a check of the final answer of each run.
-            ///
-            /// If `check` returns an error, the model gets the reason and answers again, at most
-            /// [`ANSWER_RETRIES`](crate::ANSWER_RETRIES) times a run. If the next answer is not accepted
-            /// either, or if the check panics or times out, the run ends with
-            /// [`EndReason::Refused`](plimsoll_agent::EndReason::Refused), and the text of the output
-            /// contains the answer.
-            ///
-            /// ```
-            /// # use plimsoll_core::Agent;
-            /// # use plimsoll_core::testing::{ScriptedProvider, Turn};
-            /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), plimsoll_core::Error> {
-            /// # let provider = ScriptedProvider::new([Turn::say("about 4"), Turn::say("4")]);
-            /// let agent = Agent::builder(provider)
-            ///     .check_answer(|answer: String| match answer.parse::<i64>() {
-            ///         Ok(_) => Ok(()),
-            ///         Err(error) => Err(format!("it is not a number: {error}")),
-            ///     })
-            ///     .build()?;
-            /// assert_eq!(agent.run("How many seasons are there?").await?.text, "4");
-            /// # Ok(()) }
-            /// ```
-            pub fn check_answer<F, R, M>(mut self, check: F) -> Self
-            where
-                F: Fn(String) -> R + Send + Sync + 'static,
-                R: HookReply<Result<(), String>, M>,
-            {
-                self.hook_set().check_answer.push(hook(check));
-                self
+            hook_setting! {
+                /// Adds a check of the final answer of each run.
+                ///
+                /// If `check` returns an error, the model gets the reason and answers again, at most
+                /// [`ANSWER_RETRIES`](crate::ANSWER_RETRIES) times a run. If the next answer is not accepted
+                /// either, or if the check panics or times out, the run ends with
+                /// [`EndReason::Refused`](plimsoll_agent::EndReason::Refused), and the text of the output
+                /// contains the answer.
+                ///
+                /// ```
+                /// # use plimsoll_core::Agent;
+                /// # use plimsoll_core::testing::{ScriptedProvider, Turn};
+                /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), plimsoll_core::Error> {
+                /// # let provider = ScriptedProvider::new([Turn::say("about 4"), Turn::say("4")]);
+                /// let agent = Agent::builder(provider)
+                ///     .check_answer(|answer: String| match answer.parse::<i64>() {
+                ///         Ok(_) => Ok(()),
+                ///         Err(error) => Err(format!("it is not a number: {error}")),
+                ///     })
+                ///     .build()?;
+                /// assert_eq!(agent.run("How many seasons are there?").await?.text, "4");
+                /// # Ok(()) }
+                /// ```
+                CheckAnswer: check_answer(answer: String) -> Result<(), String>,
+                HookInput::CheckAnswer { answer } => (answer,), checked
             }
 
-            /// Adds a hook that rewrites each request to the run's model just before it is sent. It may
-            /// omit, add or reorder messages.
-            ///
-            /// The hook works on a copy; the view does not change. Its result is validated: every call must
-            /// have its result, the last message must be one that the model can answer, and the request
-            /// must be within the context limit. Otherwise the request is sent without the rewrite, and a
-            /// warning explains why.
-            ///
-            /// ```
-            /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
-            /// # let model = ScriptedProvider::new([]);
-            /// let agent = Agent::builder(model).transform_context(|messages| messages).build()?;
-            /// # Ok::<(), plimsoll_core::Error>(())
-            /// ```
-            pub fn transform_context<F, R, M>(mut self, rewrite: F) -> Self
-            where
-                F: Fn(Messages) -> R + Send + Sync + 'static,
-                R: HookReply<Messages, M>,
-            {
-                self.hook_set().transform.push(hook(rewrite));
-                self
+            hook_setting! {
+                /// Adds a hook that rewrites each request to the run's model just before it is sent. It may
+                /// omit, add or reorder messages.
+                ///
+                /// The hook works on a copy; the view does not change. Its result is validated: every call must
+                /// have its result, the last message must be one that the model can answer, and the request
+                /// must be within the context limit. Otherwise the request is sent without the rewrite, and a
+                /// warning explains why.
+                ///
+                /// ```
+                /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+                /// # let model = ScriptedProvider::new([]);
+                /// let agent = Agent::builder(model).transform_context(|messages| messages).build()?;
+                /// # Ok::<(), plimsoll_core::Error>(())
+                /// ```
+                TransformContext: transform_context(messages: Messages) -> Messages,
+                HookInput::TransformContext { messages } => (messages,), HookOutput::Request
             }
 
-            /// Adds a hook that runs after [`Self::transform_context`] and converts the host's own kinds of
-            /// messages to messages for the model.
-            ///
-            /// ```
-            /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
-            /// # let model = ScriptedProvider::new([]);
-            /// let agent = Agent::builder(model).convert_to_llm(|messages| messages).build()?;
-            /// # Ok::<(), plimsoll_core::Error>(())
-            /// ```
-            pub fn convert_to_llm<F, R, M>(mut self, convert: F) -> Self
-            where
-                F: Fn(Messages) -> R + Send + Sync + 'static,
-                R: HookReply<Messages, M>,
-            {
-                self.hook_set().convert.push(hook(convert));
+            hook_setting! {
+                /// Adds a hook that runs after [`Self::transform_context`] and converts the host's own kinds of
+                /// messages to messages for the model.
+                ///
+                /// ```
+                /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+                /// # let model = ScriptedProvider::new([]);
+                /// let agent = Agent::builder(model).convert_to_llm(|messages| messages).build()?;
+                /// # Ok::<(), plimsoll_core::Error>(())
+                /// ```
+                ConvertToLlm: convert_to_llm(messages: Messages) -> Messages,
+                HookInput::ConvertToLlm { messages } => (messages,), HookOutput::Request
+            }
+
+            /// Adds a [`Hook`], which is called at all of its points.
+            pub fn hook(mut self, hook: impl Hook) -> Self {
+                self.hook_set().add(Arc::new(hook));
                 self
             }
 
@@ -423,16 +454,26 @@ impl Hooks {
     }
 }
 
-/// Creates a hook that returns messages of any supported type.
-fn polled<F, R, S, M>(ask: F) -> crate::hooks::Hook<(), Vec<UserMessage>>
-where
-    F: Fn() -> R + Send + Sync + 'static,
-    R: HookReply<Vec<S>, M>,
-    S: Into<UserMessage> + Send + 'static,
-{
-    let ask = hook(move |()| ask());
-    Arc::new(move |(), timeout| {
-        let messages = ask((), timeout);
-        Box::pin(async move { Ok(messages.await?.into_iter().map(Into::into).collect()) })
-    })
+/// Returns the answer of a hook that may refuse.
+fn allowed(is_allowed: bool) -> HookOutput {
+    if is_allowed {
+        HookOutput::Nothing
+    } else {
+        HookOutput::Deny(String::new())
+    }
+}
+
+/// Returns the answer of a hook that is only notified.
+fn noted((): ()) -> HookOutput {
+    HookOutput::Nothing
+}
+
+/// Returns the answer of a check.
+fn checked(is_accepted: Result<(), String>) -> HookOutput {
+    is_accepted.map_or_else(HookOutput::Deny, noted)
+}
+
+/// Returns the answer of a hook that returns messages of any supported type.
+fn sent<S: Into<UserMessage>>(messages: Vec<S>) -> HookOutput {
+    HookOutput::Send(messages.into_iter().map(Into::into).collect())
 }

@@ -7,8 +7,8 @@ use plimsoll_agent::{
     ExecutionLimits, MAX_TURNS, QueueMode, Sampling, ToolExecutionStrategy, TurnTrigger,
 };
 use plimsoll_context::{
-    ArgumentDigest, Bytes, CacheConfig, CacheRetention, CompactionTiming, ContextStrategy,
-    HostedTool, SessionPruneConfig, SummaryConfig, Threshold, Tokens, ViewLimits,
+    ArgumentDigest, Bytes, CacheConfig, CacheRetention, ContextStrategy, HostedTool,
+    SessionPruneConfig, SummaryConfig, Threshold, Tokens, ViewLimits,
 };
 
 use crate::host_steps::MAX_STEP_RESULT;
@@ -48,8 +48,6 @@ pub struct BuilderSettings {
     pub summary: SummaryConfig,
     /// Whether evicted messages are summarized, if the strategy supports it.
     pub summarization: bool,
-    /// When plans are due. `None`: exactly at an explicit trigger, else when they pay.
-    pub compaction_timing: Option<CompactionTiming>,
     /// How the provider's prompt cache is used.
     pub cache: CacheConfig,
     /// How long the provider is asked to keep that cache.
@@ -129,7 +127,6 @@ impl Default for BuilderSettings {
             session_prune: None,
             summary: SummaryConfig::default(),
             summarization: true,
-            compaction_timing: None,
             cache: CacheConfig::default(),
             retention: CacheRetention::default(),
             hosted_tools: Vec::new(),

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_context::{
-    CacheConfig, CacheRetention, CompactionTiming, ContextStrategy, Policy, PriceSheet,
-    SessionPruneConfig, SummaryConfig, Threshold, Tokens,
+    CacheConfig, CacheRetention, ContextStrategy, Policy, PriceSheet, SessionPruneConfig,
+    SummaryConfig, Threshold, Tokens,
 };
 
 use super::AgentBuilder;
@@ -191,22 +191,7 @@ impl AgentBuilder {
         self
     }
 
-    /// Sets when plans are due. Default: when they pay, or at the trigger if one was set in tokens.
-    ///
-    /// ```
-    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
-    /// use plimsoll_context::CompactionTiming;
-    /// # let model = ScriptedProvider::new([]);
-    /// let agent = Agent::builder(model).compaction_timing(CompactionTiming::Fixed).build()?;
-    /// # Ok::<(), plimsoll_core::Error>(())
-    /// ```
-    pub fn compaction_timing(mut self, compaction_timing: CompactionTiming) -> Self {
-        self.settings.compaction_timing = Some(compaction_timing);
-        self
-    }
-
-    /// Sets the prices of the model. Default: unknown, and typical price ratios decide when a plan
-    /// pays.
+    /// Sets the prices of the model. Default: unknown.
     ///
     /// ```
     /// # use plimsoll_core::{Agent, testing::ScriptedProvider};

@@ -13,18 +13,16 @@ use plimsoll_agent::{
     AffectedItem, Answer, Approver, Decision, Event, HookEvent, HookPoint, Input, PendingPlan,
     Question, Verdict,
 };
-use plimsoll_context::{CallId, Form, Gap, Message, Part, Seq};
+use plimsoll_context::{CallId, Form, Gap, Message, Part, Seq, ToolResult, head_tail};
 use tokio::time::Instant;
 
 use super::{Parts, until};
-use crate::hooks::{
-    ANSWER_RETRIES, EvictedMessage, Eviction, HookAnswer, HookInput, HostMessageKind,
-};
+use crate::hooks::{ANSWER_RETRIES, EvictedMessage, Eviction, HookContext, HookInput, HookOutcome};
 use crate::recall::LogMessages;
 use crate::remote::RemoteCommand;
 use crate::session::Session;
 use crate::store::SessionId;
-use crate::tool::Update;
+use crate::tool::{MAX_TOOL_OUTPUT, Update};
 
 /// How long hooks after the end of a run may take if the time of the run is used up.
 const LAST_HOOK: Duration = Duration::from_secs(1);
@@ -71,33 +69,52 @@ fn until_after_end(session: &Session) -> BoxFuture<'static, ()> {
     }
 }
 
+/// Calls the hooks of a point. Reports their failures as warnings. Returns `None` if they were cut
+/// off.
+async fn call(session: &mut Session, parts: &Arc<Parts>, input: HookInput) -> Option<HookOutcome> {
+    let (point, cx) = (input.point(), context(session));
+    let outcome = attend(session, parts.hooks.call(&cx, input)).await;
+    match &outcome {
+        Some(outcome) => warn(parts, outcome.faults.clone()),
+        None if session.run.is_running() || !point.decides() => {
+            warn(parts, vec![cut_off(point.name())]);
+        }
+        None => {}
+    }
+    outcome
+}
+
+/// Calls the hooks of a point. Returns the reason if they refuse.
+async fn refusal(session: &mut Session, parts: &Arc<Parts>, input: HookInput) -> Option<String> {
+    call(session, parts, input).await?.denied
+}
+
 /// Asks the host and passes its decision to the machine.
 pub(super) async fn before(session: &mut Session, parts: &Arc<Parts>, moment: HookEvent) {
-    let decision = match moment {
+    let refused = match moment {
         HookEvent::FollowUp => match check_answer(session, parts).await {
             AnswerCheck::Accepted => {
-                poll(session, parts, HostMessageKind::FollowUps).await;
-                Decision::Go
+                poll(session, parts, HookInput::FollowUp).await;
+                None
             }
-            AnswerCheck::AskedAgain => Decision::Go,
-            AnswerCheck::NotAccepted(why) => Decision::No { why },
+            AnswerCheck::AskedAgain => None,
+            AnswerCheck::NotAccepted(why) => Some(why),
         },
         moment => {
-            let seen = seen(session, moment.point());
-            let name = moment.point().name();
-            let answer = attend(session, parts.hooks.before(&moment, seen)).await;
-            answered(session, parts, name, answer, Decision::Go)
+            let input = input(session, moment);
+            refusal(session, parts, input).await
         }
     };
-    session.handle(Input::Decided(decision));
+    session.handle(Input::Decided(match refused {
+        Some(why) => Decision::No { why },
+        None => Decision::Go,
+    }));
 }
 
 /// Notifies the host.
 pub(super) async fn after(session: &mut Session, parts: &Arc<Parts>, moment: HookEvent) {
-    let seen = seen(session, moment.point());
-    let name = moment.point().name();
-    let told = attend(session, parts.hooks.after(moment, seen)).await;
-    warn(parts, told.unwrap_or_else(|| vec![cut_off(name)]));
+    let input = input(session, moment);
+    call(session, parts, input).await;
 }
 
 /// Asks whether a plan may be applied.
@@ -110,10 +127,11 @@ pub(super) async fn keep(
     pending: &PendingPlan,
 ) -> Verdict {
     if pending.plan.is_compaction() {
-        let seen = seen(session, HookPoint::BeforeCompactionStart);
-        let answer = attend(session, parts.hooks.before_compaction(seen, pending)).await;
-        let name = HookPoint::BeforeCompactionStart.name();
-        if let Decision::No { why } = answered(session, parts, name, answer, Decision::Go) {
+        let input = HookInput::BeforeCompactionStart {
+            tokens: pending.tokens,
+            messages: pending.messages,
+        };
+        if let Some(why) = refusal(session, parts, input).await {
             return Verdict::Veto { why };
         }
     }
@@ -123,29 +141,21 @@ pub(super) async fn keep(
 /// Reports an applied plan and its evicted messages to the host.
 pub(super) async fn gone(session: &mut Session, parts: &Arc<Parts>, pending: &PendingPlan) {
     if pending.plan.is_compaction() {
-        let messages = session.run.state().transcript().items().len();
-        let tokens = session.run.tokens();
-        let seen = seen(session, HookPoint::AfterCompactionEnd);
-        let told = parts
-            .hooks
-            .after_compaction(pending, &seen, messages, tokens);
-        let told = attend(session, told).await;
-        let late = || vec![cut_off("a hook after a compaction")];
-        warn(parts, told.unwrap_or_else(late));
+        let input = HookInput::AfterCompactionEnd {
+            messages_before: pending.messages,
+            messages_after: session.run.state().transcript().items().len(),
+            tokens_before: pending.tokens,
+            tokens_after: session.run.tokens(),
+        };
+        call(session, parts, input).await;
     }
-    if !parts.hooks.evicts() {
+    if !parts.hooks.has(HookPoint::OnEvict) {
         return;
     }
     let evicted = evicted(parts, session.id(), pending).await;
-    if evicted.items.is_empty() {
-        return;
+    if !evicted.items.is_empty() {
+        call(session, parts, HookInput::OnEvict { evicted }).await;
     }
-    let seen = seen(session, HookPoint::OnEvict);
-    let told = attend(session, parts.hooks.evicted(evicted, seen)).await;
-    warn(
-        parts,
-        told.unwrap_or_else(|| vec![cut_off(HookPoint::OnEvict.name())]),
-    );
 }
 
 /// Returns the originals of the messages that a plan removes or shortens. Messages shortened by an
@@ -187,25 +197,25 @@ fn is_message(affected: &AffectedItem) -> bool {
     Gap::of(&affected.item.message).is_none() && !(made && affected.item.form != Form::Original)
 }
 
-/// Gets messages from the host's hooks.
-pub(super) async fn poll(session: &mut Session, parts: &Arc<Parts>, what: HostMessageKind) {
-    if !parts.hooks.polls(what) {
+/// Gets messages from the host's hooks, at `Steering` or `FollowUp`.
+pub(super) async fn poll(session: &mut Session, parts: &Arc<Parts>, input: HookInput) {
+    let point = input.point();
+    if !parts.hooks.has(point) {
         return;
     }
-    let seen = seen(session, HookPoint::FollowUp);
-    let answer = attend(session, parts.hooks.messages(what, seen)).await;
-    let Some(HookAnswer { says, faults }) = answer else {
+    let cx = context(session);
+    let Some(outcome) = attend(session, parts.hooks.call(&cx, input)).await else {
         return;
     };
-    warn(parts, faults);
-    for message in says {
+    warn(parts, outcome.faults);
+    for message in outcome.messages {
         // A message to an ended run would start a new one. Blank messages are ignored.
         if session.run.is_running()
             && let Ok(message) = message.checked()
         {
-            session.handle(match what {
-                HostMessageKind::Steering => Input::User(message.into()),
-                HostMessageKind::FollowUps => Input::FollowUp(message.into()),
+            session.handle(match point {
+                HookPoint::Steering => Input::User(message.into()),
+                _ => Input::FollowUp(message.into()),
             });
         }
     }
@@ -225,15 +235,17 @@ enum AnswerCheck {
 async fn check_answer(session: &mut Session, parts: &Arc<Parts>) -> AnswerCheck {
     let items = session.run.state().transcript().items();
     let answer = items.last().map(|item| item.message.text());
-    let Some(answer) = answer.filter(|_| parts.hooks.checks_answers()) else {
+    let Some(answer) = answer.filter(|_| parts.hooks.has(HookPoint::CheckAnswer)) else {
         return AnswerCheck::Accepted;
     };
-    let checked = attend(session, parts.hooks.refusal(answer)).await;
-    let Some(HookAnswer { says, faults }) = checked else {
+    let cx = context(session);
+    let input = HookInput::CheckAnswer { answer };
+    let checked = attend(session, parts.hooks.call(&cx, input)).await;
+    let Some(HookOutcome { denied, faults, .. }) = checked else {
         return AnswerCheck::NotAccepted(cut_off("check_answer"));
     };
     warn(parts, faults.clone());
-    match says {
+    match denied {
         Some(why) if session.answers_refused < ANSWER_RETRIES => {
             session.answers_refused += 1;
             let text = format!("Your answer was not accepted: {why}\n\nAnswer again, in full.");
@@ -248,44 +260,66 @@ async fn check_answer(session: &mut Session, parts: &Arc<Parts>) -> AnswerCheck 
 
 /// Publishes a progress update of a tool, unless a hook suppresses it.
 pub(super) async fn update(session: &mut Session, parts: &Arc<Parts>, update: Update) {
-    let Update { call, name, text } = update;
+    let Update {
+        call: id,
+        name,
+        text,
+    } = update;
     let text = parts.secrets.strike_out(text);
-    let args = (name.clone(), call.clone(), text.clone());
-    let answer = attend(session, parts.hooks.before_update(args.clone())).await;
-    let point = "before_tool_execution_update";
-    if answered(session, parts, point, answer, Decision::Go) != Decision::Go {
+    let input = HookInput::BeforeToolExecutionUpdate {
+        tool: name.clone(),
+        call: id.clone(),
+        text: text.clone(),
+    };
+    if refusal(session, parts, input).await.is_some() {
         return;
     }
-    parts.tell(Event::ToolUpdate { call, name, text });
-    let told = attend(session, parts.hooks.after_update(args)).await;
-    let late = || vec![cut_off("after_tool_execution_update")];
-    warn(parts, told.unwrap_or_else(late));
+    let input = HookInput::AfterToolExecutionUpdate {
+        tool: name.clone(),
+        call: id.clone(),
+        text: text.clone(),
+    };
+    parts.tell(Event::ToolUpdate {
+        call: id,
+        name,
+        text,
+    });
+    call(session, parts, input).await;
 }
 
-/// Decides whether a tool call may run: asks the hook first, then the gate. Silence of either
-/// denies.
+/// Decides whether a tool call may run: asks the hooks first, then the gate. Silence of either
+/// denies. Rewritten arguments go back to the machine, which checks the rules and may ask again.
 pub(super) async fn decide(
     parts: Arc<Parts>,
-    seen: HookInput,
+    cx: HookContext,
     question: Question,
 ) -> (CallId, Answer) {
     let call = question.call.id.clone();
     if matches!(question.whom, Approver::Hook | Approver::Both) {
-        let arguments = super::tools::arguments(&question.call);
         let name = &question.call.name;
-        let answer = parts.hooks.before_tool(&seen, name, &call, arguments);
-        let HookAnswer { says, faults } = answer.await;
-        warn(&parts, faults.clone());
-        if let Decision::No { why } = says {
+        let input = HookInput::BeforeToolExecution {
+            tool: name.clone(),
+            call: call.clone(),
+            arguments: super::tools::arguments(&question.call),
+        };
+        let outcome = parts.hooks.call(&cx, input).await;
+        warn(&parts, outcome.faults.clone());
+        if let Some(why) = outcome.denied {
             let why = format!("`{name}` was skipped: {why}");
             return (call, Answer::Skip { why });
         }
-        if let Some(fault) = faults.first() {
+        if let Some(fault) = outcome.faults.first() {
             let why = format!(
                 "`{name}` was not allowed, because the hook that guards it failed: \
                                {fault}"
             );
             return (call, Answer::Deny { why });
+        }
+        if let HookInput::BeforeToolExecution { arguments, .. } = &outcome.input
+            && outcome.is_rewritten
+        {
+            let arguments = arguments.to_string();
+            return (call, Answer::Rewrite { arguments });
         }
     }
     let answer = match question.whom {
@@ -295,26 +329,41 @@ pub(super) async fn decide(
     (call, answer)
 }
 
-/// Returns the answer of a hook, or `otherwise` if it was cut off. Reports its faults as warnings.
-fn answered<T>(
-    session: &Session,
+/// Lets the hooks rewrite the text of a tool's result. If one of them fails, the text is withheld,
+/// because the hook may remove secrets.
+pub(super) async fn transform_result(
     parts: &Parts,
-    name: &str,
-    answer: Option<HookAnswer<T>>,
-    otherwise: T,
-) -> T {
-    match answer {
-        Some(HookAnswer { says, faults }) => {
-            warn(parts, faults);
-            says
-        }
-        None => {
-            if session.run.is_running() {
-                warn(parts, vec![cut_off(name)]);
-            }
-            otherwise
-        }
+    cx: &HookContext,
+    tool: &str,
+    result: &mut ToolResult,
+) {
+    if !parts.hooks.has(HookPoint::TransformToolResult) {
+        return;
     }
+    let texts: Vec<&str> = result.parts.iter().filter_map(Part::as_text).collect();
+    let input = HookInput::TransformToolResult {
+        tool: tool.to_owned(),
+        call: result.call.clone(),
+        result: texts.join("\n"),
+        is_error: result.is_error,
+    };
+    let outcome = parts.hooks.call(cx, input).await;
+    warn(parts, outcome.faults.clone());
+    let text = match (outcome.faults.first(), outcome.input) {
+        (Some(fault), _) => {
+            result.is_error = true;
+            format!("the result was withheld, because the hook that reads it first failed: {fault}")
+        }
+        (None, HookInput::TransformToolResult { result, .. }) if outcome.is_rewritten => result,
+        (None, _) => return,
+    };
+    let text = parts.secrets.strike_out(text);
+    let text = head_tail(&text, MAX_TOOL_OUTPUT).unwrap_or(text);
+    let is_withheld = !outcome.faults.is_empty();
+    result
+        .parts
+        .retain(|part| part.as_text().is_none() && !is_withheld);
+    result.parts.insert(0, Part::text(text));
 }
 
 fn cut_off(name: &str) -> String {
@@ -327,18 +376,52 @@ pub(super) fn warn(parts: &Parts, texts: Vec<String>) {
     }
 }
 
-/// Returns the part of the session that hooks at this point receive.
-pub(super) fn seen(session: &Session, point: HookPoint) -> HookInput {
-    let items = session.run.state().transcript().items();
-    let from = match point {
-        HookPoint::BeforeLoop | HookPoint::BeforeTurn | HookPoint::AfterTurn => Seq::default(),
-        HookPoint::AfterLoop => session.began,
-        _ => Seq(u64::MAX),
-    };
-    let shown = items.iter().filter(|item| item.seq >= from);
-    HookInput {
+/// Returns the session that hooks are called for.
+pub(super) fn context(session: &Session) -> HookContext {
+    HookContext {
         state: Arc::clone(&session.state),
         run: session.run.state().runs(),
-        messages: shown.map(|item| Arc::clone(&item.message)).collect(),
+    }
+}
+
+/// Returns the input of the hooks at an event of the machine.
+fn input(session: &Session, event: HookEvent) -> HookInput {
+    let items = session.run.state().transcript().items();
+    let since = |from: Seq| {
+        let shown = items.iter().filter(|item| item.seq >= from);
+        shown.map(|item| Arc::clone(&item.message)).collect()
+    };
+    let view = || since(Seq::default());
+    match event {
+        HookEvent::BeforeTask => HookInput::BeforeTask,
+        HookEvent::BeforeLoop { run } => HookInput::BeforeLoop {
+            messages: view(),
+            run,
+        },
+        HookEvent::BeforeTurn { turn } => HookInput::BeforeTurn {
+            messages: view(),
+            turn,
+        },
+        HookEvent::AfterToolExecution {
+            call,
+            name,
+            is_error,
+        } => HookInput::AfterToolExecution {
+            tool: name,
+            call,
+            is_error,
+        },
+        HookEvent::AfterTurn { turn, usage } => HookInput::AfterTurn {
+            messages: view(),
+            turn,
+            usage,
+        },
+        HookEvent::FollowUp => HookInput::FollowUp,
+        HookEvent::OnError { message } => HookInput::OnError { error: message },
+        HookEvent::AfterLoop { outcome } => HookInput::AfterLoop {
+            messages: since(session.began),
+            outcome,
+        },
+        HookEvent::AfterTask { outcome } => HookInput::AfterTask { outcome },
     }
 }

@@ -6,35 +6,38 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use plimsoll_agent::{Event, Input, Request};
+use plimsoll_agent::{Event, HookPoint, Input, Request};
 use plimsoll_context::{Breakpoint, CallId, Message, Part, Tokens};
 
 use super::Parts;
-use super::hook_calls::{attend, warn};
-use crate::hooks::Messages;
+use super::hook_calls::{attend, context, warn};
+use crate::hooks::{HookInput, Messages};
 use crate::session::Session;
 
 /// Lets the host rewrite a request. If the result cannot be sent, the request stays unchanged.
 pub(super) async fn rewrite(session: &mut Session, parts: &Arc<Parts>, request: &mut Request) {
     // Without hooks nothing is copied, since a request may have ten thousand messages.
-    if parts.hooks.rewrites().next().is_none() {
+    let has = |point| parts.hooks.has(point);
+    if !has(HookPoint::TransformContext) && !has(HookPoint::ConvertToLlm) {
         return;
     }
+    let cx = context(session);
     let mut messages: Messages = request.messages.iter().cloned().collect();
-    for (name, hook) in parts.hooks.rewrites() {
-        let rewriting = hook(messages.clone(), parts.hooks.timeout());
-        let rewritten = match attend(session, rewriting).await {
-            Some(Ok(rewritten)) => check(&rewritten).map(|()| rewritten),
-            Some(Err(fault)) => Err(fault.what()),
-            None => return,
+    for point in [HookPoint::TransformContext, HookPoint::ConvertToLlm] {
+        let input = match point {
+            HookPoint::TransformContext => HookInput::TransformContext { messages },
+            _ => HookInput::ConvertToLlm { messages },
         };
-        match rewritten {
-            Ok(rewritten) => messages = rewritten,
-            Err(why) => {
-                let text = format!("{name} {why}; the request is sent without it");
-                warn(parts, vec![text]);
+        let Some(outcome) = attend(session, parts.hooks.call(&cx, input)).await else {
+            return;
+        };
+        warn(parts, outcome.faults);
+        messages = match outcome.input {
+            HookInput::TransformContext { messages } | HookInput::ConvertToLlm { messages } => {
+                messages
             }
-        }
+            _ => return,
+        };
     }
     let same =
         |(one, other): (&Arc<Message>, &Arc<Message>)| Arc::ptr_eq(one, other) || one == other;
@@ -76,7 +79,7 @@ pub(super) async fn rewrite(session: &mut Session, parts: &Arc<Parts>, request: 
 }
 
 /// Returns an error if a provider would reject these messages.
-fn check(messages: &Messages) -> Result<(), String> {
+pub(crate) fn check(messages: &Messages) -> Result<(), String> {
     let mut open: Vec<&CallId> = Vec::new();
     let mut answered = HashSet::new();
     for (at, message) in messages.iter().enumerate() {

@@ -12,6 +12,7 @@ use tracing::Instrument;
 
 use super::Parts;
 use crate::allowance::Allowance;
+use crate::hooks::HookContext;
 use crate::panic_guard::panic_message;
 use crate::secret::Secrets;
 use crate::sub_agent::Origin;
@@ -57,10 +58,11 @@ pub(super) async fn execute(
     call: ToolCall,
     cancel: CancellationToken,
     updates: Updates,
-    (allowance, origin): (Allowance, Origin),
+    ((allowance, origin), hooks): ((Allowance, Origin), HookContext),
 ) -> FinishedCall {
     let (pins, spent) = (Pins::default(), allowance.meter().clone());
-    let (result, fault) = match tool {
+    let name = call.name.clone();
+    let (mut result, fault) = match tool {
         None => {
             let text = format!("there is no tool `{}`", call.name);
             (failed(call.id, text), Some(ToolErrorKind::Unknown))
@@ -104,6 +106,7 @@ pub(super) async fn execute(
             }
         }
     };
+    super::hook_calls::transform_result(&parts, &hooks, &name, &mut result).await;
     FinishedCall {
         result,
         pins: pins

@@ -1,15 +1,15 @@
-//! [`CommandHook`]: a program as a hook. It reads a JSON object and prints its decision. It is not
+//! [`CommandHook`]: a program as a hook. It reads a JSON object and prints its answer. It is not
 //! sandboxed and has all rights of its user.
 
 use std::time::Duration;
 
-use plimsoll_agent::{Decision, HookPoint, Pattern};
+use plimsoll_agent::{HookPoint, Pattern};
 use plimsoll_context::{Bytes, head_tail};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
-use super::{HookAnswer, HookInput};
+use super::{HookInput, HookOutput};
 use crate::process::{Command, InheritedVariables, ProcessEnd, ProcessLimits};
 use crate::remote::UserMessage;
 
@@ -25,14 +25,15 @@ const SAYS_NO: i32 = 2;
 /// A program as a hook.
 ///
 /// It reads one JSON object with `hook` (the hook point), `session_id`, `run` and, depending on the
-/// hook point, `turn`, `usage`, `tool`, `call`, `arguments`, `is_error`, `error`, `outcome`,
-/// `messages` and `tokens` (after a compaction with the suffixes `_before` and `_after`),
-/// `evicted`.
+/// hook point, `turn`, `usage`, `tool`, `call`, `arguments`, `text`, `result`, `is_error`, `answer`,
+/// `error`, `outcome`, `messages` and `tokens` (after a compaction with the suffixes `_before` and
+/// `_after`), `evicted`.
 ///
-/// If the hook point allows a decision, the program may print `{"decision":"deny","reason":"…"}` or
-/// `{"decision":"allow"}`. No output means allow. Exit code 2 also means deny; the reason is then
-/// the standard error output. At `follow_up`, the program may print `{"messages":["…"]}`. Anything
-/// else is a failure of the hook.
+/// It may print one answer of a [`Hook`](super::Hook) as a JSON object, if the point has it:
+/// `{"decision":"deny","reason":"…"}` or `{"decision":"allow"}`, `{"arguments":{…}}` before a tool
+/// call, `{"result":"…"}` at `transform_tool_result`, `{"messages":["…"]}` at `steering` and
+/// `follow_up`. No output changes nothing. Exit code 2 also means deny; the reason is then the
+/// standard error output. Anything else is a failure of the hook. A program cannot rewrite a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CommandHook {
@@ -56,31 +57,18 @@ pub(crate) struct Commands {
     pub(crate) variables: InheritedVariables,
 }
 
-/// The input of a program.
-#[derive(Debug)]
-pub(crate) struct About {
-    point: HookPoint,
-    tool: Option<String>,
-    facts: Map<String, Value>,
-}
-
-/// The decision of a program.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-struct ProgramDecision {
-    /// The reason, if it refuses.
-    no: Option<String>,
-    /// Messages to add.
-    messages: Vec<String>,
-}
-
 /// The printed JSON object.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct PrintedDecision {
+struct PrintedAnswer {
     #[serde(default)]
     decision: Option<DecisionWord>,
     #[serde(default)]
     reason: Option<String>,
+    #[serde(default)]
+    arguments: Option<Map<String, Value>>,
+    #[serde(default)]
+    result: Option<String>,
     #[serde(default)]
     messages: Vec<String>,
 }
@@ -90,119 +78,6 @@ struct PrintedDecision {
 enum DecisionWord {
     Allow,
     Deny,
-}
-
-impl Commands {
-    /// Returns the points of all command hooks.
-    pub(crate) fn points(&self) -> impl Iterator<Item = HookPoint> + '_ {
-        self.hooks.iter().map(|hook| hook.on)
-    }
-
-    /// Returns the basic input at this point, if it has command hooks.
-    pub(crate) fn about(&self, point: HookPoint, seen: &HookInput) -> Option<About> {
-        let is_there = self.points().any(|on| on == point);
-        is_there.then(|| {
-            let about = About {
-                point,
-                tool: None,
-                facts: Map::new(),
-            };
-            about
-                .with("hook", point.name())
-                .with("session_id", seen.state.session_id.as_str())
-                .with("run", seen.run)
-        })
-    }
-
-    /// Calls the programs until one refuses.
-    pub(crate) async fn ask(
-        &self,
-        about: Option<About>,
-        timeout: Duration,
-    ) -> HookAnswer<Decision> {
-        let (says, faults) = self.call(about, timeout).await;
-        let no = says.into_iter().find_map(|says| says.no);
-        HookAnswer {
-            says: no.map_or(Decision::Go, |why| Decision::No { why }),
-            faults,
-        }
-    }
-
-    /// Calls all programs. Returns their failures.
-    pub(crate) async fn tell(&self, about: Option<About>, timeout: Duration) -> Vec<String> {
-        self.call(about, timeout).await.1
-    }
-
-    /// Returns the messages from the programs.
-    pub(crate) async fn messages(
-        &self,
-        about: Option<About>,
-        timeout: Duration,
-    ) -> HookAnswer<Vec<UserMessage>> {
-        let (says, faults) = self.call(about, timeout).await;
-        let messages = says.into_iter().flat_map(|says| says.messages);
-        HookAnswer {
-            says: messages.map(UserMessage::from).collect(),
-            faults,
-        }
-    }
-
-    /// Calls the programs in order, until one refuses.
-    async fn call(
-        &self,
-        about: Option<About>,
-        timeout: Duration,
-    ) -> (Vec<ProgramDecision>, Vec<String>) {
-        let (mut all, mut faults) = (Vec::new(), Vec::new());
-        let Some(about) = about else {
-            return (all, faults);
-        };
-        let (point, input) = (about.point, about.input());
-        let is_meant = |hook: &&CommandHook| hook.on == point && hook.is_for(about.tool.as_deref());
-        for hook in self.hooks.iter().filter(is_meant) {
-            let timeout = hook.timeout.unwrap_or(timeout);
-            match hook.run(&input, timeout, &self.variables).await {
-                Ok(says) => {
-                    let ends = says.no.is_some() && point.decides();
-                    all.push(says);
-                    if ends {
-                        break;
-                    }
-                }
-                Err(fault) => {
-                    let program = hook.command.first().map_or("", String::as_str);
-                    faults.push(format!("{}: `{program}` {fault}", point.name()));
-                }
-            }
-        }
-        (all, faults)
-    }
-}
-
-impl About {
-    /// Adds a field.
-    pub(crate) fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
-        self.facts.insert(name.to_owned(), value.into());
-        self
-    }
-
-    /// Adds a serialized field.
-    pub(crate) fn with_all(self, name: &str, value: &impl Serialize) -> Self {
-        let value = serde_json::to_value(value).unwrap_or_default();
-        self.with(name, value)
-    }
-
-    /// Adds the fields of a tool call.
-    pub(crate) fn of(mut self, tool: &str, call: &str) -> Self {
-        self.tool = Some(tool.to_owned());
-        self.with("tool", tool).with("call", call)
-    }
-
-    fn input(&self) -> String {
-        let mut text = serde_json::to_string(&self.facts).unwrap_or_default();
-        text.push('\n');
-        text
-    }
 }
 
 impl CommandHook {
@@ -232,29 +107,34 @@ impl CommandHook {
             Self { on, tools, .. } if !tools.is_empty() && !on.is_of_a_tool() => {
                 says("names tools, and no tool is called there; leave them out")
             }
+            Self {
+                on: HookPoint::TransformContext | HookPoint::ConvertToLlm,
+                ..
+            } => says("rewrites requests, which only a hook in Rust can do"),
             _ => None,
         }
     }
 
-    /// Checks whether the hook is for this tool.
-    fn is_for(&self, tool: Option<&str>) -> bool {
-        let Some(tool) = tool.filter(|_| !self.tools.is_empty()) else {
-            return true;
+    /// Checks whether the hook is for this point, and for the tool that it concerns.
+    pub(super) fn is_for(&self, input: &HookInput) -> bool {
+        let fits = |tool: &str| {
+            self.tools
+                .iter()
+                .any(|tools| Pattern::new(tools).fits(tool))
         };
-        let mut patterns = self.tools.iter().map(|tools| Pattern::new(tools));
-        patterns.any(|pattern| pattern.fits(tool))
+        self.on == input.point() && (self.tools.is_empty() || input.tool().is_none_or(fits))
     }
 
     /// Runs the program.
     ///
     /// # Errors
     /// The failure, as the end of a sentence that begins with the program's name.
-    async fn run(
+    pub(super) async fn run(
         &self,
         input: &str,
         timeout: Duration,
         variables: &InheritedVariables,
-    ) -> Result<ProgramDecision, String> {
+    ) -> Result<HookOutput, String> {
         let Some((program, args)) = self.command.split_first() else {
             return Err("has no command".to_owned());
         };
@@ -276,10 +156,7 @@ impl CommandHook {
         match output.ended {
             ProcessEnd::Exited(0) => {}
             ProcessEnd::Exited(SAYS_NO) => {
-                return Ok(ProgramDecision {
-                    no: Some(self.no(&errors)),
-                    messages: Vec::new(),
-                });
+                return Ok(HookOutput::Deny(errors));
             }
             ProcessEnd::Exited(code) => {
                 return Err(format!("ended with code {code}: {errors}"));
@@ -294,36 +171,43 @@ impl CommandHook {
         if printed.missing > Bytes(0) {
             return Err(format!("printed more than {MAX_HOOK_OUTPUT}"));
         }
-        let (no, messages) = read(&printed.head)?;
-        Ok(ProgramDecision {
-            no: no.map(|why| self.no(&short(why))),
-            messages,
+        Ok(match read(&printed.head)? {
+            HookOutput::Deny(why) => HookOutput::Deny(short(why)),
+            other => other,
         })
-    }
-
-    fn no(&self, why: &str) -> String {
-        match why {
-            "" => format!("{} refused", self.on.name()),
-            why => format!("{} refused: {why}", self.on.name()),
-        }
     }
 }
 
-/// Parses the output of a successful program: the reason if it denies, and the messages.
-fn read(text: &str) -> Result<(Option<String>, Vec<String>), String> {
+/// Parses the output of a successful program.
+fn read(text: &str) -> Result<HookOutput, String> {
     if text.trim().is_empty() {
-        return Ok((None, Vec::new()));
+        return Ok(HookOutput::Nothing);
     }
     let object = serde_json::from_str::<Map<String, Value>>(text);
     let printed = object.and_then(|object| serde_json::from_value(object.into()));
-    let printed: PrintedDecision = printed.map_err(|error| {
+    let printed: PrintedAnswer = printed.map_err(|error| {
         format!(
             "printed no verdict ({error}); it may print {{\"decision\":\"allow\"}}, deny with a reason, or nothing"
         )
     })?;
-    let denies = matches!(printed.decision, Some(DecisionWord::Deny));
-    let no = denies.then(|| printed.reason.unwrap_or_default());
-    Ok((no, printed.messages))
+    if matches!(printed.decision, Some(DecisionWord::Deny)) {
+        return Ok(HookOutput::Deny(printed.reason.unwrap_or_default()));
+    }
+    match (printed.arguments, printed.result, printed.messages) {
+        (None, None, messages) if messages.is_empty() => Ok(HookOutput::Nothing),
+        (Some(arguments), None, messages) if messages.is_empty() => {
+            Ok(HookOutput::Arguments(arguments.into()))
+        }
+        (None, Some(result), messages) if messages.is_empty() => Ok(HookOutput::Result(result)),
+        (None, None, messages) => {
+            let messages = messages.into_iter().map(UserMessage::from);
+            Ok(HookOutput::Send(messages.collect()))
+        }
+        _ => Err(
+            "printed several answers; one of arguments, result and messages has an effect"
+                .to_owned(),
+        ),
+    }
 }
 
 #[cfg(test)]
@@ -331,20 +215,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn verdicts() {
-        let no = |why: &str| Ok((Some(why.to_owned()), Vec::new()));
-        let yes = Ok((None, Vec::new()));
-        assert_eq!(read(" \n"), yes);
-        assert_eq!(read("{}"), yes);
-        assert_eq!(read(r#"{"decision":"allow","reason":"fine"}"#), yes);
-        assert_eq!(read(r#"{"decision":"deny","reason":"no"}"#), no("no"));
-        assert_eq!(read(r#"{"decision":"deny"}"#), no(""));
-        let (_, said) = read(r#"{"messages":["more"]}"#).unwrap();
-        assert_eq!(said, ["more"]);
+    fn answers() {
+        let deny = |why: &str| Ok(HookOutput::Deny(why.to_owned()));
+        let nothing = Ok(HookOutput::Nothing);
+        assert_eq!(read(" \n"), nothing);
+        assert_eq!(read("{}"), nothing);
+        assert_eq!(read(r#"{"decision":"allow","reason":"fine"}"#), nothing);
+        assert_eq!(read(r#"{"decision":"deny","reason":"no"}"#), deny("no"));
+        assert_eq!(read(r#"{"decision":"deny"}"#), deny(""));
+        assert_eq!(
+            read(r#"{"messages":["more"]}"#),
+            Ok(HookOutput::Send(vec!["more".into()]))
+        );
+        assert_eq!(
+            read(r#"{"decision":"allow","arguments":{"path":"a"}}"#),
+            Ok(HookOutput::Arguments(serde_json::json!({"path": "a"})))
+        );
+        assert_eq!(
+            read(r#"{"result":"short"}"#),
+            Ok(HookOutput::Result("short".to_owned()))
+        );
         for bad in [
             "yes",
             r#"{"decision":"maybe"}"#,
             r#"{"desicion":"deny"}"#,
+            r#"{"arguments":"all"}"#,
+            r#"{"arguments":{},"result":"both"}"#,
             "[]",
             "{\"decision\":",
         ] {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use plimsoll_agent::{Entry, Failure, Request, State};
-use plimsoll_context::{CompactionTiming, ContextStrategy, Delta, Reply, Tokens};
+use plimsoll_context::{ContextStrategy, Delta, Reply, Tokens};
 use plimsoll_core::recall::LogMessages;
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{
@@ -38,7 +38,6 @@ fn agent(provider: impl Provider + 'static, strategy: &str, store: &MemoryStore)
     Agent::builder(provider)
         .tool(tool("fetch", "Fetches.", fetch).idempotent())
         .context_strategy(ContextStrategy::named(strategy, max_tokens).unwrap())
-        .compaction_timing(CompactionTiming::Fixed)
         .window(Window::Known(Tokens(64_000)))
         .store(Arc::new(store.clone()))
 }

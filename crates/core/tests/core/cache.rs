@@ -135,7 +135,6 @@ async fn a_plan_that_breaks_the_prefix_is_named() {
     let misses = Misses::default();
     let output = agent(provider.clone())
         .window(Window::Known(Tokens(12_000)))
-        .compaction_timing(plimsoll_context::CompactionTiming::Fixed)
         .max_turns(24)
         .observer(misses.observer())
         .build()
@@ -238,7 +237,7 @@ async fn a_session_that_is_opened_after_an_hour_is_cut_while_its_cache_is_cold()
         (None, CacheRetention::Usual),
     ] {
         let provider = Caching::default();
-        provider.inner.lock().unwrap().answers = vec![34, 36];
+        provider.inner.lock().unwrap().answers = vec![26, 28];
         let store = MemoryStore::default();
         let agent = |store: Arc<dyn SessionStore>| {
             agent(provider.clone())

@@ -324,3 +324,40 @@ fn faults_of_programs_are_faults_of_the_settings() {
             .unwrap();
     assert_eq!(read, CommandHook::new(HookPoint::BeforeTurn, ["true"]));
 }
+
+#[tokio::test]
+async fn a_program_may_rewrite_arguments_and_results() {
+    let provider = script();
+    let (builder, warnings) = agent(&provider);
+    let arguments = r#"echo '{"decision":"allow","arguments":{"text":"sk-123"}}'"#;
+    let result = r#"grep -q '"result":"saw sk-123"' && echo '{"result":"saw a key"}'"#;
+    builder
+        .command_hook(sh(HookPoint::BeforeToolExecution, arguments))
+        .command_hook(sh(HookPoint::TransformToolResult, result))
+        .build()
+        .unwrap()
+        .run("go")
+        .await
+        .unwrap();
+    assert_eq!(results(&provider.requests()[1]), ["saw a key"]);
+    assert_eq!(warnings.all(), Vec::<String>::new());
+}
+
+/// An answer without effect at its point is a fault of the program, and is not ignored silently.
+#[tokio::test]
+async fn an_answer_without_effect_is_a_fault() {
+    let provider = script();
+    let (builder, warnings) = agent(&provider);
+    let output = builder
+        .command_hook(sh(HookPoint::BeforeTurn, r#"echo '{"arguments":{}}'"#))
+        .build()
+        .unwrap()
+        .run("go")
+        .await
+        .unwrap();
+    assert_eq!(output.text, "Land!");
+    assert_eq!(
+        warnings.all()[0],
+        "before_turn: `sh` gave an answer that has no effect here; it went on all the same"
+    );
+}

@@ -11,9 +11,7 @@ use plimsoll_agent::{
     EndReason, Entry, Event, Failure, MAX_PINS, MAX_SUMMARY_FAILURES, PinError, Request,
     SessionEvent, State,
 };
-use plimsoll_context::{
-    Chars4, CompactionTiming, ContextStrategy, Delta, Edit, Message, Reply, Seq, Tokens, Usage,
-};
+use plimsoll_context::{Chars4, ContextStrategy, Delta, Edit, Message, Reply, Seq, Tokens, Usage};
 use plimsoll_core::recall::LogMessages;
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{
@@ -53,7 +51,6 @@ fn agent(provider: impl Provider + 'static, strategy: &str) -> AgentBuilder {
     Agent::builder(provider)
         .tool(tool("fetch", "Fetches.", fetch).idempotent())
         .context_strategy(ContextStrategy::named(strategy, max_tokens).unwrap())
-        .compaction_timing(CompactionTiming::Fixed)
         .window(Window::Known(Tokens(32_000)))
 }
 
@@ -348,7 +345,6 @@ async fn before_says_no_and_after_is_told_the_numbers() {
     let agent = Agent::builder(provider.clone())
         .tool(tool("fetch", "Fetches.", fetch))
         .window(Window::Known(Tokens(12_000)))
-        .compaction_timing(CompactionTiming::Fixed)
         .observer(seen.observer())
         .before_compaction_start(move |tokens, messages| {
             let mut asked = asks.lock().unwrap();

@@ -7,9 +7,8 @@ use std::time::Duration;
 use plimsoll_agent::{Event, Permission, PermissionRule, Permissions, SessionEvent};
 use plimsoll_context::{
     ArgumentDigest, Author, Budget, Bytes, CallId, Chars4, CompactionConfig, CompactionScope,
-    CompactionTiming, ContextConfig, ContextStrategy, Draft, Gap, Money, Part, Policy, Ppm,
-    PriceSheet, Rates, Reply, SessionPruneConfig, Stage, StopReason, SummaryConfig, Threshold,
-    Tokens, ToolCall, Trigger,
+    ContextConfig, ContextStrategy, Draft, Gap, Money, Part, Policy, Ppm, PriceSheet, Rates, Reply,
+    SessionPruneConfig, Stage, StopReason, SummaryConfig, Threshold, Tokens, ToolCall, Trigger,
 };
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{Agent, AgentBuilder, Error, Observer, SessionId, ToolError, Window, tool};
@@ -401,11 +400,9 @@ async fn old_arguments_become_digests_where_somebody_opts_in() {
     let run = |digest: Option<ArgumentDigest>| {
         let calls = (0..8).map(|number| give(number, json!({"chars": 40, "note": note})));
         let provider = ScriptedProvider::new(calls.chain([say("done")]));
-        let mut builder = agent(&provider)
-            .context_strategy(ContextStrategy::Evict {
-                max_tokens: Some(Tokens(12_000)),
-            })
-            .compaction_timing(CompactionTiming::Fixed);
+        let mut builder = agent(&provider).context_strategy(ContextStrategy::Evict {
+            max_tokens: Some(Tokens(12_000)),
+        });
         if let Some(digest) = digest {
             builder = builder.argument_digest(digest);
         }

@@ -7,9 +7,7 @@ use async_trait::async_trait;
 use plimsoll_agent::{
     EndReason, Event, ExecutionLimits, Failure, LimitOverrides, Request, SessionEvent,
 };
-use plimsoll_context::{
-    CompactionTiming, ContextStrategy, Delta, Money, Part, PriceSheet, Rates, Reply, Tokens,
-};
+use plimsoll_context::{ContextStrategy, Delta, Money, Part, PriceSheet, Rates, Reply, Tokens};
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{
     Agent, AgentBuilder, AgentLoopConfig, Branch, Error, MemoryStore, ParallelOptions, PickFirst,
@@ -227,7 +225,6 @@ fn summarizes(provider: &ScriptedProvider) -> AgentBuilder {
     Agent::builder(provider.clone())
         .tool(tool("fetch", "Fetches.", fetch).idempotent())
         .context_strategy(ContextStrategy::named("summarize", Some(Tokens(6_000))).unwrap())
-        .compaction_timing(CompactionTiming::Fixed)
         .window(Window::Known(Tokens(32_000)))
 }
 

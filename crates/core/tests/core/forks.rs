@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use plimsoll_agent::{Entry, run_records};
-use plimsoll_context::{CompactionTiming, ContextStrategy, Part, Seq, Tokens};
+use plimsoll_context::{ContextStrategy, Part, Seq, Tokens};
 use plimsoll_core::recall::LogMessages;
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{
@@ -34,7 +34,6 @@ fn agent(
     Agent::builder(provider.clone())
         .tool(tool("fetch", "Fetches.", fetch))
         .context_strategy(ContextStrategy::named("sliding_window", Some(Tokens(6_000))).unwrap())
-        .compaction_timing(CompactionTiming::Fixed)
         .window(Window::Known(Tokens(32_000)))
         .store(Arc::clone(store))
 }

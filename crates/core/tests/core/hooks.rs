@@ -5,13 +5,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use plimsoll_agent::{EndReason, Event, Failure, SessionEvent};
-use plimsoll_context::ToolSpec;
-use plimsoll_context::{ContextStrategy, Part, Tokens};
+use plimsoll_agent::{
+    Answer, Decision, EndReason, Event, Failure, HookPoint, Permission, PermissionRule,
+    Permissions, Question, SessionEvent,
+};
+use plimsoll_context::{ContextStrategy, Message, Part, Tokens, ToolSpec};
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{
-    Agent, AgentBuilder, Error, Remote, Tool, ToolContext, ToolError, ToolOutput, Window,
-    schema_of, tool,
+    Agent, AgentBuilder, Error, Gate, Hook, HookContext, HookInput, Messages, Remote, Tool,
+    ToolContext, ToolDecision, ToolError, ToolOutput, UserMessage, Window, schema_of, tool,
 };
 use serde_json::{Value, json};
 
@@ -752,4 +754,156 @@ async fn what_hooks_are_told() {
             "> s More land!"
         ]
     );
+}
+
+/// A hook with state: it redirects and refuses calls, hides keys and counts turns.
+#[derive(Default)]
+struct Guard {
+    told: Arc<AtomicUsize>,
+}
+
+#[async_trait::async_trait]
+impl Hook for Guard {
+    async fn tool_call(&self, cx: &HookContext, tool: &str, arguments: Value) -> ToolDecision {
+        assert_eq!((cx.run, tool), (1, "echo"));
+        match arguments["text"].as_str().unwrap() {
+            "secret" => ToolDecision::Deny {
+                why: "that is private".into(),
+            },
+            "here" => ToolDecision::Rewrite {
+                arguments: json!({"text": "there"}),
+            },
+            "rules" => ToolDecision::Rewrite {
+                arguments: json!({"text": "forbidden"}),
+            },
+            "faulty" => ToolDecision::Rewrite {
+                arguments: json!({"txet": 1}),
+            },
+            _ => ToolDecision::Allow,
+        }
+    }
+
+    async fn tool_result(&self, _: &HookContext, _: &str, text: &str) -> Option<String> {
+        assert!(!text.contains("broken"), "this one breaks the hook");
+        text.contains("sk-123")
+            .then(|| text.replace("sk-123", "[key]"))
+    }
+
+    async fn decide(&self, _: &HookContext, input: &HookInput) -> Decision {
+        match input {
+            HookInput::BeforeTurn { turn: 4.., .. } => Decision::No {
+                why: "three turns are enough".into(),
+            },
+            _ => Decision::Go,
+        }
+    }
+
+    async fn request(&self, _: &HookContext, messages: &Messages) -> Option<Messages> {
+        let mut messages = messages.clone();
+        messages.insert(0, Arc::new(Message::user("It is noon.")));
+        Some(messages)
+    }
+
+    async fn messages(&self, _: &HookContext, point: HookPoint) -> Vec<UserMessage> {
+        match (point, self.told.load(Ordering::SeqCst)) {
+            (HookPoint::FollowUp, 0) => vec!["And then?".into()],
+            _ => Vec::new(),
+        }
+    }
+
+    async fn observe(&self, _: &HookContext, input: &HookInput) {
+        if matches!(input, HookInput::AfterTurn { .. }) {
+            self.told.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+}
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Words {
+    text: String,
+}
+
+fn contents(request: &Value) -> Vec<String> {
+    let messages = request["messages"].as_array().unwrap().iter();
+    let contents = messages.map(|message| message["content"].as_str().unwrap_or_default());
+    contents.map(str::to_owned).collect()
+}
+
+fn echo() -> impl Tool {
+    tool("echo", "Says it.", |words: Words| async move {
+        Ok::<_, ToolError>(words.text)
+    })
+}
+
+fn echoes<const N: usize>(words: [&str; N]) -> Turn {
+    Turn::calls(words.map(|text| ("echo", json!({ "text": text }))))
+}
+
+#[tokio::test]
+async fn a_hook_is_a_trait_whose_return_types_say_what_it_can_do() {
+    let words = [
+        "plain", "secret", "here", "rules", "faulty", "sk-123", "broken",
+    ];
+    let provider = ScriptedProvider::new([echoes(words), Turn::say("Land!"), Turn::say("x")]);
+    let denied = PermissionRule::new("echo", Permission::Deny).with_argument("text=forbidden");
+    let output = Agent::builder(provider.clone())
+        .tool(echo())
+        .permissions(Permissions::new([denied]))
+        .hook(Guard::default())
+        .build()
+        .unwrap()
+        .run("go")
+        .await
+        .unwrap();
+    assert_eq!((output.text.as_str(), output.turns), ("Land!", 2));
+    assert_eq!(contents(&provider.requests()[0])[0], "It is noon.");
+    let said = contents(&provider.requests()[1]);
+    let results = &said[said.len() - words.len()..];
+    assert_eq!(results[0], "plain");
+    assert_eq!(
+        results[1],
+        "`echo` was skipped: before_tool_execution refused: that is private"
+    );
+    assert_eq!(results[2], "there");
+    assert!(results[3].contains("the rules of this run"), "{results:?}");
+    assert!(results[4].contains("`text` is missing"), "{results:?}");
+    assert_eq!(results[5], "[key]");
+    assert!(
+        results[6].starts_with("the result was withheld") && !results[6].contains("broken\n"),
+        "{results:?}"
+    );
+}
+
+/// The approver sees the arguments that will run.
+#[tokio::test]
+async fn the_gate_is_asked_about_rewritten_arguments() {
+    #[derive(Clone, Default)]
+    struct Asked(Arc<Mutex<Vec<String>>>);
+    #[async_trait::async_trait]
+    impl Gate for Asked {
+        async fn decide(&self, question: &Question) -> Answer {
+            let call = question.call.arguments.clone();
+            self.0.lock().unwrap().push(call);
+            Answer::Allow
+        }
+    }
+    let provider = ScriptedProvider::new([echoes(["here", "plain"]), Turn::say("Land!")]);
+    let asked = Asked::default();
+    let asks = PermissionRule::new("echo", Permission::Ask);
+    let guard = Guard {
+        told: Arc::new(AtomicUsize::new(1)),
+    };
+    Agent::builder(provider.clone())
+        .tool(echo())
+        .permissions(Permissions::new([asks]))
+        .gate(asked.clone())
+        .hook(guard)
+        .build()
+        .unwrap()
+        .run("go")
+        .await
+        .unwrap();
+    let asked = asked.0.lock().unwrap().clone();
+    assert_eq!(asked, [r#"{"text":"there"}"#, r#"{"text":"plain"}"#]);
+    assert!(contents(&provider.requests()[1]).contains(&"there".to_owned()));
 }

@@ -9,16 +9,18 @@ use super::fields::{Field, Fields, field};
 use super::kind::quoted;
 
 /// The events on which a command can be run.
-pub const MOMENTS: [&str; 13] = [
+pub const MOMENTS: [&str; 15] = [
     "before_task",
     "before_loop",
     "before_turn",
     "before_tool_execution",
+    "transform_tool_result",
     "after_tool_execution",
     "before_compaction_start",
     "after_compaction_end",
     "on_evict",
     "after_turn",
+    "check_answer",
     "follow_up",
     "on_error",
     "after_loop",

@@ -200,12 +200,13 @@ fn every_hook_is_on_its_page() {
     let source = include_str!("../../../core/src/builder/hooks.rs");
     let methods = source.split("    pub fn ").skip(1);
     let methods = methods.map(|rest| rest.split(['<', '(']).next().unwrap());
-    // `list: name(arguments) -> reply`, in a macro.
+    // `Point: name(arguments) -> reply`, in a macro.
     let by_macro = source.lines().filter_map(|line| {
-        let (list, rest) = line.trim().split_once(": ")?;
+        let (point, rest) = line.trim().split_once(": ")?;
         let (name, _) = rest.split_once('(').filter(|_| rest.contains(") -> "))?;
         let is_word = |text: &str| text.chars().all(|c| c.is_ascii_lowercase() || c == '_');
-        (is_word(list) && is_word(name)).then_some(name)
+        let is_point = point.chars().all(|c| c.is_ascii_alphabetic());
+        (is_point && is_word(name)).then_some(name)
     });
     let methods: Vec<&str> = methods
         .filter(|name| *name != "$name")

@@ -14,9 +14,8 @@ use plimsoll_agent::{
     TargetOf, Verdict,
 };
 use plimsoll_context::{
-    CallId, Chars4, CompactionTiming, ContextStrategy, Message, MessageList, Part, Policy, Reply,
-    SessionPruneConfig, StopReason, SummaryConfig, Tokens, ToolCall, ToolResult, ToolSpec, Usage,
-    ViewLimits,
+    CallId, Chars4, ContextStrategy, Message, MessageList, Part, Policy, Reply, SessionPruneConfig,
+    StopReason, SummaryConfig, Tokens, ToolCall, ToolResult, ToolSpec, Usage, ViewLimits,
 };
 
 /// Steps after which a run that has not ended never will.
@@ -102,7 +101,6 @@ pub(crate) fn setup() -> Setup {
             window: Some(Tokens(10_000)),
             ..ViewLimits::default()
         },
-        compaction_timing: CompactionTiming::Fixed,
         recovery: Policy::recovery(prune, Some(SummaryConfig::default())),
         max_parallel_tools: 3,
         ..Setup::new("test/one", Arc::new(Chars4), policy)

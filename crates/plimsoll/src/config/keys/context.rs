@@ -1,6 +1,6 @@
 //! Keys for limiting the context.
 
-use plimsoll_context::{CompactionTiming, LEAST_ARGUMENT_CHARS, LEAST_SUMMARY};
+use plimsoll_context::{LEAST_ARGUMENT_CHARS, LEAST_SUMMARY};
 
 use super::super::key::{
     Preset::{Value, Words},
@@ -36,7 +36,7 @@ pub(super) const ROWS: &[SettingKey] = &[
     key(
         "trigger",
         Size(|s, size| s.trigger = Some(size)),
-        Words("when it saves money, at the latest at 0.95 of the available tokens"),
+        Words("half of the available tokens, but at most 60,000"),
         "Size above which the context is compacted: tokens of the whole request, or a share of the available tokens.",
     )
     .flag("trigger"),
@@ -46,13 +46,6 @@ pub(super) const ROWS: &[SettingKey] = &[
         Words("0.26 of the available tokens, but 4,000 to 40,000 and at most 0.6 of them; 0.7 of a trigger in tokens"),
         "Size that a compaction aims for: tokens of the whole request, or a share of the available tokens.",
     ),
-    key(
-        "compaction_timing",
-        Choice(&CompactionTiming::NAMES, |s, name| s.builder.compaction_timing = CompactionTiming::named(name)),
-        Words("priced; fixed if a trigger is set"),
-        "When to compact: when it saves money or the limit is near (priced), at the trigger (fixed), or on every turn above the trigger (eager).",
-    )
-    .flag("compaction-timing"),
     key(
         "max_result",
         Tokens(1, |s, tokens| s.builder.max_result = Some(tokens)),

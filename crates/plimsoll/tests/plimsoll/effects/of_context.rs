@@ -69,13 +69,6 @@ pub(super) const ROWS: &[KeyEffect] = &[
         },
     },
     KeyEffect {
-        key: "compaction_timing",
-        base: EVICT,
-        set: "compaction_timing = \"eager\"",
-        scene: Scene::Work(20),
-        shows: |without, with| assert!(with.output().plans > without.output().plans),
-    },
-    KeyEffect {
         key: "max_result",
         base: NO_TOOLS,
         set: "max_result = 300",

@@ -4,7 +4,6 @@ use std::sync::{Arc, Mutex};
 
 use plimsoll::model::Failure;
 use plimsoll::parallel::{Branch, ParallelOptions, PickFirst, agent_loop_parallel};
-use plimsoll::policy::CompactionTiming;
 use plimsoll::testing::{ScriptedProvider, Turn};
 use plimsoll::{
     Agent, AgentBuilder, ContextStrategy, Delta, Error, Tokens, ToolError, Window, tool,
@@ -272,7 +271,6 @@ fn fetching(strategy: &str) -> AgentBuilder {
     Agent::builder(model)
         .tool(fetch.idempotent())
         .context_strategy(ContextStrategy::named(strategy, Some(Tokens(6_000))).unwrap())
-        .compaction_timing(CompactionTiming::Fixed)
         .summarizer(Arc::new(
             ScriptedProvider::new([]).then_always(Turn::say(summary)),
         ))

@@ -1,6 +1,11 @@
-//! [`ContextConfig`] and [`CompactionConfig`]: the settings for when and how a view is compacted.
+//! The ways in which other systems say how a context shrinks, translated into the one way here:
+//! [`ViewLimits`] (trigger, target, exchanges that stay) and a [`Policy`] (stages).
 //!
-//! [`ContextConfig::policy`] makes a policy from them.
+//! | there | here |
+//! |---|---|
+//! | Heartbit: `sliding_window` or `summarize` with `max_tokens` N | a preset of [`ContextStrategy`](crate::ContextStrategy) whose trigger is N, and its target 0.70 of that |
+//! | phi-core: `ContextConfig`, `CompactionConfig` | [`ContextConfig::line`], [`ContextConfig::policy`]: the exact thresholds, then digest → lines → sections |
+//! | Cognipeer: `maxToken`, `contextTokenLimit`, `summaryTokenLimit`, `summarization: false` | the preset `summarize` with a trigger, a target and a `SummaryConfig`; without summaries no trigger |
 
 use std::sync::Arc;
 
@@ -352,5 +357,4 @@ fn fraction(ppm: Ppm) -> f64 {
 }
 
 #[cfg(test)]
-#[path = "compaction/tests.rs"]
 mod tests;
