@@ -1,4 +1,4 @@
-//! [`SettingFlags`]: the command-line flags of settings, generated from the table of settings.
+//! [`SettingFlags`]: the command-line flags of settings, generated from the structure of settings.
 //! `settings.rs` combines them with the file and the environment.
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
@@ -24,6 +24,8 @@ const COMMON: [&str; 10] = [
 ];
 /// The flag that sets any key.
 const SET: &str = "set";
+/// The heading of the flags of permission rules.
+const RULES_HEADING: &str = "Agent and tools";
 /// Flags of permission rules. Denying overrides allowing.
 const RULES: [(&str, &str); 2] = [
     (
@@ -129,7 +131,7 @@ impl clap::FromArgMatches for SettingFlags {
         let mut flags = Self::default();
         for (key, name) in with_flags() {
             let flag = format!("--{name}");
-            if matches!(key.kind, SettingKind::Flag(_)) {
+            if key.kind == SettingKind::Flag {
                 if matches.get_flag(name) {
                     let on = !name.starts_with("no-");
                     flags
@@ -164,19 +166,14 @@ impl clap::FromArgMatches for SettingFlags {
 
 impl clap::Args for SettingFlags {
     fn augment_args(command: Command) -> Command {
-        let command = config::GROUPS
-            .into_iter()
-            .fold(command, |command, (heading, keys)| {
-                let named = keys.iter().filter_map(|key| Some((key, key.flag?)));
-                named.fold(command, |command, (key, name)| {
-                    let arg = arg(key, name).help_heading(heading);
-                    command.arg(arg.hide_short_help(!COMMON.contains(&name)))
-                })
-            });
+        let command = with_flags().fold(command, |command, (key, name)| {
+            let arg = arg(key, name).help_heading(key.group);
+            command.arg(arg.hide_short_help(!COMMON.contains(&name)))
+        });
         let command = RULES.iter().fold(command, |command, (name, help)| {
             let arg = Arg::new(*name).long(*name).value_name("TOOL[:PATTERN]");
             let arg = arg.action(ArgAction::Append).hide_short_help(true);
-            command.arg(arg.help_heading(config::GROUPS[0].0).help(*help))
+            command.arg(arg.help_heading(RULES_HEADING).help(*help))
         });
         command.arg(
             Arg::new(SET)
@@ -194,7 +191,7 @@ impl clap::Args for SettingFlags {
 }
 
 fn with_flags() -> impl Iterator<Item = (&'static SettingKey, &'static str)> {
-    config::keys().filter_map(|key| Some((key, key.flag?)))
+    config::keys().filter_map(|key| Some((key, key.flag.as_deref()?)))
 }
 
 fn arg(key: &'static SettingKey, name: &'static str) -> Arg {
@@ -203,7 +200,7 @@ fn arg(key: &'static SettingKey, name: &'static str) -> Arg {
         arg = arg.visible_alias("mode");
     }
     let doc = key.doc.trim_end_matches('.');
-    if matches!(key.kind, SettingKind::Flag(_)) {
+    if key.kind == SettingKind::Flag {
         let help = if name.starts_with("no-") {
             format!("Do not {}", uncapitalized(doc))
         } else {
@@ -211,17 +208,18 @@ fn arg(key: &'static SettingKey, name: &'static str) -> Arg {
         };
         return arg.action(ArgAction::SetTrue).help(help);
     }
-    let default = match key.default {
-        Preset::Value("[]" | "{}") | Preset::Words("none") => String::new(),
+    let default = match &key.default {
+        Preset::Value(text) if ["[]", "{}"].contains(&text.as_str()) => String::new(),
+        Preset::Words(text) if text == "none" => String::new(),
         Preset::Value(text) => format!(" [default: {}]", text.replace(['"', '[', ']'], "")),
         Preset::Words(text) => format!(" [default: {text}]"),
     };
-    let names = match key.kind {
-        SettingKind::Choice(names, _) => format!(" [one of: {}]", names.join(", ")),
-        _ => String::new(),
+    let names = match key.choices.as_slice() {
+        [] => String::new(),
+        names => format!(" [one of: {}]", names.join(", ")),
     };
     let action = match key.kind {
-        SettingKind::Texts(_) => ArgAction::Append,
+        SettingKind::Texts => ArgAction::Append,
         _ => ArgAction::Set,
     };
     arg.action(action)
@@ -237,25 +235,19 @@ fn uncapitalized(text: &str) -> String {
 }
 
 fn value_name(key: &SettingKey) -> &'static str {
-    match (key.name, key.kind) {
+    match (key.name.as_str(), key.kind) {
         ("model", _) => "PROVIDER/NAME",
         ("base_url", _) => "URL",
         ("root", _) => "DIR",
         ("pins", _) => "RULE",
-        (_, SettingKind::Whole(..) | SettingKind::Count(..)) => "N",
-        (
-            _,
-            SettingKind::Tokens(..)
-            | SettingKind::TokensOrNone(_)
-            | SettingKind::Window(_)
-            | SettingKind::Size(_),
-        ) => "TOKENS",
-        (_, SettingKind::Time(_) | SettingKind::TimeOrNone(_)) => "SECONDS",
-        (_, SettingKind::Dollars(_)) => "DOLLARS",
-        (_, SettingKind::Path(_)) => "FILE",
-        (_, SettingKind::Choice(..) | SettingKind::Execution(_)) => "NAME",
-        (_, SettingKind::Names(_)) => "NAMES",
-        (_, SettingKind::Share(_) | SettingKind::Number(..)) => "NUMBER",
+        (_, SettingKind::Whole) => "N",
+        (_, SettingKind::Tokens) => "TOKENS",
+        (_, SettingKind::Time) => "SECONDS",
+        (_, SettingKind::Dollars) => "DOLLARS",
+        (_, SettingKind::Path) => "FILE",
+        (_, SettingKind::Choice) => "NAME",
+        (_, SettingKind::Names) => "NAMES",
+        (_, SettingKind::Number) => "NUMBER",
         _ => "TEXT",
     }
 }

@@ -147,11 +147,11 @@ fn is_portable(flag: &Flag) -> bool {
     let Some(key) = config::key(&flag.key) else {
         return false;
     };
-    match (key.name, key.kind) {
+    match (key.name.as_str(), key.kind) {
         ("permission_mode" | "sandbox", _) => flag.text == "read-only",
         // The remaining rules deny something.
-        (_, SettingKind::Rules(_)) => true,
-        (_, SettingKind::Path(_)) => false,
+        (_, SettingKind::Rules) => true,
+        (_, SettingKind::Path) => false,
         _ => key.is_portable,
     }
 }
@@ -225,13 +225,13 @@ fn content(path: &Path) -> Option<String> {
 /// Converts a flag to a form that is valid in other directories and for later runs. Returns `None`
 /// if it is valid only for the command that it was given to.
 fn lasting(flag: Flag) -> Option<Flag> {
-    match config::key(&flag.key).map(|key| (key.name, key.kind)) {
+    match config::key(&flag.key).map(|key| (key.name.as_str(), key.kind)) {
         // The model and its address are stored separately.
         Some(("model" | "base_url", _)) => None,
         // Flags that ask less than usual must be given again each time.
         Some(("permission_mode", _)) if !matches!(flag.text.as_str(), "ask" | "read-only") => None,
-        Some((_, SettingKind::Rules(_))) if !flag.text.starts_with("deny ") => None,
-        Some((_, SettingKind::Path(_))) => {
+        Some((_, SettingKind::Rules)) if !flag.text.starts_with("deny ") => None,
+        Some((_, SettingKind::Path)) => {
             let path = std::path::absolute(&flag.text).ok();
             let text = path.and_then(|path| Some(path.to_str()?.to_owned()));
             Some(Flag {

@@ -103,8 +103,8 @@ async fn find(args: &DoctorArgs) -> Result<KnownModel, CliError> {
     };
     if let Some(url) = &settings.base_url {
         builder = builder.base_url(url);
-        address_from = match agent.set("base_url") {
-            Some((_, origin)) => origin.to_string(),
+        address_from = match agent.origin("base_url") {
+            Some(origin) => origin.to_string(),
             None => "as given".to_owned(),
         };
     } else if vendor.place == ServerLocation::Ours {

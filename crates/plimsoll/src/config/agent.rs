@@ -22,7 +22,6 @@ use super::fault::{ConfigError, ConfigFault, Faults};
 use super::file::SharedSettings;
 use super::guards::Guards;
 use super::hosted;
-use super::kind::SettingValue;
 use super::layer::{FoundSetting, Origin};
 use super::mcp::McpServer;
 use super::resolve::MergedSettings;
@@ -92,11 +91,14 @@ impl AgentConfig {
         self.path.as_deref()
     }
 
-    /// Returns a setting and its origin by the key's full name, or `None` if the default applies.
+    /// Returns the origin of a setting by the key's full name, or `None` if the default applies.
     #[must_use]
-    pub fn set(&self, path: &str) -> Option<(&SettingValue, &Origin)> {
-        let found = self.found.get(path)?;
-        Some((&found.value, &found.origin))
+    pub fn origin(&self, path: &str) -> Option<&Origin> {
+        self.found(path).map(|found| &found.origin)
+    }
+
+    pub(super) fn found(&self, path: &str) -> Option<&FoundSetting> {
+        self.found.get(path)
     }
 
     /// Returns the facts about a model, from this configuration and the built-in table.

@@ -1,17 +1,18 @@
 //! Agents as Markdown files: settings of `[[agents]]` between two lines `---`, followed by the
 //! system prompt. Files of Claude Code are read too.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use plimsoll_tools::front_matter;
 use serde_json::Value as Json;
+use toml::{Table, Value};
 
-use super::document::{Node, Table, TableEntry, WrittenValue};
+use super::document::Document;
 use super::fault::{ConfigFault, Faults};
 use super::file::{AgentPart, Config, text};
-use super::key::NAMES;
-use super::kind::{SettingValue, as_text};
-use super::layer::{FoundSetting, Origin, Owner, TableReader};
+use super::key::key;
+use super::layer::{FoundSetting, Layer, Origin, Owner};
 
 /// Maximum number of agents that are files.
 pub const MAX_AGENT_FILES: usize = 50;
@@ -112,40 +113,41 @@ fn part_of(
         };
         whole.lines().position(is_key).map_or(1, |at| at + 1)
     };
-    let entries = fields.into_iter().filter_map(|(key, value)| {
+    let (mut table, mut lines) = (Table::new(), BTreeMap::new());
+    for (key, value) in fields {
         let line = line_of(&key);
         let value = match form {
-            AgentFileForm::Plimsoll => value,
-            AgentFileForm::ClaudeCode => counterpart(&key, value, line, warnings)?,
+            AgentFileForm::Plimsoll => Some(value),
+            AgentFileForm::ClaudeCode => counterpart(&key, value, line, warnings),
         };
-        let node = node(value, line);
-        Some(TableEntry { key, line, node })
-    });
-    let table = Table(entries.collect());
-    let mut reader = TableReader {
-        path,
-        faults,
-        warnings,
-    };
-    let mut layer = reader.layer(Owner::OneAgent, table);
-    let name = layer.found.iter().find(|found| found.key.name == "name");
-    let Some(name) = name.map(|found| as_text(&found.value)) else {
+        if let Some(value) = value {
+            // TOML has no null.
+            let value = Value::try_from(value).unwrap_or_else(|_| String::new().into());
+            table.insert(key.clone(), value);
+            lines.insert(vec![key], line);
+        }
+    }
+    let document = Document::new(table, lines);
+    let mut layer = Layer::of_table(path, Owner::OneAgent, document.entries(), faults);
+    let Some(name) = layer.name() else {
         faults.push(None, "it needs a `name` between the two lines ---");
         return None;
     };
-    let has_system = |found: &&FoundSetting| found.key.name.starts_with("system");
-    if let Some(found) = layer.found.iter().find(has_system) {
-        let why = "the text below the second line --- is its system prompt; leave out this one";
-        faults.push(found.line(), why);
+    for path in ["system", "system_file"] {
+        if let Some(found) = layer.found.get(path) {
+            let why = "the text below the second line --- is its system prompt; leave out this one";
+            faults.push(found.line(), why);
+        }
     }
     let system = body.trim();
-    if let Some(key) = NAMES.get("system").filter(|_| !system.is_empty()) {
-        layer.found.push(FoundSetting {
+    if let Some(key) = key("system").filter(|_| !system.is_empty()) {
+        let found = FoundSetting {
             key,
-            value: SettingValue::Text(system.to_owned()),
+            value: system.into(),
             origin: Origin::File(path.to_owned(), 1),
             written: "system".to_owned(),
-        });
+        };
+        layer.found.insert(key.path(), found);
     }
     Some(AgentPart {
         name,
@@ -220,30 +222,6 @@ fn tools(value: Json, line: usize, warnings: &mut Faults) -> Option<Json> {
         (true, false) => Some(vec!["none"].into()),
         (false, _) => Some(names.into()),
     }
-}
-
-fn node(value: Json, line: usize) -> Node {
-    let value = match value {
-        Json::Null => WrittenValue::Text(String::new()),
-        Json::Bool(flag) => WrittenValue::Flag(flag),
-        Json::Number(number) => match (number.as_i64(), number.as_f64()) {
-            (Some(whole), _) => WrittenValue::Whole(Some(whole)),
-            (None, number) => WrittenValue::Number(number.unwrap_or_default()),
-        },
-        Json::String(text) => WrittenValue::Text(text),
-        Json::Array(items) => {
-            WrittenValue::List(items.into_iter().map(|item| node(item, line)).collect())
-        }
-        Json::Object(fields) => {
-            let entries = fields.into_iter().map(|(key, value)| TableEntry {
-                key,
-                line,
-                node: node(value, line),
-            });
-            WrittenValue::Table(Table(entries.collect()))
-        }
-    };
-    Node { line, value }
 }
 
 #[cfg(test)]

@@ -1,16 +1,17 @@
-//! Generates texts from the table of settings: a template of `plimsoll.toml`, and the tables of the
+//! Generates texts from the structure of settings: a template of `plimsoll.toml`, and the tables of the
 //! documentation.
 
 use std::fmt::Write;
 
-use super::fields::Field;
-use super::hook::HOOK_FIELDS;
-use super::key::{Preset, Scope, SettingKey};
-use super::keys;
-use super::mcp::MCP_FIELDS;
-use super::permission::PERMISSION_FIELDS;
-use super::provider::PROVIDER_FIELDS;
-use super::retention::SESSION_FIELDS;
+use schemars::Schema;
+
+use super::hook::HookTable;
+use super::key::{Preset, Scope, SettingKey, description, fields_of, keys};
+use super::keys::schema_of;
+use super::mcp::McpTable;
+use super::permission::RuleTable;
+use super::provider::ProviderTable;
+use super::retention::SessionTable;
 
 const HEAD: &str = "\
 # Settings of plimsoll. Everything here is a comment that says a default; take the `#` away to set it.
@@ -61,7 +62,7 @@ pub fn template() -> String {
         }
         for key in everywhere().filter(|key| key.table == table) {
             line(&mut text, &format!("# {}", key.doc));
-            match key.default {
+            match &key.default {
                 Preset::Value(value) => line(&mut text, &format!("# {} = {value}", key.name)),
                 Preset::Words(words) => {
                     line(
@@ -76,68 +77,52 @@ pub fn template() -> String {
 }
 
 fn everywhere() -> impl Iterator<Item = &'static SettingKey> {
-    keys::all().filter(|key| key.scope == Scope::Everywhere)
+    keys().filter(|key| key.scope == Scope::Everywhere)
 }
 
 /// Returns the tables of the documentation.
 #[must_use]
 pub fn markdown() -> String {
     let mut text = String::new();
-    line(
-        &mut text,
-        "| key | takes | default | what | flag | builder |",
-    );
-    line(&mut text, "| --- | --- | --- | --- | --- | --- |");
-    for key in keys::all() {
-        let default = match key.default {
+    line(&mut text, "| key | takes | default | what | flag |");
+    line(&mut text, "| --- | --- | --- | --- | --- |");
+    for key in keys() {
+        let default = match &key.default {
             Preset::Value(value) => format!("`{value}`"),
-            Preset::Words(words) => words.to_owned(),
+            Preset::Words(words) => words.clone(),
         };
-        let flag = key.flag.map_or(String::new(), |flag| format!("`--{flag}`"));
-        let method = match key.method {
-            "" => String::new(),
-            method => format!("`{method}`"),
-        };
+        let flag = key.flag.as_ref();
         let cells = [
             format!("`{}`", key.path()),
-            key.kind.expects(),
+            key.takes.clone(),
             default,
-            key.doc.to_owned(),
-            flag,
-            method,
+            key.doc.clone(),
+            flag.map_or(String::new(), |flag| format!("`--{flag}`")),
         ];
-        line(
-            &mut text,
-            &format!(
-                "| {} |",
-                cells.map(|cell| cell.replace('|', "\\|")).join(" | ")
-            ),
-        );
+        let cells = cells.map(|cell| cell.replace('|', "\\|")).join(" | ");
+        line(&mut text, &format!("| {cells} |"));
     }
-    for (title, fields) in [
-        ("`[[permissions]]`", PERMISSION_FIELDS),
-        ("`[[hooks]]`", HOOK_FIELDS),
-        ("`[[mcp]]`", MCP_FIELDS),
-        ("`[providers.NAME]`", PROVIDER_FIELDS),
-        ("`[sessions]`", SESSION_FIELDS),
+    for (title, schema) in [
+        ("`[[permissions]]`", schema_of::<RuleTable>()),
+        ("`[[hooks]]`", schema_of::<HookTable>()),
+        ("`[[mcp]]`", schema_of::<McpTable>()),
+        ("`[providers.NAME]`", schema_of::<ProviderTable>()),
+        ("`[sessions]`", schema_of::<SessionTable>()),
     ] {
         line(&mut text, &format!("\n### {title}\n"));
-        table(&mut text, fields);
+        table(&mut text, schema);
     }
     text
 }
 
-fn table(text: &mut String, fields: &[Field]) {
+fn table(text: &mut String, schema: Schema) {
     line(text, "| key | takes | what |");
     line(text, "| --- | --- | --- |");
-    for field in fields {
-        let row = format!(
-            "| `{}` | {} | {} |",
-            field.name,
-            field.kind.expects(),
-            field.doc
-        );
-        line(text, &row);
+    for (name, field) in fields_of(schema) {
+        let takes = field.get("x-takes").and_then(|takes| takes.as_str());
+        let takes = takes.unwrap_or_default();
+        let doc = field.as_object().map(description).unwrap_or_default();
+        line(text, &format!("| `{name}` | {takes} | {doc} |"));
     }
 }
 

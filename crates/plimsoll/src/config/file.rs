@@ -9,22 +9,23 @@ use std::sync::Arc;
 
 use plimsoll_context::{HostedTool, nearest};
 use plimsoll_core::Retention;
-use plimsoll_providers::{ModelBook, Origin};
+use plimsoll_providers::{ModelBook, Origin as ModelOrigin};
 use plimsoll_tools::project_files::CONFIG_FILE;
+use toml::{Table, Value};
 
 use super::agent::AgentConfig;
 use super::agent_file::MAX_AGENT_FILES;
-use super::document::{self, Node, Table, TableEntry, WrittenValue};
+use super::document::{Document, Located, describe};
 use super::fault::{ConfigError, ConfigFault, Faults};
 use super::fields::Fields;
+use super::form::{Form, HostedTools};
 use super::guards::Guards;
-use super::kind::SettingValue;
-use super::layer::{Layer, Owner, TableReader};
-use super::mcp::{MCP_FIELDS, McpServer};
+use super::layer::{Layer, Owner, TABLES};
+use super::mcp::McpServer;
 use super::overrides::Overrides;
-use super::provider::{PROVIDER_FIELDS, ProviderSettings};
+use super::provider::ProviderSettings;
 use super::resolve::MergedSettings;
-use super::retention::{self, SESSION_FIELDS};
+use super::retention::SessionTable;
 
 /// Maximum size of a configuration file. Catches mistakes such as a disk image.
 pub const MAX_CONFIG_FILE: u64 = 4 * 1024 * 1024;
@@ -160,12 +161,12 @@ impl Config {
     /// Returns the prompt files named by its agents, each once.
     pub(crate) fn prompts(&self) -> BTreeSet<PathBuf> {
         let layers = self.shared.agents.iter().map(|agent| &agent.layer);
-        let layers = layers.chain([&self.shared.defaults]);
-        let found = layers.flat_map(|layer| &layer.found);
-        let prompts = found.filter_map(|found| match (found.key.name, &found.value) {
-            ("system_file" | "prompt_file", SettingValue::Path(path)) => Some(path.clone()),
-            _ => None,
-        });
+        let found = layers
+            .chain([&self.shared.defaults])
+            .flat_map(|layer| &layer.found);
+        let prompts = found
+            .filter(|(path, _)| ["system_file", "summary.prompt_file"].contains(&path.as_str()));
+        let prompts = prompts.filter_map(|(_, found)| found.value.as_str().map(PathBuf::from));
         prompts.collect()
     }
 
@@ -243,17 +244,13 @@ impl Config {
     /// Parses the text of a file.
     pub(super) fn of(text: &str, path: Option<&Path>) -> Result<Self, ConfigError> {
         let (mut faults, mut warnings) = (Faults::default(), Faults::default());
-        let mut table = document::parse(text).map_err(|faults| faults.error(path))?;
+        let document = Document::parse(text).map_err(|faults| faults.error(path))?;
         let here = path.unwrap_or_else(|| Path::new(CONFIG_FILE));
-        let mut reader = TableReader {
-            path: here,
-            faults: &mut faults,
-            warnings: &mut warnings,
-        };
-        let mut shared = SharedSettings::read(&mut table, &mut reader);
-        let agents = agents(&mut table, &mut reader);
-        shared.agents = agents;
-        shared.defaults = reader.layer(Owner::All, table);
+        let mut shared = SharedSettings::read(&document, &mut faults, &mut warnings);
+        shared.agents = agents(&document, here, &mut faults);
+        let mut own = document.entries();
+        own.retain(|(name, _)| !TABLES.contains(name));
+        shared.defaults = Layer::of_table(here, Owner::All, own, &mut faults);
         let mut config = Self {
             path: path.map(Path::to_owned),
             shared: Arc::new(shared),
@@ -344,79 +341,54 @@ impl SharedSettings {
     }
 
     /// Returns the hosted tools of all agents.
-    pub(crate) fn hosted_tools(&self) -> impl Iterator<Item = &HostedTool> {
+    pub(crate) fn hosted_tools(&self) -> impl Iterator<Item = HostedTool> {
         let layers = self.agents.iter().map(|agent| &agent.layer);
         let found = layers
             .chain([&self.defaults])
-            .flat_map(|layer| &layer.found);
-        found.flat_map(|found| match &found.value {
-            SettingValue::Hosted(tools) => tools.as_slice(),
-            _ => &[],
-        })
+            .filter_map(|layer| layer.found.get("hosted_tools"));
+        found
+            .filter_map(|found| HostedTools::read(&found.value))
+            .flatten()
     }
 
-    fn read(table: &mut Table, reader: &mut TableReader<'_>) -> Self {
+    fn read(document: &Document, faults: &mut Faults, warnings: &mut Faults) -> Self {
         let mut shared = Self::default();
-        if let Some(entry) = table.take("mcp") {
-            for node in list("[[mcp]]", entry, reader.faults) {
-                let fields =
-                    Fields::read(MCP_FIELDS, "[[mcp]]", node.line, node.value, reader.faults);
-                let Some(server) = McpServer::of(&fields, reader.faults) else {
-                    continue;
-                };
-                if shared.mcp.iter().any(|other| other.name == server.name) {
-                    let text = format!("two servers are named `{}`; rename one", server.name);
-                    reader.faults.at(fields.line_of("name"), text);
-                }
-                shared.mcp.push(server);
+        for given in list("[[mcp]]", document.get("mcp"), faults) {
+            let Some(server) = McpServer::of(&given, faults) else {
+                continue;
+            };
+            if shared.mcp.iter().any(|other| other.name == server.name) {
+                let text = format!("two servers are named `{}`; rename one", server.name);
+                faults.at(line_of(&given, "name"), text);
             }
+            shared.mcp.push(server);
         }
-        if let Some(entry) = table.take("providers") {
-            for entry in table_of("[providers]", entry, reader.faults) {
-                let place = format!("[providers.{}]", entry.key);
-                let (line, given) = (entry.line, entry.node.value);
-                let fields = Fields::read(PROVIDER_FIELDS, &place, line, given, reader.faults);
-                let settings =
-                    ProviderSettings::of(&entry.key, &fields, reader.faults, reader.warnings);
-                shared.providers.insert(entry.key, settings);
+        for (name, given) in entries("[providers]", document.get("providers"), faults) {
+            let settings = ProviderSettings::of(name, &given, faults, warnings);
+            shared.providers.insert(name.to_owned(), settings);
+        }
+        if let Some(given) = document.get("sessions") {
+            let fields = Fields::<SessionTable>::read("[sessions]", &given, faults);
+            shared.retention = fields.value.retention();
+        }
+        // Each model is parsed by itself, so that every fault is reported: `vendor.model` or
+        // `"vendor/model"`.
+        for (vendor, given) in entries("[models]", document.get("models"), faults) {
+            if vendor.contains('/') {
+                shared.model(vendor, given.value.clone(), given.line, faults);
+                continue;
             }
-        }
-        if let Some(entry) = table.take("sessions") {
-            let (line, given) = (entry.line, entry.node.value);
-            let fields = Fields::read(SESSION_FIELDS, "[sessions]", line, given, reader.faults);
-            shared.retention = retention::of(&fields);
-        }
-        if let Some(entry) = table.take("models") {
-            shared.models(entry, reader.faults);
+            for (model, given) in entries(&format!("[models.{vendor}]"), Some(given), faults) {
+                let row = Table::from_iter([(model.to_owned(), given.value.clone())]);
+                shared.model(vendor, Value::Table(row), given.line, faults);
+            }
         }
         shared
     }
 
-    /// Parses each model by itself, so that every fault is reported: `vendor.model` or
-    /// `"vendor/model"`.
-    fn models(&mut self, entry: TableEntry, faults: &mut Faults) {
-        for vendor in table_of("[models]", entry, faults) {
-            if vendor.key.contains('/') {
-                self.model(None, vendor, faults);
-                continue;
-            }
-            let place = format!("[models.{}]", vendor.key);
-            let of = vendor.key.clone();
-            for model in table_of(&place, vendor, faults) {
-                self.model(Some(&of), model, faults);
-            }
-        }
-    }
-
-    fn model(&mut self, vendor: Option<&str>, entry: TableEntry, faults: &mut Faults) {
-        let line = entry.line;
-        let mut rows = toml::Table::new();
-        rows.insert(entry.key, value(entry.node.value));
-        if let Some(vendor) = vendor {
-            let row = std::mem::take(&mut rows);
-            rows.insert(vendor.to_owned(), toml::Value::Table(row));
-        }
-        match ModelBook::of(&rows, Origin::Configuration) {
+    fn model(&mut self, name: &str, row: Value, line: usize, faults: &mut Faults) {
+        let rows = Table::from_iter([(name.to_owned(), row)]);
+        match ModelBook::of(&rows, ModelOrigin::Configuration) {
             Ok(book) => self.models = std::mem::take(&mut self.models).overlay(book),
             Err(error) => faults.at(line, error.to_string()),
         }
@@ -424,99 +396,81 @@ impl SharedSettings {
 }
 
 /// Returns the tables of a list of tables.
-fn list(name: &str, entry: TableEntry, faults: &mut Faults) -> Vec<Node> {
-    match entry.node.value {
-        WrittenValue::List(nodes) => nodes,
-        given => {
-            faults.at(
-                entry.line,
-                format!("{name} is {given}; give a list of tables, each {name}"),
-            );
-            Vec::new()
-        }
-    }
+fn list<'a>(name: &str, given: Option<Located<'a>>, faults: &mut Faults) -> Vec<Located<'a>> {
+    let Some(given) = given else {
+        return Vec::new();
+    };
+    given.items().unwrap_or_else(|| {
+        let value = describe(given.value);
+        let text = format!("{name} is {value}; give a list of tables, each {name}");
+        faults.at(given.line, text);
+        Vec::new()
+    })
 }
 
-fn table_of(name: &str, entry: TableEntry, faults: &mut Faults) -> Vec<TableEntry> {
-    match entry.node.value {
-        WrittenValue::Table(table) => table.0,
-        given => {
-            faults.at(entry.line, format!("{name} is {given}; give a table"));
-            Vec::new()
-        }
-    }
+/// Returns the entries of a table.
+fn entries<'a>(
+    name: &str,
+    given: Option<Located<'a>>,
+    faults: &mut Faults,
+) -> Vec<(&'a str, Located<'a>)> {
+    let Some(given) = given else {
+        return Vec::new();
+    };
+    given.entries().unwrap_or_else(|| {
+        let text = format!("{name} is {}; give a table", describe(given.value));
+        faults.at(given.line, text);
+        Vec::new()
+    })
 }
 
-fn agents(table: &mut Table, reader: &mut TableReader<'_>) -> Vec<AgentPart> {
+/// Returns the line of an entry of a table, or else that of the table.
+fn line_of(given: &Located<'_>, name: &str) -> usize {
+    let mut entries = given.entries().unwrap_or_default().into_iter();
+    let entry = entries.find(|(key, _)| *key == name);
+    entry.map_or(given.line, |(_, entry)| entry.line)
+}
+
+fn agents(document: &Document, file: &Path, faults: &mut Faults) -> Vec<AgentPart> {
     let mut agents: Vec<AgentPart> = Vec::new();
-    if let Some(entry) = table.take("agents") {
-        let mut nodes = list("[[agents]]", entry, reader.faults);
-        if nodes.len() > MAX_AGENTS {
-            let line = nodes.get(MAX_AGENTS).map_or(1, |node| node.line);
+    let mut tables = list("[[agents]]", document.get("agents"), faults);
+    if let Some(first) = tables.get(MAX_AGENTS) {
+        let count = tables.len();
+        let text = format!("there are {count} agents; {MAX_AGENTS} may be in one file");
+        faults.at(first.line, text);
+        tables.truncate(MAX_AGENTS);
+    }
+    for given in tables {
+        let Some(own) = given.entries() else {
+            let value = describe(given.value);
+            let text = format!("an agent is {value}; give [[agents]] with a `name`");
+            faults.at(given.line, text);
+            continue;
+        };
+        let layer = Layer::of_table(file, Owner::OneAgent, own, faults);
+        let Some(name) = layer.name() else {
+            faults.at(given.line, "[[agents]] needs a `name`");
+            continue;
+        };
+        let at = line_of(&given, "name");
+        if name.trim().is_empty() {
+            faults.at(at, "an agent's `name` is empty; give one");
+        }
+        if let Some(other) = agents.iter().find(|agent| agent.name == name) {
             let text = format!(
-                "there are {} agents; {MAX_AGENTS} may be in one file",
-                nodes.len()
+                "two agents are named `{name}` (the other is on line {}); rename one",
+                other.line
             );
-            reader.faults.at(line, text);
-            nodes.truncate(MAX_AGENTS);
+            faults.at(at, text);
         }
-        for node in nodes {
-            let line = node.line;
-            let WrittenValue::Table(own) = node.value else {
-                let text = format!("an agent is {}; give [[agents]] with a `name`", node.value);
-                reader.faults.at(line, text);
-                continue;
-            };
-            let layer = reader.layer(Owner::OneAgent, own);
-            let name = layer.found.iter().find(|found| found.key.name == "name");
-            let Some(name) = name else {
-                reader.faults.at(line, "[[agents]] needs a `name`");
-                continue;
-            };
-            let (at, name) = (
-                name.line().unwrap_or(line),
-                super::kind::as_text(&name.value),
-            );
-            if name.trim().is_empty() {
-                reader.faults.at(at, "an agent's `name` is empty; give one");
-            }
-            if let Some(other) = agents.iter().find(|agent| agent.name == name) {
-                let text = format!(
-                    "two agents are named `{name}` (the other is on line {}); rename one",
-                    other.line
-                );
-                reader.faults.at(at, text);
-            }
-            agents.push(AgentPart {
-                name,
-                line,
-                layer,
-                is_file: false,
-            });
-        }
+        agents.push(AgentPart {
+            name,
+            line: given.line,
+            layer,
+            is_file: false,
+        });
     }
     agents
-}
-
-fn value(written: WrittenValue) -> toml::Value {
-    match written {
-        WrittenValue::Flag(flag) => flag.into(),
-        WrittenValue::Whole(Some(whole)) => whole.into(),
-        WrittenValue::Whole(None) => f64::INFINITY.into(),
-        WrittenValue::Number(number) => number.into(),
-        WrittenValue::Text(text) | WrittenValue::Date(text) => text.into(),
-        WrittenValue::Code => String::new().into(),
-        WrittenValue::List(nodes) => nodes
-            .into_iter()
-            .map(|node| value(node.value))
-            .collect::<Vec<_>>()
-            .into(),
-        WrittenValue::Table(table) => {
-            let entries = table.0.into_iter();
-            let table = entries.map(|entry| (entry.key, value(entry.node.value)));
-            toml::Value::Table(table.collect())
-        }
-    }
 }
 
 pub(super) fn text(path: &Path) -> Result<String, ConfigError> {

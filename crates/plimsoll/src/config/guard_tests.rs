@@ -225,7 +225,7 @@ fn an_address_is_of_the_model_that_it_was_set_beside() {
         let agent = config.resolve(config.agents().next(), &over).unwrap();
         let what = format!("{file} {flag:?} {environment}");
         assert_eq!(agent.settings().base_url.is_some(), kept, "{what}");
-        assert_eq!(agent.set("base_url").is_some(), kept, "{what}");
+        assert_eq!(agent.origin("base_url").is_some(), kept, "{what}");
         let warned = agent.warnings().iter();
         let warned = warned.filter(|fault| fault.text.contains("is left out"));
         assert_eq!(warned.count(), usize::from(!kept), "{what}");

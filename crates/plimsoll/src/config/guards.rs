@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use plimsoll_agent::Permission;
 use plimsoll_providers::ModelBook;
 
-use super::kind::SettingValue;
+use super::keys::OptionalSettings;
 use super::layer::Layer;
 use super::path_confinement::is_below;
 use super::permission::Rule;
@@ -30,17 +30,13 @@ impl Guards {
     /// Returns the restrictions of these layers, uppermost first.
     pub(crate) fn of(layers: &[&Layer]) -> Self {
         let mut guards = Self::default();
-        for found in layers.iter().flat_map(|layer| &layer.found) {
-            match (found.key.path().as_str(), &found.value) {
-                ("permissions", SettingValue::Rules(rules)) => {
-                    let forbid = rules.iter().filter(|rule| rule.then != Permission::Allow);
-                    guards.rules.extend(forbid.cloned());
-                }
-                ("root", SettingValue::Path(root)) if guards.root.is_none() => {
-                    guards.root = Some(root.clone());
-                }
-                _ => {}
-            }
+        for layer in layers {
+            // Each value has been accepted before.
+            let set = OptionalSettings::read(&layer.values()).unwrap_or_default();
+            let rules = set.agent.permissions.0.into_iter().flatten();
+            let forbid = rules.filter(|rule| rule.then != Permission::Allow);
+            guards.rules.extend(forbid);
+            guards.root = guards.root.or(set.agent.root.0);
         }
         guards
     }

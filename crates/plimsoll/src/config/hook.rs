@@ -2,11 +2,13 @@
 
 use plimsoll_agent::HookPoint;
 use plimsoll_core::CommandHook;
+use schemars::JsonSchema;
+use serde::Deserialize;
 
+use super::document::Located;
 use super::fault::Faults;
-use super::fields::FieldKind::*;
-use super::fields::{Field, Fields, field};
-use super::kind::quoted;
+use super::fields::Fields;
+use super::form::{Choice, Choices, Seconds, Set, Texts};
 
 /// The events on which a command can be run.
 pub const MOMENTS: [&str; 15] = [
@@ -27,71 +29,52 @@ pub const MOMENTS: [&str; 15] = [
     "after_task",
 ];
 
-/// The fields of one of `hooks`.
-pub const HOOK_FIELDS: &[Field] = &[
-    field("on", Choice(&MOMENTS), "The moment. Required."),
-    field(
-        "command",
-        Texts,
-        "The program and its arguments, which no shell reads. Required.",
-    ),
-    field(
-        "timeout",
-        Time,
-        "How long it may take; `hook_timeout` unless set.",
-    ),
-    field(
-        "tools",
-        Texts,
-        "Only for these tools, `*` standing for anything; for all unless set.",
-    ),
-];
+/// One of `hooks`.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(extend("additionalProperties" = false, "required" = ["on", "command"]))]
+pub(crate) struct HookTable {
+    /// The moment. Required.
+    on: Set<Choice<HookPoint>>,
+    /// The program and its arguments, which no shell reads. Required.
+    command: Set<Texts>,
+    /// How long it may take; `hook_timeout` unless set.
+    timeout: Set<Seconds>,
+    /// Only for these tools, `*` standing for anything; for all unless set.
+    tools: Set<Texts>,
+}
 
-/// Parses one hook. Reports a fault and returns `None` if it is invalid.
-pub(crate) fn read(fields: &Fields, faults: &mut Faults) -> Option<CommandHook> {
-    let (on, command) = (fields.text("on"), fields.texts("command"));
-    for (name, is_there) in [("on", on.is_some()), ("command", command.is_some())] {
-        if !is_there && !fields.failed(name) {
-            faults.at(fields.line, format!("a hook needs `{name}`"));
+impl HookTable {
+    /// Reports the faults of a table as a whole.
+    pub(crate) fn check(given: &Located<'_>, faults: &mut Faults) {
+        let fields = Fields::<Self>::read("[[hooks]]", given, faults);
+        fields.require("a hook", &["on", "command"], faults);
+        let command = fields.value.command.0.as_ref();
+        let program = command.map(|command| command.first().map_or("", |word| word.trim()));
+        if program == Some("") {
+            let text = "`command` is empty; name the program, and then its arguments";
+            faults.at(fields.line_of("command"), text);
         }
     }
-    let command = command?;
-    if command
-        .first()
-        .is_none_or(|program| program.trim().is_empty())
-    {
-        let line = fields.line_of("command");
-        let text = "`command` is empty; name the program, and then its arguments";
-        faults.at(line, text);
-        return None;
+
+    /// Returns the hook. `None` if a required field is absent.
+    pub(crate) fn hook(self) -> Option<CommandHook> {
+        Some(CommandHook {
+            on: self.on.0?,
+            command: self.command.0?,
+            timeout: self.timeout.0,
+            tools: self.tools.0.unwrap_or_default(),
+        })
     }
-    Some(CommandHook {
-        on: moment(&on?)?,
-        command,
-        timeout: fields.time("timeout"),
-        tools: fields.texts("tools").unwrap_or_default(),
-    })
 }
 
-/// Formats a hook as TOML.
-pub(crate) fn written(hook: &CommandHook) -> String {
-    let list = |texts: &[String]| {
-        let texts: Vec<String> = texts.iter().map(|text| quoted(text)).collect();
-        format!("[{}]", texts.join(", "))
-    };
-    let (on, command) = (quoted(hook.on.name()), list(&hook.command));
-    let mut text = format!("{{ on = {on}, command = {command}");
-    if let Some(timeout) = hook.timeout {
-        text += &format!(", timeout = {:?}", timeout.as_secs_f64());
-    }
-    if !hook.tools.is_empty() {
-        text += &format!(", tools = {}", list(&hook.tools));
-    }
-    text + " }"
-}
+impl Choices for HookPoint {
+    type Value = Self;
+    const NAMES: &'static [&'static str] = &MOMENTS;
 
-fn moment(name: &str) -> Option<HookPoint> {
-    serde_json::from_value(name.into()).ok()
+    fn named(name: &'static str) -> Option<Self> {
+        serde_json::from_value(name.into()).ok()
+    }
 }
 
 #[cfg(test)]
@@ -101,7 +84,7 @@ mod tests {
     #[test]
     fn every_moment_is_one() {
         for name in MOMENTS {
-            assert_eq!(moment(name).map(HookPoint::name), Some(name));
+            assert_eq!(HookPoint::named(name).map(HookPoint::name), Some(name));
         }
     }
 }

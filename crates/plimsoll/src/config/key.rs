@@ -1,45 +1,53 @@
-//! [`SettingKey`]: one row of the table of settings, with its names, type, default and place. The
-//! rows are in `keys/`; values are parsed in `kind.rs`.
+//! [`SettingKey`]: a setting with its names, default and description, from the schema of
+//! [`OptionalSettings`]. [`Preset`]: its default.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use super::keys;
-use super::kind::SettingKind;
+use serde_json::{Map, Value as Json};
+use toml::{Table, Value};
+
+use super::document::parse_value;
+use super::form::SettingKind;
+use super::keys::{self, OptionalSettings};
 
 /// One setting, with everything there is to know of it.
 #[derive(Debug)]
 pub struct SettingKey {
+    /// The heading in `--help`.
+    pub group: &'static str,
     /// The table of the setting; empty for the agent's own table.
     pub table: &'static str,
     /// The name within the table.
-    pub name: &'static str,
-    /// The type of the value, and the effect of setting it.
+    pub name: String,
+    /// The kind of its value.
     pub kind: SettingKind,
-    /// The default: a value as TOML, or a description.
+    /// The accepted spellings.
+    pub takes: String,
+    /// The accepted names, if it is a choice.
+    pub choices: Vec<String>,
+    /// The default.
     pub default: Preset,
     /// The description, in one line.
-    pub doc: &'static str,
+    pub doc: String,
     /// The command-line flag.
-    pub flag: Option<&'static str>,
-    /// The method of the builder with the same effect.
-    pub method: &'static str,
+    pub flag: Option<String>,
     /// The places that may set it.
     pub scope: Scope,
-    /// How values of several layers are merged.
-    pub merge: Merge,
     /// Whether a session that comes from another machine may bring it along. Not if the setting
     /// instructs the model, runs commands, allows tools or names addresses.
     pub is_portable: bool,
+    /// The schema of its value.
+    pub(crate) schema: Map<String, Json>,
 }
 
 /// The default of a setting.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Preset {
     /// A value, written as in a file.
-    Value(&'static str),
+    Value(String),
     /// A description of a default that is not a value.
-    Words(&'static str),
+    Words(String),
 }
 
 /// The places that may set a key.
@@ -51,81 +59,94 @@ pub enum Scope {
     AgentOnly,
 }
 
-/// How the values of several layers are merged.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Merge {
-    /// The upper one replaces the lower one.
-    Replaces,
-    /// All apply, the upper one first.
-    Adds,
+static KEYS: LazyLock<Vec<SettingKey>> = LazyLock::new(|| {
+    let tables = keys::tables().into_iter();
+    let keys = tables.flat_map(|(group, table, schema)| {
+        let fields = fields_of(schema).into_iter();
+        fields.map(move |(name, schema)| SettingKey::of(group, table, name, schema))
+    });
+    keys.collect()
+});
+
+/// All keys by their full names.
+static NAMES: LazyLock<BTreeMap<String, &'static SettingKey>> =
+    LazyLock::new(|| KEYS.iter().map(|key| (key.path(), key)).collect());
+
+/// Every key, in the order of the documentation.
+pub fn keys() -> impl Iterator<Item = &'static SettingKey> {
+    KEYS.iter()
 }
 
-/// A table of settings below the agent's own: its name, and the method of the builder that takes all
-/// of its settings.
-#[derive(Clone, Copy)]
-pub(crate) struct SettingTable(pub(crate) &'static str, pub(crate) &'static str);
+/// Returns the key with this full name, or `None` if there is no such setting.
+#[must_use]
+pub fn key(path: &str) -> Option<&'static SettingKey> {
+    NAMES.get(path).copied()
+}
 
-/// All keys by name.
-pub(crate) static NAMES: LazyLock<BTreeMap<String, &'static SettingKey>> =
-    LazyLock::new(|| keys::all().map(|key| (key.path(), key)).collect());
-
-/// Creates a row: a key of the agent's own table, with a method of the builder that has its name.
-pub(crate) const fn key(
-    name: &'static str,
-    kind: SettingKind,
-    default: Preset,
-    doc: &'static str,
-) -> SettingKey {
-    SettingKey {
-        table: "",
-        name,
-        kind,
-        default,
-        doc,
-        flag: None,
-        method: name,
-        scope: Scope::Everywhere,
-        merge: Merge::Replaces,
-        is_portable: true,
+/// Returns the fields of a table with their schemas.
+pub(crate) fn fields_of(schema: schemars::Schema) -> Map<String, Json> {
+    match schema.to_value() {
+        Json::Object(mut object) => match object.remove("properties") {
+            Some(Json::Object(fields)) => fields,
+            _ => Map::new(),
+        },
+        _ => Map::new(),
     }
+}
+
+/// Returns the description of a field, in one line.
+pub(crate) fn description(schema: &Map<String, Json>) -> String {
+    let text = schema.get("description").and_then(Json::as_str);
+    let words: Vec<&str> = text.unwrap_or_default().split_whitespace().collect();
+    words.join(" ")
 }
 
 impl SettingKey {
-    pub(crate) const fn flag(mut self, flag: &'static str) -> Self {
-        self.flag = Some(flag);
-        self
-    }
-
-    pub(crate) const fn of(mut self, table: SettingTable) -> Self {
-        self.table = table.0;
-        self.method = table.1;
-        self
-    }
-
-    pub(crate) const fn method(mut self, method: &'static str) -> Self {
-        self.method = method;
-        self
-    }
-
-    pub(crate) const fn of_one_agent(mut self) -> Self {
-        self.scope = Scope::AgentOnly;
-        self
-    }
-
-    pub(crate) const fn adds(mut self) -> Self {
-        self.merge = Merge::Adds;
-        self
-    }
-
-    pub(crate) const fn not_portable(mut self) -> Self {
-        self.is_portable = false;
-        self
+    fn of(group: &'static str, table: &'static str, name: String, schema: Json) -> Self {
+        let mut schema = match schema {
+            Json::Object(schema) => schema,
+            _ => Map::new(),
+        };
+        let doc = description(&schema);
+        let (doc, default) = doc.rsplit_once(" Default: ").unwrap_or((&doc, "none."));
+        let words = default.trim_end_matches('.');
+        let value = words
+            .strip_prefix('`')
+            .and_then(|rest| rest.strip_suffix('`'));
+        let mut take = |word: &str| schema.remove(word).unwrap_or_default();
+        let kind = serde_json::from_value(take("x-kind")).unwrap_or_default();
+        let takes = take("x-takes").as_str().unwrap_or_default().to_owned();
+        let flag = take("x-flag").as_str().map(str::to_owned);
+        let is_portable = !take("x-private").as_bool().unwrap_or_default();
+        let scope = match take("x-one-agent") {
+            Json::Bool(true) => Scope::AgentOnly,
+            _ => Scope::Everywhere,
+        };
+        let choices = schema.get("enum").and_then(Json::as_array);
+        let choices = choices.into_iter().flatten().filter_map(Json::as_str);
+        Self {
+            group,
+            table,
+            name,
+            kind,
+            takes,
+            choices: choices.map(str::to_owned).collect(),
+            default: match value.filter(|value| !value.contains('`')) {
+                Some(value) => Preset::Value(value.to_owned()),
+                None => Preset::Words(words.to_owned()),
+            },
+            doc: doc.to_owned(),
+            flag,
+            scope,
+            is_portable,
+            schema,
+        }
     }
 
     /// Returns its full name, such as `compaction.keep_recent_turns`.
     #[must_use]
     pub fn path(&self) -> String {
-        join(self.table, self.name)
+        join(self.table, &self.name)
     }
 
     /// Returns its environment variable.
@@ -133,6 +154,39 @@ impl SettingKey {
     pub fn variable(&self) -> String {
         let path = self.path().replace('.', "_").to_ascii_uppercase();
         format!("{PREFIX}{path}")
+    }
+
+    /// Returns the default as a value, if it is one.
+    pub(crate) fn preset(&self) -> Option<Value> {
+        match &self.default {
+            Preset::Value(text) => Some(parse_value(text)),
+            Preset::Words(_) => None,
+        }
+    }
+
+    /// Checks whether a value has one of the accepted spellings.
+    pub(crate) fn accepts(&self, value: &Value) -> bool {
+        let one = Table::from_iter([(self.path(), value.clone())]);
+        OptionalSettings::read(&one).is_ok()
+    }
+
+    /// Parses a text of the command line or the environment: a text, or a value as in a file.
+    ///
+    /// # Errors
+    /// With the refused value, if none is accepted.
+    pub(crate) fn parse(&self, raw: &str) -> Result<Value, Value> {
+        let text = Value::String(raw.to_owned());
+        let value = parse_value(raw);
+        let entries = parse_value(&format!("{{{raw}}}"));
+        // A list may be written as in a file, and so may a table, with or without its braces.
+        let is_list = raw.trim_start().starts_with('[');
+        let forms = if is_list {
+            [&value, &text, &entries]
+        } else {
+            [&text, &value, &entries]
+        };
+        let accepted = forms.into_iter().find(|form| self.accepts(form));
+        accepted.cloned().ok_or(value)
     }
 }
 
@@ -150,21 +204,16 @@ pub(crate) fn join(table: &str, name: &str) -> String {
 
 /// Checks whether there are keys within the table of this name.
 pub(crate) fn is_table(path: &str) -> bool {
-    let begin = format!("{path}.");
-    let after = NAMES.range(begin.clone()..).next();
-    after.is_some_and(|(name, _)| name.starts_with(&begin))
+    !known_in(path).is_empty()
 }
 
 /// Returns the known names directly within a table, including tables.
 pub(crate) fn known_in(table: &str) -> Vec<&'static str> {
-    let begin = if table.is_empty() {
-        String::new()
-    } else {
-        format!("{table}.")
+    let begin = match table {
+        "" => String::new(),
+        table => format!("{table}."),
     };
-    let within = NAMES
-        .keys()
-        .filter_map(|name| name.strip_prefix(begin.as_str()));
+    let within = NAMES.keys().filter_map(|name| name.strip_prefix(&begin));
     let mut names: Vec<&'static str> = within
         .map(|rest| rest.split_once('.').map_or(rest, |(first, _)| first))
         .collect();

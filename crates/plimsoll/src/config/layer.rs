@@ -1,25 +1,26 @@
 //! [`Layer`]: the settings of one source (a file, one of its agents, the environment, the command
 //! line), each with its origin. `resolve.rs` merges layers.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use plimsoll_context::nearest;
+use toml::{Table, Value};
 
-use super::document::{Node, Table, TableEntry, WrittenValue};
+use super::document::{Document, Located, describe};
 use super::fault::Faults;
-use super::fields::Fields;
-use super::hook::{self, HOOK_FIELDS};
+use super::form::{Form, Names, SettingKind, Texts, parse_tokens, time};
+use super::hook::HookTable;
 use super::import;
-use super::key::{self, NAMES, PREFIX, Scope, SettingKey, join};
-use super::kind::{SettingKind, SettingValue};
-use super::permission::{PERMISSION_FIELDS, Rule};
+use super::key::{self, PREFIX, Scope, SettingKey, join, keys};
+use super::permission::{Rule, RuleTable};
 
 /// Maximum number of names that are suggested after a mistake.
 const MAX_LISTED: usize = 16;
 
 /// Tables of a file that are not settings of an agent.
-const TABLES: [&str; 5] = ["agents", "mcp", "models", "providers", "sessions"];
+pub(crate) const TABLES: [&str; 5] = ["agents", "mcp", "models", "providers", "sessions"];
 
 /// The origin of a setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,18 +39,18 @@ pub enum Origin {
 #[derive(Debug, Clone)]
 pub(crate) struct FoundSetting {
     pub(crate) key: &'static SettingKey,
-    pub(crate) value: SettingValue,
+    pub(crate) value: Value,
     pub(crate) origin: Origin,
     /// The name as written.
     pub(crate) written: String,
 }
 
-/// The settings of one source.
+/// The settings of one source, by their full names.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Layer {
-    pub(crate) found: Vec<FoundSetting>,
+    pub(crate) found: BTreeMap<String, FoundSetting>,
     /// The tables in the source, empty or not.
-    pub(crate) tables: Vec<(String, Origin)>,
+    pub(crate) tables: BTreeMap<String, Origin>,
 }
 
 /// The owner of a layer's settings.
@@ -59,135 +60,211 @@ pub(crate) enum Owner {
     OneAgent,
 }
 
-/// Reads one table of a file.
-pub(crate) struct TableReader<'a> {
-    pub(crate) path: &'a Path,
-    pub(crate) faults: &'a mut Faults,
-    pub(crate) warnings: &'a mut Faults,
-}
-
-impl TableReader<'_> {
-    pub(crate) fn layer(&mut self, owner: Owner, table: Table) -> Layer {
-        let mut layer = Layer::default();
-        self.table(&mut layer, owner, "", table);
+impl Layer {
+    /// Reads a table of a file.
+    pub(crate) fn of_table(
+        file: &Path,
+        owner: Owner,
+        entries: Vec<(&str, Located<'_>)>,
+        faults: &mut Faults,
+    ) -> Self {
+        let mut layer = Self::default();
+        layer.table(file, owner, "", entries, faults);
         layer
     }
 
-    fn table(&mut self, layer: &mut Layer, owner: Owner, table_path: &str, table: Table) {
-        for entry in table.0 {
-            let path = join(table_path, &entry.key);
-            let known = NAMES.get(&path);
-            match (known, &entry.node.value) {
-                (_, WrittenValue::Table(_)) if key::is_table(&path) => {
-                    let WrittenValue::Table(inner) = entry.node.value else {
-                        continue;
-                    };
-                    let origin = Origin::File(self.path.to_owned(), entry.line);
-                    layer.tables.push((path.clone(), origin));
-                    self.table(layer, owner, &path, inner);
-                }
-                (Some(key), _) => self.setting(layer, owner, key, entry),
-                (None, given) if key::is_table(&path) => {
-                    let text = format!("[{path}] is {given}; give a table of settings");
-                    self.faults.at(entry.line, text);
-                }
-                (None, _) => {
-                    let text = unknown(table_path, &entry.key);
-                    self.faults.at(entry.line, text);
-                }
-            }
-        }
-    }
-
-    fn setting(
+    fn table(
         &mut self,
-        layer: &mut Layer,
+        file: &Path,
         owner: Owner,
-        key: &'static SettingKey,
-        entry: TableEntry,
+        table: &str,
+        entries: Vec<(&str, Located<'_>)>,
+        faults: &mut Faults,
     ) {
-        let TableEntry {
-            key: name,
-            line,
-            node,
-        } = entry;
-        if key.scope == Scope::AgentOnly && owner == Owner::All {
-            let text = format!("`{name}` is of one agent; write it in [[agents]]");
-            return self.faults.at(line, text);
-        }
-        if let (SettingKind::Rules(_) | SettingKind::Hooks(_), WrittenValue::List(_)) =
-            (key.kind, &node.value)
-        {
-            let value = self.tables(key.kind, node);
-            return layer.found.push(FoundSetting {
-                key,
-                value,
-                origin: Origin::File(self.path.to_owned(), line),
-                written: name,
-            });
-        }
-        let value = match key.kind.read(&node) {
-            Ok(value) => value,
-            Err(expected) => {
-                let text = format!("`{name}` is {}; give {expected}", node.value);
-                return self.faults.at(line, text);
+        for (name, given) in entries {
+            let path = join(table, name);
+            match (key::key(&path), given.entries()) {
+                (_, Some(inner)) if key::is_table(&path) => {
+                    let origin = Origin::File(file.to_owned(), given.line);
+                    self.tables.insert(path.clone(), origin);
+                    self.table(file, owner, &path, inner, faults);
+                }
+                (Some(key), _) if key.scope == Scope::AgentOnly && owner == Owner::All => {
+                    let text = format!("`{name}` is of one agent; write it in [[agents]]");
+                    faults.at(given.line, text);
+                }
+                (Some(key), _) => {
+                    let origin = Origin::File(file.to_owned(), given.line);
+                    if checked(key, name, &given, faults) {
+                        let value = normal(key, given.value, file.parent());
+                        self.put(key, value, origin, name);
+                    }
+                }
+                (None, _) if key::is_table(&path) => {
+                    let given_value = describe(given.value);
+                    let text = format!("[{path}] is {given_value}; give a table of settings");
+                    faults.at(given.line, text);
+                }
+                (None, _) => faults.at(given.line, unknown(table, name)),
             }
-        };
-        layer.found.push(FoundSetting {
-            key,
-            value: beside(self.path, value),
-            origin: Origin::File(self.path.to_owned(), line),
-            written: name,
-        });
+        }
     }
 
-    /// Parses a list of tables, each by its own fields.
-    fn tables(&mut self, kind: SettingKind, node: Node) -> SettingValue {
-        let WrittenValue::List(nodes) = node.value else {
-            return SettingValue::None;
-        };
-        let (mut rules, mut hooks) = (Vec::new(), Vec::new());
-        for node in nodes {
-            let (line, given) = (node.line, node.value);
-            if let SettingKind::Hooks(_) = kind {
-                let fields = Fields::read(HOOK_FIELDS, "[[hooks]]", line, given, self.faults);
-                hooks.extend(hook::read(&fields, self.faults));
-                continue;
+    /// Parses flags. Each has the flag as written, the key's full name and the text.
+    pub(crate) fn of_flags<'a>(
+        flags: impl IntoIterator<Item = &'a (String, String, String)>,
+        faults: &mut Faults,
+    ) -> Self {
+        let mut layer = Self::default();
+        for (flag, path, raw) in flags {
+            let origin = Origin::Flag(flag.clone());
+            match key::key(path) {
+                Some(key) => layer.raw(flag, key, raw, origin, faults),
+                None => {
+                    let (place, name) = path.rsplit_once('.').unwrap_or(("", path));
+                    faults.push(None, format!("{flag}: {}", unknown(place, name)));
+                }
             }
-            let fields = Fields::read(
-                PERMISSION_FIELDS,
-                "[[permissions]]",
-                line,
-                given,
-                self.faults,
-            );
-            rules.extend(Rule::of(&fields, self.faults));
         }
-        match kind {
-            SettingKind::Hooks(_) => SettingValue::Hooks(hooks),
-            _ => SettingValue::Rules(rules),
+        layer
+    }
+
+    /// Parses environment variables.
+    pub(crate) fn of_variables(
+        variables: &dyn Fn(&str) -> Option<String>,
+        faults: &mut Faults,
+    ) -> Self {
+        let mut layer = Self::default();
+        for key in keys().filter(|key| key.scope == Scope::Everywhere) {
+            let name = key.variable();
+            // An empty variable counts as unset.
+            if let Some(raw) = variables(&name).filter(|raw| !raw.trim().is_empty()) {
+                layer.raw(&name, key, &raw, Origin::Variable(name.clone()), faults);
+            }
         }
+        layer
+    }
+
+    fn raw(
+        &mut self,
+        written: &str,
+        key: &'static SettingKey,
+        raw: &str,
+        origin: Origin,
+        faults: &mut Faults,
+    ) {
+        let value = key.parse(raw).unwrap_or_else(|refused| refused);
+        let table = Table::from_iter([(key.name.clone(), value)]);
+        let document = Document::new(table, BTreeMap::new());
+        for (_, given) in document.entries() {
+            let mut own = Faults::default();
+            if checked(key, written, &given, &mut own) {
+                let value = normal(key, given.value, None);
+                self.put(key, value, origin.clone(), written);
+            }
+            // A flag has no line, and no quotation marks.
+            for fault in own.0 {
+                faults.push(None, fault.text.replace(&format!("`{written}`"), written));
+            }
+        }
+    }
+
+    /// Adds a value. If a key is given more than once, the last value applies; lists are joined.
+    fn put(&mut self, key: &'static SettingKey, value: Value, origin: Origin, written: &str) {
+        let path = key.path();
+        let is_list = matches!(
+            key.kind,
+            SettingKind::Names | SettingKind::Texts | SettingKind::Rules
+        );
+        let before = self.found.get_mut(&path).filter(|_| is_list);
+        match (before.map(|found| &mut found.value), value) {
+            (Some(Value::Array(before)), Value::Array(more)) => before.extend(more),
+            (_, value) => {
+                let written = written.to_owned();
+                self.found.insert(
+                    path,
+                    FoundSetting {
+                        key,
+                        value,
+                        origin,
+                        written,
+                    },
+                );
+            }
+        }
+    }
+
+    /// Returns the name of the agent.
+    pub(crate) fn name(&self) -> Option<String> {
+        self.found.get("name")?.value.as_str().map(str::to_owned)
+    }
+
+    /// Returns the settings as values by their full names.
+    pub(crate) fn values(&self) -> Table {
+        let found = self.found.iter();
+        found
+            .map(|(path, found)| (path.clone(), found.value.clone()))
+            .collect()
     }
 }
 
-/// Resolves a path relative to its file.
-fn beside(file: &Path, value: SettingValue) -> SettingValue {
-    match (value, file.parent()) {
-        (SettingValue::Path(path), Some(folder)) => SettingValue::Path(folder.join(path)),
-        (SettingValue::Paths(paths), Some(folder)) => {
-            SettingValue::Paths(paths.iter().map(|path| folder.join(path)).collect())
+/// Checks a value, and reports why it is not accepted.
+fn checked(key: &SettingKey, name: &str, given: &Located<'_>, faults: &mut Faults) -> bool {
+    let before = faults.0.len();
+    for item in given.items().into_iter().flatten() {
+        match key.name.as_str() {
+            "permissions" => RuleTable::check(&item, faults),
+            "hooks" => HookTable::check(&item, faults),
+            _ => break,
         }
-        (value, _) => value,
     }
+    if faults.0.len() > before {
+        return false;
+    }
+    let is_accepted = key.accepts(given.value);
+    if !is_accepted {
+        let text = format!("`{name}` is {}; give {}", describe(given.value), key.takes);
+        faults.at(given.line, text);
+    }
+    is_accepted
 }
 
-/// Returns the fault of two settings for the same thing.
-pub(crate) fn two_of_one(first: &FoundSetting, second: &FoundSetting) -> String {
-    format!(
-        "{} and {} are two settings of one thing; keep the one you mean",
-        first.named(),
-        second.named()
-    )
+/// Returns an accepted value in its usual form: names and texts as lists, tokens and times as numbers,
+/// and paths relative to the folder of the file.
+fn normal(key: &SettingKey, value: &Value, folder: Option<&Path>) -> Value {
+    let beside = |path: &str| {
+        let path = folder.map_or(PathBuf::from(path), |folder| folder.join(path));
+        Value::from(path.display().to_string())
+    };
+    let usual = match (key.kind, value) {
+        (SettingKind::Path, Value::String(path)) => Some(beside(path)),
+        (SettingKind::Paths, value) => Texts::read(value)
+            .map(|paths| Value::Array(paths.iter().map(|path| beside(path)).collect())),
+        (SettingKind::Names, value) => Names::read(value).map(Value::from),
+        (SettingKind::Texts, value) => Texts::read(value).map(Value::from),
+        (SettingKind::Tokens, Value::String(text)) => {
+            let tokens = parse_tokens(text).and_then(|tokens| i64::try_from(tokens).ok());
+            tokens.map(Value::Integer)
+        }
+        (SettingKind::Time, Value::String(_)) => {
+            time(value).map(|time| match time.subsec_nanos() {
+                0 => Value::Integer(i64::try_from(time.as_secs()).unwrap_or(i64::MAX)),
+                _ => Value::Float(time.as_secs_f64()),
+            })
+        }
+        (SettingKind::Choice, Value::String(name)) => {
+            let plain = |name: &str| name.trim().replace('-', "_");
+            let mut names = key.choices.iter();
+            names
+                .find(|known| plain(known) == plain(name))
+                .map(|name| name.as_str().into())
+        }
+        (SettingKind::Rules, Value::String(lines)) => {
+            Rule::all_of(lines).map(|rules| Value::Array(rules.iter().map(Rule::table).collect()))
+        }
+        _ => None,
+    };
+    usual.unwrap_or_else(|| value.clone())
 }
 
 /// Returns the fault of an unknown name.
@@ -233,7 +310,7 @@ pub(crate) fn unknown(table_path: &str, name: &str) -> String {
         _ => {}
     }
     let elsewhere = || {
-        let mut paths = super::keys::all().filter(|key| key.name == name);
+        let mut paths = keys().filter(|key| key.name == name);
         paths.next().map(|key| match key.table {
             "" => format!("`{name}` stands outside of any table; "),
             table => format!("`{name}` is in [{table}]; "),
@@ -246,92 +323,6 @@ pub(crate) fn unknown(table_path: &str, name: &str) -> String {
         "`plimsoll config show` lists all there are".to_owned()
     };
     format!("there is no `{name}`{in_place}; {advice}{known}")
-}
-
-impl Layer {
-    /// Parses flags. Each has the flag as written, the key's full name and the text.
-    pub(crate) fn of_flags<'a>(
-        flags: impl IntoIterator<Item = &'a (String, String, String)>,
-        faults: &mut Faults,
-    ) -> Self {
-        let mut layer = Self::default();
-        for (flag, path, raw) in flags {
-            let origin = Origin::Flag(flag.clone());
-            layer.raw(flag, path, raw, origin, faults);
-        }
-        layer
-    }
-
-    /// Parses environment variables.
-    pub(crate) fn of_variables(
-        variables: &dyn Fn(&str) -> Option<String>,
-        faults: &mut Faults,
-    ) -> Self {
-        let mut layer = Self::default();
-        for key in super::keys::all() {
-            let name = key.variable();
-            // An empty variable counts as unset.
-            let raw = variables(&name).filter(|raw| !raw.trim().is_empty());
-            if let (Some(raw), Scope::Everywhere) = (raw, key.scope) {
-                let origin = Origin::Variable(name.clone());
-                layer.raw(&name, &key.path(), &raw, origin, faults);
-            }
-        }
-        layer
-    }
-
-    fn raw(&mut self, written: &str, path: &str, raw: &str, origin: Origin, faults: &mut Faults) {
-        let Some(key) = NAMES.get(path).copied() else {
-            let (place, name) = path.rsplit_once('.').unwrap_or(("", path));
-            return faults.push(None, format!("{written}: {}", unknown(place, name)));
-        };
-        let node: Node = key.kind.node(raw);
-        let read = match (key.kind, &node.value) {
-            (SettingKind::Rules(_), WrittenValue::List(_)) => {
-                let mut reader = TableReader {
-                    path: Path::new(""),
-                    faults,
-                    warnings: &mut Faults::default(),
-                };
-                return self.put(key, reader.tables(key.kind, node), origin, written);
-            }
-            _ => key.kind.read(&node),
-        };
-        let value = match read {
-            Ok(value) => value,
-            Err(expected) => {
-                let text = format!("{written} is {}; give {expected}", node.value);
-                return faults.push(None, text);
-            }
-        };
-        self.put(key, value, origin, written);
-    }
-
-    /// Adds a value. If a key is given more than once, the last value applies; lists are joined.
-    fn put(
-        &mut self,
-        key: &'static SettingKey,
-        value: SettingValue,
-        origin: Origin,
-        written: &str,
-    ) {
-        let before = self
-            .found
-            .iter_mut()
-            .find(|found| found.key.path() == key.path());
-        match (before.map(|found| &mut found.value), value) {
-            // Repeated texts form a list.
-            (Some(SettingValue::Texts(before)), SettingValue::Texts(more)) => before.extend(more),
-            (Some(SettingValue::Rules(before)), SettingValue::Rules(more)) => before.extend(more),
-            (Some(before), value) => *before = value,
-            (None, value) => self.found.push(FoundSetting {
-                key,
-                value,
-                origin,
-                written: written.to_owned(),
-            }),
-        }
-    }
 }
 
 impl FoundSetting {
@@ -373,7 +364,7 @@ pub(crate) fn unknown_variables<'a>(
     names: impl Iterator<Item = &'a str>,
     others: &[&str],
 ) -> Vec<String> {
-    let ours: Vec<String> = super::keys::all().map(SettingKey::variable).collect();
+    let ours: Vec<String> = keys().map(SettingKey::variable).collect();
     let strange = names.filter(|name| {
         name.starts_with(PREFIX) && !others.contains(name) && !ours.iter().any(|our| our == name)
     });

@@ -4,52 +4,44 @@
 use std::time::Duration;
 
 use plimsoll_providers::Secret;
+use schemars::JsonSchema;
+use serde::Deserialize;
 
+use super::document::Located;
 use super::fault::Faults;
-use super::fields::FieldKind::*;
-use super::fields::{Field, Fields, field};
+use super::fields::Fields;
+use super::form::{Filled, Flag, Seconds, Secrets, Set, Texts};
 
 /// The default timeout for a server's answers.
 pub const MCP_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The fields of `[[mcp]]`.
-pub const MCP_FIELDS: &[Field] = &[
-    field(
-        "name",
-        Text,
-        "The server's name, before those of its tools. Required.",
-    ),
-    field(
-        "command",
-        Text,
-        "The program that is the server; this or `url`.",
-    ),
-    field("args", Texts, "Its arguments."),
-    field("env", Map, "Variables of its environment; never printed."),
-    field("url", Text, "The address of a server that runs elsewhere."),
-    field("headers", Map, "Headers of requests to it; never printed."),
-    field(
-        "timeout",
-        Time,
-        "How long one of its answers is waited for; 30 unless set.",
-    ),
-    field(
-        "bearer_env",
-        Text,
-        "The environment variable that contains the token for a server with a `url`.",
-    ),
-    field(
-        "trust",
-        Flag,
-        "Trust its annotations of tools: tools that only read run without asking. Default: false.",
-    ),
-    field(
-        "required",
-        Flag,
-        "Fail if the server cannot be started or reached, instead of continuing without it. \
-         Default: false.",
-    ),
-];
+/// One of `[[mcp]]`.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(extend("additionalProperties" = false, "required" = ["name"]))]
+pub(crate) struct McpTable {
+    /// The server's name, before those of its tools. Required.
+    name: Set<Filled>,
+    /// The program that is the server; this or `url`.
+    command: Set<Filled>,
+    /// Its arguments.
+    args: Set<Texts>,
+    /// Variables of its environment; never printed.
+    env: Set<Secrets>,
+    /// The address of a server that runs elsewhere.
+    url: Set<Filled>,
+    /// Headers of requests to it; never printed.
+    headers: Set<Secrets>,
+    /// How long one of its answers is waited for; 30 unless set.
+    timeout: Set<Seconds>,
+    /// The environment variable that contains the token for a server with a `url`.
+    bearer_env: Set<Filled>,
+    /// Trust its annotations of tools: tools that only read run without asking. Default: false.
+    trust: Set<Flag>,
+    /// Fail if the server cannot be started or reached, instead of continuing without it.
+    /// Default: false.
+    required: Set<Flag>,
+}
 
 /// The configuration of a tool server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -181,78 +173,70 @@ impl McpServer {
         named.chain(token).collect()
     }
 
-    pub(crate) fn of(fields: &Fields, faults: &mut Faults) -> Option<Self> {
+    /// Reads a server. Reports its faults, and returns `None` if it has no name or cannot be reached.
+    pub(crate) fn of(given: &Located<'_>, faults: &mut Faults) -> Option<Self> {
+        let fields = Fields::<McpTable>::read("[[mcp]]", given, faults);
+        let table = &fields.value;
         let line = fields.line;
-        let name = fields.text("name");
         let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-        match &name {
+        match &table.name.0 {
             None if fields.failed("name") => {}
             None => faults.at(line, "[[mcp]] needs a `name`"),
             Some(name) if !name.chars().all(good) => {
-                let line = fields.line_of("name");
                 let text =
                     format!("`{name}` cannot name a server; use letters, digits, `_` or `-`");
-                faults.at(line, text);
+                faults.at(fields.line_of("name"), text);
             }
             Some(_) => {}
         }
-        let secret = |map: Vec<(String, String)>| {
-            let secrets = map
-                .into_iter()
-                .map(|(name, value)| (name, Secret::new(&value)));
-            secrets.collect::<Vec<_>>()
+        let secrets = |given: &Set<Secrets>| {
+            let given = given.0.iter().flatten();
+            given
+                .map(|(name, value)| (name.clone(), Secret::new(value)))
+                .collect()
         };
-        let reach = match (fields.text("command"), fields.text("url")) {
-            (Some(command), None) => McpReach::Command {
-                command,
-                args: fields.texts("args").unwrap_or_default(),
-                env: secret(fields.map("env")),
-            },
+        let (reach, stray, other) = match (table.command.0.clone(), table.url.0.clone()) {
+            (Some(command), None) => {
+                let args = table.args.0.clone().unwrap_or_default();
+                let env = secrets(&table.env);
+                (
+                    McpReach::Command { command, args, env },
+                    ["headers", "bearer_env"],
+                    "url",
+                )
+            }
             (None, Some(url)) => {
                 if !(url.starts_with("http://") || url.starts_with("https://")) {
                     let text = format!("`url` is {url:?}; it must start with http:// or https://");
                     faults.at(fields.line_of("url"), text);
                 }
-                McpReach::Url {
-                    url,
-                    headers: secret(fields.map("headers")),
-                }
+                let headers = secrets(&table.headers);
+                (McpReach::Url { url, headers }, ["args", "env"], "command")
             }
             (Some(_), Some(_)) => {
-                let line = fields.line_of("url");
-                faults.at(
-                    line,
-                    "a server has a `command` or a `url`; keep the one you mean",
-                );
+                let text = "a server has a `command` or a `url`; keep the one you mean";
+                faults.at(fields.line_of("url"), text);
                 return None;
             }
-            (None, None) if fields.failed("command") || fields.failed("url") => return None,
             (None, None) => {
-                faults.at(
-                    line,
-                    "[[mcp]] needs a `command` to start, or the `url` of a server",
-                );
+                if !fields.failed("command") && !fields.failed("url") {
+                    let text = "[[mcp]] needs a `command` to start, or the `url` of a server";
+                    faults.at(line, text);
+                }
                 return None;
             }
-        };
-        let stray: &[&str] = match reach {
-            McpReach::Command { .. } => &["headers", "bearer_env"],
-            McpReach::Url { .. } => &["args", "env"],
         };
         for name in stray.iter().filter(|name| fields.has(name)) {
-            let text = match reach {
-                McpReach::Command { .. } => format!("`{name}` is of a server with a `url`"),
-                McpReach::Url { .. } => format!("`{name}` is of a server with a `command`"),
-            };
+            let text = format!("`{name}` is of a server with a `{other}`");
             faults.at(fields.line_of(name), text);
         }
         Some(Self {
-            name: name?,
+            name: table.name.0.clone()?,
             reach,
-            timeout: fields.time("timeout").unwrap_or(MCP_TIMEOUT),
-            bearer_env: fields.text("bearer_env"),
-            trusted: fields.flag("trust").unwrap_or_default(),
-            required: fields.flag("required").unwrap_or_default(),
+            timeout: table.timeout.0.unwrap_or(MCP_TIMEOUT),
+            bearer_env: table.bearer_env.0.clone(),
+            trusted: table.trust.0.unwrap_or_default(),
+            required: table.required.0.unwrap_or_default(),
             line,
         })
     }

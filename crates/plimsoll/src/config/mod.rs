@@ -3,8 +3,9 @@
 //! All faults are reported at once, each with its line. The result is the settings of an
 //! `AgentBuilder`.
 //!
-//! Every setting is one row of one table ([`keys`]), which drives parsing, flags, environment
-//! variables, the schema for editors, the documentation and the tests.
+//! Every setting is one field of one structure, with its documentation and default. [`keys`] lists
+//! them; parsing, flags, environment variables, the schema for editors, the documentation and the
+//! tests follow from the structure.
 //!
 //! ```no_run
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
@@ -25,6 +26,7 @@ mod document;
 mod fault;
 mod fields;
 mod file;
+mod form;
 mod found;
 mod guards;
 mod hook;
@@ -33,7 +35,6 @@ mod import;
 mod instructions;
 mod key;
 mod keys;
-mod kind;
 mod layer;
 mod mcp;
 mod overrides;
@@ -53,23 +54,20 @@ pub use agent_file::{AgentFileForm, MAX_AGENT_FILES};
 pub use build_agent::{AgentModel, MakeAgent};
 pub use config_docs::{markdown, template};
 pub use fault::{ConfigError, ConfigFault};
-pub use fields::{Field, FieldKind};
 pub use file::{Config, MAX_AGENTS, MAX_CONFIG_FILE};
+pub use form::{SettingKind, parse_tokens};
 pub use found::FoundFiles;
-pub use hook::{HOOK_FIELDS, MOMENTS};
+pub use hook::MOMENTS;
 pub use import::{Import, ImportedSetting, System};
 pub use instructions::Instructions;
-pub use key::{Merge, Preset, Scope, SettingKey};
-pub use keys::{GROUPS, all as keys, named as key};
-pub use kind::{SettingKind, SettingValue, parse_tokens};
+pub use key::{Preset, Scope, SettingKey, key, keys};
 pub use layer::Origin;
-pub use mcp::{MCP_FIELDS, MCP_TIMEOUT, McpReach, McpServer};
+pub use mcp::{MCP_TIMEOUT, McpReach, McpServer};
 pub use overrides::Overrides;
-pub use permission::{PERMISSION_FIELDS, Rule};
+pub use permission::Rule;
 pub use plimsoll_tools::project_files::CONFIG_FILE;
 pub use project::ProjectFiles;
-pub use provider::{PROVIDER_FIELDS, ProviderSettings};
-pub use retention::SESSION_FIELDS;
+pub use provider::ProviderSettings;
 pub use schema::schema;
 pub use settings::{AgentSettings, COUNTERS, token_counter};
 pub use show::Effective;

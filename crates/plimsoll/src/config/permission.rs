@@ -1,31 +1,46 @@
 //! [`Rule`]: a permission rule of `permissions`. The agent applies it.
 
-use std::fmt;
 use std::str::FromStr;
 
 use plimsoll_agent::{Permission, PermissionRule};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use toml::Value;
 
+use super::document::Located;
 use super::fault::Faults;
-use super::fields::FieldKind::*;
-use super::fields::{Field, Fields, field};
-use super::kind::quoted;
+use super::fields::Fields;
+use super::form::{Choice, Choices, Filled, Set};
 
-const PERMISSIONS: [&str; 3] = ["allow", "deny", "ask"];
+/// One of `permissions`.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(extend("additionalProperties" = false, "required" = ["tool", "then"]))]
+pub(crate) struct RuleTable {
+    /// The tool; `*` stands for anything. Required.
+    tool: Set<Filled>,
+    /// Only calls with such arguments: a pattern of every text in them, or FIELD=PATTERN.
+    arguments: Set<Filled>,
+    /// What happens to the call. Required.
+    then: Set<Choice<Permission>>,
+}
 
-/// The fields of one of `permissions`.
-pub const PERMISSION_FIELDS: &[Field] = &[
-    field("tool", Text, "The tool; `*` stands for anything. Required."),
-    field(
-        "arguments",
-        Text,
-        "Only calls with such arguments: a pattern of every text in them, or FIELD=PATTERN.",
-    ),
-    field(
-        "then",
-        Choice(&PERMISSIONS),
-        "What happens to the call. Required.",
-    ),
-];
+impl RuleTable {
+    /// Reports the faults of a table as a whole.
+    pub(crate) fn check(given: &Located<'_>, faults: &mut Faults) {
+        let fields = Fields::<Self>::read("[[permissions]]", given, faults);
+        fields.require("a rule of `permissions`", &["tool", "then"], faults);
+    }
+}
+
+impl Choices for Permission {
+    type Value = Self;
+    const NAMES: &'static [&'static str] = &["allow", "deny", "ask"];
+
+    fn named(name: &'static str) -> Option<Self> {
+        name.parse().ok()
+    }
+}
 
 /// A permission rule. The first matching rule decides.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,21 +64,25 @@ impl Rule {
         }
     }
 
-    pub(crate) fn of(fields: &Fields, faults: &mut Faults) -> Option<Self> {
-        let (tool, then) = (fields.text("tool"), fields.text("then"));
-        for (name, is_there) in [("tool", tool.is_some()), ("then", then.is_some())] {
-            if !is_there && !fields.failed(name) {
-                faults.at(
-                    fields.line,
-                    format!("a rule of `permissions` needs `{name}`"),
-                );
-            }
-        }
+    /// Returns the rule of a table. `None` if a required field is absent.
+    pub(crate) fn of(table: RuleTable) -> Option<Self> {
         Some(Self {
-            tool: tool?,
-            arguments: fields.text("arguments"),
-            then: Permission::from_str(&then?).ok()?,
+            tool: table.tool.0?,
+            arguments: table.arguments.0,
+            then: table.then.0?,
         })
+    }
+
+    /// Returns the rule as it stands in a file.
+    pub(crate) fn table(&self) -> Value {
+        let arguments = self
+            .arguments
+            .iter()
+            .map(|pattern| ("arguments", pattern.as_str()));
+        let fields = [("tool", self.tool.as_str()), ("then", self.then.name())];
+        let fields = fields.into_iter().chain(arguments);
+        let fields = fields.map(|(name, text)| (name.to_owned(), text.into()));
+        Value::Table(fields.collect())
     }
 
     /// Parses rules of the form `allow TOOL:PATTERN`, one per line.
@@ -86,15 +105,5 @@ impl Rule {
                 })
             });
         rules.collect()
-    }
-}
-
-impl fmt::Display for Rule {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{{ tool = {}, ", quoted(&self.tool))?;
-        if let Some(pattern) = &self.arguments {
-            write!(f, "arguments = {}, ", quoted(pattern))?;
-        }
-        write!(f, "then = {} }}", quoted(self.then.name()))
     }
 }

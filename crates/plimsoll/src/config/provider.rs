@@ -2,37 +2,32 @@
 //! and never printed.
 
 use plimsoll_providers::{BaseUrl, ModelClient, ModelClientBuilder, ModelRef, Secret, Vendor};
+use schemars::JsonSchema;
+use serde::Deserialize;
 
+use super::document::Located;
 use super::fault::Faults;
-use super::fields::FieldKind::*;
-use super::fields::{Field, Fields, field};
+use super::fields::Fields;
+use super::form::{Filled, Secrets, Set};
 
 /// The provider for servers with an OpenAI-compatible API.
 pub(super) const COMPATIBLE: &str = "openai-compatible";
 
-/// The fields of `[providers.NAME]`.
-pub const PROVIDER_FIELDS: &[Field] = &[
-    field(
-        "base_url",
-        Text,
-        "The address of its API. Required if NAME is not a built-in provider.",
-    ),
-    field(
-        "api_key_env",
-        Text,
-        "The environment variable that contains its key.",
-    ),
-    field(
-        "api_key",
-        Text,
-        "Its key itself: read, but better kept out of files; never printed.",
-    ),
-    field(
-        "headers",
-        Map,
-        "Further headers of every request; never printed.",
-    ),
-];
+/// `[providers.NAME]`.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(extend("additionalProperties" = false))]
+pub(crate) struct ProviderTable {
+    /// The address of its API. Required if NAME is not a built-in provider.
+    base_url: Set<Filled>,
+    /// The environment variable that contains its key.
+    api_key_env: Set<Filled>,
+    /// Its key itself: read, but better kept out of files; never printed.
+    #[schemars(extend("x-secret" = true))]
+    api_key: Set<Filled>,
+    /// Further headers of every request; never printed.
+    headers: Set<Secrets>,
+}
 
 /// The settings of the connection to a provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,16 +49,18 @@ pub struct ProviderSettings {
 impl ProviderSettings {
     pub(crate) fn of(
         name: &str,
-        fields: &Fields,
+        given: &Located<'_>,
         faults: &mut Faults,
         warnings: &mut Faults,
     ) -> Self {
+        let place = format!("[providers.{name}]");
+        let fields = Fields::<ProviderTable>::read(&place, given, faults);
         let line = fields.line;
-        let base_url = fields.text("base_url");
-        match &base_url {
+        let table = &fields.value;
+        match &table.base_url.0 {
             None if Vendor::named(name).is_err() => {
                 let text = format!(
-                    "[providers.{name}] needs a `base_url`: there is no provider `{name}` that we know"
+                    "{place} needs a `base_url`: there is no provider `{name}` that we know"
                 );
                 faults.at(line, text);
             }
@@ -80,12 +77,12 @@ impl ProviderSettings {
             faults.at(fields.line_of("api_key"), text);
         } else if fields.has("api_key") {
             let text = format!(
-                "`api_key` of [providers.{name}] is a key in a file; put it into the environment \
-                 and name the variable with `api_key_env`"
+                "`api_key` of {place} is a key in a file; put it into the environment and name \
+                 the variable with `api_key_env`"
             );
             warnings.at(fields.line_of("api_key"), text);
         }
-        if let Some(variable) = fields.text("api_key_env") {
+        if let Some(variable) = &table.api_key_env.0 {
             let good = |c: char| c.is_ascii_alphanumeric() || c == '_';
             if !variable.chars().all(good) {
                 // It may be the key itself, so it is not printed.
@@ -94,14 +91,14 @@ impl ProviderSettings {
                 faults.at(fields.line_of("api_key_env"), text);
             }
         }
-        let headers = fields.map("headers").into_iter();
+        let headers = table.headers.0.iter().flatten();
         Self {
             name: name.to_owned(),
-            base_url,
-            api_key_env: fields.text("api_key_env"),
-            api_key: fields.text("api_key").map(|key| Secret::new(&key)),
+            base_url: table.base_url.0.clone(),
+            api_key_env: table.api_key_env.0.clone(),
+            api_key: table.api_key.0.as_deref().map(Secret::new),
             headers: headers
-                .map(|(name, value)| (name, Secret::new(&value)))
+                .map(|(name, value)| (name.clone(), Secret::new(value)))
                 .collect(),
             line,
         }

@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 
+use toml::Value;
+
 use super::fault::Faults;
-use super::key::Merge;
-use super::keys;
-use super::kind::SettingValue;
-use super::layer::{FoundSetting, Layer, Origin, two_of_one};
+use super::keys::OptionalSettings;
+use super::layer::{FoundSetting, Layer, Origin};
 use super::provider::COMPATIBLE;
 use super::settings::AgentSettings;
 
@@ -40,6 +40,9 @@ const CONTEXT: &[&str] = &["[context]"];
 /// The tables whose presence selects a context that is limited by its size.
 const CONTEXT_TABLES: [&str; 2] = ["context", "compaction"];
 
+/// Lists whose values of all layers apply, those of the upper ones first.
+const ADDED: [&str; 3] = ["pins", "permissions", "hooks"];
+
 /// The merged settings.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct MergedSettings {
@@ -48,55 +51,39 @@ pub(crate) struct MergedSettings {
     pub(crate) found: BTreeMap<String, FoundSetting>,
 }
 
-/// A setting with the rank of its layer; 0 is the uppermost.
-#[derive(Debug, Clone)]
-struct RankedSetting {
-    rank: usize,
-    path: String,
-    found: FoundSetting,
+/// A setting of a group, for a sentence.
+struct Mention {
+    text: String,
+    line: Option<usize>,
 }
 
 impl MergedSettings {
     /// Merges layers, uppermost first.
     pub(crate) fn of(layers: &[&Layer], faults: &mut Faults, warnings: &mut Faults) -> Self {
-        let mut all: Vec<RankedSetting> = Vec::new();
-        let mut tables: Vec<(usize, &str, &Origin)> = Vec::new();
-        for (rank, layer) in layers.iter().enumerate() {
-            all.extend(layer.found.iter().map(|found| RankedSetting {
-                rank,
-                path: found.key.path(),
-                found: found.clone(),
-            }));
-            let of_layer = layer.tables.iter();
-            tables.extend(of_layer.map(|(name, origin)| (rank, name.as_str(), origin)));
-        }
-        tables.retain(|(_, name, _)| CONTEXT_TABLES.contains(name));
-        for (one, other) in EITHER_OR {
-            either_or(one, other, &mut all, &mut tables, faults, warnings);
-        }
-        for (one, other) in OR_BOTH {
-            let mut agreed = Faults::default();
-            either_or(one, other, &mut all, &mut tables, &mut agreed, warnings);
-        }
-        foreign_address(&mut all, warnings);
-        let mut resolved = Self::default();
-        resolved.settings.has_context = !tables.is_empty() || all.iter().any(is_of_context);
-        for key in keys::all() {
-            let path = key.path();
-            let mut of_key = all.iter().filter(|ranked| ranked.path == path);
-            let Some(first) = of_key.next() else {
-                continue;
-            };
-            let mut found = first.found.clone();
-            if key.merge == Merge::Adds {
-                for lower in of_key {
-                    add(&mut found.value, &lower.found.value);
-                }
+        let mut merged = Layer::default();
+        let mut addresses: Vec<(FoundSetting, String)> = Vec::new();
+        for layer in layers.iter().rev() {
+            for (one, other) in EITHER_OR {
+                merged.make_way(layer, one, other, faults, warnings);
             }
-            key.kind.set(&mut resolved.settings, &found.value);
-            resolved.found.insert(path, found);
+            for (one, other) in OR_BOTH {
+                merged.make_way(layer, one, other, &mut Faults::default(), warnings);
+            }
+            merged.add(layer);
+            if let Some(url) = layer.found.get("base_url") {
+                // An address without a model belongs to any compatible server.
+                let model = merged.text("model").unwrap_or(COMPATIBLE).to_owned();
+                addresses.push((url.clone(), model));
+            }
         }
-        resolved
+        merged.choose_address(addresses, warnings);
+        // Each value has been accepted before.
+        let set = OptionalSettings::read(&merged.values()).unwrap_or_default();
+        let mut settings = AgentSettings::default();
+        set.apply(&mut settings);
+        settings.has_context = merged.mention(CONTEXT).is_some();
+        let found = merged.found;
+        Self { settings, found }
     }
 
     /// Adds the lines of the settings to a fault that names them.
@@ -105,7 +92,7 @@ impl MergedSettings {
             .split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))
             .collect();
         let named = self.found.values().filter(|found| {
-            let names = [found.key.name, found.written.as_str()];
+            let names = [found.key.name.as_str(), found.written.as_str()];
             found.key.name.len() > 4 && names.iter().any(|name| words.contains(name))
         });
         let mut named: Vec<&FoundSetting> = named.collect();
@@ -127,136 +114,108 @@ impl MergedSettings {
     }
 }
 
-/// Removes an address that was set for another model, because a key would be sent to its server. An
-/// address belongs to the model that is set in its layer or below, and to other models of the same
-/// provider.
-fn foreign_address(all: &mut Vec<RankedSetting>, warnings: &mut Faults) {
-    let first = |all: &[RankedSetting], name: &str, from: usize| {
-        let of_name = all.iter().filter(|ranked| ranked.path == name);
-        let of_name = of_name.filter(|ranked| ranked.rank >= from);
-        of_name.min_by_key(|ranked| ranked.rank).cloned()
-    };
-    let name = |ranked: &RankedSetting| super::kind::as_text(&ranked.found.value);
-    let vendor = |model: &str| model.split('/').next().unwrap_or_default().to_owned();
-    while let (Some(url), Some(model)) = (first(all, "base_url", 0), first(all, "model", 0)) {
-        if model.rank >= url.rank {
-            return;
+impl Layer {
+    /// Adds the settings of an upper layer.
+    fn add(&mut self, upper: &Self) {
+        self.tables.extend(upper.tables.clone());
+        for (path, found) in &upper.found {
+            let mut found = found.clone();
+            if let (true, Value::Array(own), Some(lower)) = (
+                ADDED.contains(&path.as_str()),
+                &mut found.value,
+                self.found.get(path),
+            ) {
+                own.extend(lower.value.as_array().into_iter().flatten().cloned());
+            }
+            self.found.insert(path.clone(), found);
         }
-        let beside = first(all, "model", url.rank);
-        // An address without a model belongs to any compatible server.
-        let of = beside.as_ref().map_or(COMPATIBLE.to_owned(), &name);
-        let model = name(&model);
-        if vendor(&of) == vendor(&model) {
-            return;
-        }
-        let text = format!(
-            "{} is left out: it is the address of {of}, and the model is {model}; set both in one place",
-            url.found.named(),
-        );
-        if !warnings.0.iter().any(|warning| warning.text == text) {
-            warnings.push(url.found.line(), text);
-        }
-        all.retain(|ranked| ranked.path != "base_url" || ranked.rank != url.rank);
     }
-}
 
-fn is_of_context(ranked: &RankedSetting) -> bool {
-    matches!(ranked.found.key.table, "context" | "compaction")
-}
-
-fn add(upper: &mut SettingValue, lower: &SettingValue) {
-    match (upper, lower) {
-        (SettingValue::Texts(upper), SettingValue::Texts(lower)) => {
-            upper.extend(lower.iter().cloned())
-        }
-        (SettingValue::Rules(upper), SettingValue::Rules(lower)) => {
-            upper.extend(lower.iter().cloned())
-        }
-        (SettingValue::Hooks(upper), SettingValue::Hooks(lower)) => {
-            upper.extend(lower.iter().cloned())
-        }
-        _ => {}
-    }
-}
-
-/// Keeps one of two groups, or reports that both are set in one layer.
-fn either_or(
-    one: &[&str],
-    other: &[&str],
-    all: &mut Vec<RankedSetting>,
-    tables: &mut Vec<(usize, &str, &Origin)>,
-    faults: &mut Faults,
-    warnings: &mut Faults,
-) {
-    let is_in = |side: &[&str], ranked: &RankedSetting| {
-        side.contains(&ranked.path.as_str()) || (side == CONTEXT && is_of_context(ranked))
-    };
-    let highest = |side: &[&str]| {
-        let of_keys = all.iter().filter(|ranked| is_in(side, ranked));
-        let key = of_keys.min_by_key(|ranked| ranked.rank).cloned();
-        let of_tables = tables.iter().filter(|_| side == CONTEXT);
-        let table = of_tables.min_by_key(|(rank, ..)| *rank).copied();
-        match (key, table) {
-            (Some(key), Some(table)) if table.0 <= key.rank => Some(Side::Table(table)),
-            (Some(key), _) => Some(Side::Key(key)),
-            (None, table) => table.map(Side::Table),
-        }
-    };
-    let (Some(first), Some(second)) = (highest(one), highest(other)) else {
-        return;
-    };
-    if first.rank() == second.rank() {
-        let text = match (&first, &second) {
-            (Side::Key(first), Side::Key(second)) => two_of_one(&first.found, &second.found),
-            _ => format!(
-                "{} and {} are two settings of one thing; keep the one you mean",
-                first.named(),
-                second.named()
-            ),
+    /// Removes the settings of one group if an upper layer sets the other. Reports an upper layer
+    /// that sets both.
+    fn make_way(
+        &mut self,
+        upper: &Self,
+        one: &[&str],
+        other: &[&str],
+        faults: &mut Faults,
+        warnings: &mut Faults,
+    ) {
+        let side = match (upper.mention(one), upper.mention(other)) {
+            (Some(first), Some(second)) => {
+                let text = format!(
+                    "{} and {} are two settings of one thing; keep the one you mean",
+                    first.text, second.text
+                );
+                return faults.push(first.line.max(second.line), text);
+            }
+            (Some(upper), None) => (upper, other),
+            (None, Some(upper)) => (upper, one),
+            (None, None) => return,
         };
-        return faults.push(first.line().max(second.line()), text);
+        let (upper, side) = side;
+        let Some(lower) = self.mention(side) else {
+            return;
+        };
+        if upper.line.is_none() {
+            let text = format!("{} replaces {}", upper.text, lower.text);
+            warnings.push(lower.line, text);
+        }
+        self.found.retain(|_, found| !is_in(side, found));
+        if side == CONTEXT {
+            self.tables.clear();
+        }
     }
-    let (upper, lower, side) = if first.rank() < second.rank() {
-        (first, second, other)
-    } else {
-        (second, first, one)
-    };
-    if upper.line().is_none() {
-        let text = format!("{} replaces {}", upper.named(), lower.named());
-        warnings.push(lower.line(), text);
+
+    /// Returns a setting of a group, if one is set.
+    fn mention(&self, side: &[&str]) -> Option<Mention> {
+        let tables = CONTEXT_TABLES.iter().filter(|_| side == CONTEXT);
+        let mut tables = tables.filter_map(|name| Some((name, self.tables.get(*name)?)));
+        if let Some((name, origin)) = tables.next() {
+            let text = match origin {
+                Origin::File(_, line) => format!("[{name}] (line {line})"),
+                _ => format!("[{name}]"),
+            };
+            let line = origin.line();
+            return Some(Mention { text, line });
+        }
+        let found = self.found.values().find(|found| is_in(side, found))?;
+        Some(Mention {
+            text: found.named(),
+            line: found.line(),
+        })
     }
-    all.retain(|ranked| !is_in(side, ranked) || ranked.rank <= upper.rank());
-    if side == CONTEXT {
-        tables.retain(|(rank, ..)| *rank <= upper.rank());
+
+    fn text(&self, path: &str) -> Option<&str> {
+        self.found.get(path)?.value.as_str()
+    }
+
+    /// Removes an address that was set for another model, because a key would be sent to its server.
+    /// An address belongs to the model that is set in its layer or below, and to other models of the
+    /// same provider. The uppermost address that belongs to the model counts.
+    fn choose_address(&mut self, addresses: Vec<(FoundSetting, String)>, warnings: &mut Faults) {
+        let Some(model) = self.text("model").map(str::to_owned) else {
+            return;
+        };
+        let vendor = |model: &str| model.split('/').next().unwrap_or_default().to_owned();
+        for (url, of) in addresses.into_iter().rev() {
+            if vendor(&of) == vendor(&model) {
+                self.found.insert("base_url".to_owned(), url);
+                return;
+            }
+            let text = format!(
+                "{} is left out: it is the address of {of}, and the model is {model}; set both in one place",
+                url.named(),
+            );
+            warnings.push(url.line(), text);
+            self.found.remove("base_url");
+        }
     }
 }
 
-/// A setting of one group.
-enum Side<'a> {
-    Key(RankedSetting),
-    Table((usize, &'a str, &'a Origin)),
-}
-
-impl Side<'_> {
-    fn rank(&self) -> usize {
-        match self {
-            Self::Key(ranked) => ranked.rank,
-            Self::Table((rank, ..)) => *rank,
-        }
-    }
-
-    fn line(&self) -> Option<usize> {
-        match self {
-            Self::Key(ranked) => ranked.found.line(),
-            Self::Table((_, _, origin)) => origin.line(),
-        }
-    }
-
-    fn named(&self) -> String {
-        match self {
-            Self::Key(ranked) => ranked.found.named(),
-            Self::Table((_, name, Origin::File(_, line))) => format!("[{name}] (line {line})"),
-            Self::Table((_, name, _)) => format!("[{name}]"),
-        }
+fn is_in(side: &[&str], found: &FoundSetting) -> bool {
+    match side {
+        CONTEXT => CONTEXT_TABLES.contains(&found.key.table),
+        paths => paths.contains(&found.key.path().as_str()),
     }
 }

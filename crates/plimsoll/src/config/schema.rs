@@ -1,26 +1,21 @@
-//! The JSON Schema of `plimsoll.toml`, for editors. It is generated from the tables of keys and
-//! fields, so it always agrees with the parser.
+//! The JSON Schema of `plimsoll.toml`, for editors. It is generated from the structures that the
+//! parser reads, so it always agrees with it.
 
+use plimsoll_providers::MODEL_KEYS;
 use plimsoll_wire::Effort;
 use serde_json::{Map, Value, json};
 
-use super::fields::{Field, FieldKind};
-use super::hook::HOOK_FIELDS;
-use super::key::{Preset, Scope, SettingKey};
-use super::keys;
-use super::kind::SettingKind;
-use super::mcp::MCP_FIELDS;
-use super::permission::PERMISSION_FIELDS;
-use super::provider::PROVIDER_FIELDS;
-use super::retention::SESSION_FIELDS;
-use plimsoll_providers::MODEL_KEYS;
+use super::key::{Preset, Scope, SettingKey, keys};
+use super::keys::schema_of;
+use super::mcp::McpTable;
+use super::provider::ProviderTable;
+use super::retention::SessionTable;
 
 /// Returns the schema.
 #[must_use]
 pub fn schema() -> Value {
-    let mut agent = Map::new();
-    let mut top = Map::new();
-    for key in keys::all() {
+    let (mut agent, mut top) = (Map::new(), Map::new());
+    for key in keys() {
         put(&mut agent, &key.path(), of_key(key));
         if key.scope == Scope::Everywhere {
             put(&mut top, &key.path(), of_key(key));
@@ -36,23 +31,21 @@ pub fn schema() -> Value {
             model(), { "type": "object", "additionalProperties": model() },
         ] },
     });
+    let mcp = schema_of::<McpTable>().to_value();
+    let provider = schema_of::<ProviderTable>().to_value();
     let more = [
         ("agents", json!({ "type": "array", "items": agent })),
-        (
-            "mcp",
-            json!({ "type": "array", "items": of_fields(MCP_FIELDS, &["name"]) }),
-        ),
+        ("mcp", json!({ "type": "array", "items": mcp })),
         (
             "providers",
-            json!({ "type": "object", "additionalProperties": of_fields(PROVIDER_FIELDS, &[]) }),
+            json!({ "type": "object", "additionalProperties": provider }),
         ),
-        ("sessions", of_fields(SESSION_FIELDS, &[])),
+        ("sessions", schema_of::<SessionTable>().to_value()),
         ("models", models),
     ];
-    for (name, schema) in more {
-        top.insert(name.to_owned(), schema);
-    }
+    top.extend(more.map(|(name, schema)| (name.to_owned(), schema)));
     let mut schema = table(top);
+    strip(&mut schema);
     put_word(
         &mut schema,
         "$schema",
@@ -62,45 +55,23 @@ pub fn schema() -> Value {
     schema
 }
 
-/// Adds a key's schema to the tables that lead to it.
-fn put(table: &mut Map<String, Value>, path: &str, schema: Value) {
+/// Adds a key's schema to the tables that lead to it. A key that is also a table accepts either.
+fn put(properties: &mut Map<String, Value>, path: &str, schema: Value) {
     let Some((first, rest)) = path.split_once('.') else {
-        // A key that is a table and a value accepts either.
-        let schema = match table.remove(path) {
-            Some(other) => json!({ "anyOf": [schema, other] }),
-            None => schema,
-        };
-        table.insert(path.to_owned(), schema);
+        properties.insert(path.to_owned(), schema);
         return;
     };
-    let inner = table
-        .entry(first)
-        .or_insert_with(|| self::table(Map::new()));
-    let object = match inner.get_mut("anyOf") {
-        Some(Value::Array(either)) => match either.iter().position(is_object) {
-            Some(at) => either.get_mut(at),
-            None => {
-                either.push(self::table(Map::new()));
-                either.last_mut()
-            }
-        },
-        _ => Some(inner),
-    };
-    let Some(object) = object else {
-        return;
-    };
-    if !is_object(object) {
-        let value = object.take();
-        *object = json!({ "anyOf": [value, self::table(Map::new())] });
-        return put(table, path, schema);
+    let entry = properties.entry(first).or_insert_with(|| table(Map::new()));
+    if entry.get("properties").is_none() && entry.get("anyOf").is_none() {
+        *entry = json!({ "anyOf": [entry.take(), table(Map::new())] });
     }
-    if let Some(Value::Object(properties)) = object.get_mut("properties") {
-        put(properties, rest, schema);
+    let place = match entry.get("anyOf") {
+        Some(_) => "/anyOf/1/properties",
+        None => "/properties",
+    };
+    if let Some(Value::Object(inner)) = entry.pointer_mut(place) {
+        put(inner, rest, schema);
     }
-}
-
-fn is_object(schema: &Value) -> bool {
-    schema.get("type").is_some_and(|kind| kind == "object")
 }
 
 /// Adds a keyword to a schema.
@@ -110,106 +81,33 @@ fn put_word(schema: &mut Value, name: &str, value: impl Into<Value>) {
     }
 }
 
+/// Removes the keywords that only this crate knows, and those of a whole document.
+fn strip(schema: &mut Value) {
+    match schema {
+        Value::Object(object) => {
+            object
+                .retain(|name, _| !name.starts_with("x-") && name != "$schema" && name != "title");
+            object.values_mut().for_each(strip);
+        }
+        Value::Array(list) => list.iter_mut().for_each(strip),
+        _ => {}
+    }
+}
+
 fn table(properties: Map<String, Value>) -> Value {
     json!({ "type": "object", "properties": properties, "additionalProperties": false })
 }
 
 fn of_key(key: &SettingKey) -> Value {
-    let mut schema = of_kind(key.kind);
-    let doc = match key.default {
+    let mut schema = Value::Object(key.schema.clone());
+    let doc = match &key.default {
         Preset::Words(words) => format!("{} Default: {words}.", key.doc),
-        Preset::Value(_) => key.doc.to_owned(),
+        Preset::Value(_) => key.doc.clone(),
     };
     put_word(&mut schema, "description", doc);
     if let Some(value) = key.preset() {
-        put_word(&mut schema, "default", value.json());
+        put_word(&mut schema, "default", json!(value));
     }
-    schema
-}
-
-fn of_kind(kind: SettingKind) -> Value {
-    let whole = |least: u64| json!({ "type": "integer", "minimum": least });
-    let or_text = |schema: Value, pattern: &str| json!({ "anyOf": [schema, { "type": "string", "pattern": pattern }] });
-    let seconds = json!({ "type": "number", "exclusiveMinimum": 0 });
-    let time = r"^ *[0-9.]+ *(ms|s|m|min|h)? *$";
-    let tokens = "^[0-9][0-9_]*[kKmM]?$";
-    match kind {
-        SettingKind::Flag(_) => json!({ "type": "boolean" }),
-        SettingKind::Whole(least, _) => whole(least),
-        SettingKind::Tokens(least, _) => or_text(whole(least), tokens),
-        SettingKind::Count(least, _) => whole(least as u64),
-        SettingKind::TokensOrNone(_) => or_text(whole(1), &format!("^(none|unlimited)$|{tokens}")),
-        SettingKind::Window(_) => or_text(whole(1), &format!("^unknown$|{tokens}")),
-        SettingKind::Share(_) => json!({ "type": "number", "minimum": 0, "maximum": 1 }),
-        SettingKind::Size(_) => or_text(json!({ "type": "number", "minimum": 0 }), tokens),
-        SettingKind::Number(most, _) => json!({ "type": "number", "minimum": 0, "maximum": most }),
-        SettingKind::Dollars(_) => json!({ "type": "number", "exclusiveMinimum": 0 }),
-        SettingKind::Time(_) => or_text(seconds, time),
-        SettingKind::TimeOrNone(_) => json!({
-            "anyOf": [seconds, { "type": "string", "pattern": time }, { "enum": ["none", "unlimited"] }]
-        }),
-        SettingKind::Text(_) | SettingKind::Path(_) => json!({ "type": "string" }),
-        SettingKind::Choice(names, _) => json!({ "enum": names }),
-        SettingKind::Names(_) | SettingKind::Paths(_) | SettingKind::Texts(_) => json!({
-            "anyOf": [{ "type": "string" }, { "type": "array", "items": { "type": "string" } }]
-        }),
-        SettingKind::Counts(_) => json!({ "type": "object", "additionalProperties": whole(0) }),
-        SettingKind::Execution(_) => json!({
-            "anyOf": [
-                { "enum": ["sequential", "parallel"] },
-                {
-                    "type": "object",
-                    "properties": { "batched": whole(1) },
-                    "required": ["batched"],
-                    "additionalProperties": false,
-                },
-            ]
-        }),
-        SettingKind::Rules(_) => json!({
-            "type": "array", "items": of_fields(PERMISSION_FIELDS, &["tool", "then"])
-        }),
-        SettingKind::Hooks(_) => json!({
-            "type": "array", "items": of_fields(HOOK_FIELDS, &["on", "command"])
-        }),
-        SettingKind::Hosted(_) => json!({
-            "type": "array",
-            "items": { "type": "object", "properties": { "type": { "type": "string" } },
-                "required": ["type"] },
-        }),
-        SettingKind::Earlier(_) => json!({
-            "anyOf": [
-                { "enum": ["token_budget"] },
-                {
-                    "type": "object",
-                    "properties": { "fixed_count": whole(0) },
-                    "required": ["fixed_count"],
-                    "additionalProperties": false,
-                },
-            ]
-        }),
-    }
-}
-
-fn of_fields(fields: &[Field], required: &[&str]) -> Value {
-    let properties = fields.iter().map(|field| {
-        let mut schema = match field.kind {
-            FieldKind::Flag => json!({ "type": "boolean" }),
-            FieldKind::Text => json!({ "type": "string" }),
-            FieldKind::Texts => json!({
-                "anyOf": [{ "type": "string" }, { "type": "array", "items": { "type": "string" } }]
-            }),
-            FieldKind::Map => json!({
-                "type": "object", "additionalProperties": { "type": "string" }
-            }),
-            FieldKind::Whole => json!({ "type": "integer", "minimum": 1 }),
-            FieldKind::Time => json!({ "type": ["number", "string"] }),
-            FieldKind::Choice(names) => json!({ "enum": names }),
-        };
-        put_word(&mut schema, "description", field.doc);
-        (field.name.to_owned(), schema)
-    });
-    let mut schema = table(properties.collect());
-    put_word(&mut schema, "required", json!(required));
     schema
 }
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use plimsoll_agent::PermissionMode;
 use plimsoll_context::{
-    ArgumentDigest, Bpe, CacheStrategy, Chars4, ContextConfig, ContextStrategy, Estimate, Memo,
-    Threshold, TokenCounter,
+    ArgumentDigest, Bpe, Chars4, ContextConfig, ContextStrategy, Estimate, Memo, Threshold,
+    TokenCounter,
 };
 use plimsoll_core::{
     AgentBuilder, BuilderSettings, CommandHook, DriverSettings, HOOK_TIMEOUT, RetryConfig,
@@ -234,23 +234,5 @@ impl AgentSettings {
             builder = builder.command_hook(hook);
         }
         builder
-    }
-
-    /// Sets parts of [`CacheStrategy::Manual`], and selects that strategy.
-    pub(crate) fn manual(&mut self, set: impl FnOnce(&mut bool, &mut bool, &mut bool)) {
-        let (mut system, mut tools, mut messages) = match self.builder.cache.strategy {
-            CacheStrategy::Manual {
-                cache_system,
-                cache_tools,
-                cache_messages,
-            } => (cache_system, cache_tools, cache_messages),
-            _ => (false, false, false),
-        };
-        set(&mut system, &mut tools, &mut messages);
-        self.builder.cache.strategy = CacheStrategy::Manual {
-            cache_system: system,
-            cache_tools: tools,
-            cache_messages: messages,
-        };
     }
 }

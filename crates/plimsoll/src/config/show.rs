@@ -2,12 +2,10 @@
 //! included.
 
 use serde_json::{Map, json};
+use toml::Value;
 
 use super::agent::AgentConfig;
-use super::document::parse_value;
-use super::key::{Preset, SettingKey};
-use super::keys;
-use super::kind::SettingValue;
+use super::key::{Preset, SettingKey, keys};
 use super::layer::Origin;
 
 /// A setting with its effective value.
@@ -16,19 +14,19 @@ pub struct Effective {
     /// The key.
     pub key: &'static SettingKey,
     /// The value. `None` if the default is not a value; [`Preset::Words`] describes it.
-    pub value: Option<SettingValue>,
+    value: Option<Value>,
     /// The origin of the value.
     pub origin: Origin,
 }
 
 impl AgentConfig {
-    /// Returns all settings, in the order of the table.
+    /// Returns all settings, in the order of the documentation.
     pub fn effective(&self) -> impl Iterator<Item = Effective> {
-        keys::all().map(|key| match self.set(&key.path()) {
-            Some((value, origin)) => Effective {
+        keys().map(|key| match self.found(&key.path()) {
+            Some(found) => Effective {
                 key,
-                value: Some(shown(key, value)),
-                origin: origin.clone(),
+                value: Some(shown(key, &found.value)),
+                origin: found.origin.clone(),
             },
             None => Effective {
                 key,
@@ -40,9 +38,9 @@ impl AgentConfig {
 }
 
 /// Returns a value without secrets: an address loses its user, password and query.
-fn shown(key: &SettingKey, value: &SettingValue) -> SettingValue {
+fn shown(key: &SettingKey, value: &Value) -> Value {
     match value {
-        SettingValue::Text(url) if key.name == "base_url" => SettingValue::Text(masked(url)),
+        Value::String(url) if key.name == "base_url" => masked(url).into(),
         other => other.clone(),
     }
 }
@@ -67,24 +65,13 @@ pub(super) fn masked(url: &str) -> String {
     }
 }
 
-impl SettingKey {
-    /// Returns the default as a value, if it is one.
-    #[must_use]
-    pub fn preset(&self) -> Option<SettingValue> {
-        match self.default {
-            Preset::Value(text) => self.kind.read(&parse_value(text)).ok(),
-            Preset::Words(_) => None,
-        }
-    }
-}
-
 impl Effective {
     /// Returns a line of TOML. Defaults are comments, so that all lines together reproduce the
     /// configuration.
     #[must_use]
     pub fn line(&self) -> String {
         let path = self.key.path();
-        match (&self.value, &self.origin, self.key.default) {
+        match (&self.value, &self.origin, &self.key.default) {
             (Some(value), Origin::Default, _) => format!("# {path} = {value}"),
             (Some(value), ..) => format!("{path} = {value}"),
             (None, _, Preset::Words(words)) => format!("# {path}: {words}"),
@@ -97,10 +84,9 @@ impl Effective {
     pub fn json(&self) -> serde_json::Value {
         let mut object = Map::new();
         object.insert("key".to_owned(), self.key.path().into());
-        let value = self.value.as_ref().map(SettingValue::json);
-        object.insert("value".to_owned(), value.unwrap_or_default());
-        if let (None, Preset::Words(words)) = (&self.value, self.key.default) {
-            object.insert("default".to_owned(), words.into());
+        object.insert("value".to_owned(), json!(self.value));
+        if let (None, Preset::Words(words)) = (&self.value, &self.key.default) {
+            object.insert("default".to_owned(), words.as_str().into());
         }
         let origin = match &self.origin {
             Origin::Flag(flag) => json!({ "flag": flag }),
@@ -112,44 +98,5 @@ impl Effective {
         };
         object.insert("origin".to_owned(), origin);
         object.into()
-    }
-}
-
-impl SettingValue {
-    /// Returns the value as JSON: times in seconds, money in dollars.
-    #[must_use]
-    pub fn json(&self) -> serde_json::Value {
-        match self {
-            Self::Flag(flag) => (*flag).into(),
-            Self::Whole(whole) => (*whole).into(),
-            Self::Share(share) => (share.0 as f64 / 1e6).into(),
-            Self::Number(number) => (*number).into(),
-            Self::Dollars(money) => (money.0 as f64 / 1e9).into(),
-            Self::Time(time) => match time.subsec_nanos() {
-                0 => time.as_secs().into(),
-                _ => time.as_secs_f64().into(),
-            },
-            Self::Text(text) => text.as_str().into(),
-            Self::Path(path) => path.display().to_string().into(),
-            Self::Choice(name) => (*name).into(),
-            Self::Paths(paths) => paths
-                .iter()
-                .map(|path| path.display().to_string())
-                .collect(),
-            Self::Texts(texts) => texts.clone().into(),
-            Self::Counts(counts) => json!(counts),
-            Self::None => "none".into(),
-            Self::Unknown => "unknown".into(),
-            Self::Earlier(scope) => json!(scope),
-            Self::Execution(execution) => json!(execution),
-            Self::Rules(rules) => rules
-                .iter()
-                .map(|rule| {
-                    json!({ "tool": rule.tool, "arguments": rule.arguments, "then": rule.then.name() })
-                })
-                .collect(),
-            Self::Hooks(hooks) => json!(hooks),
-            Self::Hosted(tools) => json!(tools),
-        }
     }
 }

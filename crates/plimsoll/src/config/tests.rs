@@ -348,13 +348,16 @@ fn upper_layers_replace_lower_ones_key_by_key() {
         .map(|fault| fault.text.as_str())
         .collect();
     assert_eq!(warned, ["`--policy` replaces [context] (line 4)"]);
-    assert_eq!(b.set("max_turns").unwrap().1.to_string(), "--max-turns");
+    assert_eq!(b.origin("max_turns").unwrap().to_string(), "--max-turns");
     assert_eq!(
-        b.set("max_tool_calls").unwrap().1.to_string(),
+        b.origin("max_tool_calls").unwrap().to_string(),
         "$PLIMSOLL_MAX_TOOL_CALLS"
     );
-    assert_eq!(b.set("context_strategy").unwrap().1.to_string(), "--policy");
-    assert!(b.set("seed").is_none());
+    assert_eq!(
+        b.origin("context_strategy").unwrap().to_string(),
+        "--policy"
+    );
+    assert!(b.origin("seed").is_none());
     let wrong = Overrides::default()
         .flag("--max-turns", "max_turns", "many")
         .set("max_trns=3")
@@ -471,26 +474,22 @@ fn every_name_is_of_one_key_and_every_default_is_true() {
             "{}",
             key.path()
         );
-        assert!(
-            !key.method.is_empty() || key.scope == Scope::AgentOnly,
-            "{}",
-            key.path()
-        );
-        let Preset::Value(text) = key.default else {
+        let Preset::Value(text) = &key.default else {
             continue;
         };
-        let node = super::document::parse_value(text);
-        let value = key.kind.read(&node).unwrap_or_else(|expected| {
-            panic!("{}: {text} is not {expected}", key.path());
-        });
-        assert_eq!(
-            value.to_string(),
-            text.replace('_', "").replace("fixedcount", "fixed_count"),
-            "{}",
-            key.path()
+        let value = key.preset().unwrap();
+        assert!(
+            key.accepts(&value),
+            "{}: {text} is not {}",
+            key.path(),
+            key.takes
         );
-        let mut set = AgentSettings::default();
-        key.kind.set(&mut set, &value);
+        assert_eq!(value.to_string(), *text, "{}", key.path());
+        let set = settings(&match key.scope {
+            Scope::Everywhere => format!("{} = {text}", key.path()),
+            Scope::AgentOnly => format!("[[agents]]\nname = \"a\"\n{} = {text}", key.path()),
+        });
+        let named = set.name.clone();
         // The default, set explicitly or not.
         let default = AgentSettings {
             builder: BuilderSettings {
@@ -507,6 +506,8 @@ fn every_name_is_of_one_key_and_every_default_is_true() {
                 max_parallel_tools: set.builder.max_parallel_tools,
                 ..BuilderSettings::default()
             },
+            name: named,
+            has_context: set.has_context,
             strategy: set.strategy,
             connect_timeout: set.connect_timeout,
             idle_timeout: set.idle_timeout,

@@ -16,7 +16,9 @@ use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
-use super::document::{self, Table};
+use toml::Value;
+
+use super::document::Document;
 use super::fault::{ConfigError, ConfigFault, Faults};
 use super::file::{self, Config, MAX_CONFIG_FILE};
 use rows::{ImportRow, ROWS, ValueConversion};
@@ -117,8 +119,8 @@ impl Import {
                         another system, name that with --from";
             return Err(wrong(text.to_owned()));
         }
-        let table = parse(text, path).map_err(|faults| faults.error(path))?;
-        let system = from.or_else(|| detect(&table));
+        let document = parse(text, path).map_err(|faults| faults.error(path))?;
+        let system = from.or_else(|| detect(&document));
         let Some(system) = system else {
             let names: Vec<String> = System::ALL.iter().map(ToString::to_string).collect();
             let text = format!(
@@ -127,7 +129,7 @@ impl Import {
             );
             return Err(wrong(text));
         };
-        Translation::of(system, &table).finish(path)
+        Translation::of(system, &document).finish(path)
     }
 }
 
@@ -136,7 +138,7 @@ const GIVE: &str = "give a configuration file in TOML, YAML or JSON";
 
 /// Parses a text by the extension of its file. Without a known one, it is TOML if it parses as
 /// such, otherwise YAML, of which JSON is a part.
-fn parse(text: &str, path: Option<&Path>) -> Result<Table, Faults> {
+fn parse(text: &str, path: Option<&Path>) -> Result<Document, Faults> {
     let extension = path
         .and_then(Path::extension)
         .and_then(|extension| extension.to_str());
@@ -146,14 +148,14 @@ fn parse(text: &str, path: Option<&Path>) -> Result<Table, Faults> {
         Err(_) => yaml::read(text),
     };
     match extension {
-        Some("toml") => document::parse(text),
+        Some("toml") => Document::parse(text),
         Some("yaml" | "yml" | "json") => Ok(in_yaml()?.unwrap_or_default()),
         _ => {
-            if let Ok(table) = document::parse(text) {
-                return Ok(table);
+            if let Ok(document) = Document::parse(text) {
+                return Ok(document);
             }
-            let table = in_yaml().ok().flatten();
-            table.ok_or_else(|| {
+            let document = in_yaml().ok().flatten();
+            document.ok_or_else(|| {
                 let text = format!(
                     "it is not TOML, YAML or JSON; {GIVE} (docs/coming-from.md translates \
                      settings in program code)"
@@ -167,11 +169,16 @@ fn parse(text: &str, path: Option<&Path>) -> Result<Table, Faults> {
 
 /// Returns the system that most of the settings belong to, the first one of several. Returns `None`
 /// if no setting is known.
-fn detect(table: &Table) -> Option<System> {
-    let known = System::ALL.map(|system| (translate::known(system, table), system));
+fn detect(document: &Document) -> Option<System> {
+    let known = System::ALL.map(|system| (translate::known(system, document), system));
     let most = known.iter().map(|(count, _)| *count).max()?;
     let mut first = known.iter().filter(|(count, _)| *count == most && most > 0);
     first.next().map(|(_, system)| *system)
+}
+
+/// Returns a value that no setting accepts.
+fn unusable() -> Value {
+    Value::Float(f64::NAN)
 }
 
 /// Returns the counterpart of an unknown name of another system, with the system's name, and

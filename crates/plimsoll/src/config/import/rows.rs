@@ -10,6 +10,8 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
+use serde::Deserialize;
+
 use super::System;
 
 const SYSTEMS: &str = include_str!("systems.txt");
@@ -29,9 +31,11 @@ pub(super) struct ImportRow {
 }
 
 /// The conversion of a value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(super) enum ValueConversion {
     /// The value stays unchanged.
+    #[serde(skip)]
     Same,
     /// Unchanged, for the agent that calls the others.
     Main,
@@ -50,13 +54,16 @@ pub(super) enum ValueConversion {
     /// Tool servers.
     Servers,
     /// A part of the model, of its provider or its prices.
+    #[serde(skip)]
     Model(ModelField),
     /// No counterpart.
+    #[serde(skip)]
     Nothing,
 }
 
 /// A part of the specification of a model.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(super) enum ModelField {
     Provider,
     Api,
@@ -109,23 +116,10 @@ impl ImportRow {
 
 impl ValueConversion {
     fn named(word: &str) -> Option<Self> {
-        Some(match word {
-            "main" => Self::Main,
-            "millis" => Self::Millis,
-            "retries" => Self::Retries,
-            "bytes" => Self::Bytes,
-            "batch" => Self::Batch,
-            "tools" => Self::Tools,
-            "permissions" => Self::Permissions,
-            "servers" => Self::Servers,
-            "provider" => Self::Model(ModelField::Provider),
-            "api" => Self::Model(ModelField::Api),
-            "model" => Self::Model(ModelField::Model),
-            "base_url" => Self::Model(ModelField::BaseUrl),
-            "key" => Self::Model(ModelField::Key),
-            "price" => Self::Model(ModelField::Price),
-            "-" => Self::Nothing,
-            _ => return None,
-        })
+        if word == "-" {
+            return Some(Self::Nothing);
+        }
+        let part = || serde_json::from_value(word.into()).ok().map(Self::Model);
+        serde_json::from_value(word.into()).ok().or_else(part)
     }
 }

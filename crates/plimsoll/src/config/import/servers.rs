@@ -7,8 +7,10 @@ use plimsoll_agent::Permission;
 use plimsoll_core::process::looks_secret;
 use plimsoll_providers::{VENDORS, Vendor};
 
-use super::super::document::{Node, WrittenValue};
-use super::super::kind::{SettingValue, quoted, text, texts};
+use toml::{Table, Value};
+
+use super::super::document::quoted;
+use super::super::form::texts;
 use super::super::permission::Rule;
 use super::super::provider::COMPATIBLE;
 use super::super::show::masked;
@@ -87,8 +89,8 @@ impl Translation {
                 self.became(place.shown(row.ours))
             }
             (ModelField::Model, Some(model), _) => {
-                let model = WrittenValue::Text(format!("{provider}/{model}"));
-                self.set(leaf, row.ours, model, place);
+                let model = format!("{provider}/{model}");
+                self.set(leaf, row.ours, model.into(), place);
             }
             (ModelField::BaseUrl, _, Some(url))
                 if vendor.is_some_and(|vendor| is_at(vendor, url)) =>
@@ -111,8 +113,8 @@ impl Translation {
             }
             (ModelField::Price, Some(model), _) if vendor.is_some() => {
                 let dollars = match &leaf.value {
-                    WrittenValue::Number(number) if *number >= 0.0 => format!("{number:?}"),
-                    WrittenValue::Whole(Some(whole)) if *whole >= 0 => format!("{whole}.0"),
+                    Value::Float(number) if *number >= 0.0 => format!("{number:?}"),
+                    Value::Integer(whole) if *whole >= 0 => format!("{whole}.0"),
                     _ => return self.note("give dollars for a million tokens"),
                 };
                 let place = LinePosition::Model(provider.to_owned(), model.to_owned());
@@ -160,13 +162,8 @@ impl Translation {
         if tools.is_empty() {
             tools.push("none");
         }
-        let line = 1;
-        let tools = tools.into_iter().map(|name| Node {
-            line,
-            value: WrittenValue::Text(name.to_owned()),
-        });
         let place = leaf.agent.map_or(LinePosition::Top, LinePosition::Agent);
-        self.set(leaf, "tools", WrittenValue::List(tools.collect()), &place);
+        self.set(leaf, "tools", tools.into(), &place);
         if !others.is_empty() {
             let others: Vec<String> = others.into_iter().map(|name| clean(name)).collect();
             self.note(&format!(
@@ -178,11 +175,11 @@ impl Translation {
 
     /// Writes permission rules.
     pub(super) fn permissions(&mut self, leaf: &Leaf) {
-        let WrittenValue::List(nodes) = &leaf.value else {
+        let Value::Array(tables) = &leaf.value else {
             return self.note("give a list of rules, each in [[permissions]]");
         };
         let mut rules = Vec::new();
-        for node in nodes {
+        for node in tables {
             let then = field(node, "action").and_then(|then| Permission::from_str(&then).ok());
             match (field(node, "tool"), then) {
                 (Some(tool), Some(then)) => {
@@ -196,24 +193,25 @@ impl Translation {
                 _ => self.note("a rule without `tool` or `action` is left out"),
             }
         }
-        let rules = SettingValue::Rules(rules).to_string();
-        self.put(leaf, "permissions", rules, LinePosition::Top);
+        let rules = Value::Array(rules.iter().map(Rule::table).collect());
+        self.put(leaf, "permissions", rules.to_string(), LinePosition::Top);
     }
 
     /// Writes tool servers. In the other system they are part of the agents that use them.
     pub(super) fn servers(&mut self, leaf: &Leaf) {
         let mut names = Vec::new();
-        for node in list(&leaf.value) {
-            let url = text(&node.value).or_else(|| field(node, "url"));
+        for node in leaf.value.as_array().into_iter().flatten() {
+            let url = node.as_str().map(str::to_owned);
+            let url = url.or_else(|| field(node, "url"));
             let path = if url.is_some() { "url" } else { "command" };
             let reach = url.or_else(|| field(node, "command"));
             let Some(reach) = reach.filter(|reach| is_public(reach)) else {
                 self.note("a server without a plain `url` or `command` is left out");
                 continue;
             };
-            let args = inner(node, "args").and_then(|args| texts(&args.value));
+            let args = node.get("args").and_then(texts);
             let args = args
-                .map(|args| SettingValue::Texts(args).to_string())
+                .map(|args| Value::from(args).to_string())
                 .unwrap_or_default();
             let (name, is_new) = self.text.server(&format!("{reach} {args}"), &reach);
             names.push(name.clone());
@@ -232,21 +230,22 @@ impl Translation {
             }
         }
         let place = leaf.agent.map_or(LinePosition::Top, LinePosition::Agent);
-        self.put(leaf, "mcp", SettingValue::Texts(names).to_string(), place);
+        self.put(leaf, "mcp", Value::from(names).to_string(), place);
     }
 
     /// Writes the environment of a server. Variables that look like keys are inherited instead.
-    fn environment(&mut self, leaf: &Leaf, node: &Node, place: LinePosition) {
-        let Some(WrittenValue::Table(table)) = inner(node, "env").map(|env| &env.value) else {
-            return;
-        };
-        let mut env = Vec::new();
-        for entry in &table.0 {
-            let name = clean(&entry.key);
-            match text(&entry.node.value)
-                .filter(|text| !looks_secret(&name) && !text.contains("${"))
-            {
-                Some(text) => env.push(format!("{} = {}", quoted(&name), quoted(&text))),
+    fn environment(&mut self, leaf: &Leaf, node: &Value, place: LinePosition) {
+        let mut env = Table::new();
+        for (name, value) in node
+            .get("env")
+            .and_then(Value::as_table)
+            .into_iter()
+            .flatten()
+        {
+            let name = clean(name);
+            let is_open = |text: &&str| !looks_secret(&name) && !text.contains("${");
+            match value.as_str().filter(is_open) {
+                Some(text) => _ = env.insert(name, text.into()),
                 None => {
                     self.note("keys are not written into a file: `pass_env` passes on those of the environment");
                     self.text.passed.insert(name);
@@ -254,7 +253,7 @@ impl Translation {
             }
         }
         if !env.is_empty() {
-            self.put(leaf, "env", format!("{{ {} }}", env.join(", ")), place);
+            self.put(leaf, "env", Value::Table(env).to_string(), place);
         }
     }
 }
@@ -262,10 +261,7 @@ impl Translation {
 /// Returns the text of a part.
 fn field_text(parts: &Parts, part: ModelField) -> Option<&str> {
     let (_, leaf, ..) = parts.iter().find(|(other, ..)| *other == part)?;
-    match &leaf.value {
-        WrittenValue::Text(text) => Some(text),
-        _ => None,
-    }
+    leaf.value.as_str()
 }
 
 /// Returns the provider of a model: a known one, or one of the file's own with an address.
@@ -325,21 +321,6 @@ fn shouted(name: &str) -> String {
     name.to_ascii_uppercase().replace(|c| !is_good(c), "_")
 }
 
-fn list(value: &WrittenValue) -> &[Node] {
-    match value {
-        WrittenValue::List(nodes) => nodes,
-        _ => &[],
-    }
-}
-
-fn inner<'a>(node: &'a Node, name: &str) -> Option<&'a Node> {
-    let WrittenValue::Table(table) = &node.value else {
-        return None;
-    };
-    let entry = table.0.iter().find(|entry| entry.key == name)?;
-    Some(&entry.node)
-}
-
-fn field(node: &Node, name: &str) -> Option<String> {
-    text(&inner(node, name)?.value)
+fn field(table: &Value, name: &str) -> Option<String> {
+    table.get(name)?.as_str().map(str::to_owned)
 }

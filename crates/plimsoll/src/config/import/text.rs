@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::super::kind::{bare, quoted};
+use super::super::document::quoted;
 use super::{ImportedSetting, System};
 
 /// The position of a line, in the order of the text.
@@ -294,5 +294,15 @@ impl Out {
             }
             None => self.line(&format!("{path} = {value}"), None),
         }
+    }
+}
+
+/// Returns a name as a TOML key, quoted if it needs to be.
+fn bare(key: &str) -> String {
+    let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    if !key.is_empty() && key.chars().all(good) {
+        key.to_owned()
+    } else {
+        quoted(key)
     }
 }

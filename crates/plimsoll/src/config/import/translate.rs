@@ -4,15 +4,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use super::super::document::{Node, Table, WrittenValue};
+use toml::Value;
+
+use super::super::document::{Document, Located};
 use super::super::fault::{ConfigError, ConfigFault};
 use super::super::file::Config;
-use super::super::key::{Scope, join};
-use super::super::keys;
-use super::super::kind::{SettingValue, as_text};
+use super::super::key::{Scope, join, key};
 use super::rows::{ImportRow, ModelField, ROWS, ValueConversion};
 use super::text::{ImportedLine, LinePosition, Text};
-use super::{Import, ImportedSetting, System, snake, wrapped};
+use super::{Import, ImportedSetting, System, snake, unusable, wrapped};
 
 /// A setting of the other system.
 #[derive(Debug, Clone)]
@@ -22,7 +22,7 @@ pub(super) struct Leaf {
     /// The path as written.
     shown: String,
     line: usize,
-    pub(super) value: WrittenValue,
+    pub(super) value: Value,
     /// The agent that it belongs to, by its index in the file.
     pub(super) agent: Option<usize>,
 }
@@ -57,8 +57,8 @@ pub(super) struct Translation {
 }
 
 /// Returns the number of a system's settings in a file.
-pub(super) fn known(system: System, table: &Table) -> usize {
-    let leaves = leaves(system, table);
+pub(super) fn known(system: System, document: &Document) -> usize {
+    let leaves = leaves(system, document);
     let known = leaves
         .iter()
         .filter(|leaf| row(system, &leaf.path).is_some());
@@ -78,13 +78,13 @@ fn is_of_agents(system: System, path: &str) -> bool {
 }
 
 /// Returns the settings of a file, from its top.
-fn leaves(system: System, table: &Table) -> Vec<Leaf> {
+fn leaves(system: System, document: &Document) -> Vec<Leaf> {
     let mut search = Search {
         system,
         agents: 0,
         found: Vec::new(),
     };
-    search.table(table, "", "", None);
+    search.table(document.entries(), "", "", None);
     search.found
 }
 
@@ -95,27 +95,31 @@ struct Search {
 }
 
 impl Search {
-    fn table(&mut self, table: &Table, before: &str, shown: &str, agent: Option<usize>) {
-        for entry in &table.0 {
-            let path = wrapped(self.system, &join(before, &snake(&entry.key)));
-            let shown = join(shown, &entry.key);
-            match &entry.node.value {
-                WrittenValue::List(nodes) if is_of_agents(self.system, &path) => {
-                    for node in nodes {
-                        if let WrittenValue::Table(table) = &node.value {
-                            self.agents += 1;
-                            self.table(table, "agents", &shown, Some(self.agents));
-                        }
-                    }
+    fn table(
+        &mut self,
+        entries: Vec<(&str, Located<'_>)>,
+        before: &str,
+        shown: &str,
+        agent: Option<usize>,
+    ) {
+        for (key, given) in entries {
+            let path = wrapped(self.system, &join(before, &snake(key)));
+            let shown = join(shown, key);
+            let items = given.items().filter(|_| is_of_agents(self.system, &path));
+            if let Some(items) = items {
+                for entries in items.iter().filter_map(Located::entries) {
+                    self.agents += 1;
+                    self.table(entries, "agents", &shown, Some(self.agents));
                 }
-                WrittenValue::Table(table) if !table.0.is_empty() && self.leads(&path) => {
-                    self.table(table, &path, &shown, agent);
-                }
-                value => self.found.push(Leaf {
+                continue;
+            }
+            match given.entries().filter(|entries| !entries.is_empty()) {
+                Some(entries) if self.leads(&path) => self.table(entries, &path, &shown, agent),
+                _ => self.found.push(Leaf {
                     path,
                     shown: clean(&shown),
-                    line: entry.line,
-                    value: value.clone(),
+                    line: given.line,
+                    value: given.value.clone(),
                     agent,
                 }),
             }
@@ -132,10 +136,10 @@ impl Search {
 }
 
 impl Translation {
-    pub(super) fn of(system: System, table: &Table) -> Self {
+    pub(super) fn of(system: System, document: &Document) -> Self {
         let mut it = Self {
             system,
-            leaves: leaves(system, table),
+            leaves: leaves(system, document),
             text: Text::default(),
             settings: Vec::new(),
             now: 0,
@@ -200,19 +204,17 @@ impl Translation {
             ValueConversion::Main => LinePosition::Main,
             _ => own,
         };
-        let whole = match &leaf.value {
-            WrittenValue::Whole(Some(whole)) => u64::try_from(*whole).ok(),
-            _ => None,
-        };
-        let changed = |whole: Option<u64>| match whole {
-            Some(whole) => WrittenValue::Whole(i64::try_from(whole).ok()),
-            None => WrittenValue::Code,
+        let whole = leaf
+            .value
+            .as_integer()
+            .and_then(|whole| u64::try_from(whole).ok());
+        let changed = |whole: Option<u64>| {
+            let whole = whole.and_then(|whole| i64::try_from(whole).ok());
+            whole.map_or_else(unusable, Value::Integer)
         };
         let value = match row.how {
             ValueConversion::Same | ValueConversion::Main => leaf.value.clone(),
-            ValueConversion::Millis => whole.map_or(WrittenValue::Code, |it| {
-                WrittenValue::Text(format!("{it}ms"))
-            }),
+            ValueConversion::Millis => whole.map_or_else(unusable, |it| format!("{it}ms").into()),
             ValueConversion::Retries => {
                 self.note("the first attempt counts here, too");
                 changed(whole.map(|retries| retries.saturating_add(1)))
@@ -222,11 +224,9 @@ impl Translation {
                 changed(whole.map(|bytes| bytes.div_ceil(4).max(1)))
             }
             ValueConversion::Batch => match (whole, &leaf.value) {
-                (Some(size), _) if self.has_batches(leaf) => {
-                    WrittenValue::Text(format!("batched({size})"))
-                }
+                (Some(size), _) if self.has_batches(leaf) => format!("batched({size})").into(),
                 (Some(_), _) => return self.note("it counts for the strategy `batched` only"),
-                (None, WrittenValue::Text(name)) if snake(name) == "batched" => {
+                (None, Value::String(name)) if snake(name) == "batched" => {
                     let has_size = self
                         .leaves
                         .iter()
@@ -249,9 +249,7 @@ impl Translation {
             ValueConversion::Nothing => return self.note(row.why),
         };
         let value = match (row.value, value) {
-            (Some((theirs, ours)), WrittenValue::Text(text)) if text == theirs => {
-                WrittenValue::Text(ours.to_owned())
-            }
+            (Some((theirs, ours)), Value::String(text)) if text == theirs => ours.into(),
             (_, value) => value,
         };
         if self.set(leaf, row.ours, value, &place)
@@ -259,8 +257,8 @@ impl Translation {
             && !self.text.has(&place, ours)
         {
             let value = match value {
-                "true" => WrittenValue::Flag(true),
-                value => WrittenValue::Text(value.to_owned()),
+                "true" => true.into(),
+                value => value.into(),
             };
             self.set(leaf, ours, value, &place);
         }
@@ -279,7 +277,10 @@ impl Translation {
     fn has_batches(&self, leaf: &Leaf) -> bool {
         let is_it = |leaf: &Leaf| {
             leaf.path == "tools.tool_strategy"
-                && matches!(&leaf.value, WrittenValue::Text(text) if snake(text) == "batched")
+                && leaf
+                    .value
+                    .as_str()
+                    .is_some_and(|text| snake(text) == "batched")
         };
         leaf.path != "tools.batch_size" || self.leaves.iter().any(is_it)
     }
@@ -289,37 +290,32 @@ impl Translation {
         &mut self,
         leaf: &Leaf,
         ours: &str,
-        value: WrittenValue,
+        value: Value,
         place: &LinePosition,
     ) -> bool {
-        let Some(key) = keys::named(ours) else {
+        let Some(key) = key(ours) else {
             return false;
         };
         let place = match (key.scope, place) {
             (Scope::AgentOnly, LinePosition::Top) => &LinePosition::Main,
             (_, place) => place,
         };
-        let line = leaf.line;
         // Names may differ in case, and whole numbers may be written with a decimal point.
         let other = match &value {
-            WrittenValue::Text(text) => Some(WrittenValue::Text(snake(text))),
-            WrittenValue::Number(number) if number.fract() == 0.0 && number.abs() < 1e9 => {
-                Some(WrittenValue::Whole(Some(*number as i64)))
+            Value::String(text) => Some(snake(text).into()),
+            Value::Float(number) if number.fract() == 0.0 && number.abs() < 1e9 => {
+                Some((*number as i64).into())
             }
             _ => None,
         };
-        let read = key.kind.read(&Node { line, value });
-        let read = read.or_else(|expected| {
-            let value = other.ok_or_else(|| expected.clone())?;
-            key.kind.read(&Node { line, value }).map_err(|_| expected)
-        });
-        match read {
+        let mut forms = [Some(value), other].into_iter().flatten();
+        match forms.find(|form| key.accepts(form)) {
             // A value may be a misplaced secret, so it is not repeated.
-            Err(expected) => self.note(&format!("give {expected}")),
-            Ok(SettingValue::Text(text)) if text.contains("${") => {
+            None => self.note(&format!("give {}", key.takes)),
+            Some(Value::String(text)) if text.contains("${") => {
                 self.note("write the value of the variable yourself");
             }
-            Ok(value) => {
+            Some(value) => {
                 self.put(leaf, ours, written(&value), place.clone());
                 return true;
             }
@@ -400,11 +396,10 @@ pub(super) fn clean(name: &str) -> String {
 }
 
 /// Formats a value as TOML. A text of several lines stays on several lines.
-fn written(value: &SettingValue) -> String {
-    let text = as_text(value);
+fn written(value: &Value) -> String {
     let is_plain = |c: char| !c.is_control() || matches!(c, '\n' | '\t');
     match value {
-        SettingValue::Text(_) if text.contains('\n') && text.chars().all(is_plain) => {
+        Value::String(text) if text.contains('\n') && text.chars().all(is_plain) => {
             let text = text.replace('\\', "\\\\").replace('"', "\\\"");
             format!("\"\"\"\n{text}\"\"\"")
         }

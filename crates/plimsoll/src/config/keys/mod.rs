@@ -1,37 +1,98 @@
-//! The table of all settings. To add a setting, add a row: parsing, flags, environment variables, the
-//! schema, the documentation and the tests follow from it.
+//! [`OptionalSettings`]: everything that a file, a variable or a flag may set for an agent. To add a
+//! setting, add a field with its documentation and its default: parsing, flags, variables, the schema,
+//! the documentation and the tests follow from it.
+
+/// Declares a table of settings: each with its documentation, its form, and the field of
+/// [`AgentSettings`] that it sets.
+macro_rules! settings_table {
+    ($(#[$doc:meta])* $table:ident {
+        $($(#[$meta:meta])* $field:ident: $form:ty => $($target:ident).+;)*
+    }) => {
+        $(#[$doc])*
+        #[derive(Default, Deserialize, JsonSchema)]
+        #[serde(default)]
+        pub(crate) struct $table {
+            $($(#[$meta])* pub(crate) $field: Set<$form>,)*
+        }
+
+        impl $table {
+            pub(crate) fn apply(&self, settings: &mut AgentSettings) {
+                $(self.$field.put(&mut settings.$($target).+);)*
+            }
+        }
+    };
+}
 
 mod agent;
 mod context;
 mod limits;
 mod model;
 
+use schemars::{Schema, SchemaGenerator};
 use serde::de::DeserializeOwned;
+use toml::{Table, Value};
 
-use super::key::SettingKey;
+use super::settings::AgentSettings;
 
-/// The keys by topic, in the order in which `--help` and the documentation list them.
-pub const GROUPS: [(&str, &[SettingKey]); 4] = [
-    ("Agent and tools", agent::ROWS),
-    ("Model", model::ROWS),
-    ("Limits", limits::ROWS),
-    ("Context", context::ROWS),
-];
+/// Declares the tables of an agent's settings: the field, its type, the heading in `--help`, and
+/// the name of the table in a file (empty for the agent's own table).
+macro_rules! tables {
+    ($($field:ident: $table:ty, $group:literal, $name:literal;)*) => {
+        /// The settings of an agent that are set. The others keep their values.
+        #[derive(Default)]
+        pub(crate) struct OptionalSettings {
+            $(pub(crate) $field: $table,)*
+        }
 
-/// Every key.
-pub fn all() -> impl Iterator<Item = &'static SettingKey> {
-    GROUPS.into_iter().flat_map(|(_, rows)| rows)
+        impl OptionalSettings {
+            /// Reads settings by their full names, such as `retry.max_attempts`. Unknown names
+            /// are ignored.
+            ///
+            /// # Errors If a value has another form.
+            pub(crate) fn read(set: &Table) -> Result<Self, toml::de::Error> {
+                Ok(Self { $($field: table(set, $name)?,)* })
+            }
+
+            /// Overwrites settings with those that are set.
+            pub(crate) fn apply(&self, settings: &mut AgentSettings) {
+                $(self.$field.apply(settings);)*
+            }
+        }
+
+        /// Returns the tables in their order in the documentation: heading, name and schema.
+        pub(crate) fn tables() -> Vec<(&'static str, &'static str, Schema)> {
+            vec![$(($group, $name, schema_of::<$table>())),*]
+        }
+    };
 }
 
-/// Sets a field to the value whose name this is in a log too.
-fn choose<T: DeserializeOwned>(field: &mut T, name: &str) {
-    if let Ok(value) = serde_json::from_value(name.into()) {
-        *field = value;
-    }
+tables! {
+    agent: agent::AgentTable, "Agent and tools", "";
+    model: model::ModelTable, "Model", "";
+    retry: model::RetryTable, "Model", "retry";
+    cache: model::CacheTable, "Model", "cache";
+    cache_places: model::CachePlacesTable, "Model", "cache.strategy.manual";
+    limits: limits::LimitTable, "Limits", "";
+    context: context::ContextTable, "Context", "";
+    digest: context::DigestTable, "Context", "argument_digest";
+    summary: context::SummaryTable, "Context", "summary";
+    session_prune: context::PruneTable, "Context", "session_prune";
+    context_size: context::ContextSizeTable, "Context", "context";
+    compaction: context::CompactionTable, "Context", "compaction";
 }
 
-/// Returns the key with this full name, or `None` if there is no such setting.
-#[must_use]
-pub fn named(path: &str) -> Option<&'static SettingKey> {
-    super::key::NAMES.get(path).copied()
+/// Returns the schema of a table, without references.
+pub(crate) fn schema_of<T: schemars::JsonSchema>() -> Schema {
+    let settings = schemars::generate::SchemaSettings::draft2020_12();
+    let settings = settings.with(|settings| settings.inline_subschemas = true);
+    SchemaGenerator::from(settings).into_root_schema_for::<T>()
+}
+
+/// Reads one table from settings by their full names.
+fn table<T: DeserializeOwned>(set: &Table, name: &str) -> Result<T, toml::de::Error> {
+    let own = set.iter().filter_map(|(path, value)| {
+        let (table, key) = path.rsplit_once('.').unwrap_or(("", path));
+        (table == name).then(|| (key.to_owned(), value.clone()))
+    });
+    T::deserialize(Value::Table(own.collect()))
 }

@@ -1,0 +1,650 @@
+//! [`Form`]: the spellings of a value in a file, a variable or a flag, for example a number of tokens
+//! as `8000` or `"8k"`. [`Set`] is a setting in such a form that may be set or not.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use plimsoll_agent::{
+    AtLimit, CountTokens, PermissionMode, QueueMode, Sampling, ThinkingLevel,
+    ToolExecutionStrategy, TurnTrigger,
+};
+use plimsoll_context::{
+    Author, Bytes, CacheRetention, CacheStrategy, CompactionScope, HostedTool, Money, Ppm,
+    Threshold, Tokens,
+};
+use plimsoll_core::{CommandHook, Window};
+use plimsoll_tools::SandboxMode;
+use plimsoll_wire::openai_chat::ToolStyle;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::de::{DeserializeOwned, Deserializer, Error as _};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value as Json, json};
+use toml::Value;
+
+use super::hook::HookTable;
+use super::permission::{Rule, RuleTable};
+use super::settings::COUNTERS;
+
+/// Maximum of a time in seconds. Longer times are effectively no limit.
+const MAX_SECONDS: f64 = 365.0 * 24.0 * 3600.0;
+/// The pattern of a time in the schema.
+const TIME: &str = r"^ *[0-9.]+ *(ms|s|m|min|h)? *$";
+/// The pattern of a number of tokens in the schema.
+const TOKENS: &str = "^[0-9][0-9_]*[kKmM]?$";
+
+/// The kind of a setting's value.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum SettingKind {
+    /// True or false.
+    Flag,
+    /// A whole number.
+    Whole,
+    /// A number of tokens, or a share.
+    Tokens,
+    /// Any other number.
+    Number,
+    /// An amount of money.
+    Dollars,
+    /// A duration.
+    Time,
+    /// A text.
+    #[default]
+    Text,
+    /// One of several names.
+    Choice,
+    /// A file or directory.
+    Path,
+    /// Files or directories.
+    Paths,
+    /// Names, separated by commas.
+    Names,
+    /// Texts.
+    Texts,
+    /// Permission rules.
+    Rules,
+    /// A table, or a list of tables.
+    Tables,
+}
+
+/// The spellings of a value.
+pub(crate) trait Form {
+    /// The value.
+    type Value: Clone;
+    /// Its kind.
+    const KIND: SettingKind;
+    /// Describes the accepted spellings.
+    fn takes() -> String;
+    /// Returns their JSON Schema.
+    fn schema(generator: &mut SchemaGenerator) -> Json;
+    /// Parses a value. Returns `None` if it has another form.
+    fn read(given: &Value) -> Option<Self::Value>;
+}
+
+/// A setting that may be set.
+pub(crate) struct Set<F: Form>(pub(crate) Option<F::Value>);
+
+impl<F: Form> Set<F> {
+    /// Overwrites a field with the setting, if it is set.
+    pub(crate) fn put<T: From<F::Value>>(&self, field: &mut T) {
+        if let Some(value) = self.0.clone() {
+            *field = value.into();
+        }
+    }
+}
+
+impl<F: Form> Default for Set<F> {
+    fn default() -> Self {
+        Self(None)
+    }
+}
+
+impl<'de, F: Form> Deserialize<'de> for Set<F> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = F::read(&Value::deserialize(deserializer)?);
+        match value {
+            Some(value) => Ok(Self(Some(value))),
+            None => Err(D::Error::custom(F::takes())),
+        }
+    }
+}
+
+impl<F: Form> JsonSchema for Set<F> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        F::takes().into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let mut schema = F::schema(generator);
+        if let Some(object) = schema.as_object_mut() {
+            object.insert("x-kind".to_owned(), json!(F::KIND));
+            object.insert("x-takes".to_owned(), F::takes().into());
+        }
+        Schema::try_from(schema).unwrap_or_default()
+    }
+}
+
+/// Defines a form: its value, its kind, its description, its schema and its parser.
+macro_rules! form {
+    ($(#[$doc:meta])* $name:ident, $value:ty, $kind:ident, $takes:expr, $schema:tt, $read:expr) => {
+        $(#[$doc])*
+        pub(crate) struct $name;
+
+        impl Form for $name {
+            type Value = $value;
+            const KIND: SettingKind = SettingKind::$kind;
+
+            fn takes() -> String {
+                $takes.to_owned()
+            }
+
+            fn schema(_: &mut SchemaGenerator) -> Json {
+                json!($schema)
+            }
+
+            fn read(given: &Value) -> Option<$value> {
+                let read: fn(&Value) -> Option<$value> = $read;
+                read(given)
+            }
+        }
+    };
+}
+
+form!(
+    /// True or false.
+    Flag, bool, Flag, "true or false", { "type": "boolean" }, Value::as_bool
+);
+form!(
+    /// A fraction of 1.
+    Share, Ppm, Number, "a fraction from 0 to 1, such as 0.9",
+    { "type": "number", "minimum": 0, "maximum": 1 }, share
+);
+form!(
+    /// A number of tokens, or a share of the available ones.
+    Size, Threshold, Tokens,
+    "tokens such as 50_000 or \"50k\", or a share of the available tokens such as 0.8",
+    { "anyOf": [{ "type": "number", "minimum": 0 }, { "type": "string", "pattern": TOKENS }] },
+    |given| match given {
+        Value::Float(_) => share(given).map(Threshold::Share),
+        _ => tokens(given, 1).map(Threshold::Sent),
+    }
+);
+form!(
+    /// A context window.
+    ContextWindow, Window, Tokens,
+    "a number of tokens such as 32000 or \"32k\", or \"unknown\" to learn it from refusals",
+    { "anyOf": [
+        { "type": "integer", "minimum": 1 },
+        { "type": "string", "pattern": format!("^unknown$|{TOKENS}") },
+    ] },
+    |given| match given.as_str().map(str::trim) {
+        Some("unknown") => Some(Window::Unknown),
+        _ => tokens(given, 1).map(Window::Known),
+    }
+);
+form!(
+    /// A sampling temperature.
+    Temperature, f64, Number, "a number from 0 to 2",
+    { "type": "number", "minimum": 0, "maximum": (Sampling::MAX_TEMPERATURE) },
+    |given| number(given).filter(|number| *number <= Sampling::MAX_TEMPERATURE)
+);
+form!(
+    /// Dollars, more than 0.
+    Dollars, Money, Dollars, "dollars, such as 0.50; more than 0",
+    { "type": "number", "exclusiveMinimum": 0 },
+    |given| Money::from_dollars(number(given)?).ok().filter(|money| money.0 > 0)
+);
+form!(
+    /// A time above zero.
+    Seconds, Duration, Time, "seconds, or a text such as \"10m\"; more than 0",
+    { "anyOf": [{ "type": "number", "exclusiveMinimum": 0 }, { "type": "string", "pattern": TIME }] },
+    time
+);
+form!(
+    /// A text.
+    Text, String, Text, "a text", { "type": "string" }, text
+);
+form!(
+    /// A text that is not empty.
+    Filled, String, Text, "a text", { "type": "string" },
+    |given| text(given).filter(|text| !text.trim().is_empty())
+);
+form!(
+    /// A file or directory.
+    FilePath, PathBuf, Path, "the path of a file or directory", { "type": "string" },
+    |given| text(given).filter(|text| !text.is_empty()).map(PathBuf::from)
+);
+form!(
+    /// Files or directories.
+    FilePaths, Vec<PathBuf>, Paths, "a list of paths",
+    { "anyOf": [{ "type": "string" }, { "type": "array", "items": { "type": "string" } }] },
+    |given| texts(given).map(|paths| paths.into_iter().map(PathBuf::from).collect())
+);
+form!(
+    /// Names, as a list or separated by commas.
+    Names, Vec<String>, Names, "a list of names, such as [\"read\", \"grep\"]",
+    { "anyOf": [{ "type": "string" }, { "type": "array", "items": { "type": "string" } }] },
+    |given| match given.as_str() {
+        Some(text) => Some(text.split(',').map(|name| name.trim().to_owned()).collect()),
+        None => texts(given),
+    }
+);
+form!(
+    /// Texts.
+    Texts, Vec<String>, Texts, "a list of texts",
+    { "anyOf": [{ "type": "string" }, { "type": "array", "items": { "type": "string" } }] },
+    texts
+);
+form!(
+    /// Secrets by name.
+    Secrets, BTreeMap<String, String>, Tables, "a table of texts",
+    { "type": "object", "additionalProperties": { "type": "string" }, "x-secret": true },
+    |given| {
+        let entries = given.as_table()?.iter();
+        entries.map(|(name, value)| Some((name.clone(), text(value)?))).collect()
+    }
+);
+form!(
+    /// Whole numbers by name.
+    Counts, BTreeMap<String, u64>, Tables, "a table of whole numbers from 0, such as { bash = 3 }",
+    { "type": "object", "additionalProperties": { "type": "integer", "minimum": 0 } },
+    |given| {
+        let entries = given.as_table()?.iter();
+        entries.map(|(name, value)| Some((name.clone(), whole(value, 0)?))).collect()
+    }
+);
+form!(
+    /// The earlier runs that go into a summary: `fixed_count(3)`, as a text or a table, or
+    /// `token_budget`.
+    EarlierRuns, CompactionScope, Tables, "`{ fixed_count = 3 }` or \"token_budget\"",
+    { "anyOf": [{ "enum": ["token_budget"] }, {
+        "type": "object",
+        "properties": { "fixed_count": { "type": "integer", "minimum": 0 } },
+        "required": ["fixed_count"],
+        "additionalProperties": false,
+    }] },
+    |given| match named_count(given)? {
+        ("token_budget", None) => Some(CompactionScope::TokenBudget),
+        ("fixed_count", Some(count)) => Some(CompactionScope::FixedCount(count)),
+        _ => None,
+    }
+);
+form!(
+    /// The number of concurrent tool calls: `sequential`, `parallel` or `batched(4)`, as a text or a
+    /// table.
+    Execution, ToolExecutionStrategy, Choice, "\"sequential\", \"parallel\" or `{ batched = 4 }`",
+    { "anyOf": [{ "enum": ["sequential", "parallel"] }, {
+        "type": "object",
+        "properties": { "batched": { "type": "integer", "minimum": 1 } },
+        "required": ["batched"],
+        "additionalProperties": false,
+    }] },
+    |given| match named_count(given)? {
+        ("sequential", None) => Some(ToolExecutionStrategy::Sequential),
+        ("parallel", None) => Some(ToolExecutionStrategy::Parallel),
+        ("batched", Some(count)) => Some(ToolExecutionStrategy::Batched(count)),
+        _ => None,
+    }
+);
+form!(
+    /// Tools that run at the provider: a list of tables, or one table. Variables and flags may also
+    /// contain JSON.
+    HostedTools, Vec<HostedTool>, Tables,
+    "a list of tables with a `type`, such as { type = \"web_search\" }",
+    { "type": "array", "items": {
+        "type": "object", "properties": { "type": { "type": "string" } }, "required": ["type"],
+    } },
+    |given| {
+        let tools = match given.as_str() {
+            Some(text) => serde_json::from_str(text).ok()?,
+            None => serde_json::to_value(given).ok()?,
+        };
+        let tools = match tools {
+            Json::Array(tools) => tools,
+            tool => vec![tool],
+        };
+        let tools = tools.into_iter().map(HostedTool);
+        tools.map(|tool| (!tool.kind().is_empty()).then_some(tool)).collect()
+    }
+);
+
+/// A whole number, at least `LEAST`.
+pub(crate) struct Whole<const LEAST: u64, T = u64>(T);
+/// A number of tokens, at least `LEAST`.
+pub(crate) struct TokenCount<const LEAST: u64>;
+/// A value, or "none" for no limit.
+pub(crate) struct Limit<F>(F);
+/// One of several names.
+pub(crate) struct Choice<C>(C);
+/// Permission rules: a list of tables, or lines of the form `allow TOOL:PATTERN`.
+pub(crate) struct Rules;
+/// Commands for events of a run, as a list of tables.
+pub(crate) struct Hooks;
+
+impl<const LEAST: u64, T: FromWhole> Form for Whole<LEAST, T> {
+    type Value = T;
+    const KIND: SettingKind = SettingKind::Whole;
+
+    fn takes() -> String {
+        at_least("", LEAST)
+    }
+
+    fn schema(_: &mut SchemaGenerator) -> Json {
+        json!({ "type": "integer", "minimum": LEAST })
+    }
+
+    fn read(given: &Value) -> Option<T> {
+        whole(given, LEAST).map(T::from_whole)
+    }
+}
+
+/// A type that has whole numbers.
+pub(crate) trait FromWhole: Clone {
+    /// Converts a number. A number that is too large becomes the largest.
+    fn from_whole(whole: u64) -> Self;
+}
+
+impl FromWhole for u64 {
+    fn from_whole(whole: u64) -> Self {
+        whole
+    }
+}
+
+impl FromWhole for u32 {
+    fn from_whole(whole: u64) -> Self {
+        whole.try_into().unwrap_or(Self::MAX)
+    }
+}
+
+impl FromWhole for usize {
+    fn from_whole(whole: u64) -> Self {
+        whole.try_into().unwrap_or(Self::MAX)
+    }
+}
+
+impl FromWhole for Bytes {
+    fn from_whole(whole: u64) -> Self {
+        Self(whole)
+    }
+}
+
+impl<const LEAST: u64> Form for TokenCount<LEAST> {
+    type Value = Tokens;
+    const KIND: SettingKind = SettingKind::Tokens;
+
+    fn takes() -> String {
+        at_least(" of tokens such as 8000 or \"8k\"", LEAST)
+    }
+
+    fn schema(_: &mut SchemaGenerator) -> Json {
+        json!({ "anyOf": [
+            { "type": "integer", "minimum": LEAST }, { "type": "string", "pattern": TOKENS },
+        ] })
+    }
+
+    fn read(given: &Value) -> Option<Tokens> {
+        tokens(given, LEAST)
+    }
+}
+
+impl<F: Form> Form for Limit<F> {
+    type Value = Option<F::Value>;
+    const KIND: SettingKind = F::KIND;
+
+    fn takes() -> String {
+        format!("{}, or \"none\"", F::takes())
+    }
+
+    fn schema(generator: &mut SchemaGenerator) -> Json {
+        json!({ "anyOf": [F::schema(generator), { "enum": ["none", "unlimited"] }] })
+    }
+
+    fn read(given: &Value) -> Option<Option<F::Value>> {
+        match given.as_str().map(str::trim) {
+            Some("none" | "unlimited") => Some(None),
+            _ => F::read(given).map(Some),
+        }
+    }
+}
+
+/// The values of a [`Choice`].
+pub(crate) trait Choices {
+    /// One of them.
+    type Value: Clone;
+    /// Their names.
+    const NAMES: &'static [&'static str];
+    /// Returns the value of this name.
+    fn named(name: &'static str) -> Option<Self::Value>;
+}
+
+impl<C: Choices> Form for Choice<C> {
+    type Value = C::Value;
+    const KIND: SettingKind = SettingKind::Choice;
+
+    fn takes() -> String {
+        let quoted: Vec<String> = C::NAMES.iter().map(|name| format!("{name:?}")).collect();
+        match quoted.split_last() {
+            Some((last, before)) => format!("{} or {last}", before.join(", ")),
+            None => String::new(),
+        }
+    }
+
+    fn schema(_: &mut SchemaGenerator) -> Json {
+        json!({ "enum": C::NAMES })
+    }
+
+    fn read(given: &Value) -> Option<C::Value> {
+        let plain = |name: &str| name.trim().replace('-', "_");
+        let written = plain(given.as_str()?);
+        let name = C::NAMES.iter().find(|name| plain(name) == written)?;
+        C::named(name)
+    }
+}
+
+/// Implements [`Choices`] for types by their names.
+macro_rules! choices {
+    ($($type:ty, $value:ty, $names:expr, $named:expr;)*) => {
+        $(impl Choices for $type {
+            type Value = $value;
+            const NAMES: &'static [&'static str] = $names;
+
+            fn named(name: &'static str) -> Option<$value> {
+                let named: fn(&'static str) -> Option<$value> = $named;
+                named(name)
+            }
+        })*
+    };
+}
+
+/// The preset policies by name.
+pub(crate) struct Strategies;
+/// The token counters by name.
+pub(crate) struct Counters;
+
+choices! {
+    CountTokens, Self, &["processed", "growth"], stored;
+    AtLimit, Self, &["finalize", "stop", "rollback"], stored;
+    ThinkingLevel, Self, &["off", "minimal", "low", "medium", "high"], stored;
+    QueueMode, Self, &["all", "one_at_a_time"], stored;
+    TurnTrigger, Self, &["user", "sub_agent", "continue"], stored;
+    Author, Self, &["model", "extract"], stored;
+    CacheStrategy, Self, &["auto", "disabled"], stored;
+    CacheRetention, Self, &Self::NAMES, Self::named;
+    PermissionMode, Self, &Self::NAMES, |name| name.parse().ok();
+    SandboxMode, Self, &Self::NAMES, |name| name.parse().ok();
+    ToolStyle, Self, &["native", "json"], |name| Some(match name {
+        "json" => Self::JsonSchema,
+        _ => Self::Native,
+    });
+    Strategies, &'static str, &["evict", "summarize", "extract", "sliding_window", "unlimited"], Some;
+    Counters, &'static str, &COUNTERS, Some;
+}
+
+impl Form for Rules {
+    type Value = Vec<Rule>;
+    const KIND: SettingKind = SettingKind::Rules;
+
+    fn takes() -> String {
+        "a list of tables, such as { tool = \"bash\", arguments = \"command=git status\", then = \
+         \"allow\" }"
+            .to_owned()
+    }
+
+    fn schema(generator: &mut SchemaGenerator) -> Json {
+        json!({ "type": "array", "items": generator.subschema_for::<RuleTable>() })
+    }
+
+    fn read(given: &Value) -> Option<Vec<Rule>> {
+        match given {
+            Value::String(lines) => Rule::all_of(lines),
+            Value::Array(tables) => tables
+                .iter()
+                .map(|table| table_of(table).and_then(Rule::of))
+                .collect(),
+            _ => None,
+        }
+    }
+}
+
+impl Form for Hooks {
+    type Value = Vec<CommandHook>;
+    const KIND: SettingKind = SettingKind::Tables;
+
+    fn takes() -> String {
+        "in a file, a list of tables, such as { on = \"before_tool_execution\", command = \
+         [\"./guard\"] }"
+            .to_owned()
+    }
+
+    fn schema(generator: &mut SchemaGenerator) -> Json {
+        json!({ "type": "array", "items": generator.subschema_for::<HookTable>() })
+    }
+
+    fn read(given: &Value) -> Option<Vec<CommandHook>> {
+        let tables = given.as_array()?.iter();
+        tables
+            .map(|table| table_of(table).and_then(HookTable::hook))
+            .collect()
+    }
+}
+
+fn table_of<T: DeserializeOwned>(given: &Value) -> Option<T> {
+    given
+        .is_table()
+        .then(|| T::deserialize(given.clone()).ok())?
+}
+
+/// Returns the value that an entry of a log has under the same name.
+fn stored<T: DeserializeOwned>(name: &'static str) -> Option<T> {
+    serde_json::from_value(name.into()).ok()
+}
+
+fn at_least(what: &str, least: u64) -> String {
+    match least {
+        0 => format!("a whole number{what} from 0"),
+        least => format!("a whole number{what}, {least} or more"),
+    }
+}
+
+fn whole(given: &Value, least: u64) -> Option<u64> {
+    let whole = u64::try_from(given.as_integer()?).ok()?;
+    (whole >= least).then_some(whole)
+}
+
+fn tokens(given: &Value, least: u64) -> Option<Tokens> {
+    let tokens = match given {
+        Value::String(text) => parse_tokens(text)?,
+        _ => whole(given, least)?,
+    };
+    (tokens >= least).then_some(Tokens(tokens))
+}
+
+/// Parses a number of tokens such as `8000`, `8_000`, `8k` or `1m`. Returns `None` if it is not one,
+/// or is larger than [`i64::MAX`].
+#[must_use]
+pub fn parse_tokens(text: &str) -> Option<u64> {
+    let plain = text.trim().replace('_', "").to_ascii_lowercase();
+    let (digits, factor) = match (plain.strip_suffix('k'), plain.strip_suffix('m')) {
+        (Some(digits), _) => (digits, 1_000),
+        (_, Some(digits)) => (digits, 1_000_000),
+        _ => (plain.as_str(), 1),
+    };
+    let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    let number: u64 = is_number.then(|| digits.parse().ok())??;
+    let tokens = number.checked_mul(factor)?;
+    i64::try_from(tokens).is_ok().then_some(tokens)
+}
+
+fn number(given: &Value) -> Option<f64> {
+    let number = match given {
+        Value::Float(number) => *number,
+        Value::Integer(whole) => *whole as f64,
+        _ => return None,
+    };
+    (number.is_finite() && number >= 0.0).then_some(number)
+}
+
+fn share(given: &Value) -> Option<Ppm> {
+    number(given).and_then(Ppm::from_fraction)
+}
+
+/// Parses a time: seconds, or a text with a unit.
+pub(crate) fn time(given: &Value) -> Option<Duration> {
+    let seconds = match given {
+        Value::String(text) => {
+            let text = text.trim();
+            let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic() || c == ' ');
+            let unit = match text.strip_prefix(digits)?.trim() {
+                "ms" => 0.001,
+                "s" | "" => 1.0,
+                "m" | "min" => 60.0,
+                "h" => 3600.0,
+                _ => return None,
+            };
+            number(&Value::Float(digits.parse().ok()?))? * unit
+        }
+        other => number(other)?,
+    };
+    let is_good = seconds > 0.0 && seconds <= MAX_SECONDS;
+    let time = Duration::try_from_secs_f64(seconds).ok()?;
+    (is_good && !time.is_zero()).then_some(time)
+}
+
+fn text(given: &Value) -> Option<String> {
+    given.as_str().map(str::to_owned)
+}
+
+/// Returns a text, or a list of texts.
+pub(crate) fn texts(given: &Value) -> Option<Vec<String>> {
+    match given {
+        Value::String(text) => Some(vec![text.clone()]),
+        Value::Array(list) => list.iter().map(text).collect(),
+        _ => None,
+    }
+}
+
+/// Parses `name`, `name(3)` or `{ name = 3 }`.
+fn named_count(given: &Value) -> Option<(&str, Option<usize>)> {
+    match given {
+        Value::String(text) => match text.split_once('(') {
+            None => Some((text.trim(), None)),
+            Some((name, rest)) => {
+                let count = rest.trim_end().strip_suffix(')')?.trim();
+                Some((name.trim(), Some(count.parse().ok()?)))
+            }
+        },
+        Value::Table(table) if table.len() == 1 => {
+            let (name, count) = table.iter().next()?;
+            Some((
+                name.trim(),
+                Some(usize::try_from(count.as_integer()?).ok()?),
+            ))
+        }
+        _ => None,
+    }
+}
