@@ -30,6 +30,20 @@ pub enum WindowEvidence {
     Inferred,
 }
 
+impl Entry {
+    /// Returns the message that the entry adds to the session, whole.
+    #[must_use]
+    pub fn message(&self) -> Option<&Arc<Message>> {
+        match self {
+            Self::Message { message, .. }
+            | Self::Reply { message, .. }
+            | Self::PartialReply { message, .. }
+            | Self::ToolResult { message, .. } => Some(message),
+            _ => None,
+        }
+    }
+}
+
 impl WindowEvidence {
     /// Returns `true` if the provider reported the window.
     #[must_use]

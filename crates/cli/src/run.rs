@@ -6,7 +6,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-use plimsoll::store::SessionReader;
+use plimsoll::SessionStore;
 use plimsoll::{AgentOutput, EndReason, Error, Part, Remote, Session};
 
 use crate::agent::{self, ReadyAgent, TEXT_LIMIT, unreadable};
@@ -40,7 +40,7 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, CliError> {
     let id = which_session::of_run(&store, &args.session).await?;
     let mut sources = args.sources.clone();
     sources.consent(args.yes);
-    if store.info(&id).await?.is_some() {
+    if store.head(&id).await?.is_some() {
         resume::restore(&store, &id, &mut sources).await?;
     } else if task.is_none() {
         return Err(CliError::usage(format!(

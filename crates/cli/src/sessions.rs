@@ -171,7 +171,7 @@ async fn show(
         0 => out!("session {id}: no run yet"),
         runs => out!("session {id}: {}, model {model}", counted(runs, "run")),
     }
-    let info = store.info(id).await?;
+    let info = store.head(id).await?;
     if let Some(fork) = info.and_then(|info| info.fork) {
         out!("{}, which shares its first entries", described(&fork));
     }

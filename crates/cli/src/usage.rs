@@ -10,7 +10,7 @@ use console::Term;
 use plimsoll::Usage;
 use plimsoll::machine::Entry;
 use plimsoll::pricing::{Cost, Spend};
-use plimsoll::store::{ExportedEntry, SessionReader, StoreError};
+use plimsoll::store::{LogEntry, SessionReader, StoreError};
 use serde_json::json;
 
 use crate::error::{CliError, DONE};
@@ -134,7 +134,7 @@ async fn used(store: &impl SessionReader, session: ListedSession, since: u64) ->
         model => model.to_owned(),
     };
     let (mut calls, mut branches) = (Vec::new(), BTreeSet::new());
-    let each = |line: &ExportedEntry| {
+    let each = |line: &LogEntry| {
         match &line.entry {
             Entry::RunStarted { model: of, .. } => model.clone_from(of),
             Entry::Branched { branches: of, .. } => {

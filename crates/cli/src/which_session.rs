@@ -5,6 +5,7 @@ use std::{env, io};
 
 use console::{Key, Term};
 use plimsoll::SessionId;
+use plimsoll::SessionStore;
 use plimsoll::session::new_session_id;
 use plimsoll::store::{SessionInfo, SessionReader, SqliteStore};
 
@@ -33,7 +34,7 @@ const LISTED: usize = 5;
 /// If there is none, or more than one.
 pub(crate) async fn known(store: &impl SessionReader, text: &str) -> Result<SessionId, CliError> {
     let id = SessionId::new(text).map_err(CliError::usage)?;
-    if store.info(&id).await?.is_some() {
+    if store.head(&id).await?.is_some() {
         return Ok(id);
     }
     match shortened(store, text, |_| true).await? {
@@ -95,7 +96,7 @@ pub(crate) async fn of_run(
         return Ok(new_session_id());
     };
     let id = SessionId::new(text).map_err(CliError::usage)?;
-    if store.info(&id).await?.is_some() {
+    if store.head(&id).await?.is_some() {
         return Ok(id);
     }
     Ok(shortened(store, text, is_generated).await?.unwrap_or(id))

@@ -14,7 +14,8 @@ use peak_alloc::PeakAlloc;
 use plimsoll_agent::Entry;
 use plimsoll_context::{ContextStrategy, Tokens};
 use plimsoll_core::{
-    Agent, Lease, SessionId, SessionInfo, SessionStore, StoreError, ToolError, Window, tool,
+    Agent, Lease, LogEntry, SessionId, SessionInfo, SessionStore, StoreError, ToolError, Window,
+    tool,
 };
 
 use figure::{Amount, Requirement, Unit, row, sections};
@@ -137,7 +138,7 @@ impl SessionStore for Forgetful {
         Ok(Lease::new(session.clone(), Box::new(())))
     }
 
-    async fn load(&self, _session: &SessionId) -> Result<Vec<Entry>, StoreError> {
+    async fn read(&self, _: &SessionId, _: u64, _: usize) -> Result<Vec<LogEntry>, StoreError> {
         Ok(Vec::new())
     }
 

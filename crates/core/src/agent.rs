@@ -16,7 +16,7 @@ use crate::error::Error;
 use crate::opened_log::OpenedLog;
 use crate::recall::RecallTools;
 use crate::session::{AgentOutput, Session};
-use crate::store::{Lease, SessionId};
+use crate::store::{Lease, SessionId, idle};
 use crate::tool::Tool;
 use crate::window::{self, Window};
 
@@ -79,7 +79,7 @@ impl Agent {
     pub async fn session(&self, id: SessionId) -> Result<Session, Error> {
         let store = &self.parts.store;
         let lease = store.acquire(&id).await?;
-        let idle = store.idle(&id).await;
+        let idle = idle(store.as_ref(), &id).await;
         self.open(lease, idle).await
     }
 
@@ -91,7 +91,7 @@ impl Agent {
     pub async fn session_to_journal(&self, id: SessionId) -> Result<Session, Error> {
         let store = &self.parts.store;
         let lease = store.acquire(&id).await?;
-        let idle = store.idle(&id).await;
+        let idle = idle(store.as_ref(), &id).await;
         let mut opened = self.read(&lease).await?;
         let log = std::mem::take(&mut opened.log);
         let (mut session, resources) = self.unfitted(lease, opened, idle).await?;

@@ -9,7 +9,7 @@ use crate::agent::Agent;
 use crate::error::Error;
 use crate::opened_log::OpenedLog;
 use crate::session::Session;
-use crate::store::{Fork, Lease, SessionId, SessionStore};
+use crate::store::{Fork, Lease, SessionId, SessionStore, idle};
 
 impl Agent {
     /// Creates the session `to` as a fork of `from` and opens it.
@@ -52,7 +52,7 @@ impl Agent {
         let store = &*self.parts.store;
         let lease = fork_for(store, from, at, &to, &self.setup).await?;
         // The provider's cache entries for the parent also serve the fork.
-        let idle = store.idle(from).await;
+        let idle = idle(store, from).await;
         self.open(lease, idle).await
     }
 }

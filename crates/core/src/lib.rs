@@ -79,8 +79,9 @@ pub use run_stream::{MAX_WAITING_EVENTS, RunStream};
 pub use secret::Secret;
 pub use session::{AgentOutput, AgentState, Extensions, Session};
 pub use store::{
-    BadSessionId, FileEdit, Fork, ForkFault, Lease, MAX_FORK_DEPTH, MAX_KEPT_FILE, Retention,
-    SessionId, SessionInfo, SessionStore, StoreError,
+    BadSessionId, FileEdit, Fork, ForkFault, Lease, LogEntry, MAX_FORK_DEPTH, MAX_KEPT_FILE,
+    PAGE_ENTRIES, Retention, SEARCH_BYTES, SEARCH_ENTRIES, SessionId, SessionInfo, SessionStore,
+    StoreError,
 };
 pub use sub_agent::{
     LEAST_FOR_SUB_AGENT, MAX_DEPTH, MAX_RELAYED, MAX_SUB_AGENT_RESULT, SUB_AGENT_TIMEOUT,

@@ -8,7 +8,9 @@ use async_trait::async_trait;
 use plimsoll_agent::Entry;
 use plimsoll_context::{Bytes, Tokens};
 
-use crate::store::{Fork, ForkFault, Lease, SessionId, SessionInfo, SessionStore, StoreError};
+use crate::store::{
+    Fork, ForkFault, Lease, LogEntry, SessionId, SessionInfo, SessionStore, StoreError,
+};
 use crate::window::WINDOW_REMEMBERED;
 
 /// An in-memory store, for tests and for agents whose sessions need not outlive the process.
@@ -96,14 +98,40 @@ impl MemoryStoreState {
         kin
     }
 
-    fn log(&self, session: &SessionId) -> Vec<Entry> {
+    /// Returns at most `limit` entries after number `after`.
+    fn read(&self, session: &SessionId, after: u64, limit: usize) -> Vec<LogEntry> {
         let as_index = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
-        let mut log = Vec::new();
+        let mut page = Vec::new();
         for kin in self.kin(session).iter().rev() {
-            let own = as_index(kin.entries.saturating_sub(kin.log.shared()));
-            log.extend(kin.log.own.iter().take(own).cloned());
+            let first = after.max(kin.log.shared());
+            let skip = as_index(first - kin.log.shared());
+            let own = as_index(kin.entries.saturating_sub(first)).min(limit - page.len());
+            let entries = kin.log.own.iter().skip(skip).take(own);
+            page.extend((first + 1..).zip(entries).map(|(n, entry)| LogEntry {
+                n,
+                at: 0,
+                entry: entry.clone(),
+            }));
         }
-        log
+        page
+    }
+
+    fn info(&self, id: &SessionId) -> Option<SessionInfo> {
+        let log = self.logs.get(id)?;
+        let title = log.title.clone().unwrap_or_else(|| {
+            let lines = self.read(id, 0, usize::MAX);
+            let log: Vec<Entry> = lines.into_iter().map(|line| line.entry).collect();
+            SessionInfo::title_of(&log)
+        });
+        Some(SessionInfo {
+            id: id.clone(),
+            created: 0,
+            updated: 0,
+            entries: log.len(),
+            bytes: log.bytes,
+            title,
+            fork: log.fork.clone(),
+        })
     }
 }
 
@@ -122,8 +150,13 @@ impl SessionStore for MemoryStore {
         Ok(Lease::new(session.clone(), Box::new(guard)))
     }
 
-    async fn load(&self, session: &SessionId) -> Result<Vec<Entry>, StoreError> {
-        Ok(self.lock().log(session))
+    async fn read(
+        &self,
+        session: &SessionId,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<LogEntry>, StoreError> {
+        Ok(self.lock().read(session, after, limit))
     }
 
     async fn append(&self, lease: &Lease, entries: &[Entry]) -> Result<(), StoreError> {
@@ -182,21 +215,13 @@ impl SessionStore for MemoryStore {
 
     async fn list(&self) -> Result<Vec<SessionInfo>, StoreError> {
         let inner = self.lock();
-        let info = |(id, log): (&SessionId, &Log)| SessionInfo {
-            id: id.clone(),
-            created: 0,
-            updated: 0,
-            entries: log.len(),
-            bytes: log.bytes,
-            title: match &log.title {
-                Some(title) => title.clone(),
-                None => SessionInfo::title_of(&inner.log(id)),
-            },
-            fork: log.fork.clone(),
-        };
         let mut logs: Vec<_> = inner.logs.iter().collect();
         logs.sort_by_key(|(_, log)| std::cmp::Reverse(log.written));
-        Ok(logs.into_iter().map(info).collect())
+        Ok(logs.iter().filter_map(|(id, _)| inner.info(id)).collect())
+    }
+
+    async fn head(&self, session: &SessionId) -> Result<Option<SessionInfo>, StoreError> {
+        Ok(self.lock().info(session))
     }
 
     async fn learned_window(&self, endpoint: &str) -> Result<Option<Tokens>, StoreError> {

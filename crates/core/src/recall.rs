@@ -6,6 +6,7 @@
 mod item;
 mod log_messages;
 mod page;
+mod scan;
 mod search;
 mod tools;
 
@@ -15,7 +16,9 @@ pub use item::{
 };
 pub use log_messages::LogMessages;
 pub use page::{RECALL_MATCHES, TextExcerpt, matches, page};
+pub use scan::scan;
 pub use search::{
     BestMatch, QUERY_BYTES, QUERY_TERMS, SEARCHED_BYTES, SNIPPET, SearchQuery, Term, snippet,
+    spaced_words,
 };
 pub use tools::{RECALL_PAGE, RECALL_PAGE_MAX, RecallTools, recall_tools};

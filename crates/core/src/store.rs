@@ -5,14 +5,14 @@
 use std::any::Any;
 use std::fmt;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
 use plimsoll_agent::Entry;
 use plimsoll_context::{Bytes, CallId, Tokens};
 use serde::{Deserialize, Serialize};
 
-use crate::recall::{Hit, LogMessages, RecallError, RecallKey, RecalledItem};
+use crate::recall::{self, LogMessages, RecallError, RecallKey, RecalledItem, SearchQuery};
 
 /// Maximum number of forks from a session to its oldest ancestor. Reading a log visits all of them.
 pub const MAX_FORK_DEPTH: u64 = 256;
@@ -20,24 +20,87 @@ pub const MAX_FORK_DEPTH: u64 = 256;
 /// Maximum size of a stored file, before or after a change.
 pub const MAX_KEPT_FILE: Bytes = Bytes(16 * 1024 * 1024);
 
+/// Maximum number of entries that [`SessionStore::read`] is asked for at once.
+pub const PAGE_ENTRIES: usize = 1_024;
+
+/// Maximum number of entries that [`SessionStore::search`] returns. Older ones are left out.
+pub const SEARCH_ENTRIES: usize = 1_000;
+
+/// Maximum size of the searched texts that [`SessionStore::search`] returns.
+pub const SEARCH_BYTES: Bytes = Bytes(64 << 20);
+
 /// A store for the logs of sessions.
+///
+/// Four methods are required. The others have defaults: `head` and `search` work but read more than a
+/// store of your own would have to, and the rest is refused as unsupported. Recall needs nothing else,
+/// because it reads the log. [`check_store`](crate::testing::check_store) tests an implementation.
+///
+/// ```
+/// use std::collections::BTreeMap;
+/// use std::sync::{Arc, Mutex};
+///
+/// use async_trait::async_trait;
+/// use plimsoll_agent::Entry;
+/// use plimsoll_context::Bytes;
+/// use plimsoll_core::testing::check_store;
+/// use plimsoll_core::{Lease, LogEntry, SessionId, SessionInfo, SessionStore, StoreError};
+///
+/// /// Logs in a map. A session is held as long as its lock is.
+/// #[derive(Default)]
+/// struct Logs(Mutex<BTreeMap<SessionId, (Arc<()>, Vec<Entry>)>>);
+///
+/// #[async_trait]
+/// impl SessionStore for Logs {
+///     async fn acquire(&self, session: &SessionId) -> Result<Lease, StoreError> {
+///         let mut logs = self.0.lock().unwrap();
+///         let (held, _) = logs.entry(session.clone()).or_default();
+///         if Arc::strong_count(held) > 1 {
+///             return Err(StoreError::Busy { session: session.clone() });
+///         }
+///         Ok(Lease::new(session.clone(), Box::new(Arc::clone(held))))
+///     }
+///
+///     async fn append(&self, lease: &Lease, entries: &[Entry]) -> Result<(), StoreError> {
+///         let mut logs = self.0.lock().unwrap();
+///         logs.entry(lease.session().clone()).or_default().1.extend_from_slice(entries);
+///         Ok(())
+///     }
+///
+///     async fn read(
+///         &self,
+///         session: &SessionId,
+///         after: u64,
+///         limit: usize,
+///     ) -> Result<Vec<LogEntry>, StoreError> {
+///         let logs = self.0.lock().unwrap();
+///         let log = logs.get(session).map_or(&[][..], |(_, log)| log);
+///         let numbered = (1..).zip(log).skip(after as usize).take(limit);
+///         Ok(numbered.map(|(n, entry)| LogEntry { n, at: 0, entry: entry.clone() }).collect())
+///     }
+///
+///     async fn list(&self) -> Result<Vec<SessionInfo>, StoreError> {
+///         let logs = self.0.lock().unwrap();
+///         let written = logs.iter().filter(|(_, (_, log))| !log.is_empty());
+///         Ok(written.map(|(id, (_, log))| SessionInfo::of(id.clone(), log)).collect())
+///     }
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// check_store(&Logs::default()).await.unwrap();
+/// # }
+/// ```
 #[async_trait]
 pub trait SessionStore: Send + Sync {
     /// Becomes the only writer of a session, until the lease is dropped. The session need not
     /// exist.
     ///
-    /// A store shared by several processes may take the session from a stalled process. Later
+    /// A store shared by several machines may take the session from a stalled process. Later
     /// writes of that process fail with [`StoreError::LeaseLost`].
     ///
     /// # Errors
     /// [`StoreError::Busy`] if the session has a writer already, in this process or another.
     async fn acquire(&self, session: &SessionId) -> Result<Lease, StoreError>;
-
-    /// Returns the complete log of a session in order. Empty if it has none.
-    ///
-    /// # Errors
-    /// If the log cannot be read.
-    async fn load(&self, session: &SessionId) -> Result<Vec<Entry>, StoreError>;
 
     /// Appends all entries or none. They are durable when the method returns.
     ///
@@ -47,6 +110,51 @@ pub trait SessionStore: Send + Sync {
     /// # Errors
     /// If the entries cannot be written. The log is then unchanged.
     async fn append(&self, lease: &Lease, entries: &[Entry]) -> Result<(), StoreError>;
+
+    /// Returns the entries after number `after`, in order: at most `limit`, and at least one unless the
+    /// log has no more. A session without a log has no entries.
+    ///
+    /// To read a log of any length with bounded memory, begin with 0 and continue with the number
+    /// of the last entry.
+    ///
+    /// # Errors
+    /// If the entries cannot be read.
+    async fn read(
+        &self,
+        session: &SessionId,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<LogEntry>, StoreError>;
+
+    /// Returns all sessions, most recently written first.
+    ///
+    /// # Errors
+    /// If the sessions cannot be read.
+    async fn list(&self) -> Result<Vec<SessionInfo>, StoreError>;
+
+    /// Returns the list entry of one session, or `None` if the session has no log. The default
+    /// searches the list.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    async fn head(&self, session: &SessionId) -> Result<Option<SessionInfo>, StoreError> {
+        let sessions = self.list().await?;
+        Ok(sessions.into_iter().find(|info| info.id == *session))
+    }
+
+    /// Returns the entries of a log with a message that the query may [match](SearchQuery::find), newest
+    /// first: at most [`SEARCH_ENTRIES`], with texts of about [`SEARCH_BYTES`]. Older ones are left
+    /// out, but never another entry that matches. The default reads the log.
+    ///
+    /// # Errors
+    /// If the log cannot be read.
+    async fn search(
+        &self,
+        session: &SessionId,
+        query: &SearchQuery,
+    ) -> Result<Vec<LogEntry>, StoreError> {
+        recall::scan(self, session, query).await
+    }
 
     /// Creates a session as a fork of another one, either completely or not at all.
     ///
@@ -60,22 +168,6 @@ pub trait SessionStore: Send + Sync {
     async fn fork(&self, lease: &Lease, of: &Fork, own: &[Entry]) -> Result<(), StoreError> {
         let _ = (lease, own);
         Err(of.refused(ForkFault::Unable))
-    }
-
-    /// Deletes a session permanently: its log, its settings and the stored contents of the files that
-    /// it changed. Returns `false`, without any change, if there is no such session.
-    ///
-    /// Other sessions are not affected. The lease stays valid and the name becomes free: the next
-    /// entry appended under it is the first of a new log.
-    ///
-    /// # Errors
-    /// [`StoreError::HasForks`] if forks share entries of the log; delete them first. Nothing is
-    /// deleted then. [`StoreError::Unsupported`] if the store cannot delete, which is the default.
-    async fn delete(&self, lease: &Lease) -> Result<bool, StoreError> {
-        let _ = lease;
-        Err(StoreError::Unsupported {
-            operation: "delete",
-        })
     }
 
     /// Changes the title of a session, as shown by [`Self::list`]. Returns `false`, without any
@@ -94,17 +186,32 @@ pub trait SessionStore: Send + Sync {
         })
     }
 
-    /// Returns all sessions, most recently written first.
+    /// Deletes a session permanently: its log, its settings and the stored contents of the files that
+    /// it changed. Returns `false`, without any change, if there is no such session.
+    ///
+    /// Other sessions are not affected. The lease stays valid and the name becomes free: the next
+    /// entry appended under it is the first of a new log.
     ///
     /// # Errors
-    /// If the sessions cannot be read.
-    async fn list(&self) -> Result<Vec<SessionInfo>, StoreError>;
+    /// [`StoreError::HasForks`] if forks share entries of the log; delete them first. Nothing is
+    /// deleted then. [`StoreError::Unsupported`] if the store cannot delete, which is the default.
+    async fn delete(&self, lease: &Lease) -> Result<bool, StoreError> {
+        let _ = lease;
+        Err(StoreError::Unsupported {
+            operation: "delete",
+        })
+    }
 
-    /// Returns the time since a session's log was last written, after which the provider's prompt
-    /// cache may have expired. `None` if the log is empty or the store does not know.
-    async fn idle(&self, session: &SessionId) -> Option<Duration> {
-        let _ = session;
-        None
+    /// Stores the contents of a file before and after a change, so that the change can be undone.
+    ///
+    /// This is called before the file is changed. If it fails, the file is not changed. The default
+    /// stores nothing.
+    ///
+    /// # Errors
+    /// If the contents cannot be written.
+    async fn keep_file(&self, session: &SessionId, edit: FileEdit) -> Result<(), StoreError> {
+        let _ = (session, edit);
+        Ok(())
     }
 
     /// Returns the window that a provider has reported in a rejection, by its
@@ -118,7 +225,7 @@ pub trait SessionStore: Send + Sync {
         Ok(None)
     }
 
-    /// Stores a window that a provider has reported. Optional.
+    /// Stores a window that a provider has reported. The default stores nothing.
     ///
     /// # Errors
     /// If the window cannot be written.
@@ -127,7 +234,25 @@ pub trait SessionStore: Send + Sync {
         Ok(())
     }
 
-    /// Returns one message of a session's log as it was recorded. The default reads the log.
+    /// Returns the complete log of a session in order. Reads it page by page; no store needs another
+    /// implementation.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    async fn load(&self, session: &SessionId) -> Result<Vec<Entry>, StoreError> {
+        let (mut log, mut after) = (Vec::new(), 0);
+        loop {
+            let page = self.read(session, after, PAGE_ENTRIES).await?;
+            let Some(last) = page.last() else {
+                return Ok(log);
+            };
+            after = last.n;
+            log.extend(page.into_iter().map(|line| line.entry));
+        }
+    }
+
+    /// Returns one message of a session's log as it was recorded. Reads the log; no store needs
+    /// another implementation.
     ///
     /// # Errors
     /// If the key matches no message or more than one, or if the log cannot be read.
@@ -136,48 +261,36 @@ pub trait SessionStore: Send + Sync {
         session: &SessionId,
         key: &RecallKey,
     ) -> Result<RecalledItem, RecallError> {
-        let (log, key) = (self.load(session).await?, key.clone());
-        in_log(move || LogMessages::read(&log).recall(&key)).await
-    }
-
-    /// Searches the messages that plans removed from a session's view or shortened for the words of
-    /// a query. Returns the best results first. The default reads the log.
-    ///
-    /// # Errors
-    /// If the query has no words, or if the log cannot be read.
-    async fn search(
-        &self,
-        session: &SessionId,
-        query: &str,
-        limit: usize,
-    ) -> Result<Vec<Hit>, RecallError> {
-        let (log, query) = (self.load(session).await?, query.to_owned());
-        in_log(move || LogMessages::read(&log).search(&query, limit)).await
-    }
-
-    /// Stores the contents of a file before and after a change, so that the change can be undone.
-    ///
-    /// This is called before the file is changed. If it fails, the file is not changed. Optional.
-    ///
-    /// # Errors
-    /// If the contents cannot be written.
-    async fn keep_file(&self, session: &SessionId, edit: FileEdit) -> Result<(), StoreError> {
-        let _ = (session, edit);
-        Ok(())
+        LogMessages::default().recall(self, session, key).await
     }
 }
 
-/// Runs work on a whole log on a thread that may block.
-async fn in_log<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, RecallError> + Send + 'static,
-) -> Result<T, RecallError> {
+/// Returns the time since a log was last written, if the store knows it.
+pub(crate) async fn idle(store: &dyn SessionStore, session: &SessionId) -> Option<Duration> {
+    store.head(session).await.ok()??.idle()
+}
+
+/// Runs work on the texts of a log on a thread that may block.
+pub(crate) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, StoreError> {
     let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|error| {
-        Err(RecallError::Store(StoreError::Io {
-            path: "the log".to_owned(),
-            why: format!("reading it was cut short ({error}); try again"),
-        }))
+    done.map_err(|error| StoreError::Io {
+        path: "the log".to_owned(),
+        why: format!("reading it was cut short ({error}); try again"),
     })
+}
+
+/// One entry of a log, with its number and time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LogEntry {
+    /// The number of the entry in its session, from 1, without gaps.
+    pub n: u64,
+    /// The time of writing, in seconds since 1970. It never decreases within a log. 0 if the store does
+    /// not know it.
+    pub at: u64,
+    /// The entry itself.
+    pub entry: Entry,
 }
 
 /// Id of a session: 1 to 128 letters, digits, `-`, `_` and `.`, not beginning with `.`.
@@ -212,9 +325,9 @@ pub struct FileEdit {
 pub struct SessionInfo {
     /// Id of the session.
     pub id: SessionId,
-    /// When its first entry was written, in seconds since 1970.
+    /// When its first entry was written, in seconds since 1970. 0 if the store does not know.
     pub created: u64,
-    /// When its last entry was written, in seconds since 1970.
+    /// When its last entry was written, in seconds since 1970. 0 if the store does not know.
     pub updated: u64,
     /// Number of entries in its log.
     pub entries: u64,
@@ -478,6 +591,31 @@ impl Fork {
 }
 
 impl SessionInfo {
+    /// Returns the list entry of a session with this log, for stores that know no times.
+    #[must_use]
+    pub fn of(id: SessionId, log: &[Entry]) -> Self {
+        // An entry that cannot be serialized has no size.
+        let sizes = log.iter().flat_map(serde_json::to_vec);
+        Self {
+            id,
+            created: 0,
+            updated: 0,
+            entries: log.len() as u64,
+            bytes: Bytes(sizes.map(|json| json.len() as u64).sum()),
+            title: Self::title_of(log),
+            fork: None,
+        }
+    }
+
+    /// Returns the time since the log was last written, after which the provider's prompt cache may
+    /// have expired. `None` if the store does not know.
+    #[must_use]
+    pub fn idle(&self) -> Option<Duration> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
+        let since = now.as_secs().saturating_sub(self.updated);
+        (self.updated > 0).then(|| Duration::from_secs(since))
+    }
+
     /// Returns the default title of a log: the first line of its first user message, at most 120
     /// characters.
     #[must_use]

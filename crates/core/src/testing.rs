@@ -1,6 +1,6 @@
-//! [`ScriptedProvider`]: a model for tests that follows a script.
+//! [`ScriptedProvider`]: a model for tests that follows a script. [`check_store`] tests a store.
 //!
-//! It rejects the same requests as a real API, with the same messages. It makes no network
+//! The model rejects the same requests as a real API, with the same messages. It makes no network
 //! requests.
 
 use std::collections::VecDeque;
@@ -17,6 +17,10 @@ use plimsoll_wire::openai_chat::{self, Dialect};
 use serde_json::Value;
 
 use crate::provider::Provider;
+
+mod store_check;
+
+pub use store_check::check_store;
 
 /// A model that follows a script. Clones share the script and the recorded requests.
 #[derive(Clone)]

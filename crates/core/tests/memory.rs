@@ -11,8 +11,8 @@ use plimsoll_context::{
     Bytes, CallId, Chars4, ContextStrategy, Delta, Part, Reply, StopReason, Tokens, ToolCall,
 };
 use plimsoll_core::{
-    Agent, Lease, Provider, Remote, SessionId, SessionInfo, SessionStore, StoreError, ToolError,
-    Window, tool,
+    Agent, Lease, LogEntry, Provider, Remote, SessionId, SessionInfo, SessionStore, StoreError,
+    ToolError, Window, tool,
 };
 
 #[global_allocator]
@@ -26,7 +26,7 @@ impl SessionStore for Forgetful {
     async fn acquire(&self, session: &SessionId) -> Result<Lease, StoreError> {
         Ok(Lease::new(session.clone(), Box::new(())))
     }
-    async fn load(&self, _: &SessionId) -> Result<Vec<Entry>, StoreError> {
+    async fn read(&self, _: &SessionId, _: u64, _: usize) -> Result<Vec<LogEntry>, StoreError> {
         Ok(Vec::new())
     }
     async fn append(&self, _: &Lease, _: &[Entry]) -> Result<(), StoreError> {

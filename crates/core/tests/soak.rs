@@ -20,8 +20,8 @@ use plimsoll_context::{
 };
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{
-    Agent, AllowAll, Error, Lease, Provider, Remote, Session, SessionId, SessionInfo, SessionStore,
-    StoreError, ToolError, Window, tool,
+    Agent, AllowAll, Error, Lease, LogEntry, Provider, Remote, Session, SessionId, SessionInfo,
+    SessionStore, StoreError, ToolError, Window, tool,
 };
 
 #[global_allocator]
@@ -66,13 +66,24 @@ impl SessionStore for FileStore {
     async fn acquire(&self, session: &SessionId) -> Result<Lease, StoreError> {
         Ok(Lease::new(session.clone(), Box::new(())))
     }
-    async fn load(&self, _: &SessionId) -> Result<Vec<Entry>, StoreError> {
+    async fn read(
+        &self,
+        _: &SessionId,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<LogEntry>, StoreError> {
         let Ok(file) = File::open(&self.0) else {
             return Ok(Vec::new());
         };
-        let lines = BufReader::new(file).lines();
+        let lines = (1..).zip(BufReader::new(file).lines());
         Ok(lines
-            .map(|line| serde_json::from_str(&line.unwrap()).unwrap())
+            .skip(after as usize)
+            .take(limit)
+            .map(|(n, line)| LogEntry {
+                n,
+                at: 0,
+                entry: serde_json::from_str(&line.unwrap()).unwrap(),
+            })
             .collect())
     }
     async fn append(&self, _: &Lease, entries: &[Entry]) -> Result<(), StoreError> {

@@ -2,8 +2,7 @@
 //!
 //! The log of a session contains every message whole, so whatever was removed from the view or
 //! shortened in it can be read again: by the model with the tools `recall` and `recall_search`, and by
-//! the host with [`SessionStore::recall`](crate::SessionStore::recall) and
-//! [`SessionStore::search`](crate::SessionStore::search).
+//! the host with [`SessionStore::recall`](crate::SessionStore::recall) and [`LogMessages`].
 //!
 //! ```
 //! use plimsoll::recall::RecallKey;

@@ -13,7 +13,8 @@
 //! ```
 
 pub use plimsoll_core::{
-    Fork, ForkFault, Lease, MAX_FORK_DEPTH, MemoryStore, Retention, SessionInfo, StoreError,
+    Fork, ForkFault, Lease, LogEntry, MAX_FORK_DEPTH, MemoryStore, PAGE_ENTRIES, Retention,
+    SEARCH_BYTES, SEARCH_ENTRIES, SessionInfo, StoreError,
 };
 #[cfg(feature = "store")]
 pub use plimsoll_store::*;

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use plimsoll_agent::Entry;
 use plimsoll_core::{
-    Agent, AgentLoopConfig, AgentOutput, Error, JournaledRun, SessionId, StoreError,
-    refuse_journaled,
+    Agent, AgentLoopConfig, AgentOutput, Error, JournaledRun, PAGE_ENTRIES, SessionId,
+    SessionStore, StoreError, refuse_journaled,
 };
 use plimsoll_store::{PostgresStore, RunMessage, RunMessageKind};
 use restate_sdk::prelude::*;
@@ -94,7 +94,7 @@ impl Sessions {
             ctx.clear(RUN);
         }
         let output = output.map_err(failed)?;
-        let entries = self.read(self.store.entries(&id).await)?;
+        let entries = self.read(self.store.progress(&id).await)?.entries;
         Ok(Json(RunReply {
             session: id.to_string(),
             entries,
@@ -159,7 +159,7 @@ impl Sessions {
         let id = session(ctx.key())?;
         Ok(Json(SessionStatus {
             run: ctx.get::<String>(RUN).await?,
-            entries: self.read(self.store.entries(&id).await)?,
+            entries: self.read(self.store.progress(&id).await)?.entries,
             questions: self.read(self.store.questions(&id).await)?,
         }))
     }
@@ -253,9 +253,12 @@ impl Sessions {
     ) -> HandlerResult<Vec<(u64, Entry)>> {
         let mut entries = Vec::new();
         let mut size = 0;
-        for (number, entry) in self.read(self.store.entries_after(id, *after).await)? {
+        for line in self.read(self.store.read(id, *after, PAGE_ENTRIES).await)? {
+            let number = line.n;
             *after = number;
-            let Some(entry) = shown(entry) else { continue };
+            let Some(entry) = shown(line.entry) else {
+                continue;
+            };
             size += serde_json::to_string(&entry).map_or(0, |json| json.len());
             entries.push((number, entry));
             if size >= ENOUGH {

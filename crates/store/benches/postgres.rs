@@ -119,7 +119,7 @@ fn loads(runtime: &Runtime, file: &SqliteStore, store: Option<&PostgresStore>) {
                 "loading a log of 50,000 entries of 1 KB from {name}, the quickest of {LOADS}"
             ),
             Amount(quickest, Unit::Millis),
-            Requirement::AtMost(200.0),
+            Requirement::AtMost(600.0),
         );
     }
     row(

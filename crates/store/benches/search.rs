@@ -4,10 +4,11 @@
 #[path = "../../context/benches/figure/mod.rs"]
 mod figure;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use plimsoll_agent::Entry;
 use plimsoll_context::{Edit, Message, Plan, Recall, Rendition, Seq, Tokens, Trigger};
+use plimsoll_core::recall::LogMessages;
 use plimsoll_core::{MemoryStore, SessionId, SessionStore};
 use plimsoll_store::{Durability, Options, SqliteStore};
 use tokio::runtime::Runtime;
@@ -43,9 +44,11 @@ fn slowest(runtime: &Runtime, place: &str, store: &dyn SessionStore) {
         let lease = store.acquire(&session).await.expect("a lease");
         store.append(&lease, &log()).await.expect("it is appended");
     });
+    let messages = Mutex::new(LogMessages::default());
     let search = |query: &str| {
-        let hits = runtime.block_on(store.search(&session, query, HITS));
-        hits.expect("it is searched")
+        let mut messages = messages.lock().expect("no panic");
+        let hits = messages.search(store, &session, query, HITS);
+        runtime.block_on(hits).expect("it is searched")
     };
     let millis = |query: &&str| {
         let times = (0..ROUNDS).map(|_| time(|| search(query)).as_secs_f64() * 1e3);

@@ -22,7 +22,6 @@ CREATE TABLE sessions (
     bytes   BIGINT NOT NULL DEFAULT 0
 );
 
-CREATE INDEX sessions_by_newest ON sessions (newest);
 CREATE INDEX sessions_by_parent ON sessions (parent) WHERE parent IS NOT NULL;
 
 CREATE TABLE entries (
@@ -89,6 +88,24 @@ CREATE TABLE watchers (
     session TEXT        PRIMARY KEY,
     -- By the clock of the server. What is appended until then is announced.
     until   TIMESTAMPTZ NOT NULL
+);
+
+-- The words of entries, for the search, which makes the rows: TRUNCATE words, indexed loses nothing.
+CREATE TABLE words (
+    session BIGINT NOT NULL,
+    n       BIGINT NOT NULL,
+    -- NULL if there are too many.
+    words   TSVECTOR,
+    PRIMARY KEY (session, n)
+);
+
+CREATE INDEX words_by_word ON words USING GIN (words);
+CREATE INDEX words_without ON words (session) WHERE words IS NULL;
+
+-- The last entry of each session whose words are there.
+CREATE TABLE indexed (
+    session BIGINT PRIMARY KEY,
+    n       BIGINT NOT NULL
 );
 
 CREATE TABLE format (version BIGINT NOT NULL);

@@ -25,7 +25,6 @@ CREATE TABLE sessions (
     bytes   INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 
-CREATE INDEX sessions_by_newest ON sessions (newest);
 CREATE INDEX sessions_by_parent ON sessions (parent) WHERE parent IS NOT NULL;
 
 CREATE TABLE entries (
@@ -96,26 +95,6 @@ CREATE TABLE changes (
 CREATE INDEX changes_by_session ON changes (session, row);
 CREATE INDEX changes_by_before  ON changes (before) WHERE before IS NOT NULL;
 CREATE INDEX changes_by_after   ON changes (after)  WHERE after IS NOT NULL;
-
--- Who may write to which session, so that a process that stood still and wakes up again cannot. No clock
--- is read: a process that waits for a session watches whether the beats of its holder go on.
-
--- Open stores that hold leases. Keys are never used again.
-CREATE TABLE holders (
-    key   INTEGER PRIMARY KEY AUTOINCREMENT,
-    -- Counted up by the holder about once a second.
-    beats INTEGER NOT NULL
-) STRICT;
-
-CREATE TABLE leases (
-    -- The first 16 bytes of BLAKE3 of the session's name: a session that was deleted leaves no name.
-    session BLOB    PRIMARY KEY CHECK (length(session) = 16),
-    -- Counted up whenever the session gets another writer: only the newest may write.
-    token   INTEGER NOT NULL,
-    holder  INTEGER NOT NULL REFERENCES holders (key)
-) STRICT, WITHOUT ROWID;
-
-CREATE INDEX leases_by_holder ON leases (holder);
 
 -- For people who look into the file: SELECT n, kind FROM log WHERE session = 'name'. A fork shows what it
 -- shares as well. The kind is not a column, because a second home for what the JSON says could come to

@@ -9,12 +9,12 @@ use plimsoll_context::Bytes;
 use plimsoll_core::{MAX_FORK_DEPTH, SessionId, SessionInfo, StoreError};
 use rusqlite::{Connection, Error, ErrorCode, Row};
 
-use crate::columns::{self, ALTERED, from_column};
+use crate::columns::{self, from_column};
 use crate::connection::{self, blocking};
-use crate::export;
 use crate::fault::{self, WorkError};
+use crate::log::{ALTERED, Raw};
 use crate::options::Options;
-use crate::read::{self, Raw};
+use crate::read;
 use crate::schema::{self, StoreFileState};
 use crate::sqlite::{FILE, SqliteStore};
 
@@ -258,7 +258,7 @@ impl LogCheck {
         }
         self.next = Some(raw.n.saturating_add(1));
         self.checked.entries = self.checked.entries.max(raw.n);
-        let why = match export::line(raw, path, &self.checked.id) {
+        let why = match raw.parse(path, &self.checked.id) {
             _ if !raw.matches(sum) => ALTERED.to_owned(),
             Ok(_) => return true,
             Err(StoreError::BadEntry { why, .. }) => why,

@@ -5,9 +5,6 @@ use plimsoll_core::SessionId;
 use rusqlite::types::Type;
 use rusqlite::{Error, Row};
 
-/// The fault of an entry whose checksum does not match its text.
-pub(crate) const ALTERED: &str = "it was altered: its checksum is another";
-
 /// Converts a stored number. The file stores `i64`, and Plimsoll writes no negative numbers.
 pub(crate) fn from_column(number: i64) -> u64 {
     u64::try_from(number).unwrap_or(0)
@@ -31,15 +28,6 @@ pub(crate) fn entry_sum(n: i64, at: i64, json: &[u8]) -> i64 {
 /// Returns the first 8 bytes of BLAKE3 over the first line of a session in an export.
 pub(crate) fn header_sum(json: &[u8]) -> i64 {
     sum(&[], json)
-}
-
-/// Returns the first 16 bytes of the BLAKE3 hash of a name, as a lookup key.
-pub(crate) fn name_hash(name: &str) -> [u8; 16] {
-    let mut key = [0; 16];
-    let mut hasher = blake3::Hasher::new();
-    hasher.update(name.as_bytes());
-    hasher.finalize_xof().fill(&mut key);
-    key
 }
 
 fn sum(numbers: &[i64], json: &[u8]) -> i64 {

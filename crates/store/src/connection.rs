@@ -6,8 +6,8 @@
 
 use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,6 @@ use plimsoll_core::StoreError;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use tokio::sync::Mutex;
-use tokio::task::JoinError;
 
 use crate::fault::{self, WorkError};
 use crate::options::{Durability, Options};
@@ -65,39 +64,13 @@ impl SharedConnection {
     }
 }
 
-impl SharedConnection {
-    /// Like [`Self::with`], for callers that are on a blocking thread already.
-    pub(crate) fn with_now<T>(
-        &self,
-        work: impl FnOnce(&mut Connection) -> rusqlite::Result<T>,
-    ) -> Result<T, StoreError> {
-        work(&mut self.connection.blocking_lock()).map_err(fault::sqlite(&self.path))
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// Returns a weak reference to the connection, which does not keep it open.
-    pub(crate) fn downgrade(&self) -> Weak<Mutex<Connection>> {
-        Arc::downgrade(&self.connection)
-    }
-}
-
 /// Runs `work` on a thread that may block.
 pub(crate) async fn blocking<T, F>(path: &Path, work: F) -> Result<T, StoreError>
 where
     T: Send + 'static,
     F: FnOnce() -> Result<T, StoreError> + Send + 'static,
 {
-    done(path, tokio::task::spawn_blocking(work).await)
-}
-
-/// Returns the result of work on a blocking thread, or an error if it was cut short.
-pub(crate) fn done<T>(
-    path: &Path,
-    done: Result<Result<T, StoreError>, JoinError>,
-) -> Result<T, StoreError> {
+    let done = tokio::task::spawn_blocking(work).await;
     done.unwrap_or_else(|error| {
         Err(fault::other(
             path,

@@ -5,16 +5,15 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use plimsoll_core::{
-    Lease, MAX_FORK_DEPTH, Retention, SessionId, SessionInfo, SessionStore, StoreError,
-};
+use plimsoll_core::{MAX_FORK_DEPTH, Retention, SessionId, SessionInfo, SessionStore, StoreError};
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
 
 use crate::columns::{self, from_column};
-use crate::connection::{blocking, overwrite_deleted};
+use crate::connection::overwrite_deleted;
 use crate::fault::WorkError;
 use crate::files;
 use crate::lease::Right;
+use crate::search;
 use crate::session_reader::SessionReader;
 use crate::sqlite::SqliteStore;
 use crate::write;
@@ -54,21 +53,13 @@ impl SqliteStore {
 
     /// Deletes a session if it has not changed since it was listed.
     async fn delete_unchanged(&self, info: &SessionInfo) -> Result<bool, StoreError> {
-        let lease = self.acquire_idle(&info.id).await?;
-        match self.info(&info.id).await? {
+        let lease = self.acquire(&info.id).await?;
+        match self.head(&info.id).await? {
             Some(now) if now.entries == info.entries && now.updated == info.updated => {
                 self.delete(&lease).await
             }
             _ => Ok(false),
         }
-    }
-
-    /// Acquires a session that nobody holds.
-    pub(crate) async fn acquire_idle(&self, session: &SessionId) -> Result<Lease, StoreError> {
-        let writer = self.writer().await?.clone();
-        let (leases, wanted) = (self.leases().clone(), session.clone());
-        let held = blocking(self.path(), move || leases.acquire_idle(&writer, &wanted)).await?;
-        Ok(Lease::new(session.clone(), Box::new(held)))
     }
 }
 
@@ -113,7 +104,7 @@ pub(crate) fn session(connection: &mut Connection, right: &Right) -> Result<bool
     let session = right.session();
     overwrite_deleted(connection)?;
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    right.check(&transaction)?;
+    right.check()?;
     let key = transaction
         .query_row(
             "SELECT key FROM sessions WHERE id = ?1",
@@ -130,6 +121,7 @@ pub(crate) fn session(connection: &mut Connection, right: &Right) -> Result<bool
         return Err(StoreError::HasForks { session, forks }.into());
     }
     files::delete(&transaction, key)?;
+    search::drop_index(&transaction)?;
     for sql in [
         "INSERT INTO deletions (session) VALUES (?1)",
         "DELETE FROM settings WHERE session = (SELECT id FROM sessions WHERE key = ?1)",

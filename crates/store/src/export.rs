@@ -1,35 +1,23 @@
-//! [`ExportedEntry`]: one entry with its number and time. Also exports sessions as JSON lines: a
-//! [`Header`] and the entries of each session. `import` reads them back.
+//! Exports sessions as JSON lines: a [`Header`] and the entries of each session, each with its checksum.
+//! `import` reads them back.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 
-use plimsoll_agent::Entry;
 use plimsoll_core::{Fork, SessionId, SessionInfo, StoreError};
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 
 use crate::columns::{entry_sum, header_sum, to_column};
-use crate::connection::{blocking, done};
+use crate::connection::blocking;
 use crate::delete::forks_first;
 use crate::fault;
-use crate::read::{Raw, bad_entry};
+use crate::log::{Raw, bad_entry};
 
 /// The version of an export.
 pub const EXPORT_VERSION: u64 = 1;
-
-/// One entry of a log. In an export, each entry is one such line, with a checksum.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ExportedEntry {
-    /// The number of the entry in its session, from 1, without gaps.
-    pub n: u64,
-    /// The time of writing, in seconds since 1970. It never decreases within a log.
-    pub at: u64,
-    /// The entry itself.
-    pub entry: Entry,
-}
 
 /// The reason why an export ended early.
 #[derive(Debug, thiserror::Error)]
@@ -181,55 +169,6 @@ fn settings_json(text: &str) -> Option<Box<RawValue>> {
 /// Formats a checksum for an export.
 pub(crate) fn sum_text(sum: i64) -> String {
     format!("{:016x}", sum.cast_unsigned())
-}
-
-/// Parses one entry.
-pub(crate) fn line(
-    raw: &Raw,
-    path: &Path,
-    session: &SessionId,
-) -> Result<ExportedEntry, StoreError> {
-    let entry = serde_json::from_slice(&raw.json)
-        .map_err(|error| bad_entry(path, session, raw.n, error))?;
-    Ok(ExportedEntry {
-        n: raw.n,
-        at: raw.at,
-        entry,
-    })
-}
-
-/// Parses the entries of a page.
-pub(crate) fn lines(
-    page: &[Raw],
-    path: &Path,
-    session: &SessionId,
-) -> Result<Vec<ExportedEntry>, StoreError> {
-    page.iter().map(|raw| line(raw, path, session)).collect()
-}
-
-/// Reads the entries of a log after number `after`. `page` returns the next page after an entry. It is called while the
-/// previous page is parsed on another thread.
-pub(crate) async fn load<F>(
-    path: &Arc<Path>,
-    session: &SessionId,
-    after: u64,
-    mut page: impl FnMut(u64) -> F,
-) -> Result<Vec<Entry>, StoreError>
-where
-    F: Future<Output = Result<Vec<Raw>, StoreError>>,
-{
-    let mut log = Vec::new();
-    let mut read = page(after).await?;
-    while let Some(last) = read.last() {
-        let after = last.n;
-        let (at, id) = (Arc::clone(path), session.clone());
-        let parsed = tokio::task::spawn_blocking(move || lines(&read, &at, &id));
-        let next = page(after).await;
-        let lines = done(path, parsed.await)?;
-        log.extend(lines.into_iter().map(|line| line.entry));
-        read = next?;
-    }
-    Ok(log)
 }
 
 /// Converts a page to JSON lines. Entries of a newer version are passed on unchanged. Invalid JSON

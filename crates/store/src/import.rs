@@ -441,13 +441,15 @@ fn import(
 ) -> Result<(), WorkError> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let mut order = Vec::with_capacity(export.sessions.len());
+    // Nobody else may begin a session while it is imported.
+    let mut held = Vec::with_capacity(export.sessions.len());
     for session in &export.sessions {
         let id = &session.id;
         if write::exists(&transaction, id)? {
             let why = format!("there is a session {id} already; import it by another name");
             return Err(fault::other(path, why).into());
         }
-        leases.refuse_held(&transaction, id)?;
+        held.push(leases.acquire(id)?);
         let lines = session.lines.iter();
         let lines = lines.map(|line| (line.n, line.at, line.entry.get()));
         let settings = session.settings.as_deref();

@@ -16,13 +16,14 @@ mod fault;
 mod files;
 mod import;
 mod lease;
-mod lock;
+mod log;
 mod options;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod read;
 mod salvage;
 mod schema;
+mod search;
 mod session_reader;
 mod settings;
 mod sqlite;
@@ -31,17 +32,17 @@ mod write;
 
 pub use check::{CheckedSession, CheckedStore, EntryFault, MAX_FAULTS};
 pub use delete::PruneReport;
-pub use export::{EXPORT_VERSION, ExportError, ExportedEntry};
+pub use export::{EXPORT_VERSION, ExportError};
 pub use files::{ContentHash, KEPT_CONTENTS, RecordedChange};
 pub use import::{BadExport, Export, ExportedSession};
-pub use options::{BUSY_TIMEOUT, Durability, MAX_BYTES, Options, PATIENCE};
+pub use log::PAGE_BYTES;
+pub use options::{BUSY_TIMEOUT, Durability, MAX_BYTES, Options};
 #[cfg(feature = "postgres")]
 pub use postgres::{
-    Changes, MAX_POSTGRES_CONNECTIONS, MAX_RUN_MESSAGE, MAX_RUN_MESSAGES, OpenQuestion,
+    Changes, MAX_POSTGRES_CONNECTIONS, MAX_RUN_MESSAGE, MAX_RUN_MESSAGES, OpenQuestion, PATIENCE,
     POSTGRES_CONNECTIONS, PostgresOptions, PostgresStore, Progress, RunMessage, RunMessageKind,
     WATCHED,
 };
-pub use read::{PAGE_BYTES, PAGE_ENTRIES};
 pub use salvage::SalvagedSession;
 pub use session_reader::SessionReader;
 pub use settings::MAX_SETTINGS;

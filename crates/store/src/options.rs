@@ -8,9 +8,6 @@ use plimsoll_context::Bytes;
 /// five seconds means that something is wrong, and the user gets an error.
 pub const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long a process may stand still before another process may take over its sessions.
-pub const PATIENCE: Duration = Duration::from_secs(15);
-
 /// Maximum size of the log file: enough for 2,000 runs of 1,000 turns with results of 100 KB. Keeps
 /// a runaway agent from filling the disk.
 pub const MAX_BYTES: Bytes = Bytes(256 << 30);
@@ -25,11 +22,6 @@ pub struct Options {
     /// Maximum size of the file. An append beyond it fails like on a full disk. Default:
     /// [`MAX_BYTES`].
     pub max_bytes: Bytes,
-    /// How long a process that holds a session may stand still (stopped or suspended) before
-    /// another process may take the session over. The holder shows that it is alive fifteen times
-    /// in this period. All processes that use the file should use the same value. Default:
-    /// [`PATIENCE`].
-    pub patience: Duration,
 }
 
 /// The failures that a completed append survives. With both variants, a log that lost its end still
@@ -56,7 +48,6 @@ impl Default for Options {
             durability: Durability::default(),
             busy_timeout: BUSY_TIMEOUT,
             max_bytes: MAX_BYTES,
-            patience: PATIENCE,
         }
     }
 }

@@ -5,6 +5,7 @@ mod lease;
 mod log;
 mod messages;
 mod schema;
+mod search;
 mod sessions;
 mod watch;
 mod write;
@@ -17,16 +18,18 @@ use std::time::Duration;
 use async_trait::async_trait;
 use plimsoll_agent::Entry;
 use plimsoll_context::Tokens;
+use plimsoll_core::recall::SearchQuery;
 use plimsoll_core::{
-    Fork, ForkFault, Lease, SessionId, SessionInfo, SessionStore, StoreError, WINDOW_REMEMBERED,
+    Fork, ForkFault, Lease, LogEntry, SessionId, SessionInfo, SessionStore, StoreError,
+    WINDOW_REMEMBERED,
 };
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{PgPool, Postgres, Transaction};
 
 use crate::columns::{from_column, to_column};
-use crate::options::{BUSY_TIMEOUT, PATIENCE};
+use crate::options::BUSY_TIMEOUT;
 use lease::Leases;
-use log::{LogAncestor, lineage};
+use log::lineage;
 pub use messages::{MAX_RUN_MESSAGE, MAX_RUN_MESSAGES, OpenQuestion, RunMessage, RunMessageKind};
 use schema::{fault, migrate};
 use watch::announce;
@@ -38,6 +41,9 @@ pub const POSTGRES_CONNECTIONS: u32 = 8;
 /// Recommended upper bound of [`PostgresOptions::max_connections`], because a server has a process
 /// for each connection.
 pub const MAX_POSTGRES_CONNECTIONS: u32 = 500;
+
+/// How long a process may be silent before another process may take over its sessions.
+pub const PATIENCE: Duration = Duration::from_secs(15);
 
 /// The options for opening a store in PostgreSQL.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -151,8 +157,14 @@ impl SessionStore for PostgresStore {
         self.leases.acquire(session).await
     }
 
-    async fn load(&self, session: &SessionId) -> Result<Vec<Entry>, StoreError> {
-        log::load(&self.pool, &self.place, session).await
+    async fn read(
+        &self,
+        session: &SessionId,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<LogEntry>, StoreError> {
+        let page = self.raw_page(session, after, limit).await?;
+        self.parse(page, session).await
     }
 
     async fn append(&self, lease: &Lease, entries: &[Entry]) -> Result<(), StoreError> {
@@ -236,6 +248,8 @@ impl SessionStore for PostgresStore {
             "DELETE FROM messages WHERE session = (SELECT id FROM sessions WHERE key = $1)",
             "DELETE FROM questions WHERE session = (SELECT id FROM sessions WHERE key = $1)",
             "DELETE FROM watchers WHERE session = (SELECT id FROM sessions WHERE key = $1)",
+            "DELETE FROM words WHERE session = $1",
+            "DELETE FROM indexed WHERE session = $1",
             "DELETE FROM entries WHERE session = $1",
             "DELETE FROM sessions WHERE key = $1",
         ] {
@@ -260,14 +274,18 @@ impl SessionStore for PostgresStore {
         sessions::list(&self.pool).await.map_err(fault(&self.place))
     }
 
-    async fn idle(&self, session: &SessionId) -> Option<Duration> {
-        let updated: Option<i64> = sqlx::query_scalar("SELECT updated FROM sessions WHERE id = $1")
-            .bind(session.as_str())
-            .fetch_optional(&self.pool)
+    async fn head(&self, session: &SessionId) -> Result<Option<SessionInfo>, StoreError> {
+        sessions::head(&self.pool, session)
             .await
-            .ok()?;
-        let since = crate::write::now().saturating_sub(updated?);
-        Some(Duration::from_secs(from_column(since)))
+            .map_err(fault(&self.place))
+    }
+
+    async fn search(
+        &self,
+        session: &SessionId,
+        query: &SearchQuery,
+    ) -> Result<Vec<LogEntry>, StoreError> {
+        self.find(session, query).await
     }
 
     async fn learned_window(&self, endpoint: &str) -> Result<Option<Tokens>, StoreError> {

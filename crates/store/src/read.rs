@@ -1,54 +1,20 @@
-//! Reads logs and the list of sessions, page by page. Changes nothing. A log consists of the entries of
-//! a session and of those that it shares with its ancestors, its [`LogAncestor`].
+//! Reads logs and the list of sessions in the file, page by page. Changes nothing.
 
 use std::path::Path;
 
 use plimsoll_context::Bytes;
-use plimsoll_core::{Fork, MAX_FORK_DEPTH, SessionId, SessionInfo, StoreError};
+use plimsoll_core::{Fork, MAX_FORK_DEPTH, SessionId, SessionInfo};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, ErrorCode, OptionalExtension, Row, params};
 
-use crate::columns::{self, ALTERED, entry_sum, from_column, to_column};
-use crate::fault::{self, WorkError};
-
-/// Maximum number of entries of one page. Large enough that paging costs nothing compared with
-/// reading.
-pub const PAGE_ENTRIES: usize = 1_024;
-
-/// Maximum size of the JSON of one page, unless its first entry alone is larger. Bounds the memory
-/// for reading a log of any length.
-pub const PAGE_BYTES: Bytes = Bytes(4 << 20);
+use crate::columns::{self, from_column, to_column};
+use crate::fault::WorkError;
+use crate::log::{LogAncestor, PAGE_BYTES, Range, Raw, bad_entry, checked, ranges};
 
 /// The columns of [`info_of`].
 const INFO: &str = "SELECT own.id, own.created, own.updated, own.entries, own.title,
     parent.id, own.shared, own.bytes
     FROM sessions AS own LEFT JOIN sessions AS parent ON parent.key = own.parent";
-
-/// One entry as stored in the file.
-#[derive(Debug)]
-pub(crate) struct Raw {
-    pub(crate) n: u64,
-    pub(crate) at: u64,
-    pub(crate) json: Vec<u8>,
-}
-
-/// A session whose log, or the beginning of it, belongs to the log of a session.
-#[derive(Debug, Clone)]
-pub(crate) struct LogAncestor {
-    pub(crate) key: i64,
-    /// The number of shared entries. The session's own entries follow them.
-    pub(crate) shared: u64,
-    /// The number of its entries that belong to the log, including those that it shares itself.
-    pub(crate) entries: u64,
-}
-
-impl Raw {
-    /// Checks whether the entry matches its stored checksum.
-    pub(crate) fn matches(&self, sum: i64) -> bool {
-        let (n, at) = (to_column(self.n), to_column(self.at));
-        sum == entry_sum(n, at, &self.json)
-    }
-}
 
 /// Returns the session and its ancestors, beginning with the session. Empty if the session has no
 /// log.
@@ -68,12 +34,14 @@ pub(crate) fn lineage(
     rows.collect()
 }
 
-/// Returns the entries after number `after`, up to one page. Empty at the end of the log.
+/// Returns the entries after number `after`, at most `limit` and about [`PAGE_BYTES`]. Empty at the end of
+/// the log.
 pub(crate) fn page(
     connection: &mut Connection,
     path: &Path,
     session: &SessionId,
     after: u64,
+    limit: usize,
 ) -> Result<Vec<Raw>, WorkError> {
     let bad = |entry: u64, why: &str| bad_entry(path, session, entry, why).into();
     // One transaction, so that the counts and the entries are consistent.
@@ -94,39 +62,28 @@ pub(crate) fn page(
             return Err(bad(entry, "the session ends before it"));
         }
     }
-    // The oldest ancestor has the beginning of the log, the session itself its end.
-    for kin in kin.iter().rev() {
-        let before = after.max(kin.shared);
-        let mut rows =
-            statement.query(params![kin.key, to_column(before), to_column(kin.entries)])?;
-        for expected in before.saturating_add(1)..=kin.entries {
+    for Range { key, before, last } in ranges(&kin, after, limit) {
+        let mut rows = statement.query(params![key, to_column(before), to_column(last)])?;
+        for number in before.saturating_add(1)..=last {
             let next = rows
                 .next()
                 .and_then(|row| row.map(|row| raw(row, 0)).transpose());
-            let found = match next {
+            let read = match next {
                 Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt) => {
                     if page.is_empty() {
-                        return Err(bad(expected, "its page is damaged"));
+                        return Err(bad(number, "its page is damaged"));
                     }
                     return Ok(page);
                 }
                 next => next?,
             };
-            let Some((raw, sum)) = found.filter(|(raw, _)| raw.n == expected) else {
-                return Err(bad(expected, "it is missing"));
-            };
-            if !raw.matches(sum) {
-                return Err(bad(expected, ALTERED));
-            }
+            let raw = checked(read, number).map_err(|why| bad(number, why))?;
             let size = raw.json.len() as u64;
             if !page.is_empty() && size.saturating_add(bytes) > PAGE_BYTES.0 {
                 return Ok(page);
             }
             bytes += size;
             page.push(raw);
-            if page.len() == PAGE_ENTRIES {
-                return Ok(page);
-            }
         }
     }
     Ok(page)
@@ -154,21 +111,6 @@ pub(crate) fn info(
         .prepare_cached(&format!("{INFO} WHERE own.id = ?1"))?
         .query_row([session.as_str()], info_of)
         .optional()
-}
-
-/// Creates an error for an entry that cannot be read.
-pub(crate) fn bad_entry(
-    path: &Path,
-    session: &SessionId,
-    entry: u64,
-    why: impl ToString,
-) -> StoreError {
-    StoreError::BadEntry {
-        path: fault::text(path),
-        session: session.clone(),
-        entry,
-        why: why.to_string(),
-    }
 }
 
 /// Reads an entry and its checksum from the columns from `first` on.

@@ -12,8 +12,8 @@ use crate::check::{CheckedSession, LogCheck, Logs, newest_first, open_unchanged}
 use crate::connection::{self, blocking, make_folder};
 use crate::export;
 use crate::fault::{self, WorkError};
+use crate::log::Raw;
 use crate::options::Options;
-use crate::read::Raw;
 use crate::schema;
 use crate::sqlite::{FILE, SqliteStore};
 use crate::write;

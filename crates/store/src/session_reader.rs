@@ -1,4 +1,4 @@
-//! [`SessionReader`]: the operations on a store that need no run: list, show, export and delete sessions.
+//! [`SessionReader`]: the operations on a store that no run needs: export sessions and delete them.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -7,28 +7,11 @@ use async_trait::async_trait;
 use plimsoll_core::{Retention, SessionId, SessionInfo, SessionStore, StoreError};
 
 use crate::delete;
-use crate::export::{ExportError, ExportedEntry};
+use crate::export::ExportError;
 
-/// A store whose sessions can be listed, shown, exported and deleted.
+/// A store whose sessions can be exported, and deleted by age and size.
 #[async_trait]
 pub trait SessionReader: SessionStore {
-    /// Returns the list entry of one session, or `None` if the session has no log.
-    ///
-    /// # Errors
-    /// If it cannot be read.
-    async fn info(&self, session: &SessionId) -> Result<Option<SessionInfo>, StoreError>;
-
-    /// Returns the entries after number `after`, in order: at most [`crate::PAGE_ENTRIES`] and, in a
-    /// file, about [`crate::PAGE_BYTES`]; none at the end of the log.
-    ///
-    /// To read a log of any length with bounded memory, begin with 0 and continue with the number
-    /// of the last entry.
-    ///
-    /// # Errors
-    /// If they cannot be read.
-    async fn page(&self, session: &SessionId, after: u64)
-    -> Result<Vec<ExportedEntry>, StoreError>;
-
     /// Writes sessions as JSON lines and returns the writer.
     ///
     /// Each session begins with a line with its name, title and times,
@@ -60,7 +43,9 @@ pub trait SessionReader: SessionStore {
     /// [`StoreError::Busy`], at once, if another process writes to it, even if that process stands
     /// still and [`SessionStore::acquire`] would take the session over. Otherwise as
     /// [`SessionStore::delete`].
-    async fn delete_idle(&self, session: &SessionId) -> Result<bool, StoreError>;
+    async fn delete_idle(&self, session: &SessionId) -> Result<bool, StoreError> {
+        self.delete(&self.acquire(session).await?).await
+    }
 
     /// Returns the outdated sessions, most recently written first. A session that a retained fork
     /// needs is not among them. Changes nothing.

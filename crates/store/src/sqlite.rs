@@ -1,29 +1,31 @@
 //! [`SqliteStore`]: sessions in one SQLite file. The SQL is in `write`, `read` and `files`; the rights to
-//! write are in `lock`.
+//! write are in `lease`.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use plimsoll_agent::Entry;
 use plimsoll_context::Tokens;
-use plimsoll_core::{FileEdit, Fork, Lease, SessionId, SessionInfo, SessionStore, StoreError};
+use plimsoll_core::recall::{self, SearchQuery};
+use plimsoll_core::{
+    FileEdit, Fork, Lease, LogEntry, PAGE_ENTRIES, SessionId, SessionInfo, SessionStore, StoreError,
+};
 use rusqlite::Connection;
 use tokio::sync::OnceCell;
 
-use crate::columns::from_column;
 use crate::connection::{self, SharedConnection, blocking, make_folder};
 use crate::delete;
-use crate::export::{self, ExportError, ExportedEntry};
+use crate::export::{self, ExportError};
 use crate::fault::{self, WorkError};
 use crate::files::{self, KEPT_CONTENTS};
 use crate::lease::{Leases, Right};
+use crate::log::{self, Raw};
 use crate::options::Options;
-use crate::read::{self, Raw};
+use crate::read;
 use crate::schema::{self, StoreFileState};
 use crate::session_reader::SessionReader;
 use crate::settings;
@@ -139,7 +141,7 @@ impl SqliteStore {
             writer: Arc::new(writer),
             unwritable,
             reader,
-            leases: Leases::new(&folder.join(LOCKS), options),
+            leases: Leases::new(&folder.join(LOCKS)),
             options: Arc::new(options.clone()),
             path,
         })
@@ -174,11 +176,6 @@ impl SqliteStore {
             .await
     }
 
-    async fn load_after(&self, session: &SessionId, after: u64) -> Result<Vec<Entry>, StoreError> {
-        let page = |after| self.raw_page(session, after);
-        export::load(&self.path, session, after, page).await
-    }
-
     fn right(&self, lease: &Lease) -> Result<Right, StoreError> {
         let session = lease.session();
         self.leases.right(session).ok_or_else(|| {
@@ -207,14 +204,15 @@ impl SqliteStore {
             .await
     }
 
-    pub(crate) async fn raw_page(
+    async fn raw_page(
         &self,
         session: &SessionId,
         after: u64,
+        limit: usize,
     ) -> Result<Vec<Raw>, StoreError> {
         let session = session.clone();
         self.reader
-            .with(move |connection, path| read::page(connection, path, &session, after))
+            .with(move |connection, path| read::page(connection, path, &session, after, limit))
             .await
     }
 }
@@ -223,14 +221,20 @@ impl SqliteStore {
 impl SessionStore for SqliteStore {
     async fn acquire(&self, session: &SessionId) -> Result<Lease, StoreError> {
         // A read-only store is reported before anything else is done.
-        let writer = self.writer().await?.clone();
+        self.writer().await?;
         let (leases, wanted) = (self.leases.clone(), session.clone());
-        let held = blocking(&self.path, move || leases.acquire(&writer, &wanted)).await?;
+        let held = blocking(&self.path, move || leases.acquire(&wanted)).await?;
         Ok(Lease::new(session.clone(), Box::new(held)))
     }
 
-    async fn load(&self, session: &SessionId) -> Result<Vec<Entry>, StoreError> {
-        self.load_after(session, 0).await
+    async fn read(
+        &self,
+        session: &SessionId,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<LogEntry>, StoreError> {
+        let page = self.raw_page(session, after, limit).await?;
+        log::parse(page, &self.path, session).await
     }
 
     async fn append(&self, lease: &Lease, entries: &[Entry]) -> Result<(), StoreError> {
@@ -272,10 +276,23 @@ impl SessionStore for SqliteStore {
         self.newest_of(None).await
     }
 
-    async fn idle(&self, session: &SessionId) -> Option<Duration> {
-        let info = self.info(session).await.ok()??;
-        let now = from_column(write::now());
-        Some(Duration::from_secs(now.saturating_sub(info.updated)))
+    async fn head(&self, session: &SessionId) -> Result<Option<SessionInfo>, StoreError> {
+        let session = session.clone();
+        self.reader
+            .with(move |connection, _| read::info(connection, &session))
+            .await
+    }
+
+    async fn search(
+        &self,
+        session: &SessionId,
+        query: &SearchQuery,
+    ) -> Result<Vec<LogEntry>, StoreError> {
+        match self.search_index(session, query).await {
+            Ok(found) => Ok(found),
+            // A disk that is full or an index that is damaged only makes the search slower.
+            Err(_) => recall::scan(self, session, query).await,
+        }
     }
 
     async fn learned_window(&self, endpoint: &str) -> Result<Option<Tokens>, StoreError> {
@@ -304,22 +321,6 @@ impl SessionStore for SqliteStore {
 
 #[async_trait]
 impl SessionReader for SqliteStore {
-    async fn info(&self, session: &SessionId) -> Result<Option<SessionInfo>, StoreError> {
-        let session = session.clone();
-        self.reader
-            .with(move |connection, _| read::info(connection, &session))
-            .await
-    }
-
-    async fn page(
-        &self,
-        session: &SessionId,
-        after: u64,
-    ) -> Result<Vec<ExportedEntry>, StoreError> {
-        let page = self.raw_page(session, after).await?;
-        export::lines(&page, &self.path, session)
-    }
-
     async fn export<W>(
         &self,
         sessions: &BTreeMap<SessionId, Option<String>>,
@@ -328,12 +329,9 @@ impl SessionReader for SqliteStore {
     where
         W: Write + Send + 'static,
     {
-        let page = |session, after| async move { self.raw_page(&session, after).await };
+        let page =
+            |session, after| async move { self.raw_page(&session, after, PAGE_ENTRIES).await };
         export::export(&self.path, &self.list().await?, sessions, out, page).await
-    }
-
-    async fn delete_idle(&self, session: &SessionId) -> Result<bool, StoreError> {
-        self.delete(&self.acquire_idle(session).await?).await
     }
 
     async fn all_settings(&self) -> Result<BTreeMap<SessionId, String>, StoreError> {

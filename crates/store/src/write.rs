@@ -12,7 +12,8 @@ use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, 
 use crate::columns::{entry_sum, to_column};
 use crate::fault::{self, WorkError};
 use crate::lease::Right;
-use crate::read::{LogAncestor, Raw, lineage};
+use crate::log::{LogAncestor, Raw};
+use crate::read::lineage;
 use crate::settings::MAX_SETTINGS;
 
 /// Maximum size of one entry as JSON. Equal to the input limit of the filters, and far above a
@@ -37,7 +38,7 @@ pub(crate) fn append(
     let (lines, title) = (to_lines(entries, path, now())?, title_of(entries));
     // A dropped transaction is rolled back, so any failure leaves the log unchanged.
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    right.check(&transaction)?;
+    right.check()?;
     add(&transaction, right.session(), &lines, title.as_deref())?;
     Ok(transaction.commit()?)
 }
@@ -56,7 +57,7 @@ pub(crate) fn fork(
     let (lines, title) = (to_lines(own, path, now)?, title_of(own));
     // Nobody appends to either session in the meantime, and a failure leaves nothing behind.
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    right.check(&transaction)?;
+    right.check()?;
     if head(&transaction, session)?.is_some() {
         let session = session.clone();
         return Err(of.refused(ForkFault::Taken { session }).into());

@@ -33,5 +33,5 @@ pub use random::{ROUNDS, Random, rounds};
 #[cfg(feature = "core")]
 pub mod reexports {
     pub use plimsoll_agent::Entry;
-    pub use plimsoll_core::{Lease, SessionId, SessionInfo, SessionStore, StoreError};
+    pub use plimsoll_core::{Lease, LogEntry, SessionId, SessionInfo, SessionStore, StoreError};
 }

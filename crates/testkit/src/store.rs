@@ -1,7 +1,7 @@
 //! Methods of a `SessionStore` that forward to another store, for stores that differ in the others.
 
 /// Writes the named methods of a `SessionStore` into an `impl` block. They forward to the store in a
-/// field: `forward_store!(inner: acquire, load, append, list);`. Any of these four may be left out.
+/// field: `forward_store!(inner: acquire, read, append, list);`. Any of these four may be left out.
 #[macro_export]
 macro_rules! forward_store {
     ($field:tt: $($method:ident),+) => { $($crate::forward_store!(@$method $field);)+ };
@@ -9,9 +9,9 @@ macro_rules! forward_store {
         $crate::forward_store!(@fn $field acquire('b session: &'b $crate::reexports::SessionId)
             -> $crate::reexports::Lease);
     };
-    (@load $field:tt) => {
-        $crate::forward_store!(@fn $field load('b session: &'b $crate::reexports::SessionId)
-            -> Vec<$crate::reexports::Entry>);
+    (@read $field:tt) => {
+        $crate::forward_store!(@fn $field read('b session: &'b $crate::reexports::SessionId,
+            after: u64, limit: usize) -> Vec<$crate::reexports::LogEntry>);
     };
     (@append $field:tt) => {
         $crate::forward_store!(@fn $field append('b lease: &'b $crate::reexports::Lease,
@@ -20,8 +20,8 @@ macro_rules! forward_store {
     (@list $field:tt) => {
         $crate::forward_store!(@fn $field list() -> Vec<$crate::reexports::SessionInfo>);
     };
-    (@fn $field:tt $method:ident($($life:lifetime $name:ident: $type:ty),*) -> $result:ty) => {
-        fn $method<'a, $($life,)* 'f>(
+    (@fn $field:tt $method:ident($($($life:lifetime)? $name:ident: $type:ty),*) -> $result:ty) => {
+        fn $method<'a, $($($life,)?)* 'f>(
             &'a self,
             $($name: $type),*
         ) -> ::std::pin::Pin<Box<
@@ -29,7 +29,7 @@ macro_rules! forward_store {
         >>
         where
             'a: 'f,
-            $($life: 'f,)*
+            $($($life: 'f,)?)*
             Self: 'f,
         {
             $crate::reexports::SessionStore::$method(&self.$field, $($name),*)

@@ -16,8 +16,9 @@ use agent_client_protocol::v1::schema::{
 use agent_client_protocol::v1::{ConnectionTo, Responder};
 use agent_client_protocol::{Client, Error, ErrorCode, JsonRpcResponse, RequestCancellation};
 use futures_util::future::join_all;
+use plimsoll::SessionStore;
 use plimsoll::session::new_session_id;
-use plimsoll::store::{SessionReader, SqliteStore};
+use plimsoll::store::SqliteStore;
 use plimsoll::{PermissionMode, SessionId};
 use tokio::sync::watch;
 use tokio::time::timeout;
@@ -273,7 +274,7 @@ impl AcpServer {
     async fn known(&self, id: &schema::SessionId) -> Result<SessionId, Error> {
         let known =
             SessionId::new(id.0.as_ref()).map_err(|error| refused(CliError::usage(error)))?;
-        let info = self.store.info(&known).await;
+        let info = self.store.head(&known).await;
         match info.map_err(|error| refused(CliError::failed(error)))? {
             Some(_) => Ok(known),
             None => Err(unknown(

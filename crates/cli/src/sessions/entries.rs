@@ -1,17 +1,17 @@
 //! [`each_entry`]: reads a log page by page.
 
 use plimsoll::SessionId;
-use plimsoll::store::{ExportedEntry, SessionReader, StoreError};
+use plimsoll::store::{LogEntry, PAGE_ENTRIES, SessionReader, StoreError};
 
 /// Calls `each` for the entries after `after`, in order, until one call fails.
 pub(crate) async fn each_entry<E: From<StoreError>>(
     store: &impl SessionReader,
     session: &SessionId,
     mut after: u64,
-    mut each: impl FnMut(&ExportedEntry) -> Result<(), E>,
+    mut each: impl FnMut(&LogEntry) -> Result<(), E>,
 ) -> Result<(), E> {
     loop {
-        let page = store.page(session, after).await?;
+        let page = store.read(session, after, PAGE_ENTRIES).await?;
         let Some(last) = page.last() else {
             return Ok(());
         };

@@ -26,7 +26,7 @@ pub(crate) async fn run(
         Error::Store(StoreError::CannotFork { .. }) => CliError::usage(error),
         error => CliError::failed(error),
     })?;
-    let info = store.info(&to).await?;
+    let info = store.head(&to).await?;
     let fork = info.and_then(|info| info.fork);
     if json {
         out!("{}", json!({ "id": to, "fork": fork }));

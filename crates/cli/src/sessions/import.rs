@@ -9,7 +9,7 @@ use plimsoll::judge::canonical;
 use plimsoll::logs::{Agent, SessionLog};
 use plimsoll::machine::{Entry, LOG_FORMAT, State};
 use plimsoll::session::new_session_id;
-use plimsoll::store::{Export, Lease, SessionReader, SqliteStore};
+use plimsoll::store::{Export, Lease, SqliteStore};
 use plimsoll::tokens::Chars4;
 use plimsoll::{Message, Part, SessionId, SessionStore};
 use serde_json::json;
@@ -140,7 +140,7 @@ async fn exported(store: &SqliteStore, args: &ImportArgs, text: &str) -> Result<
     let mut taken = Vec::new();
     for session in export.sessions_mut() {
         let id = session.id.clone();
-        if store.info(&id).await?.is_some() {
+        if store.head(&id).await?.is_some() {
             taken.push(id.clone());
         }
         let settings = session.settings.take();

@@ -9,7 +9,7 @@ use plimsoll::machine::Entry;
 use plimsoll::model::CallId;
 use plimsoll::policy::{Edit, Plan};
 use plimsoll::recall::{MessageKind, RecallId, recall_text};
-use plimsoll::store::{ExportedEntry, SessionReader};
+use plimsoll::store::{LogEntry, SessionReader};
 use plimsoll::tokens::Bpe;
 use plimsoll::{SessionId, Tokens};
 use serde::Serialize;
@@ -91,7 +91,7 @@ impl LedgerReader {
         }
     }
 
-    fn read(&mut self, line: &ExportedEntry) -> Result<(), CliError> {
+    fn read(&mut self, line: &LogEntry) -> Result<(), CliError> {
         let ViewChange { added, replaced } =
             self.log.read(&line.entry).map_err(CliError::failed)?;
         for item in added {
@@ -229,7 +229,7 @@ mod tests {
         let mut n = 0;
         let mut read = |reader: &mut LedgerReader, entry: Entry| {
             n += 1;
-            let line = ExportedEntry { n, at: 1, entry };
+            let line = LogEntry { n, at: 1, entry };
             assert!(reader.read(&line).is_ok());
         };
         for _ in 0..6 {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use plimsoll::machine::{Entry, Run, Setup, Step};
 use plimsoll::policy::Policy;
 use plimsoll::session::{RunReader, RunRecord};
-use plimsoll::store::{ExportedEntry, SessionReader, SqliteStore};
+use plimsoll::store::{LogEntry, SessionReader, SqliteStore};
 use plimsoll::tokens::Chars4;
 use plimsoll::{SessionId, SessionStore};
 use serde_json::json;
@@ -126,7 +126,7 @@ pub(crate) async fn records(
     id: &SessionId,
 ) -> Result<Vec<RunRecord>, CliError> {
     let mut reader = RunReader::new(id.as_str());
-    let each = |line: &ExportedEntry| {
+    let each = |line: &LogEntry| {
         reader.read(&line.entry);
         Ok::<_, CliError>(())
     };

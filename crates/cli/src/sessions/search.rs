@@ -1,15 +1,12 @@
 //! `plimsoll sessions search`: finds the sessions that contain some words. It reads the logs.
 
 use console::Term;
-use plimsoll::Message;
-use plimsoll::machine::Entry;
 use plimsoll::recall::{MessageKind, SearchQuery, recall_text, snippet};
-use plimsoll::store::{ExportedEntry, SessionInfo, SessionReader, StoreError};
+use plimsoll::store::{SessionInfo, SessionReader};
 use serde_json::json;
 
 use super::list::{self, minute};
 use crate::error::{CliError, DONE};
-use crate::sessions::entries::each_entry;
 use crate::terminal::fitted;
 use crate::terminal::text::counted;
 use crate::which_session::NOTHING;
@@ -89,47 +86,36 @@ pub(crate) fn query(text: &str) -> Result<SearchQuery, CliError> {
     })
 }
 
-/// Returns the places in a session that contain all words of the query, in the order of its log. If
-/// a session cannot be read to its end, its readable part is searched, and a message says so.
+/// Returns the places in a session that contain all words of the query, in the order of its log. If a
+/// session cannot be searched, a message says so.
 pub(crate) async fn places(
     store: &impl SessionReader,
     session: &SessionInfo,
     query: &SearchQuery,
 ) -> Vec<SearchHit> {
-    let mut places = Vec::new();
-    // The entries that a fork shares are found in its parent.
-    let after = session.fork.as_ref().map_or(0, |fork| fork.entries);
-    let each = |line: &ExportedEntry| {
-        let Some(message) = message_of(&line.entry) else {
-            return Ok(());
-        };
-        let text = recall_text(message);
-        if let Some(found) = query.find_all(&text) {
-            let (_, around) = snippet(&text, found.at);
-            places.push(SearchHit {
-                entry: line.n,
-                at: line.at,
-                kind: MessageKind::of(message),
-                text: around.split_whitespace().collect::<Vec<_>>().join(" "),
-            });
+    let mut found = match store.search(&session.id, query).await {
+        Ok(found) => found,
+        Err(error) => {
+            say!("{error}");
+            return Vec::new();
         }
-        Ok::<_, StoreError>(())
     };
-    if let Err(error) = each_entry(store, &session.id, after, each).await {
-        say!("{error}");
-    }
-    places
-}
-
-/// Returns the message that an entry adds to the session.
-fn message_of(entry: &Entry) -> Option<&Message> {
-    match entry {
-        Entry::Message { message, .. }
-        | Entry::Reply { message, .. }
-        | Entry::PartialReply { message, .. }
-        | Entry::ToolResult { message, .. } => Some(message),
-        _ => None,
-    }
+    found.reverse();
+    // The entries that a fork shares are found in its parent.
+    let shared = session.fork.as_ref().map_or(0, |fork| fork.entries);
+    let own = found.iter().filter(|line| line.n > shared);
+    let places = own.filter_map(|line| {
+        let message = line.entry.message()?;
+        let text = recall_text(message);
+        let (_, around) = snippet(&text, query.find(&text)?.at);
+        Some(SearchHit {
+            entry: line.n,
+            at: line.at,
+            kind: MessageKind::of(message),
+            text: around.split_whitespace().collect::<Vec<_>>().join(" "),
+        })
+    });
+    places.collect()
 }
 
 /// Returns the lines about a session: its heading, and the first places.

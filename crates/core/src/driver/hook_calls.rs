@@ -163,32 +163,30 @@ pub(super) async fn gone(session: &mut Session, parts: &Arc<Parts>, pending: &Pe
 async fn evicted(parts: &Parts, session: &SessionId, pending: &PendingPlan) -> Eviction {
     let affected = || pending.items.iter().filter(|affected| is_message(affected));
     let is_whole = |affected: &AffectedItem| affected.item.form == Form::Original;
-    let log = if affected().all(is_whole) {
-        None
-    } else {
-        match parts.store.load(session).await {
-            Ok(log) => Some(LogMessages::read(&log)),
-            Err(error) => {
-                let text = format!("on_evict gets shortened messages: {error}");
-                warn(parts, vec![text]);
-                None
-            }
-        }
-    };
-    let items = affected().map(|affected| {
-        let seq = affected.item.seq;
-        let original = log.as_ref().filter(|_| !is_whole(affected));
-        let original = original.and_then(|log| log.get(seq));
-        EvictedMessage {
+    let mut log = LogMessages::default();
+    let mut items = Vec::new();
+    for affected in affected() {
+        let (seq, shown) = (affected.item.seq, &affected.item.message);
+        let original = match is_whole(affected) {
+            true => Ok(None),
+            false => match log.update(parts.store.as_ref(), session).await {
+                Ok(()) => log.message(parts.store.as_ref(), session, seq).await,
+                Err(error) => Err(error),
+            },
+        };
+        let original = original.unwrap_or_else(|error| {
+            let text = format!("on_evict gets shortened messages: {error}");
+            warn(parts, vec![text]);
+            None
+        });
+        items.push(EvictedMessage {
             seq,
             removed: affected.removed,
             tool: affected.tool.clone(),
-            message: Arc::clone(original.unwrap_or(&affected.item.message)),
-        }
-    });
-    Eviction {
-        items: items.collect(),
+            message: original.unwrap_or_else(|| Arc::clone(shown)),
+        });
     }
+    Eviction { items }
 }
 
 /// Returns `true` for a real message, and `false` for a marker or a summary made by a plan.

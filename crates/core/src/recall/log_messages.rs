@@ -1,197 +1,311 @@
-//! [`LogMessages`]: the messages of a log as they were recorded, and which of them are no longer whole
-//! in the view.
+//! [`LogMessages`]: where the messages of a log are, and which of them are no longer whole in the view.
+//!
+//! It keeps numbers and ids, not texts. These are read from the log when a message is recalled.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::ops::Range;
 use std::sync::Arc;
 
 use plimsoll_agent::{Entry, State};
-use plimsoll_context::{CallId, Chars4, Message, Seq};
+use plimsoll_context::{CallId, Chars4, Form, Message, Seq};
 
 use super::item::{
     Hit, MessageKind, RecallError, RecallId, RecallKey, RecalledItem, recall_text, resolve,
 };
 use super::search::{BestMatch, SearchQuery};
+use crate::store::{LogEntry, PAGE_ENTRIES, SessionId, SessionStore, StoreError, blocking};
 
-/// The messages of a log, to recall and to search.
+/// The messages of one session, to recall and to search. Every call reads the entries that are new since
+/// the call before.
 #[derive(Debug)]
-pub struct LogMessages(BTreeMap<Seq, LogMessage>);
+pub struct LogMessages {
+    state: State,
+    /// The number of entries that were read.
+    entries: u64,
+    /// An entry could not be applied, for example one of a newer version. The log ends there.
+    is_broken: bool,
+    /// The entry of each message.
+    messages: BTreeMap<Seq, u64>,
+    by_entry: BTreeMap<u64, Seq>,
+    /// The entries of results that wait for the result of an earlier call.
+    waiting: HashMap<CallId, VecDeque<u64>>,
+    calls: HashMap<CallId, KnownCall>,
+    /// The next message at the start of each run.
+    runs: HashMap<u64, Seq>,
+    /// The messages of undone runs, which the model has never seen.
+    undone: Vec<Range<Seq>>,
+}
 
-#[derive(Debug)]
-struct LogMessage {
+#[derive(Debug, Default)]
+struct KnownCall {
+    tool: String,
+    results: Vec<Seq>,
+}
+
+/// A message that matches a query.
+struct FoundMessage {
+    seq: Seq,
     message: Arc<Message>,
-    /// Name of the tool, if it is a tool result.
-    tool: Option<String>,
-    /// Whether its run was undone, so that the model has never seen it.
-    is_undone: bool,
-    /// Whether a plan has removed it from the view or shortened it.
-    is_evicted: bool,
+    text: String,
+    best: BestMatch,
+}
+
+impl Default for LogMessages {
+    fn default() -> Self {
+        Self {
+            // The counts are not used, so the fastest counter is enough.
+            state: State::new(Arc::new(Chars4)),
+            entries: 0,
+            is_broken: false,
+            messages: BTreeMap::new(),
+            by_entry: BTreeMap::new(),
+            waiting: HashMap::new(),
+            calls: HashMap::new(),
+            runs: HashMap::new(),
+            undone: Vec::new(),
+        }
+    }
 }
 
 impl LogMessages {
-    /// Reads a log. Entries that cannot be applied, for example of a newer version, end it.
-    #[must_use]
-    pub fn read<'a>(log: impl IntoIterator<Item = &'a Entry>) -> Self {
-        let mut messages: BTreeMap<Seq, LogMessage> = BTreeMap::new();
-        let mut tools: HashMap<CallId, String> = HashMap::new();
-        let mut runs: HashMap<u64, Seq> = HashMap::new();
-        // The counts are not used, so the fastest counter is enough.
-        let mut state = State::new(Arc::new(Chars4));
-        for entry in log {
-            let next = state.transcript().next_seq();
-            if state.absorb(entry).is_err() {
-                break;
+    /// Reads a log.
+    ///
+    /// # Errors
+    /// If the log cannot be read.
+    pub async fn read<S: SessionStore + ?Sized>(
+        store: &S,
+        session: &SessionId,
+    ) -> Result<Self, StoreError> {
+        let mut messages = Self::default();
+        messages.update(store, session).await?;
+        Ok(messages)
+    }
+
+    /// Reads the entries that are new since the last call.
+    ///
+    /// # Errors
+    /// If the log cannot be read.
+    pub async fn update<S: SessionStore + ?Sized>(
+        &mut self,
+        store: &S,
+        session: &SessionId,
+    ) -> Result<(), StoreError> {
+        loop {
+            let page = store.read(session, self.entries, PAGE_ENTRIES).await?;
+            if page.is_empty() {
+                return Ok(());
             }
-            match entry {
-                Entry::RunStarted { run, .. } => drop(runs.insert(*run, next)),
-                Entry::RolledBack { run } => {
-                    let first = runs.get(run).copied().unwrap_or(next);
-                    for (_, message) in messages.range_mut(first..) {
-                        message.is_undone = true;
-                    }
-                }
-                _ => {}
-            }
-            let items = state.transcript().items();
-            let new = items.partition_point(|item| item.seq < next);
-            for item in items.get(new..).unwrap_or_default() {
-                for call in item.message.calls() {
-                    tools.insert(call.id.clone(), call.name.clone());
-                }
-                let tool = match item.message.as_ref() {
-                    Message::ToolResult(result) => tools.get(&result.call).cloned(),
-                    _ => None,
-                };
-                let message = LogMessage {
-                    message: Arc::clone(&item.message),
-                    tool,
-                    is_undone: false,
-                    is_evicted: false,
-                };
-                messages.insert(item.seq, message);
+            for line in page {
+                self.entries = line.n;
+                self.is_broken = self.is_broken || !self.take(&line);
             }
         }
-        let view = state.transcript();
-        for (seq, message) in &mut messages {
-            let is_whole = |now: &Arc<Message>| Arc::ptr_eq(now, &message.message);
-            let is_in_view = view.get(*seq).is_some_and(|now| is_whole(&now.message));
-            message.is_evicted = !is_in_view && !message.is_undone;
-        }
-        Self(messages)
     }
 
     /// Returns one message. Tool results with a call id that several results have are told apart by
     /// their numbers; one that was evicted takes precedence.
     ///
     /// # Errors
-    /// If the key matches no message, or more than one.
-    pub fn recall(&self, key: &RecallKey) -> Result<RecalledItem, RecallError> {
-        let named = |name: &str| {
-            let calls = self.0.iter().filter(|(_, one)| one.is_result_of(name));
-            calls
-                .map(|(seq, one)| (RecallId(*seq), one.is_evicted))
-                .collect()
-        };
-        let numbered = key.seq().and_then(|seq| self.0.get_key_value(&seq));
-        let number = numbered.map(|(seq, one)| (RecallId(*seq), one.is_evicted));
+    /// If the key matches no message or more than one, or if the log cannot be read.
+    pub async fn recall<S: SessionStore + ?Sized>(
+        &mut self,
+        store: &S,
+        session: &SessionId,
+        key: &RecallKey,
+    ) -> Result<RecalledItem, RecallError> {
+        self.update(store, session).await?;
+        let with_eviction = |seq: Seq| (RecallId(seq), self.is_evicted(seq));
+        let number = key.seq().filter(|seq| self.messages.contains_key(seq));
+        let number = number.map(with_eviction);
         let id = match (key, number) {
             (RecallKey::Id(_), Some((id, _))) => id,
             (RecallKey::Id(id), None) => return Err(RecallError::Unknown(id.to_string())),
-            (RecallKey::Named(name), number) => resolve(name, number, &named(name))?,
+            (RecallKey::Named(name), number) => {
+                let call = self.calls.get(&CallId(name.clone()));
+                let results = call.into_iter().flat_map(|call| &call.results);
+                resolve(name, number, &results.copied().map(with_eviction).collect())?
+            }
         };
-        let item = self.0.get(&id.0).map(|one| RecalledItem {
+        let message = self.message(store, session, id.0).await?;
+        let message = message.ok_or_else(|| RecallError::Unknown(id.to_string()))?;
+        Ok(RecalledItem {
             id,
-            kind: MessageKind::of(&one.message),
-            tool: one.tool.clone(),
-            call: one.call().cloned(),
-            message: Arc::clone(&one.message),
-        });
-        item.ok_or_else(|| RecallError::Unknown(id.to_string()))
+            kind: MessageKind::of(&message),
+            tool: self.tool(&message),
+            call: call_of(&message).cloned(),
+            message,
+        })
     }
 
     /// Searches the evicted messages for the words of a query. Returns the best `limit` ones: those
     /// with all terms of the query or, if there are none, those with the rarest terms. Ties are
     /// ordered by how close the terms are together, then newest first.
     ///
+    /// If the log has more than [`SEARCH_ENTRIES`](crate::store::SEARCH_ENTRIES) messages that match, the
+    /// newest are searched.
+    ///
     /// # Errors
-    /// If the query has no word.
-    pub fn search(&self, query: &str, limit: usize) -> Result<Vec<Hit>, RecallError> {
+    /// If the query has no word, or if the log cannot be read.
+    pub async fn search<S: SessionStore + ?Sized>(
+        &mut self,
+        store: &S,
+        session: &SessionId,
+        query: &str,
+        limit: usize,
+    ) -> Result<Vec<Hit>, RecallError> {
         let query = SearchQuery::parse(query).ok_or(RecallError::NoWords)?;
-        let evicted = || self.0.iter().filter(|(_, one)| one.is_evicted);
-        let mut found: Vec<(Seq, BestMatch)> = evicted()
-            .filter_map(|(seq, one)| Some((*seq, query.find_all(&recall_text(&one.message))?)))
-            .collect();
+        let terms = query.terms().len();
+        self.update(store, session).await?;
+        let mut found = self.find(store, session, query.clone()).await?;
         if found.is_empty() {
-            let some = evicted();
-            let some =
-                some.filter_map(|(seq, one)| Some((*seq, query.find(&recall_text(&one.message))?)));
-            found.extend(some);
+            found = self.find(store, session, query.any()).await?;
         }
         // A term counts more if fewer messages have it.
-        let mut with_term = vec![0_usize; query.terms().len()];
-        for (_, one) in &found {
-            one.each_term(|term| {
+        let mut with_term = vec![0_usize; terms];
+        for one in &found {
+            one.best.each_term(|term| {
                 if let Some(count) = with_term.get_mut(term) {
                     *count += 1;
                 }
             });
         }
-        let score = |one: &BestMatch| {
+        let all = found.len();
+        let score = |best: &BestMatch| {
             let mut score = 0;
-            one.each_term(|term| {
-                score += found.len() * 8 / with_term.get(term).map_or(1, |count| (*count).max(1));
+            best.each_term(|term| {
+                score += all * 8 / with_term.get(term).map_or(1, |count| (*count).max(1));
             });
             score
         };
-        let mut ranked: Vec<(usize, usize, Seq, BestMatch)> = found
-            .iter()
-            .map(|(seq, one)| (score(one), one.together, *seq, *one))
-            .collect();
-        ranked.sort_by_key(|(score, together, seq, _)| Reverse((*score, *together, *seq)));
-        let best = ranked.into_iter().take(limit);
-        let hits = best.filter_map(|(_, _, seq, found)| {
-            let one = self.0.get(&seq)?;
-            let kind = MessageKind::of(&one.message);
-            let text = recall_text(&one.message);
-            Some(Hit::new(
-                RecallId(seq),
-                kind,
-                one.tool.clone(),
-                &text,
-                found,
-            ))
+        found.sort_by_cached_key(|one| Reverse((score(&one.best), one.best.together, one.seq)));
+        let hits = found.into_iter().take(limit).map(|one| {
+            let (kind, tool) = (MessageKind::of(&one.message), self.tool(&one.message));
+            Hit::new(RecallId(one.seq), kind, tool, &one.text, one.best)
         });
         Ok(hits.collect())
     }
 
     /// Returns the ids of the evicted messages, in the order of the log.
     pub fn evicted(&self) -> impl Iterator<Item = RecallId> {
-        let evicted = self.0.iter().filter(|(_, one)| one.is_evicted);
-        evicted.map(|(seq, _)| RecallId(*seq))
+        let evicted = self.messages.keys().filter(|seq| self.is_evicted(**seq));
+        evicted.map(|seq| RecallId(*seq))
     }
 
-    /// Returns a message as it was recorded.
-    pub(crate) fn get(&self, seq: Seq) -> Option<&Arc<Message>> {
-        self.0.get(&seq).map(|one| &one.message)
+    /// Returns a message as it was recorded, or `None` if there is no such message.
+    pub(crate) async fn message<S: SessionStore + ?Sized>(
+        &self,
+        store: &S,
+        session: &SessionId,
+        seq: Seq,
+    ) -> Result<Option<Arc<Message>>, StoreError> {
+        let Some(entry) = self.messages.get(&seq) else {
+            return Ok(None);
+        };
+        let line = store.read(session, entry.saturating_sub(1), 1).await?;
+        let line = line.first().filter(|line| line.n == *entry);
+        Ok(line.and_then(|line| line.entry.message()).cloned())
+    }
+
+    /// Returns the evicted messages that match.
+    async fn find<S: SessionStore + ?Sized>(
+        &self,
+        store: &S,
+        session: &SessionId,
+        query: SearchQuery,
+    ) -> Result<Vec<FoundMessage>, StoreError> {
+        let mut lines = store.search(session, &query).await?;
+        let seq_of = |line: &LogEntry| {
+            let seq = self.by_entry.get(&line.n).copied();
+            seq.filter(|seq| self.is_evicted(*seq))
+        };
+        lines.retain(|line| seq_of(line).is_some());
+        let seqs: Vec<Seq> = lines.iter().filter_map(seq_of).collect();
+        blocking(move || {
+            let found = seqs.into_iter().zip(lines).filter_map(|(seq, line)| {
+                let message = Arc::clone(line.entry.message()?);
+                let text = recall_text(&message);
+                let best = query.find(&text)?;
+                Some(FoundMessage {
+                    seq,
+                    message,
+                    text,
+                    best,
+                })
+            });
+            found.collect()
+        })
+        .await
+    }
+
+    /// Applies the next entry. Returns `false` if it does not match the entries before it.
+    fn take(&mut self, line: &LogEntry) -> bool {
+        let next = self.state.transcript().next_seq();
+        if self.state.absorb(&line.entry).is_err() {
+            return false;
+        }
+        match &line.entry {
+            Entry::RunStarted { run, .. } => drop(self.runs.insert(*run, next)),
+            Entry::RolledBack { run } => {
+                let first = self.runs.get(run).copied().unwrap_or(next);
+                self.undone.push(first..next);
+                self.waiting.clear();
+            }
+            Entry::Reply { .. } => self.waiting.clear(),
+            Entry::ToolResult { message, .. } => {
+                if let Some(call) = call_of(message) {
+                    self.waiting
+                        .entry(call.clone())
+                        .or_default()
+                        .push_back(line.n);
+                }
+            }
+            _ => {}
+        }
+        let items = self.state.transcript().items();
+        let new = items.partition_point(|item| item.seq < next);
+        for item in items.get(new..).unwrap_or_default() {
+            for call in item.message.calls() {
+                let known = self.calls.entry(call.id.clone()).or_default();
+                known.tool.clone_from(&call.name);
+            }
+            let mut entry = line.n;
+            if let Some(call) = call_of(&item.message) {
+                let known = self.calls.entry(call.clone()).or_default();
+                known.results.push(item.seq);
+                let waiting = self.waiting.get_mut(call);
+                entry = waiting.and_then(VecDeque::pop_front).unwrap_or(entry);
+            }
+            self.messages.insert(item.seq, entry);
+            self.by_entry.insert(entry, item.seq);
+        }
+        true
+    }
+
+    /// Checks whether a plan has removed a message from the view or shortened it.
+    fn is_evicted(&self, seq: Seq) -> bool {
+        let in_view = self.state.transcript().get(seq);
+        let is_whole = in_view.is_some_and(|item| item.form == Form::Original);
+        !is_whole && !self.undone.iter().any(|undone| undone.contains(&seq))
+    }
+
+    fn tool(&self, result: &Message) -> Option<String> {
+        let call = self.calls.get(call_of(result)?)?;
+        (!call.tool.is_empty()).then(|| call.tool.clone())
     }
 }
 
-impl LogMessage {
-    fn call(&self) -> Option<&CallId> {
-        match self.message.as_ref() {
-            Message::ToolResult(result) => Some(&result.call),
-            _ => None,
-        }
-    }
-
-    fn is_result_of(&self, name: &str) -> bool {
-        self.call().is_some_and(|call| call.0 == name)
+fn call_of(message: &Message) -> Option<&CallId> {
+    match message {
+        Message::ToolResult(result) => Some(&result.call),
+        _ => None,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::MemoryStore;
     use plimsoll_agent::Outcome;
 
     fn run(run: u64, text: &str) -> [Entry; 3] {
@@ -211,31 +325,44 @@ mod tests {
         [started, message, Entry::RunEnded { outcome }]
     }
 
-    #[test]
-    fn messages_of_an_undone_run_are_recalled_but_not_found() {
+    async fn stored(log: &[Entry]) -> (MemoryStore, SessionId) {
+        let (store, id) = (MemoryStore::default(), SessionId::new("s").unwrap());
+        let lease = store.acquire(&id).await.unwrap();
+        store.append(&lease, log).await.unwrap();
+        (store, id)
+    }
+
+    #[tokio::test]
+    async fn messages_of_an_undone_run_are_recalled_but_not_found() {
         let mut log = vec![Entry::Opened { format: 1 }];
         log.extend(run(1, "a quiet sea"));
         log.extend(run(2, "a white whale"));
         log.push(Entry::RolledBack { run: 2 });
         log.extend(run(3, "a calm sea"));
-        let messages = LogMessages::read(&log);
-        let text = |key: &str| messages.recall(&key.into()).map(|item| item.text());
-        assert_eq!(text("m0").unwrap(), "a quiet sea");
-        assert_eq!(text("m1").unwrap(), "a white whale");
-        assert_eq!(text("m2").unwrap(), "a calm sea");
-        assert_eq!(text("m3"), Err(RecallError::Unknown("m3".to_owned())));
+        let (store, id) = stored(&log).await;
+        let mut messages = LogMessages::default();
+        let mut text = async |key: &str| {
+            let item = messages.recall(&store, &id, &key.into()).await;
+            item.map(|item| item.text())
+        };
+        assert_eq!(text("m0").await.unwrap(), "a quiet sea");
+        assert_eq!(text("m1").await.unwrap(), "a white whale");
+        assert_eq!(text("m2").await.unwrap(), "a calm sea");
+        let unknown = RecallError::Unknown("m3".to_owned());
+        assert_eq!(text("m3").await, Err(unknown));
         assert_eq!(messages.evicted().count(), 0);
-        assert_eq!(messages.search("whale", 5).unwrap(), []);
+        let found = messages.search(&store, &id, "whale", 5).await.unwrap();
+        assert_eq!(found, []);
     }
 
-    #[test]
-    fn a_log_that_breaks_off_is_read_up_to_there() {
+    #[tokio::test]
+    async fn a_log_that_breaks_off_is_read_up_to_there() {
         let mut log = run(1, "a quiet sea").to_vec();
         // There is no such run.
         log.push(Entry::RolledBack { run: 9 });
         log.extend(run(2, "a white whale"));
-        let messages = LogMessages::read(&log);
-        assert!(messages.recall(&"m0".into()).is_ok());
-        assert!(messages.recall(&"m1".into()).is_err());
+        let (store, id) = stored(&log).await;
+        assert!(store.recall(&id, &"m0".into()).await.is_ok());
+        assert!(store.recall(&id, &"m1".into()).await.is_err());
     }
 }

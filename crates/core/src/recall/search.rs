@@ -32,6 +32,8 @@ const PLACES: usize = 10_000;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SearchQuery {
     terms: Vec<Term>,
+    /// Whether one term is enough.
+    any: bool,
 }
 
 /// Words that must be adjacent and in this order: one space-separated piece of the query.
@@ -92,7 +94,20 @@ impl SearchQuery {
                 terms.push(term);
             }
         }
-        (!terms.is_empty()).then_some(Self { terms })
+        let any = false;
+        (!terms.is_empty()).then_some(Self { terms, any })
+    }
+
+    /// Returns the query for texts with at least one of the terms.
+    #[must_use]
+    pub fn any(self) -> Self {
+        Self { any: true, ..self }
+    }
+
+    /// Returns `true` if one term is enough, and `false` if a text must contain all.
+    #[must_use]
+    pub fn is_any(&self) -> bool {
+        self.any
     }
 
     /// Returns the terms of the query.
@@ -101,11 +116,21 @@ impl SearchQuery {
         &self.terms
     }
 
-    /// Searches a text for the terms. Returns `None` if it contains none.
+    /// Searches a text for the terms. Returns `None` if it does not contain all of them, or, for a
+    /// query for [any](Self::any), none of them.
     #[must_use]
     pub fn find(&self, text: &str) -> Option<BestMatch> {
+        let text = searched(text);
+        if !self.any {
+            // Most texts are rejected here, before they are split into words.
+            let lower = text.to_lowercase();
+            let mut words = self.terms.iter().flat_map(|term| &term.words);
+            if words.any(|word| word.is_ascii() && !lower.contains(word.as_str())) {
+                return None;
+            }
+        }
         let mut words = Vec::new();
-        each_word(searched(text), |word| words.push(word));
+        each_word(text, |word| words.push(word));
         let mut places = Vec::new();
         for (index, word) in words.iter().enumerate() {
             let from = words.get(index..).unwrap_or_default();
@@ -116,20 +141,7 @@ impl SearchQuery {
                 break;
             }
         }
-        best(&places)
-    }
-
-    /// Returns the best match if the text contains all terms.
-    #[must_use]
-    pub fn find_all(&self, text: &str) -> Option<BestMatch> {
-        // Most texts are rejected here, before they are split into words.
-        let lower = searched(text).to_lowercase();
-        let mut words = self.terms.iter().flat_map(|term| &term.words);
-        if words.any(|word| word.is_ascii() && !lower.contains(word.as_str())) {
-            return None;
-        }
-        self.find(text)
-            .filter(|found| found.terms == self.terms.len())
+        best(&places).filter(|found| self.any || found.terms == self.terms.len())
     }
 }
 
@@ -159,6 +171,24 @@ pub fn snippet(text: &str, at: usize) -> (usize, &str) {
     let from = text.floor_char_boundary(at.saturating_sub(SNIPPET_BEFORE));
     let to = text.floor_char_boundary(from.saturating_add(SNIPPET));
     (from, text.get(from..to).unwrap_or_default())
+}
+
+/// Returns the words of a text for an index, each followed by a space: first all in order, then the words
+/// that were split, as a whole. A text that [matches](SearchQuery::find) a query contains the words of
+/// its terms, adjacent and in order. They consist of letters and digits in lower case.
+#[must_use]
+pub fn spaced_words(text: &str) -> String {
+    let (mut words, mut wholes) = (String::new(), BTreeSet::new());
+    each_word(searched(text), |word| {
+        words.push_str(&word.text);
+        words.push(' ');
+        wholes.extend(word.whole);
+    });
+    for whole in wholes {
+        words.push_str(&whole);
+        words.push(' ');
+    }
+    words
 }
 
 fn searched(text: &str) -> &str {
@@ -302,25 +332,8 @@ mod tests {
     use super::*;
 
     fn found(query: &str, text: &str) -> Option<usize> {
-        SearchQuery::parse(query)
-            .unwrap()
-            .find(text)
-            .map(|found| found.terms)
-    }
-
-    /// The words of a text, each followed by a space, then each split word as a whole.
-    fn spaced_words(text: &str) -> String {
-        let (mut words, mut wholes) = (String::new(), BTreeSet::new());
-        each_word(searched(text), |word| {
-            words.push_str(&word.text);
-            words.push(' ');
-            wholes.extend(word.whole);
-        });
-        for whole in wholes {
-            words.push_str(&whole);
-            words.push(' ');
-        }
-        words
+        let query = SearchQuery::parse(query).unwrap().any();
+        query.find(text).map(|found| found.terms)
     }
 
     #[test]
@@ -367,7 +380,7 @@ mod tests {
             assert_eq!(found(query, text), terms, "{query}");
             let parsed = SearchQuery::parse(query).unwrap();
             let has_all = terms == Some(parsed.terms().len());
-            assert_eq!(parsed.find_all(text).is_some(), has_all, "{query}");
+            assert_eq!(parsed.find(text).is_some(), has_all, "{query}");
         }
     }
 

@@ -9,8 +9,10 @@ use async_trait::async_trait;
 use plimsoll_context::{Bytes, Part, Tokens, ToolSpec};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
+use tokio::sync::Mutex;
 
 use super::item::{Hit, MessageKind, RecallKey, RecalledItem};
+use super::log_messages::LogMessages;
 use super::page::{TextExcerpt, matches, page};
 use crate::store::{SessionId, SessionStore};
 use crate::tool::{Tool, ToolContext, ToolError, ToolOutput, parse_arguments};
@@ -34,6 +36,8 @@ const HITS_MAX: usize = 20;
 pub struct RecallTools {
     store: Arc<dyn SessionStore>,
     session: SessionId,
+    /// Read at the first call.
+    messages: Arc<Mutex<LogMessages>>,
     page: Bytes,
     most: Bytes,
 }
@@ -88,6 +92,7 @@ impl RecallTools {
         Self {
             store,
             session,
+            messages: Arc::default(),
             page: RECALL_PAGE,
             most: RECALL_PAGE_MAX,
         }
@@ -166,11 +171,13 @@ impl RecallTools {
     }
 
     async fn bring(&self, wanted: RecallInput) -> Result<ToolOutput, ToolError> {
-        let recalled = self
-            .store
-            .recall(&self.session, &RecallKey::from(wanted.id.as_str()))
+        let key = RecallKey::from(wanted.id.as_str());
+        let mut messages = self.messages.lock().await;
+        let recalled = messages
+            .recall(self.store.as_ref(), &self.session, &key)
             .await
             .map_err(ToolError::new)?;
+        drop(messages);
         let limit = match wanted.limit {
             None | Some(0) => self.page,
             Some(limit) => Bytes(limit).min(self.most),
@@ -194,9 +201,9 @@ impl RecallTools {
             None | Some(0) => HITS,
             Some(limit) => usize::try_from(limit).map_or(HITS_MAX, |limit| limit.min(HITS_MAX)),
         };
-        let hits = self
-            .store
-            .search(&self.session, &input.query, limit)
+        let mut messages = self.messages.lock().await;
+        let hits = messages
+            .search(self.store.as_ref(), &self.session, &input.query, limit)
             .await
             .map_err(ToolError::new)?;
         Ok(found(&hits, self.page).into())

@@ -87,7 +87,7 @@ async fn what_leaves_can_be_recalled_is_told_and_gone_from_the_next_request() {
     assert!(left > 0 && done.tokens_after <= session.window_use().target.unwrap());
     assert_eq!(told.load(Ordering::SeqCst), left);
     // A marker stands for the messages that were removed.
-    let log = LogMessages::read(&store.load(session.id()).await.unwrap());
+    let log = LogMessages::read(&store, session.id()).await.unwrap();
     assert_eq!(log.evicted().count(), left + 1);
     assert_eq!(
         session.compact(None).await.unwrap(),

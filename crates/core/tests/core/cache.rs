@@ -2,7 +2,7 @@
 //! run if the cache serves less than expected.
 
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
 use plimsoll_agent::{Entry, Event, Failure, Request, SessionEvent};
@@ -13,7 +13,8 @@ use plimsoll_context::{
 };
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{
-    Agent, AgentBuilder, MemoryStore, Provider, SessionId, SessionStore, ToolError, Window, tool,
+    Agent, AgentBuilder, MemoryStore, Provider, SessionId, SessionInfo, SessionStore, StoreError,
+    ToolError, Window, tool,
 };
 use serde_json::json;
 
@@ -209,9 +210,14 @@ struct AgedStore {
 
 #[async_trait]
 impl SessionStore for AgedStore {
-    plimsoll_testkit::forward_store!(inner: acquire, load, append, list);
-    async fn idle(&self, _: &SessionId) -> Option<Duration> {
-        self.idle
+    plimsoll_testkit::forward_store!(inner: acquire, read, append, list);
+    async fn head(&self, session: &SessionId) -> Result<Option<SessionInfo>, StoreError> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+        let mut info = self.inner.head(session).await?;
+        if let (Some(info), Some(idle)) = (&mut info, self.idle) {
+            info.updated = (now - idle).as_secs();
+        }
+        Ok(info)
     }
 }
 

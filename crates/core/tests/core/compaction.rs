@@ -143,11 +143,13 @@ impl Provider for Looks {
             seen.extend((0..TURNS).filter(whole));
             seen.iter().copied().filter(|n| !whole(n)).collect()
         };
-        let log = LogMessages::read(&self.store.load(&id()).await.unwrap());
-        let evicted: Vec<String> = log
-            .evicted()
-            .map(|id| log.recall(&id.into()).unwrap().text())
-            .collect();
+        let store = self.store.as_ref();
+        let log = LogMessages::read(store, &id()).await.unwrap();
+        let mut evicted = Vec::new();
+        for recalled in log.evicted() {
+            let item = store.recall(&id(), &recalled.into()).await.unwrap();
+            evicted.push(item.text());
+        }
         for n in missing {
             self.missed.fetch_add(1, Ordering::SeqCst);
             assert!(evicted.contains(&result(n)), "result {n} is nowhere");
@@ -838,7 +840,7 @@ struct Fails {
 
 #[async_trait]
 impl SessionStore for Fails {
-    plimsoll_testkit::forward_store!(inner: acquire, load, list);
+    plimsoll_testkit::forward_store!(inner: acquire, read, list);
     async fn append(&self, lease: &Lease, entries: &[Entry]) -> Result<(), StoreError> {
         let is_plan = |entry: &Entry| matches!(entry, Entry::PlanApplied { .. });
         if self.is_full.load(Ordering::SeqCst) && entries.iter().any(is_plan) {

@@ -530,7 +530,7 @@ struct FullDisk {
 
 #[async_trait::async_trait]
 impl SessionStore for FullDisk {
-    plimsoll_testkit::forward_store!(inner: acquire, load, list);
+    plimsoll_testkit::forward_store!(inner: acquire, read, list);
     async fn append(&self, lease: &Lease, entries: &[Entry]) -> Result<(), StoreError> {
         if self.writes_left.load(Ordering::SeqCst) == 0 {
             return Err(StoreError::Full {

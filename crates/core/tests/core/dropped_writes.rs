@@ -8,7 +8,7 @@ use std::task::Poll;
 use plimsoll_agent::Entry;
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{
-    Agent, Lease, MemoryStore, Session, SessionId, SessionInfo, SessionStore, StoreError,
+    Agent, Lease, LogEntry, MemoryStore, Session, SessionId, SessionInfo, SessionStore, StoreError,
     ToolError, tool,
 };
 use serde_json::{Value, json};
@@ -26,8 +26,13 @@ impl SessionStore for SlowDisk {
     async fn acquire(&self, session: &SessionId) -> Result<Lease, StoreError> {
         self.0.acquire(session).await
     }
-    async fn load(&self, session: &SessionId) -> Result<Vec<Entry>, StoreError> {
-        self.0.load(session).await
+    async fn read(
+        &self,
+        session: &SessionId,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<LogEntry>, StoreError> {
+        self.0.read(session, after, limit).await
     }
     async fn append(&self, lease: &Lease, entries: &[Entry]) -> Result<(), StoreError> {
         self.1.lock().unwrap().extend_from_slice(entries);

@@ -171,8 +171,8 @@ async fn a_fork_recalls_what_it_shares_and_its_own_but_never_the_parents() {
     drop(fork);
     let store = store.as_ref();
     let evicted = async |session: &str| -> Vec<Seq> {
-        let log = store.load(&id(session)).await.unwrap();
-        LogMessages::read(&log).evicted().map(|id| id.0).collect()
+        let log = LogMessages::read(store, &id(session)).await.unwrap();
+        log.evicted().map(|id| id.0).collect()
     };
     let parents = evicted("p").await;
     let before = evicted("f").await;
@@ -204,12 +204,16 @@ async fn a_fork_recalls_what_it_shares_and_its_own_but_never_the_parents() {
         }
     }
     assert!(theirs > 5, "what leaves the fork is its own");
-    let hits = store
-        .search(&id("f"), "row result parent", 50)
-        .await
-        .unwrap();
+    let search = async |session: &str, query: &str| {
+        let mut messages = LogMessages::default();
+        messages
+            .search(store, &id(session), query, 50)
+            .await
+            .unwrap()
+    };
+    let hits = search("f", "row result parent").await;
     assert!(hits.iter().all(|hit| hit.id.0 < shared) && !hits.is_empty());
-    let hits = store.search(&id("p"), "fork", 50).await.unwrap();
+    let hits = search("p", "fork").await;
     assert_eq!(hits, [], "and the parent sees nothing of the fork");
 }
 
@@ -264,7 +268,7 @@ struct LogOnly(MemoryStore);
 
 #[async_trait]
 impl SessionStore for LogOnly {
-    plimsoll_testkit::forward_store!(0: acquire, load, append, list);
+    plimsoll_testkit::forward_store!(0: acquire, read, append, list);
 }
 
 #[tokio::test]

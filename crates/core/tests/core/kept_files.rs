@@ -22,7 +22,7 @@ struct FileKeepingStore {
 
 #[async_trait]
 impl SessionStore for FileKeepingStore {
-    plimsoll_testkit::forward_store!(inner: acquire, load, append, list);
+    plimsoll_testkit::forward_store!(inner: acquire, read, append, list);
     async fn keep_file(&self, session: &SessionId, edit: FileEdit) -> Result<(), StoreError> {
         if self.is_full {
             let path = "the hold".into();

@@ -835,8 +835,8 @@ async fn what_left_the_winners_view_can_be_recalled() {
     let outcome = run(&mut session, branches, &TokenEfficient).await;
     assert_eq!(outcome.text, "Through the fog.");
     let fork = &outcome.results[0].session_id;
-    let log = store.load(fork).await.unwrap();
-    let evicted: Vec<_> = LogMessages::read(&log).evicted().collect();
+    let log = LogMessages::read(&store, fork).await.unwrap();
+    let evicted: Vec<_> = log.evicted().collect();
     assert!(!evicted.is_empty());
     for recalled in evicted {
         let key = RecallKey::Id(recalled);

@@ -146,7 +146,7 @@ struct Disk(MemoryStore);
 
 #[async_trait]
 impl SessionStore for Disk {
-    plimsoll_testkit::forward_store!(0: acquire, load, list);
+    plimsoll_testkit::forward_store!(0: acquire, read, list);
     async fn append(&self, lease: &Lease, entries: &[Entry]) -> Result<(), StoreError> {
         tokio::task::yield_now().await;
         self.0.append(lease, entries).await

@@ -347,5 +347,5 @@ struct Forgetful(MemoryStore);
 
 #[async_trait]
 impl SessionStore for Forgetful {
-    plimsoll_testkit::forward_store!(0: acquire, load, append, list);
+    plimsoll_testkit::forward_store!(0: acquire, read, append, list);
 }

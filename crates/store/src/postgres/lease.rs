@@ -12,7 +12,10 @@ use sqlx::{PgConnection, PgPool, Row};
 use tokio::sync::Notify;
 
 use super::fault;
-use crate::lease::BEATS;
+
+/// The number of beats within [`PostgresOptions::patience`](super::PostgresOptions::patience). All of
+/// them must be missing before a session is taken over.
+const BEATS: u32 = 15;
 
 /// The first pause between two checks of a session that another process holds. Each pause is twice
 /// as long as the previous one, up to a quarter of a beat.

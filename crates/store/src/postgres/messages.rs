@@ -1,7 +1,7 @@
 //! Messages to runs on other machines, and questions from them: rows that the operator of these
 //! runs reads and answers. The session's log tells whether a message was delivered.
 
-use plimsoll_agent::{Answer, Entry, Question};
+use plimsoll_agent::{Answer, Question};
 use plimsoll_context::Bytes;
 use plimsoll_core::{SessionId, StoreError};
 use serde::{Deserialize, Serialize};
@@ -9,8 +9,7 @@ use sqlx::Row;
 
 use super::write::text;
 use super::{PostgresStore, announce, fault};
-use crate::columns::{from_column, to_column};
-use crate::session_reader::SessionReader;
+use crate::columns::to_column;
 
 /// Maximum number of messages of one run. Further ones are refused.
 pub const MAX_RUN_MESSAGES: u64 = 1_000;
@@ -301,32 +300,5 @@ impl PostgresStore {
             .await
             .map_err(&fault)?;
         Ok(())
-    }
-
-    /// Returns entries of a session's log after entry `after`, each with its number from 1. Returns
-    /// one page per call.
-    ///
-    /// # Errors
-    /// If they cannot be read.
-    pub async fn entries_after(
-        &self,
-        session: &SessionId,
-        after: u64,
-    ) -> Result<Vec<(u64, Entry)>, StoreError> {
-        let page = self.page(session, after).await?;
-        Ok(page.into_iter().map(|line| (line.n, line.entry)).collect())
-    }
-
-    /// Returns the number of entries in a session's log.
-    ///
-    /// # Errors
-    /// If it cannot be read.
-    pub async fn entries(&self, session: &SessionId) -> Result<u64, StoreError> {
-        let entries: Option<i64> = sqlx::query_scalar("SELECT entries FROM sessions WHERE id = $1")
-            .bind(session.as_str())
-            .fetch_optional(&self.pool)
-            .await
-            .map_err(fault(&self.place))?;
-        Ok(entries.map_or(0, from_column))
     }
 }

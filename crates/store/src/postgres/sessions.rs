@@ -7,14 +7,13 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use plimsoll_context::Bytes;
-use plimsoll_core::{Fork, SessionId, SessionInfo, SessionStore, StoreError};
+use plimsoll_core::{Fork, PAGE_ENTRIES, SessionId, SessionInfo, SessionStore, StoreError};
 use sqlx::postgres::PgRow;
 use sqlx::{PgPool, Row};
 
-use super::log;
 use super::{PostgresStore, fault};
 use crate::columns::from_column;
-use crate::export::{self, ExportError, ExportedEntry};
+use crate::export::{self, ExportError};
 use crate::session_reader::SessionReader;
 
 /// The columns of [`info`].
@@ -24,26 +23,6 @@ const INFO: &str = "SELECT own.id, own.created, own.updated, own.entries, own.by
 
 #[async_trait]
 impl SessionReader for PostgresStore {
-    async fn info(&self, session: &SessionId) -> Result<Option<SessionInfo>, StoreError> {
-        let fault = fault(&self.place);
-        let sql = format!("{INFO} WHERE own.id = $1");
-        let row = sqlx::query(sqlx::AssertSqlSafe(sql))
-            .bind(session.as_str())
-            .fetch_optional(&self.pool)
-            .await
-            .map_err(&fault)?;
-        row.as_ref().map(info).transpose().map_err(&fault)
-    }
-
-    async fn page(
-        &self,
-        session: &SessionId,
-        after: u64,
-    ) -> Result<Vec<ExportedEntry>, StoreError> {
-        let page = log::page(&self.pool, &self.place, session, after).await?;
-        export::lines(&page, Path::new(&*self.place), session)
-    }
-
     async fn export<W>(
         &self,
         sessions: &BTreeMap<SessionId, Option<String>>,
@@ -53,9 +32,8 @@ impl SessionReader for PostgresStore {
         W: Write + Send + 'static,
     {
         let path: Arc<Path> = Path::new(&*self.place).into();
-        let page = |session, after| async move {
-            log::page(&self.pool, &self.place, &session, after).await
-        };
+        let page =
+            |session, after| async move { self.raw_page(&session, after, PAGE_ENTRIES).await };
         export::export(&path, &self.list().await?, sessions, out, page).await
     }
 
@@ -74,6 +52,16 @@ impl SessionReader for PostgresStore {
         }
         self.delete(&self.acquire(session).await?).await
     }
+}
+
+/// Returns the list entry of one session.
+pub(super) async fn head(pool: &PgPool, session: &SessionId) -> sqlx::Result<Option<SessionInfo>> {
+    let sql = format!("{INFO} WHERE own.id = $1");
+    let row = sqlx::query(sqlx::AssertSqlSafe(sql))
+        .bind(session.as_str())
+        .fetch_optional(pool)
+        .await?;
+    row.as_ref().map(info).transpose()
 }
 
 /// Returns all sessions, most recently written first.

@@ -4,8 +4,8 @@ use plimsoll_agent::Entry;
 use plimsoll_core::{Fork, SessionId};
 use sqlx::{PgConnection, Row};
 
-use super::LogAncestor;
 use crate::columns::{entry_sum, to_column};
+use crate::log::LogAncestor;
 use crate::write;
 
 /// The state of a session before the next append.

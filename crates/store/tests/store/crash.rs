@@ -6,7 +6,6 @@ use std::path::Path;
 use std::process::{ChildStderr, Command, Stdio};
 
 use plimsoll_core::{Fork, SessionStore, StoreError};
-use plimsoll_store::SessionReader;
 use plimsoll_store::SqliteStore;
 use plimsoll_testkit::ChildGuard;
 
@@ -91,7 +90,7 @@ async fn a_killed_writer_loses_at_most_what_it_was_writing() {
             script::fold(&log).runs(),
             (length - 1).div_ceil(script::RUN)
         );
-        let info = store.info(&id("s")).await.unwrap().unwrap();
+        let info = store.head(&id("s")).await.unwrap().unwrap();
         assert_eq!(info.entries, length);
     }
 }

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use plimsoll_agent::Entry;
 use plimsoll_context::Message;
-use plimsoll_core::{Fork, SessionStore, StoreError};
+use plimsoll_core::{Fork, LogEntry, SessionStore, StoreError};
 use plimsoll_store::{
-    Durability, Export, ExportedEntry, FILE, Options, SalvagedSession, SessionReader, SqliteStore,
+    Durability, Export, FILE, Options, SalvagedSession, SessionReader, SqliteStore,
 };
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -239,7 +239,7 @@ async fn salvaged(from: &Path, sessions: &[(&str, Vec<Entry>)]) -> Vec<SalvagedS
         };
         let behind = one.file.as_ref().map(std::fs::read_to_string);
         let behind = behind.transpose().unwrap().unwrap_or_default();
-        let behind: Vec<ExportedEntry> = behind
+        let behind: Vec<LogEntry> = behind
             .lines()
             .map(|line| serde_json::from_str(line).unwrap())
             .collect();

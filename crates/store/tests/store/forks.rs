@@ -3,8 +3,10 @@
 
 use plimsoll_agent::Entry;
 use plimsoll_context::Bytes;
-use plimsoll_core::{Fork, ForkFault, Lease, MAX_FORK_DEPTH, SessionId, SessionStore, StoreError};
-use plimsoll_store::{ExportedEntry, FILE, SessionReader, SqliteStore};
+use plimsoll_core::{
+    Fork, ForkFault, Lease, LogEntry, MAX_FORK_DEPTH, SessionId, SessionStore, StoreError,
+};
+use plimsoll_store::{FILE, SessionReader, SqliteStore};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use tempfile::TempDir;
@@ -244,12 +246,12 @@ async fn a_file_of_forks_is_paged_listed_and_exported_as_whole_logs() {
     };
     let list = store.newest(9).await.unwrap();
     assert_eq!(names(list), ["f", "other", "p"].map(id));
-    let parent = store.info(&id("p")).await.unwrap().unwrap();
-    let info = store.info(&id("f")).await.unwrap().unwrap();
+    let parent = store.head(&id("p")).await.unwrap().unwrap();
+    let info = store.head(&id("f")).await.unwrap().unwrap();
     assert_eq!((info.created, info.entries), (parent.created, 6));
     assert!(info.updated <= parent.updated);
     drop(fork(&store, "f", 0, "empty").await);
-    let empty = store.info(&id("empty")).await.unwrap().unwrap();
+    let empty = store.head(&id("empty")).await.unwrap().unwrap();
     assert_eq!(
         (empty.entries, empty.title.as_str(), empty.fork),
         (0, "", Some(of("f", 0)))
@@ -257,10 +259,9 @@ async fn a_file_of_forks_is_paged_listed_and_exported_as_whole_logs() {
     assert_eq!(load(&store, "empty").await, []);
 
     store.append(&lease, &log(9)[6..]).await.unwrap();
-    let numbers =
-        |lines: Vec<ExportedEntry>| -> Vec<u64> { lines.iter().map(|line| line.n).collect() };
+    let numbers = |lines: Vec<LogEntry>| -> Vec<u64> { lines.iter().map(|line| line.n).collect() };
     for after in [0, 3, 6, 8, 9] {
-        let page = store.page(&id("f"), after).await.unwrap();
+        let page = store.read(&id("f"), after, 100).await.unwrap();
         assert_eq!(numbers(page), Vec::from_iter(after + 1..=9), "{after}");
     }
     let text = store
@@ -268,7 +269,7 @@ async fn a_file_of_forks_is_paged_listed_and_exported_as_whole_logs() {
         .await
         .unwrap();
     let lines = String::from_utf8(text).unwrap();
-    let lines: Vec<ExportedEntry> = lines
+    let lines: Vec<LogEntry> = lines
         .lines()
         .skip(1)
         .map(|line| serde_json::from_str(line).unwrap())

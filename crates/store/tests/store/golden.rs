@@ -6,8 +6,7 @@ use std::sync::Arc;
 
 use plimsoll_agent::{Entry, State};
 use plimsoll_context::{Message, Part, Seq, TokenCounter, Tokens, Usage};
-use plimsoll_core::SessionInfo;
-use plimsoll_store::ExportedEntry;
+use plimsoll_core::{LogEntry, SessionInfo};
 
 /// The entries of an export: every kind of message, part, edit and end, and most kinds of entries.
 const ENTRIES: &str = include_str!("../golden/entries.jsonl");
@@ -31,7 +30,7 @@ impl TokenCounter for FourBytes {
     }
 }
 
-fn golden() -> Vec<ExportedEntry> {
+fn golden() -> Vec<LogEntry> {
     let lines = ENTRIES.lines().map(serde_json::from_str);
     lines.collect::<Result<_, _>>().unwrap()
 }
@@ -130,7 +129,7 @@ fn the_golden_log_is_read_whole() {
     for (k, line) in golden().into_iter().enumerate() {
         assert_eq!(line.n, k as u64 + 1);
         let text = serde_json::to_string(&line).unwrap();
-        assert_eq!(serde_json::from_str::<ExportedEntry>(&text).unwrap(), line);
+        assert_eq!(serde_json::from_str::<LogEntry>(&text).unwrap(), line);
     }
 }
 

@@ -107,7 +107,7 @@ async fn a_fork_that_is_exported_alone_is_a_session_of_its_own() {
     let [info] = &elsewhere.list().await.unwrap()[..] else {
         unreachable!("one session was exported")
     };
-    let was = store.info(&id("g")).await.unwrap().unwrap();
+    let was = store.head(&id("g")).await.unwrap().unwrap();
     let now = SessionInfo {
         fork: None,
         bytes: info.bytes,
@@ -120,14 +120,14 @@ async fn a_fork_that_is_exported_alone_is_a_session_of_its_own() {
     let text = export(&store, &["g", "f"]).await;
     let (_other, elsewhere) = import(&text).await;
     let fork = elsewhere
-        .info(&id("g"))
+        .head(&id("g"))
         .await
         .unwrap()
         .unwrap()
         .fork
         .unwrap();
     assert_eq!((fork.from, fork.entries), (id("f"), 3));
-    assert_eq!(elsewhere.info(&id("f")).await.unwrap().unwrap().fork, None);
+    assert_eq!(elsewhere.head(&id("f")).await.unwrap().unwrap().fork, None);
     assert_eq!(elsewhere.load(&id("g")).await.unwrap(), log);
 }
 

@@ -186,8 +186,8 @@ async fn a_long_log_and_what_providers_said_come_back() {
     assert_eq!(store.list().await.unwrap(), []);
     store.append(&lease, &log(3_000)).await.unwrap();
     assert_eq!(store.load(&id("s")).await.unwrap(), log(3_000));
-    assert!(store.idle(&id("s")).await.unwrap() < Duration::from_secs(60));
-    assert_eq!(store.idle(&id("none")).await, None);
+    let head = store.head(&id("s")).await.unwrap().unwrap();
+    assert!(head.idle().unwrap() < Duration::from_secs(60));
     assert_eq!(store.learned_window("x/y").await.unwrap(), None);
     for tokens in [8_000, 16_000] {
         store.learn_window("x/y", Tokens(tokens)).await.unwrap();
@@ -420,10 +420,10 @@ async fn sessions_are_exported_and_only_those_that_nobody_writes_to_are_deleted(
     let store = open(&server.url()).await;
     let lease = store.acquire(&id("s")).await.unwrap();
     store.append(&lease, &log(2_500)).await.unwrap();
-    let info = store.info(&id("s")).await.unwrap().unwrap();
+    let info = store.head(&id("s")).await.unwrap().unwrap();
     assert_eq!(vec![info], store.list().await.unwrap());
-    assert_eq!(store.info(&id("none")).await.unwrap(), None);
-    let page = store.page(&id("s"), 2_490).await.unwrap();
+    assert_eq!(store.head(&id("none")).await.unwrap(), None);
+    let page = store.read(&id("s"), 2_490, 100).await.unwrap();
     let read: Vec<Entry> = page.into_iter().map(|line| line.entry).collect();
     assert_eq!(read, log(2_500)[2_490..]);
 

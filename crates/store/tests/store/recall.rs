@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use plimsoll_context::{Bytes, CallId, Message, Part, Seq, Tokens};
-use plimsoll_core::recall::{RecallTools, SNIPPET};
+use plimsoll_core::recall::{LogMessages, RecallTools, SNIPPET, SearchQuery, scan};
 use plimsoll_core::{
     Fork, Hit, Lease, MessageKind, RecallError, RecallId, RecallKey, SessionId, SessionStore, Tool,
     ToolContext, recall_tools,
@@ -31,8 +31,18 @@ async fn text(
 }
 
 async fn found(store: &dyn SessionStore, session: &SessionId, query: &str) -> Vec<RecallId> {
-    let hits = store.search(session, query, 20).await.unwrap();
-    hits.iter().map(|hit| hit.id).collect()
+    let found = hits(store, session, query, 20).await.unwrap();
+    found.iter().map(|hit| hit.id).collect()
+}
+
+async fn hits(
+    store: &dyn SessionStore,
+    session: &SessionId,
+    query: &str,
+    limit: usize,
+) -> Result<Vec<Hit>, RecallError> {
+    let mut messages = LogMessages::default();
+    messages.search(store, session, query, limit).await
 }
 
 async fn leased(store: &dyn SessionStore, name: &str) -> (SessionId, Lease) {
@@ -309,7 +319,7 @@ async fn no_query_is_read_as_a_language() {
         let (session, lease) = leased(store, "s").await;
         evict(store, &lease, &[result(0, "c", "alpha beta")]).await;
         for query in queries {
-            match store.search(&session, query, 5).await {
+            match hits(store, &session, query, 5).await {
                 Ok(hits) => assert!(hits.len() <= 1),
                 Err(error) => assert_eq!(error, RecallError::NoWords, "{}: {query}", case.name),
             }
@@ -331,9 +341,9 @@ async fn a_hit_says_where_it_is() {
             (4, Message::assistant("a needle, too")),
         ];
         evict(store, &lease, &items).await;
-        let hits = store.search(&session, "needle haystack", 5).await.unwrap();
-        let [hit] = hits.as_slice() else {
-            panic!("{}: {hits:?}", case.name);
+        let found = hits(store, &session, "needle haystack", 5).await.unwrap();
+        let [hit] = found.as_slice() else {
+            panic!("{}: {found:?}", case.name);
         };
         let Hit {
             id,
@@ -352,7 +362,7 @@ async fn a_hit_says_where_it_is() {
         assert!(snippet.len() <= SNIPPET && snippet.contains("needle in\nthe haystack"));
         let from = usize::try_from(offset).unwrap();
         assert_eq!(&whole[from..from + snippet.len()], snippet);
-        assert_eq!(store.search(&session, "needle", 1).await.unwrap().len(), 1);
+        assert_eq!(hits(store, &session, "needle", 1).await.unwrap().len(), 1);
     }
 }
 
@@ -578,4 +588,93 @@ async fn recall_works_after_the_store_was_closed() {
     let store = open().await.unwrap();
     assert_eq!(text(&store, &session, "c").await.unwrap(), "the harbour");
     assert_eq!(found(&store, &session, "harbour").await, [m(1)]);
+}
+
+/// The index may be behind the log, or be dropped while the store is used: the answers stay the same.
+#[tokio::test]
+async fn the_index_of_the_file_answers_as_a_scan_does_and_may_be_dropped_at_any_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = SqliteStore::open_with(folder.path(), options()).await;
+    let store = store.unwrap();
+    let (session, lease) = leased(&store, "s").await;
+    let same = async |wanted: usize| {
+        for query in [
+            "the port",
+            "por",
+            "parse_config",
+            "parseconfig",
+            "配置",
+            "x9",
+        ] {
+            let all = SearchQuery::parse(query).unwrap();
+            for query in [all.clone(), all.any()] {
+                let found = store.search(&session, &query).await.unwrap();
+                assert_eq!(found, scan(&store, &session, &query).await.unwrap());
+            }
+        }
+        assert_eq!(found(&store, &session, "port").await.len(), wanted);
+    };
+    let texts = ["the port is 8431", "parseConfig 配置文件", "portable x9"];
+    let item = |seq: u64| result(seq, &format!("c{seq}"), texts[seq as usize % 3]);
+    evict(&store, &lease, &[item(1), item(2), item(3)]).await;
+    same(2).await;
+    evict(&store, &lease, &[item(5), item(6), item(7)]).await;
+    same(4).await;
+    let file = rusqlite::Connection::open(store.path()).unwrap();
+    let words = || file.query_row("SELECT count(*) FROM indexed", [], |row| row.get(0));
+    assert_eq!(words(), Ok(1));
+    file.execute_batch("DROP TABLE search; DROP TABLE indexed")
+        .unwrap();
+    same(4).await;
+    assert_eq!(words(), Ok(1));
+
+    // A deleted session leaves no word of it.
+    let (_, other) = leased(&store, "other").await;
+    store.append(&other, &[]).await.unwrap();
+    assert!(store.delete(&lease).await.unwrap());
+    words().unwrap_err();
+}
+
+/// Prints how long searches of a log of a million entries take.
+#[tokio::test]
+#[ignore = "takes minutes; figures only"]
+async fn a_search_of_a_million_entries_is_quick_after_the_first() {
+    const ENTRIES: u64 = 1_000_000;
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let store = SqliteStore::open_with(folder.path(), options()).await;
+    let store = store.unwrap();
+    let (session, lease) = leased(&store, "s").await;
+    for first in (0..ENTRIES).step_by(10_000) {
+        let entries = (first..first + 10_000).map(|n| plimsoll_agent::Entry::Message {
+            message: Arc::new(Message::user(format!(
+                "FACT-{n} of the harbour ledger, page {}: all is well on deck {}",
+                n % 977,
+                n % 31
+            ))),
+            queued: None,
+        });
+        let entries: Vec<_> = entries.collect();
+        store.append(&lease, &entries).await.unwrap();
+    }
+    for text in [
+        "FACT-500001",
+        "FACT-500001",
+        "harbour 976",
+        "ledger",
+        "no such words",
+        "fact-77 deck",
+    ] {
+        for query in [
+            SearchQuery::parse(text).unwrap(),
+            SearchQuery::parse(text).unwrap().any(),
+        ] {
+            let since = std::time::Instant::now();
+            let found = store.search(&session, &query).await.unwrap().len();
+            println!(
+                "{text} ({}): {found} in {:?}",
+                query.is_any(),
+                since.elapsed()
+            );
+        }
+    }
 }

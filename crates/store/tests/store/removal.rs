@@ -1,11 +1,11 @@
 //! Deleting and renaming, for every store: a session is removed completely or not at all, and
 //! nothing of it can be found under its old name.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use plimsoll_context::Bytes;
 use plimsoll_core::{FileEdit, Fork, RecallError, RecallKey, Retention, SessionStore, StoreError};
-use plimsoll_store::{FILE, PATIENCE, PruneReport, SessionReader, SqliteStore};
+use plimsoll_store::{FILE, PruneReport, SessionReader, SqliteStore};
 use rusqlite::Connection;
 use tempfile::TempDir;
 
@@ -35,7 +35,7 @@ async fn a_deleted_session_leaves_nothing_behind() {
         assert!(store.delete(&lease).await.unwrap(), "{name}");
         assert_eq!(store.load(&id("s")).await.unwrap(), [], "{name}");
         assert_eq!(names(store).await, ["other"], "{name}");
-        assert_eq!(store.idle(&id("s")).await, None, "{name}");
+        assert_eq!(store.head(&id("s")).await.unwrap(), None, "{name}");
         assert!(!store.delete(&lease).await.unwrap(), "{name}: gone already");
 
         // The lease is still good, and the log begins anew.
@@ -155,7 +155,7 @@ async fn sessions_are_pruned_by_age_and_by_size() {
     assert_eq!(nothing, PruneReport::default(), "off by default");
     let pruned = store.prune(&older_than(3)).await.unwrap();
     assert_eq!(deleted(&pruned), ["d"]);
-    let size = store.info(&id("a")).await.unwrap().unwrap().bytes.0;
+    let size = store.head(&id("a")).await.unwrap().unwrap().bytes.0;
     let by_size = |bytes| Retention {
         max_bytes: Some(Bytes(bytes)),
         ..Retention::default()
@@ -208,9 +208,7 @@ async fn a_session_that_is_being_written_is_not_pruned() {
     other.fork(&child, &of, &[]).await.unwrap();
     let raw = Connection::open(folder.path().join(FILE)).unwrap();
     raw.execute("UPDATE sessions SET updated = 0", []).unwrap();
-    let since = Instant::now();
     let pruned = store.prune(&older_than(1)).await.unwrap();
-    assert!(since.elapsed() < PATIENCE, "nobody is waited for");
     assert_eq!(deleted(&pruned), ["child", "old"]);
     let kept = pruned.kept.into_iter();
     let mut kept: Vec<_> = kept.map(|(info, why)| (info.id, why)).collect();

@@ -7,10 +7,9 @@ use std::time::Duration;
 
 use plimsoll_agent::Entry;
 use plimsoll_context::{Bytes, Message};
-use plimsoll_core::{Fork, SessionStore, StoreError};
+use plimsoll_core::{Fork, LogEntry, PAGE_ENTRIES, SessionStore, StoreError};
 use plimsoll_store::{
-    Durability, ExportError, ExportedEntry, FILE, Options, PAGE_BYTES, PAGE_ENTRIES, SessionReader,
-    SqliteStore,
+    Durability, ExportError, FILE, Options, PAGE_BYTES, SessionReader, SqliteStore,
 };
 use rusqlite::Connection;
 
@@ -65,6 +64,11 @@ fn rewrite(n: i64, json: &str) -> String {
     format!("UPDATE entries SET json = '{json}', at = 5, sum = {sum} WHERE session = 1 AND n = {n}")
 }
 
+async fn idle(store: &SqliteStore) -> Duration {
+    let info = store.head(&id("s")).await.unwrap().unwrap();
+    info.idle().unwrap()
+}
+
 async fn sentence(folder: &Path) -> String {
     SqliteStore::open(folder).await.unwrap_err().to_string()
 }
@@ -73,16 +77,16 @@ async fn sentence(folder: &Path) -> String {
 async fn it_is_known_how_long_ago_a_log_was_written() {
     let folder = tempfile::tempdir().unwrap();
     let store = with_log(folder.path(), &log(3)).await;
-    assert_eq!(store.idle(&id("none")).await, None);
+    assert_eq!(store.head(&id("none")).await.unwrap(), None);
     let minute = Duration::from_secs(60);
-    assert!(store.idle(&id("s")).await.unwrap() < minute);
+    assert!(idle(&store).await < minute);
     for (away, least, most) in [
         (3_600, 60 * minute, 61 * minute),
         (-7_200, Duration::ZERO, minute),
     ] {
         let sql = format!("UPDATE sessions SET updated = updated - {away}");
         raw(folder.path()).execute(&sql, []).unwrap();
-        let idle = store.idle(&id("s")).await.unwrap();
+        let idle = idle(&store).await;
         assert!((least..most).contains(&idle), "{idle:?}");
     }
 }
@@ -92,7 +96,7 @@ async fn a_log_comes_back_as_it_was_written() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path()).await;
     assert_eq!(store.load(&id("s")).await.unwrap(), []);
-    assert_eq!(store.info(&id("s")).await.unwrap(), None);
+    assert_eq!(store.head(&id("s")).await.unwrap(), None);
 
     let lease = store.acquire(&id("s")).await.unwrap();
     store.append(&lease, &[]).await.unwrap();
@@ -171,7 +175,7 @@ async fn the_list_has_the_session_written_last_first() {
     );
     for info in &list {
         assert!(info.created > 1_700_000_000 && info.created <= info.updated);
-        assert_eq!(store.info(&info.id).await.unwrap().as_ref(), Some(info));
+        assert_eq!(store.head(&info.id).await.unwrap().as_ref(), Some(info));
     }
     assert_eq!(store.newest(2).await.unwrap(), list[..2]);
     assert_eq!(store.newest(0).await.unwrap(), []);
@@ -201,8 +205,8 @@ async fn pages_cover_the_log_once_and_stay_within_their_bounds() {
 
     let (mut seen, mut sizes) = (Vec::new(), Vec::new());
     loop {
-        let after = seen.last().map_or(0, |line: &ExportedEntry| line.n);
-        let page = store.page(&id("s"), after).await.unwrap();
+        let after = seen.last().map_or(0, |line: &LogEntry| line.n);
+        let page = store.read(&id("s"), after, PAGE_ENTRIES).await.unwrap();
         if page.is_empty() {
             break;
         }
@@ -215,7 +219,10 @@ async fn pages_cover_the_log_once_and_stay_within_their_bounds() {
     let seen: Vec<Entry> = seen.into_iter().map(|line| line.entry).collect();
     assert_eq!(seen, entries);
     assert_eq!(store.load(&id("s")).await.unwrap(), entries);
-    assert_eq!(store.page(&id("s"), u64::MAX).await.unwrap(), []);
+    assert_eq!(
+        store.read(&id("s"), u64::MAX, PAGE_ENTRIES).await.unwrap(),
+        []
+    );
 }
 
 #[tokio::test]
@@ -236,7 +243,7 @@ async fn an_export_is_lines_of_number_time_and_entry() {
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines.len(), entries.len());
     for (k, line) in lines.iter().enumerate() {
-        let parsed: ExportedEntry = serde_json::from_str(line).unwrap();
+        let parsed: LogEntry = serde_json::from_str(line).unwrap();
         assert_eq!((parsed.n, &parsed.entry), (k as u64 + 1, &entries[k]));
         let json = serde_json::to_string(&parsed).unwrap();
         assert!(line.starts_with(json.trim_end_matches('}')), "{line}");
@@ -781,4 +788,12 @@ async fn a_title_that_was_given_stays() {
     assert!(!store.rename(&id("nobody"), "Port it").await.unwrap());
     write(&store, "s", &[said("More.")]).await;
     assert_eq!(store.list().await.unwrap()[0].title, "Port it");
+}
+
+#[tokio::test]
+async fn every_store_keeps_the_promises_of_the_trait() {
+    for case in crate::script::stores().await {
+        let checked = plimsoll_core::testing::check_store(case.store.as_ref()).await;
+        assert_eq!(checked, Ok(()), "{}", case.name);
+    }
 }

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use plimsoll::store::{Lease, SessionReader, SqliteStore};
+use plimsoll::store::{Lease, SqliteStore};
 use plimsoll::tools::{FileEdit, saved_files};
 use plimsoll::{SessionId, SessionStore};
 
@@ -45,7 +45,7 @@ pub(super) async fn restore(
     // The lease prevents other processes from running the session meanwhile.
     let lease = store.acquire(id).await?;
     if let Some(entry) = args.to {
-        let last = store.info(id).await?.map_or(0, |info| info.entries);
+        let last = store.head(id).await?.map_or(0, |info| info.entries);
         if entry > last {
             return Err(CliError::usage(format!(
                 "session {id} has {}, so there is no entry {entry}; `plimsoll sessions files {id}` \

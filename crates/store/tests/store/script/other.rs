@@ -11,6 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 /// Says to a started program that it is the other process, and which store to use.
 pub(crate) const PLACE: &str = "PLIMSOLL_STORE_TEST_PLACE";
 
+#[cfg(feature = "postgres")]
 /// The error of a process that has lost the session `s`.
 pub(crate) const LOST: &str = "session s was taken over by another process while this one was paused: nothing of this step was written; open the session again to continue";
 
