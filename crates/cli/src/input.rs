@@ -5,7 +5,7 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
 use plimsoll::judge::canonical::Target;
-use plimsoll::logs::{self, SessionLog};
+use plimsoll::logs::{self, Protocol, SessionLog};
 
 use crate::error::CliError;
 
@@ -40,10 +40,10 @@ pub(crate) struct InputChat {
 /// Reads a chat. If the file is the session log of another agent, returns the messages of its
 /// active branch and reports its damage on standard error.
 pub(crate) fn chat(path: Option<&Path>) -> Result<InputChat, CliError> {
-    if let Some(log) = path.map(session_log).transpose()?.flatten() {
+    if let Some(mut log) = path.map(session_log).transpose()?.flatten() {
         return Ok(InputChat {
-            target: Some(log.target()),
-            text: log.request(),
+            target: Some(target_of(&log)),
+            text: log.take_chat().write().text.into_owned(),
         });
     }
     let text = whole(open(path)?)?;
@@ -54,6 +54,16 @@ pub(crate) fn chat(path: Option<&Path>) -> Result<InputChat, CliError> {
         )));
     }
     Ok(InputChat { text, target: None })
+}
+
+/// Returns the rules for the messages of a log. They have no model, so they are validated as a history.
+pub(crate) fn target_of(log: &SessionLog) -> Target {
+    let model = log
+        .model
+        .as_deref()
+        .filter(|model| model.starts_with("claude"));
+    let model = model.filter(|_| log.protocol == Protocol::Messages);
+    Target::of_protocol(log.protocol.name(), model).unwrap_or_default()
 }
 
 /// Reads a file as the session log of another agent. Returns `None` if it is something else.

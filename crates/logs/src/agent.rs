@@ -1,5 +1,7 @@
 //! [`Agent`]: the agents whose session logs Plimsoll reads.
 
+use std::path::Path;
+
 /// An agent that writes session logs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Agent {
@@ -67,4 +69,31 @@ impl Agent {
             .into_iter()
             .find(|agent| agent.name() == name)
     }
+
+    /// Returns the command that resumes a session, for a shell in the directory of the session. `path` is its file,
+    /// which must be absolute. Empty for agents whose sessions cannot be resumed.
+    #[must_use]
+    pub fn resume_command(self, id: &str, path: &Path) -> String {
+        let file = || shell_word(&path.to_string_lossy());
+        match self {
+            Self::ClaudeCode => format!("claude --resume {id}"),
+            Self::Codex => format!("codex resume {id}"),
+            Self::Opencode => format!("opencode import {} && opencode --session {id}", file()),
+            Self::Pi => format!("pi --session {}", file()),
+            Self::Gemini => format!("gemini --resume {id}"),
+            Self::OpenHands | Self::SweAgent | Self::MiniSweAgent | Self::CodexExec => {
+                String::new()
+            }
+        }
+    }
+}
+
+/// Returns a shell word, in quotes if necessary.
+#[must_use]
+pub fn shell_word(word: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+=:@%".contains(&byte);
+    if !word.is_empty() && word.bytes().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
 }

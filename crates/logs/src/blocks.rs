@@ -38,19 +38,6 @@ pub(crate) fn arguments(input: Option<&Value>) -> Value {
     input.cloned().unwrap_or_else(|| json!({}))
 }
 
-/// Finds the call whose [`wire_id`] is `id` in a list of an agent's calls. `key` is the field with
-/// their ids.
-pub(crate) fn own_call<'v>(calls: Option<&'v Value>, key: &str, id: &str) -> Option<&'v Value> {
-    let mut calls = calls?.as_array()?.iter();
-    calls.find(|call| is_call(call, key, id))
-}
-
-/// Checks whether a call of an agent has this [`wire_id`].
-pub(crate) fn is_call(call: &Value, key: &str, id: &str) -> bool {
-    let own = call.get(key).and_then(Value::as_str);
-    own.is_some_and(|own| wire_id(own) == id)
-}
-
 /// Returns the id of a call with the characters that Messages allow. pi joins two ids of Responses
 /// with `|`, the only other character that occurs.
 pub(crate) fn wire_id(id: &str) -> String {

@@ -1,18 +1,21 @@
-//! [`copy()`](copy): writes a repaired history as a new session of the agent that wrote the log.
+//! [`copy()`](copy): writes a repaired chat as a new session of the agent that wrote the log.
 //!
-//! It returns the text and does not write any file.
+//! The chat consists of units that know their entry of the log. Entries of which no unit changed are copied, with
+//! new ids and links. Changed entries keep everything except their content, and new units become entries of
+//! the agent's form. It returns the text and does not write any file.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use serde_json::{Map, Value};
+use plimsoll_foreign::{Change, Place, Role, Unit};
+use plimsoll_wire::__internals::RawObject;
+use serde_json::Value;
 
 use crate::agent::Agent;
 use crate::error::LogError;
 use crate::ids::Ids;
-use crate::input::{LogLine, for_each_line};
-use crate::match_up::{MatchedBlock, match_up};
-use crate::session::{Role, SessionLog};
+use crate::input::for_each_again;
+use crate::session::SessionLog;
 use crate::{claude_code, codex, gemini, opencode, pi};
 
 /// A new session, ready to be written.
@@ -24,33 +27,29 @@ pub struct Copy {
     pub path: PathBuf,
     /// The content of the file.
     pub text: String,
-    /// The command that resumes the session, for a shell in the directory of the session.
-    pub resume: String,
 }
 
-/// Returns a history as a new session of the agent that wrote `log`.
+/// Returns a chat as a new session of the agent that wrote `log`. Its title says that it is a copy.
 ///
-/// `history` is [`SessionLog::request`], repaired or compacted. `tokens` is its size as counted by
-/// the provider, if it became smaller: otherwise the agent would find the old size and compact
-/// again.
+/// `units` are those of [`SessionLog::take_chat`], repaired or compacted. `tokens` is their size as counted by
+/// the provider, if it became smaller: otherwise the agent would find the old size and compact again.
 ///
 /// # Errors
 ///
-/// [`LogError::Read`] if the log cannot be read a second time, [`LogError::NoCopy`] for agents
-/// whose sessions cannot be resumed, and [`LogError::Write`] if the history cannot be parsed.
+/// [`LogError::Read`] if the log cannot be read a second time, and [`LogError::NoCopy`] for agents whose
+/// sessions cannot be resumed.
 pub fn copy(
     log: &SessionLog,
-    history: &str,
+    units: &[Unit<'_>],
     tokens: Option<u64>,
     ids: &mut Ids,
 ) -> Result<Copy, LogError> {
-    let blocks = match_up(log, history)?;
     match log.agent {
-        Agent::ClaudeCode => claude_code::copy::write(log, &blocks, tokens, ids),
-        Agent::Codex => codex::copy::write(log, &blocks, ids),
-        Agent::Pi => pi::copy::write(log, &blocks, tokens, ids),
-        Agent::Gemini => gemini::copy::write(log, &blocks, ids),
-        Agent::Opencode => opencode::copy::write(log, &blocks, tokens, ids),
+        Agent::ClaudeCode => claude_code::copy::write(log, units, tokens, ids),
+        Agent::Codex => codex::copy::write(log, units, ids),
+        Agent::Pi => pi::copy::write(log, units, tokens, ids),
+        Agent::Gemini => gemini::copy::write(log, units, ids),
+        Agent::Opencode => opencode::copy::write(log, units, tokens, ids),
         agent @ (Agent::OpenHands | Agent::SweAgent | Agent::MiniSweAgent | Agent::CodexExec) => {
             Err(LogError::NoCopy {
                 agent: agent.title(),
@@ -59,124 +58,225 @@ pub fn copy(
     }
 }
 
-/// Blocks from one entry of the log that belong to one entry of the copy.
-pub(crate) struct Group<'m> {
+/// An entry of the copy.
+#[derive(Debug)]
+pub(crate) struct Group<'u> {
     pub(crate) role: Role,
-    /// The entry of the log; `None` if the blocks are new.
-    pub(crate) source: Option<usize>,
-    pub(crate) blocks: Vec<&'m MatchedBlock>,
-    /// Whether the entry is unchanged.
+    /// The entry of the log; `None` if the units are new.
+    pub(crate) entry: Option<usize>,
+    /// The units, in order. Empty for an entry that is no message.
+    pub(crate) units: Vec<&'u Unit<'u>>,
+    /// Whether the entry is copied unchanged.
     pub(crate) same: bool,
 }
 
-/// Groups blocks by their entries, in order.
-pub(crate) fn groups<'m>(log: &SessionLog, blocks: &'m [MatchedBlock]) -> Vec<Group<'m>> {
-    let mut groups: Vec<Group<'_>> = Vec::new();
-    for block in blocks {
-        let origin = block.origin.and_then(|at| log.blocks.get(at));
-        let source = origin.map(|origin| origin.source);
+impl<'u> Group<'u> {
+    fn new(unit: &'u Unit<'u>) -> Self {
+        Self {
+            role: unit.role,
+            entry: entry_of(unit),
+            units: vec![unit],
+            same: false,
+        }
+    }
+}
+
+fn entry_of(unit: &Unit<'_>) -> Option<usize> {
+    unit.place.and_then(Place::entry)
+}
+
+/// Returns the number of a unit in the content of its entry, or `None` if it is new.
+pub(crate) fn block_of(unit: &Unit<'_>) -> Option<usize> {
+    match unit.place? {
+        Place::Entry { block, .. } => Some(block),
+        Place::Beside => None,
+    }
+}
+
+/// Returns the units that are written. A system prompt beside the list is not part of a log's messages.
+fn written<'u>(units: &'u [Unit<'u>]) -> impl Iterator<Item = &'u Unit<'u>> {
+    units
+        .iter()
+        .filter(|unit| unit.is_left() && unit.place != Some(Place::Beside))
+}
+
+/// Returns the entries of the copy for agents that write an entry for each message: the neighbors of one entry
+/// together, and the entries that are no messages at their places.
+pub(crate) fn groups<'u>(log: &SessionLog, units: &'u [Unit<'u>]) -> Vec<Group<'u>> {
+    let mut groups: Vec<Group<'u>> = Vec::new();
+    for (turn, unit) in written(units).map(|unit| (unit.turn, unit)) {
         match groups.last_mut() {
-            Some(last) if last.role == block.role && last.source == source => {
-                last.blocks.push(block);
+            Some(last)
+                if last.role == unit.role
+                    && last.entry == entry_of(unit)
+                    && (last.entry.is_some()
+                        || last.units.last().is_some_and(|last| last.turn == turn)) =>
+            {
+                last.units.push(unit);
             }
-            _ => groups.push(Group {
-                role: block.role,
-                source,
-                blocks: vec![block],
-                same: false,
-            }),
+            _ => groups.push(Group::new(unit)),
         }
     }
     mark_same(log, &mut groups);
-    groups
+    with_others(log, groups)
 }
 
-/// Groups blocks for agents that keep a call and its result in one entry: the result is added to
-/// its call. Each entry has the position of its first block.
-pub(crate) fn joined<'m>(
-    log: &SessionLog,
-    blocks: &'m [MatchedBlock],
-) -> Result<Vec<Group<'m>>, LogError> {
+/// Returns the entries of the copy for agents that keep a call and its result in one entry: the result is added to
+/// its call. Each entry has the position of its first unit.
+pub(crate) fn joined<'u>(log: &SessionLog, units: &'u [Unit<'u>]) -> Vec<Group<'u>> {
     let mut places: HashMap<usize, usize> = HashMap::new();
-    let mut calls: HashMap<String, usize> = HashMap::new();
-    let mut joined: Vec<Group<'_>> = Vec::new();
-    let mut turn = None;
-    for block in blocks {
-        let origin = block.origin.and_then(|at| log.blocks.get(at));
-        let source = origin.map(|origin| origin.source);
-        let json = parsed(&block.json)?;
-        let text = |key| json.get(key).and_then(Value::as_str);
-        let of_call = text("tool_use_id").and_then(|id| calls.get(id)).copied();
-        let of_source = source.and_then(|source| places.get(&source)).copied();
+    let mut calls: HashMap<&str, usize> = HashMap::new();
+    let mut joined: Vec<Group<'u>> = Vec::new();
+    for unit in written(units) {
+        let text = |key| unit.value().get(key).and_then(Value::as_str);
+        let of_call = text("tool_use_id").and_then(|id| calls.get(id));
+        let of_entry = entry_of(unit).and_then(|entry| places.get(&entry));
         // New blocks of one message stay together.
-        let is_last = turn == Some(block.turn) && source.is_none();
-        let of_turn = joined.len().checked_sub(1).filter(|_| is_last);
-        let of_turn = of_turn.filter(|at| joined.get(*at).is_some_and(|one| one.source.is_none()));
-        let place = of_call.or(of_source).or(of_turn).unwrap_or(joined.len());
-        if place == joined.len() {
-            joined.push(Group {
-                role: block.role,
-                source,
-                blocks: Vec::new(),
-                same: false,
-            });
-            places.extend(source.map(|source| (source, place)));
+        let is_beside = |one: &&'u Unit<'u>| one.place.is_none() && one.turn == unit.turn;
+        let last = joined.last().and_then(|last| last.units.last());
+        let last = last.filter(|last| unit.place.is_none() && is_beside(last));
+        let of_turn = last.and(joined.len().checked_sub(1));
+        let place = of_call
+            .or(of_entry)
+            .copied()
+            .or(of_turn)
+            .unwrap_or(joined.len());
+        match joined.get_mut(place) {
+            Some(group) => group.units.push(unit),
+            None => joined.push(Group::new(unit)),
         }
-        if let Some(id) = text("id") {
-            calls.insert(id.to_owned(), place);
-        }
-        if let Some(group) = joined.get_mut(place) {
-            group.blocks.push(block);
-        }
-        turn = Some(block.turn);
+        places.extend(entry_of(unit).map(|entry| (entry, place)));
+        calls.extend(text("id").map(|id| (id, place)));
     }
     mark_same(log, &mut joined);
-    Ok(joined)
+    joined
 }
 
-/// Marks the groups that consist of all blocks of their entry, unchanged.
+/// Marks the entries that consist of all their units, unchanged and in order.
 fn mark_same(log: &SessionLog, groups: &mut [Group<'_>]) {
-    let mut counts: HashMap<usize, usize> = HashMap::new();
-    for block in &log.blocks {
-        *counts.entry(block.source).or_default() += 1;
-    }
+    let counts = log.branch.iter().map(|entry| (entry.entry, entry.units));
+    let counts: HashMap<usize, usize> = counts.collect();
     for group in groups {
-        let whole = group.source.and_then(|source| counts.get(&source));
-        group.same =
-            whole == Some(&group.blocks.len()) && group.blocks.iter().all(|block| block.same);
+        let whole = group.entry.and_then(|entry| counts.get(&entry));
+        let is_unchanged = |unit: &&Unit<'_>| unit.change() == Change::Unchanged;
+        group.same = whole == Some(&group.units.len())
+            && group.units.iter().all(is_unchanged)
+            && group.units.iter().all(|unit| entry_of(unit) == group.entry);
     }
 }
 
-/// Reads the entries of the groups again.
+/// Adds the entries that are no messages, each before the next message of the log.
+fn with_others<'u>(log: &SessionLog, groups: Vec<Group<'u>>) -> Vec<Group<'u>> {
+    let places = log.branch.iter().enumerate();
+    let places: HashMap<usize, usize> = places.map(|(place, entry)| (entry.entry, place)).collect();
+    let first = log.branch.iter().position(|entry| entry.units > 0);
+    let mut all = Vec::with_capacity(groups.len() + log.branch.len());
+    let mut done = 0;
+    let mut others = |until: usize, all: &mut Vec<Group<'u>>| {
+        let entries = log.branch.iter().take(until).skip(done);
+        let entries = entries.filter(|entry| entry.units == 0);
+        all.extend(entries.map(|entry| Group {
+            role: Role::Own,
+            entry: Some(entry.entry),
+            units: Vec::new(),
+            same: true,
+        }));
+        done = done.max(until);
+    };
+    others(first.unwrap_or_default(), &mut all);
+    for group in groups {
+        let place = group.entry.and_then(|entry| places.get(&entry));
+        others(place.copied().unwrap_or_default(), &mut all);
+        all.push(group);
+    }
+    others(log.branch.len(), &mut all);
+    all
+}
+
+/// Reads the lines of the groups again.
 pub(crate) fn sources(
     path: &Path,
     groups: &[Group<'_>],
-) -> Result<HashMap<usize, JsonEntry>, LogError> {
-    let wanted: HashSet<usize> = groups.iter().filter_map(|group| group.source).collect();
-    let mut entries = HashMap::with_capacity(wanted.len());
-    for_each_line(path, |number, line| {
-        if let (true, LogLine::Whole(line)) = (wanted.contains(&number), line)
-            && let Ok(entry) = serde_json::from_slice(line)
-        {
-            entries.insert(number, entry);
-        }
-    })?;
-    Ok(entries)
+) -> Result<HashMap<usize, String>, LogError> {
+    let wanted: HashSet<usize> = groups.iter().filter_map(|group| group.entry).collect();
+    let mut lines = HashMap::with_capacity(wanted.len());
+    for_each_again(
+        path,
+        |line| wanted.contains(&line),
+        |entry, text| {
+            lines.insert(entry.line, text.to_owned());
+        },
+    )?;
+    Ok(lines)
 }
 
-/// An entry of a log as JSON.
-pub(crate) type JsonEntry = Map<String, Value>;
+/// Returns the keys of a line.
+pub(crate) fn keys(line: Option<&str>) -> RawObject<'_> {
+    line.and_then(|line| serde_json::from_str(line).ok())
+        .unwrap_or_default()
+}
 
-/// Sets a key of an object. Does nothing for any other value.
-pub(crate) fn set(value: &mut Value, key: &str, to: Value) {
-    if let Value::Object(object) = value {
-        object.insert(key.to_owned(), to);
+/// The links of a tree of entries that becomes one chain.
+#[derive(Debug, Default)]
+pub(crate) struct Chain {
+    /// The id of the last entry.
+    last: Value,
+    used: HashSet<String>,
+}
+
+impl Chain {
+    /// Returns the id and the parent of the next entry. It keeps its own id, unless it was used before.
+    pub(crate) fn next(
+        &mut self,
+        own: Option<&str>,
+        new: impl FnOnce() -> String,
+    ) -> (Value, Value) {
+        let own = own.and_then(|raw| serde_json::from_str::<String>(raw).ok());
+        let id = own
+            .filter(|own| !self.used.contains(own))
+            .unwrap_or_else(new);
+        self.used.insert(id.clone());
+        let parent = std::mem::replace(&mut self.last, id.clone().into());
+        (id.into(), parent)
     }
 }
 
-/// Parses a block that was matched.
-pub(crate) fn parsed(json: &str) -> Result<Value, LogError> {
-    serde_json::from_str(json).map_err(LogError::write)
+/// Sets a key of an object. Does nothing for any other value.
+pub(crate) fn set(value: &mut Value, key: &str, to: impl Into<Value>) {
+    if let Value::Object(object) = value {
+        object.insert(key.to_owned(), to.into());
+    }
+}
+
+/// Removes keys of an object.
+pub(crate) fn unset(value: &mut Value, keys: &[&str]) {
+    if let Value::Object(object) = value {
+        for key in keys {
+            object.shift_remove(*key);
+        }
+    }
+}
+
+/// Returns the new content of a changed entry. `own` are its blocks in the log. Blocks that no model sees are kept
+/// at their places, and `convert` returns the block of a unit, given the one that the unit was read from.
+pub(crate) fn merged<'u>(
+    own: Option<&Value>,
+    is_unseen: impl Fn(&Value) -> bool,
+    units: impl IntoIterator<Item = &'u Unit<'u>>,
+    convert: impl Fn(&Unit<'_>, Option<&Value>) -> Option<Value>,
+) -> Vec<Value> {
+    let own = own
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default();
+    let unseen = own.iter().enumerate().filter(|(_, own)| is_unseen(own));
+    let mut content: Vec<(usize, Value)> = unseen.map(|(at, own)| (at, own.clone())).collect();
+    for unit in units {
+        let at = block_of(unit).unwrap_or(usize::MAX);
+        content.extend(convert(unit, own.get(at)).map(|block| (at, block)));
+    }
+    content.sort_by_key(|(at, _)| *at);
+    content.into_iter().map(|(_, block)| block).collect()
 }
 
 /// Returns the text of a tool result.
@@ -199,14 +299,4 @@ pub(crate) fn stem(path: &Path) -> String {
         name = name.strip_suffix(end).unwrap_or(name);
     }
     name.to_owned()
-}
-
-/// Returns a shell word, in quotes if necessary.
-#[must_use]
-pub fn shell_word(word: &str) -> String {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+=:@%".contains(&byte);
-    if !word.is_empty() && word.bytes().all(is_plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', "'\\''"))
 }

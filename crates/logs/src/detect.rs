@@ -1,12 +1,19 @@
 //! [`detect`]: determines the agent that wrote a log by the keys at its beginning, independent of
 //! the file name.
 
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
 use crate::agent::Agent;
 
 /// The number of bytes at the beginning of a log that determine its format.
 pub const HEAD: usize = 256 * 1024;
 /// The number of lines that are examined, since the first ones may be damaged.
 const LINES: usize = 64;
+/// The maximum length of a value that determines the format, in bytes.
+const SHORT: usize = 128;
 /// The first bytes of an SQLite database.
 pub(crate) const SQLITE: &[u8] = b"SQLite format 3\0";
 
@@ -81,69 +88,57 @@ fn of_keys(keys: &[(String, String)]) -> Option<Agent> {
 /// short strings. The keys of the object `info` are included as `info.KEY`. The text may be cut off
 /// at any position.
 fn keys(text: &[u8]) -> Vec<(String, String)> {
-    let mut keys: Vec<(String, String)> = Vec::new();
-    let mut depth = 0_usize;
-    let mut key: Option<String> = None;
-    let mut is_of_info = false;
-    let mut at = 0;
-    while let Some(byte) = text.get(at) {
-        match byte {
-            b'{' | b'[' => {
-                if depth == 0 && *byte == b'[' {
-                    return keys;
-                }
-                depth += 1;
-                if depth == 2
-                    && let Some(name) = key.take()
-                {
-                    is_of_info = name == "info";
-                    keys.push((name, String::new()));
-                }
-            }
-            b'}' | b']' => {
-                depth = depth.saturating_sub(1);
-                if depth == 0 {
-                    return keys;
-                }
-            }
-            b'"' => {
-                let end = end_of_text(text, at + 1);
-                let value = text.get(at + 1..end).unwrap_or_default();
-                let value = String::from_utf8_lossy(value.get(..128).unwrap_or(value));
-                let behind = text.get(end + 1..).unwrap_or_default().trim_ascii_start();
-                let is_info = depth == 2 && is_of_info && behind.first() == Some(&b':');
-                match (depth, key.take()) {
-                    (1, Some(name)) => keys.push((name, value.into_owned())),
-                    (1, None) => key = Some(value.into_owned()),
-                    _ if is_info => keys.push((format!("info.{value}"), String::new())),
-                    _ => {}
-                }
-                at = end;
-            }
-            b',' if depth == 1 => {
-                // The value was a number, a bool or null.
-                if let Some(name) = key.take() {
-                    keys.push((name, String::new()));
-                }
-            }
-            _ if depth == 0 && !byte.is_ascii_whitespace() => return keys,
-            _ => {}
-        }
-        at += 1;
-    }
+    let mut keys = Vec::new();
+    let collector = KeyCollector {
+        keys: &mut keys,
+        prefix: "",
+    };
+    // An error ends the collection.
+    let _ = collector.deserialize(&mut serde_json::Deserializer::from_slice(text));
     keys
 }
 
-/// Returns the end of the string that begins at `at`.
-fn end_of_text(text: &[u8], mut at: usize) -> usize {
-    while let Some(byte) = text.get(at) {
-        match byte {
-            b'"' => return at,
-            b'\\' => at += 2,
-            _ => at += 1,
-        }
+/// Collects the keys of an object.
+struct KeyCollector<'k> {
+    keys: &'k mut Vec<(String, String)>,
+    prefix: &'static str,
+}
+
+impl<'de> DeserializeSeed<'de> for KeyCollector<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
+        from.deserialize_map(self)
     }
-    text.len()
+}
+
+impl<'de> Visitor<'de> for KeyCollector<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        while let Some(key) = map.next_key::<String>()? {
+            let is_info = key == "info" && self.prefix.is_empty();
+            self.keys
+                .push((format!("{}{key}", self.prefix), String::new()));
+            if is_info {
+                map.next_value_seed(KeyCollector {
+                    keys: self.keys,
+                    prefix: "info.",
+                })?;
+                continue;
+            }
+            let raw = map.next_value::<&RawValue>()?.get();
+            let is_short = raw.starts_with('"') && raw.len() <= SHORT;
+            if let (Some((_, value)), true) = (self.keys.last_mut(), is_short) {
+                raw.trim_matches('"').clone_into(value);
+            }
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]

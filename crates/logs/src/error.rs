@@ -72,12 +72,6 @@ pub enum LogError {
         /// The agent that wrote the log.
         agent: &'static str,
     },
-    /// The repaired history cannot be written back. This is a defect of Plimsoll.
-    #[error("the repaired history cannot be written back: {why}")]
-    Write {
-        /// The cause.
-        why: String,
-    },
 }
 
 impl LogError {
@@ -86,13 +80,6 @@ impl LogError {
         |source| Self::Read {
             path: path.to_owned(),
             source,
-        }
-    }
-
-    /// Converts an error while the history is written.
-    pub(crate) fn write(error: serde_json::Error) -> Self {
-        Self::Write {
-            why: error.to_string(),
         }
     }
 }

@@ -7,6 +7,7 @@ use std::time::SystemTime;
 
 use crate::agent::Agent;
 use crate::opencode;
+use crate::session::SessionLog;
 
 /// The maximum number of sessions that are examined for each agent.
 pub const MAX_CANDIDATES: usize = 20_000;
@@ -78,6 +79,55 @@ pub fn folders(agent: Agent, variable: &dyn Fn(&str) -> Option<PathBuf>) -> Vec<
             .map(|base| base.join(".gemini").join("tmp"))
             .collect(),
         Agent::OpenHands | Agent::SweAgent | Agent::MiniSweAgent | Agent::CodexExec => Vec::new(),
+    }
+}
+
+/// Returns the path at which the agent finds the copy of a log: beside the log if that is in a folder of the agent and
+/// its directory exists, and otherwise in the agent's folder for `directory`, in which the copy will be resumed.
+///
+/// opencode reads a copy from any place.
+#[must_use]
+pub fn place_of_copy(
+    log: &SessionLog,
+    copy: &Path,
+    directory: &Path,
+    variable: &dyn Fn(&str) -> Option<PathBuf>,
+) -> PathBuf {
+    let folders = folders(log.agent, variable);
+    let is_inside = folders.iter().any(|folder| log.path.starts_with(folder));
+    let is_at_home = log
+        .directory
+        .as_ref()
+        .is_none_or(|own| Path::new(own) == directory);
+    let name = copy.file_name().unwrap_or_default();
+    let Some(folder) = folders.first().filter(|_| !is_inside || !is_at_home) else {
+        return copy.to_owned();
+    };
+    let directory = directory.to_string_lossy();
+    match log.agent {
+        Agent::ClaudeCode => {
+            let letter = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
+            folder
+                .join(directory.chars().map(letter).collect::<String>())
+                .join(name)
+        }
+        Agent::Codex if !is_inside => {
+            // The name begins with the day: rollout-2026-11-01T10-00-00-….
+            let day = name.to_string_lossy();
+            let day = day.split(['-', 'T']).skip(1).take(3);
+            folder.join(day.collect::<PathBuf>()).join(name)
+        }
+        Agent::Pi if !is_inside => {
+            let project = directory
+                .trim_start_matches('/')
+                .replace(['/', '\\', ':'], "-");
+            folder.join(format!("--{project}--")).join(name)
+        }
+        Agent::Gemini if !is_inside => match &log.project {
+            Some(project) => folder.join(project).join("chats").join(name),
+            None => copy.to_owned(),
+        },
+        _ => copy.to_owned(),
     }
 }
 

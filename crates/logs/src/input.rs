@@ -5,9 +5,12 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
 use flate2::bufread::MultiGzDecoder;
+use plimsoll_wire::__internals::RawObject;
 use ruzstd::decoding::StreamingDecoder;
+use serde_json::{Map, Value};
 
 use crate::error::LogError;
+use crate::session::SessionLog;
 
 /// The maximum size of a log, in bytes after decompression. Logs of very long sessions have 200 MB.
 pub const MAX_LOG: u64 = 1024 * 1024 * 1024;
@@ -96,6 +99,71 @@ pub(crate) enum LogLine<'a> {
     Whole(&'a [u8]),
     /// The line exceeds [`MAX_LINE`].
     TooLong,
+}
+
+/// An entry of a log: the keys of one line, with the raw texts of their values.
+pub(crate) struct Entry<'a> {
+    /// The line number, from 1.
+    pub(crate) line: usize,
+    keys: RawObject<'a>,
+}
+
+impl<'a> Entry<'a> {
+    /// Returns the raw text of a value.
+    pub(crate) fn raw(&self, key: &str) -> Option<&'a str> {
+        self.keys.get(key)
+    }
+
+    /// Returns a value, or `null` if there is none.
+    pub(crate) fn value(&self, key: &str) -> serde_json::Result<Value> {
+        serde_json::from_str(self.raw(key).unwrap_or("null"))
+    }
+
+    /// Returns the whole entry.
+    pub(crate) fn object(&self) -> serde_json::Result<Map<String, Value>> {
+        serde_json::from_str(&self.keys.with(&[]))
+    }
+
+    /// Returns a value that is a string.
+    pub(crate) fn text(&self, key: &str) -> Option<String> {
+        let raw = self.raw(key).filter(|raw| raw.starts_with('"'))?;
+        serde_json::from_str(raw).ok()
+    }
+}
+
+/// Calls `each` with every line that is a JSON object. Other lines that are not blank are damage.
+pub(crate) fn for_each_entry(
+    log: &mut SessionLog,
+    mut each: impl FnMut(&mut SessionLog, &Entry<'_>),
+) -> Result<(), LogError> {
+    let path = log.path.clone();
+    for_each_line(&path, |line, text| {
+        let why = match text {
+            LogLine::TooLong => format!("longer than {MAX_LINE} bytes"),
+            LogLine::Whole(text) => match serde_json::from_slice(text) {
+                Ok(keys) => return each(log, &Entry { line, keys }),
+                Err(error) if error.is_eof() => "cut off in the middle".to_owned(),
+                Err(error) => format!("not an entry of {}: {error}", log.agent.title()),
+            },
+        };
+        log.damaged(line, why);
+    })
+}
+
+/// Reads some lines again: calls `each` with every wanted line that is a JSON object.
+pub(crate) fn for_each_again(
+    path: &Path,
+    is_wanted: impl Fn(usize) -> bool,
+    mut each: impl FnMut(&Entry<'_>, &str),
+) -> Result<(), LogError> {
+    for_each_line(path, |line, text| {
+        if let (true, LogLine::Whole(text)) = (is_wanted(line), text)
+            && let Ok(text) = std::str::from_utf8(text)
+            && let Ok(keys) = serde_json::from_str(text)
+        {
+            each(&Entry { line, keys }, text);
+        }
+    })
 }
 
 /// Calls `each` with the number (from 1) and the content of each line that is not blank.

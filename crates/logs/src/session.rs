@@ -1,20 +1,24 @@
-//! [`SessionLog`]: the active messages of one session, as a history in a protocol that `wire`
-//! reads, with data about the session. It does not access files.
+//! [`SessionLog`]: the active messages of one session as [`Unit`]s, with data about the session. It does
+//! not access files.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use plimsoll_judge::canonical::Target;
+use plimsoll_foreign::{Chat, Protocol, Role, Unit};
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::agent::Agent;
 use crate::error::LogError;
-use crate::input::{LogLine, MAX_LINE};
 
 /// The maximum number of descriptions of damaged lines; further ones are only counted.
 pub const MAX_DAMAGE: usize = 100;
-/// The maximum size of an image in [`ReportedSize::covered`], in bytes, since base64 does not
-/// correspond to tokens.
-const IMAGE_BYTES: usize = 6_000;
+/// The maximum length of a title, in characters.
+const MAX_TITLE: usize = 80;
+/// The maximum size of a unit in [`SessionLog::used_tokens`], in bytes.
+const MAX_UNIT: usize = 24_000;
+/// The end of the title of a copy.
+const COPIED: &str = " (rescued)";
 
 /// A session that was read from a log.
 #[derive(Debug)]
@@ -25,6 +29,8 @@ pub struct SessionLog {
     pub path: PathBuf,
     /// The id of the session. Empty if the log does not contain it.
     pub id: String,
+    /// The name of the session, or the beginning of its first message.
+    pub title: Option<String>,
     /// The model of the last answer, as named in the log.
     pub model: Option<String>,
     /// The working directory of the agent.
@@ -43,24 +49,26 @@ pub struct SessionLog {
     pub side_messages: usize,
     /// Number of compactions by the agent itself.
     pub compactions: usize,
-    /// The protocol of the history.
-    pub wire: Wire,
+    /// The protocol of the units.
+    pub protocol: Protocol,
     /// The system prompt, if the log contains it.
     pub instructions: Option<String>,
-    pub(crate) blocks: Vec<HistoryBlock>,
-    /// The provider's newest token count, and the number of blocks that it covers.
-    pub(crate) reported_at: Option<(u64, usize)>,
+    /// The messages of the active branch. The entry of each is its line, or its message in a document,
+    /// and the block its place in the content of the entry.
+    pub units: Vec<Unit<'static>>,
+    /// The folder of a project's chats in Gemini CLI.
+    pub(crate) project: Option<String>,
+    /// The entries of the active branch that a copy contains.
+    pub(crate) branch: Vec<BranchEntry>,
 }
 
-/// The protocol of a history.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wire {
-    /// Anthropic Messages.
-    Messages,
-    /// OpenAI Responses.
-    Responses,
-    /// OpenAI Chat Completions.
-    Chat,
+/// An entry of the active branch.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct BranchEntry {
+    /// The line number, or the index in a document.
+    pub(crate) entry: usize,
+    /// The number of its units. An entry without units is no message; it is copied.
+    pub(crate) units: usize,
 }
 
 /// The size of a request as counted by its provider.
@@ -68,10 +76,8 @@ pub enum Wire {
 pub struct ReportedSize {
     /// Input and output tokens together.
     pub tokens: u64,
-    /// Bytes of the history up to and including the answer to this request.
-    pub covered: u64,
-    /// Bytes of the whole history.
-    pub all: u64,
+    /// The number of units up to and including the answer to this request.
+    pub units: usize,
 }
 
 /// A line of a log that was skipped.
@@ -83,32 +89,13 @@ pub struct Damage {
     pub what: String,
 }
 
-/// The role of a block.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Role {
-    User,
-    Assistant,
-    /// Instructions, and items of Responses without a role.
-    Other,
-}
-
-/// The smallest unit of a history that a policy may change: a block of Messages, an item of
-/// Responses or a message of a chat.
-#[derive(Debug, Clone)]
-pub(crate) struct HistoryBlock {
-    pub(crate) role: Role,
-    /// The block in the format of the protocol.
-    pub(crate) json: String,
-    /// The entry of the log: a line number, or an index in a document.
-    pub(crate) source: usize,
-}
-
 impl SessionLog {
-    pub(crate) fn new(agent: Agent, path: &Path, wire: Wire) -> Self {
+    pub(crate) fn new(agent: Agent, path: &Path, protocol: Protocol) -> Self {
         Self {
             agent,
             path: path.to_owned(),
             id: String::new(),
+            title: None,
             model: None,
             directory: None,
             window: None,
@@ -118,125 +105,101 @@ impl SessionLog {
             damaged: 0,
             side_messages: 0,
             compactions: 0,
-            wire,
+            protocol,
             instructions: None,
-            blocks: Vec::new(),
-            reported_at: None,
+            units: Vec::new(),
+            project: None,
+            branch: Vec::new(),
         }
     }
 
-    /// Returns the target with the rules for the history.
+    /// Takes the units out of the log and returns them as a chat.
     #[must_use]
-    pub fn target(&self) -> Target {
-        let (protocol, model) = match self.wire {
-            Wire::Messages => ("anthropic", self.model.as_deref()),
-            Wire::Responses => ("openai-responses", None),
-            Wire::Chat => ("openai", None),
-        };
-        let model = model.filter(|model| model.starts_with("claude"));
-        Target::of_protocol(protocol, model).unwrap_or_default()
+    pub fn take_chat(&mut self) -> Chat<'static> {
+        let instructions = self.instructions.clone().map(Value::from);
+        Chat::of_log(self.protocol, instructions, std::mem::take(&mut self.units))
     }
 
-    /// Returns the history as JSON: `{"messages": […]}` or `{"instructions": …, "input": […]}`. It
-    /// has no model, so it is validated as a history.
+    /// Returns the tokens of the next request: those of the last one as its provider counted them, and an estimate of
+    /// what was added since. `None` if the log has no count.
     #[must_use]
-    pub fn request(&self) -> String {
-        let bytes: usize = self.blocks.iter().map(|block| block.json.len() + 48).sum();
-        let mut text = String::with_capacity(bytes + 64);
-        text.push('{');
-        if let (Wire::Responses, Some(instructions)) = (self.wire, &self.instructions) {
-            text.push_str("\"instructions\":");
-            text.push_str(&quoted(instructions));
-            text.push(',');
-        }
-        text.push_str(match self.wire {
-            Wire::Responses => "\"input\":[",
-            Wire::Messages | Wire::Chat => "\"messages\":[",
-        });
-        let mut open: Option<Role> = None;
-        for (at, block) in self.blocks.iter().enumerate() {
-            if self.wire != Wire::Messages {
-                if at > 0 {
-                    text.push(',');
-                }
-                text.push_str(&block.json);
-                continue;
-            }
-            if open == Some(block.role) {
-                text.push(',');
-            } else {
-                if open.is_some() {
-                    text.push_str("]},");
-                }
-                open = Some(block.role);
-                text.push_str(match block.role {
-                    Role::Assistant => "{\"role\":\"assistant\",\"content\":[",
-                    Role::User | Role::Other => "{\"role\":\"user\",\"content\":[",
-                });
-            }
-            text.push_str(&block.json);
-        }
-        if open.is_some() {
-            text.push_str("]}");
-        }
-        text.push_str("]}");
-        text
+    pub fn used_tokens(&self) -> Option<u64> {
+        let reported = self.reported?;
+        let since = self.units.get(reported.units..).unwrap_or_default();
+        // Four bytes a token; base64 does not correspond to tokens.
+        let bytes = since
+            .iter()
+            .map(|unit| unit.json().len().min(MAX_UNIT) as u64);
+        Some(reported.tokens.saturating_add(bytes.sum::<u64>() / 4))
     }
 
-    /// Parses a line as JSON, or records the damage.
-    pub(crate) fn parse<'a, T: serde::Deserialize<'a>>(
+    /// Returns the number of tool calls without a result.
+    #[must_use]
+    pub fn open_calls(&self) -> usize {
+        let mut open = HashSet::new();
+        for unit in &self.units {
+            let of = |key: &str| text(unit.value(), key);
+            let kind = of("/type").unwrap_or_default();
+            match kind {
+                "tool_use" => open.extend(of("/id")),
+                "tool_result" => open.retain(|id| Some(*id) != of("/tool_use_id")),
+                _ if kind.ends_with("_call_output") => {
+                    open.retain(|id| Some(*id) != of("/call_id"))
+                }
+                _ if kind.ends_with("_call") => open.extend(of("/call_id")),
+                _ => {}
+            }
+        }
+        open.len()
+    }
+
+    /// Checks whether the session is a copy that Plimsoll wrote.
+    #[must_use]
+    pub fn is_copy(&self) -> bool {
+        let title = self.title.as_deref().unwrap_or_default();
+        title.ends_with(COPIED)
+    }
+
+    /// Returns the title of a copy of this session.
+    pub(crate) fn copy_title(&self) -> String {
+        let title = self.title.as_deref().unwrap_or("Session");
+        format!("{}{COPIED}", title.trim_end_matches(COPIED))
+    }
+
+    /// Adds an entry of the active branch. Each unit has its place in the content of the entry.
+    pub(crate) fn push(
         &mut self,
-        number: usize,
-        line: &LogLine<'a>,
-    ) -> Option<T> {
-        let LogLine::Whole(bytes) = line else {
-            self.damaged(number, format!("longer than {MAX_LINE} bytes"));
-            return None;
-        };
-        // Serde would also accept a list for a struct.
-        if bytes.first() != Some(&b'{') {
-            self.damaged(
-                number,
-                format!("not an entry of {}: no JSON object", self.agent.title()),
-            );
-            return None;
-        }
-        match serde_json::from_slice(bytes) {
-            Ok(value) => Some(value),
-            Err(error) if error.is_eof() => {
-                self.damaged(number, "cut off in the middle".to_owned());
-                None
-            }
-            Err(error) => {
-                self.damaged(
-                    number,
-                    format!("not an entry of {}: {error}", self.agent.title()),
-                );
-                None
-            }
-        }
-    }
-
-    pub(crate) fn damaged(&mut self, line: usize, what: String) {
-        self.damaged += 1;
-        if self.damage.len() < MAX_DAMAGE {
-            self.damage.push(Damage { line, what });
-        }
-    }
-
-    pub(crate) fn push(&mut self, role: Role, source: usize, json: String) {
-        self.blocks.push(HistoryBlock { role, json, source });
+        entry: usize,
+        units: impl IntoIterator<Item = (usize, Role, Value)>,
+    ) {
+        let before = self.units.len();
+        let units = units.into_iter();
+        let units = units.map(|(block, role, value)| Unit::of_log(entry, block, role, value));
+        self.units.extend(units);
+        let units = self.units.len() - before;
+        self.branch.push(BranchEntry { entry, units });
     }
 
     /// Records the provider's token count for the request whose answer was added last.
     pub(crate) fn report(&mut self, tokens: u64) {
-        self.reported_at = Some((tokens, self.blocks.len()));
+        if tokens > 0 {
+            let units = self.units.len();
+            self.reported = Some(ReportedSize { tokens, units });
+        }
     }
 
-    /// Returns the log if it contains any blocks, or an error with the likely cause.
+    pub(crate) fn damaged(&mut self, line: usize, what: impl Into<String>) {
+        self.damaged += 1;
+        if self.damage.len() < MAX_DAMAGE {
+            let what = what.into();
+            self.damage.push(Damage { line, what });
+        }
+    }
+
+    /// Returns the log if it contains any messages, or an error with the likely cause.
     pub(crate) fn checked(mut self, why: &str) -> Result<Self, LogError> {
-        if self.blocks.is_empty() {
-            let damaged = match self.damaged {
+        if self.units.is_empty() {
+            let why = match self.damaged {
                 0 => why.to_owned(),
                 1 => "its only line with content is damaged".to_owned(),
                 count => format!("{count} lines are damaged"),
@@ -244,31 +207,46 @@ impl SessionLog {
             return Err(LogError::Empty {
                 path: self.path,
                 agent: self.agent.title(),
-                why: damaged,
+                why,
             });
         }
-        self.reported = self.reported_at.map(|(tokens, blocks)| ReportedSize {
-            tokens,
-            covered: size(self.blocks.get(..blocks).unwrap_or_default()),
-            all: size(&self.blocks),
-        });
+        let title = self.title.take().or_else(|| self.first_prompt());
+        self.title = title.map(|title| short(&title));
         Ok(self)
+    }
+
+    /// Returns the first text of the user that the agent did not add itself.
+    fn first_prompt(&self) -> Option<String> {
+        let texts = self.units.iter().filter_map(|unit| {
+            let value = unit.value();
+            let is_user = match unit.role {
+                Role::Own => value.get("role").and_then(Value::as_str) == Some("user"),
+                role => role == Role::User,
+            };
+            let content = [value, value.get("content").unwrap_or(&Value::Null)];
+            let text = content.into_iter().find_map(|content| {
+                content
+                    .as_str()
+                    .or(text(content, "/text"))
+                    .or(text(content, "/0/text"))
+            });
+            text.filter(|text| is_user && !text.trim_start().starts_with('<'))
+        });
+        texts.map(str::to_owned).next()
     }
 }
 
-/// Returns the approximate size of blocks as a model counts them, in bytes.
-fn size(blocks: &[HistoryBlock]) -> u64 {
-    let weights = blocks.iter().map(|block| {
-        if block.json.contains(";base64,") || block.json.contains("\"base64\"") {
-            block.json.len().min(IMAGE_BYTES)
-        } else {
-            block.json.len()
-        }
-    });
-    weights.sum::<usize>() as u64
+/// Returns a title on one line.
+fn short(title: &str) -> String {
+    let words: Vec<&str> = title.split_whitespace().collect();
+    let title = words.join(" ");
+    match title.char_indices().nth(MAX_TITLE) {
+        Some((end, _)) => format!("{}…", title.get(..end).unwrap_or_default()),
+        None => title,
+    }
 }
 
-/// Returns a text as a JSON string.
-pub(crate) fn quoted(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
+/// Returns the text at a JSON pointer.
+pub(crate) fn text<'v>(value: &'v Value, pointer: &str) -> Option<&'v str> {
+    value.pointer(pointer)?.as_str()
 }

@@ -3,19 +3,19 @@
 
 use std::path::Path;
 
+use plimsoll_foreign::{Protocol, Role};
 use serde_json::{Value, json};
 
 use crate::agent::Agent;
-use crate::copy::set;
 use crate::error::LogError;
-use crate::input::{for_each_line, open, read_rest};
-use crate::session::{Role, SessionLog, Wire};
+use crate::input::{for_each_entry, open, read_rest};
+use crate::session::{SessionLog, text};
 
 const NOTHING: &str = "its history is empty";
 
 /// Reads the history of a SWE-agent trajectory.
 pub(crate) fn read_swe_agent(path: &Path) -> Result<SessionLog, LogError> {
-    let mut log = SessionLog::new(Agent::SweAgent, path, Wire::Chat);
+    let mut log = SessionLog::new(Agent::SweAgent, path, Protocol::Chat);
     let document = document(&mut log)?;
     for (at, entry) in entries(&document, "history") {
         push(&mut log, at, entry, entry.pointer("/tool_call_ids/0"));
@@ -25,13 +25,12 @@ pub(crate) fn read_swe_agent(path: &Path) -> Result<SessionLog, LogError> {
 
 /// Reads a mini-SWE-agent trajectory.
 pub(crate) fn read_mini_swe_agent(path: &Path) -> Result<SessionLog, LogError> {
-    let mut log = SessionLog::new(Agent::MiniSweAgent, path, Wire::Chat);
+    let mut log = SessionLog::new(Agent::MiniSweAgent, path, Protocol::Chat);
     let document = document(&mut log)?;
-    let model = document.pointer("/info/config/model/model_name");
-    log.model = model.and_then(Value::as_str).map(str::to_owned);
+    log.model = text(&document, "/info/config/model/model_name").map(str::to_owned);
     for (at, entry) in entries(&document, "messages") {
         // The last entry may be the note `exit`, which no model sees.
-        let role = entry.get("role").and_then(Value::as_str);
+        let role = text(entry, "/role");
         if role.is_some_and(|role| ["system", "user", "assistant", "tool"].contains(&role)) {
             push(&mut log, at, entry, entry.get("tool_call_id"));
         }
@@ -56,40 +55,38 @@ fn entries<'d>(document: &'d Value, key: &str) -> impl Iterator<Item = (usize, &
 
 /// Adds an entry in the shape of Chat Completions; `call` is the id of the call of a result.
 fn push(log: &mut SessionLog, at: usize, entry: &Value, call: Option<&Value>) {
-    let role = entry.get("role").and_then(Value::as_str).unwrap_or("user");
-    let content = entry.get("content").cloned().unwrap_or_default();
-    let mut message = json!({ "role": role, "content": content });
+    let role = text(entry, "/role").unwrap_or("user");
+    let mut message = json!({ "role": role, "content": entry.get("content") });
     if let Some(calls) = entry.get("tool_calls").filter(|calls| calls.is_array()) {
-        set(&mut message, "tool_calls", calls.clone());
+        message["tool_calls"] = calls.clone();
     }
     if role == "tool" {
-        set(
-            &mut message,
-            "tool_call_id",
-            call.cloned().unwrap_or_default(),
-        );
+        message["tool_call_id"] = call.cloned().unwrap_or_default();
     }
-    log.push(Role::Other, at, message.to_string());
+    log.push(at, [(0, Role::Own, message)]);
 }
 
 /// Reads the first event history of a file of OpenHands.
 pub(crate) fn read_openhands(path: &Path) -> Result<SessionLog, LogError> {
-    let mut log = SessionLog::new(Agent::OpenHands, path, Wire::Chat);
-    for_each_line(path, |number, line| {
-        if !log.blocks.is_empty() {
+    let mut log = SessionLog::new(Agent::OpenHands, path, Protocol::Chat);
+    for_each_entry(&mut log, |log, entry| {
+        if !log.units.is_empty() {
             return;
         }
-        let Some(run) = log.parse::<Value>(number, &line) else {
-            return;
-        };
-        let text = |pointer: &str| run.pointer(pointer).and_then(Value::as_str);
-        log.id = text("/instance_id").unwrap_or_default().to_owned();
-        log.model = text("/metadata/llm_config/model").map(str::to_owned);
-        let history = run.get("history").and_then(Value::as_array);
-        for (at, event) in history.into_iter().flatten().enumerate() {
-            if let Some(message) = event_message(event) {
-                log.push(Role::Other, at, message.to_string());
+        log.id = entry.text("instance_id").unwrap_or_default();
+        let metadata = entry.value("metadata").unwrap_or_default();
+        log.model = text(&metadata, "/llm_config/model").map(str::to_owned);
+        match entry.value("history") {
+            Ok(history) => {
+                let events = history.as_array().into_iter().flatten();
+                for (at, event) in events.enumerate() {
+                    log.push(
+                        at,
+                        event_message(event).map(|message| (0, Role::Own, message)),
+                    );
+                }
             }
+            Err(error) => log.damaged(entry.line, format!("its history cannot be read: {error}")),
         }
     })?;
     log.checked(NOTHING)
@@ -97,7 +94,7 @@ pub(crate) fn read_openhands(path: &Path) -> Result<SessionLog, LogError> {
 
 /// Converts an event to a message of a chat. Returns `None` for events that the model does not see.
 fn event_message(event: &Value) -> Option<Value> {
-    let text = |pointer: &str| event.pointer(pointer).and_then(Value::as_str);
+    let text = |pointer: &str| text(event, pointer);
     let call = text("/tool_call_metadata/tool_call_id");
     if event.get("observation").is_some() {
         return Some(json!({

@@ -44,8 +44,8 @@ pub struct MessageSpan {
     /// The entries of the list. Empty for a system prompt beside the list. One entry may contain
     /// several messages, and one message may consist of several entries.
     pub entries: Range<usize>,
-    /// The blocks in the content of the entry.
-    pub(crate) blocks: Range<usize>,
+    /// The blocks in the content of the entry. Beyond its end for all of them.
+    pub blocks: Range<usize>,
 }
 
 /// One message of a document that is written back.

@@ -6,7 +6,7 @@ use super::manifests::{DependencyKind, Manifest};
 use super::tree::Tree;
 
 /// Every package and its layer. A package depends only on lower layers.
-const LAYERS: [(&str, u8); 17] = [
+const LAYERS: [(&str, u8); 18] = [
     ("plimsoll-context", 1),
     ("plimsoll-agent", 2),
     ("plimsoll-wire", 2),
@@ -16,6 +16,7 @@ const LAYERS: [(&str, u8); 17] = [
     ("plimsoll-tools", 4),
     ("plimsoll-mcp", 4),
     ("plimsoll-store", 4),
+    ("plimsoll-foreign", 4),
     ("plimsoll-logs", 4),
     ("plimsoll-restate", 4),
     ("plimsoll", 5),
@@ -27,7 +28,8 @@ const LAYERS: [(&str, u8); 17] = [
 ];
 
 /// Pairs of crates of the same layer. The first may depend on the second.
-const NEIGHBORS: [(&str, &str); 4] = [
+const NEIGHBORS: [(&str, &str); 5] = [
+    ("plimsoll-logs", "plimsoll-foreign"),
     ("plimsoll-judge", "plimsoll-wire"),
     ("plimsoll-restate", "plimsoll-store"),
     // One configuration of TLS for all clients.

@@ -5,10 +5,10 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-use plimsoll::logs::{self, Agent, SessionLog, copy};
+use plimsoll::logs::{self, Agent, Ids, SessionLog};
 
 use super::RescueArgs;
-use super::diagnosis::ExaminedSession;
+use super::treatment::Treatment;
 use crate::error::CliError;
 use crate::paths;
 
@@ -17,21 +17,31 @@ pub(super) struct SavedCopy {
     pub(super) id: String,
     pub(super) path: PathBuf,
     pub(super) resume: String,
+    /// The directory in which the copy is resumed. `None` for the current one.
+    pub(super) directory: Option<PathBuf>,
     /// The path at which the agent would find the copy, if it was written elsewhere.
     pub(super) wrong_place: Option<PathBuf>,
 }
 
-/// Writes the copy of a session.
-pub(super) fn write(
-    args: &RescueArgs,
-    log: &SessionLog,
-    patient: &ExaminedSession,
-) -> Result<SavedCopy, CliError> {
-    let mut ids = super::new_ids(log);
-    let copy =
-        copy(log, patient.history(), patient.new_tokens(), &mut ids).map_err(CliError::failed)?;
-    let path = args.output.as_ref().unwrap_or(&copy.path);
-    save(path, &copy.text, &log.path).map_err(|error| match error.kind() {
+/// Writes the copy of a session: into the folder in which its agent finds it, unless another file was given.
+pub(super) fn write(args: &RescueArgs, treatment: &Treatment) -> Result<SavedCopy, CliError> {
+    let log = treatment.log();
+    let (units, tokens) = (&treatment.chat().units, treatment.new_tokens());
+    let copy = logs::copy(log, units, tokens, &mut new_ids(log)).map_err(CliError::failed)?;
+    // The log may come from another machine.
+    let directory = log
+        .directory
+        .as_ref()
+        .map(PathBuf::from)
+        .filter(|own| own.is_dir());
+    let here = || std::env::current_dir().map_err(CliError::failed);
+    let resumed_in = directory.clone().map_or_else(here, Ok)?;
+    let place = logs::place_of_copy(log, &copy.path, &resumed_in, &paths::variable);
+    let path = match &args.output {
+        Some(path) => std::path::absolute(path).map_err(CliError::failed)?,
+        None => place.clone(),
+    };
+    save(&path, &copy.text, &log.path).map_err(|error| match error.kind() {
         ErrorKind::AlreadyExists => CliError::failed(format!(
             "{} exists already; give another file with --output",
             path.display()
@@ -42,30 +52,31 @@ pub(super) fn write(
         )),
         _ => CliError::failed(format!("{} cannot be written: {error}", path.display())),
     })?;
-    let found_at = claude_code_path(log, &copy.path).unwrap_or_else(|| copy.path.clone());
+    let reads_any_file = matches!(log.agent, Agent::Pi | Agent::Opencode);
     Ok(SavedCopy {
+        resume: log.agent.resume_command(&copy.id, &path),
         id: copy.id,
-        path: path.clone(),
-        resume: copy.resume,
-        wrong_place: (*path != found_at).then_some(found_at),
+        directory,
+        wrong_place: (path != place && !reads_any_file).then_some(place),
+        path,
     })
 }
 
-/// Returns the path at which Claude Code finds a copy of a log that is outside of its folders.
-fn claude_code_path(log: &SessionLog, copy: &Path) -> Option<PathBuf> {
-    let folders = logs::folders(log.agent, &paths::variable);
-    let is_inside = folders.iter().any(|folder| log.path.starts_with(folder));
-    if log.agent != Agent::ClaudeCode || is_inside {
-        return None;
-    }
-    let letter = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
-    let project: String = log.directory.as_ref()?.chars().map(letter).collect();
-    Some(folders.first()?.join(project).join(copy.file_name()?))
+/// Creates ids that are unique across processes.
+fn new_ids(log: &SessionLog) -> Ids {
+    let now = std::time::SystemTime::now();
+    let now = now.duration_since(std::time::SystemTime::UNIX_EPOCH);
+    let now = now.unwrap_or_default().as_nanos();
+    let seed = format!("{now} {} {}", std::process::id(), log.path.display());
+    Ids::new(seed.as_bytes())
 }
 
 fn save(path: &Path, text: &str, original: &Path) -> io::Result<()> {
     if path.exists() {
         return Err(ErrorKind::AlreadyExists.into());
+    }
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
     }
     let mut part = path.as_os_str().to_owned();
     part.push(format!(".{}.part", std::process::id()));

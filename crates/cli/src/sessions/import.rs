@@ -48,7 +48,10 @@ pub(crate) struct ImportArgs {
 /// Runs the command. The new session's name goes to standard output, the repairs to standard error.
 pub(crate) async fn run(store: &SqliteStore, args: &ImportArgs) -> Result<u8, CliError> {
     let (text, of_log) = match log(args)? {
-        Some(log) => (log.request(), Some(log.target())),
+        Some(mut log) => {
+            let text = log.take_chat().write().text.into_owned();
+            (text, Some(input::target_of(&log)))
+        }
         None => (input::whole(input::open(args.file.as_deref())?)?, None),
     };
     let text = if of_log.is_none() && Export::is_one(&text) {

@@ -70,7 +70,11 @@ fn the_picture_of_a_rescue_is_what_the_program_prints() {
     let folder = home.work().join(".claude/projects/-home-me-lamp");
     std::fs::create_dir_all(&folder).unwrap();
     let log = folder.join(format!("{SESSION}.jsonl"));
-    std::fs::copy(format!("{ROOT}/examples/dead-session.jsonl"), &log).unwrap();
+    let session = std::fs::read_to_string(format!("{ROOT}/examples/dead-session.jsonl")).unwrap();
+    let lamp = home.work().join("lamp");
+    std::fs::create_dir(&lamp).unwrap();
+    let session = session.replace("\"/home/me/lamp\"", &format!("{lamp:?}"));
+    std::fs::write(&log, session).unwrap();
     let mut command = home.command(["rescue"]);
     command.env("HOME", home.work());
     let printed = feed(command, b"").done().out;

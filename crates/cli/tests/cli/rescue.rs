@@ -17,12 +17,28 @@ fn data(name: &str) -> PathBuf {
     root.join("../logs/tests/data").join(name)
 }
 
-/// Puts a log where its agent keeps it.
+/// Puts a log where its agent keeps it. Its session ran in the folder `lamp`.
 fn put(home: &Home, path: &str, name: &str) -> PathBuf {
+    put_of(home, path, name, "lamp")
+}
+
+/// Puts a log of a session in this folder.
+fn put_of(home: &Home, path: &str, name: &str, directory: &str) -> PathBuf {
+    let directory = home.work().join(directory);
+    fs::create_dir_all(&directory).unwrap();
     let path = home.work().join(path);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
-    fs::copy(data(name), &path).unwrap();
+    let text = fs::read_to_string(data(name)).unwrap();
+    let text = text.replace("\"/home/me/lamp\"", &format!("{directory:?}"));
+    fs::write(&path, text).unwrap();
     path
+}
+
+/// Makes a file older than it is.
+fn age(path: &Path, seconds: u64) {
+    let time = std::time::SystemTime::now() - std::time::Duration::from_secs(seconds);
+    let file = fs::File::options().write(true).open(path).unwrap();
+    file.set_modified(time).unwrap();
 }
 
 fn rescue(home: &Home, args: &[&str]) -> CommandOutput {
@@ -70,7 +86,8 @@ fn a_dead_session_becomes_one_that_claude_code_resumes() {
         said.out
     );
     assert!(said.out.ends_with(&format!(
-        "Resume it with:\n  cd /home/me/lamp\n  claude --resume {id}\n"
+        "Resume it with:\n  cd {}\n  claude --resume {id}\n",
+        home.work().join("lamp").display()
     )));
     let text = fs::read_to_string(copy).unwrap();
     assert!(text.contains("Never touch the folder prod."));
@@ -171,7 +188,6 @@ fn nothing_is_written_where_nothing_should_be() {
     let said = rescue(&home, &["--dry-run"]).done();
     assert!(said.out.contains("Nothing was written"), "{}", said.out);
     let list = rescue(&home, &["--list"]).done();
-    assert!(list.out.contains("claude-code"), "{}", list.out);
     assert!(list.out.contains("5e551011-0000-4000-8000-000000000001"));
     let whole = data("claude-code-compacted.jsonl");
     let well = rescue(&home, &[whole.to_str().unwrap()]).done();
@@ -189,6 +205,138 @@ fn nothing_is_written_where_nothing_should_be() {
     let small = rescue(&home, &["--budget", "5"]);
     assert_eq!(small.code, Some(4), "{}", small.err);
     assert_eq!(beside(&log).len(), 0);
+}
+
+#[test]
+fn the_list_says_which_session_it_is_and_what_is_wrong() {
+    let home = Home::new();
+    let log = put(&home, CLAUDE, "claude-code.jsonl");
+    age(&log, 7_200);
+    let list = rescue(&home, &["--list"]).done();
+    let expected = format!(
+        "5e551011-0000-4000-8000-000000000001\n  Claude Code, 2 h ago, 203456 tokens\n  {}\n  in {}\n  too long\n",
+        "Port the lamp controller to Rust. Never touch the folder prod.",
+        home.work().join("lamp").display(),
+    );
+    assert_eq!(list.out, expected);
+    rescue(&home, &[]).done();
+    let list = rescue(&home, &["--list", "--json"]).done();
+    let copy: Value = serde_json::from_str(list.out.lines().next().unwrap()).unwrap();
+    let title = copy["title"].as_str().unwrap();
+    assert!(title.ends_with("folder prod. (rescued)"), "{title}");
+    assert_eq!(
+        (&copy["wrong"], &copy["is_copy"]),
+        (&Value::Null, &Value::Bool(true))
+    );
+}
+
+#[test]
+fn the_broken_session_of_this_folder_is_taken_and_never_a_copy() {
+    let home = Home::new();
+    let folder = ".claude/projects/x";
+    // A broken one of another folder is the newest, a healthy one of this folder the second.
+    let other = put(
+        &home,
+        &format!("{folder}/00000000-other.jsonl"),
+        "claude-code.jsonl",
+    );
+    let healthy = format!("{folder}/00000000-healthy.jsonl");
+    let healthy = put_of(&home, &healthy, "claude-code-compacted.jsonl", "here");
+    let broken = put_of(
+        &home,
+        &format!("{folder}/00000000-broken.jsonl"),
+        "claude-code.jsonl",
+        "here",
+    );
+    age(&other, 10);
+    age(&healthy, 20);
+    age(&broken, 30);
+    let here = |args: &[&str]| {
+        let mut command = home.command([&["rescue"], args].concat());
+        command
+            .env("HOME", home.work())
+            .current_dir(home.work().join("here"));
+        feed(command, b"")
+    };
+    for _ in 0..2 {
+        let said = here(&[]).done();
+        assert!(said.out.contains("00000000-broken"), "{}", said.out);
+        assert!(said.out.contains("The repaired copy"), "{}", said.out);
+    }
+    // With two broken ones, nobody knows which is meant.
+    let second = format!("{folder}/00000000-second.jsonl");
+    put_of(&home, &second, "claude-code.jsonl", "here");
+    let said = here(&[]);
+    said.refused(
+        2,
+        &[
+            "name one of these sessions",
+            "00000000-broken",
+            "00000000-second",
+        ],
+    );
+    assert!(
+        !said.err.contains("other") && !said.err.contains("healthy"),
+        "{}",
+        said.err
+    );
+}
+
+#[test]
+fn a_log_from_elsewhere_is_written_where_its_agent_finds_it() {
+    let home = Home::new();
+    let letters = |path: &Path| {
+        path.display()
+            .to_string()
+            .replace(|c: char| !c.is_ascii_alphanumeric(), "-")
+    };
+    let lamp = home.work().join("lamp");
+    let claude = put(&home, "downloads/session.jsonl", "claude-code.jsonl");
+    let said = rescue(&home, &["downloads/session.jsonl"]).done();
+    let copies = beside(
+        &home
+            .work()
+            .join(".claude/projects")
+            .join(letters(&lamp))
+            .join("none"),
+    );
+    let [copy] = copies.as_slice() else {
+        panic!("{copies:?}")
+    };
+    let id = copy.file_stem().unwrap().to_str().unwrap();
+    let resume = format!("  cd {}\n  claude --resume {id}\n", lamp.display());
+    assert!(said.out.ends_with(&resume), "{}", said.out);
+    assert_eq!(beside(&claude).len(), 0);
+    // Its folder is not on this machine: it is resumed in this one.
+    fs::remove_dir(&lamp).unwrap();
+    let said = rescue(&home, &["downloads/session.jsonl", "--json"]).done();
+    let report: Value = serde_json::from_str(&said.out).unwrap();
+    let project = home
+        .work()
+        .join(".claude/projects")
+        .join(letters(&home.work()));
+    assert!(
+        Path::new(report["copy"]["path"].as_str().unwrap()).starts_with(&project),
+        "{report}"
+    );
+    assert_eq!(report["copy"]["directory"], Value::Null);
+
+    put(&home, "downloads/codex.jsonl", CODEX);
+    rescue(&home, &["downloads/codex.jsonl"]).done();
+    let copies = beside(&home.work().join(".codex/sessions/2026/11/01/none"));
+    let name = copies[0].file_name().unwrap().to_str().unwrap();
+    assert!(name.starts_with("rollout-2026-11-01T10-00-00-"), "{name}");
+
+    // A relative name: the command works in the folder of the session.
+    put(&home, "downloads/pi.jsonl", "pi.jsonl");
+    let said = rescue(&home, &["downloads/pi.jsonl"]).done();
+    let command = said.out.lines().last().unwrap().trim().to_owned();
+    let file = command.strip_prefix("pi --session ").unwrap();
+    assert!(
+        Path::new(file).is_absolute() && Path::new(file).exists(),
+        "{command}"
+    );
+    assert!(file.contains(".pi/agent/sessions/--"), "{command}");
 }
 
 #[test]

@@ -1,15 +1,14 @@
-//! Writes a new session of Claude Code. Entries with unchanged blocks keep everything except their
-//! links; the others are written in the format of Claude Code.
+//! Writes a new session of Claude Code. Copied entries keep everything except their links; the others are
+//! written in the form of Claude Code.
 
-use std::collections::HashSet;
+use plimsoll_foreign::{Role, Unit};
+use plimsoll_wire::__internals::{RawObject, quoted};
+use serde_json::json;
 
-use serde_json::{Value, json};
-
-use crate::copy::{Copy, Group, JsonEntry, groups, parsed, sources};
+use crate::copy::{Chain, Copy, Group, groups, keys, sources};
 use crate::error::LogError;
 use crate::ids::Ids;
-use crate::match_up::MatchedBlock;
-use crate::session::{Role, SessionLog};
+use crate::session::SessionLog;
 
 /// Keys with session data, which are copied to new entries.
 const OF_SESSION: [&str; 6] = [
@@ -20,149 +19,111 @@ const OF_SESSION: [&str; 6] = [
     "gitBranch",
     "slug",
 ];
-/// Keys that refer to entries which may be missing in the copy.
+/// Keys of a changed entry that refer to its old content, or to entries that may be missing.
 const POINTERS: [&str; 3] = ["logicalParentUuid", "forkedFrom", "toolUseResult"];
 
 pub(crate) fn write(
     log: &SessionLog,
-    blocks: &[MatchedBlock],
+    units: &[Unit<'_>],
     tokens: Option<u64>,
     ids: &mut Ids,
 ) -> Result<Copy, LogError> {
     let id = ids.uuid();
-    let groups = groups(log, blocks);
+    let groups = groups(log, units);
     let sources = sources(&log.path, &groups)?;
-    let first = groups.iter().find_map(|group| group.source);
-    let mut template = first.and_then(|line| sources.get(&line)).cloned();
-    let mut writer = ClaudeWriter {
-        log,
-        id: &id,
-        tokens,
-        ids,
-        parent: Value::Null,
-        used: HashSet::new(),
-        text: String::new(),
-    };
+    let source = |group: &Group<'_>| Some(sources.get(&group.entry?)?.as_str());
+    let mut template = keys(groups.iter().find_map(source));
+    let mut chain = Chain::default();
+    let mut text = String::new();
     for group in &groups {
-        let source = group.source.and_then(|line| sources.get(&line));
-        if let Some(source) = source {
-            template = Some(source.clone());
+        let own = keys(source(group));
+        let (uuid, parent) = chain.next(own.get("uuid"), || ids.uuid());
+        // Claude Code finds entries by lines that begin with the parent.
+        let mut changes = vec![("parentUuid", Some(parent.to_string()))];
+        changes.extend(self::changes(log, group, &own, &template, tokens, ids));
+        changes.push(("uuid", Some(uuid.to_string())));
+        changes.push(("sessionId", Some(quoted(&id))));
+        text.push_str(&own.with(&changes));
+        text.push('\n');
+        if own.get("uuid").is_some() {
+            template = own;
         }
-        writer.entry(group, source, template.as_ref())?;
     }
-    let text = writer.text;
+    let title = json!({ "type": "custom-title", "customTitle": log.copy_title(), "sessionId": id });
+    text.push_str(&format!("{title}\n"));
     Ok(Copy {
         path: log.path.with_file_name(format!("{id}.jsonl")),
-        resume: format!("claude --resume {id}"),
         text,
         id,
     })
 }
 
-struct ClaudeWriter<'a> {
-    log: &'a SessionLog,
-    id: &'a str,
+/// Returns the changes of an entry besides its links. A new entry consists of them.
+fn changes(
+    log: &SessionLog,
+    group: &Group<'_>,
+    own: &RawObject<'_>,
+    template: &RawObject<'_>,
     tokens: Option<u64>,
-    ids: &'a mut Ids,
-    parent: Value,
-    /// The ids of the written entries.
-    used: HashSet<String>,
-    text: String,
-}
-
-impl ClaudeWriter<'_> {
-    fn entry(
-        &mut self,
-        group: &Group<'_>,
-        source: Option<&JsonEntry>,
-        template: Option<&JsonEntry>,
-    ) -> Result<(), LogError> {
-        let mut entry = match source {
-            Some(source) if group.same => source.clone(),
-            _ => self.new_entry(group, source, template)?,
-        };
-        let uuid = entry.get("uuid").and_then(Value::as_str);
-        let uuid = match uuid.filter(|uuid| !self.used.contains(*uuid)) {
-            Some(uuid) => uuid.to_owned(),
-            None => self.ids.uuid(),
-        };
-        self.used.insert(uuid.clone());
-        entry.insert("parentUuid".to_owned(), std::mem::take(&mut self.parent));
-        entry.insert("uuid".to_owned(), uuid.clone().into());
-        entry.insert("sessionId".to_owned(), self.id.into());
-        self.parent = uuid.into();
-        entry.shift_remove("logicalParentUuid");
-        if let (Some(tokens), Role::Assistant) = (self.tokens, group.role)
-            && let Some(Value::Object(message)) = entry.get_mut("message")
-        {
-            message.insert("usage".to_owned(), usage(tokens));
+    ids: &mut Ids,
+) -> Vec<(&'static str, Option<String>)> {
+    let role = match group.role {
+        Role::Assistant => "assistant",
+        _ => "user",
+    };
+    let is_message = own.get("type") == Some(quoted(role).as_str());
+    let usage = tokens.filter(|_| group.role == Role::Assistant).map(usage);
+    let usage = ("usage", usage);
+    let content: Vec<_> = group.units.iter().map(|unit| unit.json()).collect();
+    let content = ("content", Some(format!("[{}]", content.join(","))));
+    let message = keys(own.get("message"));
+    let mut changes = vec![("logicalParentUuid", None)];
+    if group.same && own.get("uuid").is_some() {
+        if usage.1.is_some() {
+            changes.push(("message", Some(message.with(&[usage]))));
         }
-        self.text.push_str(&Value::Object(entry).to_string());
-        self.text.push('\n');
-        Ok(())
+        return changes;
     }
-
-    /// Returns an entry with blocks that differ from the log's.
-    fn new_entry(
-        &mut self,
-        group: &Group<'_>,
-        source: Option<&JsonEntry>,
-        template: Option<&JsonEntry>,
-    ) -> Result<JsonEntry, LogError> {
-        let content = group.blocks.iter().map(|block| parsed(&block.json));
-        let content: Vec<Value> = content.collect::<Result<_, _>>()?;
-        let role = match group.role {
-            Role::Assistant => "assistant",
-            Role::User | Role::Other => "user",
+    changes.extend(POINTERS.map(|key| (key, None)));
+    if is_message {
+        let of_message: &[_] = if usage.1.is_some() {
+            &[content, usage]
+        } else {
+            &[content]
         };
-        let is_message =
-            |entry: &&JsonEntry| entry.get("type").and_then(Value::as_str) == Some(role);
-        if let Some(source) = source.filter(is_message) {
-            let mut entry = source.clone();
-            for key in POINTERS {
-                entry.shift_remove(key);
-            }
-            if let Some(Value::Object(message)) = entry.get_mut("message") {
-                message.insert("content".to_owned(), content.into());
-            }
-            return Ok(entry);
-        }
-        let mut entry = JsonEntry::new();
-        entry.insert("parentUuid".to_owned(), Value::Null);
-        entry.insert("isSidechain".to_owned(), false.into());
-        for key in OF_SESSION {
-            if let Some(value) = template.and_then(|template| template.get(key)) {
-                entry.insert(key.to_owned(), value.clone());
-            }
-        }
-        entry.insert("type".to_owned(), role.into());
-        let message = match group.role {
-            Role::Assistant => json!({
-                "id": format!("msg_{}", self.ids.hex(24)),
-                "type": "message",
-                "role": role,
-                "model": self.log.model,
-                "content": content,
-                "stop_reason": null,
-                "stop_sequence": null,
-                "usage": usage(0),
-            }),
-            Role::User | Role::Other => json!({ "role": role, "content": content }),
-        };
-        entry.insert("message".to_owned(), message);
-        if let Some(time) = template.and_then(|template| template.get("timestamp")) {
-            entry.insert("timestamp".to_owned(), time.clone());
-        }
-        Ok(entry)
+        changes.push(("message", Some(message.with(of_message))));
+        return changes;
     }
+    let is_kept = |key: &&str| own.get(key).is_none();
+    let of_session = OF_SESSION.into_iter().chain(["timestamp"]).filter(is_kept);
+    changes.extend(of_session.map(|key| (key, template.get(key).map(str::to_owned))));
+    changes.push(("attachment", None));
+    changes.push(("isSidechain", Some("false".to_owned())));
+    changes.push(("type", Some(quoted(role))));
+    let mut of_message = vec![("role", Some(quoted(role))), content];
+    if group.role == Role::Assistant {
+        let id = quoted(&format!("msg_{}", ids.hex(24)));
+        let model = log.model.as_deref().map_or("null".to_owned(), quoted);
+        of_message.extend([
+            ("id", Some(id)),
+            ("type", Some(quoted("message"))),
+            ("model", Some(model)),
+            ("stop_reason", Some("null".to_owned())),
+            ("stop_sequence", Some("null".to_owned())),
+            ("usage", Some(self::usage(tokens.unwrap_or_default()))),
+        ]);
+    }
+    changes.push(("message", Some(RawObject::default().with(&of_message))));
+    changes
 }
 
 /// Returns the usage of an answer. Claude Code takes the last one for the size of the context.
-fn usage(tokens: u64) -> Value {
-    json!({
+fn usage(tokens: u64) -> String {
+    let usage = json!({
         "input_tokens": tokens,
         "cache_creation_input_tokens": 0,
         "cache_read_input_tokens": 0,
         "output_tokens": 0,
-    })
+    });
+    usage.to_string()
 }

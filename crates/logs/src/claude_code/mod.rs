@@ -1,54 +1,54 @@
-//! Session logs of Claude Code: one JSONL file per session, a tree of entries linked by
-//! `parentUuid`. The messages of sub-agents (sidechains) are ignored.
+//! Session logs of Claude Code: one JSONL file per session, a tree of entries linked by `parentUuid`. The
+//! messages of sub-agents (sidechains) are ignored.
+//!
+//! The file is read twice: first the links, then the messages of the active branch.
 
 pub(crate) mod copy;
 
-use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
+use plimsoll_foreign::{Protocol, Role};
 use serde::Deserialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::agent::Agent;
 use crate::blocks;
 use crate::error::LogError;
-use crate::input::for_each_line;
-use crate::session::{Role, SessionLog, Wire};
+use crate::input::{Entry, for_each_entry};
+use crate::session::{SessionLog, text};
+use crate::tree::{Node, Tree, read_again};
 
 /// The model name in messages that Claude Code writes itself, such as errors of the API.
 const SYNTHETIC: &str = "<synthetic>";
-const BOUNDARY: &str = "compact_boundary";
+/// The types of entries with a name of the session, the strongest first, and the keys of the name.
+const TITLES: [(&str, &str); 3] = [
+    ("custom-title", "customTitle"),
+    ("ai-title", "aiTitle"),
+    ("summary", "summary"),
+];
+/// The parts of an answer's usage.
+const USAGE: [&str; 4] = [
+    "input_tokens",
+    "cache_creation_input_tokens",
+    "cache_read_input_tokens",
+    "output_tokens",
+];
 
-/// An entry of the log, with the keys that matter here.
-#[derive(Deserialize, Default)]
-#[serde(rename_all = "camelCase", default)]
-struct ClaudeEntry<'a> {
-    #[serde(rename = "type", borrow)]
-    kind: Cow<'a, str>,
-    #[serde(borrow)]
-    subtype: Option<Cow<'a, str>>,
-    uuid: Option<String>,
-    parent_uuid: Option<String>,
-    session_id: Option<String>,
-    cwd: Option<String>,
-    is_sidechain: bool,
-    is_api_error_message: bool,
-    #[serde(borrow)]
-    message: Option<&'a RawValue>,
-    #[serde(borrow)]
-    attachment: Option<&'a RawValue>,
-    compact_metadata: Option<CompactMetadata>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(rename_all = "camelCase", default)]
-struct CompactMetadata {
-    preserved_segment: Option<Segment>,
+/// The links of an entry besides its parent.
+#[derive(Debug, Default)]
+struct Links {
+    is_message: bool,
+    is_boundary: bool,
+    /// The id of the answer that the entry belongs to.
+    answer: Option<String>,
+    calls: Vec<String>,
+    results: Vec<String>,
 }
 
 /// Messages before a compaction that are kept, and the message that they follow.
-#[derive(Deserialize, Clone)]
+#[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Segment {
     head_uuid: String,
@@ -56,115 +56,61 @@ struct Segment {
     tail_uuid: String,
 }
 
+/// The ids in a message.
 #[derive(Deserialize)]
-struct ClaudeMessage<'a> {
-    #[serde(default)]
+struct MessageIds<'a> {
     id: Option<String>,
-    #[serde(default)]
-    model: Option<String>,
     #[serde(borrow)]
     content: &'a RawValue,
-    #[serde(default)]
-    usage: Option<Usage>,
 }
 
-#[derive(Deserialize, Clone, Copy, Default)]
-#[serde(default)]
-struct Usage {
-    input_tokens: u64,
-    cache_creation_input_tokens: u64,
-    cache_read_input_tokens: u64,
-    output_tokens: u64,
-}
-
-impl Usage {
-    fn total(self) -> u64 {
-        self.input_tokens
-            .saturating_add(self.cache_creation_input_tokens)
-            .saturating_add(self.cache_read_input_tokens)
-            .saturating_add(self.output_tokens)
-    }
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct BlockKeys<'a> {
-    #[serde(rename = "type")]
-    kind: String,
-    #[serde(borrow)]
-    text: Option<Cow<'a, str>>,
+#[derive(Deserialize)]
+struct BlockIds {
     id: Option<String>,
     tool_use_id: Option<String>,
 }
 
-/// An entry in the tree.
-#[derive(Default)]
-struct Node {
-    line: usize,
-    parent: Option<String>,
-    is_sidechain: bool,
-    is_boundary: bool,
-    /// The role of its blocks; `None` if the model never sees it.
-    role: Option<Role>,
-    /// The id of the answer that the entry belongs to.
-    answer: Option<String>,
-    blocks: Vec<String>,
-    calls: Vec<String>,
-    results: Vec<String>,
-    usage: Option<Usage>,
-    model: Option<String>,
-    error: Option<String>,
-}
-
-/// The entries in the tree, in file order.
-#[derive(Default)]
-struct Tree {
-    nodes: Vec<Node>,
-    by_id: HashMap<String, usize>,
-    segments: Vec<Segment>,
+/// The part of an entry that a model sees.
+enum Content {
+    Message {
+        role: Role,
+        blocks: Vec<(usize, Role, Value)>,
+        model: Option<String>,
+        tokens: u64,
+    },
+    /// An error of the API, in the provider's words.
+    Error(String),
+    /// No message. A copy contains it if it is `kept`.
+    Other { kept: bool },
 }
 
 /// Reads a log and returns its active branch.
 pub(crate) fn read(path: &Path) -> Result<SessionLog, LogError> {
-    let mut log = SessionLog::new(Agent::ClaudeCode, path, Wire::Messages);
+    let mut log = SessionLog::new(Agent::ClaudeCode, path, Protocol::Messages);
     let mut tree = Tree::default();
-    for_each_line(path, |number, line| {
-        let Some(entry) = log.parse::<ClaudeEntry<'_>>(number, &line) else {
-            return;
-        };
-        if let Some(id) = &entry.session_id
-            && log.id.is_empty()
-        {
-            log.id.clone_from(id);
+    let mut segments = Vec::new();
+    let mut titles = TITLES.map(|_| None);
+    for_each_entry(&mut log, |log, entry| {
+        if log.id.is_empty() {
+            log.id = entry.text("sessionId").unwrap_or_default();
         }
-        if entry.cwd.is_some() {
-            log.directory.clone_from(&entry.cwd);
-        }
-        tree.take(&mut log, number, entry);
-    })?;
-    let chain = tree.active(&mut log);
-    for at in chain {
-        let Some(node) = tree.nodes.get_mut(at) else {
-            continue;
-        };
-        if let Some(error) = node.error.take() {
-            log.last_error = Some(error);
-            continue;
-        }
-        let Some(role) = node.role else {
-            continue;
-        };
-        for block in std::mem::take(&mut node.blocks) {
-            log.push(role, node.line, block);
-        }
-        if role == Role::Assistant {
-            log.last_error = None;
-            log.model = node.model.take().or(log.model.take());
-            if let Some(usage) = node.usage {
-                log.report(usage.total());
+        log.directory = entry.text("cwd").or(log.directory.take());
+        let kind = entry.text("type").unwrap_or_default();
+        for ((of, key), title) in TITLES.into_iter().zip(&mut titles) {
+            if kind == of {
+                *title = entry.text(key);
             }
         }
-    }
+        segments.extend(take(log, &mut tree, entry, &kind));
+    })?;
+    relink(&mut tree, segments);
+    let is_leaf =
+        |node: &Node<Links>| !node.is_side && (node.data.is_message || node.data.is_boundary);
+    let leaf = tree.nodes.iter().rposition(is_leaf);
+    let chain = with_parallel(&tree, tree.branch(leaf, &mut log));
+    let nodes: Vec<&Node<Links>> = chain.iter().filter_map(|at| tree.nodes.get(*at)).collect();
+    contents(&mut log, &nodes)?;
+    log.title = titles.into_iter().flatten().next();
     let why = match log.side_messages {
         0 => "it contains no messages; choose another session with --list",
         _ => "it is the log of a sub-agent; name the session that started it",
@@ -172,228 +118,254 @@ pub(crate) fn read(path: &Path) -> Result<SessionLog, LogError> {
     log.checked(why)
 }
 
-impl Tree {
-    fn take(&mut self, log: &mut SessionLog, line: usize, entry: ClaudeEntry<'_>) {
-        let is_boundary = entry.subtype.as_deref() == Some(BOUNDARY);
-        if is_boundary && !entry.is_sidechain {
-            log.compactions += 1;
-            let metadata = entry.compact_metadata.unwrap_or_default();
-            self.segments.extend(metadata.preserved_segment);
+/// Adds an entry to the tree. Returns the messages that a compaction kept.
+fn take(
+    log: &mut SessionLog,
+    tree: &mut Tree<Links>,
+    entry: &Entry<'_>,
+    kind: &str,
+) -> Option<Segment> {
+    let is_side = entry.raw("isSidechain") == Some("true");
+    let is_boundary = entry.raw("subtype") == Some("\"compact_boundary\"");
+    let mut segment = None;
+    if is_boundary && !is_side {
+        log.compactions += 1;
+        let metadata = entry.value("compactMetadata").unwrap_or_default();
+        let kept = metadata.get("preservedSegment").cloned();
+        segment = kept.and_then(|kept| serde_json::from_value(kept).ok());
+    }
+    let mut data = Links {
+        is_boundary,
+        is_message: kind == "attachment" && entry.raw("attachment").is_some_and(is_attached),
+        ..Links::default()
+    };
+    if let ("user" | "assistant", Some(message)) = (kind, entry.raw("message")) {
+        match data.message(message, kind == "assistant") {
+            Ok(()) => data.is_message = true,
+            Err(error) => log.damaged(entry.line, format!("its message cannot be read: {error}")),
         }
-        let mut node = Node {
+    }
+    log.side_messages += usize::from(is_side && data.is_message);
+    // An entry without an id cannot be a parent, and is not part of the tree.
+    let id = entry.text("uuid")?;
+    let (line, parent) = (entry.line, entry.text("parentUuid"));
+    tree.push(
+        id,
+        Node {
             line,
-            parent: entry.parent_uuid,
-            is_sidechain: entry.is_sidechain,
-            is_boundary,
-            ..Node::default()
-        };
-        let read = match (entry.kind.as_ref(), entry.message, entry.attachment) {
-            ("user", Some(message), _) => node.user(message.get()),
-            ("assistant", Some(message), _) => {
-                node.assistant(message.get(), entry.is_api_error_message)
-            }
-            ("attachment", _, Some(attachment)) => {
-                node.attachment(attachment.get());
-                Ok(())
-            }
-            _ => Ok(()),
-        };
-        if let Err(error) = read {
-            log.damaged(line, format!("its message cannot be read: {error}"));
-            node.role = None;
-        }
-        if entry.is_sidechain && node.role.is_some() {
-            log.side_messages += 1;
-        }
-        // An entry without an id cannot be a parent, and is not part of the tree.
-        if let Some(id) = entry.uuid {
-            self.by_id.insert(id, self.nodes.len());
-            self.nodes.push(node);
-        }
-    }
+            parent,
+            is_side,
+            data,
+        },
+    );
+    segment
+}
 
-    /// Returns the active branch, from its beginning to its end.
-    fn active(&mut self, log: &mut SessionLog) -> Vec<usize> {
-        self.relink();
-        let is_leaf = |node: &Node| !node.is_sidechain && (node.role.is_some() || node.is_boundary);
-        let mut chain = Vec::new();
-        let mut seen = HashSet::new();
-        let mut next = self.nodes.iter().rposition(is_leaf);
-        while let Some(at) = next {
-            if !seen.insert(at) {
-                break;
-            }
-            chain.push(at);
-            next = self.parent(at, log);
+impl Links {
+    fn message(&mut self, message: &str, is_answer: bool) -> serde_json::Result<()> {
+        let ids: MessageIds<'_> = serde_json::from_str(message)?;
+        self.answer = ids.id.filter(|_| is_answer);
+        if ids.content.get().starts_with('"') {
+            return Ok(());
         }
-        chain.reverse();
-        self.with_parallel(chain)
-    }
-
-    /// Returns the parent of an entry. If the parent is missing, for example in a damaged log,
-    /// returns the previous entry in the file.
-    fn parent(&self, at: usize, log: &mut SessionLog) -> Option<usize> {
-        let node = self.nodes.get(at)?;
-        let parent = node.parent.as_ref()?;
-        if let Some(at) = self.by_id.get(parent) {
-            return Some(*at);
+        let blocks: Vec<BlockIds> = serde_json::from_str(ids.content.get())?;
+        for block in blocks {
+            self.results.extend(block.tool_use_id);
+            self.calls.extend(block.id.filter(|_| is_answer));
         }
-        let before = self.nodes.get(..at)?;
-        let before = before.iter().rposition(|node| !node.is_sidechain);
-        let what = match before {
-            Some(_) => "the entry before it is missing; joined it to the one before that",
-            None => "the beginning of the session is missing",
-        };
-        log.damaged(node.line, what.to_owned());
-        before
-    }
-
-    /// Moves messages that were preserved by a compaction after its summary.
-    fn relink(&mut self) {
-        for segment in std::mem::take(&mut self.segments) {
-            let known = |id: &String| self.by_id.contains_key(id);
-            if !known(&segment.head_uuid) || !known(&segment.anchor_uuid) {
-                continue;
-            }
-            for node in &mut self.nodes {
-                if node.parent.as_ref() == Some(&segment.anchor_uuid) {
-                    node.parent = Some(segment.tail_uuid.clone());
-                }
-            }
-            let head = self.by_id.get(&segment.head_uuid);
-            if let Some(head) = head.and_then(|at| self.nodes.get_mut(*at)) {
-                head.parent = Some(segment.anchor_uuid);
-            }
-        }
-    }
-
-    /// Adds the entries beside the chain. An answer consists of several entries, and results of
-    /// parallel calls are attached to different ones of these. The result contains the complete
-    /// answer before its results.
-    fn with_parallel(&self, chain: Vec<usize>) -> Vec<usize> {
-        let mut answers: HashMap<&str, Vec<usize>> = HashMap::new();
-        let mut results: HashMap<&str, Vec<usize>> = HashMap::new();
-        for (at, node) in self.nodes.iter().enumerate() {
-            if node.is_sidechain {
-                continue;
-            }
-            if let Some(answer) = &node.answer {
-                answers.entry(answer).or_default().push(at);
-            }
-            for call in &node.results {
-                results.entry(call).or_default().push(at);
-            }
-        }
-        let on_chain: HashSet<usize> = chain.iter().copied().collect();
-        let mut done = HashSet::new();
-        let mut active = Vec::with_capacity(chain.len());
-        for at in chain {
-            if !done.insert(at) {
-                continue;
-            }
-            active.push(at);
-            let Some(answer) = self.nodes.get(at).and_then(|node| node.answer.as_deref()) else {
-                continue;
-            };
-            let parts = answers.get(answer).map(Vec::as_slice).unwrap_or_default();
-            let mut calls: Vec<&String> = Vec::new();
-            for part in parts {
-                let is_other = *part != at;
-                if is_other && !done.insert(*part) {
-                    continue;
-                }
-                if is_other {
-                    active.push(*part);
-                }
-                calls.extend(self.nodes.get(*part).iter().flat_map(|node| &node.calls));
-            }
-            for call in calls {
-                for result in results.get(call.as_str()).into_iter().flatten() {
-                    // A result on the chain moves here as well, with the other blocks of its entry.
-                    let is_near = on_chain.contains(result) || *result > at;
-                    if is_near && done.insert(*result) {
-                        active.push(*result);
-                    }
-                }
-            }
-        }
-        active
+        Ok(())
     }
 }
 
-impl Node {
-    fn user(&mut self, message: &str) -> serde_json::Result<()> {
-        let message: ClaudeMessage<'_> = serde_json::from_str(message)?;
-        self.content(message.content)?;
-        self.role = Some(Role::User);
-        Ok(())
+/// Moves messages that were preserved by a compaction after its summary.
+fn relink(tree: &mut Tree<Links>, segments: Vec<Segment>) {
+    for segment in segments {
+        let head = tree.find(&segment.head_uuid);
+        if head.is_none() || tree.find(&segment.anchor_uuid).is_none() {
+            continue;
+        }
+        for node in &mut tree.nodes {
+            if node.parent.as_ref() == Some(&segment.anchor_uuid) {
+                node.parent = Some(segment.tail_uuid.clone());
+            }
+        }
+        if let Some(head) = head.and_then(|at| tree.nodes.get_mut(at)) {
+            head.parent = Some(segment.anchor_uuid);
+        }
     }
+}
 
-    fn assistant(&mut self, message: &str, is_error: bool) -> serde_json::Result<()> {
-        let message: ClaudeMessage<'_> = serde_json::from_str(message)?;
-        self.role = Some(Role::Assistant);
-        if is_error || message.model.as_deref() == Some(SYNTHETIC) {
-            let blocks: Vec<BlockKeys<'_>> =
-                serde_json::from_str(message.content.get()).unwrap_or_default();
-            let texts = blocks.into_iter().filter_map(|block| block.text);
-            let error = texts.map(Cow::into_owned).collect::<Vec<_>>().join(" ");
-            match is_error {
-                true => self.error = Some(error),
-                // "No response requested.", an entry without a request.
-                false => self.role = None,
-            }
-            return Ok(());
+/// Adds the entries beside the chain. An answer consists of several entries, and results of parallel calls
+/// are attached to different ones of these. The result contains the complete answer before its results.
+fn with_parallel(tree: &Tree<Links>, chain: Vec<usize>) -> Vec<usize> {
+    let mut answers: HashMap<&str, Vec<usize>> = HashMap::new();
+    let mut results: HashMap<&str, Vec<usize>> = HashMap::new();
+    for (at, node) in tree
+        .nodes
+        .iter()
+        .enumerate()
+        .filter(|(_, node)| !node.is_side)
+    {
+        if let Some(answer) = &node.data.answer {
+            answers.entry(answer).or_default().push(at);
         }
-        self.content(message.content)?;
-        self.answer = message.id;
-        self.model = message.model;
-        self.usage = message.usage;
-        Ok(())
+        for call in &node.data.results {
+            results.entry(call).or_default().push(at);
+        }
     }
+    let on_chain: HashSet<usize> = chain.iter().copied().collect();
+    let mut done = HashSet::new();
+    let mut active = Vec::with_capacity(chain.len());
+    for at in chain {
+        if !done.insert(at) {
+            continue;
+        }
+        active.push(at);
+        let answer = tree
+            .nodes
+            .get(at)
+            .and_then(|node| node.data.answer.as_deref());
+        let parts = answer
+            .and_then(|answer| answers.get(answer))
+            .into_iter()
+            .flatten();
+        let mut calls: Vec<&String> = Vec::new();
+        for part in parts {
+            let is_new = done.insert(*part);
+            if is_new {
+                active.push(*part);
+            }
+            if is_new || *part == at {
+                calls.extend(
+                    tree.nodes
+                        .get(*part)
+                        .iter()
+                        .flat_map(|node| &node.data.calls),
+                );
+            }
+        }
+        for result in calls
+            .iter()
+            .filter_map(|call| results.get(call.as_str()))
+            .flatten()
+        {
+            // A result on the chain moves here as well, with the other blocks of its entry.
+            let is_near = on_chain.contains(result) || *result > at;
+            if is_near && done.insert(*result) {
+                active.push(*result);
+            }
+        }
+    }
+    active
+}
 
-    fn content(&mut self, content: &RawValue) -> serde_json::Result<()> {
-        let raw = content.get();
-        if raw.starts_with('"') {
-            let text: String = serde_json::from_str(raw)?;
-            if !text.trim().is_empty() {
-                self.blocks.push(blocks::text(&text).to_string());
+/// Adds the messages of a branch to the log.
+fn contents(log: &mut SessionLog, branch: &[&Node<Links>]) -> Result<(), LogError> {
+    let lines: Vec<usize> = branch.iter().map(|node| node.line).collect();
+    let read = |entry: &Entry<'_>, place: usize| {
+        let links = branch.get(place).map(|node| &node.data);
+        links.map_or(Ok(Content::Other { kept: false }), |links| {
+            content(entry, links)
+        })
+    };
+    for (line, content) in read_again(log, &lines, read)? {
+        match content {
+            Content::Message {
+                role,
+                blocks,
+                model,
+                tokens,
+            } => {
+                // An entry with only blank texts is no message for the API.
+                if !blocks.is_empty() {
+                    log.push(line, blocks);
+                }
+                if role == Role::Assistant {
+                    log.last_error = None;
+                    log.model = model.or(log.model.take());
+                    log.report(tokens);
+                }
             }
-            return Ok(());
+            Content::Error(error) => log.last_error = Some(error),
+            Content::Other { kept: true } => log.push(line, []),
+            Content::Other { kept: false } => {}
         }
-        let blocks: Vec<&RawValue> = serde_json::from_str(raw)?;
-        for raw in blocks {
-            let keys: BlockKeys<'_> = serde_json::from_str(raw.get())?;
-            let text = keys.text.as_deref();
-            // Claude Code omits them too: the API does not accept them.
-            if keys.kind == "text" && text.is_some_and(|text| text.trim().is_empty()) {
-                continue;
-            }
-            match keys.kind.as_str() {
-                "tool_use" => self.calls.extend(keys.id),
-                "tool_result" => self.results.extend(keys.tool_use_id),
-                _ => {}
-            }
-            self.blocks.push(raw.get().to_owned());
-        }
-        Ok(())
     }
+    Ok(())
+}
 
-    /// Converts an attachment to text, as Claude Code does for a request: text that the user typed
-    /// during a run, and files that the user named. Claude Code adds other attachments anew.
-    fn attachment(&mut self, attachment: &str) {
-        let attachment: serde_json::Value = serde_json::from_str(attachment).unwrap_or_default();
-        let text = |pointer: &str| attachment.pointer(pointer).and_then(|value| value.as_str());
-        let content = match text("/type") {
-            Some("queued_command") => text("/prompt").map(str::to_owned),
-            Some("file") => text("/content/file/content").map(|content| {
-                let name = text("/filename").unwrap_or("a file");
-                format!("<system-reminder>\nContents of {name}:\n{content}\n</system-reminder>")
-            }),
-            _ => None,
-        };
-        if let Some(content) = content.filter(|content| !content.trim().is_empty()) {
-            self.role = Some(Role::User);
-            self.blocks.push(blocks::text(&content).to_string());
-        }
+/// Returns the part of an entry that a model sees.
+fn content(entry: &Entry<'_>, links: &Links) -> serde_json::Result<Content> {
+    let kind = entry.text("type").unwrap_or_default();
+    if !links.is_message {
+        // Older versions noted the progress of a tool as entries, which they did not read again.
+        let kept = !links.is_boundary && kind != "progress";
+        return Ok(Content::Other { kept });
     }
+    let mut message = entry.value("message")?;
+    let role = match kind.as_str() {
+        "assistant" => Role::Assistant,
+        _ => Role::User,
+    };
+    let content = match message.get_mut("content").map(Value::take) {
+        Some(Value::String(text)) => vec![blocks::text(&text)],
+        Some(Value::Array(blocks)) => blocks,
+        _ => attached(&entry.value("attachment")?)
+            .map(|text| blocks::text(&text))
+            .into_iter()
+            .collect(),
+    };
+    if entry.raw("isApiErrorMessage") == Some("true") {
+        let texts: Vec<&str> = content
+            .iter()
+            .filter_map(|block| text(block, "/text"))
+            .collect();
+        return Ok(Content::Error(texts.join(" ")));
+    }
+    let model = text(&message, "/model");
+    if model == Some(SYNTHETIC) {
+        // "No response requested.", an entry without a request.
+        return Ok(Content::Other { kept: false });
+    }
+    let tokens = USAGE
+        .iter()
+        .filter_map(|key| message.get("usage")?.get(key)?.as_u64());
+    let tokens = tokens.fold(0, u64::saturating_add);
+    // Claude Code omits blank texts too: the API does not accept them.
+    let is_blank = |block: &Value| {
+        text(block, "/type") == Some("text")
+            && text(block, "/text").is_some_and(|text| text.trim().is_empty())
+    };
+    let model = model.map(str::to_owned);
+    let blocks = content
+        .into_iter()
+        .enumerate()
+        .filter(|(_, block)| !is_blank(block));
+    let blocks = blocks.map(|(at, block)| (at, role, block)).collect();
+    Ok(Content::Message {
+        role,
+        blocks,
+        model,
+        tokens,
+    })
+}
+
+fn is_attached(attachment: &str) -> bool {
+    let attachment: Value = serde_json::from_str(attachment).unwrap_or_default();
+    attached(&attachment).is_some()
+}
+
+/// Converts an attachment to text, as Claude Code does for a request: text that the user typed during a run,
+/// and files that the user named. Other attachments are added anew by Claude Code.
+fn attached(attachment: &Value) -> Option<String> {
+    let content = match text(attachment, "/type")? {
+        "queued_command" => text(attachment, "/prompt")?.to_owned(),
+        "file" => {
+            let content = text(attachment, "/content/file/content")?;
+            let name = text(attachment, "/filename").unwrap_or("a file");
+            format!("<system-reminder>\nContents of {name}:\n{content}\n</system-reminder>")
+        }
+        _ => return None,
+    };
+    Some(content).filter(|content| !content.trim().is_empty())
 }

@@ -4,195 +4,102 @@
 pub(crate) mod copy;
 pub(crate) mod exec;
 
-use std::borrow::Cow;
 use std::path::Path;
 
-use serde::Deserialize;
-use serde_json::value::RawValue;
+use plimsoll_foreign::{Protocol, Role, Unit};
+use serde_json::{Value, json};
 
 use crate::agent::Agent;
 use crate::error::LogError;
-use crate::input::for_each_line;
-use crate::session::{HistoryBlock, Role, SessionLog, Wire, quoted};
+use crate::input::for_each_entry;
+use crate::session::{SessionLog, text};
 
-#[derive(Deserialize)]
-struct CodexEntry<'a> {
-    #[serde(rename = "type", borrow)]
-    kind: Cow<'a, str>,
-    #[serde(borrow)]
-    payload: &'a RawValue,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct Meta {
-    id: String,
-    cwd: Option<String>,
-    base_instructions: Option<Instructions>,
-}
-
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Instructions {
-    Text(String),
-    Object { text: String },
-    Other(serde::de::IgnoredAny),
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct TurnContext {
-    model: Option<String>,
-    cwd: Option<String>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct ItemKeys<'a> {
-    #[serde(rename = "type", borrow)]
-    kind: Cow<'a, str>,
-    #[serde(borrow)]
-    role: Cow<'a, str>,
-}
-
-#[derive(Deserialize)]
-struct CodexCompaction<'a> {
-    #[serde(default)]
-    message: String,
-    #[serde(borrow, default)]
-    replacement_history: Option<Vec<&'a RawValue>>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct CodexEvent {
-    #[serde(rename = "type")]
-    kind: String,
-    message: Option<String>,
-    info: Option<TokenInfo>,
-    model_context_window: Option<u64>,
-    num_turns: usize,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct TokenInfo {
-    last_token_usage: Option<TokenUsage>,
-    model_context_window: Option<u64>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct TokenUsage {
-    total_tokens: u64,
-}
+/// Events that describe the old history or its failure. Other events are displayed, and copied.
+const NOT_COPIED: [&str; 4] = ["token_count", "error", "stream_error", "context_compacted"];
 
 /// Reads a log and returns the history that Codex would send next.
 pub(crate) fn read(path: &Path) -> Result<SessionLog, LogError> {
-    let mut log = SessionLog::new(Agent::Codex, path, Wire::Responses);
-    for_each_line(path, |number, line| {
-        let Some(entry) = log.parse::<CodexEntry<'_>>(number, &line) else {
-            return;
-        };
-        if let Err(error) = take(&mut log, number, &entry) {
-            let kind = &entry.kind;
-            log.damaged(number, format!("its {kind} cannot be read: {error}"));
+    let mut log = SessionLog::new(Agent::Codex, path, Protocol::Responses);
+    for_each_entry(&mut log, |log, entry| {
+        let kind = entry.text("type").unwrap_or_default();
+        match entry.value("payload") {
+            Ok(Value::Null) => log.damaged(entry.line, format!("its {kind} is missing")),
+            Ok(payload) => take(log, entry.line, &kind, payload),
+            Err(error) => log.damaged(entry.line, format!("its {kind} cannot be read: {error}")),
         }
     })?;
     log.checked("it contains no messages; choose another session with --list")
 }
 
-fn take(log: &mut SessionLog, number: usize, entry: &CodexEntry<'_>) -> serde_json::Result<()> {
-    let payload = entry.payload.get();
-    match entry.kind.as_ref() {
+fn take(log: &mut SessionLog, line: usize, kind: &str, mut payload: Value) {
+    let owned = |pointer: &str| text(&payload, pointer).map(str::to_owned);
+    match kind {
         // A fork repeats the entries of its parent, including the first entry.
         "session_meta" if log.id.is_empty() => {
-            let meta: Meta = serde_json::from_str(payload)?;
-            log.id = meta.id;
-            log.directory = meta.cwd;
-            log.instructions = match meta.base_instructions {
-                Some(Instructions::Text(text) | Instructions::Object { text }) => Some(text),
-                Some(Instructions::Other(_)) | None => None,
-            };
+            log.id = owned("/id").unwrap_or_default();
+            log.directory = owned("/cwd");
+            log.instructions = owned("/base_instructions/text").or(owned("/base_instructions"));
+            log.push(line, []);
         }
+        "session_meta" | "token_usage_record" => {}
         "turn_context" => {
-            let context: TurnContext = serde_json::from_str(payload)?;
-            log.model = context.model.or(log.model.take());
-            log.directory = context.cwd.or(log.directory.take());
+            log.model = owned("/model").or(log.model.take());
+            log.directory = owned("/cwd").or(log.directory.take());
+            log.push(line, []);
         }
+        // The state of the working tree, for undo; the model never sees it.
+        "response_item" if text(&payload, "/type") == Some("ghost_snapshot") => log.push(line, []),
         "response_item" => {
-            let item: ItemKeys<'_> = serde_json::from_str(payload)?;
-            // The state of the working tree, for undo; the model never sees it.
-            if item.kind != "ghost_snapshot" {
-                log.push(role(&item), number, payload.to_owned());
-                log.last_error = None;
-            }
+            log.last_error = None;
+            log.push(line, [(0, Role::Own, payload)]);
         }
         "compacted" => {
-            let compacted: CodexCompaction<'_> = serde_json::from_str(payload)?;
             log.compactions += 1;
-            log.reported_at = None;
-            compact(log, number, &compacted)?;
+            log.reported = None;
+            let items = payload.get_mut("replacement_history").map(Value::take);
+            if let Some(Value::Array(items)) = items {
+                log.units.clear();
+                let items = items.into_iter().enumerate();
+                log.push(line, items.map(|(at, item)| (at, Role::Own, item)));
+                return;
+            }
+            // The history becomes the messages of the user and the summary.
+            log.units.retain(is_of_user);
+            let summary = text(&payload, "/message").unwrap_or_default();
+            let content = json!([{ "type": "input_text", "text": summary }]);
+            let item = json!({ "type": "message", "role": "user", "content": content });
+            log.push(line, [(0, Role::Own, item)]);
         }
-        "event_msg" => event(log, serde_json::from_str(payload)?),
-        _ => {}
-    }
-    Ok(())
-}
-
-fn role(item: &ItemKeys<'_>) -> Role {
-    match (item.kind.as_ref(), item.role.as_ref()) {
-        ("message", "user") => Role::User,
-        ("message", "assistant") => Role::Assistant,
-        _ => Role::Other,
+        "event_msg" => event(log, line, &payload),
+        _ => log.push(line, []),
     }
 }
 
-/// Applies a compaction: the history becomes the listed items, or else the user's messages and the
-/// summary.
-fn compact(
-    log: &mut SessionLog,
-    number: usize,
-    compacted: &CodexCompaction<'_>,
-) -> serde_json::Result<()> {
-    if let Some(items) = &compacted.replacement_history {
-        log.blocks.clear();
-        for item in items {
-            let keys: ItemKeys<'_> = serde_json::from_str(item.get())?;
-            log.push(role(&keys), number, item.get().to_owned());
-        }
-        return Ok(());
-    }
-    log.blocks
-        .retain(|block: &HistoryBlock| block.role == Role::User);
-    let summary = quoted(&compacted.message);
-    let item = format!(
-        "{{\"type\":\"message\",\"role\":\"user\",\"content\":[{{\"type\":\"input_text\",\"text\":{summary}}}]}}"
-    );
-    log.push(Role::User, number, item);
-    Ok(())
+fn is_of_user(unit: &Unit<'_>) -> bool {
+    let value = unit.value();
+    text(value, "/type") == Some("message") && text(value, "/role") == Some("user")
 }
 
-fn event(log: &mut SessionLog, event: CodexEvent) {
-    match event.kind.as_str() {
+fn event(log: &mut SessionLog, line: usize, event: &Value) {
+    let number = |pointer: &str| event.pointer(pointer).and_then(Value::as_u64);
+    let window = number("/info/model_context_window").or(number("/model_context_window"));
+    log.window = window.or(log.window);
+    match text(event, "/type").unwrap_or_default() {
         "token_count" => {
-            let info = event.info.unwrap_or_default();
-            log.window = info.model_context_window.or(log.window);
-            if let Some(usage) = info.last_token_usage.filter(|usage| usage.total_tokens > 0) {
-                log.report(usage.total_tokens);
-            }
+            log.report(number("/info/last_token_usage/total_tokens").unwrap_or_default());
         }
-        "task_started" => log.window = event.model_context_window.or(log.window),
-        "error" => log.last_error = event.message,
+        "error" => log.last_error = text(event, "/message").map(str::to_owned),
+        "thread_name_updated" => log.title = text(event, "/thread_name").map(str::to_owned),
         "thread_rolled_back" => {
-            for _ in 0..event.num_turns {
-                let user_message = log
-                    .blocks
-                    .iter()
-                    .rposition(|block| block.role == Role::User);
-                log.blocks.truncate(user_message.unwrap_or_default());
+            for _ in 0..number("/num_turns").unwrap_or_default() {
+                let from = log.units.iter().rposition(is_of_user).unwrap_or_default();
+                let entry = log.units.get(from).and_then(|unit| unit.place?.entry());
+                log.units.truncate(from);
+                let Some(entry) = entry else { break };
+                log.branch.retain(|one| one.entry < entry);
             }
         }
-        _ => {}
+        kind if NOT_COPIED.contains(&kind) => {}
+        _ => log.push(line, []),
     }
 }

@@ -1,42 +1,37 @@
-//! Writes a new chat of Gemini CLI, as JSONL. Messages with unchanged blocks are copied unchanged.
+//! Writes a new chat of Gemini CLI, as JSONL. Messages without changes are copied.
 
+use plimsoll_foreign::{Change, Protocol, Role, Unit};
 use serde_json::{Value, json};
 
-use super::load;
-use crate::blocks::{arguments, is_call, own_call};
-use crate::copy::{Copy, Group, JsonEntry, joined, parsed, result_text, set, stem};
+use super::{CALLS, RESULTS, load};
+use crate::blocks::arguments;
+use crate::copy::{Copy, Group, block_of, joined, result_text, set, stem, unset};
 use crate::error::LogError;
 use crate::ids::Ids;
-use crate::match_up::MatchedBlock;
-use crate::session::{Role, SessionLog, Wire};
+use crate::session::{SessionLog, text};
 
 /// The number of digits of the id at the end of a file name.
 const SHORT: usize = 8;
 
-pub(crate) fn write(
-    log: &SessionLog,
-    blocks: &[MatchedBlock],
-    ids: &mut Ids,
-) -> Result<Copy, LogError> {
-    let mut again = SessionLog::new(log.agent, &log.path, Wire::Messages);
-    let chat = load(&log.path, &mut again)?;
+pub(crate) fn write(log: &SessionLog, units: &[Unit<'_>], ids: &mut Ids) -> Result<Copy, LogError> {
+    let mut again = SessionLog::new(log.agent, &log.path, Protocol::Messages);
+    let chat = load(&mut again)?;
     let id = ids.uuid();
-    let mut metadata = chat.metadata;
-    metadata.insert("sessionId".to_owned(), id.clone().into());
-    metadata.shift_remove("memoryScratchpad");
-    let mut text = format!("{}\n", Value::Object(metadata));
+    let mut metadata = Value::Object(chat.metadata);
+    set(&mut metadata, "sessionId", id.clone());
+    set(&mut metadata, "summary", log.copy_title());
+    unset(&mut metadata, &["memoryScratchpad"]);
+    let mut lines = vec![metadata.to_string()];
     let mut time = Value::Null;
-    for group in joined(log, blocks)? {
-        let source = group.source.and_then(|at| chat.messages.get(at));
+    for group in joined(log, units) {
+        let source = group.entry.and_then(|at| chat.messages.get(at));
         if let Some(at) = source.and_then(|source| source.get("timestamp")) {
             time = at.clone();
         }
-        let message = match source {
-            Some(source) if group.same => source.clone(),
-            _ => message(&group, source, &time, ids)?,
-        };
-        text.push_str(&message.to_string());
-        text.push('\n');
+        lines.push(match source {
+            Some(source) if group.same => source.to_string(),
+            _ => message(&group, source, &time, ids).to_string(),
+        });
     }
     let name = stem(&log.path);
     let start = name
@@ -45,87 +40,75 @@ pub(crate) fn write(
     let short: String = id.chars().take(SHORT).collect();
     Ok(Copy {
         path: log.path.with_file_name(format!("{start}-{short}.jsonl")),
-        resume: format!("gemini --resume {id}"),
-        text,
+        text: lines.join("\n") + "\n",
         id,
     })
 }
 
-fn message(
-    group: &Group<'_>,
-    source: Option<&Value>,
-    time: &Value,
-    ids: &mut Ids,
-) -> Result<Value, LogError> {
+fn message(group: &Group<'_>, source: Option<&Value>, time: &Value, ids: &mut Ids) -> Value {
+    let own_call = |unit: &Unit<'_>, first: usize| {
+        source?
+            .get("toolCalls")?
+            .get(block_of(unit)?.checked_sub(first)?)
+    };
     let mut content = Vec::new();
-    let mut calls: Vec<Value> = Vec::new();
-    for block in &group.blocks {
-        let block = parsed(&block.json)?;
-        let text = |key| block.get(key).and_then(Value::as_str);
-        match text("type") {
-            Some("text") => content.push(json!({ "text": text("text") })),
-            Some("image") => {
-                let image = block.get("source").cloned().unwrap_or_default();
-                content.push(json!({ "inlineData": {
-                    "mimeType": image.get("media_type"), "data": image.get("data"),
-                } }));
+    let mut calls: Vec<(&str, Value)> = Vec::new();
+    for unit in &group.units {
+        let block = unit.value();
+        let of = |pointer: &str| text(block, pointer);
+        match of("/type") {
+            Some("text") => content.push(json!({ "text": of("/text") })),
+            Some("image") => content.push(json!({ "inlineData": {
+                "mimeType": of("/source/media_type"), "data": of("/source/data"),
+            } })),
+            Some("tool_use") => {
+                let id = of("/id").unwrap_or_default();
+                let new = || json!({ "id": id, "name": of("/name"), "status": "error" });
+                let mut call = own_call(unit, CALLS).cloned().unwrap_or_else(new);
+                set(&mut call, "args", arguments(block.get("input")));
+                set(&mut call, "result", Value::Null);
+                calls.push((id, call));
             }
-            Some("tool_use") => calls.push(call(&block, source)),
-            Some("tool_result") => answer(&mut calls, &block),
+            Some("tool_result") => {
+                let id = of("/tool_use_id").unwrap_or_default();
+                let call = calls.iter_mut().find(|(call, _)| *call == id);
+                let own = own_call(unit, RESULTS).filter(|_| unit.change() == Change::Unchanged);
+                if let Some((_, call)) = call {
+                    answer(call, block, own);
+                }
+            }
             _ => {}
         }
     }
-    let mut message = match source {
-        Some(Value::Object(source)) => source.clone(),
-        _ => JsonEntry::new(),
-    };
-    let is_answer = group.role == Role::Assistant;
-    message.entry("id").or_insert_with(|| ids.uuid().into());
-    message.entry("timestamp").or_insert_with(|| time.clone());
-    message.insert(
-        "type".to_owned(),
-        if is_answer { "gemini" } else { "user" }.into(),
-    );
-    message.insert("content".to_owned(), content.into());
-    message.shift_remove("displayContent");
-    if calls.is_empty() {
-        message.shift_remove("toolCalls")
-    } else {
-        message.insert("toolCalls".to_owned(), calls.into())
-    };
-    Ok(message.into())
-}
-
-/// Returns a call with all its data from the log, except the result.
-fn call(block: &Value, source: Option<&Value>) -> Value {
-    let id = block.get("id").and_then(Value::as_str).unwrap_or_default();
-    let own = own_call(source.and_then(|source| source.get("toolCalls")), "id", id);
-    let mut call = own
+    let mut message = source
         .cloned()
-        .unwrap_or_else(|| json!({ "id": id, "status": "error" }));
-    let name = block.get("name").cloned();
-    set(&mut call, "name", name.unwrap_or_default());
-    set(&mut call, "args", arguments(block.get("input")));
-    set(&mut call, "result", Value::Null);
-    call
+        .unwrap_or_else(|| json!({ "id": ids.uuid(), "timestamp": time }));
+    let is_answer = group.role == Role::Assistant;
+    set(
+        &mut message,
+        "type",
+        if is_answer { "gemini" } else { "user" },
+    );
+    set(&mut message, "content", content);
+    unset(&mut message, &["displayContent", "toolCalls"]);
+    if !calls.is_empty() {
+        let calls: Vec<Value> = calls.into_iter().map(|(_, call)| call).collect();
+        set(&mut message, "toolCalls", calls);
+    }
+    message
 }
 
-/// Adds a result to its call.
-fn answer(calls: &mut [Value], block: &Value) {
-    let id = block.get("tool_use_id").and_then(Value::as_str);
-    let id = id.unwrap_or_default();
-    let Some(call) = calls.iter_mut().find(|call| is_call(call, "id", id)) else {
+/// Adds a result to its call: the one in the log, if it is unchanged.
+fn answer(call: &mut Value, block: &Value, own: Option<&Value>) {
+    if let Some(result) = own.and_then(|own| own.get("result")) {
+        set(call, "result", result.clone());
         return;
-    };
-    let texts = result_text(block);
+    }
     let result = json!([{ "functionResponse": {
-        "id": call.get("id"), "name": call.get("name"), "response": { "output": texts },
+        "id": call.get("id"), "name": call.get("name"), "response": { "output": result_text(block) },
     } }]);
     set(call, "result", result);
     let is_error = block.get("is_error") == Some(&Value::Bool(true));
-    let status = if is_error { "error" } else { "success" };
-    set(call, "status", status.into());
-    if let Some(call) = call.as_object_mut() {
-        call.shift_remove("resultDisplay");
-    }
+    set(call, "status", if is_error { "error" } else { "success" });
+    unset(call, &["resultDisplay"]);
 }

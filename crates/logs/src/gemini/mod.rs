@@ -7,18 +7,22 @@ use std::collections::HashMap;
 use std::io::BufRead;
 use std::path::Path;
 
-use serde::Deserialize;
+use plimsoll_foreign::{Protocol, Role};
 use serde_json::Value;
 
 use crate::agent::Agent;
 use crate::blocks;
 use crate::error::LogError;
-use crate::input::{for_each_line, open, read_rest};
-use crate::session::{Role, SessionLog, Wire};
+use crate::input::{for_each_entry, open, read_rest};
+use crate::session::{SessionLog, text};
 
 /// Beginnings of user texts that Gemini CLI does not send again: commands, and texts of Gemini CLI
 /// itself.
 const IGNORED: [&str; 4] = ["/", "?", "<session_context>", "<hook_context>"];
+
+/// The number of the first call in a message, and of the first result.
+pub(super) const CALLS: usize = 1 << 30;
+pub(super) const RESULTS: usize = 1 << 31;
 
 /// The messages of a chat, each with its position by id.
 #[derive(Default)]
@@ -28,41 +32,37 @@ pub(super) struct Chat {
     pub(super) metadata: serde_json::Map<String, Value>,
 }
 
-#[derive(Deserialize, Default)]
-#[serde(rename_all = "camelCase", default)]
-struct Tokens {
-    total: u64,
-}
-
 /// Reads a log and returns the messages that Gemini CLI would send next.
 pub(crate) fn read(path: &Path) -> Result<SessionLog, LogError> {
-    let mut log = SessionLog::new(Agent::Gemini, path, Wire::Messages);
-    let chat = load(path, &mut log)?;
-    let text = |key: &str| chat.metadata.get(key).and_then(Value::as_str);
-    log.id = text("sessionId").unwrap_or_default().to_owned();
-    for (source, message) in chat.messages.iter().enumerate() {
-        take(&mut log, source, message);
-        let tokens = message.get("tokens").cloned();
-        let tokens: Option<Tokens> = tokens.and_then(|tokens| serde_json::from_value(tokens).ok());
-        if let Some(tokens) = tokens.filter(|tokens| tokens.total > 0) {
-            log.report(tokens.total);
-        }
+    let mut log = SessionLog::new(Agent::Gemini, path, Protocol::Messages);
+    let chat = load(&mut log)?;
+    let known = |key: &str| {
+        chat.metadata
+            .get(key)
+            .and_then(Value::as_str)
+            .map(str::to_owned)
+    };
+    log.id = known("sessionId").unwrap_or_default();
+    log.title = known("summary");
+    log.project = known("projectHash");
+    for (entry, message) in chat.messages.iter().enumerate() {
+        take(&mut log, entry, message);
+        let tokens = message.pointer("/tokens/total").and_then(Value::as_u64);
+        log.report(tokens.unwrap_or_default());
     }
     log.checked("it contains no messages; choose another session with --list")
 }
 
 /// Loads the messages in the same way as Gemini CLI.
-pub(super) fn load(path: &Path, log: &mut SessionLog) -> Result<Chat, LogError> {
+pub(super) fn load(log: &mut SessionLog) -> Result<Chat, LogError> {
     let mut chat = Chat::default();
-    if let Some(document) = document(path)? {
+    if let Some(document) = document(&log.path)? {
         chat.update(document);
         return Ok(chat);
     }
-    for_each_line(path, |number, line| {
-        let Some(record) = log.parse::<serde_json::Map<String, Value>>(number, &line) else {
-            return;
-        };
-        chat.take(record);
+    for_each_entry(log, |log, entry| match entry.object() {
+        Ok(record) => chat.take(record),
+        Err(error) => log.damaged(entry.line, format!("it cannot be read: {error}")),
     })?;
     Ok(chat)
 }
@@ -131,36 +131,39 @@ fn id_of(message: &Value) -> Option<&str> {
     message.get("id")?.as_str()
 }
 
-fn take(log: &mut SessionLog, source: usize, message: &Value) {
+/// Adds a message. The blocks of its content have their numbers in it; calls and results follow.
+fn take(log: &mut SessionLog, entry: usize, message: &Value) {
     let content = message.get("content").unwrap_or(&Value::Null);
-    match message.get("type").and_then(Value::as_str) {
+    let of = |role: Role| {
+        parts(content)
+            .into_iter()
+            .enumerate()
+            .map(move |(at, part)| (at, role, part))
+    };
+    match text(message, "/type") {
         Some("user") => {
             let text = texts(content);
             let text = text.trim();
-            if text.is_empty() || IGNORED.iter().any(|start| text.starts_with(start)) {
-                return;
-            }
-            for block in parts(content) {
-                log.push(Role::User, source, block.to_string());
+            if !text.is_empty() && !IGNORED.iter().any(|start| text.starts_with(start)) {
+                log.push(entry, of(Role::User));
             }
         }
         Some("gemini") => {
             log.last_error = None;
-            let model = message.get("model").and_then(Value::as_str);
-            log.model = model.map(str::to_owned).or(log.model.take());
-            for block in parts(content) {
-                log.push(Role::Assistant, source, block.to_string());
-            }
+            log.model = text(message, "/model")
+                .map(str::to_owned)
+                .or(log.model.take());
             let calls = message.get("toolCalls").and_then(Value::as_array);
             let calls = calls.map(Vec::as_slice).unwrap_or_default();
-            for call in calls {
+            let asked = calls.iter().enumerate().map(|(at, call)| {
                 let name = call.get("name").cloned().unwrap_or_default();
                 let block = blocks::call(id_of(call).unwrap_or_default(), name, call.get("args"));
-                log.push(Role::Assistant, source, block.to_string());
-            }
-            for result in calls.iter().filter_map(result) {
-                log.push(Role::User, source, result.to_string());
-            }
+                (CALLS + at, Role::Assistant, block)
+            });
+            let answered = calls.iter().enumerate();
+            let answered =
+                answered.filter_map(|(at, call)| Some((RESULTS + at, Role::User, result(call)?)));
+            log.push(entry, of(Role::Assistant).chain(asked).chain(answered));
         }
         Some("error") => log.last_error = Some(texts(content)),
         _ => {}

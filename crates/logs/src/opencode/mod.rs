@@ -7,6 +7,7 @@ use std::io::Read;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
+use plimsoll_foreign::{Protocol, Role};
 use rusqlite::{Connection, OpenFlags};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -18,10 +19,19 @@ use crate::detect::SQLITE;
 use crate::error::LogError;
 use crate::find::MAX_CANDIDATES;
 use crate::input::{open, read_rest};
-use crate::session::{Role, SessionLog, Wire};
+use crate::session::{SessionLog, text};
 
 /// The text that opencode sends instead of a cleared result.
 const CLEARED: &str = "[Old tool result content cleared]";
+/// The parts of an answer's usage, besides their sum.
+const USAGE: [&str; 4] = [
+    "/tokens/input",
+    "/tokens/output",
+    "/tokens/cache/read",
+    "/tokens/cache/write",
+];
+/// The number of the result in the first part of a message.
+pub(super) const RESULTS: usize = 1 << 31;
 
 /// A session in the format of `opencode export`.
 #[derive(Deserialize)]
@@ -67,35 +77,25 @@ fn connect(path: &Path) -> rusqlite::Result<Connection> {
 /// Reads a session and returns the messages that opencode would send next.
 pub(crate) fn read(path: &Path, session: Option<&str>) -> Result<SessionLog, LogError> {
     let export = load(path, session)?;
-    let mut log = SessionLog::new(Agent::Opencode, path, Wire::Messages);
-    let text = |key: &str| export.info.get(key).and_then(Value::as_str);
-    log.id = text("id").unwrap_or_default().to_owned();
-    log.directory = text("directory").map(str::to_owned);
-    let from = active_from(&export);
+    let mut log = SessionLog::new(Agent::Opencode, path, Protocol::Messages);
+    let of_session = |key: &str| text(&export.info, key).map(str::to_owned);
+    log.id = of_session("/id").unwrap_or_default();
+    log.directory = of_session("/directory");
+    log.title = of_session("/title");
     log.compactions = export.messages.iter().filter(|one| is_summary(one)).count();
-    for (source, message) in export.messages.iter().enumerate().skip(from) {
-        if is_reverted(&export, message) {
+    let reverted = text(&export.info, "/revert/messageID");
+    let from = active_from(&export);
+    for (entry, message) in export.messages.iter().enumerate().skip(from) {
+        if reverted.is_some() && text(&message.info, "/id") == reverted {
             break;
         }
-        take(&mut log, source, message);
-        let total = message
-            .info
-            .pointer("/tokens/total")
-            .and_then(Value::as_u64);
-        let sum = || {
-            let of = |key: &str| message.info.pointer(key).and_then(Value::as_u64);
-            let keys = [
-                "/tokens/input",
-                "/tokens/output",
-                "/tokens/cache/read",
-                "/tokens/cache/write",
-            ];
-            keys.into_iter().filter_map(of).fold(0, u64::saturating_add)
-        };
-        let tokens = total.unwrap_or_else(sum);
-        if tokens > 0 {
-            log.report(tokens);
-        }
+        take(&mut log, entry, message);
+        let of = |key: &str| message.info.pointer(key).and_then(Value::as_u64);
+        let sum = USAGE
+            .into_iter()
+            .filter_map(of)
+            .fold(0, u64::saturating_add);
+        log.report(of("/tokens/total").unwrap_or(sum));
     }
     log.checked("it contains no messages; choose another session with --list")
 }
@@ -217,48 +217,43 @@ fn is_summary(message: &OpencodeMessage) -> bool {
     message.info.get("summary") == Some(&Value::Bool(true)) && is_done
 }
 
-/// Returns `true` for the first message that the user reverted.
-fn is_reverted(export: &Export, message: &OpencodeMessage) -> bool {
-    let from = export.info.pointer("/revert/messageID");
-    from.is_some() && message.info.get("id") == from
-}
-
-fn take(log: &mut SessionLog, source: usize, message: &OpencodeMessage) {
-    let text = |pointer: &str| message.info.pointer(pointer).and_then(Value::as_str);
-    if text("/role") == Some("user") {
-        for part in &message.parts {
-            if let Some(block) = message_block(part) {
-                log.push(Role::User, source, block.to_string());
-            }
-        }
+/// Adds a message. The number of a block is that of its part.
+fn take(log: &mut SessionLog, entry: usize, message: &OpencodeMessage) {
+    let parts = message.parts.iter().enumerate();
+    let info = |pointer: &str| text(&message.info, pointer);
+    if info("/role") == Some("user") {
+        let blocks = parts.filter_map(|(at, part)| Some((at, Role::User, message_block(part)?)));
+        log.push(entry, blocks);
         return;
     }
-    let error = text("/error/data/message").or(text("/error/name"));
+    let error = info("/error/data/message").or(info("/error/name"));
     log.last_error = error.map(str::to_owned);
-    log.model = text("/modelID").map(str::to_owned).or(log.model.take());
-    let mut results = Vec::new();
-    for part in &message.parts {
-        let text = |pointer: &str| part.pointer(pointer).and_then(Value::as_str);
-        match text("/type") {
-            Some("text") => {
-                if let Some(block) = message_block(part) {
-                    log.push(Role::Assistant, source, block.to_string());
-                }
-            }
-            Some("tool") => {
-                let id = text("/callID").unwrap_or_default();
-                let input = part.pointer("/state/input");
-                let input = input.filter(|input| input.is_object());
-                let call = blocks::call(id, text("/tool").unwrap_or_default(), input);
-                log.push(Role::Assistant, source, call.to_string());
-                results.extend(result(part, id));
-            }
-            _ => {}
+    log.model = info("/modelID").map(str::to_owned).or(log.model.take());
+    let answer = |part: &Value| match text(part, "/type")? {
+        "text" => message_block(part),
+        "tool" => {
+            let id = text(part, "/callID").unwrap_or_default();
+            let input = part
+                .pointer("/state/input")
+                .filter(|input| input.is_object());
+            Some(blocks::call(
+                id,
+                text(part, "/tool").unwrap_or_default(),
+                input,
+            ))
         }
-    }
-    for result in results {
-        log.push(Role::User, source, result.to_string());
-    }
+        _ => None,
+    };
+    let answered = parts
+        .clone()
+        .filter_map(|(at, part)| Some((at, Role::Assistant, answer(part)?)));
+    let results = parts.filter_map(|(at, part)| Some((RESULTS + at, Role::User, result(part)?)));
+    log.push(entry, answered.chain(results));
+}
+
+/// Checks whether a model sees a part.
+pub(super) fn is_seen(part: &Value) -> bool {
+    text(part, "/type") == Some("tool") || message_block(part).is_some()
 }
 
 /// Returns the content of a part as a block of Messages.
@@ -281,8 +276,9 @@ fn message_block(part: &Value) -> Option<Value> {
 }
 
 /// Returns the result of a call, or `None` if it has none.
-fn result(part: &Value, id: &str) -> Option<Value> {
-    let text = |pointer: &str| part.pointer(pointer).and_then(Value::as_str);
+fn result(part: &Value) -> Option<Value> {
+    let text = |pointer: &str| text(part, pointer);
+    let id = text("/callID").filter(|_| text("/type") == Some("tool"))?;
     let is_error = text("/state/status") == Some("error");
     let output = match text("/state/status")? {
         "completed" if part.pointer("/state/time/compacted").is_some() => CLEARED,

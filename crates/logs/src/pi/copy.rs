@@ -2,192 +2,164 @@
 
 use std::collections::HashMap;
 
+use plimsoll_foreign::{Change, Role, Unit};
+use plimsoll_wire::__internals::RawObject;
 use serde_json::{Value, json};
 
-use crate::blocks::{arguments, own_call};
-use crate::copy::{Copy, Group, JsonEntry, groups, parsed, set, shell_word, sources, stem};
+use crate::blocks::arguments;
+use crate::copy::{Chain, Copy, Group, block_of, groups, keys, merged, set, sources, stem, unset};
 use crate::error::LogError;
 use crate::ids::Ids;
-use crate::input::{LogLine, for_each_line};
-use crate::match_up::MatchedBlock;
-use crate::session::{Role, SessionLog};
+use crate::session::{SessionLog, text};
 
 /// The version of the written format.
 const VERSION: u64 = 3;
-/// Settings of the session; the newest entry of each type is kept.
-const SETTINGS: [&str; 3] = ["model_change", "thinking_level_change", "session_info"];
 
 pub(crate) fn write(
     log: &SessionLog,
-    blocks: &[MatchedBlock],
+    units: &[Unit<'_>],
     tokens: Option<u64>,
     ids: &mut Ids,
 ) -> Result<Copy, LogError> {
     let id = ids.uuid();
-    let groups = groups(log, blocks);
+    let groups = groups(log, units);
     let sources = sources(&log.path, &groups)?;
-    let (header, settings) = head(log)?;
-    let time = header.get("timestamp").cloned().unwrap_or_default();
+    let name = stem(&log.path);
+    let time = name.split_once('_').map_or("rescued", |(time, _)| time);
+    let path = log.path.with_file_name(format!("{time}_{id}.jsonl"));
+    let first = groups.iter().find_map(|group| sources.get(&group.entry?));
+    let time = keys(first.map(String::as_str))
+        .get("timestamp")
+        .unwrap_or("\"\"")
+        .to_owned();
+    let header = json!({
+        "type": "session", "version": VERSION, "id": id, "timestamp": time.trim_matches('"'),
+        "cwd": log.directory, "parentSession": log.path,
+    });
     let mut writer = PiWriter {
         log,
         ids,
         tokens,
-        parent: Value::Null,
+        chain: Chain::default(),
         time,
-        names: HashMap::new(),
-        text: String::new(),
+        calls: HashMap::new(),
+        text: format!("{header}\n"),
     };
-    let mut new = json!({
-        "type": "session",
-        "version": VERSION,
-        "id": id,
-        "timestamp": writer.time,
-        "cwd": log.directory,
-    });
-    if let Some(path) = log.path.to_str().filter(|_| log.path.is_absolute()) {
-        set(&mut new, "parentSession", path.into());
-    }
-    writer.line(&new);
-    for setting in settings {
-        writer.link(setting);
-    }
     for group in &groups {
-        let source = group.source.and_then(|line| sources.get(&line));
-        writer.group(group, source)?;
+        let source = group.entry.and_then(|line| sources.get(&line));
+        writer.group(group, source.map(String::as_str));
     }
-    let text = writer.text;
-    let name = stem(&log.path);
-    let time = name.split_once('_').map_or("rescued", |(time, _)| time);
-    let path = log.path.with_file_name(format!("{time}_{id}.jsonl"));
+    let title = json!({ "type": "session_info", "name": log.copy_title() }).to_string();
+    writer.line(&keys(Some(&title)), None);
     Ok(Copy {
-        resume: format!("pi --session {}", shell_word(&path.to_string_lossy())),
         path,
-        text,
+        text: writer.text,
         id,
     })
-}
-
-/// Returns the header of a log, and the newest of each of its settings.
-fn head(log: &SessionLog) -> Result<(JsonEntry, Vec<JsonEntry>), LogError> {
-    let mut header = JsonEntry::new();
-    let mut settings: Vec<Option<JsonEntry>> = vec![None; SETTINGS.len()];
-    for_each_line(&log.path, |_, line| {
-        let LogLine::Whole(line) = line else {
-            return;
-        };
-        // Only possible matches are parsed, since most lines are large messages.
-        let start = line.get(..64.min(line.len())).unwrap_or_default();
-        let start = String::from_utf8_lossy(start);
-        let is_header = start.contains("\"session\"");
-        let setting = SETTINGS.iter().position(|kind| start.contains(kind));
-        if !is_header && setting.is_none() {
-            return;
-        }
-        let entry: JsonEntry = serde_json::from_slice(line).unwrap_or_default();
-        match setting.and_then(|at| settings.get_mut(at)) {
-            Some(slot) => *slot = Some(entry),
-            None if header.is_empty() => header = entry,
-            None => {}
-        }
-    })?;
-    Ok((header, settings.into_iter().flatten().collect()))
 }
 
 struct PiWriter<'a> {
     log: &'a SessionLog,
     ids: &'a mut Ids,
     tokens: Option<u64>,
-    parent: Value,
-    time: Value,
-    /// The original ids and tool names of calls, by the ids in the history.
-    names: HashMap<String, (String, String)>,
+    chain: Chain,
+    /// The time of the last entry, as JSON.
+    time: String,
+    /// The original ids and the tools of calls, by their ids in the chat.
+    calls: HashMap<String, (String, String)>,
     text: String,
 }
 
 impl PiWriter<'_> {
-    fn line(&mut self, value: &Value) {
-        self.text.push_str(&value.to_string());
+    fn line(&mut self, own: &RawObject<'_>, message: Option<&Value>) {
+        if let Some(time) = own.get("timestamp") {
+            time.clone_into(&mut self.time);
+        }
+        let (id, parent) = self.chain.next(own.get("id"), || self.ids.hex(8));
+        let mut changes = vec![
+            ("id", Some(id.to_string())),
+            ("parentId", Some(parent.to_string())),
+            ("timestamp", Some(self.time.clone())),
+        ];
+        changes.extend(message.map(|message| ("message", Some(message.to_string()))));
+        self.text.push_str(&own.with(&changes));
         self.text.push('\n');
     }
 
-    fn link(&mut self, mut entry: JsonEntry) {
-        let id = self.ids.hex(8);
-        if let Some(time) = entry.get("timestamp") {
-            self.time = time.clone();
+    fn group(&mut self, group: &Group<'_>, source: Option<&str>) {
+        let own = keys(source);
+        let mut message: Value = own
+            .get("message")
+            .and_then(|raw| serde_json::from_str(raw).ok())
+            .unwrap_or_default();
+        self.remember(group, &message);
+        // The first kept entry of a compaction may be missing in the copy.
+        if group.same && source.is_some() && own.get("type") != Some("\"compaction\"") {
+            let changed = self.measure(&mut message, group);
+            self.line(&own, changed.then_some(&message));
+            return;
         }
-        let parent = std::mem::replace(&mut self.parent, id.clone().into());
-        entry.insert("id".to_owned(), id.into());
-        entry.insert("parentId".to_owned(), parent);
-        entry
-            .entry("timestamp")
-            .or_insert_with(|| self.time.clone());
-        self.line(&Value::Object(entry));
+        let own = keys(Some(r#"{"type":"message"}"#));
+        let is_result = |unit: &&&Unit<'_>| text(unit.value(), "/tool_use_id").is_some();
+        for unit in group.units.iter().filter(is_result) {
+            let result = self.result(unit.value(), &message);
+            self.line(&own, Some(&result));
+        }
+        let others = group.units.iter().filter(|unit| !is_result(unit));
+        let others: Vec<&Unit<'_>> = others.copied().collect();
+        if others.is_empty() {
+            return;
+        }
+        let is_unseen = |own: &Value| super::block(own).is_none();
+        let content = merged(
+            message.get("content"),
+            is_unseen,
+            others,
+            |unit, own| match own {
+                Some(own) if unit.change() == Change::Unchanged => Some(own.clone()),
+                _ => own_block(unit.value(), own),
+            },
+        );
+        match (group.role, text(&message, "/role")) {
+            (Role::Assistant, Some("assistant")) | (_, Some("user")) => {}
+            (Role::Assistant, _) => message = answer(self.log),
+            _ => message = json!({ "role": "user" }),
+        }
+        set(&mut message, "content", content);
+        self.measure(&mut message, group);
+        self.message(&own, message);
     }
 
-    fn group(&mut self, group: &Group<'_>, source: Option<&JsonEntry>) -> Result<(), LogError> {
-        let message = source.and_then(|entry| entry.get("message"));
-        self.remember(group, message)?;
-        if let (true, Some(source)) = (group.same, source)
-            && message.is_some()
-        {
-            let mut entry = source.clone();
-            if let Some(Value::Object(message)) = entry.get_mut("message") {
-                self.measured(message, group);
-            }
-            self.link(entry);
-            return Ok(());
+    fn message(&mut self, own: &RawObject<'_>, mut message: Value) {
+        if message.get("timestamp").is_none() {
+            set(&mut message, "timestamp", 0);
         }
-        let mut content = Vec::new();
-        for block in &group.blocks {
-            let block = parsed(&block.json)?;
-            if block.get("type").and_then(Value::as_str) == Some("tool_result") {
-                self.result(&block, message);
-            } else {
-                content.extend(own_block(&block, message));
-            }
-        }
-        if content.is_empty() {
-            return Ok(());
-        }
-        let mut message = match (group.role, message) {
-            (Role::Assistant, Some(Value::Object(message))) => message.clone(),
-            (Role::Assistant, _) => self.answer(),
-            (Role::User | Role::Other, _) => {
-                let mut message = JsonEntry::new();
-                message.insert("role".to_owned(), "user".into());
-                message
-            }
-        };
-        message.insert("content".to_owned(), content.into());
-        self.measured(&mut message, group);
-        self.message(message);
-        Ok(())
+        self.line(own, Some(&message));
     }
 
-    /// Records the names of calls, which pi repeats with their results.
-    fn remember(&mut self, group: &Group<'_>, message: Option<&Value>) -> Result<(), LogError> {
-        for block in &group.blocks {
-            let block = parsed(&block.json)?;
-            let text = |key| block.get(key).and_then(Value::as_str);
-            if let (Some("tool_use"), Some(id), Some(name)) =
-                (text("type"), text("id"), text("name"))
+    /// Records the calls of a group, since pi repeats their tools with their results.
+    fn remember(&mut self, group: &Group<'_>, message: &Value) {
+        for unit in &group.units {
+            let of = |key: &str| text(unit.value(), key);
+            if let (Some("tool_use"), Some(id), Some(name)) = (of("/type"), of("/id"), of("/name"))
             {
-                let own = own_id(id, message).unwrap_or_else(|| id.to_owned());
-                self.names.insert(id.to_owned(), (own, name.to_owned()));
+                let own = own(unit, message)
+                    .and_then(|own| text(own, "/id"))
+                    .unwrap_or(id);
+                self.calls
+                    .insert(id.to_owned(), (own.to_owned(), name.to_owned()));
             }
         }
-        Ok(())
     }
 
-    fn result(&mut self, block: &Value, source: Option<&Value>) {
-        let id = block.get("tool_use_id").and_then(Value::as_str);
-        let id = id.unwrap_or_default();
-        let known = self.names.get(id).cloned();
+    fn result(&self, block: &Value, source: &Value) -> Value {
+        let id = text(block, "/tool_use_id").unwrap_or_default();
+        let known = self.calls.get(id).cloned();
         let (own, name) = known.unwrap_or_else(|| (id.to_owned(), String::new()));
-        let mut message = match source {
-            Some(Value::Object(message)) => message.clone(),
-            _ => JsonEntry::new(),
-        };
+        let mut message = source.clone();
+        if !message.is_object() {
+            message = json!({ "timestamp": 0 });
+        }
         let content = match block.get("content") {
             Some(Value::String(text)) => json!([{ "type": "text", "text": text }]),
             Some(Value::Array(list)) => list
@@ -196,60 +168,53 @@ impl PiWriter<'_> {
                 .collect(),
             _ => json!([]),
         };
-        message.insert("role".to_owned(), "toolResult".into());
-        message.insert("toolCallId".to_owned(), own.into());
-        message.insert("toolName".to_owned(), name.into());
-        message.insert("content".to_owned(), content);
-        let is_error = block.get("is_error").and_then(Value::as_bool);
-        message.insert("isError".to_owned(), is_error.unwrap_or_default().into());
-        message.shift_remove("details");
-        self.message(message);
-    }
-
-    fn message(&mut self, mut message: JsonEntry) {
-        message.entry("timestamp").or_insert_with(|| 0.into());
-        let mut entry = JsonEntry::new();
-        entry.insert("type".to_owned(), "message".into());
-        entry.insert("id".to_owned(), Value::Null);
-        entry.insert("parentId".to_owned(), Value::Null);
-        entry.insert("timestamp".to_owned(), self.time.clone());
-        entry.insert("message".to_owned(), message.into());
-        self.link(entry);
-    }
-
-    fn answer(&self) -> JsonEntry {
-        let mut message = JsonEntry::new();
-        message.insert("role".to_owned(), "assistant".into());
-        message.insert("content".to_owned(), json!([]));
-        message.insert("api".to_owned(), "rescued".into());
-        message.insert("provider".to_owned(), "rescued".into());
-        message.insert("model".to_owned(), self.log.model.clone().into());
-        message.insert("usage".to_owned(), usage(0));
-        message.insert("stopReason".to_owned(), "stop".into());
+        set(&mut message, "role", "toolResult");
+        set(&mut message, "toolCallId", own);
+        set(&mut message, "toolName", name);
+        set(&mut message, "content", content);
+        let is_error = block.get("is_error") == Some(&Value::Bool(true));
+        set(&mut message, "isError", is_error);
+        unset(&mut message, &["details"]);
         message
     }
 
-    /// Sets the usage and the stop reason of an answer. pi takes the usage of the last answer for
-    /// the size of the context, and omits aborted answers. The remaining part of an aborted answer
-    /// is complete in the copy.
-    fn measured(&self, message: &mut JsonEntry, group: &Group<'_>) {
+    /// Sets the usage and the stop reason of an answer. Returns whether something changed.
+    ///
+    /// pi takes the usage of the last answer for the size of the context, and omits aborted answers. The
+    /// remaining part of an aborted answer is complete in the copy.
+    fn measure(&self, message: &mut Value, group: &Group<'_>) -> bool {
         if group.role != Role::Assistant {
-            return;
+            return false;
         }
         if let Some(tokens) = self.tokens {
-            message.insert("usage".to_owned(), usage(tokens));
+            set(message, "usage", usage(tokens));
         }
-        let reason = message.get("stopReason").and_then(Value::as_str);
-        if matches!(reason, Some("aborted" | "error")) {
-            let calls = group
-                .blocks
-                .iter()
-                .any(|block| block.json.contains("\"tool_use\""));
-            let reason = if calls { "toolUse" } else { "stop" };
-            message.insert("stopReason".to_owned(), reason.into());
-            message.shift_remove("errorMessage");
+        let reason = text(message, "/stopReason");
+        let is_aborted = matches!(reason, Some("aborted" | "error"));
+        if is_aborted {
+            let is_call = |unit: &&Unit<'_>| text(unit.value(), "/type") == Some("tool_use");
+            let calls = group.units.iter().any(is_call);
+            set(
+                message,
+                "stopReason",
+                if calls { "toolUse" } else { "stop" },
+            );
+            unset(message, &["errorMessage"]);
         }
+        is_aborted || self.tokens.is_some()
     }
+}
+
+/// Returns the block of a message that a unit was read from.
+fn own<'m>(unit: &Unit<'_>, message: &'m Value) -> Option<&'m Value> {
+    message.get("content")?.get(block_of(unit)?)
+}
+
+fn answer(log: &SessionLog) -> Value {
+    json!({
+        "role": "assistant", "content": [], "api": "rescued", "provider": "rescued", "model": log.model,
+        "usage": usage(0), "stopReason": "stop",
+    })
 }
 
 fn usage(tokens: u64) -> Value {
@@ -259,31 +224,24 @@ fn usage(tokens: u64) -> Value {
     })
 }
 
-/// Returns the id of a call in pi's original spelling.
-fn own_id(id: &str, message: Option<&Value>) -> Option<String> {
-    let own = own_call(message?.get("content"), "id", id)?;
-    Some(own.get("id")?.as_str()?.to_owned())
-}
-
 /// Converts a block of Messages to pi's format. A call keeps everything except its arguments.
-fn own_block(block: &Value, message: Option<&Value>) -> Option<Value> {
-    let text = |key| block.get(key).and_then(Value::as_str);
-    Some(match text("type")? {
-        "text" => json!({ "type": "text", "text": text("text")? }),
+fn own_block(block: &Value, own: Option<&Value>) -> Option<Value> {
+    let text = |pointer: &str| text(block, pointer);
+    Some(match text("/type")? {
+        "text" => json!({ "type": "text", "text": text("/text")? }),
         "thinking" => json!({
             "type": "thinking",
-            "thinking": text("thinking")?,
-            "thinkingSignature": text("signature")?,
+            "thinking": text("/thinking")?,
+            "thinkingSignature": text("/signature")?,
         }),
-        "image" => {
-            let source = block.get("source")?;
-            json!({ "type": "image", "data": source.get("data")?, "mimeType": source.get("media_type")? })
-        }
+        "image" => json!({
+            "type": "image",
+            "data": text("/source/data")?,
+            "mimeType": text("/source/media_type")?,
+        }),
         "tool_use" => {
-            let id = text("id")?;
-            let own = own_call(message.and_then(|message| message.get("content")), "id", id);
             let mut call = own.cloned().unwrap_or_else(
-                || json!({ "type": "toolCall", "id": id, "name": text("name").unwrap_or_default() }),
+                || json!({ "type": "toolCall", "id": text("/id"), "name": text("/name") }),
             );
             set(&mut call, "arguments", arguments(block.get("input")));
             call

@@ -10,7 +10,7 @@ use plimsoll_logs::{Agent, LogError, MAX_DAMAGE, SessionLog, agent_of, find};
 use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 use tempfile::TempDir;
 
-use super::{CODEX, data, messages, read, shape};
+use super::{CODEX, data, messages_of, read, shape};
 
 fn written(folder: &TempDir, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
     let path = folder.path().join(name);
@@ -29,14 +29,14 @@ fn packed_logs_are_read_by_their_content() {
         let plain = fs::read(data(name)).unwrap();
         let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
         gzip.write_all(&plain).unwrap();
-        let expected = read(name).request();
+        let expected = messages_of(read(name));
         for packed in [
             gzip.finish().unwrap(),
             compress_to_vec(plain.as_slice(), CompressionLevel::Fastest),
         ] {
             let path = written(&folder, "no-name", packed);
             let log = SessionLog::read(&path, None).unwrap();
-            assert_eq!(log.request(), expected);
+            assert_eq!(messages_of(log), expected);
         }
     }
     // Packed, and cut in the middle.
@@ -57,7 +57,7 @@ fn a_log_may_end_anywhere() {
             let path = written(&folder, "cut.jsonl", &text[..end]);
             if let Ok(log) = SessionLog::read(&path, None) {
                 assert!(log.damaged <= 2, "{name} {end}: {:?}", log.damage);
-                let _ = messages(&log, &log.request());
+                let _ = messages_of(log);
             }
         }
     }
@@ -79,9 +79,9 @@ fn junk_between_lines_is_reported_and_skipped() {
         }
         let path = written(&folder, "junk.jsonl", damaged);
         let log = SessionLog::read(&path, None).unwrap();
-        assert_eq!(log.request(), read(name).request(), "{name}");
         assert_eq!(log.damaged, text.lines().count() * 2, "{name}");
         assert_eq!(log.damage[0].line, 2, "{name}");
+        assert_eq!(messages_of(log), messages_of(read(name)), "{name}");
     }
     let many = "{\"type\":\"session_meta\",\"payload\":{\"id\":\"1\"}}\n".to_owned()
         + &"junk\n".repeat(1_000)
@@ -118,10 +118,113 @@ fn a_missing_entry_does_not_lose_what_came_before_it() {
         .collect();
     let path = written(&folder, "missing.jsonl", kept.join("\n"));
     let log = SessionLog::read(&path, None).unwrap();
-    let shape = shape(&messages(&log, &log.request()));
+    assert!(log.damage.iter().any(|one| one.what.contains("missing")));
+    let shape = shape(&messages_of(log));
     assert_eq!(shape[0], "u Port the lamp controller");
     assert!(shape.contains(&"r toolu_3 error".to_owned()), "an orphan");
-    assert!(log.damage.iter().any(|one| one.what.contains("missing")));
+}
+
+#[test]
+fn parents_in_a_circle_lose_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, key, first, last) in [
+        (
+            "claude-code.jsonl",
+            "parentUuid",
+            "00000000-0000-4000-8000-000000000001",
+            "00000000-0000-4000-8000-000000000009",
+        ),
+        ("pi.jsonl", "parentId", "00000003", "00000008"),
+    ] {
+        let text = fs::read_to_string(data(name)).unwrap();
+        // The entry behind the task has an entry behind it as its parent.
+        let text = text.replacen(
+            &format!("\"{key}\":\"{first}\""),
+            &format!("\"{key}\":\"{last}\""),
+            1,
+        );
+        let path = written(&folder, name, text);
+        let log = SessionLog::read(&path, None).unwrap();
+        let circles = log.damage.iter().filter(|one| one.what.contains("circle"));
+        assert_eq!(circles.count(), 1, "{name}: {:?}", log.damage);
+        assert_eq!(messages_of(log), messages_of(read(name)), "{name}");
+    }
+}
+
+#[test]
+fn a_line_that_is_nested_too_deep_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let nested = format!("{}{}", "[".repeat(10_000), "]".repeat(10_000));
+    for name in ["claude-code.jsonl", CODEX, "pi.jsonl"] {
+        let text = fs::read_to_string(data(name)).unwrap();
+        let task = text
+            .lines()
+            .position(|line| line.contains("Never touch"))
+            .unwrap();
+        // Beside the message it does no harm.
+        let beside = text.replacen("{\"", &format!("{{\"x\":{nested},\""), 1);
+        let path = written(&folder, name, beside);
+        let expected = messages_of(read(name));
+        assert_eq!(
+            messages_of(SessionLog::read(&path, None).unwrap()),
+            expected,
+            "{name}"
+        );
+        let damaged: Vec<String> = text
+            .lines()
+            .enumerate()
+            .map(|(at, line)| match at {
+                at if at == task => {
+                    line.replace("\"role\":\"user\"", &format!("\"role\":{nested}"))
+                }
+                _ => line.to_owned(),
+            })
+            .collect();
+        let path = written(&folder, name, damaged.join("\n"));
+        let log = SessionLog::read(&path, None).unwrap();
+        let named = log.damage.iter().find(|one| one.line == task + 1);
+        assert!(
+            named.is_some_and(|one| one.what.contains("recursion")),
+            "{name}: {:?}",
+            log.damage
+        );
+    }
+}
+
+#[test]
+fn a_line_of_50_megabytes_is_read_and_a_longer_one_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let line = |bytes: usize| {
+        format!(
+            r#"{{"type":"response_item","payload":{{"type":"message","role":"user","content":[{{"type":"input_text","text":"{}"}}]}}}}"#,
+            "x".repeat(bytes)
+        )
+    };
+    let start = r#"{"type":"session_meta","payload":{"id":"1"}}"#;
+    let text = [
+        start.to_owned(),
+        line(50_000_000),
+        line(70_000_000),
+        line(2),
+    ]
+    .join("\n");
+    let path = written(&folder, "long.jsonl", text);
+    let mut log = SessionLog::read(&path, None).unwrap();
+    assert_eq!((log.damaged, log.damage[0].line), (1, 3));
+    assert!(
+        log.damage[0].what.contains("longer than"),
+        "{:?}",
+        log.damage
+    );
+    let chat = log.take_chat();
+    assert_eq!(chat.units.len(), 2);
+    assert!(
+        chat.units[0].value()["content"][0]["text"]
+            .as_str()
+            .unwrap()
+            .len()
+            == 50_000_000
+    );
 }
 
 #[test]
@@ -237,8 +340,8 @@ fn a_session_in_the_database_of_opencode_is_read_as_its_export() {
     }
     drop(database);
     let log = SessionLog::read(&path, None).unwrap();
-    assert_eq!(log.request(), read("opencode.json").request());
     assert_eq!(log.directory.as_deref(), Some("/home/me/lamp"));
+    assert_eq!(messages_of(log), messages_of(read("opencode.json")));
     let missing = SessionLog::read(&path, Some("ses_2"))
         .unwrap_err()
         .to_string();

@@ -6,19 +6,18 @@ mod originals;
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use plimsoll_context::{
-    CLOSED_CALL, Chars4, ContextStrategy, Message, SummaryConfig, TokenCounter, Tokens, ViewLimits,
-};
-use plimsoll_judge::body::Body;
-use plimsoll_judge::canonical::{Reasoning, repair_request};
+use plimsoll_context::{CLOSED_CALL, Message};
+use plimsoll_foreign::{Chat, Protocol, Role, Unit};
 use plimsoll_logs::{Agent, Copy, Ids, LogError, SessionLog, copy};
+use plimsoll_wire::{Document, anthropic, openai_chat, openai_responses};
+use serde_json::{Value, json};
 
 const CODEX: &str = "rollout-2026-11-01T10-00-00-01a2108d-0000-7000-8000-000000000001.jsonl";
 const GEMINI: &str = "session-2026-11-01T10-00-9e313100.jsonl";
 const TASK: &str = "Port the lamp controller to Rust. Never touch the folder prod.";
 const NEWEST: &str = "Now the tests. And keep the names of the functions.";
+const SUMMARY: &str = "<summary>They talked about lamps.</summary>";
 
 pub(crate) fn data(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -30,9 +29,19 @@ pub(crate) fn read(name: &str) -> SessionLog {
     SessionLog::read(&data(name), None).unwrap()
 }
 
-/// The messages of a history.
-pub(crate) fn messages(log: &SessionLog, history: &str) -> Vec<Message> {
-    Body::read(history, &log.target()).unwrap().messages
+/// The messages of a chat.
+pub(crate) fn messages(chat: &Chat<'_>) -> Vec<Message> {
+    let format = match chat.protocol {
+        Protocol::Messages => &anthropic::FORMAT,
+        Protocol::Responses => &openai_responses::FORMAT,
+        Protocol::Chat => &openai_chat::FORMAT,
+    };
+    Document::read(&chat.write().text, format).unwrap().messages
+}
+
+/// The messages that a log contains.
+pub(crate) fn messages_of(mut log: SessionLog) -> Vec<Message> {
+    messages(&log.take_chat())
 }
 
 /// Roles, calls and results in short: `u`, `a text call_1`, `r call_1`.
@@ -56,26 +65,89 @@ pub(crate) fn shape(messages: &[Message]) -> Vec<String> {
     messages.iter().map(one).collect()
 }
 
-/// Repairs a history, and compacts it if there is a budget.
-fn treated(log: &SessionLog, budget: Option<u64>) -> String {
-    let target = log.target();
-    let repaired = repair_request(&log.request(), &target, Reasoning::Keep).unwrap();
-    let Some(budget) = budget else {
-        return repaired.request;
+/// Closes calls without a result. If it `cuts`, it also shortens a result, and replaces an exchange and its neighbors
+/// by a summary.
+fn treated(log: &mut SessionLog, cuts: bool) -> Chat<'static> {
+    let mut chat = log.take_chat();
+    let is_messages = chat.protocol == Protocol::Messages;
+    let key = if is_messages {
+        "tool_use_id"
+    } else {
+        "call_id"
     };
-    let counter: Arc<dyn TokenCounter> = Arc::new(Chars4);
-    let mut body = Body::read(&repaired.request, &target).unwrap();
-    let view = body.transcript(&counter);
-    let strategy = ContextStrategy::named("extract", None).unwrap();
-    let policy = strategy.filter_policy(SummaryConfig::default().without_model());
-    let line = ViewLimits::exactly(Tokens(budget));
-    let cut = body.cut(&view, &policy.for_filter().filled(), &line);
-    cut.unwrap()
-        .map_or_else(|| repaired.request.clone(), |cut| cut.text)
+    let id = |unit: &Unit<'_>| {
+        let value = unit.value();
+        let id = value.get(if is_messages { "id" } else { "call_id" });
+        let is_call = ["tool_use", "function_call"]
+            .iter()
+            .any(|kind| value["type"] == *kind);
+        id.filter(|_| is_call)
+            .and_then(Value::as_str)
+            .map(str::to_owned)
+    };
+    let is_result = |unit: &Unit<'_>| {
+        ["tool_result", "function_call_output"]
+            .iter()
+            .any(|kind| unit.value()["type"] == *kind)
+    };
+    let answered: HashSet<String> = chat
+        .units
+        .iter()
+        .filter(|unit| is_result(unit))
+        .map(|unit| unit.value()[key].as_str().unwrap().to_owned())
+        .collect();
+    let open: Vec<(usize, String)> = chat
+        .units
+        .iter()
+        .enumerate()
+        .filter_map(|(at, unit)| Some((at, id(unit)?)))
+        .filter(|(_, id)| !answered.contains(id))
+        .collect();
+    for (at, id) in open.into_iter().rev() {
+        let turn = chat.new_turn();
+        let unit = if is_messages {
+            let result = json!({"type": "tool_result", "tool_use_id": id, "content": CLOSED_CALL, "is_error": true});
+            Unit::inserted(Role::User, turn, result)
+        } else {
+            let result =
+                json!({"type": "function_call_output", "call_id": id, "output": CLOSED_CALL});
+            Unit::inserted(Role::Own, turn, result)
+        };
+        chat.units.insert(at + 1, unit);
+    }
+    if !cuts {
+        return chat;
+    }
+    let results: Vec<usize> = (0..chat.units.len())
+        .filter(|at| is_result(&chat.units[*at]))
+        .collect();
+    let content = if is_messages { "content" } else { "output" };
+    chat.units[results[0]].edit()[content] = "[cut]".into();
+    // The text before the newest message of the user.
+    let newest = chat
+        .units
+        .iter()
+        .position(|unit| unit.value().to_string().contains(NEWEST))
+        .unwrap();
+    let dropped = newest - 1;
+    chat.units[dropped].remove();
+    let turn = chat.units[newest].turn;
+    let unit = if is_messages {
+        Unit::inserted(Role::User, turn, json!({"type": "text", "text": SUMMARY}))
+    } else {
+        let content = json!([{"type": "input_text", "text": SUMMARY}]);
+        Unit::inserted(
+            Role::Own,
+            turn,
+            json!({"type": "message", "role": "user", "content": content}),
+        )
+    };
+    chat.units.insert(newest, unit);
+    chat
 }
 
-fn copied(log: &SessionLog, history: &str, tokens: Option<u64>) -> Copy {
-    copy(log, history, tokens, &mut Ids::new(b"test")).unwrap()
+fn copied(log: &SessionLog, chat: &Chat<'_>, tokens: Option<u64>) -> Copy {
+    copy(log, &chat.units, tokens, &mut Ids::new(b"test")).unwrap()
 }
 
 /// Reads a copy as its agent would find it.
@@ -243,7 +315,7 @@ fn every_format_is_read_up_to_its_active_branch() {
     for (name, agent, expected) in table {
         let log = read(name);
         assert_eq!(log.agent, agent, "{name}");
-        assert_eq!(shape(&messages(&log, &log.request())), expected, "{name}");
+        assert_eq!(shape(&messages_of(log)), expected, "{name}");
     }
 }
 
@@ -266,7 +338,7 @@ fn what_a_log_says_about_its_session_is_told() {
     assert_eq!(codex.damage.len(), 1, "the last line is being written");
 
     let pi = read("pi.jsonl");
-    let pi = shape(&messages(&pi, &pi.request()));
+    let pi = shape(&messages_of(pi));
     assert!(!pi.iter().any(|one| one.contains("This branch was")));
     assert!(pi.iter().any(|one| one == "u Ran `git status` ```"));
 
@@ -275,7 +347,7 @@ fn what_a_log_says_about_its_session_is_told() {
     let exec = read("codex-exec.jsonl");
     assert_eq!(exec.id, "01a2108d-0000-7000-8000-000000000002");
     assert!(exec.last_error.as_ref().unwrap().contains("context window"));
-    let exec = exec.request();
+    let exec = { exec }.take_chat().write().text.into_owned();
     for text in [
         "lamp.c",
         "*** Add File: src/lamp.rs",
@@ -294,37 +366,38 @@ fn what_a_log_says_about_its_session_is_told() {
     assert!(opencode.last_error.unwrap().contains("140000 tokens"));
 }
 
-/// The logs of which there are copies, each with a budget for its compaction.
-const COPIED: [(&str, u64); 5] = [
-    ("claude-code.jsonl", 700),
-    (CODEX, 700),
-    ("pi.jsonl", 700),
-    (GEMINI, 500),
-    ("opencode.json", 500),
+/// The logs of which there are copies.
+const COPIED: [&str; 5] = [
+    "claude-code.jsonl",
+    CODEX,
+    "pi.jsonl",
+    GEMINI,
+    "opencode.json",
 ];
 
 #[test]
 fn a_repaired_copy_is_read_back_with_every_call_answered() {
-    for (name, _) in COPIED {
-        let log = read(name);
-        let before = messages(&log, &log.request());
-        let history = treated(&log, None);
-        let copy = copied(&log, &history, None);
+    for name in COPIED {
+        let mut log = read(name);
+        let before = shape(&messages_of(read(name)));
+        let chat = treated(&mut log, false);
+        let copy = copied(&log, &chat, None);
         let again = read_back(&copy);
-        let after = messages(&again, &again.request());
-        assert_answered(&after);
-        assert_eq!(
-            shape(&after),
-            shape(&messages(&log, &history)),
-            "{name}: the copy says what the repaired history says"
-        );
         assert_eq!(again.id, copy.id, "{name}");
         assert_ne!(again.id, log.id, "{name}");
         assert!(again.damage.is_empty(), "{name}: {:?}", again.damage);
-        assert!(copy.resume.contains(&copy.id), "{name}: {}", copy.resume);
+        assert!(again.last_error.is_none(), "{name}: {:?}", again.last_error);
+        assert!(
+            again.is_copy() && !log.is_copy(),
+            "{name}: {:?}",
+            again.title
+        );
+        let after = messages_of(again);
+        assert_answered(&after);
+        assert_eq!(shape(&after), shape(&messages(&chat)), "{name}");
         // All that was there is there, and calls without results were closed.
         let said: HashSet<String> = shape(&after).into_iter().collect();
-        for one in shape(&before) {
+        for one in before {
             assert!(said.contains(&one), "{name}: {one}");
         }
         let closed = after.iter().filter(|one| one.text() == CLOSED_CALL);
@@ -333,21 +406,115 @@ fn a_repaired_copy_is_read_back_with_every_call_answered() {
 }
 
 #[test]
-fn a_compacted_copy_keeps_the_task_and_is_as_recorded() {
-    for (name, budget) in COPIED {
-        let log = read(name);
-        let history = treated(&log, Some(budget));
-        let copy = copied(&log, &history, Some(budget));
-        let again = read_back(&copy);
-        let after = messages(&again, &again.request());
+fn a_compacted_copy_has_the_changes_and_is_as_recorded() {
+    for name in COPIED {
+        let mut log = read(name);
+        let chat = treated(&mut log, true);
+        let copy = copied(&log, &chat, Some(1_234));
+        let after = messages_of(read_back(&copy));
         assert_answered(&after);
-        let text: String = after.iter().map(Message::text).collect();
-        assert!(text.contains("Never touch the folder prod"), "{name}");
-        assert!(text.contains(NEWEST), "{name}");
-        assert!(after.iter().any(|one| one.text().contains(TASK)), "{name}");
-        assert_eq!(shape(&after), shape(&messages(&log, &history)), "{name}");
-        assert!(copy.text.len() < std::fs::read(data(name)).unwrap().len());
+        assert_eq!(shape(&after), shape(&messages(&chat)), "{name}");
+        let texts: Vec<String> = after.iter().map(Message::text).collect();
+        assert!(texts.iter().any(|text| text.contains(TASK)), "{name}");
+        assert!(texts.iter().any(|text| text == "[cut]"), "{name}");
+        let text: String = texts.concat();
+        assert!(
+            text.find(SUMMARY).unwrap() < text.find(NEWEST).unwrap(),
+            "{name}"
+        );
         as_recorded(name, &copy.text);
+    }
+}
+
+#[test]
+fn a_unit_is_found_by_its_place_and_never_by_its_text() {
+    // Two results with the same text: the second one changes.
+    for name in ["claude-code.jsonl", "pi.jsonl"] {
+        let folder = tempfile::tempdir().unwrap();
+        let text = std::fs::read_to_string(data(name)).unwrap();
+        let text = text.replace("The lamp turns once in ten seconds.", "No such directory");
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        let mut log = SessionLog::read(&path, None).unwrap();
+        let mut chat = log.take_chat();
+        let has = |unit: &Unit<'_>| {
+            unit.value()["content"]
+                .to_string()
+                .contains("No such directory")
+        };
+        let equal: Vec<usize> = (0..chat.units.len())
+            .filter(|at| has(&chat.units[*at]))
+            .collect();
+        assert!(equal.len() >= 2, "{name}");
+        chat.units[equal[1]].edit()["content"] = "changed".into();
+        let after = messages_of(read_back(&copied(&log, &chat, None)));
+        let results: Vec<String> = after
+            .iter()
+            .filter(|one| matches!(one, Message::ToolResult(_)))
+            .map(Message::text)
+            .filter(|text| text.contains("No such directory") || text == "changed")
+            .collect();
+        let mut expected = vec!["No such directory".to_owned(); equal.len()];
+        expected[1] = "changed".to_owned();
+        assert_eq!(results, expected, "{name}");
+    }
+}
+
+#[test]
+fn lines_that_are_no_messages_are_copied() {
+    let table = [
+        (
+            "claude-code.jsonl",
+            r#"{"parentUuid":"00000000-0000-4000-8000-000000000002","isSidechain":false,"uuid":"u-new","type":"attachment","attachment":{"type":"skills","x":1.50}}"#,
+            r#""x":1.50"#,
+        ),
+        (
+            "pi.jsonl",
+            r#"{"type":"custom","id":"zz","parentId":"00000003","data":{"x":1.50}}"#,
+            r#""x":1.50"#,
+        ),
+        (
+            CODEX,
+            r#"{"timestamp":"t","type":"new_kind","payload":{"x":1.50}}"#,
+            r#""x":1.50"#,
+        ),
+    ];
+    for (name, line, expected) in table {
+        let folder = tempfile::tempdir().unwrap();
+        let text = std::fs::read_to_string(data(name)).unwrap();
+        let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        let at = lines.iter().position(|line| line.contains(TASK)).unwrap() + 1;
+        // The entry behind it follows it.
+        let own = |key: &str| {
+            line.split(&format!("\"{key}\":\""))
+                .nth(1)
+                .map(|rest| rest.split('"').next().unwrap())
+        };
+        if let (Some(parent), Some(id)) = (
+            own("parentUuid").or(own("parentId")),
+            own("uuid").or(own("id")),
+        ) {
+            for one in lines.iter_mut().skip(at) {
+                for key in ["parentUuid", "parentId"] {
+                    *one = one.replace(
+                        &format!("\"{key}\":\"{parent}\""),
+                        &format!("\"{key}\":\"{id}\""),
+                    );
+                }
+            }
+        }
+        lines.insert(at, line.to_owned());
+        let path = folder.path().join(name);
+        std::fs::write(&path, lines.join("\n")).unwrap();
+        let mut log = SessionLog::read(&path, None).unwrap();
+        let chat = treated(&mut log, false);
+        let copy = copied(&log, &chat, None);
+        assert!(copy.text.contains(expected), "{name}: {}", copy.text);
+        assert_eq!(
+            shape(&messages_of(read_back(&copy))),
+            shape(&messages(&chat)),
+            "{name}"
+        );
     }
 }
 
@@ -366,17 +533,22 @@ fn as_recorded(name: &str, text: &str) {
 
 #[test]
 fn a_copy_of_a_whole_session_changes_nothing_but_ids_and_links() {
-    let log = read("claude-code-compacted.jsonl");
-    let copy = copied(&log, &log.request(), None);
-    let lines: Vec<serde_json::Value> = copy
+    let mut log = read("claude-code-compacted.jsonl");
+    let chat = log.take_chat();
+    let copy = copied(&log, &chat, None);
+    let lines: Vec<Value> = copy
         .text
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
-    assert_eq!(lines.len(), 3, "the messages behind the boundary");
-    assert_eq!(lines[0]["parentUuid"], serde_json::Value::Null);
+    assert_eq!(
+        lines.len(),
+        4,
+        "the messages behind the boundary, and the title"
+    );
+    assert_eq!(lines[0]["parentUuid"], Value::Null);
     assert_eq!(lines[0]["isCompactSummary"], true);
-    for pair in lines.windows(2) {
+    for pair in lines[..3].windows(2) {
         assert_eq!(pair[1]["parentUuid"], pair[0]["uuid"]);
         assert_eq!(pair[1]["sessionId"], copy.id.as_str());
     }
@@ -384,28 +556,30 @@ fn a_copy_of_a_whole_session_changes_nothing_but_ids_and_links() {
         lines[2]["message"]["usage"]["cache_read_input_tokens"],
         4_000
     );
+    assert_eq!(lines[3]["type"], "custom-title");
     assert_eq!(copy.path, data(&format!("{}.jsonl", copy.id)));
 }
 
 #[test]
 fn agents_do_not_find_the_old_size_in_a_compacted_copy() {
     // They would compact again at once.
-    let log = read("claude-code.jsonl");
-    let copy = copied(&log, &treated(&log, Some(700)), Some(1_234));
-    let lines = copy.text.lines().map(|line| {
-        let line: serde_json::Value = serde_json::from_str(line).unwrap();
-        line
-    });
-    let answers = lines.filter(|line| line["type"] == "assistant");
-    for answer in answers {
+    let mut log = read("claude-code.jsonl");
+    let chat = treated(&mut log, true);
+    let copy = copied(&log, &chat, Some(1_234));
+    let lines = copy
+        .text
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap());
+    for answer in lines.filter(|line| line["type"] == "assistant") {
         assert_eq!(answer["message"]["usage"]["input_tokens"], 1_234);
         assert_eq!(answer["message"]["usage"]["cache_read_input_tokens"], 0);
     }
-    let log = read(CODEX);
-    let copy = copied(&log, &treated(&log, Some(700)), Some(1_234));
+    let mut log = read(CODEX);
+    let chat = treated(&mut log, true);
+    let copy = copied(&log, &chat, Some(1_234));
     assert!(!copy.text.contains("token_count"));
     for (at, line) in copy.text.lines().enumerate() {
-        let line: serde_json::Value = serde_json::from_str(line).unwrap();
+        let line: Value = serde_json::from_str(line).unwrap();
         assert_eq!(line["ordinal"], at, "its lines are numbered without a gap");
     }
 }
@@ -418,9 +592,9 @@ fn trajectories_are_read_only() {
         "mini-swe-agent.traj.json",
         "codex-exec.jsonl",
     ] {
-        let log = read(name);
-        assert_answered(&messages(&log, &treated(&log, None)));
-        let error = copy(&log, &log.request(), None, &mut Ids::new(b"")).unwrap_err();
+        let mut log = read(name);
+        let chat = log.take_chat();
+        let error = copy(&log, &chat.units, None, &mut Ids::new(b"")).unwrap_err();
         assert!(matches!(error, LogError::NoCopy { .. }));
         assert!(error.to_string().contains("sessions import"));
     }

@@ -11,7 +11,7 @@ use plimsoll_context::Message;
 use plimsoll_logs::SessionLog;
 use serde_json::Value;
 
-use super::{assert_answered, copied, messages, read_back, shape, treated};
+use super::{assert_answered, copied, messages, messages_of, read_back, shape};
 
 fn folder() -> Option<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -66,9 +66,9 @@ fn claude_code_has_the_calls_that_are_known() {
     for path in files {
         let log = SessionLog::read(&path, None).unwrap();
         let name = path.file_name().unwrap().to_str().unwrap();
-        let read = messages(&log, &log.request());
-        assert_eq!(calls(&read), known[name], "{name}");
         assert_eq!(log.damaged, 0, "{name}: {:?}", log.damage);
+        let read = messages_of(log);
+        assert_eq!(calls(&read), known[name], "{name}");
         assert_answered(&read);
     }
 }
@@ -80,13 +80,11 @@ fn pi_has_the_calls_that_are_known() {
     for path in files(&folder, "pi-mono-fixtures") {
         let log = SessionLog::read(&path, None).unwrap();
         let name = path.file_name().unwrap().to_str().unwrap();
-        let read = calls(&messages(&log, &log.request()));
+        let (compactions, damaged) = (log.compactions, log.damaged);
+        let read = calls(&messages_of(log));
         // A compaction of pi keeps messages before it.
-        assert!(
-            read.is_superset(&known[name]) || log.compactions > 0,
-            "{name}"
-        );
-        assert!(!read.is_empty() && log.damaged == 0, "{name}");
+        assert!(read.is_superset(&known[name]) || compactions > 0, "{name}");
+        assert!(!read.is_empty() && damaged == 0, "{name}");
     }
 }
 
@@ -102,7 +100,7 @@ fn codex_and_trajectories_have_their_calls() {
         let (mut found, mut answered) = (0, 0);
         for path in files(&folder, source) {
             let log = SessionLog::read(&path, None).unwrap();
-            let read = messages(&log, &log.request());
+            let read = messages_of(log);
             found += read.iter().flat_map(Message::calls).count();
             answered += read
                 .iter()
@@ -118,18 +116,30 @@ fn copies_of_real_sessions_are_read_back() {
     let Some(folder) = folder() else { return };
     for source in ["claude-code-packmind", "codex-agentv", "pi-mono-fixtures"] {
         for path in files(&folder, source) {
-            let log = SessionLog::read(&path, None).unwrap();
-            for budget in [None, Some(30_000)] {
-                let history = treated(&log, budget);
-                let again = read_back(&copied(&log, &history, budget));
-                let after = messages(&again, &again.request());
-                assert_answered(&after);
-                assert_eq!(
-                    shape(&after),
-                    shape(&messages(&log, &history)),
-                    "{}",
-                    path.display()
-                );
+            for every in [usize::MAX, 7] {
+                let mut log = SessionLog::read(&path, None).unwrap();
+                let mut chat = log.take_chat();
+                // Whole, and with every seventh result cut.
+                let is_result = |value: &Value| {
+                    value["type"] == "tool_result" || value["type"] == "function_call_output"
+                };
+                let results = chat.units.iter_mut().filter(|unit| is_result(unit.value()));
+                for unit in results.skip(6).step_by(every) {
+                    let key = if unit.value()["type"] == "tool_result" {
+                        "content"
+                    } else {
+                        "output"
+                    };
+                    unit.edit()[key] = "[cut]".into();
+                }
+                let again = read_back(&copied(&log, &chat, None));
+                assert_eq!(again.damaged, 0, "{}: {:?}", path.display(), again.damage);
+                let after = messages_of(again);
+                let expected = messages(&chat);
+                assert_eq!(shape(&after), shape(&expected), "{}", path.display());
+                let texts =
+                    |messages: &[Message]| messages.iter().map(Message::text).collect::<Vec<_>>();
+                assert_eq!(texts(&after), texts(&expected), "{}", path.display());
             }
         }
     }

@@ -1,0 +1,249 @@
+//! Chooses the session to rescue, and lists the sessions.
+
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use plimsoll::logs::{self, Agent, Candidate, SessionLog};
+use serde_json::json;
+
+use super::RescueArgs;
+use super::treatment::{Size, first_line};
+use crate::error::{CliError, DONE};
+use crate::terminal::text::counted;
+use crate::{ask, paths};
+
+/// Number of the newest sessions that are listed, and among which one is chosen.
+const LISTED: usize = 20;
+
+/// A session that was read.
+struct Listed {
+    candidate: Candidate,
+    id: String,
+    title: String,
+    directory: Option<String>,
+    tokens: Option<u64>,
+    /// A description of what is wrong with it.
+    wrong: Option<String>,
+    is_copy: bool,
+}
+
+impl Listed {
+    /// Reads a session. One that cannot be read is wrong.
+    fn of(candidate: Candidate) -> Result<Self, CliError> {
+        let id = id_of(&candidate);
+        let log = match SessionLog::read(&candidate.path, candidate.session.as_deref()) {
+            Ok(log) => log,
+            Err(error) => {
+                return Ok(Self {
+                    title: error.to_string(),
+                    candidate,
+                    id,
+                    directory: None,
+                    tokens: None,
+                    wrong: None,
+                    is_copy: false,
+                });
+            }
+        };
+        let size = Size::of(&log)?;
+        let wrong = match (&log.last_error, log.open_calls()) {
+            _ if size.is_too_long() => Some("too long".to_owned()),
+            (Some(error), _) => Some(format!("its last request failed: {}", first_line(error))),
+            (None, 0) if log.damaged == 0 => None,
+            (None, 0) => Some(counted(log.damaged, "damaged line")),
+            (None, open) => Some(format!("{} without a result", counted(open, "tool call"))),
+        };
+        Ok(Self {
+            is_copy: log.is_copy(),
+            title: log.title.unwrap_or_default(),
+            directory: log.directory,
+            tokens: size.used,
+            candidate,
+            id,
+            wrong,
+        })
+    }
+
+    /// Describes the session on a few lines.
+    fn lines(&self) -> Vec<String> {
+        let age = SystemTime::now()
+            .duration_since(self.candidate.modified)
+            .unwrap_or_default();
+        let tokens = self
+            .tokens
+            .map(|tokens| format!("  {}", counted(tokens, "token")));
+        let mut lines = vec![
+            self.id.clone(),
+            format!(
+                "  {}, {}{}",
+                self.candidate.agent.title(),
+                ago(age),
+                tokens.unwrap_or_default()
+            ),
+            format!("  {}", self.title),
+        ];
+        lines.extend(
+            self.directory
+                .as_ref()
+                .map(|directory| format!("  in {directory}")),
+        );
+        lines.extend(self.wrong.as_ref().map(|wrong| format!("  {wrong}")));
+        lines
+    }
+}
+
+/// Lists the sessions on this machine.
+pub(super) fn list(args: &RescueArgs) -> Result<u8, CliError> {
+    let found = logs::find(&paths::variable, args.from);
+    if found.is_empty() {
+        return Err(none_found(args.from));
+    }
+    let more = found.len().saturating_sub(LISTED);
+    for candidate in found.into_iter().take(LISTED) {
+        let one = Listed::of(candidate)?;
+        if !args.json {
+            for line in one.lines() {
+                out!("{line}");
+            }
+            continue;
+        }
+        let modified = one
+            .candidate
+            .modified
+            .duration_since(SystemTime::UNIX_EPOCH);
+        out!(
+            "{}",
+            json!({
+                "agent": one.candidate.agent.name(), "id": one.id, "path": one.candidate.path,
+                "bytes": one.candidate.bytes, "modified": modified.unwrap_or_default().as_secs(),
+                "title": one.title, "directory": one.directory, "tokens": one.tokens,
+                "wrong": one.wrong, "is_copy": one.is_copy,
+            })
+        );
+    }
+    if !args.json && more > 0 {
+        note!("and {}", counted(more, "older session"));
+    }
+    Ok(DONE)
+}
+
+/// Chooses the session to rescue among the newest ones: those of this folder, if there are any, and of these the one with
+/// something wrong. Asks if there are several. Never chooses a copy with nothing wrong.
+pub(super) async fn broken(from: Option<Agent>, can_ask: bool) -> Result<Candidate, CliError> {
+    let found = logs::find(&paths::variable, from).into_iter().take(LISTED);
+    let sessions: Result<Vec<Listed>, CliError> = found.map(Listed::of).collect();
+    let mut sessions = sessions?;
+    sessions.retain(|one| !one.is_copy || one.wrong.is_some());
+    let here = std::env::current_dir().unwrap_or_default();
+    let is_here = |one: &Listed| {
+        one.directory
+            .as_ref()
+            .is_some_and(|own| is_same(own, &here))
+    };
+    if sessions.iter().any(is_here) {
+        sessions.retain(is_here);
+    }
+    if sessions.iter().any(|one| one.wrong.is_some()) {
+        sessions.retain(|one| one.wrong.is_some());
+    } else {
+        // The newest one shows that nothing is wrong.
+        sessions.truncate(1);
+    }
+    if sessions.len() < 2 {
+        let only = sessions.pop().map(|one| one.candidate);
+        return only.ok_or_else(|| none_found(from));
+    }
+    if !can_ask || !ask::can_ask() {
+        let names = sessions
+            .iter()
+            .map(|one| format!("\n  {}  {}", one.id, one.title));
+        let names: String = names.collect();
+        return Err(CliError::usage(format!(
+            "name one of these sessions:{names}"
+        )));
+    }
+    for (number, one) in (1..).zip(&sessions) {
+        note!("{number}  {}", one.lines().join("\n "));
+    }
+    let answer = ask::line(&format!("Which session? 1 to {} [1]: ", sessions.len())).await;
+    let number = match answer.trim() {
+        "" => Some(1),
+        answer => answer.parse::<usize>().ok(),
+    };
+    let chosen = number.and_then(|number| sessions.into_iter().nth(number.checked_sub(1)?));
+    chosen
+        .map(|one| one.candidate)
+        .ok_or_else(|| CliError::usage("there is no session with this number"))
+}
+
+fn is_same(directory: &str, here: &Path) -> bool {
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    real(Path::new(directory)) == real(here)
+}
+
+/// Finds a session: a file, a session id, or the newest session.
+pub(crate) fn choose(session: Option<&Path>, from: Option<Agent>) -> Result<Candidate, CliError> {
+    if let Some(path) = session.filter(|path| path.exists() || path.components().count() > 1) {
+        return Ok(Candidate {
+            agent: from.unwrap_or(Agent::ClaudeCode),
+            // The command that resumes the copy runs in the folder of the session.
+            path: std::path::absolute(path).unwrap_or_else(|_| path.to_owned()),
+            session: None,
+            modified: SystemTime::UNIX_EPOCH,
+            bytes: 0,
+        });
+    }
+    let found = logs::find(&paths::variable, from);
+    let Some(id) = session.map(Path::to_string_lossy) else {
+        return found.into_iter().next().ok_or_else(|| none_found(from));
+    };
+    let mut named = found
+        .into_iter()
+        .filter(|one| id_of(one).contains(id.as_ref()));
+    match (named.next(), named.next()) {
+        (Some(one), None) => Ok(one),
+        (Some(_), Some(_)) => Err(CliError::usage(format!(
+            "`{id}` is part of several session names; give more of it, or the file"
+        ))),
+        _ => Err(CliError::usage(format!(
+            "there is no file and no session `{id}`; `plimsoll rescue --list` lists the sessions"
+        ))),
+    }
+}
+
+/// Formats an age in its largest unit.
+fn ago(age: std::time::Duration) -> String {
+    let seconds = age.as_secs();
+    match seconds {
+        0..60 => format!("{seconds} s ago"),
+        60..3_600 => format!("{} min ago", seconds / 60),
+        3_600..172_800 => format!("{} h ago", seconds / 3_600),
+        _ => format!("{} d ago", seconds / 86_400),
+    }
+}
+
+/// Returns the id by which a session can be named: its id in a database, or its file name.
+fn id_of(one: &Candidate) -> String {
+    let name = || {
+        let name = one.path.file_stem().unwrap_or_default().to_string_lossy();
+        name.trim_end_matches(".jsonl").to_owned()
+    };
+    one.session.clone().unwrap_or_else(name)
+}
+
+fn none_found(from: Option<Agent>) -> CliError {
+    let agents = from.map_or(Agent::RESUMABLE.to_vec(), |one| vec![one]);
+    let folders = agents.iter().filter_map(|agent| {
+        let folder: Option<PathBuf> = logs::folders(*agent, &paths::variable).into_iter().next();
+        Some(folder?.display().to_string())
+    });
+    let folders: Vec<String> = folders.collect();
+    let whose = from.map_or(
+        "Claude Code, Codex, opencode, pi or Gemini CLI",
+        Agent::title,
+    );
+    CliError::failed(format!(
+        "no session of {whose} was found (searched {}); name a log file: plimsoll rescue FILE",
+        folders.join(", ")
+    ))
+}

@@ -1,0 +1,408 @@
+//! [`Treatment`]: diagnoses and repairs a session. Prints and writes nothing.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use plimsoll::context::Transcript;
+use plimsoll::judge::body::{Body, CutError};
+use plimsoll::judge::canonical::Target;
+use plimsoll::logs::{Agent, Chat, SessionLog};
+use plimsoll::providers::{ModelBook, ModelRef};
+use plimsoll::tokens::{Bytes, TokenCounter};
+use plimsoll::wire::overflow::{Overflow, Verdict, classify};
+use plimsoll::{ContextStrategy, Tokens};
+use serde_json::{Value, json};
+
+use super::edit;
+use super::fix::{self, FaultKind, Fix};
+use crate::chat_file::unread;
+use crate::compact::filter;
+use crate::error::CliError;
+use crate::input::target_of;
+use crate::model_facts;
+use crate::terminal::text::counted;
+
+/// The share of the window, in percent, above which a session is too long. The next answer, and the
+/// agent's own additions to the request, need the rest.
+const TOO_LONG: u64 = 80;
+/// The share of the window, in percent, to which a session is compacted.
+const COMPACTED: u64 = 50;
+/// The window that Claude Code uses for every model by default.
+const CLAUDE_CODE: u64 = 200_000;
+/// Minimum number of tokens from which the ratio of reported to counted tokens is meaningful.
+const MIN_SAMPLE: u64 = 1_000;
+/// Maximum number of described entries of one kind.
+const DESCRIBED: usize = 5;
+
+/// The size of a session, and the provider's verdict on it.
+#[derive(Debug)]
+pub(super) struct Size {
+    /// Tokens of the next request, as its provider would count them. `None` if the log has no count.
+    pub(super) used: Option<u64>,
+    pub(super) window: Option<u64>,
+    is_refused: bool,
+    /// Whether the provider's error contains the size.
+    is_told: bool,
+}
+
+impl Size {
+    /// Returns the size as the log reports it.
+    pub(super) fn of(log: &SessionLog) -> Result<Self, CliError> {
+        let verdict = log.last_error.as_deref().map(|error| classify(None, error));
+        let is_refused = matches!(
+            verdict,
+            Some(Verdict::Overflow(_) | Verdict::SoftWindow { .. } | Verdict::BodyTooLarge)
+        );
+        // The numbers in the provider's error override the estimates.
+        let (used, window) = match verdict {
+            Some(Verdict::Overflow(Overflow { used, window, .. })) => (used, window),
+            _ => (None, None),
+        };
+        Ok(Self {
+            used: used.map(|used| used.0).or(log.used_tokens()),
+            window: match window {
+                Some(window) => Some(window.0),
+                None => known_window(log)?,
+            },
+            is_refused,
+            is_told: used.is_some(),
+        })
+    }
+
+    pub(super) fn is_too_long(&self) -> bool {
+        let is_over = |window: u64| self.used.is_some_and(|used| used > window / 100 * TOO_LONG);
+        self.is_refused || self.window.is_some_and(is_over)
+    }
+}
+
+/// A session that is examined and repaired.
+pub(super) struct Treatment {
+    log: SessionLog,
+    chat: Chat<'static>,
+    target: Target,
+    size: Size,
+    messages: usize,
+    fixes: Vec<Fix>,
+    is_stripped: bool,
+    images_removed: usize,
+    /// Tokens of the messages, counted locally.
+    counted: u64,
+    /// Tokens of the next request, as its provider would count them.
+    used: u64,
+    cut: Option<CutReport>,
+}
+
+struct CutReport {
+    tokens: u64,
+    left: usize,
+    stages: String,
+}
+
+impl Treatment {
+    /// Repairs the messages of a log and measures them.
+    pub(super) fn begin(
+        mut log: SessionLog,
+        counter: &Arc<dyn TokenCounter>,
+        drop_thinking: bool,
+    ) -> Result<Self, CliError> {
+        let target = target_of(&log);
+        let size = Size::of(&log)?;
+        let mut chat = log.take_chat();
+        let (mut fixes, is_stripped) = fix::drop_thinking(&mut chat, drop_thinking);
+        let mut images_removed = 0;
+        let written = chat.write();
+        let mut body = Body::read(&written.text, &target).map_err(unread)?;
+        let messages = std::mem::take(&mut body.messages);
+        let line = |at| {
+            let unit = edit::units_of(&chat, &written.entries, &body, at)
+                .into_iter()
+                .next()?;
+            chat.units.get(unit)?.place?.entry()
+        };
+        let count = messages.len();
+        let fixed = fix::fix(&body, &messages, line);
+        body.messages = messages;
+        let weigh = |body: &mut Body<'_>| {
+            let view: Transcript = body.transcript(counter);
+            (body.overhead(counter.as_ref()) + view.tokens()).0
+        };
+        let counted = match fixed {
+            None => weigh(&mut body),
+            Some(fixed) => {
+                fixes.extend(fixed.fixes);
+                images_removed = fixed.images_removed;
+                edit::apply(&mut chat, &written.entries, &body, &fixed.messages)?;
+                weigh(&mut Body::read(&chat.write().text, &target).map_err(unread)?)
+            }
+        };
+        let used = size.used.unwrap_or(counted);
+        Ok(Self {
+            used: match counted {
+                _ if size.is_told => used,
+                0..MIN_SAMPLE => counted.max(used),
+                _ => used.clamp(counted / 2, counted.saturating_mul(4)),
+            },
+            log,
+            chat,
+            target,
+            size,
+            messages: count,
+            fixes,
+            is_stripped,
+            images_removed,
+            counted,
+            cut: None,
+        })
+    }
+
+    /// Returns the log of the session, without its messages.
+    pub(super) fn log(&self) -> &SessionLog {
+        &self.log
+    }
+
+    /// Returns the current messages.
+    pub(super) fn chat(&self) -> &Chat<'static> {
+        &self.chat
+    }
+
+    fn is_too_long(&self) -> bool {
+        let window = self.size.window;
+        self.size.is_refused || window.is_some_and(|window| self.used > window / 100 * TOO_LONG)
+    }
+
+    /// Returns `true` if there is no reason to write a copy.
+    pub(super) fn is_well(&self) -> bool {
+        self.fixes.is_empty()
+            && !self.is_stripped
+            && self.log.damaged == 0
+            && self.images_removed == 0
+            && self.cut.is_none()
+            && !self.is_too_long()
+    }
+
+    /// Returns the size to compact to, in locally counted tokens. Returns `None` if the session is
+    /// not to be compacted. `asked` is in tokens as the provider counts them, because the user
+    /// reads those.
+    pub(super) fn budget(&self, asked: Option<u64>) -> Option<Tokens> {
+        let wanted = match asked {
+            Some(asked) => asked,
+            None if !self.is_too_long() => return None,
+            None => {
+                let wanted = self.size.window.unwrap_or(self.used) / 100 * COMPACTED;
+                // The provider has refused this size, even if it is within the known window.
+                wanted.min(self.used / 2).max(1)
+            }
+        };
+        Some(Tokens(scaled(wanted, self.counted, self.used)))
+    }
+
+    /// Compacts the messages.
+    pub(super) fn compact(
+        &mut self,
+        strategy: ContextStrategy,
+        budget: Tokens,
+        counter: &Arc<dyn TokenCounter>,
+    ) -> Result<(), CliError> {
+        let written = self.chat.write();
+        let mut body = Body::read(&written.text, &self.target).map_err(unread)?;
+        let view = body.transcript(counter);
+        let Some((policy, line)) = filter::within(strategy, budget) else {
+            return Ok(());
+        };
+        let cut = body
+            .cut(&view, &policy, &line)
+            .map_err(|error| match error {
+                CutError::CannotFit(error) => CliError::cannot_fit(error),
+                error => CliError::failed(error),
+            })?;
+        let Some(cut) = cut else {
+            return Ok(());
+        };
+        let mut after = cut.planned;
+        if let Some(plan) = &cut.plan {
+            after.apply(plan).map_err(CliError::failed)?;
+        }
+        let messages = edit::of_plan(&view, &after, cut.plan.as_ref(), &cut.unthinking);
+        edit::apply(&mut self.chat, &written.entries, &body, &messages)?;
+        let stages = cut.plan.as_ref().map(|plan| plan.stages.join(", "));
+        self.cut = Some(CutReport {
+            tokens: (body.overhead(counter.as_ref()) + cut.tokens).0,
+            left: cut.left,
+            stages: stages.unwrap_or_default(),
+        });
+        Ok(())
+    }
+
+    /// Returns the size of the new request as its provider will count it, if it became smaller.
+    pub(super) fn new_tokens(&self) -> Option<u64> {
+        let cut = self.cut.as_ref()?;
+        Some(scaled(cut.tokens, self.used, self.counted))
+    }
+
+    /// Describes the session and its faults for the user.
+    pub(super) fn describe(&self) -> Vec<String> {
+        let log = &self.log;
+        let mut lines = vec![
+            format!("{} session {}", log.agent.title(), log.id)
+                .trim_end()
+                .to_owned(),
+            format!("  {}", log.path.display()),
+        ];
+        let model = log.model.as_deref().unwrap_or("model unknown");
+        let window = self
+            .size
+            .window
+            .map(|window| format!(" of a window of {window}"));
+        lines.push(format!(
+            "  {}, about {}{} ({model})",
+            counted(self.messages, "message"),
+            counted(self.used, "token"),
+            window.unwrap_or_default(),
+        ));
+        let wrong = self.wrong();
+        if !wrong.is_empty() {
+            lines.extend([String::new(), "Wrong with it:".to_owned()]);
+            lines.extend(wrong.into_iter().map(|line| format!("  {line}")));
+        }
+        lines
+    }
+
+    fn wrong(&self) -> Vec<String> {
+        let log = &self.log;
+        let mut wrong = Vec::new();
+        let error = log.last_error.as_deref().map(first_line);
+        match (self.is_too_long(), error) {
+            (true, Some(error)) if self.size.is_refused => {
+                wrong.push(format!("too long: the provider said \"{error}\""));
+            }
+            (true, _) => wrong.push(format!(
+                "too long: more than {TOO_LONG} % of the window is full, and the next answer needs room"
+            )),
+            (false, Some(error)) => wrong.push(format!("its last request failed: {error}")),
+            (false, None) => {}
+        }
+        if self.images_removed > 0 {
+            let images = counted(self.images_removed, "image");
+            wrong.push(format!("too many bytes of images: {images} must go"));
+        }
+        let mut kinds: BTreeMap<FaultKind, usize> = BTreeMap::new();
+        for fix in &self.fixes {
+            *kinds.entry(fix.kind).or_default() += 1;
+        }
+        wrong.extend(kinds.into_iter().map(|(kind, count)| kind.counted(count)));
+        if log.damaged > 0 {
+            wrong.push(format!("{} skipped:", counted(log.damaged, "damaged line")));
+            let shown = log.damage.iter().take(DESCRIBED);
+            wrong.extend(shown.map(|damage| format!("  line {}: {}", damage.line, damage.what)));
+            if log.damaged > DESCRIBED {
+                wrong.push(format!("  and {} more", log.damaged - DESCRIBED));
+            }
+        }
+        wrong
+    }
+
+    /// Describes the repairs for the user.
+    pub(super) fn done(&self) -> Vec<String> {
+        let mut done = Vec::new();
+        for fix in self.fixes.iter().take(DESCRIBED) {
+            let line = fix.line.map(|line| format!(" line {line}:"));
+            done.push(format!(
+                "  repaired{} {}",
+                line.unwrap_or_default(),
+                fix.done
+            ));
+        }
+        if self.fixes.len() > DESCRIBED {
+            let more = self.fixes.len() - DESCRIBED;
+            done.push(format!("  and {}", counted(more, "more repair")));
+        }
+        if self.images_removed > 0 {
+            let images = counted(self.images_removed, "image");
+            done.push(format!(
+                "  removed {images}; a note stands in the place of each"
+            ));
+        }
+        if let Some(cut) = &self.cut {
+            done.push(format!(
+                "  compacted {} to {} ({}); {} of {} left",
+                counted(self.used, "token"),
+                self.new_tokens().unwrap_or(cut.tokens),
+                cut.stages,
+                cut.left,
+                counted(self.messages, "message"),
+            ));
+        }
+        if !done.is_empty() {
+            done.splice(0..0, [String::new(), "Done:".to_owned()]);
+        }
+        done
+    }
+
+    /// Returns the report for programs.
+    pub(super) fn as_json(&self, copy: Option<Value>) -> Value {
+        let log = &self.log;
+        let cut = self.cut.as_ref();
+        let cut = cut
+            .map(|cut| json!({ "tokens": cut.tokens, "messages": cut.left, "stages": cut.stages }));
+        let repairs = self
+            .fixes
+            .iter()
+            .map(|fix| json!({ "line": fix.line, "done": fix.done }));
+        json!({
+            "agent": log.agent.name(),
+            "session": log.id,
+            "title": log.title,
+            "path": log.path,
+            "model": log.model,
+            "messages": self.messages,
+            "tokens": self.used,
+            "counted_tokens": self.counted,
+            "window": self.size.window,
+            "too_long": self.is_too_long(),
+            "last_error": log.last_error,
+            "images_removed": self.images_removed,
+            "repairs": repairs.collect::<Vec<_>>(),
+            "damaged_lines": log.damaged,
+            "damage": log.damage,
+            "compacted": cut,
+            "copy": copy,
+        })
+    }
+}
+
+/// Returns `value * by / of`.
+fn scaled(value: u64, by: u64, of: u64) -> u64 {
+    let scaled = u128::from(value) * u128::from(by) / u128::from(of.max(1));
+    u64::try_from(scaled).unwrap_or(value)
+}
+
+/// Returns the beginning of the first line of a text.
+pub(super) fn first_line(text: &str) -> &str {
+    let line = text.lines().next().unwrap_or_default();
+    plimsoll::context::clip(line, Bytes(160))
+}
+
+/// Returns the window of the model: that of the log, otherwise the known one. It is at least as
+/// large as the largest answered request.
+fn known_window(log: &SessionLog) -> Result<Option<u64>, CliError> {
+    if log.window.is_some() {
+        return Ok(log.window);
+    }
+    let answered = log.reported.map_or(0, |reported| reported.tokens);
+    if log.agent == Agent::ClaudeCode && answered <= CLAUDE_CODE {
+        return Ok(Some(CLAUDE_CODE));
+    }
+    let Some(model) = &log.model else {
+        return Ok(None);
+    };
+    let vendor = match model.as_str() {
+        name if name.starts_with("claude") => "anthropic",
+        name if name.starts_with("gemini") => "gemini",
+        _ => "openai",
+    };
+    let Ok(model) = ModelRef::parse(&format!("{vendor}/{model}")) else {
+        return Ok(None);
+    };
+    let facts = model_facts::facts(&model, &ModelBook::default())?;
+    Ok(facts.window.map(|fact| fact.value.0.max(answered)))
+}

@@ -1,0 +1,348 @@
+//! [`Chat`]: a request body, or the history of a log, as units. It is written back with the bytes of every unit
+//! that did not change.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use plimsoll_wire::__internals::{Raw, RawObject, parse, with_list};
+use plimsoll_wire::WireError;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use crate::protocol::Protocol;
+use crate::unit::{Change, Place, Role, Unit};
+
+/// The turn of a system prompt beside the list.
+const BESIDE: usize = usize::MAX;
+
+/// A chat as units, in the order in which they are written.
+#[derive(Debug, Clone)]
+pub struct Chat<'a> {
+    /// The protocol in which it is written.
+    pub protocol: Protocol,
+    /// The units. A system prompt beside the list is the first of them.
+    pub units: Vec<Unit<'a>>,
+    /// The body that it was read from.
+    input: Option<&'a str>,
+    /// The keys of the request. `None` for a bare list.
+    keys: Option<RawObject<'a>>,
+    /// The messages of a Messages body, by their turn.
+    turns: Vec<Turn<'a>>,
+    /// The next turn without units.
+    next_turn: usize,
+}
+
+/// A message of a Messages body.
+#[derive(Debug, Clone)]
+struct Turn<'a> {
+    raw: &'a str,
+    keys: RawObject<'a>,
+    /// The number of its units.
+    blocks: usize,
+    /// Whether the content is a text instead of a list of blocks.
+    is_text: bool,
+}
+
+/// A chat as text, with the units of each entry of its list.
+#[derive(Debug)]
+pub struct WrittenChat<'a> {
+    /// The JSON text.
+    pub text: Cow<'a, str>,
+    /// For each entry of the list, the indexes of its units.
+    pub entries: Vec<Range<usize>>,
+}
+
+impl<'a> Chat<'a> {
+    /// Reads a request, or a bare list of its messages or items. Entries of any form become units.
+    ///
+    /// # Errors
+    ///
+    /// [`WireError::NotJson`] with the place, also for JSON that is nested deeper than 127 levels, or
+    /// [`WireError::Expected`] if there is no list.
+    pub fn read(text: &'a str, protocol: Protocol) -> Result<Self, WireError> {
+        let key = protocol.list();
+        let (keys, list) = with_list(text, key)?;
+        let Some(list) = list else {
+            return Err(WireError::expected(key, "an array", None));
+        };
+        let mut chat = Self {
+            protocol,
+            units: Vec::new(),
+            input: Some(text),
+            turns: Vec::new(),
+            next_turn: 0,
+            keys,
+        };
+        if let Some(raw) = protocol.beside().and_then(|key| chat.key(key))
+            && raw != "null"
+        {
+            let unit = Unit::of_body(Place::Beside, Role::System, BESIDE, Some(raw), parse(raw)?);
+            chat.units.push(unit);
+        }
+        let list = list.trim();
+        if protocol == Protocol::Responses && chat.keys.is_some() && list.starts_with('"') {
+            chat.own_entry(0, list)?;
+            return Ok(chat);
+        }
+        if !list.starts_with('[') {
+            let value: Value = parse(list)?;
+            return Err(WireError::expected(key, "an array", Some(&value)));
+        }
+        let entries: Vec<&'a RawValue> = parse(list)?;
+        for (index, raw) in entries.into_iter().enumerate() {
+            match protocol {
+                Protocol::Messages => chat.message(index, raw.get())?,
+                Protocol::Chat | Protocol::Responses => chat.own_entry(index, raw.get())?,
+            }
+        }
+        Ok(chat)
+    }
+
+    /// Creates a chat from the units of a log, in their order. Neighbors of one role are one message.
+    ///
+    /// `instructions` is the system prompt beside the list, if the log has it.
+    #[must_use]
+    pub fn of_log(
+        protocol: Protocol,
+        instructions: Option<Value>,
+        mut units: Vec<Unit<'a>>,
+    ) -> Self {
+        let mut turn = 0;
+        let mut last = None;
+        for unit in &mut units {
+            if last.is_some_and(|last| last != unit.role) {
+                turn += 1;
+            }
+            last = Some(unit.role);
+            unit.turn = turn;
+        }
+        if let (Some(value), Some(_)) = (instructions, protocol.beside()) {
+            let unit = Unit::of_body(Place::Beside, Role::System, BESIDE, None, value);
+            units.insert(0, unit);
+        }
+        Self {
+            protocol,
+            units,
+            input: None,
+            keys: Some(RawObject::default()),
+            turns: Vec::new(),
+            next_turn: turn + 1,
+        }
+    }
+
+    /// Returns the raw JSON text of a key beside the list, for example of `max_tokens`.
+    #[must_use]
+    pub fn key(&self, name: &str) -> Option<&'a str> {
+        self.keys.as_ref()?.get(name)
+    }
+
+    /// Returns the number of a new message, for inserted units.
+    pub fn new_turn(&mut self) -> usize {
+        let turn = self.next_turn;
+        self.next_turn += 1;
+        turn
+    }
+
+    /// Returns the place of a unit as a reader of the input counts it: `messages[3]`, `input[7]`, `system`.
+    ///
+    /// An inserted unit has the place of the next unit that has one.
+    #[must_use]
+    pub fn place(&self, unit: usize) -> String {
+        let rest = self.units.get(unit..).unwrap_or_default();
+        match rest.iter().find_map(|unit| unit.place) {
+            Some(Place::Beside) => self.protocol.beside().unwrap_or("system").to_owned(),
+            Some(Place::Entry { entry, .. }) => format!("{}[{entry}]", self.protocol.list()),
+            None => "the end".to_owned(),
+        }
+    }
+
+    /// Checks whether every unit is as it was in the input.
+    #[must_use]
+    pub fn is_unchanged(&self) -> bool {
+        let places = self.units.iter().map(|unit| unit.place);
+        self.units
+            .iter()
+            .all(|unit| unit.change() == Change::Unchanged)
+            && places.is_sorted()
+    }
+
+    /// Writes the chat. If nothing has changed, it is the input byte for byte. Otherwise unchanged units,
+    /// messages and other keys keep their bytes.
+    #[must_use]
+    pub fn write(&self) -> WrittenChat<'a> {
+        let entries = self.entries();
+        if let Some(input) = self.input
+            && self.is_unchanged()
+        {
+            return WrittenChat {
+                text: Cow::Borrowed(input),
+                entries,
+            };
+        }
+        let mut texts: Vec<Cow<'a, str>> = entries.iter().map(|at| self.entry(at)).collect();
+        if texts.len() > 1 {
+            // A text in place of the list is a message of the user beside others.
+            for text in texts.iter_mut().filter(|text| text.starts_with('"')) {
+                *text = Cow::Owned(format!(r#"{{"role":"user","content":{text}}}"#));
+            }
+        }
+        let texts: Vec<&str> = texts.iter().map(AsRef::as_ref).collect();
+        let list = match texts.as_slice() {
+            [one] if one.starts_with('"') => Raw::Text(one),
+            texts => Raw::List(texts),
+        };
+        let beside = self
+            .units
+            .first()
+            .filter(|unit| unit.turn == BESIDE && unit.is_left());
+        let beside = beside.map(Unit::json);
+        let text = match &self.keys {
+            None => list.to_text(),
+            Some(keys) => {
+                let mut changes = vec![(self.protocol.list(), Some(list))];
+                if let Some(key) = self.protocol.beside()
+                    && (beside.is_some() || keys.get(key).is_some_and(|raw| raw != "null"))
+                {
+                    changes.push((key, beside.as_deref().map(Raw::Text)));
+                }
+                keys.with_raw(&changes)
+            }
+        };
+        WrittenChat {
+            text: Cow::Owned(text),
+            entries,
+        }
+    }
+
+    /// Returns the units of each entry of the list. Removed units between others belong to their entry.
+    fn entries(&self) -> Vec<Range<usize>> {
+        let mut entries: Vec<Range<usize>> = Vec::new();
+        let mut open = None;
+        for (at, unit) in self.units.iter().enumerate() {
+            if !unit.is_left() || unit.turn == BESIDE {
+                continue;
+            }
+            let joins = self.protocol == Protocol::Messages && unit.role != Role::Own;
+            let message = joins.then_some((unit.turn, unit.role));
+            match entries.last_mut() {
+                Some(last) if message.is_some() && message == open => last.end = at + 1,
+                _ => entries.push(at..at + 1),
+            }
+            open = message;
+        }
+        entries
+    }
+
+    fn entry(&self, at: &Range<usize>) -> Cow<'a, str> {
+        let units = self.units.get(at.clone()).unwrap_or_default();
+        let units: Vec<&Unit<'a>> = units.iter().filter(|unit| unit.is_left()).collect();
+        let Some(first) = units.first() else {
+            return Cow::Borrowed("null");
+        };
+        if self.protocol != Protocol::Messages || first.role == Role::Own {
+            return first.json();
+        }
+        let turn = self.turns.get(first.turn);
+        if let Some(turn) = turn
+            && turn.blocks == units.len()
+            && units.iter().all(|unit| unit.change() == Change::Unchanged)
+            && units.is_sorted_by_key(|unit| unit.place)
+        {
+            return Cow::Borrowed(turn.raw);
+        }
+        let content = match units.as_slice() {
+            [one] if turn.is_some_and(|turn| turn.is_text) && is_plain_text(one.value()) => {
+                one.value().get("text").map(Value::to_string)
+            }
+            _ => None,
+        };
+        let content = content.unwrap_or_else(|| {
+            let blocks: Vec<Cow<'a, str>> = units.iter().map(|unit| unit.json()).collect();
+            format!("[{}]", blocks.join(","))
+        });
+        let role = match first.role {
+            Role::Assistant => "assistant",
+            Role::System => "system",
+            Role::User | Role::Own => "user",
+        };
+        let none = RawObject::default();
+        let keys = turn.map_or(&none, |turn| &turn.keys);
+        Cow::Owned(keys.with(&[
+            ("role", Some(format!("\"{role}\""))),
+            ("content", Some(content)),
+        ]))
+    }
+
+    /// Adds an entry that is one unit.
+    fn own_entry(&mut self, entry: usize, raw: &'a str) -> Result<(), WireError> {
+        let place = Place::Entry { entry, block: 0 };
+        let turn = self.new_turn();
+        let unit = Unit::of_body(place, Role::Own, turn, Some(raw), parse(raw)?);
+        self.units.push(unit);
+        if self.protocol == Protocol::Messages {
+            self.turns.push(Turn {
+                raw,
+                keys: parse(raw).unwrap_or_default(),
+                blocks: 0,
+                is_text: false,
+            });
+        }
+        Ok(())
+    }
+
+    /// Adds the blocks of a message of Messages.
+    fn message(&mut self, entry: usize, raw: &'a str) -> Result<(), WireError> {
+        let keys: Option<RawObject<'a>> = raw.starts_with('{').then(|| parse(raw)).transpose()?;
+        let role = keys.as_ref().and_then(|keys| match keys.get("role")? {
+            "\"user\"" => Some(Role::User),
+            "\"assistant\"" => Some(Role::Assistant),
+            "\"system\"" => Some(Role::System),
+            _ => None,
+        });
+        let content = keys.as_ref().and_then(|keys| keys.get("content"));
+        let (Some(role), Some(content), Some(keys)) = (role, content, keys.as_ref()) else {
+            return self.own_entry(entry, raw);
+        };
+        let is_text = content.starts_with('"');
+        if !is_text && (!content.starts_with('[') || content.trim_matches(BRACKETS).is_empty()) {
+            return self.own_entry(entry, raw);
+        }
+        let turn = self.new_turn();
+        let mut blocks = 0;
+        if is_text {
+            let text: String = parse(content)?;
+            let value = json!({"type": "text", "text": text});
+            let place = Place::Entry { entry, block: 0 };
+            let unit = Unit::of_body(place, role, turn, None, value);
+            self.units.push(unit);
+            blocks = 1;
+        } else {
+            let raws: Vec<&'a RawValue> = parse(content)?;
+            for (block, raw) in raws.into_iter().map(RawValue::get).enumerate() {
+                let place = Place::Entry { entry, block };
+                let unit = Unit::of_body(place, role, turn, Some(raw), parse(raw)?);
+                self.units.push(unit);
+                blocks += 1;
+            }
+        }
+        self.turns.push(Turn {
+            raw,
+            keys: keys.clone(),
+            blocks,
+            is_text,
+        });
+        Ok(())
+    }
+}
+
+/// What an empty list consists of.
+const BRACKETS: [char; 6] = ['[', ']', ' ', '\n', '\r', '\t'];
+
+/// Checks whether a block of Messages is a text without other keys.
+fn is_plain_text(block: &Value) -> bool {
+    let keys = block.as_object();
+    keys.is_some_and(|keys| keys.len() == 2 && keys.get("type") == Some(&"text".into()))
+}
+
+#[cfg(test)]
+mod tests;

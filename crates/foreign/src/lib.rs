@@ -1,0 +1,31 @@
+//! Layer 4 of Plimsoll: chats of other programs, as [`Unit`]s that know where they came from.
+//!
+//! A [`Chat`] is read from a request body of one of three [`Protocol`]s, or made from the units of a log. Units
+//! are changed, removed and inserted; the writer copies the bytes of the others. No I/O, no clock, no async.
+//!
+//! ```
+//! use plimsoll_foreign::{Chat, Protocol};
+//!
+//! let body = r#"{"model": "m", "messages": [{"role":"user", "content":"One."},
+//!   {"role":"user","content":"Two." }]}"#;
+//! let mut chat = Chat::read(body, Protocol::Chat)?;
+//! assert_eq!(chat.write().text, body);
+//!
+//! chat.units[0].remove();
+//! let two = r#"{"model":"m","messages":[{"role":"user","content":"Two." }]}"#;
+//! assert_eq!(chat.write().text, two);
+//! # Ok::<(), plimsoll_wire::WireError>(())
+//! ```
+
+#![warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![warn(clippy::indexing_slicing, clippy::string_slice)]
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+#![warn(clippy::disallowed_methods, clippy::disallowed_types)]
+
+mod chat;
+mod protocol;
+mod unit;
+
+pub use chat::{Chat, WrittenChat};
+pub use protocol::Protocol;
+pub use unit::{Change, Place, Role, Unit};

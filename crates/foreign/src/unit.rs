@@ -1,0 +1,163 @@
+//! [`Unit`]: the smallest piece of a chat of another program that is copied, changed or removed by itself,
+//! with the place in the input that it came from.
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+
+/// The place of a unit in its input.
+///
+/// In a request body, `entry` counts the entries of the list of messages or items, from 0. In a log, it is the
+/// line, counted as the log's format counts it, or the row of a database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Place {
+    /// The system prompt beside the list: `system` of Messages, `instructions` of Responses.
+    Beside,
+    /// A unit of the list.
+    Entry {
+        /// The entry, line or row.
+        entry: usize,
+        /// The number of the unit within its entry, from 0.
+        block: usize,
+    },
+}
+
+impl Place {
+    /// Returns the entry, line or row. `None` for a prompt beside the list.
+    #[must_use]
+    pub fn entry(self) -> Option<usize> {
+        match self {
+            Self::Beside => None,
+            Self::Entry { entry, .. } => Some(entry),
+        }
+    }
+}
+
+/// The role in which a unit is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// Instructions.
+    System,
+    /// The user. Results of tools have this role in Messages.
+    User,
+    /// The model.
+    Assistant,
+    /// The unit states its role itself, as messages of Chat Completions and items of Responses do, or has
+    /// none.
+    Own,
+}
+
+/// The history of a unit since it was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// The unit is as it was in the input. Writers copy its bytes.
+    Unchanged,
+    /// The unit has another content, and is written anew in its place.
+    Changed,
+    /// The unit was added. It has no place in the input.
+    Inserted,
+    /// The unit is not written. It stays in the list, so that a report can name it.
+    Removed,
+}
+
+/// A content block of Messages, an item of Responses, or a message of Chat Completions.
+///
+/// Chats in Messages consist of blocks because a log may have a line for each of them. An entry of a Messages
+/// body that is no message with a content is one unit, with [`Role::Own`].
+#[derive(Debug, Clone)]
+pub struct Unit<'a> {
+    /// Its place in the input. `None` for an inserted unit. It does not change if the unit is moved.
+    pub place: Option<Place>,
+    /// The role in which it is sent.
+    pub role: Role,
+    /// The number of its message. Neighbors with the same number are written as one message of Messages; the
+    /// other protocols do not use it. Numbers need not ascend.
+    pub turn: usize,
+    value: Value,
+    raw: Option<&'a str>,
+    change: Change,
+}
+
+impl<'a> Unit<'a> {
+    /// Creates a unit of a request body. `raw` is the text that `value` was parsed from, which is copied as
+    /// long as the unit is unchanged.
+    #[must_use]
+    pub fn of_body(
+        place: Place,
+        role: Role,
+        turn: usize,
+        raw: Option<&'a str>,
+        value: Value,
+    ) -> Self {
+        Self {
+            place: Some(place),
+            role,
+            turn,
+            value,
+            raw,
+            change: Change::Unchanged,
+        }
+    }
+
+    /// Creates a unit of a log. `entry` is its line or row, `block` its number within it, and `value` its
+    /// content in the form of the chat's protocol. [`Chat::of_log`](crate::Chat::of_log) sets its turn.
+    #[must_use]
+    pub fn of_log(entry: usize, block: usize, role: Role, value: Value) -> Self {
+        let place = Place::Entry { entry, block };
+        Self::of_body(place, role, 0, None, value)
+    }
+
+    /// Creates a unit that was not in the input.
+    #[must_use]
+    pub fn inserted(role: Role, turn: usize, value: Value) -> Self {
+        Self {
+            place: None,
+            role,
+            turn,
+            value,
+            raw: None,
+            change: Change::Inserted,
+        }
+    }
+
+    /// Returns the content in the form of the chat's protocol.
+    #[must_use]
+    pub fn value(&self) -> &Value {
+        &self.value
+    }
+
+    /// Returns the content to be changed. The unit is no longer unchanged.
+    pub fn edit(&mut self) -> &mut Value {
+        self.raw = None;
+        if self.change == Change::Unchanged {
+            self.change = Change::Changed;
+        }
+        &mut self.value
+    }
+
+    /// Removes the unit. It stays in the list of its chat, without being written.
+    pub fn remove(&mut self) {
+        self.change = Change::Removed;
+    }
+
+    /// Returns what happened to the unit.
+    #[must_use]
+    pub fn change(&self) -> Change {
+        self.change
+    }
+
+    /// Checks whether the unit is written.
+    #[must_use]
+    pub fn is_left(&self) -> bool {
+        self.change != Change::Removed
+    }
+
+    /// Returns the JSON text: the bytes of the input, if there are any and the unit is unchanged.
+    #[must_use]
+    pub fn json(&self) -> Cow<'a, str> {
+        match self.raw {
+            Some(raw) => Cow::Borrowed(raw),
+            None => Cow::Owned(self.value.to_string()),
+        }
+    }
+}

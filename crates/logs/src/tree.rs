@@ -1,0 +1,103 @@
+//! [`Tree`]: the entries of a log in which each entry names its parent. The active branch is the path from
+//! one entry to the root.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::error::LogError;
+use crate::input::{Entry, for_each_again};
+use crate::session::SessionLog;
+
+/// An entry of a tree.
+#[derive(Debug, Default)]
+pub(crate) struct Node<T> {
+    pub(crate) line: usize,
+    pub(crate) parent: Option<String>,
+    /// Whether it belongs to a sub-agent.
+    pub(crate) is_side: bool,
+    pub(crate) data: T,
+}
+
+/// The entries of a log, in file order.
+#[derive(Debug, Default)]
+pub(crate) struct Tree<T> {
+    pub(crate) nodes: Vec<Node<T>>,
+    by_id: HashMap<String, usize>,
+}
+
+impl<T> Tree<T> {
+    pub(crate) fn push(&mut self, id: String, node: Node<T>) {
+        self.by_id.insert(id, self.nodes.len());
+        self.nodes.push(node);
+    }
+
+    /// Returns the index of an entry by its id.
+    pub(crate) fn find(&self, id: &str) -> Option<usize> {
+        self.by_id.get(id).copied()
+    }
+
+    /// Returns the branch that ends with an entry, from its beginning. If a parent is missing, or is one of
+    /// the entries behind it, the branch continues with the entry before it in the file.
+    pub(crate) fn branch(&self, leaf: Option<usize>, log: &mut SessionLog) -> Vec<usize> {
+        let mut branch = Vec::new();
+        let mut seen = HashSet::new();
+        let mut next = leaf;
+        while let Some((at, node)) = next.and_then(|at| Some((at, self.nodes.get(at)?))) {
+            seen.insert(at);
+            branch.push(at);
+            let Some(parent) = &node.parent else { break };
+            let known = self.find(parent);
+            next = known.filter(|at| !seen.contains(at));
+            if next.is_some() {
+                continue;
+            }
+            let is_before = |at: &usize| {
+                !seen.contains(at) && self.nodes.get(*at).is_some_and(|node| !node.is_side)
+            };
+            next = (0..at).rev().find(is_before);
+            let what = match (next, known) {
+                (None, _) => "the beginning of the session is missing",
+                (Some(_), None) => {
+                    "the entry before it is missing; joined it to the one before that"
+                }
+                (Some(_), Some(_)) => "its parents form a circle; joined it to the entry before it",
+            };
+            log.damaged(node.line, what);
+        }
+        branch.reverse();
+        branch
+    }
+}
+
+/// Reads these lines of a log again, and returns what `read` makes of each, in the given order. `read` gets the
+/// entry and its place in `lines`. Lines that cannot be read, or have changed, are damage.
+pub(crate) fn read_again<T>(
+    log: &mut SessionLog,
+    lines: &[usize],
+    read: impl Fn(&Entry<'_>, usize) -> serde_json::Result<T>,
+) -> Result<Vec<(usize, T)>, LogError> {
+    let places = lines.iter().enumerate();
+    let places: HashMap<usize, usize> = places.map(|(place, line)| (*line, place)).collect();
+    let mut contents: Vec<Option<serde_json::Result<T>>> = Vec::new();
+    contents.resize_with(lines.len(), || None);
+    for_each_again(
+        &log.path,
+        |line| places.contains_key(&line),
+        |entry, _| {
+            let place = places.get(&entry.line).copied();
+            if let Some((place, slot)) = place.and_then(|at| Some((at, contents.get_mut(at)?))) {
+                *slot = Some(read(entry, place));
+            }
+        },
+    )?;
+    let mut read = Vec::with_capacity(lines.len());
+    for (line, content) in lines.iter().zip(contents) {
+        match content {
+            Some(Ok(content)) => read.push((*line, content)),
+            Some(Err(error)) => {
+                log.damaged(*line, format!("its message cannot be read: {error}"));
+            }
+            None => log.damaged(*line, "it changed while it was read"),
+        }
+    }
+    Ok(read)
+}
