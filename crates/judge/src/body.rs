@@ -39,7 +39,7 @@ pub use plimsoll_wire::Slot;
 
 use thinking::{BoundThinking, opening};
 
-use crate::canonical::{Reasoning, Repair, RequestVerdict, Target, parse, repair_request};
+use crate::canonical::{Reasoning, Repair, RequestVerdict, Form, Target, parse, repair_request};
 use crate::fault::Fault;
 
 /// A request, or a history, that was read.

@@ -31,17 +31,18 @@ mod repair_attempt;
 mod report;
 mod request;
 mod responses;
-mod target;
 mod verdict;
 
 use plimsoll_context::{Message, repair as close};
 use plimsoll_wire::WireError;
 use serde_json::Value;
 
+pub use form::Rules;
+pub(crate) use form::Form;
 pub use repair::Repair;
 pub use request::{Reasoning, RepairedRequest, repair_request};
 pub(crate) use request::{loops, thinking};
-pub use target::Target;
+pub use plimsoll_wire::Target;
 pub(crate) use verdict::RequestVerdict;
 
 use lenient::LenientParse;

@@ -156,6 +156,7 @@ pub mod prompt_texts;
 mod raw;
 mod request;
 mod server_rules;
+mod target;
 mod tools;
 mod turns;
 
@@ -165,6 +166,7 @@ pub use compose::{RequestRenderer, WrittenMessages, render_next};
 pub use decoder::StreamDecoder;
 pub use document::{Document, DocumentFormat, MessageSpan, Slot};
 pub use error::WireError;
+pub use target::Target;
 pub use request::{Delivery, Effort, EncodedRequest, LeftOut, Note, RenderInput, ToolChoice};
 
 /// Items that `plimsoll-judge` shares with this crate. Not for other users: it may change at any time.
@@ -173,7 +175,7 @@ pub mod __internals {
     pub use crate::call_ids::{MAX_ID, is_word};
     pub use crate::error::{CHAT, kind as json_kind};
     pub use crate::raw::{Raw, RawObject, parse, quoted, with_list};
-    pub use crate::tools::{is_json_object, is_legal_name};
+    pub use crate::tools::{is_json_object, is_legal_name, legal_name, object_text};
 
     /// Items of Messages.
     pub mod anthropic {

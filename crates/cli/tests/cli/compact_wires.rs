@@ -1,6 +1,7 @@
 //! `plimsoll compact` on the three protocols, for a user whose session has died: the same request
 //! is returned, smaller, and is accepted.
 
+use plimsoll::judge::canonical::Rules;
 use plimsoll::judge::body::Body;
 use plimsoll::judge::canonical::Target;
 use plimsoll::tokens::{Chars4, TokenCounter};

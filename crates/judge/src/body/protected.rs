@@ -6,7 +6,7 @@
 use plimsoll_context::{Message, Opaque, Part};
 use serde_json::Value;
 
-use crate::canonical::Target;
+use crate::canonical::{Form, Target};
 
 /// The type of a block that replaces all messages before it.
 const COMPACTION: &str = "compaction";

@@ -5,7 +5,7 @@ use plimsoll_context::{Message, Part};
 use plimsoll_wire::Document;
 use serde_json::Value;
 
-use crate::canonical::{Target, loops, thinking};
+use crate::canonical::{Form, Target, loops, thinking};
 
 /// The messages with thinking that is bound to earlier messages, each with the number of its tool loop.
 #[derive(Debug, Clone, Default)]

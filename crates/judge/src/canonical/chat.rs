@@ -10,14 +10,13 @@ use serde_json::Value;
 use super::form::{FormFacts, OwnBlock, Rewritten, WireForm};
 use super::lenient::{self, IdOwner, IdPlace, Notes, list, object, text};
 use super::patch::patched;
-use super::target::Target;
+use super::Target;
 use crate::fault::{Fault, Rule};
 use crate::openai_chat::{is_prefix, unfit, validate};
 use crate::table::entries;
 
 /// The properties of Chat Completions.
 static FACTS: FormFacts = FormFacts {
-    name: "openai",
     origin: ORIGIN,
     document: &FORMAT,
     system_key: None,

@@ -14,13 +14,11 @@ use super::lenient::{IdOwner, IdPlace, Notes};
 use super::opaque::kind;
 use super::parsed_request::Unit;
 use super::repair::Finding;
-use super::target::Target;
+use super::Target;
 use crate::fault::{Fault, Rule};
 
 /// The properties of a protocol, whatever the server or the model.
 pub(crate) struct FormFacts {
-    /// The name of the protocol.
-    pub(super) name: &'static str,
     /// The origin of the provider's own blocks.
     pub(crate) origin: &'static str,
     /// How the protocol reads a list of messages, and writes it back.
@@ -151,4 +149,32 @@ pub(crate) trait WireForm: Debug {
 
     /// Returns the place of the ids in an entry that begins with a call or with a result.
     fn id_place(&self, first: IdOwner) -> IdPlace;
+}
+
+/// The form of a target.
+pub(crate) trait Form {
+    /// Returns how the protocol writes a history.
+    fn form(&self) -> &dyn WireForm;
+}
+
+impl Form for Target {
+    fn form(&self) -> &dyn WireForm {
+        match self {
+            Self::Chat(dialect) => dialect,
+            Self::Responses(profile) => profile,
+            Self::Messages(profile) => profile,
+        }
+    }
+}
+
+/// The rules of a target.
+pub trait Rules {
+    /// Returns the rules that a request breaks, according to the protocol's validator.
+    fn validate(&self, request: &Value) -> Vec<Fault>;
+}
+
+impl Rules for Target {
+    fn validate(&self, request: &Value) -> Vec<Fault> {
+        self.form().validate(request)
+    }
 }

@@ -17,7 +17,7 @@ use plimsoll_wire::__internals::{RawObject, quoted, with_list};
 use serde_json::value::RawValue;
 
 use super::repair::Repair;
-use super::target::Target;
+use super::{Form, Target};
 use crate::fault::Rule;
 
 /// A request that can be read, as far as there is anything to read in it.

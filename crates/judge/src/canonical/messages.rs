@@ -15,13 +15,12 @@ use super::lenient::{self, IdOwner, IdPlace, Notes, list, object, text};
 use super::opaque::finding;
 use super::patch::with_mark_of;
 use super::repair::Finding;
-use super::target::Target;
+use super::Target;
 use crate::anthropic::{thinks, unfit, validate};
 use crate::fault::{Fault, Rule};
 
 /// The properties of Anthropic Messages.
 static FACTS: FormFacts = FormFacts {
-    name: "anthropic",
     origin: ORIGIN,
     document: &FORMAT,
     system_key: Some("system"),

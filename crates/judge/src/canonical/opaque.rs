@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::form::{OwnBlock, WireForm};
 use super::repair::Finding;
-use super::target::Target;
+use super::{Form, Target};
 use crate::fault::Rule;
 pub(super) use crate::table::{kind, text};
 

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::lenient::LenientParse;
 use super::repair::Repair;
-use super::target::Target;
+use super::{Form, Target};
 use super::verdict::RequestVerdict;
 
 /// A request that was read.

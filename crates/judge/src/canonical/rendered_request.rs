@@ -8,7 +8,7 @@ use plimsoll_wire::LeftOut;
 use plimsoll_wire::WireError;
 use serde_json::value::RawValue;
 
-use super::target::Target;
+use super::{Form, Target};
 
 /// A rendered transcript.
 #[derive(Debug)]

@@ -6,7 +6,7 @@ use std::fmt;
 use plimsoll_context as context;
 use serde::{Serialize, Serializer};
 
-use super::target::Target;
+use super::{Form, Target};
 use crate::fault::{Fault, Rule};
 
 /// One repair.

@@ -16,7 +16,7 @@ use super::parsed_request::{ParsedRequest, Unit};
 use super::patch::without_thinking;
 use super::rendered_request::{RenderedRequest, RenderedTurn};
 use super::repair::Finding;
-use super::target::Target;
+use super::{Form, Target};
 use crate::fault::{Fault, Rule, all, is_within};
 
 /// The keys beside the list of a history that the validator judges.

@@ -16,7 +16,7 @@ use super::patch::{marks, unmarked, without_thinking};
 use super::repair::Repair;
 use super::repair_attempt::{self, RepairAttempt, RepairedTurn};
 use super::report;
-use super::target::Target;
+use super::{Form, Target};
 use crate::anthropic::is_unasked;
 use crate::fault::{Fault, MAX_FAULTS, Rule};
 

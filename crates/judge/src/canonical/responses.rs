@@ -21,7 +21,6 @@ use crate::openai_responses::{unfit, validate};
 
 /// The properties of OpenAI Responses.
 static FACTS: FormFacts = FormFacts {
-    name: "openai-responses",
     origin: ORIGIN,
     document: &FORMAT,
     system_key: None,

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::opaque;
 use super::repair_attempt::judge_parsed;
-use super::target::Target;
+use super::{Form, Target};
 
 /// The verdict of a wire's validator on a parsed request.
 #[derive(Debug)]

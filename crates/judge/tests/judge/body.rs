@@ -1,6 +1,7 @@
 //! A body that is edited in place: on each protocol, unedited parts keep their bytes, and the
 //! protocol's validator accepts the result.
 
+use plimsoll_judge::canonical::Rules;
 use std::sync::Arc;
 
 use plimsoll_context::{

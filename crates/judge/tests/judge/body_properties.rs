@@ -2,6 +2,7 @@
 //! valid and within its budget, unedited messages keep their bytes, and another cut changes
 //! nothing. Tested on random transcripts, and on recorded sessions if they exist.
 
+use plimsoll_judge::canonical::Rules;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 

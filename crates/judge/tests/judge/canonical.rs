@@ -2,6 +2,7 @@
 //! accepted after the repair, each repair is reported with its rule, all other parts keep their
 //! bytes, and repairing is idempotent.
 
+use plimsoll_judge::canonical::Rules;
 use plimsoll_judge::Rule;
 use plimsoll_judge::canonical::{Reasoning, RepairedRequest, Target, repair_request};
 use plimsoll_wire::openai_chat::{Dialect, Template};

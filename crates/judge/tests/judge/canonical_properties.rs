@@ -1,6 +1,7 @@
 //! Properties of every damaged request, on each protocol: after the repair it is valid, repairing
 //! is idempotent, and every change is reported.
 
+use plimsoll_judge::canonical::Rules;
 use plimsoll_context::{CallId, Message, Opaque, Part, Thinking, ToolCall, ToolResult};
 use plimsoll_judge::canonical::{Reasoning, Target, canonical, repair_request};
 use plimsoll_wire::RenderInput;

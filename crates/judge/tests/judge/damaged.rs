@@ -1,6 +1,7 @@
 //! Whole requests of each protocol, damaged anywhere: no validator panics or reports too much, and
 //! the readable parts are sent in a form that every server accepts.
 
+use plimsoll_judge::canonical::Rules;
 use plimsoll_context::{Breakpoint, CachePlan, CacheRetention, Message, ToolSpec};
 use plimsoll_judge as judge;
 use plimsoll_judge::Fault;

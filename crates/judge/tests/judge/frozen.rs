@@ -5,6 +5,7 @@
 //! `PLIMSOLL_BLESS=1 cargo nextest run -p plimsoll-judge frozen::` updates the files. A commit
 //! that does so explains the change.
 
+use plimsoll_judge::canonical::Rules;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;

@@ -1,6 +1,7 @@
 //! Misspelled requests that no reader accepts: their content is kept, only meaningless parts are
 //! removed, and every change is reported with its place.
 
+use plimsoll_judge::canonical::Rules;
 use plimsoll_judge::canonical::{Reasoning, RepairedRequest, Target, repair_request};
 use plimsoll_wire::openai_chat::Dialect;
 use plimsoll_wire::{anthropic, openai_responses};

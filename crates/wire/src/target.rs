@@ -1,14 +1,11 @@
-//! [`Target`]: the protocol and the server or model that a transcript is repaired for.
+//! [`Target`]: the protocol and the server or model that a chat is written for.
 
-use plimsoll_wire::__internals::anthropic::MARK;
-use plimsoll_wire::__internals::openai_responses::items;
-use plimsoll_wire::openai_chat::Dialect;
-use plimsoll_wire::{anthropic, openai_responses};
 use serde_json::Value;
 
-use super::form::WireForm;
-use crate::fault::Fault;
-use crate::table::{content, entries, kind, role};
+use crate::anthropic::MARK;
+use crate::openai_chat::Dialect;
+use crate::openai_responses::items;
+use crate::{anthropic, openai_responses};
 
 /// A protocol, with the requirements of one server or model.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -100,31 +97,23 @@ impl Target {
         Self::default()
     }
 
-    /// Returns how the protocol writes a history.
-    pub(crate) fn form(&self) -> &dyn WireForm {
-        match self {
-            Self::Chat(dialect) => dialect,
-            Self::Responses(profile) => profile,
-            Self::Messages(profile) => profile,
-        }
-    }
-
     /// Returns the protocol's name.
     #[must_use]
     pub fn protocol(&self) -> &'static str {
-        self.form().facts().name
-    }
-
-    /// Returns the rules that a request breaks, according to the protocol's validator.
-    #[must_use]
-    pub fn validate(&self, request: &Value) -> Vec<Fault> {
-        self.form().validate(request)
+        match self {
+            Self::Chat(_) => "openai",
+            Self::Responses(_) => "openai-responses",
+            Self::Messages(_) => "anthropic",
+        }
     }
 
     /// Returns the key of the message list in a request.
     #[must_use]
     pub fn list(&self) -> &'static str {
-        self.form().list()
+        match self {
+            Self::Chat(_) | Self::Messages(_) => "messages",
+            Self::Responses(_) => "input",
+        }
     }
 }
 
@@ -196,4 +185,26 @@ fn is_marked(list: &[Value]) -> bool {
         speaks && message.get("tool_calls").is_none() && blocks.all(|block| kind(block) == "text")
     };
     list.iter().all(fits) && list.iter().any(is_marked)
+}
+
+fn text<'v>(value: &'v Value, key: &str) -> &'v str {
+    let text = value.get(key).and_then(Value::as_str);
+    text.unwrap_or_default()
+}
+
+fn entries<'v>(value: &'v Value, key: &str) -> &'v [Value] {
+    let list = value.get(key).and_then(Value::as_array);
+    list.map(Vec::as_slice).unwrap_or_default()
+}
+
+fn role(message: &Value) -> &str {
+    text(message, "role")
+}
+
+fn kind(block: &Value) -> &str {
+    text(block, "type")
+}
+
+fn content(message: &Value) -> &[Value] {
+    entries(message, "content")
 }
