@@ -272,7 +272,12 @@ fn unpaired(request: &Value) -> Option<String> {
             return Some(format!("messages[{index}]: the call {id} has no result"));
         }
         let calls = message.get("tool_calls").and_then(Value::as_array);
-        open.extend(calls.into_iter().flatten().filter_map(|call| call.get("id")));
+        open.extend(
+            calls
+                .into_iter()
+                .flatten()
+                .filter_map(|call| call.get("id")),
+        );
     }
     let id = open.first()?;
     Some(format!("messages: the call {id} has no result"))

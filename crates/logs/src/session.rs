@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use plimsoll_judge::canonical::Target;
+use plimsoll_wire::Target;
 use serde::Serialize;
 
 use crate::agent::Agent;

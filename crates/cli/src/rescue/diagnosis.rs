@@ -3,9 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use plimsoll::judge::Rule;
-use plimsoll::judge::body::{Body, CutError, RequestReading, Slot};
-use plimsoll::judge::canonical::{Reasoning, Repair, Target, repair_request};
+use plimsoll::foreign::{Body, CutError, Reasoning, Repair, Slot, Target, repair_request};
 use plimsoll::logs::{Agent, SessionLog};
 use plimsoll::model::{Image, Source};
 use plimsoll::providers::{ModelBook, ModelRef};
@@ -14,7 +12,7 @@ use plimsoll::wire::overflow::{Verdict, classify};
 use plimsoll::{ContextStrategy, Message, Part, Tokens};
 use serde_json::{Value, json};
 
-use crate::chat_file::{self, unread};
+use crate::chat_file::unread;
 use crate::compact::filter;
 use crate::error::CliError;
 use crate::model_facts;
@@ -73,29 +71,20 @@ impl ExaminedSession {
     ) -> Result<Self, CliError> {
         let target = log.target();
         let request = log.request();
-        let json = chat_file::json(&request)?;
-        let reading = Body::read_judged(&request, json, &target).map_err(unread)?;
-        let mut repairs = Vec::new();
-        let mut history = match reading {
-            RequestReading::Valid(_) | RequestReading::Silent(_) if !drop_thinking => None,
-            _ => {
-                let reasoning = if drop_thinking {
-                    Reasoning::Drop
-                } else {
-                    Reasoning::Keep
-                };
-                let repaired = repair_request(&request, &target, reasoning).map_err(unread)?;
-                repairs = repaired.repairs;
-                Some(repaired.request)
-            }
+        let reasoning = if drop_thinking {
+            Reasoning::Drop
+        } else {
+            Reasoning::Keep
         };
+        let repaired = repair_request(&request, &target, reasoning).map_err(unread)?;
+        drop(request);
+        let repairs = repaired.repairs;
         let mut images_removed = 0;
         let without = {
-            let body = Body::read(history.as_ref().unwrap_or(&request), &target).map_err(unread)?;
+            let body = Body::read(&repaired.request, &target).map_err(unread)?;
             without_images(&body, &mut images_removed)?
         };
-        history = without.or(history);
-        let history = history.unwrap_or(request);
+        let history = without.unwrap_or(repaired.request);
         let mut body = Body::read(&history, &target).map_err(unread)?;
         let messages = body.messages.len();
         let view = body.transcript(counter);
@@ -273,8 +262,7 @@ impl ExaminedSession {
     /// Counts the repairs by kind of fault.
     fn kinds(&self) -> BTreeMap<FaultWords, usize> {
         let mut kinds = BTreeMap::new();
-        // Repairs without a rule only follow from others.
-        for repair in self.repairs.iter().filter(|repair| repair.rule.is_some()) {
+        for repair in &self.repairs {
             *kinds.entry(FaultWords::of(repair)).or_default() += 1;
         }
         kinds
@@ -283,10 +271,8 @@ impl ExaminedSession {
     /// Describes the repairs for the user.
     pub(super) fn done(&self) -> Vec<String> {
         let mut done = Vec::new();
-        // Repairs without a rule only follow from others.
-        let repairs = self.repairs.iter().filter(|repair| repair.rule.is_some());
-        let count = repairs.clone().count();
-        for repair in repairs.take(DESCRIBED) {
+        let count = self.repairs.len();
+        for repair in self.repairs.iter().take(DESCRIBED) {
             done.push(format!("  repaired {repair}"));
         }
         if count > DESCRIBED {
@@ -352,19 +338,17 @@ struct FaultWords {
 
 impl FaultWords {
     fn of(repair: &Repair) -> Self {
-        let (one, many) = match repair.rule {
-            Some(Rule::Am1 | Rule::Or1 | Rule::Oc1) => {
-                ("1 tool call has no result", "tool calls have no result")
-            }
-            Some(Rule::Am2 | Rule::Or2 | Rule::Oc2) => (
+        let (one, many) = match repair.fix {
+            "unanswered" => ("1 tool call has no result", "tool calls have no result"),
+            "orphans" => (
                 "1 result answers no tool call",
                 "results answer no tool call",
             ),
-            Some(Rule::Am9 | Rule::Am10 | Rule::Or3 | Rule::Or4) => (
+            "thinking" => (
                 "1 thinking block would be refused",
                 "thinking blocks would be refused",
             ),
-            Some(Rule::Am6 | Rule::Oc5) => ("1 message is empty", "messages are empty"),
+            "empty" => ("1 message is empty", "messages are empty"),
             _ => (
                 "1 message has a form that the API refuses",
                 "messages have a form that the API refuses",

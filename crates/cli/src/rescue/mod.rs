@@ -7,7 +7,7 @@ mod save;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use plimsoll::judge::body::CutError;
+use plimsoll::foreign::CutError;
 use plimsoll::logs::{self, Agent, Candidate, Ids, SessionLog};
 use serde_json::json;
 

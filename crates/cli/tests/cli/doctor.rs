@@ -52,33 +52,24 @@ fn every_figure_has_its_origin() {
 #[test]
 fn every_wire_is_explained() {
     let home = Home::new();
-    for (variable, model, wire, rule) in [
-        (
-            "OPENAI_API_KEY",
-            "openai/gpt-5",
-            "OpenAI Chat Completions",
-            "OC1",
-        ),
+    for (variable, model, wire) in [
+        ("OPENAI_API_KEY", "openai/gpt-5", "OpenAI Chat Completions"),
         (
             "OPENAI_API_KEY",
             "openai-responses/gpt-5",
             "OpenAI Responses",
-            "OR3",
         ),
         (
             "MISTRAL_API_KEY",
             "mistral/mistral-large-latest",
             "OpenAI Chat Completions",
-            "OC7",
         ),
-        ("X", "ollama/gemma3", "OpenAI Chat Completions", "T1"),
-        ("X", "local", "OpenAI Chat Completions", "T3"),
+        ("X", "ollama/gemma3", "OpenAI Chat Completions"),
+        ("X", "local", "OpenAI Chat Completions"),
     ] {
         let told = report(&home, variable, model);
         assert_eq!(told["explained"]["wire"], wire, "{model}");
         assert_eq!(told["faults"], json!([]), "{model}");
-        let rules = told["explained"]["sample"]["rules"].as_array().unwrap();
-        assert!(rules.contains(&json!(rule)), "{model}: {rules:?}");
     }
 }
 
@@ -88,10 +79,7 @@ fn a_model_that_chat_does_not_go_all_the_way_with_is_explained_over_responses() 
     for model in ["openai/gpt-5.6-terra", "openai/gpt-5-pro"] {
         let args = ["doctor", "--model", model];
         let said = with_key(&home, "OPENAI_API_KEY", &args).done();
-        for words in [
-            "OpenAI Responses, by",
-            "so it goes over Responses.",
-        ] {
+        for words in ["OpenAI Responses, by", "so it goes over Responses."] {
             assert!(said.out.contains(words), "{words}\n{}", said.out);
         }
     }

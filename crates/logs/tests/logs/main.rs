@@ -1,4 +1,4 @@
-//! Logs of every agent: read up to the active branch, repaired and compacted by `judge`, and
+//! Logs of every agent: read up to the active branch, repaired and compacted by `foreign`, and
 //! written as copies that the same reader accepts.
 
 mod damage;
@@ -11,8 +11,7 @@ use std::sync::Arc;
 use plimsoll_context::{
     CLOSED_CALL, Chars4, ContextStrategy, Message, SummaryConfig, TokenCounter, Tokens, ViewLimits,
 };
-use plimsoll_judge::body::Body;
-use plimsoll_judge::canonical::{Reasoning, repair_request};
+use plimsoll_foreign::{Body, Reasoning, repair_request};
 use plimsoll_logs::{Agent, Copy, Ids, LogError, SessionLog, copy};
 
 const CODEX: &str = "rollout-2026-11-01T10-00-00-01a2108d-0000-7000-8000-000000000001.jsonl";

@@ -5,8 +5,8 @@ use crate::model_ref::ModelRef;
 use crate::models::{ModelBook, Origin};
 use crate::vendor::{VENDORS, Wire};
 use plimsoll_core::Secret;
-use plimsoll_judge::Fault;
-use plimsoll_judge::canonical::Rules;
+use plimsoll_mock::rules::Fault;
+use plimsoll_mock::rules::Validate as _;
 use plimsoll_wire::Target;
 use plimsoll_wire::openai_responses::ReasoningItems;
 
