@@ -1,7 +1,7 @@
 //! What the fuzz targets share: how an input is read, how it is changed, and what has to hold of
 //! whatever was read. Not a test by itself.
 
-#[path = "../../crates/judge/tests/judge/damage.rs"]
+#[path = "../../crates/mock/tests/rules/damage.rs"]
 #[allow(dead_code)]
 mod damage;
 mod input;

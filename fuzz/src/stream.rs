@@ -1,8 +1,8 @@
 //! [`stream`]: what has to hold of a streamed reply on each wire, however its bytes are cut.
 
 use plimsoll_context::{Message, Reply};
-use plimsoll_judge as judge;
-use plimsoll_judge::canonical::Target;
+use plimsoll_mock::rules as judge;
+use plimsoll_wire::Target;
 use plimsoll_wire::RenderInput;
 use plimsoll_wire::{StreamDecoder, WireError, anthropic, openai_chat, openai_responses};
 

@@ -1,8 +1,8 @@
 //! What has to hold of a view that was read from anywhere: repaired, every server accepts it.
 
 use plimsoll_context::{Message, Part, repair};
-use plimsoll_judge::canonical::{Target, canonical};
-use plimsoll_judge::{Fault, Rule};
+use plimsoll_wire::Target;
+use plimsoll_mock::rules::{Fault, Rule};
 use plimsoll_wire::openai_chat::{Dialect, EchoReasoning, Template, ToolStyle};
 use plimsoll_wire::openai_responses::ResponsesProfile;
 use serde_json::{Value, json};
@@ -68,9 +68,9 @@ pub enum Opaques {
 }
 
 /// The transcript as it is sent after it was read: repaired, with somebody to answer.
-pub fn repaired(messages: Vec<Message>, opaques: Opaques, target: &Target) -> Vec<Message> {
+pub fn repaired(messages: Vec<Message>, opaques: Opaques, _: &Target) -> Vec<Message> {
     let whole = match opaques {
-        Opaques::Kept => canonical(messages, target).messages,
+        Opaques::Kept => repair(messages).messages,
         Opaques::Dropped => repair(without_opaques(messages)).messages,
     };
     let mut whole: Vec<Message> = whole.into_iter().map(|(_, message)| message).collect();

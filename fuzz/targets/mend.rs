@@ -1,10 +1,12 @@
-//! `canonical::repair_request` on any request: what it repairs stays repaired, what was whole keeps its bytes, and
+//! `repair_request` on any request: what it repairs stays repaired, what was whole keeps its bytes, and
 //! nothing of the messages is wrong afterwards.
 #![no_main]
 
 use libfuzzer_sys::{fuzz_mutator, fuzz_target};
 use plimsoll_fuzz::{Input, MODELS, chat_dialects, mutate, responses_profiles, shown};
-use plimsoll_judge::canonical::{Reasoning, Target, repair_request};
+use plimsoll_foreign::{Reasoning, repair_request};
+use plimsoll_mock::rules::Validate as _;
+use plimsoll_wire::Target;
 use plimsoll_wire::anthropic::MessagesProfile;
 use serde_json::Value;
 
@@ -31,14 +33,18 @@ fuzz_target!(|data: &[u8]| {
     if repaired.repairs.is_empty() {
         assert_eq!(repaired.request, input.text);
     }
-    let left = repaired.faults.iter();
-    let left = left.filter(|fault| {
-        fault.place.starts_with("messages[")
-            || fault.place.starts_with("messages.")
-            || fault.place.starts_with("input[")
-    });
-    let left: Vec<_> = left.cloned().collect();
-    assert!(left.is_empty(), "{}\n{}", shown(&left), repaired.request);
+    if let Ok(request) = serde_json::from_str::<Value>(&repaired.request)
+        && request.get("model").is_some()
+    {
+        let left = target.validate(&request).into_iter();
+        let left = left.filter(|fault| {
+            fault.place.starts_with("messages[")
+                || fault.place.starts_with("messages.")
+                || fault.place.starts_with("input[")
+        });
+        let left: Vec<_> = left.collect();
+        assert!(left.is_empty(), "{}\n{}", shown(&left), repaired.request);
+    }
     let again = repair_request(&repaired.request, &target, Reasoning::Keep).unwrap();
     assert!(
         again.repairs.is_empty(),

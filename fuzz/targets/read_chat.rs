@@ -4,8 +4,8 @@
 
 use libfuzzer_sys::{fuzz_mutator, fuzz_target};
 use plimsoll_fuzz::{Input, chat_dialects, mutate, ours, repaired, request, shown};
-use plimsoll_judge::canonical::Target;
-use plimsoll_judge::openai_chat::validate;
+use plimsoll_wire::Target;
+use plimsoll_mock::rules::openai_chat::validate;
 use plimsoll_wire::RenderInput;
 use plimsoll_wire::Slot;
 use plimsoll_wire::openai_chat::{read, render};

@@ -5,8 +5,8 @@
 use libfuzzer_sys::{fuzz_mutator, fuzz_target};
 use plimsoll_context::{Breakpoint, CachePlan};
 use plimsoll_fuzz::{Input, MODELS, Opaques, mutate, ours, repaired, request, shown};
-use plimsoll_judge::anthropic::validate;
-use plimsoll_judge::canonical::Target;
+use plimsoll_mock::rules::anthropic::validate;
+use plimsoll_wire::Target;
 use plimsoll_wire::anthropic::{MessagesProfile, read, render};
 use plimsoll_wire::{Effort, RenderInput, ToolChoice};
 use serde_json::Value;

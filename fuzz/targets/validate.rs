@@ -4,8 +4,8 @@
 
 use libfuzzer_sys::{fuzz_mutator, fuzz_target};
 use plimsoll_fuzz::{Input, MODELS, chat_dialects, mutate, responses_profiles};
-use plimsoll_judge as judge;
-use plimsoll_judge::Fault;
+use plimsoll_mock::rules as judge;
+use plimsoll_mock::rules::Fault;
 use plimsoll_wire::anthropic;
 use plimsoll_wire::overflow::{Verdict, classify};
 use serde_json::Value;

@@ -1,5 +1,5 @@
 //! `cargo xtask clients`: records the requests of real clients to a strict mock server;
-//! `crates/judge/tests/judge/clients.rs` checks them.
+//! `crates/foreign/tests/foreign/clients.rs` checks them.
 //!
 //! Needs Python, Node.js and, for the newest clients, npm's registry. Not part of `ci`: the clients
 //! are large, and change every week.
@@ -39,7 +39,7 @@ pub(crate) fn run(root: &Path, part: Option<&str>) -> Result<(), Error> {
         .run()?;
     let nextest = tools::NEXTEST.find(root)?;
     Job::new(nextest, root)
-        .args(["nextest", "run", "-p", "plimsoll-judge"])
+        .args(["nextest", "run", "-p", "plimsoll-foreign"])
         .args(["clients::", "--no-capture"])
         .run()
 }

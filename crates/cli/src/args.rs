@@ -39,7 +39,6 @@ Exit codes:
   3    a limit was reached; the answer is partial
   4    the chat cannot be made to fit the budget
   5    the model could not be called
-  6    not everything could be repaired; the API would still refuse it
   130  interrupted; the session can be continued
   141  the reader of the output closed it
 

@@ -6,8 +6,7 @@ use std::sync::Arc;
 use plimsoll::Tokens;
 use plimsoll::config::{COUNTERS, token_counter};
 use plimsoll::context::Transcript;
-use plimsoll::judge::body::Body;
-use plimsoll::judge::canonical::{self, Target};
+use plimsoll::foreign::{self, Body, Target};
 use plimsoll::tokens::TokenCounter;
 use plimsoll::wire::WireError;
 use serde_json::Value;
@@ -41,7 +40,7 @@ pub(crate) fn json(text: &str) -> Result<Value, CliError> {
     if text.trim().is_empty() {
         return Err(CliError::failed(EMPTY));
     }
-    canonical::parse(text).map_err(unread)
+    foreign::parse(text).map_err(unread)
 }
 
 /// Reads a chat without repairing it.

@@ -16,8 +16,6 @@ pub(crate) const LIMIT: u8 = 3;
 pub(crate) const CANNOT_FIT: u8 = 4;
 /// The model could not be called.
 pub(crate) const MODEL: u8 = 5;
-/// Not everything could be repaired; the API would still refuse the chat.
-pub(crate) const FAULTS_LEFT: u8 = 6;
 /// The reader of the output closed it. Shells report the same code for a death by SIGPIPE.
 pub(crate) const READER_GONE: u8 = 141;
 /// The user interrupted the command.

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
-use plimsoll::judge::canonical::Target;
+use plimsoll::foreign::Target;
 use plimsoll::logs::{self, Protocol, SessionLog};
 
 use crate::error::CliError;

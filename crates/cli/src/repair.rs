@@ -1,15 +1,15 @@
 //! `plimsoll repair`: repairs a chat so that its model's API accepts it. It needs no model and no
-//! network, and its output is deterministic. The `judge` crate validates and repairs.
+//! network, and its output is deterministic. The `foreign` crate repairs.
 
 use std::path::PathBuf;
 
 use clap::Args;
-use plimsoll::judge::canonical::{Reasoning, RepairedRequest, Target, repair_request};
+use plimsoll::foreign::{Reasoning, RepairedRequest, Target, repair_request};
 use plimsoll::providers::{self, ModelRef};
 use serde_json::{Value, json};
 
 use crate::chat_file;
-use crate::error::{CliError, DONE, FAULTS_LEFT};
+use crate::error::{CliError, DONE};
 use crate::input;
 use crate::write;
 
@@ -24,10 +24,7 @@ The input is a request to a model, or its messages alone: {\"messages\": [...]},
 [...]} or a bare array. For a session log of another agent (see `plimsoll rescue`), the output is \
 a history in the protocol of its agent. Valid messages keep their bytes; each repair is printed to \
 stderr. A request that names its `model` ends with a message of the user if the model requires \
-that; a history may end otherwise.
-
-Exit code 0: the chat is valid now. Exit code 6: the remaining faults are printed, and the \
-repaired messages are written all the same.";
+that; a history may end otherwise. Settings are not repaired.";
 
 /// The arguments of `plimsoll repair`.
 #[derive(Debug, Args)]
@@ -75,12 +72,6 @@ pub(crate) fn run(args: &RepairArgs) -> Result<u8, CliError> {
     } else if !args.quiet {
         for repair in &repaired.repairs {
             say!("repaired: {repair}");
-            if let Some(words) = &repair.words {
-                note!("  it would have been refused: {words}");
-            }
-        }
-        for fault in &repaired.faults {
-            say!("left: {fault}");
         }
     }
     // An unchanged chat is returned byte for byte, including white space around it.
@@ -93,11 +84,7 @@ pub(crate) fn run(args: &RepairArgs) -> Result<u8, CliError> {
         Some(path) => write::replace(path, &whole)?,
         None => crate::stdout::exactly(&whole)?,
     }
-    Ok(if repaired.faults.is_empty() {
-        DONE
-    } else {
-        FAULTS_LEFT
-    })
+    Ok(DONE)
 }
 
 /// Returns the rules that apply: those of the named model, otherwise of the named protocol,
@@ -134,9 +121,5 @@ pub(crate) fn detect_target(protocol: Option<&str>, request: &Value) -> Result<T
 }
 
 fn report(repaired: &RepairedRequest, target: &Target) -> Value {
-    let left = repaired.faults.iter().map(|fault| {
-        json!({ "place": fault.place, "rule": fault.rule.to_string(), "words": fault.words })
-    });
-    let left: Vec<Value> = left.collect();
-    json!({ "protocol": target.protocol(), "repairs": repaired.repairs, "left": left })
+    json!({ "protocol": target.protocol(), "repairs": repaired.repairs })
 }

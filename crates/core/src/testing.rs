@@ -191,12 +191,9 @@ impl ScriptedProvider {
         serde_json::from_slice(&rendered.body).map_err(|e| garbled(&e))
     }
 
-    /// Checks whether a real server would accept this request.
+    /// Checks whether calls and results are paired, and whether the request fits the window.
     fn judge(&self, request: &Value) -> Result<Tokens, Failure> {
-        if let Some(fault) =
-            plimsoll_judge::openai_chat::validate(request, &Dialect::openai()).first()
-        {
-            let message = format!("{}: {} ({})", fault.place, fault.words, fault.rule);
+        if let Some(message) = unpaired(request) {
             return Err(Failure::Refused {
                 status: Some(400),
                 message,
@@ -259,6 +256,35 @@ impl ScriptedProvider {
             model: None,
         })
     }
+}
+
+/// Returns the reason why a server would refuse the order of the messages: a call without a result
+/// directly after it, or a result without a call.
+fn unpaired(request: &Value) -> Option<String> {
+    let messages = request.get("messages").and_then(Value::as_array);
+    let mut open: Vec<&Value> = Vec::new();
+    for (index, message) in messages.into_iter().flatten().enumerate() {
+        if message.get("role").is_some_and(|role| role == "tool") {
+            let id = message.get("tool_call_id");
+            match open.iter().position(|call| Some(*call) == id) {
+                Some(at) => drop(open.remove(at)),
+                None => return Some(format!("messages[{index}]: this result has no open call")),
+            }
+            continue;
+        }
+        if let Some(id) = open.first() {
+            return Some(format!("messages[{index}]: the call {id} has no result"));
+        }
+        let calls = message.get("tool_calls").and_then(Value::as_array);
+        open.extend(
+            calls
+                .into_iter()
+                .flatten()
+                .filter_map(|call| call.get("id")),
+        );
+    }
+    let id = open.first()?;
+    Some(format!("messages: the call {id} has no result"))
 }
 
 #[async_trait]

@@ -26,6 +26,8 @@ pub struct Chat<'a> {
     input: Option<&'a str>,
     /// The keys of the request. `None` for a bare list.
     keys: Option<RawObject<'a>>,
+    /// The changed keys beside the list. A value of `None` removes the key.
+    changes: Vec<(&'static str, Option<String>)>,
     /// The messages of a Messages body, by their turn.
     turns: Vec<Turn<'a>>,
     /// The next turn without units.
@@ -63,6 +65,8 @@ impl<'a> Chat<'a> {
         let key = protocol.list();
         let (keys, list) = with_list(text, key)?;
         let Some(list) = list else {
+            // A text that is nested too deeply is no chat of another protocol.
+            parse::<Value>(text)?;
             return Err(WireError::expected(key, "an array", None));
         };
         let mut chat = Self {
@@ -71,6 +75,7 @@ impl<'a> Chat<'a> {
             input: Some(text),
             turns: Vec::new(),
             next_turn: 0,
+            changes: Vec::new(),
             keys,
         };
         if let Some(raw) = protocol.beside().and_then(|key| chat.key(key))
@@ -127,6 +132,7 @@ impl<'a> Chat<'a> {
             keys: Some(RawObject::default()),
             turns: Vec::new(),
             next_turn: turn + 1,
+            changes: Vec::new(),
         }
     }
 
@@ -134,6 +140,18 @@ impl<'a> Chat<'a> {
     #[must_use]
     pub fn key(&self, name: &str) -> Option<&'a str> {
         self.keys.as_ref()?.get(name)
+    }
+
+    /// Sets a key beside the list to a raw JSON text, or removes it.
+    pub fn set_key(&mut self, name: &'static str, value: Option<String>) {
+        if self.keys.is_some() {
+            self.changes.push((name, value));
+        }
+    }
+
+    /// Checks whether a key beside the list was set or removed.
+    pub(crate) fn has_set(&self, name: &str) -> bool {
+        self.changes.iter().any(|(key, _)| *key == name)
     }
 
     /// Returns the number of a new message, for inserted units.
@@ -164,6 +182,7 @@ impl<'a> Chat<'a> {
             .iter()
             .all(|unit| unit.change() == Change::Unchanged)
             && places.is_sorted()
+            && self.changes.is_empty()
     }
 
     /// Writes the chat. If nothing has changed, it is the input byte for byte. Otherwise unchanged units,
@@ -205,6 +224,8 @@ impl<'a> Chat<'a> {
                 {
                     changes.push((key, beside.as_deref().map(Raw::Text)));
                 }
+                let set = self.changes.iter();
+                changes.extend(set.map(|(key, value)| (*key, value.as_deref().map(Raw::Text))));
                 keys.with_raw(&changes)
             }
         };

@@ -23,9 +23,14 @@
 #![warn(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod chat;
+mod compact;
 mod protocol;
+mod repair;
 mod unit;
 
 pub use chat::{Chat, WrittenChat};
+pub use compact::{Body, BodyCut, CutError, Slot, WrittenBody};
+pub use plimsoll_wire::Target;
 pub use protocol::Protocol;
+pub use repair::{Reasoning, Repair, RepairedRequest, import, parse, repair, repair_request};
 pub use unit::{Change, Place, Role, Unit};

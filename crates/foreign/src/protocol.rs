@@ -1,5 +1,7 @@
 //! [`Protocol`]: the three protocols in which chats of other programs are written.
 
+use plimsoll_wire::{DocumentFormat, Target, anthropic, openai_chat, openai_responses};
+
 /// The protocol of a chat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protocol {
@@ -12,6 +14,16 @@ pub enum Protocol {
 }
 
 impl Protocol {
+    /// Returns the protocol of a target.
+    #[must_use]
+    pub fn of(target: &Target) -> Self {
+        match target {
+            Target::Chat(_) => Self::Chat,
+            Target::Responses(_) => Self::Responses,
+            Target::Messages(_) => Self::Messages,
+        }
+    }
+
     /// Returns the name, as in `--protocol`.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -38,6 +50,15 @@ impl Protocol {
             Self::Chat => None,
             Self::Responses => Some("instructions"),
             Self::Messages => Some("system"),
+        }
+    }
+
+    /// Returns how `wire` reads the protocol.
+    pub(crate) fn format(self) -> &'static DocumentFormat {
+        match self {
+            Self::Chat => &openai_chat::FORMAT,
+            Self::Responses => &openai_responses::FORMAT,
+            Self::Messages => &anthropic::FORMAT,
         }
     }
 }

@@ -146,6 +146,12 @@ impl<'a> Unit<'a> {
         self.change
     }
 
+    /// Checks whether the unit is the system prompt beside the list.
+    #[must_use]
+    pub fn is_beside(&self) -> bool {
+        self.place == Some(Place::Beside)
+    }
+
     /// Checks whether the unit is written.
     #[must_use]
     pub fn is_left(&self) -> bool {

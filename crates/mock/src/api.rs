@@ -1,12 +1,12 @@
 //! [`Api`]: the server side of a protocol: how requests are refused, counted and answered.
 //!
-//! `request_handler.rs` decides which of these happens. The validation rules are those of the `judge` crate.
+//! `request_handler.rs` decides which of these happens. The validation rules are those of the module `rules`.
 
 use std::borrow::Cow;
 use std::fmt::Debug;
 
+use crate::rules::Fault;
 use plimsoll_context::{TokenCounter, Tokens};
-use plimsoll_judge::Fault;
 use serde_json::Value;
 
 use crate::answer::{AnswerBody, HttpAnswer};

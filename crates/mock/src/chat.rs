@@ -1,12 +1,12 @@
 //! The server side of OpenAI Chat Completions: counting, refusals and answers. The rules for
-//! requests are in the `judge` crate.
+//! requests are in the module `rules`.
 
 mod encode;
 mod refuse;
 
+use crate::rules::Fault;
+use crate::rules::openai_chat::{refusal, validate};
 use plimsoll_context::{TokenCounter, Tokens};
-use plimsoll_judge::Fault;
-use plimsoll_judge::openai_chat::{refusal, validate};
 use plimsoll_wire::openai_chat::Dialect;
 use serde_json::{Value, json};
 

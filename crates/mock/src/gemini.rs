@@ -1,13 +1,13 @@
 //! The server side of Gemini's `generateContent`: paths, counting, refusals and answers. The rules for
-//! requests are in the `judge` crate.
+//! requests are in the module `rules`.
 
 mod encode;
 
 use std::borrow::Cow;
 
+use crate::rules::Fault;
+use crate::rules::gemini::{refusal, validate};
 use plimsoll_context::{TokenCounter, Tokens};
-use plimsoll_judge::Fault;
-use plimsoll_judge::gemini::{refusal, validate};
 use plimsoll_wire::gemini::GeminiProfile;
 use serde_json::{Map, Value, json};
 

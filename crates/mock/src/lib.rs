@@ -35,6 +35,7 @@ mod pieces;
 mod record;
 mod request_handler;
 mod responses;
+pub mod rules;
 mod script;
 mod server;
 mod turn;

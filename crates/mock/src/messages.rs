@@ -1,13 +1,13 @@
 //! The server side of Anthropic Messages: headers, counting, refusals and answers. The rules for requests
-//! and thinking are in the `judge` crate.
+//! and thinking are in the module `rules`.
 
 mod admission;
 mod encode;
 mod weigh;
 
+use crate::rules::Fault;
+use crate::rules::anthropic::{refusal, undeclared, unsigned, validate_announced};
 use plimsoll_context::{TokenCounter, Tokens};
-use plimsoll_judge::Fault;
-use plimsoll_judge::anthropic::{refusal, undeclared, unsigned, validate_announced};
 use plimsoll_wire::anthropic::MessagesProfile;
 use serde_json::{Value, json};
 

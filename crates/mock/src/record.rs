@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+use crate::rules::Fault;
 use plimsoll_context::Tokens;
-use plimsoll_judge::Fault;
 use serde_json::Value;
 
 /// The maximum number of recorded requests; the oldest are dropped.

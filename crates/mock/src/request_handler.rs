@@ -4,8 +4,8 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use crate::rules::Fault;
 use plimsoll_context::{Bpe, Memo, TokenCounter, Tokens};
-use plimsoll_judge::Fault;
 use serde_json::Value;
 
 use crate::answer::{AnswerBody, End, HttpAnswer, Pieces, StreamPace};

@@ -1,5 +1,5 @@
 //! The server side of OpenAI Responses. The rules for requests and their encrypted content are in
-//! `judge`; this module handles valid requests. It stores only the ids of its replies' items.
+//! `rules`; this module handles valid requests. It stores only the ids of its replies' items.
 
 mod encode;
 mod events;
@@ -9,9 +9,9 @@ mod weigh;
 use std::fmt;
 use std::sync::Arc;
 
+use crate::rules::Fault;
+use crate::rules::openai_responses::{refusal, unreadable, validate, validate_count};
 use plimsoll_context::{TokenCounter, Tokens};
-use plimsoll_judge::Fault;
-use plimsoll_judge::openai_responses::{refusal, unreadable, validate, validate_count};
 use plimsoll_wire::openai_responses::{ReasoningItems, ResponsesProfile};
 use serde_json::{Value, json};
 

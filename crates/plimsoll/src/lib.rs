@@ -197,7 +197,7 @@
 //! | configure by a file, `plimsoll.toml` | `config` (feature `config`) |
 //! | observe runs by `tracing` | [`telemetry`] |
 //! | render a view for a provider, or read its refusal | [`wire`] |
-//! | check, repair and cut requests of other programs | [`judge`] |
+//! | repair and compact requests of other programs | [`foreign`] |
 //! | read logs of other agents | `logs` (feature `logs`) |
 //! | test without a model | [`testing`], and the crate `plimsoll-mock` |
 //!
@@ -240,7 +240,7 @@ pub use plimsoll_core::{
     telemetry, testing, tool,
 };
 #[doc(inline)]
-pub use plimsoll_judge as judge;
+pub use plimsoll_foreign as foreign;
 #[cfg(feature = "logs")]
 #[doc(inline)]
 pub use plimsoll_logs as logs;

@@ -16,12 +16,11 @@ use tokio::sync::OnceCell;
 use crate::base_url::BaseUrl;
 use crate::cache_lifetime::can_keep;
 use crate::discovery::{self, ModelLoading};
-use crate::explain::question;
 use crate::failure::{CallContext, RequestFacts};
 use crate::http::{Http, error_body, packed, pieces};
 use crate::model_ref::ModelRef;
 use crate::models::ModelFacts;
-use crate::protocol::{HostedTools, Protocol};
+use crate::protocol::Protocol;
 use crate::receive::receive;
 use crate::rejected_reasoning::RejectedReasoning;
 use crate::token_count::TokenCounter;
@@ -139,28 +138,6 @@ impl ModelClient {
         protocol.complete(request, &mut reply);
         Ok(reply)
     }
-
-    /// Returns the faults of tools of the provider's own. Unknown tools come first; if there are none,
-    /// the validator checks each tool in an otherwise valid request.
-    fn tool_faults(&self, hosted: &HostedTools, tools: &[HostedTool]) -> Vec<String> {
-        let unknown: Vec<String> = tools.iter().filter_map(hosted.fault).collect();
-        if !unknown.is_empty() {
-            return unknown;
-        }
-        let faults = tools.iter().flat_map(|tool| {
-            let mut request = question();
-            request.hosted_tools = [tool.clone()].into();
-            let faults = self.protocol.validate(&self.json(&request));
-            let name = tool.name().to_owned();
-            faults.into_iter().map(move |fault| {
-                format!(
-                    "`{name}` of hosted_tools would be refused: {} ({})",
-                    fault.words, fault.place
-                )
-            })
-        });
-        faults.collect()
-    }
 }
 
 #[async_trait]
@@ -237,7 +214,7 @@ impl Provider for ModelClient {
 
     fn hosted_tool_faults(&self, tools: &[HostedTool]) -> Vec<String> {
         match self.protocol.hosted_tools() {
-            Some(hosted) => self.tool_faults(&hosted, tools),
+            Some(hosted) => tools.iter().filter_map(hosted.fault).collect(),
             None => none_here(&self.connection.full_name, tools),
         }
     }

@@ -66,7 +66,7 @@ pub struct OwnTools {
     pub faults: Vec<String>,
 }
 
-/// The requests that would be sent for a model, and the reasons why its server would accept them.
+/// The requests that would be sent for a model, and their peculiarities.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RequestExplanation {
     /// The protocol of its servers.
@@ -100,8 +100,6 @@ pub struct RequestExplanation {
 pub struct Peculiarity {
     /// The sentence.
     pub says: String,
-    /// The validation rules that cover it.
-    pub rules: Vec<&'static str>,
 }
 
 /// A thinking level.
@@ -120,10 +118,6 @@ pub struct Sample {
     pub request: Value,
     /// The names of the parts of the example that the request leaves out.
     pub left_out: Vec<String>,
-    /// The reasons why the server would refuse the request. Empty if it is valid.
-    pub faults: Vec<String>,
-    /// The names of the rules that were checked.
-    pub rules: Vec<&'static str>,
 }
 
 impl ModelClientBuilder {
@@ -186,7 +180,8 @@ impl RequestedFeatures {
     }
 }
 
-/// Creates a short request, for validation.
+/// Creates a short request.
+#[cfg(test)]
 pub(crate) fn question() -> Request {
     sample::question(None)
 }
@@ -207,7 +202,6 @@ fn explained(client: &ModelClient, wishes: &RequestedFeatures) -> RequestExplana
         requests,
         mut caching,
         cannot,
-        rules,
     } = explained_profile(client);
     caching.extend(wishes.kept(&connection.facts, client));
     RequestExplanation {
@@ -222,7 +216,7 @@ fn explained(client: &ModelClient, wishes: &RequestedFeatures) -> RequestExplana
         weighs: protocol.token_count().map(|endpoint| endpoint.shown),
         hosted_tools: wishes.tools(hosted.map(|tools| tools.kinds).unwrap_or_default(), client),
         cannot,
-        sample: sampled(client, wishes, rules),
+        sample: sampled(client, wishes),
     }
 }
 
@@ -248,12 +242,8 @@ fn explained_profile(client: &ModelClient) -> Explanation {
     sentences::explain(protocol, &properties)
 }
 
-/// Renders and judges the example.
-fn sampled(
-    client: &ModelClient,
-    wishes: &RequestedFeatures,
-    rules: Vec<&'static str>,
-) -> Option<Sample> {
+/// Renders the example.
+fn sampled(client: &ModelClient, wishes: &RequestedFeatures) -> Option<Sample> {
     let question = wishes.of(sample::question(Some(EXAMPLE)), client);
     let mut decoder = client.protocol.decoder(&question);
     let reply = decoder.read_whole(sample::reply(client.protocol.sample()));
@@ -263,13 +253,7 @@ fn sampled(
     let notes = client.rendered(&request).notes.into_iter();
     let left_out = notes.map(|note| format!("{:?}", note.what)).collect();
     let request = client.json(&request);
-    let faults = client.protocol.validate(&request);
-    Some(Sample {
-        faults: faults.iter().map(ToString::to_string).collect(),
-        rules,
-        left_out,
-        request,
-    })
+    Some(Sample { left_out, request })
 }
 
 /// Returns the keys that each level sends, taken from rendered requests.

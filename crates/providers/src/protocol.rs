@@ -13,7 +13,6 @@ use std::fmt::Debug;
 
 use plimsoll_agent::{Request, ThinkingLevel};
 use plimsoll_context::{HostedTool, Message, Opaque, Reply, Tokens};
-use plimsoll_judge::Fault;
 use plimsoll_wire::{
     Delivery, Effort, EncodedRequest, RenderInput, RequestRenderer, StreamDecoder, ToolChoice,
 };
@@ -114,9 +113,6 @@ pub(crate) trait Protocol: Debug + Send + Sync {
     fn rejection_texts(&self) -> Option<RejectionTexts> {
         None
     }
-
-    /// Returns the reasons for which the API would refuse a request. Empty if it is valid.
-    fn validate(&self, request: &Value) -> Vec<Fault>;
 
     /// Returns the name of the reply in `data/samples.toml` that such a model sends.
     fn sample(&self) -> &'static str;

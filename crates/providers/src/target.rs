@@ -1,7 +1,7 @@
 //! [`target`]: the rules for a request to a model, for programs that repair requests or write their
 //! own. Sends nothing.
 
-use plimsoll_judge::canonical::Target;
+use plimsoll_wire::Target;
 use plimsoll_wire::anthropic;
 use plimsoll_wire::openai_chat::Reach;
 use serde_json::Value;

@@ -1,8 +1,8 @@
 //! Layer 2 of Plimsoll: the protocols of language models as types.
 //!
 //! A view is rendered into each protocol and read back, and refusals are classified. No I/O, no clock,
-//! no async: bytes in, values out. Validating requests and repairing damaged ones is the job of
-//! `plimsoll_judge`.
+//! no async: bytes in, values out. Repairing the requests of other programs is the
+//! job of `plimsoll_foreign`.
 //!
 //! Each protocol is a module ([`openai_chat`], [`openai_responses`], [`anthropic`], [`gemini`],
 //! [`bedrock`]) with the same structure: types, a dialect or profile as data, `render`, a stream reader
@@ -155,6 +155,7 @@ pub mod prompt_texts;
 mod raw;
 mod request;
 mod server_rules;
+mod target;
 mod tools;
 mod turns;
 
@@ -164,14 +165,15 @@ pub use decoder::StreamDecoder;
 pub use document::{Document, DocumentFormat, MessageSpan, Slot};
 pub use error::WireError;
 pub use request::{Delivery, Effort, EncodedRequest, LeftOut, Note, RenderInput, ToolChoice};
+pub use target::Target;
 
-/// Items that `plimsoll-judge` shares with this crate. Not for other users: it may change at any time.
+/// Items that other crates of Plimsoll share with this one. Not for other users: it may change at any time.
 #[doc(hidden)]
 pub mod __internals {
     pub use crate::call_ids::{MAX_ID, is_word};
     pub use crate::error::{CHAT, kind as json_kind};
     pub use crate::raw::{Raw, RawObject, parse, quoted, with_list};
-    pub use crate::tools::{is_json_object, is_legal_name};
+    pub use crate::tools::{is_json_object, is_legal_name, legal_name, object_text};
 
     /// Items of Messages.
     pub mod anthropic {

@@ -89,7 +89,7 @@ pub fn is_legal_name(name: &str) -> bool {
 
 /// Returns a tool's name cut to [`MAX_NAME`] characters, with `_` in place of characters that not
 /// every API accepts.
-pub(crate) fn legal_name(name: &str) -> Cow<'_, str> {
+pub fn legal_name(name: &str) -> Cow<'_, str> {
     if is_legal_name(name) {
         return Cow::Borrowed(name);
     }
@@ -100,7 +100,7 @@ pub(crate) fn legal_name(name: &str) -> Cow<'_, str> {
 }
 
 /// Returns arguments unchanged if they are a JSON object, otherwise an object that contains them.
-pub(crate) fn object_text(arguments: &str) -> Cow<'_, str> {
+pub fn object_text(arguments: &str) -> Cow<'_, str> {
     if is_json_object(arguments) {
         return Cow::Borrowed(arguments);
     }

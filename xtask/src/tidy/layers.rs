@@ -6,11 +6,10 @@ use super::manifests::{DependencyKind, Manifest};
 use super::tree::Tree;
 
 /// Every package and its layer. A package depends only on lower layers.
-const LAYERS: [(&str, u8); 18] = [
+const LAYERS: [(&str, u8); 17] = [
     ("plimsoll-context", 1),
     ("plimsoll-agent", 2),
     ("plimsoll-wire", 2),
-    ("plimsoll-judge", 2),
     ("plimsoll-core", 3),
     ("plimsoll-providers", 4),
     ("plimsoll-tools", 4),
@@ -28,9 +27,8 @@ const LAYERS: [(&str, u8); 18] = [
 ];
 
 /// Pairs of crates of the same layer. The first may depend on the second.
-const NEIGHBORS: [(&str, &str); 5] = [
+const NEIGHBORS: [(&str, &str); 4] = [
     ("plimsoll-logs", "plimsoll-foreign"),
-    ("plimsoll-judge", "plimsoll-wire"),
     ("plimsoll-restate", "plimsoll-store"),
     // One configuration of TLS for all clients.
     ("plimsoll-restate", "plimsoll-providers"),
@@ -143,13 +141,13 @@ mod tests {
                 1,
             ),
             (
-                "plimsoll-judge",
+                "plimsoll-foreign",
                 "[dependencies]\nplimsoll-wire.workspace = true",
                 0,
             ),
             (
                 "plimsoll-wire",
-                "[dependencies]\nplimsoll-judge.workspace = true",
+                "[dependencies]\nplimsoll-foreign.workspace = true",
                 1,
             ),
             (

@@ -10,11 +10,10 @@ use super::fault::Fault;
 use super::tree::{Tree, product};
 
 /// The pure crates: folder and package.
-const PURE: [(&str, &str); 4] = [
+const PURE: [(&str, &str); 3] = [
     ("context", "plimsoll-context"),
     ("agent", "plimsoll-agent"),
     ("wire", "plimsoll-wire"),
-    ("judge", "plimsoll-judge"),
 ];
 
 /// Code with access to the outside: modules of `std`, alone or in a group, and async functions.

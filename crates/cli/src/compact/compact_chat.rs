@@ -1,4 +1,4 @@
-//! Compacts one chat to its budget. The `judge` crate repairs, cuts and writes it.
+//! Compacts one chat to its budget. The `foreign` crate repairs, cuts and writes it.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -6,8 +6,7 @@ use std::sync::Arc;
 
 use plimsoll::config::AgentConfig;
 use plimsoll::context::ViewLimits;
-use plimsoll::judge::body::{Body, BodyCut, CutError, RequestReading};
-use plimsoll::judge::canonical::{Reasoning, RepairedRequest, Target, repair_request};
+use plimsoll::foreign::{Body, BodyCut, Chat, CutError, Protocol, Reasoning, Target, Unit, repair};
 use plimsoll::policy::Policy;
 use plimsoll::tokens::{AtMost, Calibration, TokenCounter};
 use plimsoll::{ContextStrategy, Message, Tokens};
@@ -15,11 +14,12 @@ use plimsoll::{ContextStrategy, Message, Tokens};
 use super::CompactArgs;
 use super::filter;
 use crate::chat_file::{self, ChatFile};
+use crate::config;
 use crate::error::CliError;
 use crate::explain::PolicyEffect;
+use crate::repair as repair_command;
 use crate::settings::Sources;
 use crate::terminal::text::counted;
-use crate::{config, repair};
 
 /// A compacted chat.
 pub(super) struct CompactedChat<'t> {
@@ -54,30 +54,24 @@ impl<'a> CompactSettings<'a> {
     ) -> Result<CompactedChat<'t>, CliError> {
         let args = self.args;
         let json = chat_file::json(text)?;
-        let target = repair::target(
+        let target = repair_command::target(
             args.model.as_deref(),
             args.protocol.as_deref(),
             &json,
             of_log,
         )?;
-        let reading = Body::read_judged(text, json, &target).map_err(chat_file::unread)?;
-        let repaired = match &reading {
-            RequestReading::Valid(_) | RequestReading::Silent(_) => None,
-            RequestReading::Damaged => {
-                Some(repair_request(text, &target, Reasoning::Keep).map_err(chat_file::unread)?)
-            }
+        drop(json);
+        let mut chat = Chat::read(text, Protocol::of(&target)).map_err(chat_file::unread)?;
+        // Without a message there is nothing to repair.
+        let repairs = match chat.units.iter().all(Unit::is_beside) {
+            true => Vec::new(),
+            false => repair(&mut chat, &target, Reasoning::Keep),
         };
-        let body = match (reading, &repaired) {
-            (RequestReading::Valid(body) | RequestReading::Silent(body), _) => body,
-            (RequestReading::Damaged, repaired) => {
-                let repaired = repaired.as_ref().map_or(text, |repaired| &repaired.request);
-                chat_file::parse(repaired, &target)?
-            }
-        };
-        let mut notes = repaired
-            .as_ref()
-            .map(|repaired| found(repaired, &target))
-            .unwrap_or_default();
+        let repaired = chat.write().text;
+        drop(chat);
+        let body = chat_file::parse(&repaired, &target)?;
+        let repairs = repairs.iter().map(|repair| format!("repaired: {repair}"));
+        let mut notes: Vec<String> = repairs.collect();
         let mut explained = None;
         let mut json = None;
         let asked = budget(&body, args)?;
@@ -106,10 +100,7 @@ impl<'a> CompactSettings<'a> {
         }
         Ok(CompactedChat {
             // An unchanged chat is returned byte for byte, including white space around it.
-            json: json.map_or_else(
-                || repaired.map_or(Cow::Borrowed(text), |repaired| Cow::Owned(repaired.request)),
-                Cow::Owned,
-            ),
+            json: json.map_or_else(|| repaired.clone(), Cow::Owned),
             notes,
             explained,
         })
@@ -155,18 +146,6 @@ impl<'a> CompactSettings<'a> {
 
 fn no_budget() -> CliError {
     CliError::usage("no budget: give --budget TOKENS, or `budget_tokens` beside the messages")
-}
-
-/// Describes the repairs of a chat, and the remaining faults of its messages. Faults in other keys
-/// are not listed, because those are returned unchanged.
-fn found(repaired: &RepairedRequest, target: &Target) -> Vec<String> {
-    let repairs = repaired.repairs.iter();
-    let left = repaired.faults.iter();
-    let left = left.filter(|fault| fault.place.starts_with(target.list()));
-    repairs
-        .map(|repair| format!("repaired: {repair}"))
-        .chain(left.map(|fault| format!("left: {fault}")))
-        .collect()
 }
 
 /// Describes the result of a compaction.

@@ -75,8 +75,6 @@ pub(crate) async fn run(args: &DoctorArgs) -> Result<u8, CliError> {
         false => None,
     };
     let mut faults = found.faults.clone();
-    let sample = found.explained.sample.as_ref();
-    faults.extend(sample.iter().flat_map(|sample| sample.faults.clone()));
     faults.extend(connected.as_ref().and_then(|said| trouble(said, &found)));
     let reported = connected.as_ref().and_then(|said| said.window);
     let window = begins(&found, reported).await?;
@@ -311,7 +309,6 @@ fn as_json(
         "explained": found.explained,
         "denied_hosted_tools": found.denied,
         "connected": connected,
-        "accepted": found.explained.sample.as_ref().map(|sample| sample.faults.is_empty()),
         "faults": faults,
     })
 }
@@ -393,12 +390,6 @@ fn tell(
             for left_out in &sample.left_out {
                 out!("  not in it: {left_out}");
             }
-            let verdict = match sample.faults.len() {
-                0 => "accepted: 0 faults".to_owned(),
-                1 => "refused: 1 fault".to_owned(),
-                many => format!("refused: {many} faults"),
-            };
-            out!("{verdict}; rules checked: {}", sample.rules.join(", "));
         }
     }
     if let Some(said) = connected {
@@ -463,11 +454,7 @@ fn list(head: &str, said: &[Peculiarity]) -> Result<(), CliError> {
     }
     out!("{head}");
     for said in said {
-        if said.rules.is_empty() {
-            out!("  - {}", said.says)
-        } else {
-            out!("  - {} [{}]", said.says, said.rules.join(", "))
-        }
+        out!("  - {}", said.says)
     }
     Ok(())
 }

@@ -5,7 +5,7 @@
 use std::ops::Range;
 
 use plimsoll::context::{Seq, Transcript};
-use plimsoll::judge::body::{Body, Slot};
+use plimsoll::foreign::{Body, Slot};
 use plimsoll::logs::{Chat, Place, Protocol, Role, Unit};
 use plimsoll::policy::{Edit, Plan};
 use plimsoll::{Message, Part};

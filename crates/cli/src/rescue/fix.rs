@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use plimsoll::context::{Repair, repair};
-use plimsoll::judge::body::Body;
+use plimsoll::foreign::Body;
 use plimsoll::logs::{Chat, Place};
 use plimsoll::model::{Image, Source};
 use plimsoll::{Message, Part};

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use plimsoll::context::Transcript;
-use plimsoll::judge::body::{Body, CutError};
-use plimsoll::judge::canonical::Target;
+use plimsoll::foreign::Target;
+use plimsoll::foreign::{Body, CutError};
 use plimsoll::logs::{Agent, Chat, SessionLog};
 use plimsoll::providers::{ModelBook, ModelRef};
 use plimsoll::tokens::{Bytes, TokenCounter};

@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
-use plimsoll::judge::canonical;
+use plimsoll::foreign::{self, Reasoning};
 use plimsoll::logs::{Agent, SessionLog};
 use plimsoll::machine::{Entry, LOG_FORMAT, State};
 use plimsoll::session::new_session_id;
 use plimsoll::store::{Export, Lease, SqliteStore};
 use plimsoll::tokens::Chars4;
-use plimsoll::{Message, Part, SessionId, SessionStore};
+use plimsoll::{SessionId, SessionStore};
 use serde_json::json;
 
 use crate::error::{CliError, DONE};
@@ -65,17 +65,17 @@ pub(crate) async fn run(store: &SqliteStore, args: &ImportArgs) -> Result<u8, Cl
     };
     let json = chat_file::json(&text)?;
     let target = repair::target(None, args.protocol.as_deref(), &json, of_log.as_ref())?;
-    let history = canonical::import(&text, &target).map_err(chat_file::unread)?;
-    if history.messages.is_empty() {
+    let reasoning = if args.drop_thinking {
+        Reasoning::Drop
+    } else {
+        Reasoning::Keep
+    };
+    let (messages, repairs) =
+        foreign::import(&text, &target, reasoning).map_err(chat_file::unread)?;
+    if messages.is_empty() {
         return Err(CliError::failed("there is no message in it"));
     }
     let (id, lease) = begin(store, args).await?;
-    let messages = history.messages.into_iter().map(|(_, message)| message);
-    let messages: Vec<Message> = if args.drop_thinking {
-        messages.filter_map(without_thinking).collect()
-    } else {
-        messages.collect()
-    };
     let count = messages.len();
     let mut log = vec![Entry::Opened { format: LOG_FORMAT }];
     log.extend(messages.into_iter().map(|message| Entry::Message {
@@ -86,11 +86,11 @@ pub(crate) async fn run(store: &SqliteStore, args: &ImportArgs) -> Result<u8, Cl
     if args.json {
         out!(
             "{}",
-            json!({ "id": id, "messages": count, "repairs": history.repairs })
+            json!({ "id": id, "messages": count, "repairs": repairs })
         );
         return Ok(DONE);
     }
-    for one in &history.repairs {
+    for one in &repairs {
         say!("repaired: {one}");
     }
     out!("{id}");
@@ -243,13 +243,4 @@ async fn begin(store: &SqliteStore, args: &ImportArgs) -> Result<(SessionId, Lea
         )));
     }
     Ok((id, lease))
-}
-
-/// Removes the thinking of a message. Returns `None` if nothing remains.
-fn without_thinking(message: Message) -> Option<Message> {
-    let Message::Assistant { mut parts } = message else {
-        return Some(message);
-    };
-    parts.retain(|part| !matches!(part, Part::Thinking(_)));
-    (!parts.is_empty()).then_some(Message::Assistant { parts })
 }

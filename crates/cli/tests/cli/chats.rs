@@ -1,9 +1,9 @@
 //! Chats for the filters, and an independent check of the filters' output.
 
-use plimsoll::judge::openai_chat::validate;
 use plimsoll::tokens::{Bpe, TokenCounter};
 use plimsoll::wire::openai_chat::Dialect;
 use plimsoll::{Message, Tokens};
+use plimsoll_mock::rules::openai_chat::validate;
 use plimsoll_wire::openai_chat;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};

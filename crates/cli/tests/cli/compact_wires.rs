@@ -1,12 +1,12 @@
 //! `plimsoll compact` on the three protocols, for a user whose session has died: the same request
 //! is returned, smaller, and is accepted.
 
-use plimsoll::judge::body::Body;
-use plimsoll::judge::canonical::Target;
+use plimsoll::foreign::{Body, Target};
 use plimsoll::tokens::{Chars4, TokenCounter};
 use plimsoll::wire::openai_chat::Dialect;
 use plimsoll::wire::{anthropic, openai_responses};
-use plimsoll::{Message, Tokens, judge};
+use plimsoll::{Message, Tokens};
+use plimsoll_mock::rules::Validate as _;
 use serde_json::{Value, json};
 
 use super::chats::{QUESTION, TASK, messages};
@@ -32,7 +32,7 @@ fn claude(count: usize, model: &str) -> Value {
     };
     for at in 0..count {
         let thought = format!("Part {at} may hold it.");
-        let signature = judge::anthropic::sign(&request, &thought);
+        let signature = plimsoll_mock::rules::anthropic::sign(&request, &thought);
         let id = format!("toolu_{at}");
         let path = format!("src/part{at}.rs");
         push(
@@ -394,7 +394,7 @@ fn a_damaged_session_is_mended_before_it_is_cut() {
         );
         for words in [
             "repaired: messages[3]: call `toolu_1` has no result",
-            "(AM1)",
+            "(unanswered)",
             "`toolu_last`",
         ] {
             assert!(said.err.contains(words), "no {words}: {}", said.err);
@@ -424,7 +424,7 @@ fn a_damaged_session_is_mended_before_it_is_cut() {
         said.out
     );
     assert!(
-        said.err.contains("(OR2)") && said.err.contains("`nobody`"),
+        said.err.contains("(orphans)") && said.err.contains("`nobody`"),
         "{}",
         said.err
     );

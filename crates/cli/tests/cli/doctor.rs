@@ -23,7 +23,7 @@ fn report(home: &Home, variable: &str, model: &str) -> Value {
 }
 
 #[test]
-fn the_example_is_accepted_and_every_figure_has_its_origin() {
+fn every_figure_has_its_origin() {
     let home = Home::new();
     std::fs::create_dir_all(home.data()).unwrap();
     let mine = "[anthropic.claude-opus-5]\nmax_output = 9000";
@@ -38,14 +38,11 @@ fn the_example_is_accepted_and_every_figure_has_its_origin() {
         "9000 tokens at most (yours)",
         "from 512 tokens on (built in)",
         "POST messages/count_tokens",
-        "[AM1, AM2, AM3, AM4]",
-        "accepted: 0 faults; rules checked: shape, AM1, AM2,",
     ] {
         assert!(said.out.contains(words), "{words}\n{}", said.out);
     }
     assert!(!said.out.contains("hush") && !said.out.contains('\u{1b}'));
     let told = report(&home, "ANTHROPIC_API_KEY", model);
-    assert_eq!(told["accepted"], true);
     assert_eq!(told["window"]["tokens"], 1_000_000);
     assert_eq!(told["facts"]["max_output"]["from"], "user");
     let request = &told["explained"]["sample"]["request"];
@@ -55,33 +52,24 @@ fn the_example_is_accepted_and_every_figure_has_its_origin() {
 #[test]
 fn every_wire_is_explained() {
     let home = Home::new();
-    for (variable, model, wire, rule) in [
-        (
-            "OPENAI_API_KEY",
-            "openai/gpt-5",
-            "OpenAI Chat Completions",
-            "OC1",
-        ),
+    for (variable, model, wire) in [
+        ("OPENAI_API_KEY", "openai/gpt-5", "OpenAI Chat Completions"),
         (
             "OPENAI_API_KEY",
             "openai-responses/gpt-5",
             "OpenAI Responses",
-            "OR3",
         ),
         (
             "MISTRAL_API_KEY",
             "mistral/mistral-large-latest",
             "OpenAI Chat Completions",
-            "OC7",
         ),
-        ("X", "ollama/gemma3", "OpenAI Chat Completions", "T1"),
-        ("X", "local", "OpenAI Chat Completions", "T3"),
+        ("X", "ollama/gemma3", "OpenAI Chat Completions"),
+        ("X", "local", "OpenAI Chat Completions"),
     ] {
         let told = report(&home, variable, model);
         assert_eq!(told["explained"]["wire"], wire, "{model}");
         assert_eq!(told["faults"], json!([]), "{model}");
-        let rules = told["explained"]["sample"]["rules"].as_array().unwrap();
-        assert!(rules.contains(&json!(rule)), "{model}: {rules:?}");
     }
 }
 
@@ -91,11 +79,7 @@ fn a_model_that_chat_does_not_go_all_the_way_with_is_explained_over_responses() 
     for model in ["openai/gpt-5.6-terra", "openai/gpt-5-pro"] {
         let args = ["doctor", "--model", model];
         let said = with_key(&home, "OPENAI_API_KEY", &args).done();
-        for words in [
-            "OpenAI Responses, by",
-            "so it goes over Responses.",
-            "accepted: 0 faults",
-        ] {
+        for words in ["OpenAI Responses, by", "so it goes over Responses."] {
             assert!(said.out.contains(words), "{words}\n{}", said.out);
         }
     }
@@ -176,7 +160,6 @@ fn what_is_missing_sets_the_exit_code() {
         said.out
     );
     assert!(said.out.contains("fault: "), "{}", said.out);
-    assert!(said.out.contains("accepted: 0 faults"), "{}", said.out);
     assert_eq!(home.run(["doctor", "--connect"]).code, Some(2));
     let unknown = home.run(["doctor", "--model", "opnai/gpt-5"]);
     assert_eq!(unknown.code, Some(2));

@@ -1,6 +1,6 @@
 //! `plimsoll sessions import`: sessions of other clients are continued, on every protocol.
 
-use plimsoll::judge::anthropic::sign;
+use plimsoll_mock::rules::anthropic::sign;
 use serde_json::{Value, json};
 
 use super::command::{Home, with};
@@ -30,8 +30,8 @@ fn imported(home: &Home) {
     assert_eq!(
         told,
         [
-            "plimsoll: repaired: messages[1]: call `toolu_02` has no result; closed it as aborted (AM1)",
-            "plimsoll: repaired: messages[2]: moved this result to its call `toolu_01` (AM3)",
+            "plimsoll: repaired: messages[1]: call `toolu_02` has no result; closed it as aborted (unanswered)",
+            "plimsoll: repaired: messages[2]: moved this result to its call `toolu_01` (order)",
             "7 messages; continue with: plimsoll run --session rescued --model PROVIDER/NAME \"...\"",
         ]
     );

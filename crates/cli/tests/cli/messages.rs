@@ -1,7 +1,7 @@
 //! `plimsoll run` with an Anthropic model: several turns with thinking and parallel calls. Every
 //! request is validated like by the API, and every signature is verified.
 
-use plimsoll::judge::anthropic::sign;
+use plimsoll_mock::rules::anthropic::sign;
 use serde_json::{Value, json};
 
 use super::command::Home;

@@ -1,7 +1,7 @@
 //! `plimsoll run` with a model of OpenAI's Responses API: several turns with reasoning and parallel
 //! calls. Every request is validated like by the API.
 
-use plimsoll::judge::openai_responses::encrypt;
+use plimsoll_mock::rules::openai_responses::encrypt;
 use serde_json::{Value, json};
 
 use super::command::Home;

@@ -1,4 +1,4 @@
-//! Logs of every agent: read up to the active branch, repaired and compacted by `judge`, and
+//! Logs of every agent: read up to the active branch, repaired and compacted by `foreign`, and
 //! written as copies that the same reader accepts.
 
 mod damage;

@@ -4,8 +4,8 @@
 //! [`validate_count`] judges a request that only counts tokens. The rules for bodies are in the `judge`
 //! crate.
 
-use plimsoll_judge::anthropic::validate;
-use plimsoll_judge::{Fault, Rule};
+use crate::rules::anthropic::validate;
+use crate::rules::{Fault, Rule};
 use plimsoll_wire::__internals::anthropic::{CONTEXT_MANAGEMENT, FILES, beta_of};
 use plimsoll_wire::anthropic::MessagesProfile;
 use serde_json::Value;

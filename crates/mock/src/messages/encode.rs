@@ -1,7 +1,7 @@
 //! Encodes a turn in the format of Anthropic Messages: as one message, or as the events of a
 //! stream, in the API's order.
 
-use plimsoll_judge::anthropic::sign;
+use crate::rules::anthropic::sign;
 use serde_json::{Value, json};
 
 use crate::answer::AnswerBody;

@@ -1,7 +1,7 @@
 //! Encodes a turn in the format of OpenAI Responses: its output items, and the Response object
 //! around them. The events of a stream are in `events.rs`.
 
-use plimsoll_judge::openai_responses::encrypt;
+use crate::rules::openai_responses::encrypt;
 use plimsoll_wire::openai_responses::{ReasoningItems, ResponsesProfile};
 use serde_json::{Map, Value, json};
 

@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use plimsoll_judge::Fault;
-use plimsoll_judge::Rule;
-use plimsoll_judge::openai_responses::{tied, untied};
+use crate::rules::Fault;
+use crate::rules::Rule;
+use crate::rules::openai_responses::{tied, untied};
 use serde_json::{Value, json};
 
 use crate::answer::HttpAnswer;

@@ -2,7 +2,7 @@
 //! counts, headers and every way to fail.
 
 use plimsoll_context::{Part, StopReason, Tokens};
-use plimsoll_judge::anthropic::sign;
+use plimsoll_mock::rules::anthropic::sign;
 use plimsoll_mock::{Mock, Server, Turn};
 use plimsoll_wire::StreamDecoder;
 use plimsoll_wire::anthropic::MessagesStreamState;

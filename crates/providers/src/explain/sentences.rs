@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use plimsoll_context::{CacheRetention, LongerCache};
-use plimsoll_judge::Rule;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -19,7 +18,6 @@ const EVERY: &str = "every";
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct ProtocolSentences {
-    rules: Vec<String>,
     requests: Vec<Sentence>,
     caching: Vec<Sentence>,
     cannot: Vec<Sentence>,
@@ -29,8 +27,6 @@ struct ProtocolSentences {
 #[serde(deny_unknown_fields)]
 struct Sentence {
     says: String,
-    #[serde(default)]
-    rules: Vec<String>,
     #[serde(default)]
     when: Map<String, Value>,
     #[serde(default)]
@@ -46,14 +42,11 @@ pub(super) struct Explanation {
     pub(super) caching: Vec<Peculiarity>,
     /// The features that the requests cannot contain.
     pub(super) cannot: Vec<Peculiarity>,
-    /// The names of the rules that the validator checks.
-    pub(super) rules: Vec<&'static str>,
 }
 
 /// Explains the requests of a protocol with these properties.
 pub(super) fn explain(protocol: &str, properties: &Value) -> Explanation {
     let mut out = Explanation::default();
-    let mut checked: Vec<&str> = Vec::new();
     for all in [protocol, EVERY].map(|name| SENTENCES.get(name)) {
         let Some(all) = all else { continue };
         let said = |list: &'static [Sentence]| {
@@ -63,12 +56,7 @@ pub(super) fn explain(protocol: &str, properties: &Value) -> Explanation {
         out.requests.extend(said(&all.requests));
         out.caching.extend(said(&all.caching));
         out.cannot.extend(said(&all.cannot));
-        checked.extend(all.rules.iter().map(String::as_str));
     }
-    checked.extend(out.requests.iter().flat_map(|said| said.rules.clone()));
-    let names = Rule::ALL.into_iter().map(Rule::name);
-    let names = names.filter(|name| checked.iter().any(|rule| name.starts_with(rule)));
-    out.rules = names.collect();
     out
 }
 
@@ -87,10 +75,7 @@ impl Sentence {
             says.push_str(&words(value)?);
             says.push_str(behind);
         }
-        Some(Peculiarity {
-            says,
-            rules: self.rules.iter().map(String::as_str).collect(),
-        })
+        Some(Peculiarity { says })
     }
 }
 
@@ -140,10 +125,7 @@ pub(super) fn of_retention(
         }
         CacheRetention::Long => format!("All of it is kept longer ({price})."),
     };
-    Some(Peculiarity {
-        says,
-        rules: Vec::new(),
-    })
+    Some(Peculiarity { says })
 }
 
 #[cfg(test)]
@@ -157,15 +139,6 @@ mod tests {
         let names: Vec<&str> = all.keys().map(String::as_str).collect();
         let known = ["chat", "converse", EVERY, "gemini", "messages", "responses"];
         assert_eq!(names, known);
-        for protocol in all.values() {
-            let lists = [&protocol.requests, &protocol.caching, &protocol.cannot];
-            for sentence in lists.into_iter().flatten() {
-                for rule in &sentence.rules {
-                    let mut names = Rule::ALL.into_iter().map(Rule::name);
-                    assert!(names.any(|name| name == rule), "{rule}: {}", sentence.says);
-                }
-            }
-        }
     }
 
     #[test]

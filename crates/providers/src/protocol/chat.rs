@@ -4,8 +4,6 @@ use std::borrow::Cow;
 
 use plimsoll_agent::{Request, ThinkingLevel};
 use plimsoll_context::{CacheRetention, Reply};
-use plimsoll_judge::Fault;
-use plimsoll_judge::openai_chat::validate;
 use plimsoll_wire::openai_chat::{
     CacheMarks, ChatStreamState, Dialect, ErrorStyle, Reach, Template, ToolStyle, TurnDecoder,
 };
@@ -129,10 +127,6 @@ impl Protocol for ChatProtocol {
 
     fn sends_thinking_levels(&self) -> bool {
         !self.efforts.is_empty()
-    }
-
-    fn validate(&self, request: &Value) -> Vec<Fault> {
-        validate(request, &self.dialect)
     }
 
     fn sample(&self) -> &'static str {

@@ -1,8 +1,6 @@
 //! Bedrock's Converse.
 
 use plimsoll_agent::Request;
-use plimsoll_judge::Fault;
-use plimsoll_judge::bedrock::validate;
 use plimsoll_wire::anthropic::ThinkingStyle;
 use plimsoll_wire::bedrock::{ConverseProfile, ConverseStreamState, Maker};
 use plimsoll_wire::{EncodedRequest, LeftOut, Note, RenderInput, StreamDecoder};
@@ -86,10 +84,6 @@ impl Protocol for ConverseProtocol {
 
     fn sends_thinking_levels(&self) -> bool {
         self.profile.takes_effort(&self.model)
-    }
-
-    fn validate(&self, request: &Value) -> Vec<Fault> {
-        validate(request, &self.profile)
     }
 
     fn sample(&self) -> &'static str {

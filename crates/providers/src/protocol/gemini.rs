@@ -2,8 +2,6 @@
 
 use plimsoll_agent::Request;
 use plimsoll_context::Message;
-use plimsoll_judge::Fault;
-use plimsoll_judge::gemini::validate;
 use plimsoll_wire::gemini::{GeminiProfile, GeminiStreamState, Thinking};
 use plimsoll_wire::{Effort, EncodedRequest, LeftOut, Note, RenderInput, StreamDecoder};
 use reqwest::Url;
@@ -89,10 +87,6 @@ impl Protocol for GeminiProtocol {
 
     fn sends_thinking_levels(&self) -> bool {
         self.profile.thinking != Thinking::None
-    }
-
-    fn validate(&self, request: &Value) -> Vec<Fault> {
-        validate(request, &self.profile)
     }
 
     fn sample(&self) -> &'static str {

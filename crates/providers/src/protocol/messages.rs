@@ -2,8 +2,6 @@
 
 use plimsoll_agent::Request;
 use plimsoll_context::Tokens;
-use plimsoll_judge::Fault;
-use plimsoll_judge::anthropic::validate;
 use plimsoll_wire::anthropic::{
     EffortSupport, MessagesProfile, MessagesStreamState, NoThinking, ORIGIN, ThinkingStyle,
     hosted_kinds, not_hosted,
@@ -134,10 +132,6 @@ impl Protocol for MessagesProtocol {
 
     fn rejection_texts(&self) -> Option<RejectionTexts> {
         Some(REJECTIONS)
-    }
-
-    fn validate(&self, request: &Value) -> Vec<Fault> {
-        validate(request, &self.profile)
     }
 
     fn sample(&self) -> &'static str {

@@ -1,8 +1,6 @@
 //! OpenAI Responses. Nothing is stored at the provider: each request contains the whole history.
 
 use plimsoll_agent::{Request, ThinkingLevel};
-use plimsoll_judge::Fault;
-use plimsoll_judge::openai_responses::{COUNT_KEYS, validate};
 use plimsoll_wire::openai_responses::{
     ORIGIN, ReasoningItems, ResponsesProfile, ResponsesStreamState, hosted_kinds, not_hosted,
 };
@@ -19,6 +17,21 @@ use crate::model_ref::ModelRef;
 use crate::models::ModelFacts;
 use crate::rejected_reasoning::RejectionTexts;
 use crate::thinking::{ThinkingOff, openai_efforts};
+
+/// The keys that a request for a count may have.
+const COUNT_KEYS: [&str; 11] = [
+    "model",
+    "input",
+    "instructions",
+    "tools",
+    "tool_choice",
+    "parallel_tool_calls",
+    "reasoning",
+    "text",
+    "truncation",
+    "previous_response_id",
+    "personality",
+];
 
 /// The endpoint below the base URL.
 const PATH: &str = "responses";
@@ -138,10 +151,6 @@ impl Protocol for ResponsesProtocol {
 
     fn rejection_texts(&self) -> Option<RejectionTexts> {
         Some(REJECTIONS)
-    }
-
-    fn validate(&self, request: &Value) -> Vec<Fault> {
-        validate(request, &self.profile)
     }
 
     fn sample(&self) -> &'static str {

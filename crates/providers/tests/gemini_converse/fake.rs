@@ -12,7 +12,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Response, StatusCode};
 use futures_util::stream::{self, Stream, StreamExt};
-use plimsoll_judge as judge;
+use plimsoll_mock::rules as judge;
 use plimsoll_wire::{bedrock, gemini};
 use serde_json::Value;
 use tokio::sync::oneshot;

@@ -1,0 +1,336 @@
+//! [`Body::cut`]: compacts a request as a policy plans. Deterministic.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use plimsoll_context::{
+    Budget, Calibration, CannotFit, Edit, Gap, Message, Part, Plan, PlanError, Policy, Seq,
+    TokenCounter, Tokens, Transcript, Trigger, ViewLimits,
+};
+use plimsoll_wire::WireError;
+use thiserror::Error;
+
+use super::{Body, Slot};
+use crate::repair::Repair;
+
+/// The maximum number of attempts at a cut. A repair after a cut may insert a few words, so
+/// the next attempt has a smaller target.
+const TRIES: usize = 4;
+/// The number of sizes that are tried for the one that [`CannotFit`] advises.
+const SIZES: u32 = 32;
+/// For the first of these sizes, the search uses exactly the minimum of the failed attempt. Later sizes
+/// grow by at least a quarter, so that the search ends.
+const EXACT_SIZES: u32 = 8;
+
+/// A body that was cut.
+#[derive(Debug, Clone)]
+pub struct BodyCut {
+    /// The request.
+    pub text: String,
+    /// The plan. `None` if removing thinking was enough.
+    pub plan: Option<Plan>,
+    /// The view that was planned on: the original one, without the thinking that had to be removed.
+    pub planned: Transcript,
+    /// The tokens of the messages that are left.
+    pub tokens: Tokens,
+    /// The number of messages that are left, without the markers of gaps.
+    pub left: usize,
+    /// Messages that lost thinking that is bound to messages that have changed (AM10).
+    pub unthinking: Vec<usize>,
+    /// The further repairs that were necessary, usually none. Places refer to `text`.
+    pub repairs: Vec<Repair>,
+}
+
+/// The reason why a body was not cut.
+#[derive(Debug, Error)]
+pub enum CutError {
+    /// The messages that must stay do not fit.
+    #[error(transparent)]
+    CannotFit(#[from] CannotFit),
+    /// The plan cannot be applied.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// The request cannot be written.
+    #[error(transparent)]
+    Wire(#[from] WireError),
+}
+
+impl Body<'_> {
+    /// Takes the messages out of the body and returns them as a view with token counts. Messages that
+    /// must stay are pinned. Message `i` has the number `i`.
+    #[must_use]
+    pub fn transcript(&mut self, counter: &Arc<dyn TokenCounter>) -> Transcript {
+        let messages = std::mem::take(&mut self.messages);
+        self.view(messages.into_iter().map(Arc::new), counter)
+    }
+
+    /// Compacts the messages to a budget according to a policy, and writes the body. Returns `None` if
+    /// the policy changes nothing. `view` is the result of [`Body::transcript`].
+    ///
+    /// If thinking is bound to the messages before it, all thinking behind the first change has to be
+    /// removed. It is removed before anything else is. If the request requires it (AM9) and there is
+    /// enough space, the current tool loop still begins with its thinking; a summary of later messages
+    /// is then placed before the loop.
+    ///
+    /// # Errors
+    ///
+    /// [`CutError::CannotFit`] if the messages that must stay exceed the limit. A cut to the size that
+    /// the error advises was tried and did fit.
+    pub fn cut(
+        &self,
+        view: &Transcript,
+        policy: &Policy,
+        line: &ViewLimits,
+    ) -> Result<Option<BodyCut>, CutError> {
+        match self.cut_to(view, policy, line) {
+            Err(CutError::CannotFit(error)) => Err(self.advised(view, policy, line, error).into()),
+            cut => cut,
+        }
+    }
+
+    /// Returns the error with the smallest size at which a cut succeeds.
+    ///
+    /// The messages that must stay may take more tokens in a larger budget, since texts are shortened
+    /// to a share of the budget. So the minimum of one attempt is tried as the size of the next, until
+    /// one fits.
+    fn advised(
+        &self,
+        view: &Transcript,
+        policy: &Policy,
+        line: &ViewLimits,
+        error: CannotFit,
+    ) -> CannotFit {
+        let mut minimum = error.minimum;
+        for size in 0..SIZES {
+            let Err(CutError::CannotFit(next)) = self.cut_to(view, policy, &line.allowing(minimum))
+            else {
+                break;
+            };
+            let step = if size < EXACT_SIZES {
+                Tokens(1)
+            } else {
+                Tokens(minimum.0 / 4 + 1)
+            };
+            minimum = next.minimum.max(minimum + step);
+        }
+        CannotFit { minimum, ..error }
+    }
+
+    fn cut_to(
+        &self,
+        view: &Transcript,
+        policy: &Policy,
+        line: &ViewLimits,
+    ) -> Result<Option<BodyCut>, CutError> {
+        let overhead = self.overhead(view.counter().as_ref());
+        let budget = line.budget(overhead, view.instructions(), Calibration::default())?;
+        let budget = &budget;
+        let mut room = *budget;
+        let mut weighs = view.tokens();
+        for _ in 0..TRIES {
+            let drawn = match self.kept(view) {
+                None => self.plan(view, policy, &room),
+                // Without the opening message, the request no longer enables thinking.
+                Some(kept) => match self.plan(&kept, policy, &room) {
+                    Err(CutError::CannotFit(_)) => self.plan(view, policy, &room),
+                    drawn => drawn,
+                },
+            };
+            let drawn = match drawn {
+                Ok(Some(drawn)) => drawn,
+                Ok(None) => return Ok(None),
+                Err(CutError::CannotFit(error)) => {
+                    let limit = budget.limit + budget.overhead;
+                    return Err(CannotFit { limit, ..error }.into());
+                }
+                Err(error) => return Err(error),
+            };
+            let (mut cut, after) = (drawn.cut, drawn.after);
+            let mut slots = slots(view, &after, cut.plan.as_ref());
+            self.open_with_thinking(&mut slots);
+            let written = self.write(slots)?;
+            cut.text = written.text;
+            cut.repairs = written.repairs;
+            cut.unthinking.extend(written.unthinking);
+            cut.unthinking.sort_unstable();
+            cut.unthinking.dedup();
+            if !cut.repairs.is_empty() {
+                let mut body = Body::read(&cut.text, &self.target)?;
+                let after = body.transcript(view.counter());
+                (cut.tokens, cut.left) = (after.tokens(), messages(&after));
+            }
+            if cut.tokens <= budget.limit {
+                return Ok(Some(cut));
+            }
+            weighs = cut.tokens;
+            let over = weighs.minus(budget.limit) + budget.limit.minus(room.limit);
+            room.limit = budget.limit.minus(over);
+            room.trigger = budget.trigger.min(room.limit);
+            room.target = budget.target.min(room.limit);
+        }
+        Err(budget.cannot_fit(weighs).into())
+    }
+
+    /// Returns a view in which the current tool loop still begins with its thinking. `None` if no
+    /// message has to be pinned for that.
+    fn kept(&self, view: &Transcript) -> Option<Transcript> {
+        let mut kept = view.clone();
+        kept.pin(Seq(self.opening? as u64)).then_some(kept)
+    }
+
+    /// Moves new messages before the current tool loop, because a new message would end the loop.
+    fn open_with_thinking(&self, slots: &mut [Slot<'_>]) {
+        let is_opening =
+            |slot: &Slot<'_>| matches!(slot, Slot::Original(at) if Some(*at) == self.opening);
+        let Some(opening) = slots.iter().position(is_opening) else {
+            return;
+        };
+        let behind = slots.get_mut(opening..).unwrap_or_default();
+        let new = behind.iter().position(|slot| matches!(slot, Slot::New(_)));
+        if let Some(before) = new.and_then(|new| behind.get_mut(..=new)) {
+            before.rotate_right(1);
+        }
+    }
+
+    /// Returns a plan that is still valid after the removal of all thinking that it invalidates.
+    fn plan(
+        &self,
+        view: &Transcript,
+        policy: &Policy,
+        budget: &Budget,
+    ) -> Result<Option<UnwrittenCut>, CutError> {
+        let mut unthinking: BTreeSet<usize> = BTreeSet::new();
+        loop {
+            let planned = if unthinking.is_empty() {
+                view.clone()
+            } else {
+                self.without(view, &unthinking)
+            };
+            let plan = match policy.plan(&planned, budget, Trigger::Asked) {
+                Ok(plan) => plan,
+                Err(error) => {
+                    let all: BTreeSet<usize> = self.bound_to(0).into_iter().collect();
+                    if all.len() == unthinking.len() {
+                        return Err(error.into());
+                    }
+                    unthinking = all;
+                    continue;
+                }
+            };
+            let first = plan.as_ref().and_then(first_edit);
+            let first = first.into_iter().chain(unthinking.first().copied()).min();
+            let Some(first) = first else {
+                return Ok(None);
+            };
+            let before = unthinking.len();
+            unthinking.extend(self.bound_to(first));
+            if unthinking.len() > before {
+                continue;
+            }
+            let mut after = planned.clone();
+            if let Some(plan) = &plan {
+                after.apply(plan)?;
+            }
+            let present = |index: &usize| {
+                let item = after.get(Seq(*index as u64));
+                item.is_some_and(|item| matches!(*item.message, Message::Assistant { .. }))
+            };
+            let cut = BodyCut {
+                text: String::new(),
+                plan,
+                planned,
+                tokens: after.tokens(),
+                left: messages(&after),
+                unthinking: unthinking.into_iter().filter(present).collect(),
+                repairs: Vec::new(),
+            };
+            return Ok(Some(UnwrittenCut { cut, after }));
+        }
+    }
+
+    /// Returns the view without the thinking of these messages.
+    fn without(&self, view: &Transcript, unthinking: &BTreeSet<usize>) -> Transcript {
+        let messages = view.items().iter().enumerate().map(|(index, item)| {
+            match (unthinking.contains(&index), item.message.as_ref()) {
+                (true, Message::Assistant { parts }) => {
+                    let mut parts = parts.clone();
+                    parts.retain(|part| !matches!(part, Part::Thinking(_)));
+                    Arc::new(Message::Assistant { parts })
+                }
+                _ => Arc::clone(&item.message),
+            }
+        });
+        let mut without = self.view(messages, view.counter());
+        for item in view.items().iter().filter(|item| item.pin.is_some()) {
+            without.pin(item.seq);
+        }
+        without
+    }
+
+    fn view(
+        &self,
+        messages: impl Iterator<Item = Arc<Message>>,
+        counter: &Arc<dyn TokenCounter>,
+    ) -> Transcript {
+        let mut view = Transcript::new(Arc::clone(counter));
+        for message in messages {
+            view.push(message);
+        }
+        view.mark_sent();
+        for index in self.standing() {
+            view.pin(Seq(*index as u64));
+        }
+        view
+    }
+}
+
+/// A cut that is not written yet, and the view after it.
+struct UnwrittenCut {
+    cut: BodyCut,
+    after: Transcript,
+}
+
+/// Returns the number of messages of a view, without the markers of gaps.
+fn messages(view: &Transcript) -> usize {
+    let items = view.items().iter();
+    items
+        .filter(|item| Gap::of(&item.message).is_none())
+        .count()
+}
+
+/// Returns the first message that a plan changes.
+fn first_edit(plan: &Plan) -> Option<usize> {
+    let firsts = plan.edits.iter().filter_map(|edit| match edit {
+        Edit::Shrink { seq, .. } => Some(*seq),
+        Edit::Drop { first, .. } => Some(*first),
+        Edit::Summarize { covers, .. } => covers.first().map(|range| range.first),
+    });
+    firsts.min().and_then(|seq| usize::try_from(seq.0).ok())
+}
+
+/// Returns the slots of a view: its original, edited and new messages.
+fn slots<'m>(before: &Transcript, after: &'m Transcript, plan: Option<&Plan>) -> Vec<Slot<'m>> {
+    let edits = plan.map(|plan| plan.edits.as_slice()).unwrap_or_default();
+    let new_seqs: BTreeSet<Seq> = edits
+        .iter()
+        .filter_map(|edit| match edit {
+            Edit::Summarize { covers, .. } => covers.first().map(|range| range.first),
+            Edit::Drop { first, .. } => Some(*first),
+            Edit::Shrink { .. } => None,
+        })
+        .collect();
+    let slot = |item: &'m plimsoll_context::Item| {
+        let index = usize::try_from(item.seq.0).ok();
+        let origin = index.filter(|_| !new_seqs.contains(&item.seq));
+        let same = || {
+            let was = before.get(item.seq);
+            was.is_some_and(|was| Arc::ptr_eq(&was.message, &item.message))
+        };
+        match origin {
+            Some(index) if same() => Slot::Original(index),
+            Some(index) => Slot::Edited(index, &item.message),
+            None => Slot::New(&item.message),
+        }
+    };
+    after.items().iter().map(slot).collect()
+}

@@ -1,0 +1,183 @@
+//! [`repair`]: a list of named fix-ups that make a damaged chat one that its provider accepts.
+//!
+//! Each fix-up changes only the units that need it. The order is the order of [`FIX_UPS`].
+
+mod ids;
+mod pairs;
+mod piece;
+mod roles;
+mod settings;
+mod shapes;
+mod shapes_chat;
+mod shapes_messages;
+mod shapes_responses;
+mod thinking;
+
+use std::fmt;
+
+use plimsoll_context::Message;
+use plimsoll_wire::{Document, Target, WireError};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::chat::Chat;
+use crate::protocol::Protocol;
+
+/// One repair.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Repair {
+    /// The place in the input: `messages[3]`, `input[7]`, `system`.
+    pub place: String,
+    /// The name of the fix-up: `shapes`, `ids`, `orphans`, `unanswered`, `order`, `hosted`, `empty`,
+    /// `thinking`, `roles`, `last`, `reasoning` or `settings`.
+    pub fix: &'static str,
+    /// The action, in words.
+    pub done: String,
+}
+
+/// A repaired request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RepairedRequest {
+    /// The request. If nothing had to be repaired, it is the input byte for byte.
+    pub request: String,
+    /// The repairs, in the order of the fix-ups.
+    pub repairs: Vec<Repair>,
+}
+
+/// The treatment of reasoning without a known fault.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Reasoning {
+    /// Reasoning stays.
+    #[default]
+    Keep,
+    /// Reasoning is removed. For a request with a signature that the provider has refused.
+    Drop,
+}
+
+/// A chat under repair.
+pub(crate) struct Patient<'c, 'a> {
+    pub(crate) chat: &'c mut Chat<'a>,
+    pub(crate) target: &'c Target,
+    pub(crate) reasoning: Reasoning,
+    /// Whether it is a request. A history, which names no model, may end with the model's message.
+    pub(crate) is_request: bool,
+    fix: &'static str,
+    repairs: Vec<Repair>,
+}
+
+type FixUp = fn(&mut Patient<'_, '_>);
+
+/// The fix-ups, in their order.
+const FIX_UPS: [(&str, FixUp); 9] = [
+    ("shapes", shapes::fix),
+    ("ids", ids::fix),
+    ("pairs", pairs::fix),
+    ("empty", shapes::empty),
+    ("thinking", thinking::fix),
+    ("roles", roles::fix),
+    ("last", roles::last),
+    ("reasoning", thinking::echo),
+    ("settings", settings::fix),
+];
+
+/// Repairs a request, or a bare list of its messages or items.
+///
+/// # Errors
+///
+/// [`WireError::NotJson`], or [`WireError::Expected`] if there is no list of messages.
+pub fn repair_request(
+    text: &str,
+    target: &Target,
+    reasoning: Reasoning,
+) -> Result<RepairedRequest, WireError> {
+    let mut chat = Chat::read(text, Protocol::of(target))?;
+    let repairs = repair(&mut chat, target, reasoning);
+    Ok(RepairedRequest {
+        request: chat.write().text.into_owned(),
+        repairs,
+    })
+}
+
+/// Repairs the request or the history of another program, and returns its messages, to continue it
+/// elsewhere. A system prompt beside the list becomes the first message.
+///
+/// # Errors
+///
+/// [`WireError::NotJson`], or [`WireError::Expected`] if there is no list of messages.
+pub fn import(
+    text: &str,
+    target: &Target,
+    reasoning: Reasoning,
+) -> Result<(Vec<Message>, Vec<Repair>), WireError> {
+    let protocol = Protocol::of(target);
+    let mut chat = Chat::read(text, protocol)?;
+    // The messages are not sent as they are, so they may end with the model's.
+    chat.set_key("model", None);
+    let repairs = repair(&mut chat, target, reasoning);
+    let text = chat.write().text;
+    let document = Document::read(&text, protocol.format())?;
+    Ok((document.messages, repairs))
+}
+
+/// Parses a request or a history as JSON, to detect its protocol.
+///
+/// # Errors
+///
+/// [`WireError::NotJson`] with the place, also if the text is nested too deeply.
+pub fn parse(text: &str) -> Result<Value, WireError> {
+    plimsoll_wire::__internals::parse(text)
+}
+
+/// Repairs a chat, and returns the repairs. Deterministic and idempotent.
+pub fn repair(chat: &mut Chat<'_>, target: &Target, reasoning: Reasoning) -> Vec<Repair> {
+    let is_request = chat.key("model").is_some() && !chat.has_set("model");
+    let mut patient = Patient {
+        chat,
+        target,
+        reasoning,
+        is_request,
+        fix: "",
+        repairs: Vec::new(),
+    };
+    for (name, fix) in FIX_UPS {
+        patient.fix = name;
+        fix(&mut patient);
+    }
+    patient.repairs
+}
+
+impl Patient<'_, '_> {
+    pub(crate) fn protocol(&self) -> Protocol {
+        self.chat.protocol
+    }
+
+    /// Reports a repair at a unit.
+    pub(crate) fn note(&mut self, unit: usize, done: impl Into<String>) {
+        let place = self.chat.place(unit);
+        self.note_at(place, done);
+    }
+
+    pub(crate) fn note_at(&mut self, place: String, done: impl Into<String>) {
+        let repair = Repair {
+            place,
+            fix: self.fix,
+            done: done.into(),
+        };
+        if self.repairs.last() != Some(&repair) {
+            self.repairs.push(repair);
+        }
+    }
+
+    /// Returns the index of the first unit of the list that is written.
+    pub(crate) fn first_of_list(&self) -> usize {
+        let mut units = self.chat.units.iter();
+        let is_of_list = |unit: &crate::Unit<'_>| !unit.is_beside() && unit.is_left();
+        units.position(is_of_list).unwrap_or(self.chat.units.len())
+    }
+}
+
+impl fmt::Display for Repair {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {} ({})", self.place, self.done, self.fix)
+    }
+}

@@ -1,0 +1,178 @@
+//! The calls, results and texts in a unit of each protocol.
+
+use plimsoll_wire::__internals::openai_responses::items;
+use serde_json::{Value, json};
+
+use crate::protocol::Protocol;
+use crate::unit::{Role, Unit};
+
+/// The text of the result that closes a call without one.
+pub(super) const CLOSED: &str = plimsoll_context::CLOSED_CALL;
+
+pub(super) fn text<'v>(value: &'v Value, key: &str) -> &'v str {
+    value.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+pub(super) fn kind(value: &Value) -> &str {
+    text(value, "type")
+}
+
+pub(super) fn list<'v>(value: &'v Value, key: &str) -> &'v [Value] {
+    let list = value.get(key).and_then(Value::as_array);
+    list.map(Vec::as_slice).unwrap_or_default()
+}
+
+pub(super) fn list_mut<'v>(value: &'v mut Value, key: &str) -> Option<&'v mut Vec<Value>> {
+    value.get_mut(key)?.as_array_mut()
+}
+
+/// Returns the role of a unit: that of its message, or the one that it states itself.
+pub(super) fn role<'u>(unit: &'u Unit<'_>) -> &'u str {
+    match unit.role {
+        Role::System => "system",
+        Role::User => "user",
+        Role::Assistant => "assistant",
+        Role::Own => text(unit.value(), "role"),
+    }
+}
+
+/// Checks whether the model wrote a unit.
+pub(super) fn is_models(protocol: Protocol, unit: &Unit<'_>) -> bool {
+    match protocol {
+        Protocol::Chat | Protocol::Messages => role(unit) == "assistant",
+        Protocol::Responses => match items::kind(unit.value()) {
+            "" => false,
+            "message" => role(unit) == "assistant",
+            kind => !items::is_clients(kind),
+        },
+    }
+}
+
+/// Returns the ids of the calls that need a result of the client.
+pub(super) fn calls(protocol: Protocol, unit: &Unit<'_>) -> Vec<Option<String>> {
+    let value = unit.value();
+    match protocol {
+        Protocol::Chat if role(unit) == "assistant" => {
+            let calls = list(value, "tool_calls").iter();
+            calls.map(|call| id(call, "id")).collect()
+        }
+        Protocol::Messages if unit.role == Role::Assistant && kind(value) == "tool_use" => {
+            vec![id(value, "id")]
+        }
+        Protocol::Responses => {
+            let kind = items::kind(value);
+            let is_call = items::PAIRS.iter().any(|(call, ..)| *call == kind);
+            let needs = is_callers(kind) || own_id(value).is_some();
+            if is_call && needs {
+                vec![own_id(value)]
+            } else {
+                Vec::new()
+            }
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Checks whether an item of Responses is a call of the caller's own tools.
+pub(super) fn is_callers(kind: &str) -> bool {
+    matches!(kind, "function_call" | "custom_tool_call")
+}
+
+/// Returns the id of the call that a result names. `None` for a unit that is no result.
+pub(super) fn result(protocol: Protocol, unit: &Unit<'_>) -> Option<Option<String>> {
+    let value = unit.value();
+    match protocol {
+        Protocol::Chat => (role(unit) == "tool").then(|| id(value, "tool_call_id")),
+        Protocol::Messages => (unit.role == Role::User && kind(value) == "tool_result")
+            .then(|| id(value, "tool_use_id")),
+        Protocol::Responses => {
+            let kind = items::kind(value);
+            let on_server = own_id(value).is_none() && text(value, "execution") == "server";
+            (items::is_output(kind) && !on_server).then(|| own_id(value))
+        }
+    }
+}
+
+/// Returns the kind of the results that a unit's calls need. Only Responses has several.
+pub(super) fn output_kind(protocol: Protocol, call: &Value) -> &'static str {
+    if protocol != Protocol::Responses {
+        return "";
+    }
+    let kind = items::kind(call);
+    let pair = items::PAIRS.iter().find(|(call, ..)| *call == kind);
+    pair.map_or("", |(.., output)| output)
+}
+
+/// Sets the id of a call.
+pub(super) fn set_call_id(protocol: Protocol, value: &mut Value, nth: usize, id: &str) {
+    match protocol {
+        Protocol::Chat => {
+            if let Some(call) = list_mut(value, "tool_calls").and_then(|calls| calls.get_mut(nth)) {
+                set(call, "id", id.into());
+            }
+        }
+        Protocol::Messages => set(value, "id", id.into()),
+        Protocol::Responses => set(value, "call_id", id.into()),
+    }
+}
+
+/// Sets the id of the call that a result names.
+pub(super) fn set_result_id(protocol: Protocol, value: &mut Value, id: &str) {
+    let key = match protocol {
+        Protocol::Chat => "tool_call_id",
+        Protocol::Messages => "tool_use_id",
+        Protocol::Responses => "call_id",
+    };
+    set(value, key, id.into());
+}
+
+/// Returns a result that closes a call. `None` for calls of the provider's own tools, whose results cannot
+/// be invented.
+pub(super) fn closing(protocol: Protocol, call: &Value, id: &str) -> Option<Value> {
+    match protocol {
+        Protocol::Chat => Some(json!({"role": "tool", "tool_call_id": id, "content": CLOSED})),
+        Protocol::Messages => Some(json!({
+            "type": "tool_result", "tool_use_id": id, "content": CLOSED, "is_error": true,
+        })),
+        Protocol::Responses if is_callers(items::kind(call)) => Some(json!({
+            "type": output_kind(protocol, call), "call_id": id, "output": CLOSED,
+        })),
+        Protocol::Responses => None,
+    }
+}
+
+/// Returns a user message, or a block of one.
+pub(super) fn user(protocol: Protocol, text: &str) -> Value {
+    match protocol {
+        Protocol::Chat => json!({"role": "user", "content": text}),
+        Protocol::Responses => json!({"type": "message", "role": "user", "content": text}),
+        Protocol::Messages => json!({"type": "text", "text": text}),
+    }
+}
+
+/// Sets a key of an object. Does nothing for any other value.
+pub(super) fn set(value: &mut Value, key: &str, to: Value) {
+    if let Value::Object(object) = value {
+        object.insert(key.to_owned(), to);
+    }
+}
+
+/// Removes a key of an object.
+pub(super) fn unset(value: &mut Value, key: &str) {
+    if let Value::Object(object) = value {
+        object.shift_remove(key);
+    }
+}
+
+fn id(value: &Value, key: &str) -> Option<String> {
+    let id = value.get(key).and_then(Value::as_str);
+    id.filter(|id| !id.is_empty()).map(str::to_owned)
+}
+
+/// Returns the id of a call or an output of Responses. An older local shell uses the id of the item.
+fn own_id(value: &Value) -> Option<String> {
+    id(value, "call_id").or_else(|| {
+        let is_shell = items::kind(value).starts_with("local_shell_call");
+        is_shell.then(|| id(value, "id")).flatten()
+    })
+}

@@ -1,0 +1,177 @@
+//! Messages of each protocol, damaged anywhere: after the repair their server has no objection.
+
+use plimsoll_wire::openai_chat::{Dialect, Template};
+use plimsoll_wire::{Target, anthropic, openai_responses};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use crate::judged::{faults, repaired};
+use crate::{damage, recorded_sessions};
+
+const MODELS: [&str; 6] = [
+    "claude-3-5-haiku-latest",
+    "claude-sonnet-4-5",
+    "claude-opus-4-6",
+    "claude-opus-5",
+    "claude-opus-5-5",
+    "gopher",
+];
+
+fn chat() -> Value {
+    json!({
+        "model": "m",
+        "messages": [
+            {"role": "system", "content": "s"},
+            {"role": "user", "content": [
+                {"type": "text", "text": "q"},
+                {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA==", "detail": "low"}}]},
+            {"role": "assistant", "content": null, "reasoning_content": "hm", "tool_calls": [
+                {"id": "call_a", "type": "function", "function": {"name": "read", "arguments": "{\"a\":1}"}},
+                {"id": "call_b", "type": "function", "function": {"name": "list", "arguments": "{}"}}]},
+            {"role": "tool", "tool_call_id": "call_a", "content": "r1"},
+            {"role": "tool", "tool_call_id": "call_b", "content": [{"type": "text", "text": "r2"}]},
+            {"role": "user", "content": "more"},
+            {"role": "assistant", "content": "fine"},
+            {"role": "user", "content": "and?"},
+        ],
+    })
+}
+
+fn responses() -> Value {
+    json!({
+        "model": "m", "instructions": "s",
+        "input": [
+            {"role": "user", "content": [{"type": "input_text", "text": "q"},
+                {"type": "input_image", "image_url": "data:image/png;base64,AA==", "detail": "low"}]},
+            {"type": "reasoning", "id": "rs_1", "encrypted_content": "gA==",
+                "summary": [{"type": "summary_text", "text": "hm"}]},
+            {"type": "function_call", "call_id": "call_a", "name": "read", "arguments": "{\"a\":1}"},
+            {"type": "custom_tool_call", "call_id": "call_c", "name": "patch", "input": "x"},
+            {"type": "function_call_output", "call_id": "call_a", "output": "r"},
+            {"type": "custom_tool_call_output", "call_id": "call_c",
+                "output": [{"type": "input_text", "text": "x"}]},
+            {"type": "web_search_call", "id": "ws_1", "status": "completed"},
+            {"type": "message", "role": "assistant", "status": "completed",
+                "content": [{"type": "output_text", "text": "t", "annotations": []}]},
+            {"role": "developer", "content": "d"},
+            {"role": "user", "content": "and?"},
+        ],
+        "store": false,
+    })
+}
+
+fn messages() -> Value {
+    json!({
+        "model": "claude-sonnet-4-5", "max_tokens": 4096,
+        "system": [{"type": "text", "text": "s", "cache_control": {"type": "ephemeral"}}],
+        "messages": [
+            {"role": "user", "content": "q"},
+            {"role": "assistant", "content": [
+                {"type": "thinking", "thinking": "hm", "signature": "EqQB"},
+                {"type": "redacted_thinking", "data": "EmwK"},
+                {"type": "text", "text": "look"},
+                {"type": "tool_use", "id": "toolu_a", "name": "read", "input": {"a": 1}},
+                {"type": "tool_use", "id": "toolu_b", "name": "list", "input": {}}]},
+            {"role": "user", "content": [
+                {"type": "tool_result", "tool_use_id": "toolu_a", "content": "r", "is_error": true},
+                {"type": "tool_result", "tool_use_id": "toolu_b", "content": [
+                    {"type": "text", "text": "x"},
+                    {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AA=="}}]},
+                {"type": "text", "text": "more"}]},
+            {"role": "assistant", "content": [
+                {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "x"}},
+                {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []},
+                {"type": "text", "text": "done"}]},
+            {"role": "user", "content": [{"type": "text", "text": "and?", "cache_control": {"type": "ephemeral"}}]},
+        ],
+    })
+}
+
+fn target(protocol: usize, which: usize) -> (Value, &'static str, Target) {
+    match protocol {
+        0 => {
+            let mut dialects: Vec<Dialect> = Dialect::NAMES
+                .iter()
+                .filter_map(|name| Dialect::named(name))
+                .collect();
+            let local = || Dialect::named("vllm").unwrap();
+            for template in [
+                Template::Gemma,
+                Template::Mistral,
+                Template::Qwen,
+                Template::Llama31,
+            ] {
+                dialects.push(local().with_template(template));
+            }
+            let dialect = dialects.swap_remove(which % dialects.len());
+            (chat(), "messages", dialect.into())
+        }
+        1 => {
+            let profile = match which % 3 {
+                0 => openai_responses::ResponsesProfile::openai(),
+                1 => openai_responses::ResponsesProfile::plain(),
+                _ => openai_responses::ResponsesProfile::compatible(),
+            };
+            (responses(), "input", profile.into())
+        }
+        _ => {
+            let profile = anthropic::MessagesProfile::of_model(MODELS[which % MODELS.len()]);
+            (messages(), "messages", profile.into())
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1_500))]
+    #[test]
+    fn after_the_repair_a_server_has_no_objection(
+        protocol in 0_usize..3,
+        which in 0_usize..1_000,
+        is_history in any::<bool>(),
+        numbers in proptest::collection::vec(0_usize..10_000, 3..40),
+    ) {
+        let (mut request, list, target) = target(protocol, which);
+        if is_history {
+            request.as_object_mut().unwrap().remove("model");
+        }
+        let mut numbers = numbers.into_iter();
+        while let Some(first) = numbers.next() {
+            let mut first = Some(first);
+            let before = request[list].clone();
+            damage::damage(&mut request[list], &mut |below| {
+                first.take().or_else(|| numbers.next()).unwrap_or(0) % below.max(1)
+            });
+            if !request[list].is_array() {
+                request[list] = before;
+            }
+        }
+        repaired(&request.to_string(), &target);
+    }
+}
+
+#[test]
+fn a_valid_request_stays_as_it_is() {
+    for (protocol, which) in [(0, 1), (1, 0), (2, 1)] {
+        let (request, _, target) = target(protocol, which);
+        let text = request.to_string();
+        assert_eq!(faults(&text, &target), [""; 0]);
+        let repaired = repaired(&text, &target);
+        assert_eq!((repaired.request, repaired.repairs), (text, vec![]));
+    }
+}
+
+/// Sessions cut off somewhere, often between a call and its result, in each dialect after the other.
+#[test]
+fn recorded_sessions_can_be_continued() {
+    let Some(recorded) = recorded_sessions::sessions() else {
+        return;
+    };
+    for (number, (_, line)) in recorded.enumerate() {
+        let session: Value = serde_json::from_str(&line).unwrap();
+        let messages = session["messages"].as_array().unwrap();
+        let end = (number * 7 + 3) % messages.len().max(1);
+        let cut = json!({"messages": &messages[..=end.min(messages.len() - 1)]});
+        let (_, _, target) = target(0, number);
+        repaired(&cut.to_string(), &target);
+    }
+}

@@ -1,0 +1,13 @@
+//! The validator of Anthropic's Messages API.
+
+mod pairing;
+mod rules;
+mod simulate;
+mod validate;
+mod validate_marks;
+mod validate_settings;
+
+#[cfg(test)]
+pub(crate) use rules::TABLE;
+pub use simulate::{sign, undeclared, unsigned};
+pub use validate::{refusal, validate, validate_announced};

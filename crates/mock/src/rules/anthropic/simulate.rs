@@ -1,0 +1,192 @@
+//! Simulated signatures of thinking blocks, for servers that only imitate the API.
+//!
+//! [`sign`] creates a signature. [`check`] verifies it as the API verifies its own (AM10), so a test
+//! can detect whether thinking came back unchanged and after the same messages. The API's real
+//! signatures are not judged.
+
+use plimsoll_wire::__internals::anthropic::MARK;
+use plimsoll_wire::__internals::anthropic::calls_server;
+use serde_json::Value;
+
+use super::validate::{MessagesCheck, content, is_thinking, kind, text};
+use crate::rules::fault::{Fault, Rule};
+use crate::rules::table::entries;
+
+/// The prefix of our signatures.
+const OURS: &str = "simulated";
+/// The number of digits in each of the two parts of a signature.
+const DIGITS: usize = 16;
+/// The maximum number of places in one message at which a continued reply may have begun.
+///
+/// The API pauses a turn less often than this, and each place costs a hash for every thinking block
+/// behind it.
+const MAX_PAUSES: usize = 32;
+
+/// Returns the signature of a thinking text in the reply to a request. For redacted thinking, the
+/// result is the `data` of the block, and `thinking` is empty because its text is not visible.
+#[must_use]
+pub fn sign(request: &Value, thinking: &str) -> String {
+    let mut hash = PrefixHash::before(request);
+    for message in entries(request, "messages") {
+        hash.message(message);
+    }
+    signature(thinking, &hash)
+}
+
+/// Returns a fault if a request contains tool calls and declares no tools, which servers refuse. A
+/// repair cannot know the tools, so [`validate`](super::validate) does not judge this.
+#[must_use]
+pub fn undeclared(request: &Value) -> Option<Fault> {
+    let messages = entries(request, "messages").iter();
+    let mut blocks = messages.flat_map(content);
+    let uses = |block: &Value| matches!(text(block, "type"), "tool_use" | "tool_result");
+    let is_fault = entries(request, "tools").is_empty() && blocks.any(uses);
+    is_fault.then(|| Fault {
+        rule: Rule::Shape,
+        place: "tools".to_owned(),
+        words: "Requests which include `tool_use` or `tool_result` blocks must define tools"
+            .to_owned(),
+    })
+}
+
+/// AM10 for a server that signs all its thinking with [`sign`]: returns a fault for the first thinking
+/// block of a request that has no such signature.
+///
+/// Existing signatures are judged by [`validate`](super::validate).
+#[must_use]
+pub fn unsigned(request: &Value) -> Option<Fault> {
+    let messages = entries(request, "messages").iter();
+    messages.enumerate().find_map(|(index, message)| {
+        let mut blocks = content(message).iter();
+        let at = blocks
+            .position(|block| is_thinking(block) && !signature_of(block).starts_with(OURS))?;
+        let place = format!("messages.{index}.content.{at}");
+        Some(Fault {
+            rule: Rule::Am10,
+            words: format!("{place}: Invalid `signature` in `thinking` block"),
+            place,
+        })
+    })
+}
+
+/// Judges all simulated signatures of a request (AM10).
+pub(super) fn check(check: &mut MessagesCheck<'_>, request: &Value, messages: &[Value]) {
+    let blocks = messages.iter().flat_map(content);
+    if !blocks
+        .map(signature_of)
+        .any(|signature| signature.starts_with(OURS))
+    {
+        return;
+    }
+    let mut hash = PrefixHash::before(request);
+    for (index, message) in messages.iter().enumerate() {
+        // The states at which the reply of a block may have begun: at the start of the message or, if
+        // the turn was paused and continued, behind a call of one of the provider's own tools.
+        let mut begun = vec![hash.clone()];
+        let mut so_far = hash.clone();
+        so_far.take(message.get("role").unwrap_or(&Value::Null));
+        for (at, block) in content(message).iter().enumerate() {
+            if is_thinking(block) {
+                let place = format!("messages.{index}.content.{at}");
+                verify(check, place, block, &begun);
+                continue;
+            }
+            so_far.take(block);
+            if calls_server(kind(block)) {
+                begun.push(so_far.clone());
+                if begun.len() > MAX_PAUSES {
+                    begun.remove(1);
+                }
+            }
+        }
+        hash.message(message);
+    }
+}
+
+fn verify(check: &mut MessagesCheck<'_>, place: String, block: &Value, begun: &[PrefixHash]) {
+    let found = signature_of(block);
+    if !found.starts_with(OURS) {
+        return;
+    }
+    let expected = begun
+        .iter()
+        .map(|hash| signature(text(block, "thinking"), hash));
+    let expected: Vec<String> = expected.collect();
+    let own = |signature: &str| signature.rsplit_once('-').map(|(own, _)| own.to_owned());
+    if expected.iter().all(|expected| own(found) != own(expected)) {
+        let words = format!("{place}: Invalid `signature` in `thinking` block");
+        check.fault(Rule::Am10, place, words);
+    } else if check.profile.binds_prefix && expected.iter().all(|expected| found != expected) {
+        let bound = "The block is bound to a different conversation";
+        let words = format!("{place}: Invalid `signature` in `thinking` block. {bound}");
+        check.fault(Rule::Am10, place, words);
+    }
+}
+
+/// Returns the signature of a thinking block.
+fn signature_of(block: &Value) -> &str {
+    match kind(block) {
+        "thinking" => text(block, "signature"),
+        "redacted_thinking" => text(block, "data"),
+        _ => "",
+    }
+}
+
+fn signature(thinking: &str, hash: &PrefixHash) -> String {
+    let own = blake3::hash(thinking.as_bytes()).to_hex();
+    let prefix = hash.0.finalize().to_hex();
+    let digits = |hex: &str| hex.get(..DIGITS).unwrap_or_default().to_owned();
+    format!(
+        "{OURS}-{}-{}",
+        digits(own.as_str()),
+        digits(prefix.as_str())
+    )
+}
+
+/// A hash of a request up to some message, without breakpoints and thinking.
+#[derive(Clone)]
+struct PrefixHash(blake3::Hasher);
+
+impl PrefixHash {
+    fn before(request: &Value) -> Self {
+        let mut hash = Self(blake3::Hasher::new());
+        for key in ["tools", "system"] {
+            hash.take(request.get(key).unwrap_or(&Value::Null));
+        }
+        hash
+    }
+
+    fn message(&mut self, message: &Value) {
+        self.take(message.get("role").unwrap_or(&Value::Null));
+        match message.get("content") {
+            Some(Value::Array(blocks)) => {
+                for block in blocks.iter().filter(|block| !is_thinking(block)) {
+                    self.take(block);
+                }
+            }
+            Some(Value::String(text)) => {
+                self.take(&serde_json::json!({"type": "text", "text": text}));
+            }
+            _ => {}
+        }
+    }
+
+    fn take(&mut self, value: &Value) {
+        let mut value = value.clone();
+        unmark(&mut value);
+        self.0.update(value.to_string().as_bytes());
+        self.0.update(b"\n");
+    }
+}
+
+/// Removes all breakpoints.
+fn unmark(value: &mut Value) {
+    match value {
+        Value::Object(keys) => {
+            keys.shift_remove(MARK);
+            keys.values_mut().for_each(unmark);
+        }
+        Value::Array(list) => list.iter_mut().for_each(unmark),
+        _ => {}
+    }
+}

@@ -1,0 +1,194 @@
+//! [`validate`]: every rule of Anthropic Messages that a request breaks, judged as the API judges it
+//! for the model of a [`MessagesProfile`], in its own words. Used by mock servers and property
+//! tests. Never panics, whatever the JSON is.
+//!
+//! Judged here: AM1 to AM11, AM13, AM14, V3 and V4 of the rules. A breakpoint that does nothing (AM12)
+//! is not refused. V1, V2 and V5 to V11 need more than one request to judge.
+
+use std::io::{self, Write};
+
+use plimsoll_wire::__internals::anthropic::goes_on_from;
+use plimsoll_wire::anthropic::MessagesProfile;
+use serde_json::{Value, json};
+
+use super::rules::TABLE;
+use super::{pairing, simulate, validate_marks, validate_settings};
+use crate::rules::fault::{Fault, Rule};
+use crate::rules::json_path::JsonPath;
+use crate::rules::table;
+pub(super) use crate::rules::table::{content, kind, role, text};
+
+/// Returns the rules that a request breaks, in message order within each group of rules. Empty for a
+/// valid request.
+#[must_use]
+pub fn validate(request: &Value, profile: &MessagesProfile) -> Vec<Fault> {
+    validate_announced(request, profile, "")
+}
+
+/// Like [`validate`], for a request with these features in its `anthropic-beta` header, separated by
+/// commas.
+#[must_use]
+pub fn validate_announced(request: &Value, profile: &MessagesProfile, betas: &str) -> Vec<Fault> {
+    let mut check = MessagesCheck::new(profile, &TABLE);
+    check.betas = betas;
+    check.size(request);
+    check.judge("request", "", &JsonPath::Dotted(""), request);
+    validate_settings::check(&mut check, request);
+    match request.get("messages").and_then(Value::as_array) {
+        None => check.fault(Rule::Shape, "messages", "messages: Field required"),
+        Some(messages) if messages.is_empty() => {
+            let words = "messages: at least one message is required";
+            check.fault(Rule::Am7, "messages", words);
+        }
+        Some(messages) => {
+            for (index, message) in messages.iter().enumerate() {
+                check.message(index, message, index + 1 == messages.len());
+            }
+            check.order(messages);
+            pairing::check(&mut check, messages);
+            validate_settings::check_loop(&mut check, request, messages);
+            simulate::check(&mut check, request, messages);
+        }
+    }
+    validate_marks::check(&mut check, request);
+    check.faults
+}
+
+/// Returns the status and the body with which the API refuses a request for a fault.
+#[must_use]
+pub fn refusal(fault: &Fault) -> (u16, Value) {
+    let (status, kind) = match fault.rule {
+        Rule::Am13 => (413, "request_too_large"),
+        _ => (400, "invalid_request_error"),
+    };
+    let error = json!({"type": kind, "message": fault.words});
+    (status, json!({"type": "error", "error": error}))
+}
+
+pub(super) type MessagesCheck<'p> = table::Check<'p, MessagesProfile>;
+
+/// Returns the group of the blocks that a message of this role may contain.
+fn group_of(role: &str) -> &'static str {
+    match role {
+        "user" => "user",
+        "assistant" => "assistant",
+        _ => "other",
+    }
+}
+
+impl MessagesCheck<'_> {
+    /// Returns `true` if the header announces the feature.
+    pub(super) fn announces(&self, beta: &str) -> bool {
+        let mut betas = self.betas.split(',').map(str::trim);
+        betas.any(|one| one.starts_with(beta))
+    }
+
+    /// Judges the size of the request: AM13.
+    fn size(&mut self, request: &Value) {
+        let mut counted = ByteCounter(0);
+        let _ = serde_json::to_writer(&mut counted, request);
+        if counted.0 > self.profile.max_body.0 {
+            let words = "Request exceeds the maximum size";
+            self.fault(Rule::Am13, "the body", words);
+        }
+    }
+
+    fn message(&mut self, index: usize, message: &Value, last: bool) {
+        let list = JsonPath::Dotted("messages");
+        let place = list.entry(index);
+        let role = role(message);
+        let system = self.profile.later_system && index > 0;
+        if role != "user" && role != "assistant" && !(role == "system" && system) {
+            let words = match role {
+                "system" => "messages: Unexpected role \"system\". The Messages API accepts a \
+                             top-level `system` parameter, not \"system\" as an input message role."
+                    .to_owned(),
+                _ => format!("{place}.role: Input should be 'user' or 'assistant'"),
+            };
+            self.fault(Rule::Shape, place.key("role"), words);
+        }
+        let empty = match message.get("content") {
+            Some(Value::String(text)) => {
+                if !text.is_empty() && text.trim().is_empty() {
+                    let words = "messages: text content blocks must contain non-whitespace text";
+                    self.fault(Rule::Am6, place, words);
+                }
+                text.is_empty()
+            }
+            Some(Value::Array(blocks)) => {
+                self.each(group_of(role), &place.key("content"), blocks);
+                if role == "assistant" && blocks.last().is_some_and(is_thinking) {
+                    let words = format!(
+                        "{place}: The final block in an assistant message cannot be `thinking`."
+                    );
+                    self.fault(Rule::Am9, place, words);
+                }
+                blocks.is_empty()
+            }
+            _ => {
+                let words = format!("{place}.content: Field required");
+                self.fault(Rule::Shape, place.key("content"), words);
+                false
+            }
+        };
+        if empty && !(last && role == "assistant") {
+            let words = format!(
+                "{place}: all messages must have non-empty content except for the optional final \
+                 assistant message"
+            );
+            self.fault(Rule::Am6, place, words);
+        }
+    }
+
+    /// Judges the order of the messages: the end of AM6, AM7 and AM8.
+    fn order(&mut self, messages: &[Value]) {
+        if messages.first().map(role) == Some("assistant") {
+            let words = "messages: first message must use the \"user\" role";
+            self.fault(Rule::Am7, "messages.0", words);
+        }
+        let Some(last) = messages.last().filter(|last| role(last) == "assistant") else {
+            return;
+        };
+        let place = format!("messages.{}", messages.len() - 1);
+        // A paused turn is continued from here, so it is not a prefill.
+        if content(last)
+            .last()
+            .is_some_and(|block| goes_on_from(kind(block)))
+        {
+            return;
+        }
+        if !self.profile.prefill {
+            let words = "This model does not support assistant message prefill. The conversation \
+                         must end with a user message.";
+            self.fault(Rule::Am8, place, words);
+            return;
+        }
+        let text = match last.get("content") {
+            Some(Value::Array(blocks)) => blocks.last().and_then(|block| block.get("text")),
+            content => content,
+        };
+        let text = text.and_then(Value::as_str).unwrap_or_default();
+        if text.ends_with(char::is_whitespace) {
+            let words = "messages: final assistant content cannot end with trailing whitespace";
+            self.fault(Rule::Am6, place, words);
+        }
+    }
+}
+
+/// A writer that only counts bytes.
+struct ByteCounter(u64);
+
+impl Write for ByteCounter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 = self.0.saturating_add(bytes.len() as u64);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+pub(super) fn is_thinking(block: &Value) -> bool {
+    matches!(kind(block), "thinking" | "redacted_thinking")
+}

@@ -1,0 +1,10 @@
+//! The validator of Chat Completions, for each server's dialect.
+
+mod echo;
+mod pairing;
+mod settings;
+mod validate;
+
+#[cfg(test)]
+pub(crate) use validate::TABLE;
+pub use validate::{refusal, validate};

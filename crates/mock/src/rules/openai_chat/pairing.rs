@@ -1,0 +1,152 @@
+//! Checks whether tool calls and tool messages answer each other: OC1, OC2, OC3, OC7's count, V3 and
+//! V4. Part of the validator.
+
+use std::collections::HashMap;
+
+use plimsoll_wire::openai_chat::ErrorStyle;
+use serde_json::Value;
+
+use super::validate::{ChatCheck, calls, role};
+use crate::rules::fault::Rule;
+
+/// Judges a list of messages.
+pub(super) fn check(check: &mut ChatCheck<'_>, messages: &[Value]) {
+    let mut rest = messages.iter().enumerate().peekable();
+    while let Some((index, message)) = rest.next() {
+        if role(message) == "tool" {
+            orphan(check, index, message, messages);
+            continue;
+        }
+        let ids = ids(message);
+        if ids.is_empty() {
+            continue;
+        }
+        let mut batch = Batch::of(ids);
+        while let Some((index, tool)) = rest.next_if(|(_, message)| role(message) == "tool") {
+            batch.answer(check, index, tool);
+        }
+        batch.end(check, index, rest.peek().copied());
+    }
+}
+
+/// The calls of a message, and the number of calls and results for each id. The counts are kept in maps
+/// because a message may have thousands of calls.
+struct Batch<'m> {
+    call_ids: Vec<&'m str>,
+    of: HashMap<&'m str, CallCounts>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct CallCounts {
+    calls: usize,
+    results: usize,
+}
+
+impl<'m> Batch<'m> {
+    fn of(call_ids: Vec<&'m str>) -> Self {
+        let mut of: HashMap<&'m str, CallCounts> = HashMap::with_capacity(call_ids.len());
+        for id in &call_ids {
+            of.entry(id).or_default().calls += 1;
+        }
+        Self { call_ids, of }
+    }
+
+    /// Takes a result. Results are paired by their ids, in any order.
+    fn answer(&mut self, check: &mut ChatCheck<'_>, index: usize, tool: &Value) {
+        let place = format!("messages[{index}].tool_call_id");
+        let id = tool.get("tool_call_id").and_then(Value::as_str);
+        let id = id.unwrap_or_default();
+        match self.of.get_mut(id) {
+            Some(counted) if counted.results < counted.calls => counted.results += 1,
+            Some(_) => {
+                let words = format!("tool call {id} has more than one result");
+                check.fault(Rule::V3, place, words);
+            }
+            None => unknown_call(check, place, id),
+        }
+    }
+
+    /// Returns the calls without a result, in their order. If two calls have the same id, the first one
+    /// is answered first.
+    fn open(&self) -> Vec<&'m str> {
+        let mut answered: HashMap<&str, usize> = HashMap::new();
+        for (id, counted) in &self.of {
+            answered.insert(id, counted.results);
+        }
+        let waits = |id: &&'m str| match answered.get_mut(id) {
+            Some(left) if *left > 0 => {
+                *left -= 1;
+                false
+            }
+            _ => true,
+        };
+        let mut call_ids = self.call_ids.clone();
+        call_ids.retain(waits);
+        call_ids
+    }
+
+    fn end(self, check: &mut ChatCheck<'_>, index: usize, next: Option<(usize, &Value)>) {
+        let place = format!("messages[{index}].tool_calls");
+        let all = self.call_ids.len();
+        if self.of.len() < all {
+            let words = "two calls of one message have the same id";
+            check.fault(Rule::V3, place.clone(), words);
+        }
+        let open = self.open();
+        if open.is_empty() {
+            return;
+        }
+        let words = format!(
+            "An assistant message with 'tool_calls' must be followed by tool messages responding \
+             to each 'tool_call_id'. The following tool_call_ids did not have response messages: \
+             {}",
+            open.join(", ")
+        );
+        if check.profile.voice == ErrorStyle::Mistral {
+            let words = "Not the same number of function calls and responses";
+            check.fault(Rule::Oc7, place.clone(), words);
+        } else {
+            check.fault(Rule::Oc1, place.clone(), words.clone());
+        }
+        if let Some((index, message)) = next
+            && matches!(role(message), "user" | "system" | "developer")
+        {
+            check.fault(Rule::Oc3, format!("messages[{index}]"), words);
+        }
+        if open.len() < all {
+            let words = "a batch of tool calls must be answered whole or not be there";
+            check.fault(Rule::V4, place, words);
+        }
+    }
+}
+
+fn ids(message: &Value) -> Vec<&str> {
+    calls(message)
+        .iter()
+        .filter_map(|call| call.get("id").and_then(Value::as_str))
+        .collect()
+}
+
+/// Reports a tool message that does not follow an assistant message with calls.
+fn orphan(check: &mut ChatCheck<'_>, index: usize, message: &Value, messages: &[Value]) {
+    let place = format!("messages[{index}].role");
+    if check.profile.voice == ErrorStyle::Mistral {
+        let previous = index.checked_sub(1).and_then(|at| messages.get(at));
+        let previous = previous.map_or("none", role);
+        check.unexpected(place, "tool", previous);
+        return;
+    }
+    let id = message.get("tool_call_id").and_then(Value::as_str);
+    unknown_call(check, place, id.unwrap_or_default());
+}
+
+fn unknown_call(check: &mut ChatCheck<'_>, place: String, id: &str) {
+    if check.profile.voice == ErrorStyle::Mistral {
+        let words = format!("Unexpected tool call id {id} in tool results");
+        check.fault(Rule::Oc7, place, words);
+        return;
+    }
+    let words = "Invalid parameter: messages with role 'tool' must be a response to a preceeding \
+                 message with 'tool_calls'.";
+    check.fault(Rule::Oc2, place, words);
+}

@@ -1,0 +1,14 @@
+//! The validator of OpenAI's Responses API.
+
+mod count;
+mod pairing;
+mod settings;
+mod simulate;
+mod validate;
+
+pub use count::{COUNT_KEYS, validate_count};
+pub use pairing::{tied, untied};
+pub use simulate::{encrypt, unreadable};
+#[cfg(test)]
+pub(crate) use validate::TABLE;
+pub use validate::{refusal, validate};

@@ -1,0 +1,57 @@
+//! [`validate_count`]: validates a request that only counts tokens. The rules for other requests are in
+//! `validate.rs`.
+
+use plimsoll_wire::openai_responses::ResponsesProfile;
+use serde_json::Value;
+
+use super::validate::validate;
+use crate::rules::fault::{Fault, Rule, key_place};
+
+/// The keys that a request for a count may have.
+pub const COUNT_KEYS: [&str; 11] = [
+    "model",
+    "input",
+    "instructions",
+    "tools",
+    "tool_choice",
+    "parallel_tool_calls",
+    "reasoning",
+    "text",
+    "truncation",
+    "previous_response_id",
+    "personality",
+];
+
+/// Returns the rules that a request for a token count breaks. Empty for a valid one. The server stores
+/// nothing.
+#[must_use]
+pub fn validate_count(request: &Value, profile: &ResponsesProfile) -> Vec<Fault> {
+    let keys = request.as_object().into_iter().flatten();
+    let unknown = keys.filter(|(key, _)| !COUNT_KEYS.contains(&key.as_str()));
+    let mut faults: Vec<Fault> = unknown
+        .map(|(key, _)| Fault {
+            rule: Rule::Shape,
+            place: key_place(key),
+            words: format!("Unknown parameter: '{key}'."),
+        })
+        .collect();
+    faults.extend(validate(request, profile));
+    faults
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_count_is_asked_for_without_what_a_reply_needs() {
+        let profile = ResponsesProfile::openai();
+        let request = json!({"model": "gpt-5", "input": "hi"});
+        assert_eq!(validate_count(&request, &profile), []);
+        let streamed = json!({"model": "gpt-5", "input": "hi", "stream": true});
+        let words = &validate_count(&streamed, &profile)[0].words;
+        assert_eq!(words, "Unknown parameter: 'stream'.");
+        assert!(!validate_count(&json!({"model": "gpt-5"}), &profile).is_empty());
+    }
+}

@@ -1,0 +1,531 @@
+//! [`Table`]: a server's rules for single values, read from the files in `crates/mock/rules/`.
+//! [`Check::judge`] walks an object by one. Rules that compare several places are code.
+//!
+//! A file has one line per rule, in the order of the verdicts:
+//!
+//! ```text
+//! @missing = Missing required parameter: '{place}'.
+//!
+//! [item custom_tool_call]
+//! include call_id
+//! name !text => @missing
+//! name longer:64 OR5 => Invalid '{place}': string too long.
+//! content list -> each part
+//! ```
+//!
+//! - `@name = words` gives words a name.
+//! - `[group kind]` begins the rules for objects of a kind, which is their `type` as a rule.
+//!   `[group *]` is for all other kinds, `[group]` for a group of one kind.
+//! - `include group` repeats the rules of `[group]`. `= A B` names kinds without further rules.
+//! - A rule begins with a key: `a.b` is a key within a key, `x/a` the key `a` in the place `x.a`, `.` the
+//!   object itself. Conditions follow, all of which must hold; `!` negates one. They are those of
+//!   [`Test`] and the protocol's own, which are code.
+//! - `=> words` refuses the value. The refusal is of the rule that stands among the conditions, or of
+//!   [`Rule::Shape`]; `at-object` reports it for the object, and `end` judges nothing more of that.
+//! - `-> each group` judges the entries of a list, `-> as group` the value.
+//! - Of consecutive rules for one key only the first that applies counts, and those that begin with `+`.
+//!
+//! In words, `{place}` is the place of the value and `{object}` that of the object, `{value}` a text,
+//! `{number}` a number, `{bound}` the number in the condition, `{length}` the number of characters or
+//! entries, `{kind}` the JSON type, `{got}` the type with its article and `{newline}` a line end. Any
+//! other name is the text under that key of the object.
+
+use std::collections::BTreeMap;
+
+use plimsoll_wire::__internals::json_kind;
+use serde_json::Value;
+
+use crate::rules::fault::{Fault, Rule, note};
+use crate::rules::json_path::JsonPath;
+
+/// A condition that is code. It receives the check, the object and the value.
+pub(crate) type Flag<P> = fn(&Check<'_, P>, &Value, Option<&Value>) -> bool;
+
+/// The rules of a protocol for single values.
+pub(crate) struct Table<P: 'static> {
+    groups: BTreeMap<&'static str, BTreeMap<&'static str, Vec<RuleRow<P>>>>,
+    /// Lines that cannot be read, and names of groups that do not exist. A test checks that there are
+    /// none.
+    pub(crate) errors: Vec<&'static str>,
+}
+
+#[derive(Clone)]
+struct RuleRow<P: 'static> {
+    /// A prefix for the key in the place, may be empty.
+    label: &'static str,
+    /// The key, or a path of keys with dots between.
+    key: &'static str,
+    /// Whether it applies even if the row before it, for the same key, did.
+    besides: bool,
+    tests: Vec<(bool, Test<P>)>,
+    then: Then,
+}
+
+#[derive(Clone, Copy)]
+enum Then {
+    Refuse(Refusal),
+    /// Judges the entries of a list by a group.
+    Each(&'static str),
+    /// Judges the value by a group.
+    As(&'static str),
+}
+
+#[derive(Clone, Copy)]
+struct Refusal {
+    rule: Rule,
+    words: &'static str,
+    ends: bool,
+    at_object: bool,
+}
+
+/// A condition on a value.
+#[derive(Clone)]
+enum Test<P: 'static> {
+    /// `there`, even if it is `null`.
+    There,
+    /// `given`, and not `null`.
+    Given,
+    Text,
+    List,
+    Object,
+    Number,
+    /// `said`: a text that is not empty.
+    Said,
+    /// `empty`: an empty text or list.
+    Empty,
+    /// `filled`: a list that is not empty.
+    Filled,
+    /// `blank`: a text of white space only.
+    Blank,
+    /// `longer:64`: more characters or entries.
+    Longer(usize),
+    Below(f64),
+    Above(f64),
+    /// `in:a,b`: one of these texts. Other types count as an empty text.
+    OneOf(Vec<&'static str>),
+    Flag(Flag<P>),
+}
+
+impl<P: Clone> Table<P> {
+    /// Parses a file of rules. `flags` are the conditions that are code.
+    pub(crate) fn parse(text: &'static str, flags: &[(&str, Flag<P>)]) -> Self {
+        let mut table = Self {
+            groups: BTreeMap::new(),
+            errors: Vec::new(),
+        };
+        let mut words: BTreeMap<&str, &'static str> = BTreeMap::new();
+        let mut section = ("", "");
+        for line in text.lines().map(str::trim) {
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            if let Some((name, value)) = line.strip_prefix('@').and_then(|at| at.split_once(" = "))
+            {
+                words.insert(name, value);
+            } else if let Some(name) = line
+                .strip_prefix('[')
+                .and_then(|name| name.strip_suffix(']'))
+            {
+                section = name.split_once(' ').unwrap_or((name, ""));
+                if !section.1.is_empty() {
+                    table.rows(section);
+                }
+            } else if let Some(name) = line.strip_prefix("include ") {
+                let rows = table.of(name, "").to_vec();
+                if rows.is_empty() {
+                    table.errors.push(line);
+                }
+                table.rows(section).extend(rows);
+            } else if let Some(kinds) = line.strip_prefix("= ") {
+                for kind in kinds.split_whitespace() {
+                    table.rows((section.0, kind));
+                }
+            } else if let Some(row) = RuleRow::parse(line, &words, flags) {
+                table.rows(section).push(row);
+            } else {
+                table.errors.push(line);
+            }
+        }
+        let rows = table.groups.values().flat_map(BTreeMap::values).flatten();
+        let targets = rows.filter_map(|row| match row.then {
+            Then::Refuse(_) => None,
+            Then::Each(group) | Then::As(group) => Some(group),
+        });
+        let unknown: Vec<&str> = targets
+            .filter(|group| !table.groups.contains_key(group))
+            .collect();
+        table.errors.extend(unknown);
+        table
+    }
+
+    fn rows(&mut self, (group, kind): (&'static str, &'static str)) -> &mut Vec<RuleRow<P>> {
+        self.groups
+            .entry(group)
+            .or_default()
+            .entry(kind)
+            .or_default()
+    }
+}
+
+impl<P> Table<P> {
+    /// Returns the rows for a kind, or those of the group for any other kind.
+    fn of(&self, group: &str, kind: &str) -> &[RuleRow<P>] {
+        let group = self.groups.get(group);
+        let rows = group.and_then(|group| group.get(kind).or_else(|| group.get("*")));
+        rows.map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// Returns `true` if a group has rows for exactly this kind.
+    pub(crate) fn has(&self, group: &str, kind: &str) -> bool {
+        self.groups
+            .get(group)
+            .is_some_and(|group| group.contains_key(kind))
+    }
+}
+
+impl<P> RuleRow<P> {
+    fn parse(
+        line: &'static str,
+        words: &BTreeMap<&str, &'static str>,
+        flags: &[(&str, Flag<P>)],
+    ) -> Option<Self> {
+        let refused = line.split_once(" => ");
+        let (left, right) = refused.or_else(|| line.split_once(" -> "))?;
+        let mut left = left.split_whitespace();
+        let key = left.next()?;
+        let besides = key.starts_with('+');
+        let key = key.strip_prefix('+').unwrap_or(key);
+        let (label, key) = key.split_once('/').unwrap_or(("", key));
+        let (mut rule, mut ends, mut at_object) = (Rule::Shape, false, false);
+        let mut tests = Vec::new();
+        for word in left {
+            match word {
+                "end" => ends = true,
+                "at-object" => at_object = true,
+                _ => match Rule::ALL.into_iter().find(|rule| rule.name() == word) {
+                    Some(named) => rule = named,
+                    None => {
+                        let plain = word.strip_prefix('!');
+                        tests.push((plain.is_none(), Test::parse(plain.unwrap_or(word), flags)?));
+                    }
+                },
+            }
+        }
+        let then = if refused.is_some() {
+            let words = match right.strip_prefix('@') {
+                Some(name) => words.get(name).copied()?,
+                None => right,
+            };
+            Then::Refuse(Refusal {
+                rule,
+                words,
+                ends,
+                at_object,
+            })
+        } else {
+            match right.split_once(' ')? {
+                ("each", group) => Then::Each(group),
+                ("as", group) => Then::As(group),
+                _ => return None,
+            }
+        };
+        Some(Self {
+            label,
+            key,
+            besides,
+            tests,
+            then,
+        })
+    }
+
+    /// Returns the number that the value is compared with.
+    fn bound(&self) -> f64 {
+        let bound = self.tests.iter().find_map(|(_, test)| match test {
+            Test::Below(bound) | Test::Above(bound) => Some(*bound),
+            Test::Longer(most) => Some(*most as f64),
+            _ => None,
+        });
+        bound.unwrap_or(f64::NAN)
+    }
+
+    fn applies(&self, check: &Check<'_, P>, object: &Value, value: Option<&Value>) -> bool {
+        let mut tests = self.tests.iter();
+        tests.all(|(holds, test)| test.holds(check, object, value) == *holds)
+    }
+}
+
+impl<P> Test<P> {
+    fn parse(word: &'static str, flags: &[(&str, Flag<P>)]) -> Option<Self> {
+        let (name, argument) = word.split_once(':').unwrap_or((word, ""));
+        Some(match name {
+            "there" => Self::There,
+            "given" => Self::Given,
+            "text" => Self::Text,
+            "list" => Self::List,
+            "object" => Self::Object,
+            "number" => Self::Number,
+            "said" => Self::Said,
+            "empty" => Self::Empty,
+            "filled" => Self::Filled,
+            "blank" => Self::Blank,
+            "longer" => Self::Longer(argument.parse().ok()?),
+            "below" => Self::Below(argument.parse().ok()?),
+            "above" => Self::Above(argument.parse().ok()?),
+            "in" => Self::OneOf(argument.split(',').collect()),
+            _ => Self::Flag(flags.iter().find(|(flag, _)| *flag == word)?.1),
+        })
+    }
+}
+
+impl<P> Test<P> {
+    fn holds(&self, check: &Check<'_, P>, object: &Value, value: Option<&Value>) -> bool {
+        let text = value.and_then(Value::as_str);
+        let number = || value.and_then(Value::as_f64);
+        match self {
+            Self::There => value.is_some(),
+            Self::Given => value.is_some_and(|value| !value.is_null()),
+            Self::Text => text.is_some(),
+            Self::List => value.is_some_and(Value::is_array),
+            Self::Object => value.is_some_and(Value::is_object),
+            Self::Number => number().is_some(),
+            Self::Said => text.is_some_and(|text| !text.is_empty()),
+            Self::Empty => {
+                let is_list = value.is_some_and(Value::is_array);
+                (text.is_some() || is_list) && length(value) == 0
+            }
+            Self::Filled => value.is_some_and(Value::is_array) && length(value) > 0,
+            Self::Blank => text.is_some_and(|text| text.trim().is_empty()),
+            // A text never has more characters than bytes.
+            Self::Longer(most) => {
+                text.is_none_or(|text| text.len() > *most) && length(value) > *most
+            }
+            Self::Below(least) => number().is_some_and(|number| number < *least),
+            Self::Above(most) => number().is_some_and(|number| number > *most),
+            Self::OneOf(known) => known.contains(&text.unwrap_or_default()),
+            Self::Flag(holds) => holds(check, object, value),
+        }
+    }
+}
+
+/// The state of judging a request, with the faults found so far.
+pub(crate) struct Check<'p, P: 'static> {
+    /// The properties of the server or the model.
+    pub(crate) profile: &'p P,
+    /// The values of the header `anthropic-beta`, separated by commas.
+    pub(crate) betas: &'p str,
+    /// Whether the server stores the requests that it receives.
+    pub(crate) stored: bool,
+    pub(crate) faults: Vec<Fault>,
+    table: &'static Table<P>,
+}
+
+impl<'p, P> Check<'p, P> {
+    pub(crate) const fn new(profile: &'p P, table: &'static Table<P>) -> Self {
+        Self {
+            profile,
+            betas: "",
+            stored: false,
+            faults: Vec::new(),
+            table,
+        }
+    }
+
+    pub(crate) fn fault(&mut self, rule: Rule, place: impl Into<String>, words: impl Into<String>) {
+        note(&mut self.faults, rule, place, words);
+    }
+
+    /// Judges an object, or any value, by the rows of a kind. Returns `false` if a rule with `end`
+    /// stopped it.
+    pub(crate) fn judge(
+        &mut self,
+        group: &str,
+        kind: &str,
+        place: &JsonPath<'_>,
+        object: &Value,
+    ) -> bool {
+        let (mut is_judged, mut key, mut value) = (false, "", None);
+        for row in self.table.of(group, kind) {
+            if row.key != key {
+                is_judged = false;
+                key = row.key;
+                value = lookup(object, key);
+            }
+            if is_judged && !row.besides {
+                continue;
+            }
+            let labelled = place.key(row.label);
+            let at = match (row.label, key) {
+                (_, ".") => *place,
+                ("", key) => place.key(key),
+                (_, key) => labelled.key(key),
+            };
+            if !row.applies(self, object, value) {
+                continue;
+            }
+            is_judged = true;
+            match row.then {
+                Then::Refuse(refusal) => {
+                    self.refuse(refusal, row.bound(), (at, value), (*place, object));
+                    if refusal.ends {
+                        return false;
+                    }
+                }
+                Then::Each(group) => {
+                    let entries = value.and_then(Value::as_array);
+                    let entries = entries.map(Vec::as_slice).unwrap_or_default();
+                    self.each(group, &at, entries);
+                }
+                Then::As(group) => {
+                    self.judge(group, "", &at, value.unwrap_or(&Value::Null));
+                }
+            }
+        }
+        true
+    }
+
+    /// Judges the entries of a list by their types.
+    pub(crate) fn each(&mut self, group: &str, place: &JsonPath<'_>, entries: &[Value]) {
+        for (index, entry) in entries.iter().enumerate() {
+            self.judge(group, text(entry, "type"), &place.entry(index), entry);
+        }
+    }
+
+    fn refuse(
+        &mut self,
+        refusal: Refusal,
+        bound: f64,
+        (at, value): (JsonPath<'_>, Option<&Value>),
+        (place, object): (JsonPath<'_>, &Value),
+    ) {
+        let mut words = String::with_capacity(refusal.words.len() * 2);
+        let mut rest = refusal.words;
+        while let Some((before, inner)) = rest.split_once('{') {
+            let (name, after) = inner.split_once('}').unwrap_or((inner, ""));
+            rest = after;
+            words.push_str(before);
+            if name.starts_with(|first: char| first.is_ascii_digit()) {
+                words.push_str(&format!("{{{name}}}"));
+                continue;
+            }
+            words.push_str(&match name {
+                "place" => at.to_string(),
+                "object" => place.to_string(),
+                "value" => shown(value),
+                "number" => value
+                    .and_then(Value::as_f64)
+                    .unwrap_or_default()
+                    .to_string(),
+                "got" => kind_of(value),
+                "kind" => value.map_or("nothing", json_kind).to_owned(),
+                "length" => length(value).to_string(),
+                "bound" => bound.to_string(),
+                "newline" => "\n".to_owned(),
+                key => shown(lookup(object, key)),
+            });
+        }
+        words.push_str(rest);
+        let place = if refusal.at_object { place } else { at };
+        self.fault(refusal.rule, place, words);
+    }
+}
+
+/// Returns the value under a key or a path of keys; `.` is the object itself.
+fn lookup<'v>(object: &'v Value, key: &str) -> Option<&'v Value> {
+    match key.split_once('.') {
+        None => get(object, key),
+        Some(("", _)) => Some(object),
+        Some((key, rest)) => lookup(get(object, key)?, rest),
+    }
+}
+
+/// Returns a text, or an empty one for any other value.
+fn shown(value: Option<&Value>) -> String {
+    value.and_then(Value::as_str).unwrap_or_default().to_owned()
+}
+
+/// Returns the number of characters of a text or of the entries of a list.
+fn length(value: Option<&Value>) -> usize {
+    match value {
+        Some(Value::String(text)) => text.chars().count(),
+        Some(Value::Array(entries)) => entries.len(),
+        _ => 0,
+    }
+}
+
+/// Returns the JSON type of a value with its article.
+pub(crate) fn kind_of(value: Option<&Value>) -> String {
+    match value.map_or("nothing", json_kind) {
+        kind @ ("array" | "object") => format!("an {kind}"),
+        kind @ ("null" | "nothing") => kind.to_owned(),
+        kind => format!("a {kind}"),
+    }
+}
+
+/// The number of keys up to which comparing is faster than hashing.
+const FEW: usize = 8;
+
+/// Returns the value under a key of an object.
+fn get<'v>(object: &'v Value, key: &str) -> Option<&'v Value> {
+    let object = object.as_object()?;
+    match object.len() {
+        0..=FEW => object
+            .iter()
+            .find_map(|(known, value)| (known == key).then_some(value)),
+        _ => object.get(key),
+    }
+}
+
+/// Returns the text under a key, or an empty one.
+pub(crate) fn text<'v>(value: &'v Value, key: &str) -> &'v str {
+    get(value, key).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// Returns the list of an object with this key. Empty if it has none.
+pub(crate) fn entries<'v>(value: &'v Value, key: &str) -> &'v [Value] {
+    let list = get(value, key).and_then(Value::as_array);
+    list.map(Vec::as_slice).unwrap_or_default()
+}
+
+/// Returns the role of a message.
+pub(crate) fn role(message: &Value) -> &str {
+    text(message, "role")
+}
+
+/// Returns the type of a block or an item.
+pub(crate) fn kind(block: &Value) -> &str {
+    text(block, "type")
+}
+
+/// Returns the blocks of a message. Empty if its content is one text.
+pub(crate) fn content(message: &Value) -> &[Value] {
+    entries(message, "content")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::{anthropic, bedrock, gemini, openai_chat, openai_responses};
+
+    #[test]
+    fn every_line_of_the_rules_can_be_read() {
+        assert_eq!(openai_chat::TABLE.errors, [""; 0]);
+        assert_eq!(openai_responses::TABLE.errors, [""; 0]);
+        assert_eq!(anthropic::TABLE.errors, [""; 0]);
+        assert_eq!(gemini::TABLE.errors, [""; 0]);
+        assert_eq!(bedrock::TABLE.errors, [""; 0]);
+    }
+
+    #[test]
+    fn a_line_that_cannot_be_read_is_an_error() {
+        let text = "[a]\nx there => words\nx nonsense => words\nx there => @no\nx\ninclude no\nx list -> each no";
+        let table: Table<()> = Table::parse(text, &[]);
+        let errors = [
+            "x nonsense => words",
+            "x there => @no",
+            "x",
+            "include no",
+            "no",
+        ];
+        assert_eq!(table.errors, errors);
+    }
+}

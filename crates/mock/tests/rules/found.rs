@@ -1,0 +1,242 @@
+//! Findings of fuzzing, each with the smallest text that shows it. The targets are in `fuzz/`.
+
+use plimsoll_context::{CallId, Message, Part, Reply, ToolCall, ToolSpec};
+use plimsoll_mock::rules as judge;
+use plimsoll_wire::{LeftOut, RenderInput, StreamDecoder, ToolChoice};
+use plimsoll_wire::{anthropic, openai_responses};
+use serde_json::{Value, json};
+
+fn anthropic_reply(events: &[Value]) -> Reply {
+    let mut state = anthropic::MessagesStreamState::new();
+    for event in events {
+        state.push(&event.to_string()).unwrap();
+    }
+    state.finish().unwrap()
+}
+
+fn responses_request(reply: Reply, profile: &openai_responses::ResponsesProfile) -> Value {
+    let said = [
+        Message::user("q"),
+        Message::Assistant { parts: reply.parts },
+        Message::user("and?"),
+    ];
+    let input = RenderInput {
+        model: "m",
+        ..RenderInput::default()
+    };
+    let body = openai_responses::render(&input, &said, profile)
+        .unwrap()
+        .body;
+    serde_json::from_slice(&body).unwrap()
+}
+
+#[test]
+fn calls_of_messages_without_ids_or_with_one_id_are_told_apart() {
+    let call = |id: Value| {
+        json!({"type": "content_block_start", "index": 0,
+            "content_block": {"type": "tool_use", "id": id, "name": "f", "input": {}}})
+    };
+    let stop = json!({"type": "message_delta", "delta": {"stop_reason": "tool_use"}});
+    for ids in [[json!(""), Value::Null], [json!("a"), json!("a")]] {
+        let [one, other] = ids.map(call);
+        let reply = anthropic_reply(&[one, other, stop.clone()]);
+        let calls: Vec<&str> = reply
+            .parts
+            .iter()
+            .map(|part| match part {
+                Part::ToolCall(call) => call.id.0.as_str(),
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        assert!(
+            calls.len() == 2 && calls[0] != calls[1] && !calls.contains(&""),
+            "{calls:?}"
+        );
+    }
+}
+
+#[test]
+fn a_block_of_messages_that_nobody_named_is_not_sent_back() {
+    let reply = anthropic_reply(&[
+        json!({"type": "content_block_start", "index": 0, "content_block": {"type": {}, "id": "a"}}),
+        json!({"type": "message_stop"}),
+    ]);
+    let said = [
+        Message::user("q"),
+        Message::Assistant { parts: reply.parts },
+        Message::user("and?"),
+    ];
+    let profile = anthropic::MessagesProfile::of_model("claude-opus-4-8");
+    let input = RenderInput {
+        model: "claude-opus-4-8",
+        ..RenderInput::default()
+    };
+    let body = anthropic::render(&input, &said, &profile).unwrap();
+    let request: Value = serde_json::from_slice(&body.body).unwrap();
+    assert_eq!(judge::anthropic::validate(&request, &profile), []);
+}
+
+#[test]
+fn reasoning_of_another_server_does_not_go_to_openai() {
+    for item in [
+        json!({"type": "reasoning", "id": "call_c", "summary": [], "encrypted_content": "gA=="}),
+        json!({"type": "reasoning", "id": 1, "summary": [], "encrypted_content": "gA=="}),
+        json!({"type": "reasoning", "id": "rs_1", "content": [], "encrypted_content": "gA=="}),
+    ] {
+        let said = json!({"type": "message", "role": "assistant",
+            "content": [{"type": "output_text", "text": "t"}]});
+        let body = json!({"id": "r", "status": "completed", "output": [item, said]}).to_string();
+        let reply = openai_responses::read_reply(&body).unwrap();
+        let openai = openai_responses::ResponsesProfile::openai();
+        let request = responses_request(reply.clone(), &openai);
+        assert_eq!(judge::openai_responses::validate(&request, &openai), []);
+        // Its own server gets it as it was.
+        let own = openai_responses::ResponsesProfile::compatible();
+        let request = responses_request(reply, &own);
+        assert_eq!(request["input"][1], item);
+        assert_eq!(judge::openai_responses::validate(&request, &own), []);
+    }
+}
+
+#[test]
+fn the_model_does_not_say_what_it_is_told() {
+    let heard = json!([
+        {"role": "assistant", "content": [{"type": "input_image"}, {"type": "output_text", "text": "t"}]},
+        {"role": "user", "content": [{"type": "refusal"}, {"type": "input_text", "text": "q"}]},
+    ]);
+    let text = heard.to_string();
+    let chat = openai_responses::read(&text).unwrap();
+    let profile = openai_responses::ResponsesProfile::openai();
+    let input = RenderInput {
+        model: "m",
+        ..RenderInput::default()
+    };
+    let body = openai_responses::render(&input, &chat.messages, &profile).unwrap();
+    let request: Value = serde_json::from_slice(&body.body).unwrap();
+    assert_eq!(judge::openai_responses::validate(&request, &profile), []);
+}
+
+#[test]
+fn a_part_of_a_message_is_no_item_and_no_item_a_part() {
+    for kind in ["output_text", "input_image", "refusal"] {
+        let text = json!([{"type": kind, "text": "t"}]).to_string();
+        let error = openai_responses::read(&text).unwrap_err().to_string();
+        assert!(
+            error.starts_with("[0].type: expected the type of an item"),
+            "{error}"
+        );
+    }
+}
+
+/// Servers of tools write schemas, and some write a type that Anthropic refuses.
+#[test]
+fn the_schema_of_a_tool_is_an_objects() {
+    for schema in [
+        json!({"type": ["object", "null"]}),
+        json!({"type": "string"}),
+        json!({"type": {}}),
+    ] {
+        let tool = ToolSpec {
+            name: "f".into(),
+            description: "d".into(),
+            schema,
+        };
+        let input = RenderInput {
+            model: "claude-opus-4-8",
+            tools: std::slice::from_ref(&tool),
+            ..RenderInput::default()
+        };
+        let profile = anthropic::MessagesProfile::of_model("claude-opus-4-8");
+        let body = anthropic::render(&input, &[Message::user("q")], &profile).unwrap();
+        let request: Value = serde_json::from_slice(&body.body).unwrap();
+        assert_eq!(judge::anthropic::validate(&request, &profile), []);
+    }
+}
+
+#[test]
+fn an_item_that_nobody_named_is_no_part_of_the_message_after_it() {
+    let strange = [
+        json!({"type": ""}),
+        json!({"id": "rs_1", "summary": [], "encrypted_content": "gA=="}),
+    ];
+    for item in strange {
+        let said = json!({"type": "message", "role": "assistant", "phase": "commentary",
+            "content": [{"type": "output_text", "text": "t"}]});
+        let body = json!({"id": "r", "status": "completed", "output": [item, said]}).to_string();
+        let reply = openai_responses::read_reply(&body).unwrap();
+        let profile = openai_responses::ResponsesProfile::openai();
+        let request = responses_request(reply, &profile);
+        let kept =
+            json!({"type": "message", "role": "assistant", "content": "t", "phase": "commentary"});
+        assert_eq!(request["input"][1], kept);
+        assert_eq!(judge::openai_responses::validate(&request, &profile), []);
+    }
+}
+
+/// What a tool is called is the same where it is declared, chosen and called; of two that would be
+/// called alike the first counts.
+#[test]
+fn a_tool_has_a_legal_name_everywhere() {
+    let tool = |name: &str| ToolSpec {
+        name: name.into(),
+        description: name.into(),
+        schema: json!({"type": "object", "properties": {}}),
+    };
+    for odd in ["fs.read", "fs\u{7f}read", "fs read", "fs@read"] {
+        let tools = [tool("fs_read"), tool(odd), tool("write")];
+        let call = ToolCall {
+            id: CallId("a".into()),
+            name: odd.into(),
+            arguments: "{}".into(),
+            opaque: None,
+        };
+        let messages = [
+            Message::user("q"),
+            Message::Assistant {
+                parts: vec![Part::ToolCall(call)],
+            },
+            Message::result(CallId("a".into()), "done"),
+        ];
+        let input = RenderInput {
+            model: "claude-opus-4-6",
+            tools: &tools,
+            tool_choice: ToolChoice::Tool(odd.into()),
+            ..RenderInput::default()
+        };
+        let profile = anthropic::MessagesProfile::of_model("claude-opus-4-6");
+        let sent = anthropic::render(&input, &messages, &profile).unwrap();
+        let body: Value = serde_json::from_slice(&sent.body).unwrap();
+        assert_eq!(judge::anthropic::validate(&body, &profile), [], "{odd:?}");
+        let names = |body: &Value| -> Vec<String> {
+            let tools = body["tools"].as_array().unwrap().iter();
+            tools
+                .map(|tool| tool["name"].as_str().unwrap().to_owned())
+                .collect()
+        };
+        assert_eq!(names(&body), ["fs_read", "write"], "{odd:?}");
+        assert_eq!(body["tool_choice"]["name"], "fs_read");
+        assert_eq!(body["messages"][1]["content"][0]["name"], "fs_read");
+        let told = |what| sent.notes.iter().any(|note| note.what == what);
+        assert!(told(LeftOut::RepeatedTool), "{:?}", sent.notes);
+
+        let input = RenderInput {
+            model: "m",
+            tools: &tools,
+            tool_choice: ToolChoice::Tool(odd.into()),
+            ..RenderInput::default()
+        };
+        let profile = openai_responses::ResponsesProfile::openai();
+        let sent = openai_responses::render(&input, &messages, &profile).unwrap();
+        let body: Value = serde_json::from_slice(&sent.body).unwrap();
+        assert_eq!(
+            judge::openai_responses::validate(&body, &profile),
+            [],
+            "{odd:?}"
+        );
+        assert_eq!(names(&body), ["fs_read", "write"], "{odd:?}");
+        assert_eq!(body["tool_choice"]["name"], "fs_read");
+        assert_eq!(body["input"][1]["name"], "fs_read");
+        let told = |what| sent.notes.iter().any(|note| note.what == what);
+        assert!(told(LeftOut::RepeatedTool), "{:?}", sent.notes);
+    }
+}

@@ -1,0 +1,210 @@
+//! [`Target`]: the protocol and the server or model that a chat is written for.
+
+use serde_json::Value;
+
+use crate::anthropic::MARK;
+use crate::openai_chat::Dialect;
+use crate::openai_responses::items;
+use crate::{anthropic, openai_responses};
+
+/// A protocol, with the requirements of one server or model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target {
+    /// OpenAI Chat Completions, and compatible servers.
+    Chat(Dialect),
+    /// OpenAI Responses.
+    Responses(openai_responses::ResponsesProfile),
+    /// Anthropic Messages.
+    Messages(anthropic::MessagesProfile),
+}
+
+/// OpenAI Chat Completions, as OpenAI serves them.
+impl Default for Target {
+    fn default() -> Self {
+        Self::Chat(Dialect::openai())
+    }
+}
+
+impl From<Dialect> for Target {
+    fn from(dialect: Dialect) -> Self {
+        Self::Chat(dialect)
+    }
+}
+
+impl From<openai_responses::ResponsesProfile> for Target {
+    fn from(profile: openai_responses::ResponsesProfile) -> Self {
+        Self::Responses(profile)
+    }
+}
+
+impl From<anthropic::MessagesProfile> for Target {
+    fn from(profile: anthropic::MessagesProfile) -> Self {
+        Self::Messages(profile)
+    }
+}
+
+impl Target {
+    /// The names that [`Target::of_protocol`] knows, as in `plimsoll-mock --protocol`.
+    pub const PROTOCOLS: [&'static str; 3] = ["openai", "openai-responses", "anthropic"];
+
+    /// Returns the protocol of that name, as used by its own vendor. `model` selects the rules of one
+    /// of Anthropic's models.
+    #[must_use]
+    pub fn of_protocol(name: &str, model: Option<&str>) -> Option<Self> {
+        match name {
+            "openai" => Some(Self::default()),
+            "openai-responses" => {
+                Some(Self::Responses(openai_responses::ResponsesProfile::openai()))
+            }
+            "anthropic" => Some(Self::Messages(model.map_or_else(
+                anthropic::MessagesProfile::compatible,
+                anthropic::MessagesProfile::of_model,
+            ))),
+            _ => None,
+        }
+    }
+
+    /// Detects the protocol of a request, or of a bare list of its messages, by its shape.
+    ///
+    /// Items belong to Responses. A system prompt beside the messages, and blocks and settings that
+    /// only Anthropic has, belong to Messages. Everything else is Chat Completions.
+    #[must_use]
+    pub fn of_request(request: &Value) -> Self {
+        let model = request.get("model").and_then(Value::as_str);
+        let responses = Self::Responses(openai_responses::ResponsesProfile::openai());
+        let list = match request {
+            Value::Array(list) => list.as_slice(),
+            _ if request.get("input").is_some() => return responses,
+            _ => entries(request, "messages"),
+        };
+        if list.iter().any(is_item) || request.is_array() && list.iter().any(has_parts_of_items) {
+            return responses;
+        }
+        let named = model.filter(|model| is_claude(model));
+        let chats = list.iter().any(is_of_chat);
+        let is_of_messages = |message: &Value| is_of_messages(message, chats);
+        let shaped = is_set_for_messages(request) || list.iter().any(is_of_messages);
+        // Claude is also available through Chat Completions.
+        if shaped || named.is_some() && !chats || model.is_none() && is_marked(list) {
+            return Self::Messages(named.map_or_else(
+                anthropic::MessagesProfile::compatible,
+                anthropic::MessagesProfile::of_model,
+            ));
+        }
+        if request.is_array() && list.iter().any(|item| kind(item) == "message") {
+            return responses;
+        }
+        Self::default()
+    }
+
+    /// Returns the protocol's name.
+    #[must_use]
+    pub fn protocol(&self) -> &'static str {
+        match self {
+            Self::Chat(_) => "openai",
+            Self::Responses(_) => "openai-responses",
+            Self::Messages(_) => "anthropic",
+        }
+    }
+
+    /// Returns the key of the message list in a request.
+    #[must_use]
+    pub fn list(&self) -> &'static str {
+        match self {
+            Self::Chat(_) | Self::Messages(_) => "messages",
+            Self::Responses(_) => "input",
+        }
+    }
+}
+
+/// Returns `true` for a model name of Anthropic's own API. A name with a vendor prefix may belong to
+/// another protocol.
+fn is_claude(model: &str) -> bool {
+    model.starts_with("claude")
+}
+
+/// Returns `true` if an entry is an item of Responses.
+///
+/// The type `message` alone does not decide, because Anthropic's replies have it as well.
+fn is_item(item: &Value) -> bool {
+    let kind = kind(item);
+    let known = kind != "message" && items::is_item(kind);
+    known || kind.ends_with("_call") || kind.ends_with("_call_output")
+}
+
+/// Returns `true` if a message consists of parts of Responses. `input_audio` does not count, because
+/// Chat Completions has it, too.
+fn has_parts_of_items(message: &Value) -> bool {
+    let kinds = ["input_text", "input_image", "input_file", "output_text"];
+    content(message)
+        .iter()
+        .any(|part| kinds.contains(&kind(part)))
+}
+
+/// Returns `true` for a message that only Chat Completions has.
+fn is_of_chat(message: &Value) -> bool {
+    role(message) == "tool" || message.get("tool_calls").is_some()
+}
+
+/// Returns `true` for a message that only Anthropic has, by its blocks or because it is a reply.
+///
+/// If the list also contains messages of Chat Completions, blocks that other programs also add to those
+/// do not count.
+fn is_of_messages(message: &Value, chats: bool) -> bool {
+    let speaks = !chats && matches!(role(message), "user" | "assistant");
+    let answered = kind(message) == "message" && message.get("stop_reason").is_some();
+    let is_own = |block: &Value| match kind(block) {
+        "tool_use" | "tool_result" | "thinking" | "redacted_thinking" => true,
+        "image" | "document" => speaks && block.get("source").is_some_and(Value::is_object),
+        "search_result" => speaks && block.get("source").is_some(),
+        "container_upload" => speaks && block.get("file_id").is_some(),
+        "compaction" => speaks,
+        kind => kind.ends_with("_tool_use") || kind.ends_with("_tool_result"),
+    };
+    answered || content(message).iter().any(is_own)
+}
+
+/// Returns `true` if a request has settings that only Anthropic has.
+fn is_set_for_messages(request: &Value) -> bool {
+    let own = ["system", "stop_sequences", "anthropic_version"];
+    let mut tools = entries(request, "tools").iter();
+    own.iter().any(|key| request.get(key).is_some())
+        || tools.any(|tool| tool.get("input_schema").is_some())
+}
+
+/// Returns `true` if cache breakpoints are in messages that Anthropic may be sent. Some clients set
+/// them in Chat Completions: the roles, calls and images distinguish these.
+fn is_marked(list: &[Value]) -> bool {
+    let is_marked = |message: &Value| {
+        let mut blocks = content(message).iter();
+        blocks.any(|block| block.get(MARK).is_some_and(Value::is_object))
+    };
+    let fits = |message: &Value| {
+        let speaks = matches!(role(message), "user" | "assistant");
+        let mut blocks = content(message).iter();
+        speaks && message.get("tool_calls").is_none() && blocks.all(|block| kind(block) == "text")
+    };
+    list.iter().all(fits) && list.iter().any(is_marked)
+}
+
+fn text<'v>(value: &'v Value, key: &str) -> &'v str {
+    let text = value.get(key).and_then(Value::as_str);
+    text.unwrap_or_default()
+}
+
+fn entries<'v>(value: &'v Value, key: &str) -> &'v [Value] {
+    let list = value.get(key).and_then(Value::as_array);
+    list.map(Vec::as_slice).unwrap_or_default()
+}
+
+fn role(message: &Value) -> &str {
+    text(message, "role")
+}
+
+fn kind(block: &Value) -> &str {
+    text(block, "type")
+}
+
+fn content(message: &Value) -> &[Value] {
+    entries(message, "content")
+}
