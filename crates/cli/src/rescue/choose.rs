@@ -71,7 +71,7 @@ impl Listed {
             .unwrap_or_default();
         let tokens = self
             .tokens
-            .map(|tokens| format!("  {}", counted(tokens, "token")));
+            .map(|tokens| format!(", {}", counted(tokens, "token")));
         let mut lines = vec![
             self.id.clone(),
             format!(
@@ -154,12 +154,10 @@ pub(super) async fn broken(from: Option<Agent>, can_ask: bool) -> Result<Candida
         return only.ok_or_else(|| none_found(from));
     }
     if !can_ask || !ask::can_ask() {
-        let names = sessions
-            .iter()
-            .map(|one| format!("\n  {}  {}", one.id, one.title));
-        let names: String = names.collect();
+        let names: Vec<&str> = sessions.iter().map(|one| one.id.as_str()).collect();
         return Err(CliError::usage(format!(
-            "name one of these sessions:{names}"
+            "name one of these sessions, which `plimsoll rescue --list` describes: {}",
+            names.join(", ")
         )));
     }
     for (number, one) in (1..).zip(&sessions) {

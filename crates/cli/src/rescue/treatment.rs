@@ -119,7 +119,7 @@ impl Treatment {
                 .next()?;
             chat.units.get(unit)?.place?.entry()
         };
-        let count = messages.len();
+        let mut count = messages.len();
         let fixed = fix::fix(&body, &messages, line);
         body.messages = messages;
         let weigh = |body: &mut Body<'_>| {
@@ -131,6 +131,7 @@ impl Treatment {
             Some(fixed) => {
                 fixes.extend(fixed.fixes);
                 images_removed = fixed.images_removed;
+                count = fixed.messages.len();
                 edit::apply(&mut chat, &written.entries, &body, &fixed.messages)?;
                 weigh(&mut Body::read(&chat.write().text, &target).map_err(unread)?)
             }
