@@ -15,7 +15,7 @@ pub(crate) const LOG: Format = Format {
 };
 
 /// Formats up to this one were written before the first release. They are refused, not migrated.
-pub(crate) const UNRELEASED: i64 = 1;
+pub(crate) const UNRELEASED: i64 = 2;
 
 /// The format of one kind of file.
 #[derive(Debug, Clone, Copy)]
