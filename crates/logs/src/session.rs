@@ -211,7 +211,10 @@ impl SessionLog {
             });
         }
         let title = self.title.take().or_else(|| self.first_prompt());
-        self.title = title.map(|title| short(&title));
+        self.title = title.map(|title| match title.strip_suffix(COPIED) {
+            Some(title) => format!("{}{COPIED}", short(title)),
+            None => short(&title),
+        });
         Ok(self)
     }
 

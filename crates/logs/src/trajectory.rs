@@ -7,6 +7,7 @@ use plimsoll_foreign::{Protocol, Role};
 use serde_json::{Value, json};
 
 use crate::agent::Agent;
+use crate::copy::set;
 use crate::error::LogError;
 use crate::input::{for_each_entry, open, read_rest};
 use crate::session::{SessionLog, text};
@@ -58,10 +59,14 @@ fn push(log: &mut SessionLog, at: usize, entry: &Value, call: Option<&Value>) {
     let role = text(entry, "/role").unwrap_or("user");
     let mut message = json!({ "role": role, "content": entry.get("content") });
     if let Some(calls) = entry.get("tool_calls").filter(|calls| calls.is_array()) {
-        message["tool_calls"] = calls.clone();
+        set(&mut message, "tool_calls", calls.clone());
     }
     if role == "tool" {
-        message["tool_call_id"] = call.cloned().unwrap_or_default();
+        set(
+            &mut message,
+            "tool_call_id",
+            call.cloned().unwrap_or_default(),
+        );
     }
     log.push(at, [(0, Role::Own, message)]);
 }
