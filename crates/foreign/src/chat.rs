@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use plimsoll_wire::__internals::{Raw, RawObject, parse, with_list};
-use plimsoll_wire::WireError;
+use plimsoll_wire::{Document, WireError};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -65,9 +65,7 @@ impl<'a> Chat<'a> {
         let key = protocol.list();
         let (keys, list) = with_list(text, key)?;
         let Some(list) = list else {
-            // A text that is nested too deeply is no chat of another protocol.
-            parse::<Value>(text)?;
-            return Err(WireError::expected(key, "an array", None));
+            return Err(no_list(text, protocol));
         };
         let mut chat = Self {
             protocol,
@@ -90,8 +88,7 @@ impl<'a> Chat<'a> {
             return Ok(chat);
         }
         if !list.starts_with('[') {
-            let value: Value = parse(list)?;
-            return Err(WireError::expected(key, "an array", Some(&value)));
+            return Err(no_list(text, protocol));
         }
         let entries: Vec<&'a RawValue> = parse(list)?;
         for (index, raw) in entries.into_iter().enumerate() {
@@ -354,6 +351,14 @@ impl<'a> Chat<'a> {
         });
         Ok(())
     }
+}
+
+/// Returns the error for a text without a list of messages, as `wire` words it.
+fn no_list(text: &str, protocol: Protocol) -> WireError {
+    // A text that is nested too deeply is no chat of another protocol.
+    let error = parse::<Value>(text).err();
+    let error = error.or_else(|| Document::read(text, protocol.format()).err());
+    error.unwrap_or_else(|| WireError::expected(protocol.list(), "an array", None))
 }
 
 /// What an empty list consists of.

@@ -3,9 +3,8 @@
 //! [`SessionLog::read`] reads logs of Claude Code, Codex, opencode, pi or Gemini CLI, the output of
 //! `codex exec --json`, and trajectories of OpenHands, SWE-agent and mini-SWE-agent, and returns the
 //! messages of the active branch.
-//! [`SessionLog::request`] returns them as a history that `plimsoll_foreign` repairs and compacts,
-//! and [`copy()`](copy) turns the result into a new session of the same agent. [`find`] finds the
-//! sessions on this machine.
+//! [`SessionLog::take_chat`] returns them as units that know their lines, and [`copy()`](copy) turns the
+//! changed units into a new session of the same agent. [`find`] finds the sessions on this machine.
 //!
 //! A log is never changed. Damaged lines are reported with their number and skipped.
 

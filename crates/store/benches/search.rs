@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use plimsoll_agent::Entry;
 use plimsoll_context::{Edit, Message, Plan, Recall, Rendition, Seq, Tokens, Trigger};
-use plimsoll_core::recall::LogMessages;
+use plimsoll_core::recall::{LogMessages, SearchQuery};
 use plimsoll_core::{MemoryStore, SessionId, SessionStore};
 use plimsoll_store::{Durability, Options, SqliteStore};
 use tokio::runtime::Runtime;
@@ -23,7 +23,7 @@ const ROUNDS: usize = 9;
 const QUERIES: [&str; 3] = ["FACT-5001", "harbour ledger", "nowhere at all"];
 
 fn main() {
-    sections(&[("search", search)]);
+    sections(&[("search", search), ("million", million)]);
 }
 
 fn search() {
@@ -95,4 +95,57 @@ fn log() -> Vec<Entry> {
     };
     entries.push(Entry::PlanApplied { plan });
     entries
+}
+
+/// Searches of a session of a million short entries, after the first, which indexes them. Takes minutes,
+/// so it runs only if `million` is the argument.
+fn million() {
+    if !std::env::args().any(|argument| argument == "million") {
+        return;
+    }
+    const ENTRIES: u64 = 1_000_000;
+    let runtime = Runtime::new().expect("a runtime");
+    let options = Options {
+        durability: Durability::Normal,
+        ..Options::default()
+    };
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
+    let store = runtime
+        .block_on(SqliteStore::open_with(folder.path(), options))
+        .expect("a store");
+    let session = SessionId::new("long").expect("a name");
+    let lease = runtime.block_on(store.acquire(&session)).expect("a lease");
+    for first in (0..ENTRIES).step_by(10_000) {
+        let entries = (first..first + 10_000).map(|n| Entry::Message {
+            message: Arc::new(Message::user(format!(
+                "FACT-{n} of the harbour ledger, page {}: all is well on deck {}",
+                n % 977,
+                n % 31
+            ))),
+            queued: None,
+        });
+        let entries: Vec<Entry> = entries.collect();
+        runtime
+            .block_on(store.append(&lease, &entries))
+            .expect("they are appended");
+    }
+    let search = |text: &str| {
+        let query = SearchQuery::parse(text).expect("a query");
+        let found = runtime.block_on(store.search(&session, &query));
+        found.expect("it is searched")
+    };
+    let first = time(|| search("FACT-1")).as_secs_f64();
+    println!("the first search, which indexes a million entries: {first:.1} s");
+    for (name, query) in [
+        ("of one name", "FACT-500001"),
+        ("of words of all entries", "harbour ledger"),
+        ("of words that are nowhere", "no such words"),
+    ] {
+        let times = (0..ROUNDS).map(|_| time(|| search(query)).as_secs_f64() * 1e3);
+        row(
+            &format!("a search of a million entries in the file, {name}"),
+            Amount(median(times.collect()), Unit::Millis),
+            Requirement::Nothing,
+        );
+    }
 }

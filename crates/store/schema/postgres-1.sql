@@ -109,4 +109,4 @@ CREATE TABLE indexed (
 );
 
 CREATE TABLE format (version BIGINT NOT NULL);
-INSERT INTO format VALUES (2);
+INSERT INTO format VALUES (3);

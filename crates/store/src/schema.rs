@@ -150,7 +150,7 @@ mod tests {
         migrate(&mut connection, path, LOG).unwrap();
         migrate(&mut connection, path, LOG).unwrap();
         assert_eq!(check(&connection, path, LOG), Ok(StoreFileState::Store));
-        assert_eq!(header(&connection, "user_version").unwrap(), 2);
+        assert_eq!(header(&connection, "user_version").unwrap(), 3);
         assert_eq!(
             header(&connection, "application_id").unwrap(),
             LOG.application
@@ -177,7 +177,7 @@ mod tests {
             .execute("INSERT INTO one VALUES ('kept')", [])
             .unwrap();
         take(&mut connection, format(steps)).unwrap();
-        assert_eq!(header(&connection, "user_version").unwrap(), 4);
+        assert_eq!(header(&connection, "user_version").unwrap(), 5);
         let kept: (String, Option<i64>) = connection
             .query_row("SELECT x, y FROM one", [], |row| {
                 Ok((row.get(0)?, row.get(1)?))
@@ -200,7 +200,7 @@ mod tests {
             "DROP TABLE nobody",
         ];
         take(&mut connection, format(steps)).unwrap_err();
-        assert_eq!(header(&connection, "user_version").unwrap(), 2);
+        assert_eq!(header(&connection, "user_version").unwrap(), 3);
         assert!(
             connection
                 .execute("INSERT INTO two VALUES (1)", [])
@@ -212,18 +212,18 @@ mod tests {
     fn a_newer_an_unreleased_and_a_foreign_file_are_refused_and_left_alone() {
         let mut newer = fresh();
         migrate(&mut newer, Path::new("s.db"), LOG).unwrap();
-        newer.pragma_update(None, "user_version", 3).unwrap();
+        newer.pragma_update(None, "user_version", 4).unwrap();
         assert_eq!(
             said(&newer),
-            "s.db: it has format 3, and this version of Plimsoll reads up to 2: a newer version \
+            "s.db: it has format 4, and this version of Plimsoll reads up to 3: a newer version \
              wrote it, or one from before the first release; update Plimsoll, move the file away, \
              or choose another data folder with PLIMSOLL_HOME"
         );
 
-        newer.pragma_update(None, "user_version", 1).unwrap();
+        newer.pragma_update(None, "user_version", 2).unwrap();
         assert_eq!(
             said(&newer),
-            "s.db: it has format 1, from before the first release, which this version cannot read; \
+            "s.db: it has format 2, from before the first release, which this version cannot read; \
              move the file away, or choose another data folder with PLIMSOLL_HOME"
         );
 

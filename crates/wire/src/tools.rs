@@ -87,7 +87,7 @@ pub fn is_legal_name(name: &str) -> bool {
     is_word(name) && name.len() <= MAX_NAME
 }
 
-/// Returns a tool's name cut to [`MAX_NAME`] characters, with `_` in place of characters that not
+/// Returns a tool's name cut to 64 characters, with `_` in place of characters that not
 /// every API accepts.
 pub fn legal_name(name: &str) -> Cow<'_, str> {
     if is_legal_name(name) {

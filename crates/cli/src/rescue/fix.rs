@@ -139,7 +139,8 @@ pub(super) fn drop_thinking(chat: &mut Chat<'_>, all: bool) -> (Vec<Fix>, bool) 
         let text = |key: &str| unit.value().get(key).and_then(Value::as_str);
         let kind = text("type").unwrap_or_default();
         let is_cut = kind == "thinking" && text("signature").unwrap_or_default().is_empty();
-        if !is_cut && !(all && ["thinking", "redacted_thinking", "reasoning"].contains(&kind)) {
+        let is_dropped = all && ["thinking", "redacted_thinking", "reasoning"].contains(&kind);
+        if !is_cut && !is_dropped {
             continue;
         }
         fixes.extend(is_cut.then(|| Fix {

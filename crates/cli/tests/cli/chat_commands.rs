@@ -196,9 +196,10 @@ fn a_chat_goes_back_to_the_model_it_began_with() {
 
 #[test]
 fn compact_plans_down_to_the_target_and_calls_no_model() {
+    // Above the target, and below the trigger.
     let (home, fake) = reads(6, vec![FakeAnswer::say("Here.")]);
     let lines = "Read all.\n/compact the names\n/compact\nAre you there?\n";
-    let said = Chat::start(&home, &fake, &["--max-context", "15000"]).lines(lines);
+    let said = Chat::start(&home, &fake, &["--max-context", "20000"]).lines(lines);
     assert_eq!(said.code, Some(0), "{}\n{}", said.out, said.err);
     let lines: Vec<&str> = said.out.lines().collect();
     assert!(

@@ -13,22 +13,53 @@ fn bad_input_is_told_in_one_sentence() {
     let cases: &[(&[u8], i32, &[&str])] = &[
         (b"", 1, &["the input is empty", "{\"messages\": [...]}"]),
         (b" \n\t ", 1, &["the input is empty"]),
-        (b"nope", 1, &["not valid JSON", "line 1 column 2", "a bare array"]),
-        (b"[{\"role\":\"user\",\"content\":\"hi\"}", 1, &["not valid JSON"]),
+        (
+            b"nope",
+            1,
+            &["not valid JSON", "line 1 column 2", "a bare array"],
+        ),
+        (
+            b"[{\"role\":\"user\",\"content\":\"hi\"}",
+            1,
+            &["not valid JSON"],
+        ),
         (b"[] []", 1, &["not valid JSON", "trailing"]),
-        (b"[{\"role\":\"user\",\"content\":\"\xff\"}]", 1, &["not UTF-8", "byte 27", "save it as UTF-8"]),
+        (
+            b"[{\"role\":\"user\",\"content\":\"\xff\"}]",
+            1,
+            &["not UTF-8", "byte 27", "save it as UTF-8"],
+        ),
         (b"42", 1, &["expected an array of messages", "got number"]),
-        (b"{\"msgs\":[]}", 1, &["messages: expected an array", "got nothing"]),
-        (b"{\"messages\":\"hi\"}", 1, &["messages: expected", "got string"]),
-        (b"[3]", 1, &["[0]: expected an object, got number"]),
-        (b"{\"messages\":[{\"role\":\"user\",\"content\":\"a\"},{\"role\":\"user\",\"content\":7}]}", 1,
-            &["messages[1].content", "got number"]),
-        (b"[{\"role\":\"robot\",\"content\":\"x\"}]", 1, &["[0].role", "\"robot\""]),
-        (b"[{\"role\":\"assistant\",\"tool_calls\":[{\"id\":1}]}]", 1, &["[0].tool_calls[0].id", "got number"]),
-        (b"{\"messages\":[],\"tools\":{}}", 1, &["tools: expected array", "got object"]),
-        (b"{\"messages\":[],\"budget_tokens\":\"many\"}", 1, &["budget_tokens", "a whole number", "many"]),
-        (b"{\"messages\":[],\"budget_tokens\":-3}", 1, &["budget_tokens", "-3"]),
-        (b"{\"messages\":[],\"budget_tokens\":1.5}", 1, &["budget_tokens", "1.5"]),
+        (
+            b"{\"msgs\":[]}",
+            1,
+            &["messages: expected an array", "got nothing"],
+        ),
+        (
+            b"{\"messages\":\"hi\"}",
+            1,
+            &["messages: expected", "got string"],
+        ),
+        (
+            b"{\"messages\":[],\"tools\":{}}",
+            1,
+            &["tools: expected array", "got object"],
+        ),
+        (
+            b"{\"messages\":[],\"budget_tokens\":\"many\"}",
+            1,
+            &["budget_tokens", "a whole number", "many"],
+        ),
+        (
+            b"{\"messages\":[],\"budget_tokens\":-3}",
+            1,
+            &["budget_tokens", "-3"],
+        ),
+        (
+            b"{\"messages\":[],\"budget_tokens\":1.5}",
+            1,
+            &["budget_tokens", "1.5"],
+        ),
         (b"{\"messages\":[],\"budget_tokens\":0}", 2, &["0 tokens"]),
     ];
     for (input, code, words) in cases {
@@ -36,6 +67,40 @@ fn bad_input_is_told_in_one_sentence() {
         let said = home.pipe(args, input);
         said.refused(*code, words);
         assert_eq!(said.out, "");
+    }
+}
+
+/// A value of a wrong type is no reason to give up: it is written as the API requires, and that is said.
+#[test]
+fn odd_messages_are_repaired_and_it_is_said() {
+    let home = Home::new();
+    for (input, place, left) in [
+        (
+            "[3]",
+            "messages[0]: ",
+            json!([{"role": "user", "content": "3"}]),
+        ),
+        (
+            r#"[{"role":"user","content":"a"},{"role":"user","content":7}]"#,
+            "messages[1]: changed content",
+            json!([{"role": "user", "content": "a"}, {"role": "user", "content": "7"}]),
+        ),
+        (
+            r#"[{"role":"robot","content":"x"}]"#,
+            "messages[0]: changed role",
+            json!([{"role": "user", "content": "x"}]),
+        ),
+        (
+            r#"[{"role":"user","content":"a"},{"role":"assistant","tool_calls":[{"id":1}]}]"#,
+            "messages[1]: it says nothing; dropped it",
+            json!([{"role": "user", "content": "a"}]),
+        ),
+    ] {
+        let said = home.pipe(["compact", "--budget", "100"], input).done();
+        let out: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+        assert_eq!(out, left);
+        let words = format!("plimsoll: repaired: {place}");
+        assert!(said.err.contains(&words), "{}", said.err);
     }
 }
 

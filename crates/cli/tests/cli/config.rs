@@ -255,7 +255,7 @@ fn a_run_is_compacted_as_configured() {
         .agent(&fake, &["--config", "plimsoll.toml", "Read on."])
         .done();
     assert!(
-        said.err.contains(" freed, about $"),
+        said.err.contains(" freed, $") && said.err.contains(" saved a request"),
         "the prices of the configuration: {}",
         said.err
     );

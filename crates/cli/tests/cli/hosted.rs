@@ -270,32 +270,11 @@ fn where_there_is_no_such_thing_it_is_said() {
         "{}",
         said.err
     );
-    // The form is the wire's.
     for (model, tool, words) in [
-        (
-            "anthropic/claude-opus-5",
-            "{type=\"web_search_20250305\"}",
-            "name: Field required",
-        ),
-        (
-            "anthropic/claude-opus-5",
-            "{type=\"web_surf\",name=\"x\"}",
-            "Input tag 'web_surf'",
-        ),
         (
             "anthropic/claude-opus-5",
             "{type=\"bash_20250124\",name=\"b\"}",
             "runs at the client",
-        ),
-        (
-            "openai-responses/gpt-5",
-            "{type=\"file_search\"}",
-            "vector_store_ids",
-        ),
-        (
-            "openai-responses/gpt-5",
-            "{type=\"web_surf\"}",
-            "Invalid value: 'web_surf'",
         ),
         (
             "openai-responses/gpt-5",
@@ -314,6 +293,48 @@ fn where_there_is_no_such_thing_it_is_said() {
         assert!(said.err.contains(words), "{tool}: {}", said.err);
     }
     assert_eq!(mocked.server.requests().len(), 1);
+}
+
+#[test]
+fn a_tool_in_a_wrong_form_is_refused_by_the_provider() {
+    let home = home();
+    let answers = || Script::new([Turn::say("Aye.").repeated()]);
+    let messages = HostedServer::start(Mock::messages_without_keys(), answers());
+    let responses = HostedServer::start(Mock::responses(), answers());
+    let (claude, gpt) = ("anthropic/claude-opus-5", "openai-responses/gpt-5");
+    for (mocked, model, tool, words) in [
+        (
+            &messages,
+            claude,
+            "{type=\"web_search_20250305\"}",
+            "name: Field required",
+        ),
+        (
+            &messages,
+            claude,
+            "{type=\"web_surf\",name=\"x\"}",
+            "Input tag 'web_surf'",
+        ),
+        (
+            &responses,
+            gpt,
+            "{type=\"file_search\"}",
+            "vector_store_ids",
+        ),
+        (
+            &responses,
+            gpt,
+            "{type=\"web_surf\"}",
+            "Invalid value: 'web_surf'",
+        ),
+    ] {
+        let set = format!("hosted_tools=[{tool}]");
+        let said = mocked.run(&home, model, &["--set", &set]);
+        assert_eq!(said.code, Some(5), "{tool}: {}", said.err);
+        let mut lines = said.err.lines();
+        let refusal = lines.find(|line| line.starts_with("plimsoll: the provider refused"));
+        assert!(refusal.unwrap().contains(words), "{tool}: {}", said.err);
+    }
 }
 
 #[test]

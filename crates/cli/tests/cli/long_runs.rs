@@ -2,7 +2,7 @@
 //! two compactions, against the strict mock of each protocol. Single calls are tested in the
 //! providers.
 
-use plimsoll_mock::{Call, Mock, Script, Server, Turn};
+use plimsoll_mock::{Call, Mock, RecordedRequest, Script, Server, Turn};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
@@ -106,12 +106,27 @@ fn run(model: &str, mock: Mock, policy: &str, thinking: Option<&str>) {
     }
     if let Some(kind) = thinking {
         let kind = format!("\"type\":\"{kind}\"");
-        let with = asked
+        let has_thinking = |one: &RecordedRequest| one.body.to_string().contains(&kind);
+        let accepted: Vec<_> = asked.iter().filter(|one| one.status == 200).collect();
+        // A plan changes the beginning that thinking may be bound to. Such thinking goes with it,
+        // for the whole tool loop.
+        let planned = events
             .iter()
-            .filter(|one| one.body.to_string().contains(&kind));
-        // What is bound to a beginning goes with it, for the whole tool loop.
-        let with = with.count();
-        assert!(with > 4, "{policy}: thinking came back {with} times");
+            .position(|event| event["event"] == "plan_applied");
+        let before = events.iter().take(planned.unwrap());
+        let turns = before
+            .filter(|event| event["event"] == "turn_start")
+            .count();
+        assert!(turns > 3, "{policy}: a plan at once, in turn {turns}");
+        for (turn, one) in accepted.iter().enumerate().take(turns - 1).skip(1) {
+            assert!(has_thinking(one), "{policy}: none in turn {}", turn + 1);
+        }
+        let is_bound = model.iter().any(|part| part.contains("opus-5-5"));
+        let mut after = accepted.iter().skip(turns);
+        assert!(
+            is_bound || after.all(|one| has_thinking(one)),
+            "{policy}: {model:?} lost its thinking by a plan"
+        );
     }
 }
 
@@ -149,7 +164,7 @@ fn messages() {
 /// alone; no other session takes it for a window.
 #[test]
 fn a_minutes_allowance() {
-    const MINUTE: u64 = 8_000;
+    const MINUTE: u64 = 5_000;
     for (model, mock) in [
         ("anthropic/claude-sonnet-4-5", Mock::messages_without_keys()),
         ("openai-responses/gpt-5", Mock::responses()),

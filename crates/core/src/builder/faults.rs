@@ -6,7 +6,7 @@ use std::time::Duration;
 use plimsoll_agent::{
     CallTarget, ExecutionLimits, MAX_FILTERS, MAX_PARALLEL_TOOLS, Sampling, Setup,
 };
-use plimsoll_context::{Bytes, LEAST_SUMMARY, Ppm, SessionPruneConfig, TRIGGER, Threshold, Tokens};
+use plimsoll_context::{Bytes, LEAST_SUMMARY, Ppm, SessionPruneConfig, Threshold, Tokens};
 use serde_json::{Value, json};
 
 use super::AgentBuilder;
@@ -114,9 +114,7 @@ impl AgentBuilder {
             (Threshold::Share(trigger), Some(Threshold::Share(target))) => {
                 (target > trigger).then(|| (percent(target), percent(trigger)))
             }
-            (Threshold::Auto, Some(Threshold::Share(target))) => {
-                (target > TRIGGER).then(|| (percent(target), percent(TRIGGER)))
-            }
+            // A target alone raises the default trigger.
             _ => None,
         };
         if let Some((target, trigger)) = above {

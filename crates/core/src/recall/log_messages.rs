@@ -39,8 +39,10 @@ pub struct LogMessages {
 
 #[derive(Debug, Default)]
 struct KnownCall {
-    tool: String,
-    results: Vec<Seq>,
+    /// The tool of the last call with this id. Some servers use an id again.
+    tool: Arc<str>,
+    /// The results, each with the tool of its own call.
+    results: Vec<(Seq, Arc<str>)>,
 }
 
 /// A message that matches a query.
@@ -124,7 +126,8 @@ impl LogMessages {
             (RecallKey::Named(name), number) => {
                 let call = self.calls.get(&CallId(name.clone()));
                 let results = call.into_iter().flat_map(|call| &call.results);
-                resolve(name, number, &results.copied().map(with_eviction).collect())?
+                let results = results.map(|(seq, _)| with_eviction(*seq));
+                resolve(name, number, &results.collect())?
             }
         };
         let message = self.message(store, session, id.0).await?;
@@ -132,7 +135,7 @@ impl LogMessages {
         Ok(RecalledItem {
             id,
             kind: MessageKind::of(&message),
-            tool: self.tool(&message),
+            tool: self.tool(id.0, &message),
             call: call_of(&message).cloned(),
             message,
         })
@@ -180,7 +183,10 @@ impl LogMessages {
         };
         found.sort_by_cached_key(|one| Reverse((score(&one.best), one.best.together, one.seq)));
         let hits = found.into_iter().take(limit).map(|one| {
-            let (kind, tool) = (MessageKind::of(&one.message), self.tool(&one.message));
+            let (kind, tool) = (
+                MessageKind::of(&one.message),
+                self.tool(one.seq, &one.message),
+            );
             Hit::new(RecallId(one.seq), kind, tool, &one.text, one.best)
         });
         Ok(hits.collect())
@@ -267,12 +273,12 @@ impl LogMessages {
         for item in items.get(new..).unwrap_or_default() {
             for call in item.message.calls() {
                 let known = self.calls.entry(call.id.clone()).or_default();
-                known.tool.clone_from(&call.name);
+                known.tool = call.name.as_str().into();
             }
             let mut entry = line.n;
             if let Some(call) = call_of(&item.message) {
                 let known = self.calls.entry(call.clone()).or_default();
-                known.results.push(item.seq);
+                known.results.push((item.seq, Arc::clone(&known.tool)));
                 let waiting = self.waiting.get_mut(call);
                 entry = waiting.and_then(VecDeque::pop_front).unwrap_or(entry);
             }
@@ -289,9 +295,10 @@ impl LogMessages {
         !is_whole && !self.undone.iter().any(|undone| undone.contains(&seq))
     }
 
-    fn tool(&self, result: &Message) -> Option<String> {
-        let call = self.calls.get(call_of(result)?)?;
-        (!call.tool.is_empty()).then(|| call.tool.clone())
+    fn tool(&self, seq: Seq, result: &Message) -> Option<String> {
+        let mut results = self.calls.get(call_of(result)?)?.results.iter();
+        let (_, tool) = results.find(|(result, _)| *result == seq)?;
+        (!tool.is_empty()).then(|| tool.to_string())
     }
 }
 

@@ -1,3 +1,5 @@
+//! Chats that are read and written: byte for byte if nothing changed.
+
 use super::*;
 
 const MESSAGES: &str = r#"{"model": "m", "system": [ ], "messages": [

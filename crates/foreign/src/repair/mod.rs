@@ -22,6 +22,7 @@ use serde_json::Value;
 
 use crate::chat::Chat;
 use crate::protocol::Protocol;
+use crate::unit::Unit;
 
 /// One repair.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -113,7 +114,11 @@ pub fn import(
     let mut chat = Chat::read(text, protocol)?;
     // The messages are not sent as they are, so they may end with the model's.
     chat.set_key("model", None);
-    let repairs = repair(&mut chat, target, reasoning);
+    // Without a message there is nothing to repair.
+    let repairs = match chat.units.iter().all(Unit::is_beside) {
+        true => Vec::new(),
+        false => repair(&mut chat, target, reasoning),
+    };
     let text = chat.write().text;
     let document = Document::read(&text, protocol.format())?;
     Ok((document.messages, repairs))
@@ -171,7 +176,7 @@ impl Patient<'_, '_> {
     /// Returns the index of the first unit of the list that is written.
     pub(crate) fn first_of_list(&self) -> usize {
         let mut units = self.chat.units.iter();
-        let is_of_list = |unit: &crate::Unit<'_>| !unit.is_beside() && unit.is_left();
+        let is_of_list = |unit: &Unit<'_>| !unit.is_beside() && unit.is_left();
         units.position(is_of_list).unwrap_or(self.chat.units.len())
     }
 }

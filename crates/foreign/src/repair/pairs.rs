@@ -7,7 +7,7 @@ use super::Patient;
 use super::ids::{Call, pairs};
 use super::piece::{closing, is_models, kind, result, text};
 use crate::protocol::Protocol;
-use crate::unit::{Role, Unit};
+use crate::unit::{Change, Role, Unit};
 use plimsoll_wire::__internals::anthropic::{OpenCalls, calls_server, named_caller};
 
 /// Removes results without a call, closes calls without a result, and moves results that do not stand
@@ -170,7 +170,7 @@ fn order(patient: &mut Patient<'_, '_>, before: &[Call]) {
     let mut moved: HashMap<usize, Vec<(usize, Option<usize>)>> = HashMap::new();
     let mut taken = HashSet::new();
     let mut last_turn: Option<(usize, usize)> = None;
-    for call in &found.calls {
+    for (nth, call) in found.calls.iter().enumerate() {
         let Some(at) = call.result else { continue };
         let number = turns.0.get(call.unit).copied().unwrap_or_default();
         let (end, turn) = turns.end(patient, call.unit);
@@ -184,6 +184,13 @@ fn order(patient: &mut Patient<'_, '_>, before: &[Call]) {
             (None, _) => Some(patient.chat.new_turn()),
         };
         last_turn = turn.map(|turn| (number, turn));
+        // A result that closes a later call stays behind it.
+        let later = found.calls.iter().skip(nth + 1);
+        let closed = later.filter_map(|call| call.result).filter(|at| {
+            let unit = patient.chat.units.get(*at);
+            (next..=end).contains(at) && unit.is_some_and(|unit| unit.change() == Change::Inserted)
+        });
+        let end = closed.min().map_or(end, |at| at - 1);
         moved.entry(end).or_default().push((at, turn));
         taken.insert(at);
         let id = call.id.as_deref().unwrap_or_default();

@@ -267,12 +267,12 @@ async fn what_is_wrong_with_a_database_is_one_clear_sentence() {
 
     for (set, said) in [
         (
-            "UPDATE format SET version = 3",
-            "format 3, and this version of Plimsoll reads up to 2",
+            "UPDATE format SET version = 4",
+            "format 4, and this version of Plimsoll reads up to 3",
         ),
         (
-            "UPDATE format SET version = 1",
-            "format 1, from before the first release",
+            "UPDATE format SET version = 2",
+            "format 2, from before the first release",
         ),
     ] {
         raw(&server, set).await;

@@ -409,12 +409,12 @@ async fn a_newer_file_asks_for_a_newer_version() {
     let folder = tempfile::tempdir().unwrap();
     drop(with_log(folder.path(), &log(3)).await);
     raw(folder.path())
-        .pragma_update(None, "user_version", 3)
+        .pragma_update(None, "user_version", 4)
         .unwrap();
     assert_eq!(
         sentence(folder.path()).await,
         format!(
-            "{}: it has format 3, and this version of Plimsoll reads up to 2: a newer version wrote \
+            "{}: it has format 4, and this version of Plimsoll reads up to 3: a newer version wrote \
              it, or one from before the first release; update Plimsoll, move the file away, or \
              choose another data folder with PLIMSOLL_HOME",
             folder.path().join(FILE).display()

@@ -65,7 +65,7 @@ pub fn hosted_kinds() -> impl Iterator<Item = &'static str> {
 }
 
 /// Returns the reason why a tool is not a hosted tool: the client runs it. Other faults are reported by
-/// `validate` of the crate `judge`.
+/// `validate` of the crate `mock`.
 #[must_use]
 pub fn not_hosted(tool: &HostedTool) -> Option<String> {
     let kind = tool.kind();

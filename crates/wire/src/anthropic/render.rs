@@ -1,5 +1,5 @@
 //! [`render`]: a transcript as the body of a Messages request. Deterministic. It repairs nothing but the
-//! order within a batch: if other messages separate a batch, the body does, too, and the crate `judge`
+//! order within a batch: if other messages separate a batch, the body does, too, and the crate `mock`
 //! reports it.
 
 use std::borrow::Cow;

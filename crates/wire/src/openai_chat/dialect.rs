@@ -1,5 +1,5 @@
 //! [`Dialect`]: the requirements of one server, or one family of servers, for a Chat Completions
-//! request. `render.rs` and the crate `judge` follow it. Model names, windows and prices are configured
+//! request. `render.rs` and the crate `mock` follow it. Model names, windows and prices are configured
 //! elsewhere.
 
 use serde::{Deserialize, Serialize};

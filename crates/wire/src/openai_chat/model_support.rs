@@ -1,5 +1,5 @@
 //! [`reach`]: the extent to which OpenAI's Chat Completions supports a model of theirs, and whether a
-//! model accepts a temperature, both judged by the name. The crate `judge` checks requests.
+//! model accepts a temperature, both judged by the name. The crate `mock` checks requests.
 //!
 //! Sources: OpenAI's refusals, word for word, in public reports: of tools beside an effort from GPT-5.4
 //! on, of tools without `"none"` from GPT-5.5 on, of tools at all with GPT-6 Astra.

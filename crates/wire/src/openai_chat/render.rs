@@ -1,5 +1,5 @@
 //! [`render`]: a view of a transcript as the bytes of a Chat Completions request. Deterministic. It
-//! repairs nothing: if other messages separate a batch, the body does, too, and the crate `judge` reports
+//! repairs nothing: if other messages separate a batch, the body does, too, and the crate `mock` reports
 //! it.
 
 use plimsoll_context::{Breakpoint, Message, ToolSpec};

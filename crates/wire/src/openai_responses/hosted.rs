@@ -55,7 +55,7 @@ pub fn hosted_kinds() -> impl Iterator<Item = &'static str> {
 }
 
 /// Returns the reason why a tool is not a hosted tool: the client takes part in it. Other faults are
-/// reported by `validate` of the crate `judge`.
+/// reported by `validate` of the crate `mock`.
 #[must_use]
 pub fn not_hosted(tool: &HostedTool) -> Option<String> {
     let kind = tool.kind();

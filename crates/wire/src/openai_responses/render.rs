@@ -1,5 +1,5 @@
 //! [`render`]: a transcript as the body of a Responses request. Deterministic. It repairs nothing: if other
-//! messages separate a call from its result, the body does, too, and the crate `judge` reports it.
+//! messages separate a call from its result, the body does, too, and the crate `mock` reports it.
 
 use plimsoll_context::Message;
 

@@ -18,7 +18,8 @@ settings_table! {
         #[schemars(extend("x-flag" = "policy"))]
         context_strategy: Choice<Strategies> => strategy;
         /// Size above which the context is compacted: tokens of the whole request, or a share of
-        /// the available tokens. Default: half of the available tokens, but at most 60,000.
+        /// the available tokens. Default: half of the available tokens, but at most 60,000; or the
+        /// target divided by 0.7 if that is more.
         #[schemars(extend("x-flag" = "trigger"))]
         trigger: Size => trigger;
         /// Size that a compaction aims for: tokens of the whole request, or a share of the
