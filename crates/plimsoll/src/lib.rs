@@ -148,8 +148,8 @@
 //! # Evicting messages
 //!
 //! By default, old messages are replaced by a summary that repeats the user's words and needs no
-//! model, when that saves money or the window is nearly full. [`ContextStrategy`] has other
-//! presets, [`AgentBuilder::summarizer`] sets a model that writes summaries, and a
+//! model, when the request reaches a working size: half of the available tokens, 60,000 at most.
+//! [`ContextStrategy`] has other presets, [`AgentBuilder::summarizer`] sets a model that writes summaries, and a
 //! [`Stage`](policy::Stage) of your own is one function: see `examples/context_policy.rs` in the
 //! repository.
 //!
