@@ -1,4 +1,4 @@
-//! Parts that the tests of several crates share: messages and random histories, random JSON, and
+//! Parts that the tests of several crates share: messages and random histories, random JSON, recorded sessions, and
 //! with features recorders for agents and a PostgreSQL server. Only `dev-dependencies` name it.
 //!
 //! Unit tests cannot use the parts that contain types of their own crate: to them, these are types
@@ -16,6 +16,7 @@ pub mod notation;
 #[cfg(all(unix, feature = "postgres"))]
 pub mod postgres;
 mod random;
+pub mod recorded_sessions;
 #[cfg(feature = "core")]
 mod store;
 

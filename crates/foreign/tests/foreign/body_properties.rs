@@ -21,8 +21,8 @@ use crate::cutting::{self, fixed, policies, weighs};
 use crate::damage::damage;
 use crate::judged::faults;
 use crate::random_chats::{Step, chat, claude, history, step};
-use crate::recorded_sessions;
 use crate::targets::{chats, claudes, responses};
+use plimsoll_testkit::recorded_sessions;
 
 /// Mends and cuts, as the filter does.
 fn cut(

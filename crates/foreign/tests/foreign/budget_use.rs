@@ -10,7 +10,7 @@ use plimsoll_wire::openai_chat::Dialect;
 use serde_json::{Value, json};
 
 use crate::cutting::{fixed, policies};
-use crate::recorded_sessions;
+use plimsoll_testkit::recorded_sessions;
 
 /// Sessions of fewer tokens leave too little to fill 5 % of them.
 const LEAST: Tokens = Tokens(20_000);

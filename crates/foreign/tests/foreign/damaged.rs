@@ -5,8 +5,9 @@ use plimsoll_wire::{Target, anthropic, openai_responses};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
+use crate::damage;
 use crate::judged::{faults, repaired};
-use crate::{damage, recorded_sessions};
+use plimsoll_testkit::recorded_sessions;
 
 const MODELS: [&str; 6] = [
     "claude-3-5-haiku-latest",

@@ -26,8 +26,8 @@ use crate::cutting::{cut, fixed, policies, weighs};
 use crate::damage::damage;
 use crate::frozen_files::{self, Frozen};
 use crate::random_chats::{Step, chat, claude, history, step};
-use crate::recorded_sessions;
 use crate::targets;
+use plimsoll_testkit::recorded_sessions;
 
 /// Random sessions.
 const SESSIONS: usize = 24;

@@ -5,8 +5,6 @@
 
 #[path = "../../../mock/tests/rules/damage.rs"]
 mod damage;
-#[path = "../../../mock/tests/rules/recorded_sessions.rs"]
-mod recorded_sessions;
 
 mod client_requests;
 #[path = "../../../mock/tests/rules/every_dialect.rs"]

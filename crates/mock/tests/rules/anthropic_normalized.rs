@@ -8,7 +8,7 @@ use plimsoll_wire::openai_chat;
 use plimsoll_wire::{Effort, RenderInput};
 use serde_json::Value;
 
-use crate::recorded_sessions;
+use plimsoll_testkit::recorded_sessions;
 
 const MODELS: [&str; 4] = [
     "claude-sonnet-4-5",

@@ -27,7 +27,6 @@ mod openai_responses_properties;
 mod openai_responses_render;
 mod openai_responses_validate;
 mod properties;
-mod recorded_sessions;
 mod render;
 mod rules;
 mod unique_ids;

@@ -8,7 +8,7 @@ use plimsoll_wire::Slot;
 use plimsoll_wire::openai_chat::{Dialect, patch_content, read, render};
 use serde_json::Value;
 
-use crate::recorded_sessions;
+use plimsoll_testkit::recorded_sessions;
 
 #[test]
 fn every_session_is_read_and_written_back() {

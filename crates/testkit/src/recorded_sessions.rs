@@ -8,7 +8,7 @@ use flate2::read::GzDecoder;
 
 /// Returns each session with the name of its source, in a fixed order, or `None` with a message if there
 /// are no recordings.
-pub(crate) fn sessions() -> Option<impl Iterator<Item = (String, String)>> {
+pub fn sessions() -> Option<impl Iterator<Item = (String, String)>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/normalized");
     let Ok(entries) = std::fs::read_dir(folder) else {
         println!("skipped: no ../shared/data/normalized");
