@@ -34,7 +34,7 @@ pub const LEAST_TARGET_SHARE: Ppm = Ppm(600_000);
 /// written again anyway. Such a plan is due halfway between this target and the trigger.
 pub const COLD_TARGET: Tokens = Tokens(20_000);
 /// The share of an explicit trigger at which a plan ends. An explicit target raises the default
-/// trigger to the size of which it is this share.
+/// trigger to at least the target divided by this share.
 pub const TARGET_OF_EXPLICIT: Ppm = Ppm(700_000);
 /// The share of the available tokens that one tool result may take.
 pub const RESULT_SHARE: Ppm = Ppm(250_000);

@@ -45,8 +45,7 @@ impl Tokens {
         })
     }
 
-    /// Returns the size of which `self` is this share, rounded down, or the maximum for a share
-    /// of zero.
+    /// Returns `self` divided by a share, rounded down, or the maximum for a share of zero.
     #[must_use]
     pub(crate) fn whole_of(self, share: Ppm) -> Self {
         let wide = u128::from(self.0) * u128::from(Ppm::ONE.0);

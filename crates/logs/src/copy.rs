@@ -1,6 +1,6 @@
 //! [`copy()`](copy): writes a repaired chat as a new session of the agent that wrote the log.
 //!
-//! The chat consists of units that know their entry of the log. Entries of which no unit changed are copied, with
+//! The chat consists of units that know their entry of the log. Entries without a changed unit are copied, with
 //! new ids and links. Changed entries keep everything except their content, and new units become entries of
 //! the agent's form. It returns the text and does not write any file.
 

@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 
 /// The maximum length of a call's id, in characters: that of the strictest server of each protocol,
 /// because a gateway may forward a request to any of them.
-pub const MAX_ID: usize = 40;
+pub(crate) const MAX_ID: usize = 40;
 /// The length of an id at Mistral.
 const NINE: usize = 9;
 /// The number of readable characters in a mapped id. With an underscore and the digits, it has at most

@@ -227,14 +227,6 @@ impl Composer {
         }
     }
 
-    /// Returns the list of messages as JSON, and the indices of the messages in each turn.
-    pub(crate) fn into_list(mut self, writer: &impl TurnWriter) -> (Vec<u8>, Vec<Vec<usize>>) {
-        let end = self.end(None);
-        let (turns, _) = self.list(end, writer);
-        let list = [b"[", turns.as_slice(), b"]"].concat();
-        (list, self.from)
-    }
-
     /// Writes the last turns and returns all of them, without a comma at the end.
     fn list(&mut self, end: Vec<Turn>, writer: &impl TurnWriter) -> (Vec<u8>, Spots) {
         for turn in end {

@@ -73,8 +73,8 @@ pub struct DocumentFormat {
     /// The name of a list without a request around it.
     pub(crate) bare: &'static str,
     pub(crate) read_system: fn(&str) -> Result<Option<Message>, WireError>,
-    /// Reads entries, which may have been parsed already. The last argument returns the place of an entry.
-    pub(crate) read_entries: fn(&[&str], Option<Vec<Value>>, Places<'_>) -> ReadEntries,
+    /// Reads entries. The last argument returns the place of an entry.
+    pub(crate) read_entries: fn(&[&str], Places<'_>) -> ReadEntries,
     pub(crate) read_tools: fn(&mut Document<'_>) -> Result<(), WireError>,
     /// Returns the system prompt with another content.
     pub(crate) edit_system: fn(&str, &Message) -> Result<String, WireError>,
@@ -112,16 +112,6 @@ impl<'a> Document<'a> {
     /// [`WireError::NotJson`], or [`WireError::Expected`] with the place of the first value of a
     /// wrong kind.
     pub fn read(text: &'a str, format: &'static DocumentFormat) -> Result<Self, WireError> {
-        Self::read_parsed(text, None, format)
-    }
-
-    /// Reads a request of which the list may have been parsed already.
-    #[doc(hidden)]
-    pub fn read_parsed(
-        text: &'a str,
-        values: Option<Vec<Value>>,
-        format: &'static DocumentFormat,
-    ) -> Result<Self, WireError> {
         let (object, list) = with_list(text, format.key)?;
         let [missing, expected] = format.expected;
         let list = list.ok_or_else(|| WireError::expected(format.key, missing, None))?;
@@ -141,15 +131,17 @@ impl<'a> Document<'a> {
             let text: String = parse(list)?;
             document.push(Message::user(text), MessageSpan::entry(0));
         } else {
-            document.read_entries(values, &|index| format!("{key}[{index}]"))?;
+            let place = |index| format!("{key}[{index}]");
+            for (message, span) in (format.read_entries)(&document.entries, &place)? {
+                document.push(message, span);
+            }
         }
         (format.read_tools)(&mut document)?;
         Ok(document)
     }
 
     /// Creates a document without reading its messages. A text in place of the list is its only entry.
-    #[doc(hidden)]
-    pub fn new(
+    fn new(
         object: Option<RawObject<'a>>,
         list: &'a str,
         format: &'static DocumentFormat,
@@ -175,8 +167,7 @@ impl<'a> Document<'a> {
     }
 
     /// Reads the system prompt beside the list.
-    #[doc(hidden)]
-    pub fn read_system(&mut self) -> Result<(), WireError> {
+    fn read_system(&mut self) -> Result<(), WireError> {
         let raw = self.format.system.and_then(|key| self.key(key));
         if let Some(message) = raw.map(self.format.read_system).transpose()?.flatten() {
             self.push(message, MessageSpan::BESIDE);
@@ -184,41 +175,7 @@ impl<'a> Document<'a> {
         Ok(())
     }
 
-    /// Reads the entries of the list, which may have been parsed already.
-    #[doc(hidden)]
-    pub fn read_entries(
-        &mut self,
-        values: Option<Vec<Value>>,
-        place: &dyn Fn(usize) -> String,
-    ) -> Result<(), WireError> {
-        for (message, span) in (self.format.read_entries)(&self.entries, values, place)? {
-            self.push(message, span);
-        }
-        Ok(())
-    }
-
-    /// Leaves out the entries that cannot be read. Returns the index and the error of each.
-    #[doc(hidden)]
-    pub fn leave_out_unreadable(
-        &mut self,
-        place: &dyn Fn(usize) -> String,
-    ) -> Vec<(usize, WireError)> {
-        let mut errors = Vec::new();
-        let mut index = 0;
-        let read = self.format.read_entries;
-        self.entries.retain(|raw| {
-            let error = read(&[raw], None, &|_| place(index)).err();
-            let is_readable = error.is_none();
-            errors.extend(error.map(|error| (index, error)));
-            index += 1;
-            is_readable
-        });
-        errors
-    }
-
-    /// Adds a message.
-    #[doc(hidden)]
-    pub fn push(&mut self, message: Message, span: MessageSpan) {
+    fn push(&mut self, message: Message, span: MessageSpan) {
         self.messages.push(message);
         self.spans.push(span);
     }
@@ -359,9 +316,7 @@ impl<'a> Document<'a> {
 
     /// Returns the request with these entries. `change` is another key and its value; a value of `None`
     /// removes the key.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn with_entries(&self, entries: &[&str], change: Option<(&str, Option<&str>)>) -> String {
+    fn with_entries(&self, entries: &[&str], change: Option<(&str, Option<&str>)>) -> String {
         let list = match entries {
             [one] if one.starts_with('"') => Raw::Text(one),
             entries => Raw::List(entries),
@@ -403,7 +358,7 @@ impl Member<'_> {
 
 impl MessageSpan {
     /// The span of a message that is no entry of the list.
-    pub const BESIDE: Self = Self {
+    const BESIDE: Self = Self {
         entries: 0..0,
         blocks: WHOLE,
     };

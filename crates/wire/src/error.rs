@@ -81,7 +81,7 @@ impl WireError {
 }
 
 /// The description of a chat, for errors about a JSON object of another shape.
-pub const CHAT: &str = "an array of messages (a chat is an object with `messages` or `input`, or such an \
+pub(crate) const CHAT: &str = "an array of messages (a chat is an object with `messages` or `input`, or such an \
                     array alone)";
 
 /// Returns the JSON type of a value, for error texts.

@@ -170,8 +170,8 @@ pub use target::Target;
 /// Items that other crates of Plimsoll share with this one. Not for other users: it may change at any time.
 #[doc(hidden)]
 pub mod __internals {
-    pub use crate::call_ids::{MAX_ID, is_word};
-    pub use crate::error::{CHAT, kind as json_kind};
+    pub use crate::call_ids::is_word;
+    pub use crate::error::kind as json_kind;
     pub use crate::raw::{Raw, RawObject, parse, quoted, with_list};
     pub use crate::tools::{is_json_object, is_legal_name, legal_name, object_text};
 
@@ -180,18 +180,15 @@ pub mod __internals {
         pub use crate::anthropic::MARK;
         pub use crate::anthropic::hosted::{FAMILIES, MCP_TOOLSET, beta_of, family_of};
         pub use crate::anthropic::loops::asks;
-        pub use crate::anthropic::pause::{
-            At, OpenCalls, calls_server, goes_on_from, named_caller, parted,
-        };
+        pub use crate::anthropic::pause::{OpenCalls, calls_server, goes_on_from, named_caller};
         pub use crate::anthropic::render::{CONTEXT_MANAGEMENT, FILES};
     }
 
     /// Items of Chat Completions.
     pub mod openai_chat {
-        pub use crate::openai_chat::details::{AUDIO, keys as message_keys};
+        pub use crate::openai_chat::details::AUDIO;
         pub use crate::openai_chat::model_support::reasons;
         pub use crate::openai_chat::parts::CUSTOM;
-        pub use crate::openai_chat::render::render_list;
     }
 
     /// Items of Responses.

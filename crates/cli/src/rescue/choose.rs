@@ -22,7 +22,7 @@ struct Listed {
     title: String,
     directory: Option<String>,
     tokens: Option<u64>,
-    /// A description of what is wrong with it.
+    /// Its faults, in words.
     wrong: Option<String>,
     is_copy: bool,
 }

@@ -254,7 +254,7 @@ fn a_damaged_chat_is_repaired_and_it_is_said() {
     );
 }
 
-/// A chat of which nothing is left is opened. An empty message of the user, which the API takes, stays.
+/// A chat without messages gets an opening one. The API accepts an empty message of the user, so it stays.
 #[test]
 fn an_empty_word_does_not_become_an_empty_list() {
     let home = Home::new();

@@ -20,7 +20,7 @@ pub(super) fn fix(patient: &mut Patient<'_, '_>) {
     }
 }
 
-/// Removes texts and messages without content. A chat of which nothing is left gets an opening message.
+/// Removes texts and messages without content. A chat that is empty then gets an opening message.
 pub(super) fn empty(patient: &mut Patient<'_, '_>) {
     for at in 0..patient.chat.units.len() {
         let Some(unit) = patient.chat.units.get_mut(at).filter(|unit| unit.is_left()) else {

@@ -12,6 +12,8 @@ mod every_dialect;
 mod frozen;
 mod frozen_files;
 mod random_chats;
+#[path = "../../../mock/tests/rules/sample_chats.rs"]
+mod sample_chats;
 mod targets;
 
 mod body;

@@ -366,7 +366,7 @@ fn what_a_log_says_about_its_session_is_told() {
     assert!(opencode.last_error.unwrap().contains("140000 tokens"));
 }
 
-/// The logs of which there are copies.
+/// The logs that are copied.
 const COPIED: [&str; 5] = [
     "claude-code.jsonl",
     CODEX,

@@ -14,8 +14,7 @@ use plimsoll_wire::{anthropic, openai_chat, openai_responses};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::damage;
-use crate::every_dialect;
+use crate::{damage, every_dialect, sample_chats};
 
 /// Models of every family, with and without thinking, budgets, prefills and bound signatures.
 const MODELS: [&str; 16] = [
@@ -38,86 +37,39 @@ const MODELS: [&str; 16] = [
 ];
 
 fn chat_request() -> Value {
-    json!({
-        "model": "m",
-        "messages": [
-            {"role": "system", "content": "s"},
-            {"role": "user", "content": [
-                {"type": "text", "text": "q"},
-                {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA==", "detail": "low"}},
-                {"type": "input_audio", "input_audio": {"data": "AA==", "format": "wav"}}]},
-            {"role": "assistant", "content": null, "reasoning_content": "hm", "tool_calls": [
-                {"id": "call_a", "type": "function", "function": {"name": "read", "arguments": "{\"a\":1}"}},
-                {"id": "call_b", "type": "function", "function": {"name": "list", "arguments": "{}"},
-                    "extra_content": {"google": {"thought_signature": "x"}}}]},
-            {"role": "tool", "tool_call_id": "call_a", "content": "r1"},
-            {"role": "tool", "tool_call_id": "call_b", "content": [{"type": "text", "text": "r2"}]},
-            {"role": "user", "content": "more"},
-            {"role": "assistant", "content": "fine", "refusal": null},
-            {"role": "user", "content": "and?"},
-        ],
-        "tools": [{"type": "function", "function": {"name": "read", "description": "d",
-            "parameters": {"type": "object", "properties": {"a": {"type": "number"}}}}}],
-        "stream": true,
-    })
+    let mut request = sample_chats::chat();
+    let audio = json!({"type": "input_audio", "input_audio": {"data": "AA==", "format": "wav"}});
+    let content = request["messages"][1]["content"].as_array_mut();
+    content.unwrap().push(audio);
+    request["messages"][2]["tool_calls"][1]["extra_content"] =
+        json!({"google": {"thought_signature": "x"}});
+    request["messages"][6]["refusal"] = Value::Null;
+    request["tools"] = json!([{"type": "function", "function": {"name": "read", "description": "d",
+        "parameters": {"type": "object", "properties": {"a": {"type": "number"}}}}}]);
+    request["stream"] = true.into();
+    request
 }
 
 fn responses_request() -> Value {
-    json!({
-        "model": "m", "instructions": "s",
-        "input": [
-            {"role": "user", "content": [{"type": "input_text", "text": "q"},
-                {"type": "input_image", "image_url": "data:image/png;base64,AA==", "detail": "low"},
-                {"type": "input_file", "file_id": "file-1"}]},
-            {"type": "reasoning", "id": "rs_1", "encrypted_content": "gA==",
-                "summary": [{"type": "summary_text", "text": "hm"}]},
-            {"type": "function_call", "call_id": "call_a", "name": "read", "arguments": "{\"a\":1}"},
-            {"type": "custom_tool_call", "call_id": "call_c", "name": "patch", "input": "x"},
-            {"type": "function_call_output", "call_id": "call_a", "output": "r"},
-            {"type": "custom_tool_call_output", "call_id": "call_c",
-                "output": [{"type": "input_text", "text": "x"}]},
-            {"type": "web_search_call", "id": "ws_1", "status": "completed"},
-            {"type": "message", "role": "assistant", "status": "completed",
-                "content": [{"type": "output_text", "text": "t", "annotations": []}]},
-            {"role": "developer", "content": "d"},
-            {"role": "user", "content": "and?"},
-        ],
-        "tools": [{"type": "function", "name": "read", "description": "d", "strict": false,
-            "parameters": {"type": "object", "properties": {"a": {"type": "number"}}}}],
-        "store": false, "include": ["reasoning.encrypted_content"], "stream": true,
-    })
+    let mut request = sample_chats::responses();
+    let content = request["input"][0]["content"].as_array_mut();
+    let file = json!({"type": "input_file", "file_id": "file-1"});
+    content.unwrap().push(file);
+    request["tools"] = json!([{"type": "function", "name": "read", "description": "d", "strict": false,
+        "parameters": {"type": "object", "properties": {"a": {"type": "number"}}}}]);
+    request["include"] = json!(["reasoning.encrypted_content"]);
+    request["stream"] = true.into();
+    request
 }
 
 fn messages_request() -> Value {
-    json!({
-        "model": "claude-sonnet-4-5", "max_tokens": 4096,
-        "system": [{"type": "text", "text": "s", "cache_control": {"type": "ephemeral"}}],
-        "messages": [
-            {"role": "user", "content": "q"},
-            {"role": "assistant", "content": [
-                {"type": "thinking", "thinking": "hm", "signature": "EqQB"},
-                {"type": "redacted_thinking", "data": "EmwK"},
-                {"type": "text", "text": "look"},
-                {"type": "tool_use", "id": "toolu_a", "name": "read", "input": {"a": 1}},
-                {"type": "tool_use", "id": "toolu_b", "name": "list", "input": {}}]},
-            {"role": "user", "content": [
-                {"type": "tool_result", "tool_use_id": "toolu_a", "content": "r", "is_error": true},
-                {"type": "tool_result", "tool_use_id": "toolu_b", "content": [
-                    {"type": "text", "text": "x"},
-                    {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AA=="}}]},
-                {"type": "text", "text": "more"}]},
-            {"role": "assistant", "content": [
-                {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "x"}},
-                {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []},
-                {"type": "text", "text": "done"}]},
-            {"role": "user", "content": [{"type": "text", "text": "and?", "cache_control": {"type": "ephemeral"}}]},
-        ],
-        "tools": [
-            {"name": "read", "description": "d",
-                "input_schema": {"type": "object", "properties": {"a": {"type": "number"}}}},
-            {"name": "list", "input_schema": {"type": "object"}},
-            {"type": "web_search_20250305", "name": "web_search"}],
-    })
+    let mut request = sample_chats::messages();
+    request["tools"] = json!([
+        {"name": "read", "description": "d",
+            "input_schema": {"type": "object", "properties": {"a": {"type": "number"}}}},
+        {"name": "list", "input_schema": {"type": "object"}},
+        {"type": "web_search_20250305", "name": "web_search"}]);
+    request
 }
 
 fn requests() -> [Value; 3] {

@@ -29,6 +29,7 @@ mod openai_responses_validate;
 mod properties;
 mod render;
 mod rules;
+mod sample_chats;
 mod unique_ids;
 mod validate;
 

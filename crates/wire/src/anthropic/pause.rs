@@ -34,17 +34,8 @@ struct HostedCall<T> {
     newest: bool,
 }
 
-/// The provider's calls and results in a transcript that do not belong together.
-#[derive(Debug, Default)]
-pub struct SeparatedCalls {
-    /// Calls without a result, each with its place, kind and id.
-    pub calls: Vec<(At, String, String)>,
-    /// Results without a call, each with its place and kind.
-    pub results: Vec<(At, String)>,
-}
-
 /// The place of a block: the index of its message and of the part in it.
-pub type At = (usize, usize);
+pub(super) type At = (usize, usize);
 
 impl<T> Default for OpenCalls<T> {
     fn default() -> Self {
@@ -140,33 +131,18 @@ pub(super) fn is_paused(messages: &[&Message]) -> bool {
     let last = backwards.find(|part| part.as_text().is_none_or(says));
     match last {
         Some(Part::Opaque(opaque)) => {
-            matches!(block(opaque), Some((_, HostedBlock::Call(_)))) || is_compaction(opaque)
+            matches!(block(opaque), Some(HostedBlock::Call(_))) || is_compaction(opaque)
         }
         _ => false,
     }
 }
 
-/// Returns the calls of the provider's own tools without a result, and the results without a call.
-/// Blocks for which `is_removed` returns `true` are ignored.
-pub fn parted<'m>(
-    messages: impl IntoIterator<Item = &'m Message>,
-    is_removed: impl Fn(At) -> bool,
-) -> SeparatedCalls {
-    let mut calls = ServerCalls::default();
-    for message in messages {
-        calls.message(message, &is_removed);
-    }
-    let refused = calls.waiting.refused();
-    let refused = refused.map(|(id, (at, kind))| (*at, kind.clone(), id.to_owned()));
-    calls.parted.calls.extend(refused);
-    calls.parted
-}
-
 /// The calls of the provider's own tools in a transcript.
 #[derive(Debug, Default)]
 pub(super) struct ServerCalls {
-    waiting: OpenCalls<(At, String)>,
-    parted: SeparatedCalls,
+    waiting: OpenCalls<At>,
+    /// Calls outside the model's messages, which no result can follow.
+    outside: Vec<At>,
     /// The number of messages that were read.
     messages: usize,
 }
@@ -176,7 +152,7 @@ impl ServerCalls {
     pub(super) fn of(messages: &[&Message]) -> Self {
         let mut calls = Self::default();
         for message in messages {
-            calls.message(message, |_| false);
+            calls.message(message);
         }
         calls
     }
@@ -190,8 +166,8 @@ impl ServerCalls {
     /// Returns the calls without a result that the API would refuse. Returns their places, not their
     /// ids: another call with the same id may have its result.
     pub(super) fn unanswered<'a>(&self, messages: &[&'a Message]) -> Vec<(At, &'a Opaque)> {
-        let refused = self.waiting.refused().map(|(_, (at, _))| at);
-        let calls = self.parted.calls.iter().map(|(at, ..)| at).chain(refused);
+        let refused = self.waiting.refused().map(|(_, at)| at);
+        let calls = self.outside.iter().chain(refused);
         let calls = calls.filter_map(|at| match messages.get(at.0)?.parts().get(at.1)? {
             Part::Opaque(opaque) => Some((*at, opaque)),
             _ => None,
@@ -199,8 +175,8 @@ impl ServerCalls {
         calls.collect()
     }
 
-    fn message(&mut self, message: &Message, is_removed: impl Fn(At) -> bool) {
-        let (index, waiting, parted) = (self.messages, &mut self.waiting, &mut self.parted);
+    fn message(&mut self, message: &Message) {
+        let (index, waiting) = (self.messages, &mut self.waiting);
         self.messages += 1;
         let is_turn = matches!(message, Message::Assistant { .. });
         match message {
@@ -225,14 +201,11 @@ impl ServerCalls {
             let at = (index, at);
             match part {
                 Part::ToolCall(call) if is_turn => waiting.host_call(caller(call).as_deref()),
-                Part::Opaque(opaque) if !is_removed(at) => match block(opaque) {
-                    Some((kind, HostedBlock::Call(id))) if is_turn => waiting.call(&id, (at, kind)),
-                    Some((kind, HostedBlock::Call(id))) => parted.calls.push((at, kind, id)),
-                    Some((kind, HostedBlock::Result(id))) if is_turn => {
-                        let answers = waiting.result(&id);
-                        if !answers {
-                            parted.results.push((at, kind));
-                        }
+                Part::Opaque(opaque) => match block(opaque) {
+                    Some(HostedBlock::Call(id)) if is_turn => waiting.call(&id, at),
+                    Some(HostedBlock::Call(_)) => self.outside.push(at),
+                    Some(HostedBlock::Result(id)) if is_turn => {
+                        waiting.result(&id);
                     }
                     _ if is_turn => waiting.other(),
                     _ => {}
@@ -269,8 +242,8 @@ enum HostedBlock {
     Result(String),
 }
 
-/// Returns the type of a block and its role.
-fn block(opaque: &Opaque) -> Option<(String, HostedBlock)> {
+/// Returns the role of a block.
+fn block(opaque: &Opaque) -> Option<HostedBlock> {
     // Most blocks are of other types, so they are not parsed.
     if opaque.origin != ORIGIN || !opaque.data.contains("_tool_") {
         return None;
@@ -278,14 +251,11 @@ fn block(opaque: &Opaque) -> Option<(String, HostedBlock)> {
     let value: Value = serde_json::from_str(&opaque.data).ok()?;
     let text = |key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default();
     let kind = text("type");
-    let block = if calls_server(kind) {
-        HostedBlock::Call(text("id").to_owned())
-    } else if kind.ends_with("_tool_result") {
-        HostedBlock::Result(text("tool_use_id").to_owned())
-    } else {
-        return None;
-    };
-    Some((kind.to_owned(), block))
+    if calls_server(kind) {
+        return Some(HostedBlock::Call(text("id").to_owned()));
+    }
+    let is_result = kind.ends_with("_tool_result");
+    is_result.then(|| HostedBlock::Result(text("tool_use_id").to_owned()))
 }
 
 /// Returns the id of the call of the provider's own tool that caused a call of the host's tool.

@@ -32,7 +32,7 @@ pub(super) fn system(raw: &str) -> Result<Option<Message>, WireError> {
 }
 
 /// Reads the messages of a list.
-pub(super) fn messages(entries: &[&str], _: Option<Vec<Value>>, place: Places<'_>) -> ReadEntries {
+pub(super) fn messages(entries: &[&str], place: Places<'_>) -> ReadEntries {
     let mut messages = Vec::new();
     for (index, raw) in entries.iter().enumerate() {
         let place = place(index);

@@ -64,7 +64,7 @@ pub(super) fn part(key: &str, value: Value) -> Part {
 }
 
 /// Returns the keys in such a part. `None` for any other part.
-pub fn keys(opaque: &Opaque) -> Option<Map<String, Value>> {
+pub(crate) fn keys(opaque: &Opaque) -> Option<Map<String, Value>> {
     let keys: Map<String, Value> = raw::own(opaque, ORIGIN)?;
     let known = |key: &String| key == DETAILS || key == AUDIO;
     (!keys.is_empty() && keys.keys().all(known)).then_some(keys)

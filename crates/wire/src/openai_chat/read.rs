@@ -25,18 +25,12 @@ pub fn read(text: &str) -> Result<Document<'_>, WireError> {
     Document::read(text, &FORMAT)
 }
 
-/// Reads the messages of a list, which may have been parsed already.
-pub(super) fn messages(
-    entries: &[&str],
-    values: Option<Vec<Value>>,
-    place: Places<'_>,
-) -> ReadEntries {
-    let mut values = values.unwrap_or_default().into_iter();
+/// Reads the messages of a list.
+pub(super) fn messages(entries: &[&str], place: Places<'_>) -> ReadEntries {
     let mut legacy = Legacy::default();
     let mut messages = Vec::with_capacity(entries.len());
     for (index, raw) in entries.iter().enumerate() {
-        let value = values.next().map_or_else(|| parse(raw), Ok)?;
-        let message = message(value, &place(index), index, &mut legacy)?;
+        let message = message(parse(raw)?, &place(index), index, &mut legacy)?;
         messages.push((message, MessageSpan::entry(index)));
     }
     Ok(messages)

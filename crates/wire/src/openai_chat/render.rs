@@ -13,22 +13,6 @@ use crate::object::{Object, array};
 use crate::request::{EncodedRequest, Note, RenderInput};
 use crate::tools;
 
-/// Renders messages alone. The body is a list.
-pub fn render_list(messages: &[Message], dialect: &Dialect) -> EncodedRequest {
-    let mut composer = Composer::new(dialect.rules(), None);
-    for message in messages {
-        composer.message(message, &mut ChatWriter(dialect), &ChatWriter(dialect));
-    }
-    let notes = std::mem::take(&mut composer.normalizer.notes);
-    let (body, from) = composer.into_list(&ChatWriter(dialect));
-    EncodedRequest {
-        body,
-        notes,
-        from,
-        ..EncodedRequest::default()
-    }
-}
-
 impl RequestRenderer for Dialect {
     fn render(&self, input: &RenderInput<'_>, messages: &[&Message]) -> EncodedRequest {
         if self.tools == ToolStyle::JsonSchema {

@@ -77,7 +77,7 @@ impl PiecePatcher for ItemPatcher {
         if raw.starts_with('"') {
             return Ok(vec![Part::text(parse::<String>(raw)?)]);
         }
-        let read = read::messages(&[raw], None, &|index| format!("[{index}]"))?;
+        let read = read::messages(&[raw], &|index| format!("[{index}]"))?;
         Ok(match read.into_iter().next() {
             Some((Message::Summary { text }, _)) => {
                 vec![Part::text(prompt_texts::framed_summary(&text))]

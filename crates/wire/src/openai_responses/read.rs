@@ -40,7 +40,7 @@ pub(super) fn instructions(raw: &str) -> Result<Option<Message>, WireError> {
 }
 
 /// Reads the items of a list.
-pub(super) fn messages(entries: &[&str], _: Option<Vec<Value>>, place: Places<'_>) -> ReadEntries {
+pub(super) fn messages(entries: &[&str], place: Places<'_>) -> ReadEntries {
     let mut reader = ItemReader {
         messages: Vec::new(),
         items: 0,
