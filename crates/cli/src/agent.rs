@@ -283,7 +283,7 @@ pub(crate) fn headline(
     session: &Session,
 ) -> String {
     let known = match choice.model.window {
-        Window::Known(tokens) | Window::Assumed(tokens) => Some(tokens),
+        Window::Known(tokens) => Some(tokens),
         _ => None,
     };
     let window = match session.window() {
@@ -309,7 +309,7 @@ pub(crate) fn headline(
 /// Checks whether a window is large enough for the pin tool.
 fn has_room(window: Window) -> bool {
     match window {
-        Window::Known(tokens) | Window::Assumed(tokens) => tokens >= RECALL_LEAST_WINDOW,
+        Window::Known(tokens) => tokens >= RECALL_LEAST_WINDOW,
         Window::Discover => true,
         // It may be of any size.
         Window::Unknown => false,

@@ -3,13 +3,8 @@
 
 mod model;
 
-use std::path::Path;
-
-use plimsoll::SessionStore;
-use plimsoll::Tokens;
 use plimsoll::config::{CONFIG_FILE, Config, McpServer};
 use plimsoll::providers::{self, KeyState, ServerState};
-use plimsoll::store::{FILE, LearnedWindow, SqliteStore};
 use serde_json::json;
 
 use crate::args::DoctorArgs;
@@ -28,18 +23,13 @@ pub(crate) async fn run(args: &DoctorArgs) -> Result<u8, CliError> {
     let detected = providers::detect(&providers::environment).await;
     let local = local::list()?;
     let data = paths::data()?;
-    let windows = windows(&data).await?;
     let tools = tools();
     if args.json {
-        let told: Vec<_> = windows
-            .iter()
-            .map(|window| json!({ "endpoint": window.endpoint, "window": window.tokens, "at": window.at }))
-            .collect();
         let tools: Vec<_> = tools
             .iter()
             .map(|server| json!({ "name": server.name, "place": server.place() }))
             .collect();
-        let report = json!({ "keys": detected.keys, "servers": detected.servers, "local": local, "windows": told, "mcp": tools, "data": data });
+        let report = json!({ "keys": detected.keys, "servers": detected.servers, "local": local, "mcp": tools, "data": data });
         out!("{report}");
         return Ok(DONE);
     }
@@ -78,12 +68,6 @@ pub(crate) async fn run(args: &DoctorArgs) -> Result<u8, CliError> {
     for model in &local {
         out!("  {:<24} {}", model.name, local::state(model));
     }
-    if !windows.is_empty() {
-        out!("Windows learned from errors of providers");
-        for window in &windows {
-            out!("  {:<8} {}", window.tokens, window.endpoint);
-        }
-    }
     if !tools.is_empty() {
         out!("MCP servers of {CONFIG_FILE} (plimsoll config check --connect tries them)");
         for server in &tools {
@@ -99,28 +83,4 @@ pub(crate) async fn run(args: &DoctorArgs) -> Result<u8, CliError> {
 fn tools() -> Vec<McpServer> {
     let config = Config::read(CONFIG_FILE);
     config.map_or_else(|_| Vec::new(), |config| config.mcp().to_vec())
-}
-
-/// Opens the store, or returns `None` if there is none yet.
-async fn store(data: &Path) -> Result<Option<SqliteStore>, CliError> {
-    if !data.join(FILE).exists() {
-        return Ok(None);
-    }
-    Ok(Some(SqliteStore::open(data).await?))
-}
-
-/// Returns the windows that were learned from refusals.
-async fn windows(data: &Path) -> Result<Vec<LearnedWindow>, CliError> {
-    match store(data).await? {
-        Some(store) => Ok(store.windows().await?),
-        None => Ok(Vec::new()),
-    }
-}
-
-/// Returns the window that was learned under a name.
-async fn learned(data: &Path, name: &str) -> Result<Option<Tokens>, CliError> {
-    match store(data).await? {
-        Some(store) => Ok(store.learned_window(name).await?),
-        None => Ok(None),
-    }
 }

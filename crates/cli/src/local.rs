@@ -121,15 +121,13 @@ pub(crate) async fn start(
     let (serve, window, window_from) = match settings.builder.window {
         Window::Discover => (WINDOW, Window::Known(Tokens(WINDOW)), "as started"),
         Window::Unknown => (UNKNOWN_WINDOW, Window::Unknown, "learned from refusals"),
-        Window::Known(tokens) | Window::Assumed(tokens) if tokens.0 > model.window => {
+        Window::Known(tokens) if tokens.0 > model.window => {
             return Err(CliError::usage(format!(
                 "--max-context is {tokens}, but {} has a window of {} tokens",
                 model.name, model.window
             )));
         }
-        Window::Known(tokens) | Window::Assumed(tokens) => {
-            (tokens.0, Window::Known(tokens), "as given")
-        }
+        Window::Known(tokens) => (tokens.0, Window::Known(tokens), "as given"),
     };
     let style = settings.tool_style.unwrap_or(ToolStyle::JsonSchema);
     let missing = models.missing(name).map_err(|error| stop_of(&error))?;

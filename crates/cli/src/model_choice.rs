@@ -130,7 +130,7 @@ async fn window(
 ) -> (Window, &'static str) {
     let (explicit, reported) = match settings.window {
         Window::Unknown => return (Window::Unknown, "learned from refusals"),
-        Window::Known(tokens) | Window::Assumed(tokens) => (Some(tokens), None),
+        Window::Known(tokens) => (Some(tokens), None),
         Window::Discover => {
             let limit = settings.limits.max_duration.unwrap_or(Duration::MAX);
             let asking = tokio::time::timeout(limit, provider.window());
@@ -146,12 +146,7 @@ async fn window(
         WindowSource::Known(Origin::Configuration) => "from the configuration",
         WindowSource::Fallback => "assumed; set it with --max-context",
     };
-    let window = match found.source {
-        WindowSource::Explicit => Window::Known(found.tokens),
-        // A refusal reveals the actual window.
-        _ => Window::Assumed(found.tokens),
-    };
-    (window, from)
+    (Window::Known(found.tokens), from)
 }
 
 /// Uses a server that runs on this machine, or else starts Plimsoll's own.

@@ -145,12 +145,7 @@ impl Agent {
         setup.session = id.as_str().into();
         setup.measures = true;
         let limit = setup.limits.max_duration;
-        let found = self
-            .window
-            .find(&*parts.provider, &*parts.store, limit)
-            .await;
-        notes.extend(found.note);
-        setup.line.window = found.window;
+        setup.line.window = self.window.find(&*parts.provider, limit).await;
         if let (Some(model), true) = (&mut setup.summary_model, parts.asks_summarizer) {
             let reported = window::reported(&*parts.summarizer, limit).await;
             model.window = Some(reported.unwrap_or(FALLBACK_WINDOW));
@@ -185,8 +180,8 @@ impl Agent {
         });
         setup.tools.extend(joining);
         let resources = SessionResources {
+            endpoint: parts.provider.endpoint(),
             parts,
-            endpoint: found.endpoint,
             cache_key: setup
                 .cache
                 .is_on()

@@ -92,4 +92,4 @@ pub use tool::{
     TOOL_UPDATES, TOOL_UPDATES_A_CALL, Tool, ToolContext, ToolError, ToolOutput, Updates,
     parse_arguments, pin_tool, schema_of, tool,
 };
-pub use window::{WINDOW_REMEMBERED, Window};
+pub use window::Window;

@@ -2,16 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
 use plimsoll_agent::Entry;
-use plimsoll_context::{Bytes, Tokens};
+use plimsoll_context::Bytes;
 
 use crate::store::{
     Fork, ForkFault, Lease, LogEntry, SessionId, SessionInfo, SessionStore, StoreError,
 };
-use crate::window::WINDOW_REMEMBERED;
 
 /// An in-memory store, for tests and for agents whose sessions need not outlive the process.
 #[derive(Debug, Clone, Default)]
@@ -25,8 +23,6 @@ struct MemoryStoreState {
     /// The number of writes to any log.
     writes: u64,
     leased: BTreeSet<SessionId>,
-    /// Learned windows and the time when they were learned.
-    windows: BTreeMap<String, (Tokens, u64)>,
 }
 
 #[derive(Debug, Default)]
@@ -223,20 +219,6 @@ impl SessionStore for MemoryStore {
     async fn head(&self, session: &SessionId) -> Result<Option<SessionInfo>, StoreError> {
         Ok(self.lock().info(session))
     }
-
-    async fn learned_window(&self, endpoint: &str) -> Result<Option<Tokens>, StoreError> {
-        let oldest = now().saturating_sub(WINDOW_REMEMBERED.as_secs());
-        let inner = self.lock();
-        let learned = inner.windows.get(endpoint).filter(|(_, at)| *at >= oldest);
-        Ok(learned.map(|(window, _)| *window))
-    }
-
-    async fn learn_window(&self, endpoint: &str, window: Tokens) -> Result<(), StoreError> {
-        self.lock()
-            .windows
-            .insert(endpoint.to_owned(), (window, now()));
-        Ok(())
-    }
 }
 
 impl Drop for MemoryGuard {
@@ -244,10 +226,4 @@ impl Drop for MemoryGuard {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         inner.leased.remove(&self.session);
     }
-}
-
-/// Returns the seconds since 1970, or 0 if the clock is set before that.
-fn now() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |since| since.as_secs())
 }

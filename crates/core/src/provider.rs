@@ -13,8 +13,8 @@ pub trait Provider: Send + Sync {
     /// Returns the model, as `provider/name`.
     fn model(&self) -> &str;
 
-    /// Returns the address and name of the model, without any key. Learned windows are stored under
-    /// it.
+    /// Returns the address and name of the model, without any key. If it changes between two runs of
+    /// a session, nothing is known of the prompt cache.
     fn endpoint(&self) -> String {
         self.model().to_owned()
     }

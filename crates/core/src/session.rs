@@ -68,7 +68,7 @@ pub struct Session {
     pub(crate) called: Option<Instant>,
     /// The age of the log when the session was opened, and the time of opening.
     pub(crate) found: Option<(Duration, Instant)>,
-    /// The name under which learned windows are stored.
+    /// The address and name of the model of the last run.
     pub(crate) endpoint: String,
     /// The key of the provider's prompt cache for this session.
     pub(crate) cache_key: Option<Arc<str>>,

@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
 use plimsoll_agent::Entry;
-use plimsoll_context::{Bytes, CallId, Tokens};
+use plimsoll_context::{Bytes, CallId};
 use serde::{Deserialize, Serialize};
 
 use crate::recall::{self, LogMessages, RecallError, RecallKey, RecalledItem, SearchQuery};
@@ -211,26 +211,6 @@ pub trait SessionStore: Send + Sync {
     /// If the contents cannot be written.
     async fn keep_file(&self, session: &SessionId, edit: FileEdit) -> Result<(), StoreError> {
         let _ = (session, edit);
-        Ok(())
-    }
-
-    /// Returns the window that a provider has reported in a rejection, by its
-    /// [`endpoint`](crate::Provider::endpoint). `None` if none is stored, or if it is older than
-    /// [`WINDOW_REMEMBERED`](crate::WINDOW_REMEMBERED).
-    ///
-    /// # Errors
-    /// If the stored windows cannot be read.
-    async fn learned_window(&self, endpoint: &str) -> Result<Option<Tokens>, StoreError> {
-        let _ = endpoint;
-        Ok(None)
-    }
-
-    /// Stores a window that a provider has reported. The default stores nothing.
-    ///
-    /// # Errors
-    /// If the window cannot be written.
-    async fn learn_window(&self, endpoint: &str, window: Tokens) -> Result<(), StoreError> {
-        let _ = (endpoint, window);
         Ok(())
     }
 

@@ -31,4 +31,4 @@ pub use plimsoll_context::{
     ViewLimits, WORKING_TARGET, WORKING_TRIGGER, clip, head_tail, head_tail_tokens, nearest,
     repair, shorten, shorten_bytes,
 };
-pub use plimsoll_core::{SUMMARY_TIMEOUT, WINDOW_REMEMBERED};
+pub use plimsoll_core::SUMMARY_TIMEOUT;

@@ -49,12 +49,6 @@ CREATE TABLE leases (
     holder  BIGINT
 );
 
-CREATE TABLE windows (
-    endpoint TEXT   PRIMARY KEY,
-    tokens   BIGINT NOT NULL CHECK (tokens > 0),
-    at       BIGINT NOT NULL
-);
-
 -- What runs are told from outside.
 CREATE TABLE messages (
     -- Only grows, so that the lowest is the oldest.

@@ -45,15 +45,6 @@ CREATE TABLE deletions (
     session INTEGER PRIMARY KEY
 ) STRICT;
 
--- What providers have said of their windows when they refused a request.
-CREATE TABLE windows (
-    -- Where the model answers, and its name; never a key.
-    endpoint TEXT    PRIMARY KEY CHECK (length(endpoint) BETWEEN 1 AND 512),
-    tokens   INTEGER NOT NULL CHECK (tokens > 0),
-    -- Seconds since 1970 when it was said.
-    at       INTEGER NOT NULL
-) STRICT;
-
 -- The settings that a session was last run with, so that it can be continued with them. They are not
 -- part of the log.
 CREATE TABLE settings (

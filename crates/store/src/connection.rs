@@ -361,9 +361,7 @@ mod tests {
         let options = Options::default();
         let _writer = writer(&path, &options, schema::LOG, options.max_bytes).unwrap();
         let reader = reader(&path, &options).unwrap();
-        let error = reader
-            .execute("INSERT INTO windows VALUES ('here', 1, 0)", [])
-            .unwrap_err();
+        let error = reader.execute("DELETE FROM settings", []).unwrap_err();
         let text = fault::sqlite(&path)(error).to_string();
         assert!(text.contains("it is read-only; make it"), "{text}");
     }

@@ -27,7 +27,6 @@ mod search;
 mod session_reader;
 mod settings;
 mod sqlite;
-mod windows;
 mod write;
 
 pub use check::{CheckedSession, CheckedStore, EntryFault, MAX_FAULTS};
@@ -47,5 +46,4 @@ pub use salvage::SalvagedSession;
 pub use session_reader::SessionReader;
 pub use settings::MAX_SETTINGS;
 pub use sqlite::{FILE, SqliteStore};
-pub use windows::{LearnedWindow, MAX_WINDOWS};
 pub use write::MAX_ENTRY;

@@ -17,16 +17,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use plimsoll_agent::Entry;
-use plimsoll_context::Tokens;
 use plimsoll_core::recall::SearchQuery;
 use plimsoll_core::{
     Fork, ForkFault, Lease, LogEntry, SessionId, SessionInfo, SessionStore, StoreError,
-    WINDOW_REMEMBERED,
 };
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{PgPool, Postgres, Transaction};
 
-use crate::columns::{from_column, to_column};
 use crate::options::BUSY_TIMEOUT;
 use lease::Leases;
 use log::lineage;
@@ -286,47 +283,5 @@ impl SessionStore for PostgresStore {
         query: &SearchQuery,
     ) -> Result<Vec<LogEntry>, StoreError> {
         self.find(session, query).await
-    }
-
-    async fn learned_window(&self, endpoint: &str) -> Result<Option<Tokens>, StoreError> {
-        let oldest = crate::write::now().saturating_sub(to_column(WINDOW_REMEMBERED.as_secs()));
-        let found: Option<i64> =
-            sqlx::query_scalar("SELECT tokens FROM windows WHERE endpoint = $1 AND at >= $2")
-                .bind(endpoint)
-                .bind(oldest)
-                .fetch_optional(&self.pool)
-                .await
-                .map_err(fault(&self.place))?;
-        Ok(found.map(|tokens| Tokens(from_column(tokens))))
-    }
-
-    async fn learn_window(&self, endpoint: &str, window: Tokens) -> Result<(), StoreError> {
-        if !crate::windows::is_kept(endpoint, window) {
-            return Ok(());
-        }
-        let now = crate::write::now();
-        let fault = fault(&self.place);
-        let mut transaction = self.pool.begin().await.map_err(&fault)?;
-        let oldest = now.saturating_sub(to_column(WINDOW_REMEMBERED.as_secs()));
-        sqlx::query(
-            "INSERT INTO windows (endpoint, tokens, at) VALUES ($1, $2, $3)
-             ON CONFLICT (endpoint) DO UPDATE SET tokens = excluded.tokens, at = excluded.at",
-        )
-        .bind(endpoint)
-        .bind(to_column(window.0))
-        .bind(now)
-        .execute(&mut *transaction)
-        .await
-        .map_err(&fault)?;
-        sqlx::query(
-            "DELETE FROM windows WHERE at < $1 OR endpoint IN
-             (SELECT endpoint FROM windows ORDER BY at DESC, endpoint OFFSET $2)",
-        )
-        .bind(oldest)
-        .bind(to_column(crate::MAX_WINDOWS))
-        .execute(&mut *transaction)
-        .await
-        .map_err(&fault)?;
-        transaction.commit().await.map_err(&fault)
     }
 }

@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use plimsoll_agent::Entry;
-use plimsoll_context::Tokens;
 use plimsoll_core::recall::{self, SearchQuery};
 use plimsoll_core::{
     FileEdit, Fork, Lease, LogEntry, PAGE_ENTRIES, SessionId, SessionInfo, SessionStore, StoreError,
@@ -29,7 +28,6 @@ use crate::read;
 use crate::schema::{self, StoreFileState};
 use crate::session_reader::SessionReader;
 use crate::settings;
-use crate::windows::{self, LearnedWindow};
 use crate::write;
 
 /// The log file in the data folder. While it is open, the files `-wal` and `-shm` beside it belong
@@ -95,16 +93,6 @@ impl SqliteStore {
         let mut newest = self.newest_of(Some(limit)).await?;
         newest.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
         Ok(newest)
-    }
-
-    /// Returns the context windows that providers have reported in refusals, most recent first.
-    ///
-    /// # Errors
-    /// If they cannot be read.
-    pub async fn windows(&self) -> Result<Vec<LearnedWindow>, StoreError> {
-        self.reader
-            .with(|connection, _| windows::all(connection, write::now()))
-            .await
     }
 
     fn open_now(folder: &Path, path: Arc<Path>, options: &Options) -> Result<Self, StoreError> {
@@ -293,21 +281,6 @@ impl SessionStore for SqliteStore {
             // A disk that is full or an index that is damaged only makes the search slower.
             Err(_) => recall::scan(self, session, query).await,
         }
-    }
-
-    async fn learned_window(&self, endpoint: &str) -> Result<Option<Tokens>, StoreError> {
-        let endpoint = endpoint.to_owned();
-        self.reader
-            .with(move |connection, _| windows::learned(connection, &endpoint, write::now()))
-            .await
-    }
-
-    async fn learn_window(&self, endpoint: &str, window: Tokens) -> Result<(), StoreError> {
-        let endpoint = endpoint.to_owned();
-        self.writer()
-            .await?
-            .with(move |connection, _| windows::learn(connection, &endpoint, window, write::now()))
-            .await
     }
 
     async fn keep_file(&self, session: &SessionId, edit: FileEdit) -> Result<(), StoreError> {

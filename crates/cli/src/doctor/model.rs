@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use crate::args::DoctorArgs;
 use crate::error::{CliError, DONE, FAILED};
 use crate::terminal::text::counted;
-use crate::{local, model_facts, models, paths};
+use crate::{local, model_facts, models};
 
 /// A placeholder for the address of Plimsoll's own server, which uses another port on each run.
 const OURS: &str = "http://127.0.0.1:1/v1";
@@ -33,10 +33,6 @@ struct KnownModel {
     /// Faults that prevent a request, such as a missing key.
     faults: Vec<String>,
     setting: Window,
-    /// The name under which learned windows are stored.
-    endpoint: String,
-    /// The windows that were learned from refusals, newest last.
-    learned: Vec<Tokens>,
     /// Hosted tools that the permissions deny.
     denied: Vec<String>,
 }
@@ -53,8 +49,6 @@ struct Begins {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum WindowOrigin {
-    /// Learned from a refusal, which overrides other sources.
-    Learned,
     /// The user configured it as unknown.
     Unknown,
     /// Set when Plimsoll starts its own server.
@@ -77,7 +71,7 @@ pub(crate) async fn run(args: &DoctorArgs) -> Result<u8, CliError> {
     let mut faults = found.faults.clone();
     faults.extend(connected.as_ref().and_then(|said| trouble(said, &found)));
     let reported = connected.as_ref().and_then(|said| said.window);
-    let window = begins(&found, reported).await?;
+    let window = begins(&found, reported);
     if args.json {
         out!("{}", as_json(&found, connected.as_ref(), window, &faults))
     } else {
@@ -136,16 +130,6 @@ async fn find(args: &DoctorArgs) -> Result<KnownModel, CliError> {
         };
         address_from = from.to_owned();
     }
-    let endpoint = match vendor.place {
-        ServerLocation::Ours => model.to_string(),
-        _ => format!("{} {}", explained.address, model.name()),
-    };
-    let learned = super::windows(&paths::data()?).await?;
-    let learned = learned.iter().filter(|window| {
-        let rest = window.endpoint.strip_prefix(&endpoint);
-        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(" ("))
-    });
-    let learned = learned.map(|window| window.tokens).collect();
     Ok(KnownModel {
         model,
         facts,
@@ -154,8 +138,6 @@ async fn find(args: &DoctorArgs) -> Result<KnownModel, CliError> {
         address_from,
         faults,
         setting: settings.builder.window,
-        endpoint,
-        learned,
         denied,
     })
 }
@@ -199,40 +181,29 @@ fn own_tools(found: &KnownModel) -> String {
     format!("{asked}{denied}; {kinds}")
 }
 
-/// Returns the window that a run begins with. A smaller window that was learned from a refusal at
-/// the same endpoint, with the same stated window, takes precedence.
-async fn begins(found: &KnownModel, reported: Option<Tokens>) -> Result<Begins, CliError> {
+/// Returns the window that a run begins with.
+fn begins(found: &KnownModel, reported: Option<Tokens>) -> Begins {
     let ours = found.model.vendor().place == ServerLocation::Ours;
-    if ours && found.setting == Window::Discover {
-        return Ok(Begins {
-            tokens: Some(Tokens(local::WINDOW)),
-            source: WindowOrigin::Started,
-        });
-    }
     let said = match found.setting {
-        Window::Known(tokens) | Window::Assumed(tokens) => {
-            Some(resolve_window(Some(tokens), None, &found.facts))
+        Window::Discover if ours => {
+            return Begins {
+                tokens: Some(Tokens(local::WINDOW)),
+                source: WindowOrigin::Started,
+            };
         }
-        Window::Discover => Some(resolve_window(None, reported, &found.facts)),
-        Window::Unknown => None,
-    };
-    let learned = match said {
-        Some(said) if said.source == WindowSource::Explicit || ours => None,
-        said => {
-            let said = said.map(|said| said.tokens);
-            let name = plimsoll::Window::remembered_as(found.endpoint.clone(), said);
-            super::learned(&paths::data()?, &name).await?
+        Window::Known(tokens) => resolve_window(Some(tokens), None, &found.facts),
+        Window::Discover => resolve_window(None, reported, &found.facts),
+        Window::Unknown => {
+            return Begins {
+                tokens: None,
+                source: WindowOrigin::Unknown,
+            };
         }
     };
-    let tokens = said.map(|said| said.tokens);
-    let (tokens, source) = match (learned, said) {
-        (Some(learned), _) if tokens.is_none_or(|tokens| learned < tokens) => {
-            (Some(learned), WindowOrigin::Learned)
-        }
-        (_, Some(said)) => (tokens, WindowOrigin::Said(said.source)),
-        (_, None) => (tokens, WindowOrigin::Unknown),
-    };
-    Ok(Begins { tokens, source })
+    Begins {
+        tokens: Some(said.tokens),
+        source: WindowOrigin::Said(said.source),
+    }
 }
 
 /// Returns the fault in a server's response, if any.
@@ -278,9 +249,7 @@ fn words(window: Begins) -> String {
     };
     let source = match window.source {
         WindowOrigin::Started => "as started".to_owned(),
-        WindowOrigin::Learned | WindowOrigin::Unknown => {
-            "from an error of the provider; set it with --max-context if it has grown".to_owned()
-        }
+        WindowOrigin::Unknown => "as given".to_owned(),
         WindowOrigin::Said(WindowSource::Explicit) => "as given".to_owned(),
         WindowOrigin::Said(WindowSource::Reported) => "from its server".to_owned(),
         WindowOrigin::Said(WindowSource::Known(origin)) => origin.to_string(),
@@ -304,7 +273,6 @@ fn as_json(
         "address_from": found.address_from,
         "key": key_of(found).0,
         "window": window,
-        "learned_windows": found.learned,
         "facts": models::as_json(&model, &found.facts),
         "explained": found.explained,
         "denied_hosted_tools": found.denied,
@@ -334,12 +302,6 @@ fn tell(
         "",
         format!("requested from its server: {}", explained.window_from),
     )?;
-    for learned in &found.learned {
-        row(
-            "",
-            format!("{learned} tokens, from an error of the provider"),
-        )?;
-    }
     let most = |tokens: &Tokens| format!("{tokens} tokens at most");
     row("answer", fact_text(&facts.max_output, most))?;
     let price = fact_text(&facts.prices, |prices| {

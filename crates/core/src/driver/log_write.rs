@@ -5,14 +5,12 @@ use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, Shared};
-use plimsoll_agent::{Entry, Event};
-use plimsoll_context::Tokens;
+use plimsoll_agent::Entry;
 use tokio::runtime::Handle;
 
 use crate::error::Error;
 use crate::session::Session;
 use crate::store::StoreError;
-use crate::window::last_reported;
 
 /// A write that several tasks can wait for. Each of them carries it on, so it does not depend on the
 /// runtime of the others.
@@ -51,7 +49,6 @@ pub(super) async fn finish_write(session: &mut Session) -> Result<(), Error> {
     result?;
     let entries = &*written.entries;
     session.entries += entries.len() as u64;
-    let told = last_reported(entries);
     session.reached |= entries.iter().any(is_point);
     if let Some(chain) = &mut session.chain {
         chain.extend(entries);
@@ -59,20 +56,7 @@ pub(super) async fn finish_write(session: &mut Session) -> Result<(), Error> {
     if let Some(log) = &mut session.log {
         log.extend_from_slice(entries);
     }
-    if let Some(window) = told {
-        remember(session, window).await;
-    }
     Ok(())
-}
-
-/// Stores a learned window for other sessions. If this fails, they only lose one rejected request.
-async fn remember(session: &Session, window: Tokens) {
-    let parts = &session.parts;
-    if let Err(error) = parts.store.learn_window(&session.endpoint, window).await {
-        parts.tell(Event::Warning {
-            text: format!("the window that was learned is not remembered: {error}"),
-        });
-    }
 }
 
 /// Checks whether another process that continues from here would have less work to do than before.

@@ -1,5 +1,4 @@
-//! Windows learned from a provider, for this session and others, and the handling of silently
-//! truncated requests.
+//! Windows learned from a provider, and the handling of silently truncated requests.
 
 use std::sync::{Arc, Mutex};
 
@@ -68,62 +67,27 @@ fn small() -> Quiet {
 }
 
 #[tokio::test]
-async fn a_window_is_learned_once_for_all_sessions() {
+async fn each_session_learns_the_window_from_one_refusal() {
     let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::default());
-    let provider = || model().with_window(Tokens(4_000));
-    assert_eq!(refusals(&store, provider(), Window::Unknown).await, 1);
-    assert_eq!(
-        store.learned_window("scripted/model").await.unwrap(),
-        Some(Tokens(4_000))
-    );
-    assert_eq!(refusals(&store, provider(), Window::Unknown).await, 0);
-    // Whoever says it himself is believed, in the first session and in each other.
     let known = Window::Known(Tokens(30_000));
-    assert_eq!(refusals(&store, provider(), known).await, 1);
-    assert_eq!(refusals(&store, provider(), known).await, 1);
-}
-
-#[tokio::test]
-async fn what_is_assumed_gives_way_to_what_was_taught_of_it() {
-    let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::default());
-    let run = async |tokens| {
+    for window in [Window::Unknown, known, Window::Unknown] {
         let provider = model().with_window(Tokens(4_000));
-        refusals(&store, provider, Window::Assumed(Tokens(tokens))).await
-    };
-    assert_eq!(run(30_000).await, 1);
-    assert_eq!(run(30_000).await, 0);
-    // Something else is said of it now: it may be another server with the same address.
-    assert_eq!(run(20_000).await, 1);
-    assert_eq!(run(20_000).await, 0);
+        assert_eq!(refusals(&store, provider, window).await, 1);
+    }
 }
 
 #[tokio::test]
-async fn a_fallback_gives_way_too_and_a_smaller_assumption_does_not() {
-    let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::default());
-    let window = async || {
-        let agent = agent(small()).store(Arc::clone(&store)).build().unwrap();
-        let session = agent.session(SessionId::new("s").unwrap()).await.unwrap();
-        session.window()
-    };
-    assert_eq!(window().await, Some(Tokens(200_000)));
-    store
-        .learn_window("scripted/model", Tokens(4_000))
-        .await
-        .unwrap();
-    assert_eq!(window().await, Some(Tokens(4_000)));
-    store
-        .learn_window("scripted/model", Tokens(1_000_000))
-        .await
-        .unwrap();
-    assert_eq!(window().await, Some(Tokens(200_000)));
+async fn a_window_that_nobody_reports_is_assumed() {
+    let agent = agent(small()).build().unwrap();
+    let session = agent.session(SessionId::new("s").unwrap()).await.unwrap();
+    assert_eq!(session.window(), Some(Tokens(200_000)));
 }
 
 #[tokio::test]
-async fn what_no_number_tells_is_learned_for_one_session_only() {
+async fn a_refusal_without_numbers_makes_the_request_smaller() {
     let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::default());
     let provider = || model().with_window(Tokens(4_000)).without_numbers();
     assert!(refusals(&store, provider(), Window::Unknown).await >= 1);
-    assert_eq!(store.learned_window("scripted/model").await.unwrap(), None);
 
     // Bytes say nothing of tokens: the request is made smaller, and nothing is learned.
     let too_large = Failure::BodyTooLarge {
@@ -151,14 +115,6 @@ async fn what_no_number_tells_is_learned_for_one_session_only() {
         !log.iter()
             .any(|entry| matches!(entry, Entry::WindowLearned { .. }))
     );
-}
-
-#[tokio::test]
-async fn a_store_that_forgets_is_no_harm() {
-    let store: Arc<dyn SessionStore> = Arc::new(Forgetful(MemoryStore::default()));
-    let provider = || model().with_window(Tokens(4_000));
-    assert_eq!(refusals(&store, provider(), Window::Unknown).await, 1);
-    assert_eq!(refusals(&store, provider(), Window::Unknown).await, 1);
 }
 
 /// A server that reads exactly its window of a longer request, and says nothing.
@@ -198,7 +154,6 @@ async fn a_request_that_was_cut_at_the_known_window_is_made_again_and_smaller() 
     // The window stays as it is known.
     let smaller = |entry: &&Entry| matches!(entry, Entry::WindowLearned { window: learned, .. } if *learned < window);
     assert_eq!(log.iter().filter(smaller).count(), 0);
-    assert_eq!(store.learned_window("reporting/model").await.unwrap(), None);
 }
 
 /// Servers that report far less than was sent: one that drops half of its window, like Ollama, one
@@ -340,12 +295,4 @@ fn reporting(report: impl Fn(Tokens) -> Tokens + Clone + Send + Sync + 'static) 
             ..reply(vec![call])
         })
     })
-}
-
-/// Keeps logs, and nothing else that it need not.
-struct Forgetful(MemoryStore);
-
-#[async_trait]
-impl SessionStore for Forgetful {
-    plimsoll_testkit::forward_store!(0: acquire, read, append, list);
 }

@@ -17,4 +17,3 @@ mod removal;
 mod script;
 mod settings;
 mod store;
-mod windows;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use plimsoll_agent::{Answer, Approver, CallKey, Entry, Question};
-use plimsoll_context::{CallId, Message, Seq, Tokens};
+use plimsoll_context::{CallId, Message, Seq};
 use plimsoll_core::{Fork, RecallKey, SessionStore, StoreError};
 use plimsoll_store::SessionReader;
 use plimsoll_store::{MAX_RUN_MESSAGE, PostgresOptions, PostgresStore, RunMessage, RunMessageKind};
@@ -188,12 +188,6 @@ async fn a_long_log_and_what_providers_said_come_back() {
     assert_eq!(store.load(&id("s")).await.unwrap(), log(3_000));
     let head = store.head(&id("s")).await.unwrap().unwrap();
     assert!(head.idle().unwrap() < Duration::from_secs(60));
-    assert_eq!(store.learned_window("x/y").await.unwrap(), None);
-    for tokens in [8_000, 16_000] {
-        store.learn_window("x/y", Tokens(tokens)).await.unwrap();
-    }
-    let learned = store.learned_window("x/y").await.unwrap();
-    assert_eq!(learned, Some(Tokens(16_000)));
 }
 
 /// The database cannot hold the character 0 in a text; a log may have it anywhere.
