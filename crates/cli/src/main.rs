@@ -31,6 +31,7 @@ mod event_printer;
 mod explain;
 mod flags;
 mod input;
+mod listing;
 mod local;
 #[cfg(feature = "mcp")]
 mod mcp;
@@ -58,7 +59,6 @@ mod tool_line;
 mod trust;
 mod usage;
 mod view;
-mod view_reader;
 mod which_session;
 mod write;
 

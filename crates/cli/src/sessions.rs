@@ -24,7 +24,7 @@ use std::sync::Arc;
 use plimsoll::context::Contents;
 use plimsoll::machine::{Entry, State};
 use plimsoll::policy::Edit;
-use plimsoll::store::{SessionReader, SqliteStore};
+use plimsoll::store::SessionReader;
 use plimsoll::tokens::{Bpe, MESSAGE_OVERHEAD, Memo};
 use plimsoll::{SessionId, Tokens};
 
@@ -39,7 +39,7 @@ use crate::view::{openai, started};
 use crate::which_session::known;
 
 pub(crate) use args::SessionsArgs;
-use args::SessionsCommand;
+use args::{AnyStoreCommand, SessionsCommand};
 use list::described;
 use open_store::OpenStore;
 
@@ -48,88 +48,69 @@ const MAX_TITLE: usize = 120;
 
 /// Runs the command.
 pub(crate) async fn run(args: &SessionsArgs) -> Result<u8, CliError> {
-    if let Some(what) = only_of_files(&args.command) {
-        args.place.only_files(what)?;
-        return in_files(&args.command).await;
-    }
-    match args.place.open().await? {
-        OpenStore::Files(store) => of_any(&*store, &args.command).await,
-        #[cfg(feature = "restate")]
-        OpenStore::Database(store) => {
-            let done = of_any(&store, &args.command).await;
-            // A session that this command held is free at once.
-            store.close().await;
-            done
-        }
-    }
-}
-
-/// Returns the feature of a command that requires the files of this machine.
-fn only_of_files(command: &SessionsCommand) -> Option<&'static str> {
-    Some(match command {
-        SessionsCommand::Check { .. } => "`sessions check`",
-        SessionsCommand::Salvage(_) => "`sessions salvage`",
-        SessionsCommand::Undo { .. } => "`sessions undo`",
-        SessionsCommand::Files(_) => "`sessions files`",
-        SessionsCommand::Import(_) => "`sessions import`",
-        SessionsCommand::List { here: true, .. } => "--here",
-        SessionsCommand::Search(args) if args.here => "--here",
-        _ => return None,
-    })
-}
-
-/// Runs a command that requires the files of this machine.
-async fn in_files(command: &SessionsCommand) -> Result<u8, CliError> {
-    let folder = paths::data()?;
-    match command {
+    let place = &args.place;
+    // Some commands require the files of this machine.
+    match &args.command {
         // These commands must not change anything, which opening a store may do.
-        SessionsCommand::Check { json } => return check::run(&folder, *json).await,
-        SessionsCommand::Salvage(args) => return salvage::run(&folder, args).await,
-        _ => {}
-    }
-    let store = SqliteStore::open(folder).await?;
-    match command {
-        SessionsCommand::Undo {
-            id,
-            runs,
-            files,
-            json,
-        } => runs::undo(&store, &known(&store, id).await?, *runs, *files, *json).await,
+        SessionsCommand::Check { json } => {
+            place.only_files("`sessions check`")?;
+            check::run(&paths::data()?, *json).await
+        }
+        SessionsCommand::Salvage(args) => {
+            place.only_files("`sessions salvage`")?;
+            salvage::run(&paths::data()?, args).await
+        }
+        SessionsCommand::Undo(args) => {
+            let store = place.files("`sessions undo`").await?;
+            runs::undo(&store, &known(&store, &args.id).await?, args).await
+        }
         SessionsCommand::Files(args) => {
+            let store = place.files("`sessions files`").await?;
             files::run(&store, &known(&store, &args.id).await?, args).await
         }
-        SessionsCommand::Import(args) => import::run(&store, args).await,
-        command => of_any(&store, command).await,
+        SessionsCommand::Import(args) => {
+            import::run(&place.files("`sessions import`").await?, args).await
+        }
+        SessionsCommand::Any(command) => {
+            if command.is_of_folder() {
+                place.only_files("--here")?;
+            }
+            match place.open().await? {
+                OpenStore::Files(store) => of_any(&*store, command).await,
+                #[cfg(feature = "restate")]
+                OpenStore::Database(store) => {
+                    let done = of_any(&store, command).await;
+                    // A session that this command held is free at once.
+                    store.close().await;
+                    done
+                }
+            }
+        }
     }
 }
 
 /// Runs a command that every store supports.
-async fn of_any(store: &impl SessionReader, command: &SessionsCommand) -> Result<u8, CliError> {
+async fn of_any(store: &impl SessionReader, command: &AnyStoreCommand) -> Result<u8, CliError> {
     let known = async |id: &str| known(store, id).await;
     match command {
-        SessionsCommand::List { here, json } => list::run(store, *here, *json).await,
-        SessionsCommand::Search(args) => search::run(store, args).await,
-        SessionsCommand::Rename { id, title } => rename(store, id, title).await,
-        SessionsCommand::Delete(args) => removal::delete(store, args).await,
-        SessionsCommand::Prune(args) => removal::prune(store, args).await,
-        SessionsCommand::Show { id, json, context } => {
+        AnyStoreCommand::List { here, json } => list::run(store, *here, *json).await,
+        AnyStoreCommand::Search(args) => search::run(store, args).await,
+        AnyStoreCommand::Rename { id, title } => rename(store, id, title).await,
+        AnyStoreCommand::Delete(args) => removal::delete(store, args).await,
+        AnyStoreCommand::Prune(args) => removal::prune(store, args).await,
+        AnyStoreCommand::Show { id, json, context } => {
             show(store, &known(id).await?, *json, *context).await
         }
-        SessionsCommand::Export(args) => export::run(store, args).await,
-        SessionsCommand::Runs { id, json } => runs::list(store, &known(id).await?, *json).await,
-        SessionsCommand::Fork { id, at, to, json } => {
+        AnyStoreCommand::Export(args) => export::run(store, args).await,
+        AnyStoreCommand::Runs { id, json } => runs::list(store, &known(id).await?, *json).await,
+        AnyStoreCommand::Fork { id, at, to, json } => {
             let from = known(id).await?;
             fork::run(store, &from, *at, to.as_deref(), *json).await
         }
-        SessionsCommand::Ledger { id, json } => ledger::run(store, &known(id).await?, *json).await,
-        SessionsCommand::Pins { id, json } => pins::list(store, &known(id).await?, *json).await,
-        SessionsCommand::Unpin { id, item } => pins::unpin(store, &known(id).await?, item).await,
-        SessionsCommand::Recall(args) => recall::run(store, &known(&args.id).await?, args).await,
-        SessionsCommand::Check { .. }
-        | SessionsCommand::Salvage(_)
-        | SessionsCommand::Undo { .. }
-        | SessionsCommand::Files(_)
-        | SessionsCommand::Import(_) => Ok(DONE),
+        AnyStoreCommand::Ledger { id, json } => ledger::run(store, &known(id).await?, *json).await,
+        AnyStoreCommand::Pins { id, json } => pins::list(store, &known(id).await?, *json).await,
+        AnyStoreCommand::Unpin { id, item } => pins::unpin(store, &known(id).await?, item).await,
+        AnyStoreCommand::Recall(args) => recall::run(store, &known(&args.id).await?, args).await,
     }
 }
 

@@ -1,12 +1,11 @@
 //! `plimsoll usage`: the usage and cost of all sessions, by day, model, folder or session. It reads
 //! the logs. Entries that a session shares with its parent are counted for the parent.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::ValueEnum;
-use console::Term;
 use plimsoll::Usage;
 use plimsoll::machine::Entry;
 use plimsoll::pricing::{Cost, Spend};
@@ -14,13 +13,11 @@ use plimsoll::store::{LogEntry, SessionReader, StoreError};
 use serde_json::json;
 
 use crate::error::{CliError, DONE};
+use crate::listing::{self, day};
 use crate::sessions::entries::each_entry;
-use crate::sessions::ledger::when;
 use crate::sessions::list::{self, ListedSession};
 use crate::sessions::open_store::{OpenStore, PlaceArgs};
 use crate::sessions::removal::age;
-use crate::terminal::fitted;
-use crate::terminal::text::widths;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -70,20 +67,22 @@ enum By {
     Session,
 }
 
-/// The usage of one model at one time.
-struct ModelUsage {
-    /// Seconds since 1970.
-    at: u64,
-    model: String,
-    spent: Spend,
-}
-
 /// The usage of one session, without shared entries.
 struct SessionUsage {
     session: ListedSession,
-    calls: Vec<ModelUsage>,
+    /// The time of each call in seconds since 1970, its model and its usage.
+    calls: Vec<(u64, String, Spend)>,
     /// Sessions that ran on behalf of this one, which includes their costs.
     branches: BTreeSet<String>,
+}
+
+/// A line of the table.
+struct Row {
+    /// The day, model, folder or session.
+    about: String,
+    spent: Spend,
+    /// The title, if it is a session.
+    title: String,
 }
 
 /// Runs the command.
@@ -105,34 +104,45 @@ async fn show(store: &impl SessionReader, args: &UsageArgs) -> Result<u8, CliErr
     });
     let mut all = Vec::new();
     for session in list::sessions(store, args.here).await? {
-        if session.0.updated >= since {
+        if session.info.updated >= since {
             all.push(used(store, session, since).await);
         }
     }
     let branches: BTreeSet<String> = all.iter().flat_map(|used| used.branches.clone()).collect();
-    let mut rows = Rows::new(args.by);
-    for used in all {
-        if !branches.contains(used.session.0.id.as_str()) {
-            rows.add(&used);
-        }
-    }
+    all.retain(|used| !branches.contains(used.session.info.id.as_str()));
+    let mut rows = rows(args.by, &all);
+    let name = args.by.name();
     if args.json {
-        rows.print_json()?
-    } else {
-        rows.print()?
+        for Row { about, spent, .. } in rows {
+            let (calls, usage, cost) = (spent.turns, spent.usage, spent.cost);
+            let row = json!({ name: about, "calls": calls, "usage": usage, "cost": cost });
+            out!("{row}");
+        }
+        return Ok(DONE);
     }
+    if rows.is_empty() {
+        crate::say("nothing was used yet; `plimsoll run` starts a session");
+        return Ok(DONE);
+    }
+    if rows.len() > 1 {
+        let spent = rows.iter().map(|row| row.spent).reduce(Spend::combine);
+        rows.push(Row {
+            about: "in all".to_owned(),
+            spent: spent.unwrap_or_default(),
+            title: String::new(),
+        });
+    }
+    let heading = [">calls", ">read", ">cached", ">wrote", ">cost", name, ""];
+    listing::print_columns(heading, rows.iter().map(cells))?;
     Ok(DONE)
 }
 
 /// Reads the log of a session as far as it can be read.
 async fn used(store: &impl SessionReader, session: ListedSession, since: u64) -> SessionUsage {
-    let (info, last_run) = &session;
+    let info = &session.info;
     // The calls that a fork shares are counted in its parent.
     let after = info.fork.as_ref().map_or(0, |fork| fork.entries);
-    let mut model = match last_run.model.as_str() {
-        "" => UNKNOWN.to_owned(),
-        model => model.to_owned(),
-    };
+    let mut model = session.model.clone().unwrap_or_else(|| UNKNOWN.to_owned());
     let (mut calls, mut branches) = (Vec::new(), BTreeSet::new());
     let each = |line: &LogEntry| {
         match &line.entry {
@@ -144,11 +154,7 @@ async fn used(store: &impl SessionReader, session: ListedSession, since: u64) ->
         }
         if line.at >= since {
             let spent = spent(&line.entry, &model).into_iter();
-            calls.extend(spent.map(|(model, spent)| ModelUsage {
-                at: line.at,
-                model,
-                spent,
-            }));
+            calls.extend(spent.map(|(model, spent)| (line.at, model, spent)));
         }
         Ok::<_, StoreError>(())
     };
@@ -206,112 +212,46 @@ fn spent(entry: &Entry, model: &str) -> Vec<(String, Spend)> {
     }
 }
 
-/// The lines of the table.
-struct Rows {
-    by: By,
-    /// The rows by their keys, each with a session's title.
-    rows: BTreeMap<String, (Spend, String)>,
-    /// The keys in order of appearance.
-    order: Vec<String>,
-}
-
-impl Rows {
-    fn new(by: By) -> Self {
-        Self {
-            by,
-            rows: BTreeMap::new(),
-            order: Vec::new(),
-        }
-    }
-
-    fn add(&mut self, used: &SessionUsage) {
-        let (info, last_run) = &used.session;
-        for call in &used.calls {
-            let about = match self.by {
-                By::Day => day(call.at),
-                By::Month => day(call.at).get(..7).unwrap_or_default().to_owned(),
-                By::Model => call.model.clone(),
-                By::Folder => match &last_run.folder {
+/// Adds up the calls. Days and months are sorted by time, sessions newest first, and others by
+/// decreasing cost.
+fn rows(by: By, all: &[SessionUsage]) -> Vec<Row> {
+    let mut rows: Vec<Row> = Vec::new();
+    let mut places: BTreeMap<String, usize> = BTreeMap::new();
+    for SessionUsage { session, calls, .. } in all {
+        for (at, model, spent) in calls {
+            let about = match by {
+                By::Day => day(*at),
+                By::Month => day(*at).chars().take("2026-11".len()).collect(),
+                By::Model => model.clone(),
+                By::Folder => match &session.folder {
                     Some(folder) => folder.display().to_string(),
                     None => UNKNOWN.to_owned(),
                 },
-                By::Session => info.id.to_string(),
+                By::Session => session.info.id.to_string(),
             };
-            if !self.rows.contains_key(&about) {
-                self.order.push(about.clone());
+            let place = *places.entry(about.clone()).or_insert(rows.len());
+            match rows.get_mut(place) {
+                Some(row) => row.spent = row.spent.combine(*spent),
+                None => rows.push(Row {
+                    about,
+                    spent: *spent,
+                    title: match by {
+                        By::Session => session.info.title.clone(),
+                        _ => String::new(),
+                    },
+                }),
             }
-            let (sum, title) = self.rows.entry(about).or_default();
-            *sum = sum.combine(call.spent);
-            if self.by == By::Session {
-                title.clone_from(&info.title);
-            }
         }
     }
-
-    /// Returns the rows sorted: days and months by time, sessions newest first, others by
-    /// decreasing cost.
-    fn sorted(&self) -> Vec<(&str, &Spend, &str)> {
-        let row = |about: &'_ String| {
-            let (about, (spent, title)) = self.rows.get_key_value(about)?;
-            Some((about.as_str(), spent, title.as_str()))
-        };
-        let mut rows: Vec<_> = self.order.iter().filter_map(row).collect();
-        match self.by {
-            By::Day | By::Month => rows.sort_by_key(|(about, ..)| *about),
-            By::Session => {}
-            By::Model | By::Folder => rows.sort_by_key(|(about, spent, _)| {
-                let tokens = spent.usage.total_tokens();
-                (std::cmp::Reverse((spent.cost.known, tokens)), *about)
-            }),
-        }
-        rows
+    match by {
+        By::Day | By::Month => rows.sort_by(|a, b| a.about.cmp(&b.about)),
+        By::Session => {}
+        By::Model | By::Folder => rows.sort_by_key(|row| {
+            let tokens = row.spent.usage.total_tokens();
+            (Reverse((row.spent.cost.known, tokens)), row.about.clone())
+        }),
     }
-
-    fn print(&self) -> Result<(), CliError> {
-        let rows = self.sorted();
-        if rows.is_empty() {
-            crate::say("nothing was used yet; `plimsoll run` starts a session");
-            return Ok(());
-        }
-        let name = self.by.name();
-        let mut table =
-            vec![["calls", "read", "cached", "wrote", "cost", name, ""].map(String::from)];
-        let mut sum = Spend::default();
-        for (about, spent, title) in &rows {
-            sum = sum.combine(**spent);
-            table.push(cells(about, spent, title));
-        }
-        if rows.len() > 1 {
-            table.push(cells("in all", &sum, ""));
-        }
-        let widths = widths(&table);
-        let terminal = Term::stdout();
-        for row in &table {
-            let mut line = String::new();
-            for (index, (cell, width)) in row.iter().zip(widths).enumerate() {
-                // Numbers are aligned to the right, names to the left.
-                let _ = match index {
-                    0..5 => write!(line, "{cell:>width$}  "),
-                    _ => write!(line, "{cell:<width$}  "),
-                };
-            }
-            out!("{}", fitted(line.trim_end(), &terminal));
-        }
-        Ok(())
-    }
-
-    fn print_json(&self) -> Result<(), CliError> {
-        for (about, spent, _) in self.sorted() {
-            let row = json!({
-                self.by.name(): about,
-                "calls": spent.turns,
-                "usage": spent.usage,
-                "cost": spent.cost,
-            });
-            out!("{}", serde_json::to_string(&row)?);
-        }
-        Ok(())
-    }
+    rows
 }
 
 impl By {
@@ -326,33 +266,15 @@ impl By {
     }
 }
 
-fn cells(about: &str, spent: &Spend, title: &str) -> [String; 7] {
-    let Usage {
-        output, cache_read, ..
-    } = spent.usage;
+fn cells(row: &Row) -> [String; 7] {
+    let usage = row.spent.usage;
     [
-        spent.turns.to_string(),
-        spent.usage.processed().to_string(),
-        cache_read.to_string(),
-        output.to_string(),
-        list::shown(spent.cost),
-        about.to_owned(),
-        title.to_owned(),
+        row.spent.turns.to_string(),
+        usage.processed().to_string(),
+        usage.cache_read.to_string(),
+        usage.output.to_string(),
+        listing::cost(row.spent.cost),
+        row.about.clone(),
+        row.title.clone(),
     ]
-}
-
-/// Formats a day as `2026-11-25`, which sorts by its text.
-pub(crate) fn day(at: u64) -> String {
-    const MONTHS: [&str; 12] = [
-        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
-    ];
-    let date = when(at);
-    let mut parts = date.split(' ');
-    let (Some(day), Some(month), Some(year)) = (parts.next(), parts.next(), parts.next()) else {
-        return date;
-    };
-    let month = MONTHS.iter().position(|name| *name == month);
-    month.map_or(date.clone(), |month| {
-        format!("{year}-{:02}-{day}", month + 1)
-    })
 }

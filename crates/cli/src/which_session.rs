@@ -1,9 +1,8 @@
 //! Finds the session that a command names: by a whole name, a shortened one, or as the newest of
 //! this folder.
 
-use std::{env, io};
+use std::env;
 
-use console::{Key, Term};
 use plimsoll::SessionId;
 use plimsoll::SessionStore;
 use plimsoll::session::new_session_id;
@@ -12,8 +11,8 @@ use plimsoll::store::{SessionInfo, SessionReader, SqliteStore};
 use crate::ask;
 use crate::error::CliError;
 use crate::resume::SessionSettings;
-use crate::sessions::{list, search};
-use crate::terminal::fitted;
+use crate::sessions::list::{self, ListedSession};
+use crate::sessions::search;
 
 /// Minimum length of a shortened name, in characters.
 const SHORTEST: usize = 3;
@@ -24,7 +23,6 @@ const PICKED: usize = 15;
 const NONE: &str = "there are no sessions yet; `plimsoll run` starts one";
 pub(crate) const NOTHING: &str =
     "nothing was found; an entry is found if it contains all of the words";
-const HEADING: &str = "Which session? Arrow keys and Enter choose, words search, Esc cancels.";
 /// Maximum number of sessions that are listed for an ambiguous name.
 const LISTED: usize = 5;
 
@@ -102,8 +100,8 @@ pub(crate) async fn of_run(
     Ok(shortened(store, text, is_generated).await?.unwrap_or(id))
 }
 
-/// Lets the user choose at the terminal: with the arrow keys among the newest sessions, of this
-/// folder if there are any, or by typing a number or words to search for.
+/// Lets the user choose at the terminal among the newest sessions, of this folder if there are any,
+/// by a number, or by words to search for.
 async fn pick(store: &SqliteStore) -> Result<SessionId, CliError> {
     if !ask::can_ask() {
         return Err(CliError::usage(
@@ -111,100 +109,38 @@ async fn pick(store: &SqliteStore) -> Result<SessionId, CliError> {
              the newest",
         ));
     }
-    let mut picker = SessionPicker {
-        listed: newest(store).await?,
-        marked: 0,
-        typed: String::new(),
-        note: String::new(),
-        drawn: 0,
-        terminal: Term::stderr(),
-    };
-    if picker.listed.is_empty() {
+    let mut offered = newest(store).await?;
+    if offered.is_empty() {
         return Err(CliError::usage(NONE));
     }
     loop {
-        picker.draw().map_err(CliError::failed)?;
-        let terminal = picker.terminal.clone();
-        // Reading a key blocks, so it is done off the async threads.
-        let key = tokio::task::spawn_blocking(move || terminal.read_key()).await;
-        match key.map_err(CliError::failed)? {
-            Ok(Key::Enter) => match picker.chosen() {
-                Some(id) => return Ok(id),
-                None => picker.search(store).await,
-            },
-            Ok(Key::Escape) | Err(_) => return Err(CliError::usage("no session was chosen")),
-            Ok(key) => picker.press(&key),
-        }
-    }
-}
-
-/// A list of sessions with a mark that the arrow keys move, and a line to type in.
-struct SessionPicker {
-    listed: Vec<OfferedSession>,
-    /// The index of the marked session.
-    marked: usize,
-    typed: String,
-    /// The outcome of a search.
-    note: String,
-    /// The number of rows on the screen.
-    drawn: usize,
-    terminal: Term,
-}
-
-impl SessionPicker {
-    fn draw(&mut self) -> io::Result<()> {
-        let mut rows = vec![HEADING.to_owned()];
-        for (at, one) in self.listed.iter().enumerate() {
-            let mark = if at == self.marked { '>' } else { ' ' };
-            rows.push(format!("{mark} {:>2}  {}", at + 1, one.line));
-            rows.extend(one.places.iter().map(|place| format!("    {place}")));
-        }
-        if !self.note.is_empty() {
-            rows.push(self.note.clone());
-        }
-        rows.push(format!("Number or words: {}", self.typed));
-        let rows: Vec<String> = rows.iter().map(|row| fitted(row, &self.terminal)).collect();
-        self.terminal.clear_last_lines(self.drawn)?;
-        self.terminal.write_line(&rows.join("\n"))?;
-        self.drawn = rows.len();
-        Ok(())
-    }
-
-    fn press(&mut self, key: &Key) {
-        match key {
-            Key::ArrowUp => self.marked = self.marked.saturating_sub(1),
-            Key::ArrowDown => {
-                let last = self.listed.len().saturating_sub(1);
-                self.marked = (self.marked + 1).min(last);
+        for (number, one) in (1..).zip(&offered) {
+            list::note(&format!("{number:>2}  {}", one.line));
+            for place in &one.places {
+                list::note(&format!("    {place}"));
             }
-            Key::Backspace => {
-                self.typed.pop();
-            }
-            Key::Char(c) if !c.is_control() => self.typed.push(*c),
-            _ => {}
         }
-    }
-
-    /// Returns the session of the typed number, or the marked one if nothing is typed.
-    fn chosen(&self) -> Option<SessionId> {
-        let index = match self.typed.trim() {
-            "" => self.marked,
-            typed => typed.parse::<usize>().ok()?.checked_sub(1)?,
+        let said = ask::line("Number, or words to search for [1]: ").await;
+        // At the end of the input, there is not even a line break.
+        if said.is_empty() {
+            return Err(CliError::usage("no session was chosen"));
+        }
+        let number = match said.trim() {
+            "" => Ok(1),
+            said => said.parse::<usize>(),
         };
-        self.listed.get(index).map(|chosen| chosen.id.clone())
-    }
-
-    /// Lists the sessions that contain all of the typed words.
-    async fn search(&mut self, store: &SqliteStore) {
-        let words = std::mem::take(&mut self.typed);
-        self.note = match found(store, words.trim()).await {
-            Ok(sessions) if sessions.is_empty() => NOTHING.to_owned(),
-            Ok(sessions) => {
-                (self.listed, self.marked) = (sessions, 0);
-                String::new()
+        let Ok(number) = number else {
+            match found(store, said.trim()).await {
+                Ok(sessions) if sessions.is_empty() => crate::note(NOTHING),
+                Ok(sessions) => offered = sessions,
+                Err(stop) => crate::note(&stop.text),
             }
-            Err(stop) => stop.text,
+            continue;
         };
+        match number.checked_sub(1).and_then(|at| offered.get(at)) {
+            Some(one) => return Ok(one.id.clone()),
+            None => note!("there is no number {number} in the list"),
+        }
     }
 }
 
@@ -242,15 +178,14 @@ async fn newest(store: &SqliteStore) -> Result<Vec<OfferedSession>, CliError> {
         sessions = list::sessions(store, false).await?;
     }
     sessions.truncate(PICKED);
-    let lines = list::lines(&sessions, false);
-    let offered = sessions
-        .into_iter()
-        .zip(lines)
-        .map(|((info, _), line)| OfferedSession {
-            id: info.id,
-            line,
-            places: Vec::new(),
-        });
+    // Without the heading.
+    let lines = list::lines(&sessions).into_iter().skip(1);
+    let offered = sessions.into_iter().zip(lines);
+    let offered = offered.map(|(session, line)| OfferedSession {
+        id: session.info.id,
+        line,
+        places: Vec::new(),
+    });
     Ok(offered.collect())
 }
 
@@ -258,7 +193,7 @@ async fn newest(store: &SqliteStore) -> Result<Vec<OfferedSession>, CliError> {
 async fn found(store: &SqliteStore, words: &str) -> Result<Vec<OfferedSession>, CliError> {
     let query = search::query(words)?;
     let mut found = Vec::new();
-    for (info, _) in list::sessions(store, false).await? {
+    for ListedSession { info, .. } in list::sessions(store, false).await? {
         let places = search::places(store, &info, &query).await;
         if places.is_empty() {
             continue;

@@ -8,6 +8,7 @@ use std::path::Path;
 use plimsoll_context::Bytes;
 use plimsoll_core::{MAX_FORK_DEPTH, SessionId, SessionInfo, StoreError};
 use rusqlite::{Connection, Error, ErrorCode, Row};
+use serde::Serialize;
 
 use crate::columns::{self, from_column};
 use crate::connection::{self, blocking};
@@ -45,7 +46,7 @@ pub struct CheckedStore {
 }
 
 /// The result of checking the log of one session.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CheckedSession {
     /// The name of the session.
     pub id: SessionId,
@@ -62,13 +63,14 @@ pub struct CheckedSession {
 }
 
 /// Entries of a log that cannot be read, for one reason.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct EntryFault {
     /// The number of the first entry, from 1.
     pub first: u64,
     /// The number of the last entry, from 1.
     pub last: u64,
     /// The reason, as a sentence for a person.
+    #[serde(rename = "fault")]
     pub why: String,
 }
 

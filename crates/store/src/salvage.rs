@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use plimsoll_core::{Fork, SessionInfo, StoreError};
 use rusqlite::{Connection, Transaction};
+use serde::Serialize;
 
 use crate::check::{CheckedSession, LogCheck, Logs, newest_first, open_unchanged};
 use crate::connection::{self, blocking, make_folder};
@@ -19,9 +20,10 @@ use crate::sqlite::{FILE, SqliteStore};
 use crate::write;
 
 /// The recovered part of one session.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SalvagedSession {
     /// The log before the damage. The new store has its entries before the first unreadable one.
+    #[serde(flatten)]
     pub log: CheckedSession,
     /// The number of its own readable entries after the first unreadable one. They are in
     /// [`Self::file`].

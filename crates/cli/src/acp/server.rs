@@ -27,11 +27,10 @@ use super::outbox::{Outbox, WaitingUpdates};
 use super::servers::servers;
 use super::session::{History, OpenSession, Surroundings};
 use crate::error::{self, CliError};
+use crate::listing::when;
 use crate::lock;
-use crate::sessions::ledger::when;
 use crate::sessions::list;
 use crate::settings::Sources;
-use crate::usage::day;
 
 /// Maximum number of open sessions.
 const MAX_SESSIONS: usize = 64;
@@ -184,8 +183,8 @@ impl AcpServer {
     ) -> Result<ListSessionsResponse, Error> {
         let all = list::sessions(&*self.store, false).await;
         let all = all.map_err(refused)?.into_iter();
-        let sessions = all.filter_map(|(info, last)| {
-            let folder = last.folder?;
+        let sessions = all.filter_map(|list::ListedSession { info, folder, .. }| {
+            let folder = folder?;
             let is_wanted = request.cwd.as_ref().is_none_or(|cwd| *cwd == folder);
             is_wanted.then(|| {
                 SessionInfo::new(info.id.as_str().to_owned(), folder)
@@ -346,9 +345,7 @@ pub(super) fn modes(current: PermissionMode) -> SessionModeState {
 
 /// Formats a time in ISO 8601.
 fn date(at: u64) -> String {
-    let time = when(at);
-    let time = time.rsplit(' ').next().unwrap_or_default();
-    format!("{}T{time}Z", day(at))
+    when(at).replace(' ', "T") + "Z"
 }
 
 #[cfg(test)]

@@ -88,8 +88,8 @@ impl Chat {
                 .say(&format!("Your prompts: {}", names.join(", ")));
         }
         self.terminal.say(
-            "A line starts a run, or steers the current one. Ctrl-C stops the run, or exits if \
-             there is none. A \\ at the end of a line continues it on the next one.",
+            "A line starts a run, or steers the current one. Ctrl-C stops the run; twice, it exits. \
+             A \\ at the end of a line continues it on the next one.",
         );
     }
 
@@ -170,7 +170,7 @@ impl Chat {
         if restoring.is_empty() {
             return Ok(NextStep::Line);
         }
-        for line in restoring.lines(&self.terminal) {
+        for line in restoring.lines(self.terminal.colours()) {
             self.terminal.must(&line);
         }
         let question = format!("{} [y]es, [n]o", restoring.question());

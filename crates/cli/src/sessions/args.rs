@@ -42,6 +42,27 @@ pub(crate) struct SessionsArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum SessionsCommand {
+    #[command(flatten)]
+    Any(AnyStoreCommand),
+    /// Restore the view from before the last run; the log keeps everything
+    Undo(super::runs::UndoArgs),
+    /// List the files that the session changed, or restore them
+    Files(crate::sessions::files::FilesArgs),
+    /// Take in an export, or start a session from another client's history; prints the names
+    Import(crate::sessions::import::ImportArgs),
+    /// Read every session and report those that are damaged
+    Check {
+        /// Print JSON lines
+        #[arg(long)]
+        json: bool,
+    },
+    /// Copy the readable sessions of a damaged store into a new one
+    Salvage(super::salvage::SalvageArgs),
+}
+
+/// The commands that also work on the database of workers.
+#[derive(Debug, Subcommand)]
+pub(crate) enum AnyStoreCommand {
     /// List all sessions, newest first, with cost and size; times are UTC
     List {
         /// List only sessions that were last run in this folder
@@ -75,14 +96,6 @@ pub(crate) enum SessionsCommand {
         #[arg(long)]
         context: bool,
     },
-    /// Read every session and report those that are damaged
-    Check {
-        /// Print JSON lines
-        #[arg(long)]
-        json: bool,
-    },
-    /// Copy the readable sessions of a damaged store into a new one
-    Salvage(super::salvage::SalvageArgs),
     /// Print sessions as JSON lines, for `import`: title, settings, forks and whole logs
     Export(super::export::ExportArgs),
     /// List the runs: task, result, usage and log entries of each
@@ -93,22 +106,6 @@ pub(crate) enum SessionsCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Restore the view from before the last run; the log keeps everything
-    Undo {
-        /// The session
-        id: String,
-        /// Number of runs to undo
-        #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
-        runs: u64,
-        /// Restore the files that they changed, without asking
-        #[arg(long)]
-        files: bool,
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
-    },
-    /// List the files that the session changed, or restore them
-    Files(crate::sessions::files::FilesArgs),
     /// Start a new session from the first entries of this one and print its name
     Fork {
         /// The session
@@ -123,8 +120,6 @@ pub(crate) enum SessionsCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Take in an export, or start a session from another client's history; prints the names
-    Import(crate::sessions::import::ImportArgs),
     /// List what was evicted: when, why, its size, and where it can be recalled from
     Ledger {
         /// The session
@@ -150,4 +145,15 @@ pub(crate) enum SessionsCommand {
     },
     /// Print the exact bytes of an evicted item
     Recall(crate::sessions::recall::RecallArgs),
+}
+
+impl AnyStoreCommand {
+    /// Returns `true` if the command asks for the sessions of this folder.
+    pub(crate) fn is_of_folder(&self) -> bool {
+        match self {
+            Self::List { here, .. } => *here,
+            Self::Search(args) => args.here,
+            _ => false,
+        }
+    }
 }

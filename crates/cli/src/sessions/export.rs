@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
 use plimsoll::SessionId;
-use plimsoll::store::{MAX_FORK_DEPTH, SessionInfo, SessionReader};
+use plimsoll::store::SessionReader;
 
+use super::list::{ancestry, parents};
 use crate::error::{CliError, DONE};
 use crate::input::INPUT_LIMIT;
 use crate::resume::portable;
@@ -24,55 +25,37 @@ pub(crate) struct ExportArgs {
 
 /// Runs the command.
 pub(crate) async fn run(store: &impl SessionReader, args: &ExportArgs) -> Result<u8, CliError> {
-    let sessions = store.list().await?;
+    let mut sessions = store.list().await?;
     let mut ids = BTreeSet::new();
+    for id in &args.ids {
+        ids.insert(known(store, id).await?);
+    }
     if args.all {
         ids.extend(sessions.iter().map(|info| info.id.clone()))
-    } else {
-        for id in &args.ids {
-            ids.insert(known(store, id).await?);
-        }
     }
-    let chosen = sessions.iter().filter(|info| ids.contains(&info.id));
-    if ids.len() > 1 && chosen.map(|info| info.bytes.0).sum::<u64>() > INPUT_LIMIT {
+    // If the store is damaged, the sessions are exported without settings.
+    let settings = store.all_settings().await.unwrap_or_default();
+    let wanted: BTreeMap<SessionId, Option<String>> = {
+        let parents = parents(&sessions);
+        let settings_of = |id: &SessionId| {
+            // A fork that was not run yet has the settings of its parent. If the parent is not
+            // exported, they are exported with the fork, without the parent's cost.
+            let mut own = ancestry(id, &parents).take_while(|of| *of == id || !ids.contains(of));
+            own.find_map(|of| portable(settings.get(of)?, of == id))
+        };
+        ids.iter().map(|id| (id.clone(), settings_of(id))).collect()
+    };
+    sessions.retain(|info| ids.contains(&info.id));
+    if ids.len() > 1 && sessions.iter().map(|info| info.bytes.0).sum::<u64>() > INPUT_LIMIT {
         let limit = INPUT_LIMIT / (1024 * 1024);
         note!(
             "the export is larger than the {limit} MiB that `plimsoll sessions import` reads at once; \
              export fewer sessions into one file"
         );
     }
-    // If the store is damaged, the sessions are exported without settings.
-    let settings = store.all_settings().await.unwrap_or_default();
-    let mut wanted = BTreeMap::new();
-    for id in &ids {
-        wanted.insert(id.clone(), settings_of(id, &sessions, &ids, &settings));
-    }
     let out = store.export(&wanted, io::stdout()).await;
     out.map_err(CliError::failed)?
         .flush()
         .map_err(CliError::failed)?;
     Ok(DONE)
-}
-
-/// Returns the settings to export with a session. A session that was not run yet has the settings
-/// of its parent. If the parent is not exported, they are exported with the session, without the
-/// parent's cost.
-fn settings_of(
-    session: &SessionId,
-    sessions: &[SessionInfo],
-    exported: &BTreeSet<SessionId>,
-    settings: &BTreeMap<SessionId, String>,
-) -> Option<String> {
-    let mut of = session;
-    for _ in 0..=MAX_FORK_DEPTH {
-        if let Some(text) = settings.get(of) {
-            return portable(text, of == session);
-        }
-        let info = sessions.iter().find(|info| info.id == *of)?;
-        of = &info.fork.as_ref()?.from;
-        if exported.contains(of) {
-            return None;
-        }
-    }
-    None
 }

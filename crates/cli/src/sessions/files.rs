@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 use plimsoll::SessionId;
 use plimsoll::store::{ContentHash, RecordedChange, SqliteStore};
 use plimsoll::tools::{FileChange, saved_files};
-use serde_json::json;
+use serde::Serialize;
 
 use crate::diff::{ASKED, Diff};
 use crate::error::{CliError, DONE};
-use crate::sessions::ledger::when;
+use crate::listing::{self, when};
 use crate::terminal::Terminal;
 use crate::terminal::style::{Colours, colours};
 use crate::terminal::text::clean;
@@ -77,7 +77,8 @@ pub(crate) struct ChangedFile {
 }
 
 /// The current state of a file, compared with the state after the session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum FileState {
     Unchanged,
     Changed,
@@ -85,14 +86,6 @@ pub(crate) enum FileState {
 }
 
 impl FileState {
-    fn word(self) -> &'static str {
-        match self {
-            Self::Unchanged => "unchanged",
-            Self::Changed => "changed",
-            Self::Gone => "gone",
-        }
-    }
-
     fn label(self) -> &'static str {
         match self {
             Self::Unchanged => "unchanged since",
@@ -230,44 +223,57 @@ fn unchanged(id: &SessionId) -> String {
     )
 }
 
+/// A line of the list.
+#[derive(Debug, Serialize)]
+struct FileRow {
+    path: PathBuf,
+    root: PathBuf,
+    /// The entries at which it was changed.
+    entries: Vec<u64>,
+    /// The time of the last change, in seconds since 1970.
+    at: u64,
+    new: bool,
+    added: Option<usize>,
+    removed: Option<usize>,
+    state: FileState,
+    #[serde(skip)]
+    shown: String,
+    #[serde(skip)]
+    lines: String,
+}
+
 /// Lists the files that a session changed.
 async fn list(store: &SqliteStore, id: &SessionId, json: bool) -> Result<u8, CliError> {
-    let files = ChangedFile::all(store, id).await?;
-    if files.is_empty() && !json {
+    let mut rows = Vec::new();
+    for file in ChangedFile::all(store, id).await? {
+        let diff = file.diff(store).await?;
+        let lines = diff.as_ref().map(|diff| diff.summary(Colours::None));
+        rows.push(FileRow {
+            entries: file.changes.iter().map(|change| change.entry).collect(),
+            at: file.changes.last().map_or(0, |change| change.at),
+            new: file.changes.first().is_some_and(|it| it.before.is_none()),
+            added: diff.as_ref().map(|diff| diff.added),
+            removed: diff.as_ref().map(|diff| diff.removed),
+            state: file.state_now(),
+            shown: file.shown(),
+            lines: lines.unwrap_or_else(|| "-".to_owned()),
+            path: file.path,
+            root: file.root,
+        });
+    }
+    if rows.is_empty() && !json {
         crate::say(&unchanged(id));
     }
-    let width = files.iter().map(|file| file.shown().chars().count());
-    let width = width.max().unwrap_or_default();
-    for file in &files {
-        let Some(last) = file.changes.last() else {
-            continue;
-        };
-        let diff = file.diff(store).await?;
-        let state = file.state_now();
-        if json {
-            let entries: Vec<u64> = file.changes.iter().map(|change| change.entry).collect();
-            let first = file.changes.first();
-            let line = json!({
-                "path": file.path,
-                "root": file.root,
-                "entries": entries,
-                "at": last.at,
-                "new": first.is_some_and(|change| change.before.is_none()),
-                "added": diff.as_ref().map(|diff| diff.added),
-                "removed": diff.as_ref().map(|diff| diff.removed),
-                "state": state.word(),
-            });
-            out!("{line}");
-            continue;
-        }
-        let lines = diff.map_or_else(|| "-".to_owned(), |diff| diff.summary(Colours::None));
-        out!(
-            "{:<width$}  {lines:<15}  entry {:<6}  {}  {}",
-            file.shown(),
-            last.entry,
-            when(last.at),
-            state.label()
-        );
-    }
+    let heading = ["file", "lines", ">entry", "last changed", "state"];
+    listing::print(&rows, json, heading, |row| {
+        let last = row.entries.last().copied().unwrap_or_default();
+        [
+            row.shown.clone(),
+            row.lines.clone(),
+            last.to_string(),
+            when(row.at),
+            row.state.label().to_owned(),
+        ]
+    })?;
     Ok(DONE)
 }

@@ -2,23 +2,24 @@
 //! shortened, with the time, the reason and the tokens.
 
 use std::collections::HashMap;
-use std::time::{Duration, UNIX_EPOCH};
+use std::sync::Arc;
 
 use plimsoll::context::{Item, Seq};
-use plimsoll::machine::Entry;
+use plimsoll::machine::{Entry, State};
 use plimsoll::model::CallId;
 use plimsoll::policy::{Edit, Plan};
 use plimsoll::recall::{MessageKind, RecallId, recall_text};
 use plimsoll::store::{LogEntry, SessionReader};
-use plimsoll::tokens::Bpe;
-use plimsoll::{SessionId, Tokens};
+use plimsoll::tokens::{Bpe, Memo};
+use plimsoll::{Message, SessionId, Tokens};
 use serde::Serialize;
 
 use crate::error::{CliError, DONE};
+use crate::listing::when;
 use crate::sessions::entries::each_entry;
 use crate::terminal::fitted;
 use crate::terminal::text::counted;
-use crate::view_reader::{ViewChange, ViewReader};
+use crate::tool_line;
 
 /// A message that a plan removed from the view or shortened.
 #[derive(Debug, Serialize)]
@@ -36,7 +37,7 @@ struct LedgerRow {
     argument: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     call: Option<CallId>,
-    how: RemovalKind,
+    how: &'static str,
     /// The tokens in the view before the plan, and after it.
     tokens: Tokens,
     after: Tokens,
@@ -46,17 +47,15 @@ struct LedgerRow {
     stages: Vec<String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-enum RemovalKind {
-    Dropped,
-    Shortened,
-    Summarized,
-}
+const DROPPED: &str = "dropped";
+const SHORTENED: &str = "shortened";
+const SUMMARIZED: &str = "summarized";
 
 /// Reads a log from its beginning and collects the rows.
 struct LedgerReader {
-    log: ViewReader,
+    state: State,
+    /// The name and the most informative argument of each call.
+    tools: HashMap<CallId, (String, String)>,
     /// The length of each original's text, in bytes.
     bytes: HashMap<Seq, u64>,
     plans: u64,
@@ -71,20 +70,45 @@ pub(crate) async fn run(
 ) -> Result<u8, CliError> {
     let mut reader = LedgerReader::new();
     each_entry(store, id, 0, |line| reader.read(line)).await?;
-    let rows = reader.rows;
+    let LedgerReader { rows, plans, .. } = reader;
     if json {
         for row in &rows {
             out!("{}", serde_json::to_string(row)?);
         }
         return Ok(DONE);
     }
-    table(id, &rows, reader.plans)
+    let Some(first) = rows.first() else {
+        out!("session {id}: nothing was evicted");
+        return Ok(DONE);
+    };
+    out!(
+        "session {id}: {} removed or shortened {}",
+        counted(plans, "plan"),
+        counted(rows.len(), "message")
+    );
+    let terminal = console::Term::stdout();
+    let mut plan = 0;
+    for row in &rows {
+        if row.plan != plan {
+            plan = row.plan;
+            let (when, stages) = (when(row.at), row.stages.join(", "));
+            let line = format!("plan {plan}, {when}, {}: {stages}", row.why);
+            out!("{}", fitted(&line, &terminal));
+        }
+        out!("{}", fitted(&row.line(), &terminal));
+    }
+    out!(
+        "To get one back: plimsoll sessions recall {id} {}",
+        first.id
+    );
+    Ok(DONE)
 }
 
 impl LedgerReader {
     fn new() -> Self {
         Self {
-            log: ViewReader::new(Bpe::o200k()),
+            state: State::new(Arc::new(Memo::new(Bpe::o200k()))),
+            tools: HashMap::new(),
             bytes: HashMap::new(),
             plans: 0,
             rows: Vec::new(),
@@ -92,61 +116,75 @@ impl LedgerReader {
     }
 
     fn read(&mut self, line: &LogEntry) -> Result<(), CliError> {
-        let ViewChange { added, replaced } =
-            self.log.read(&line.entry).map_err(CliError::failed)?;
-        for item in added {
-            let bytes = recall_text(&item.message).len() as u64;
-            self.bytes.insert(item.seq, bytes);
+        let next = self.state.transcript().next_seq();
+        let before = match &line.entry {
+            Entry::PlanApplied { .. } => self.state.transcript().items().to_vec(),
+            _ => Vec::new(),
+        };
+        self.state.absorb(&line.entry).map_err(CliError::failed)?;
+        let items = self.state.transcript().items();
+        for item in items.iter().rev().take_while(|item| item.seq >= next) {
+            self.bytes
+                .insert(item.seq, recall_text(&item.message).len() as u64);
+            for call in item.message.calls() {
+                let argument = tool_line::argument(&call.name, &call.arguments);
+                self.tools
+                    .insert(call.id.clone(), (call.name.clone(), argument));
+            }
         }
         if let Entry::PlanApplied { plan } = &line.entry {
             self.plans += 1;
-            self.add_rows(line.at, plan, &replaced);
+            for was in &before {
+                self.compare(was, plan, line.at);
+            }
         }
         Ok(())
     }
 
-    /// Adds a row for each message that a plan removed or replaced.
-    fn add_rows(&mut self, at: u64, plan: &Plan, replaced: &[Item]) {
-        let view = self.log.view();
-        let how = |seq: Seq| {
-            let removed = plan.edits.iter().find_map(|edit| match edit {
-                Edit::Drop { first, last, .. } => {
-                    let is_dropped = (first..=last).contains(&&seq);
-                    is_dropped.then_some(RemovalKind::Dropped)
-                }
-                Edit::Summarize { covers, .. } => {
-                    let mut ranges = covers.iter();
-                    let is_covered = ranges.any(|range| (range.first..=range.last).contains(&seq));
-                    is_covered.then_some(RemovalKind::Summarized)
-                }
-                Edit::Shrink { .. } => None,
-            });
-            removed.unwrap_or(RemovalKind::Shortened)
-        };
-        for was in replaced {
-            let now = view.get(was.seq);
-            let how = how(was.seq);
-            let (call, tool) = self.log.call(&was.message);
-            self.rows.push(LedgerRow {
-                at,
-                plan: self.plans,
-                id: RecallId(was.seq),
-                kind: MessageKind::of(&was.message),
-                tool,
-                argument: self.log.argument(call.as_ref()),
-                call,
-                how,
-                tokens: was.tokens,
-                after: match (how, now) {
-                    (RemovalKind::Shortened, Some(now)) => now.tokens,
-                    _ => Tokens::ZERO,
-                },
-                bytes: self.bytes.get(&was.seq).copied().unwrap_or(0),
-                why: plan.why.word(),
-                stages: plan.stages.clone(),
-            });
+    /// Adds a row for a message that the plan removed or replaced.
+    fn compare(&mut self, was: &Item, plan: &Plan, at: u64) {
+        let now = self.state.transcript().get(was.seq);
+        if now.is_some_and(|now| Arc::ptr_eq(&now.message, &was.message)) {
+            return;
         }
+        let how = how(plan, was.seq);
+        let call = match &*was.message {
+            Message::ToolResult(result) => Some(result.call.clone()),
+            _ => None,
+        };
+        let tool = call.as_ref().and_then(|call| self.tools.get(call)).cloned();
+        let (tool, argument) = tool.unzip();
+        self.rows.push(LedgerRow {
+            at,
+            plan: self.plans,
+            id: RecallId(was.seq),
+            kind: MessageKind::of(&was.message),
+            tool,
+            argument: argument.unwrap_or_default(),
+            call,
+            how,
+            tokens: was.tokens,
+            after: now
+                .filter(|_| how == SHORTENED)
+                .map_or(Tokens::ZERO, |now| now.tokens),
+            bytes: self.bytes.get(&was.seq).copied().unwrap_or(0),
+            why: plan.why.word(),
+            stages: plan.stages.clone(),
+        });
     }
+}
+
+/// Returns what a plan did to a message that it removed or replaced.
+fn how(plan: &Plan, seq: Seq) -> &'static str {
+    let removed = plan.edits.iter().find_map(|edit| match edit {
+        Edit::Drop { first, last, .. } => (first..=last).contains(&&seq).then_some(DROPPED),
+        Edit::Summarize { covers, .. } => covers
+            .iter()
+            .any(|range| (range.first..=range.last).contains(&seq))
+            .then_some(SUMMARIZED),
+        Edit::Shrink { .. } => None,
+    });
+    removed.unwrap_or(SHORTENED)
 }
 
 impl LedgerRow {
@@ -156,68 +194,19 @@ impl LedgerRow {
             Some(tool) => format!("result of {tool} {}", self.argument),
             None => self.kind.to_string(),
         };
-        let how = match self.how {
-            RemovalKind::Dropped => "dropped",
-            RemovalKind::Shortened => "shortened",
-            RemovalKind::Summarized => "summarized",
-        };
-        let (id, tokens) = (
-            self.id.to_string(),
-            format!("{} -> {}", self.tokens, self.after),
-        );
+        let tokens = format!("{} -> {}", self.tokens, self.after);
         format!(
-            "  {id:<6} {how:<10} {tokens:>16} tokens  {}",
+            "  {:<6} {:<10} {tokens:>16} tokens  {}",
+            self.id.to_string(),
+            self.how,
             what.trim_end()
         )
     }
 }
 
-fn table(id: &SessionId, rows: &[LedgerRow], plans: u64) -> Result<u8, CliError> {
-    if rows.is_empty() {
-        out!("session {id}: nothing was evicted");
-        return Ok(DONE);
-    }
-    out!(
-        "session {id}: {} removed or shortened {}",
-        counted(plans, "plan"),
-        counted(rows.len(), "message")
-    );
-    let terminal = console::Term::stdout();
-    let mut plan = 0;
-    for row in rows {
-        if row.plan != plan {
-            plan = row.plan;
-            let (when, stages) = (when(row.at), row.stages.join(", "));
-            let line = format!("plan {plan}, {when}, {}: {stages}", row.why);
-            out!("{}", fitted(&line, &terminal));
-        }
-        out!("{}", fitted(&row.line(), &terminal));
-    }
-    if let Some(row) = rows.first() {
-        out!("To get one back: plimsoll sessions recall {id} {}", row.id);
-    }
-    Ok(DONE)
-}
-
-/// Formats a time, for example `21 Nov 2026 13:02:11`.
-pub(crate) fn when(at: u64) -> String {
-    let Some(time) = UNIX_EPOCH.checked_add(Duration::from_secs(at.min(MAX_DATE))) else {
-        return at.to_string();
-    };
-    let date = httpdate::fmt_http_date(time);
-    let inner = date.split_whitespace().skip(1).take(4);
-    inner.collect::<Vec<_>>().join(" ")
-}
-
-/// The end of the year 9999, the last date that can be formatted.
-const MAX_DATE: u64 = 253_402_300_799;
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll::Message;
-
-    use std::sync::Arc;
 
     use plimsoll::policy::Trigger;
     use plimsoll::tokens::TokenCounter;
@@ -243,7 +232,7 @@ mod tests {
                 },
             );
         }
-        let view = reader.log.view();
+        let view = reader.state.transcript();
         let weight = |seq: u64| view.get(Seq(seq)).map_or(Tokens::ZERO, |item| item.tokens);
         let message = Message::Summary {
             text: "all is well".to_owned(),
@@ -277,24 +266,12 @@ mod tests {
         });
         let plan = serde_json::from_value(plan).unwrap();
         read(&mut reader, Entry::PlanApplied { plan });
-        let rows: Vec<(u64, RemovalKind)> = reader
+        let rows: Vec<(u64, &str)> = reader
             .rows
             .iter()
             .map(|row| (row.id.0.0, row.how))
             .collect();
-        let wanted = [
-            (0, RemovalKind::Dropped),
-            (1, RemovalKind::Dropped),
-            (2, RemovalKind::Summarized),
-            (4, RemovalKind::Summarized),
-        ];
+        let wanted = [(0, DROPPED), (1, DROPPED), (2, SUMMARIZED), (4, SUMMARIZED)];
         assert_eq!(rows, wanted);
-    }
-
-    #[test]
-    fn a_time_is_written_for_people() {
-        assert_eq!(when(0), "01 Jan 1970 00:00:00");
-        assert_eq!(when(1_795_266_131), "21 Nov 2026 13:02:11");
-        assert_eq!(when(u64::MAX), "31 Dec 9999 23:59:59");
     }
 }

@@ -46,9 +46,17 @@ impl PlaceArgs {
             let store = plimsoll::store::PostgresStore::connect(url).await;
             return store.map(OpenStore::Database).map_err(CliError::failed);
         }
-        let store = SqliteStore::open(paths::data()?).await;
-        let store = store.map_err(CliError::failed)?;
+        let store = SqliteStore::open(paths::data()?).await?;
         Ok(OpenStore::Files(Box::new(store)))
+    }
+
+    /// Opens the store of this machine, for a command that requires it.
+    ///
+    /// # Errors
+    /// If a database was named, or the store cannot be opened.
+    pub(crate) async fn files(&self, what: &str) -> Result<SqliteStore, CliError> {
+        self.only_files(what)?;
+        Ok(SqliteStore::open(paths::data()?).await?)
     }
 
     /// Returns an error for a feature that requires the files of this machine.
@@ -56,21 +64,14 @@ impl PlaceArgs {
     /// # Errors
     /// If a database was named.
     pub(crate) fn only_files(&self, what: &str) -> Result<(), CliError> {
-        if self.is_database() {
-            Err(CliError::usage(format!(
-                "{what} works with local files, not with a database; --store local selects them"
-            )))
-        } else {
-            Ok(())
-        }
-    }
-
-    /// Returns `true` if a database was named.
-    pub(crate) fn is_database(&self) -> bool {
         #[cfg(feature = "restate")]
-        return self.url().is_some();
-        #[cfg(not(feature = "restate"))]
-        false
+        if self.url().is_some() {
+            return Err(CliError::usage(format!(
+                "{what} works with local files, not with a database; --store local selects them"
+            )));
+        }
+        let _ = what;
+        Ok(())
     }
 
     #[cfg(feature = "restate")]

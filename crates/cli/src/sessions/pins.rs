@@ -15,8 +15,7 @@ pub(crate) async fn list(
     id: &SessionId,
     json: bool,
 ) -> Result<u8, CliError> {
-    let log = store.load(id).await?;
-    let state = fold(&log)?;
+    let state = fold(&store.load(id).await?)?;
     let items = state.transcript().items().iter();
     let pinned: Vec<_> = items.filter(|item| item.pin.is_some()).collect();
     if pinned.is_empty() && !json {
@@ -40,25 +39,19 @@ pub(crate) async fn unpin(
     id: &SessionId,
     item: &str,
 ) -> Result<u8, CliError> {
-    let seq = RecallKey::from(item).seq().ok_or_else(|| {
+    let lease = store.acquire(id).await?;
+    let state = fold(&store.load(id).await?)?;
+    let seq = RecallKey::from(item).seq();
+    let seq = seq.filter(|seq| {
+        let item = state.transcript().get(*seq);
+        item.is_some_and(|item| item.pin.is_some())
+    });
+    let seq = seq.ok_or_else(|| {
         CliError::usage(format!(
-            "`{item}` names no item; give an id such as m3, as `plimsoll sessions pins {id}` lists them"
+            "{item} is not pinned in session {id}; `plimsoll sessions pins {id}` lists the pins"
         ))
     })?;
-    let lease = store.acquire(id).await?;
-    let log = store.load(id).await?;
-    let state = fold(&log)?;
-    if state
-        .transcript()
-        .get(seq)
-        .is_none_or(|item| item.pin.is_none())
-    {
-        return Err(CliError::usage(format!(
-            "{item} is not pinned in session {id}; `plimsoll sessions pins {id}` lists the pins"
-        )));
-    }
-    let entry = Entry::Unpinned { seq };
-    store.append(&lease, &[entry]).await?;
+    store.append(&lease, &[Entry::Unpinned { seq }]).await?;
     note!("{item} is no longer pinned");
     Ok(DONE)
 }

@@ -12,6 +12,7 @@ use serde_json::json;
 use super::list::{self, ListedSession};
 use crate::ask::confirm;
 use crate::error::{CliError, DONE, FAILED};
+use crate::listing;
 use crate::terminal::text::counted;
 use crate::which_session::known;
 
@@ -55,11 +56,9 @@ pub(crate) async fn delete(store: &impl SessionReader, args: &DeleteArgs) -> Res
     for id in &args.ids {
         wanted.insert(known(store, id).await?);
     }
-    let sessions = list::sessions(store, false).await?;
-    let chosen = sessions
-        .iter()
-        .filter(|(info, _)| wanted.contains(&info.id));
-    remove(store, chosen.cloned().collect(), &args.consent).await
+    let mut chosen = list::sessions(store, false).await?;
+    chosen.retain(|session| wanted.contains(&session.info.id));
+    remove(store, chosen, &args.consent).await
 }
 
 /// Runs `prune`.
@@ -72,7 +71,7 @@ pub(crate) async fn prune(store: &impl SessionReader, args: &PruneArgs) -> Resul
         .await?;
     let outdated: BTreeSet<SessionId> = outdated.into_iter().map(|info| info.id).collect();
     let mut chosen = list::sessions(store, false).await?;
-    chosen.retain(|(info, _)| outdated.contains(&info.id));
+    chosen.retain(|session| outdated.contains(&session.info.id));
     if chosen.is_empty() {
         crate::note("nothing to delete: no session is that old, or the logs are small enough");
         return Ok(DONE);
@@ -89,8 +88,7 @@ pub(crate) async fn prune(store: &impl SessionReader, args: &PruneArgs) -> Resul
     remove(store, chosen, &args.consent).await
 }
 
-/// Asks for confirmation and deletes the sessions. Forks are deleted before the sessions that they
-/// were forked from.
+/// Asks for confirmation and deletes the sessions.
 async fn remove(
     store: &impl SessionReader,
     mut chosen: Vec<ListedSession>,
@@ -98,40 +96,37 @@ async fn remove(
 ) -> Result<u8, CliError> {
     let what = format!("{}: {}", counted(chosen.len(), "session"), total(&chosen));
     if !consent.yes {
-        for line in list::lines(&chosen, false) {
+        for line in list::lines(&chosen) {
             list::note(&line);
         }
         let question = format!("Delete {what}, for good?");
-        if !confirm(
-            &question,
-            "nothing was deleted; --yes deletes without asking",
-        )
-        .await?
-        {
+        let refusal = "nothing was deleted; --yes deletes without asking";
+        if !confirm(&question, refusal).await? {
             crate::note("nothing was deleted");
             return Ok(DONE);
         }
     }
-    let mut code = DONE;
     let mut deleted = Vec::new();
-    while !chosen.is_empty() {
-        let parents: BTreeSet<SessionId> = chosen
-            .iter()
-            .filter_map(|(info, _)| Some(info.fork.as_ref()?.from.clone()))
-            .collect();
-        let (later, now): (Vec<_>, Vec<_>) = chosen
-            .into_iter()
-            .partition(|(info, _)| parents.contains(&info.id));
-        for one in now {
-            match store.delete_idle(&one.0.id).await {
+    // A session can be deleted after its forks, so the rest is tried again while any was deleted.
+    let failures = loop {
+        let count = deleted.len();
+        let (mut rest, mut failures) = (Vec::new(), Vec::new());
+        for one in chosen {
+            match store.delete_idle(&one.info.id).await {
                 Ok(_) => deleted.push(one),
                 Err(error) => {
-                    say!("{error}");
-                    code = FAILED;
+                    rest.push(one);
+                    failures.push(error);
                 }
             }
         }
-        chosen = later;
+        if rest.is_empty() || deleted.len() == count {
+            break failures;
+        }
+        chosen = rest;
+    };
+    for error in &failures {
+        say!("{error}");
     }
     // The sessions are deleted; a file that keeps its size is not a failure.
     if let Err(error) = store.shrink().await {
@@ -142,11 +137,11 @@ async fn remove(
         let count = counted(deleted.len(), "session");
         note!("deleted {count}: {}", total(&deleted));
     }
-    Ok(code)
+    Ok(if failures.is_empty() { DONE } else { FAILED })
 }
 
 fn print(sessions: &[ListedSession], as_json: bool) -> Result<(), CliError> {
-    for (info, _) in sessions {
+    for ListedSession { info, .. } in sessions {
         if as_json {
             out!("{}", json!({ "id": info.id, "title": info.title }))
         } else {
@@ -157,8 +152,8 @@ fn print(sessions: &[ListedSession], as_json: bool) -> Result<(), CliError> {
 }
 
 fn total(sessions: &[ListedSession]) -> String {
-    let bytes = sessions.iter().map(|(info, _)| info.bytes.0).sum();
-    format!("{} of logs", list::size(Bytes(bytes)))
+    let bytes = sessions.iter().map(|session| session.info.bytes.0).sum();
+    format!("{} of logs", listing::size(Bytes(bytes)))
 }
 
 /// Parses an age: a number of days or weeks.

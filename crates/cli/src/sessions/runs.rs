@@ -12,12 +12,28 @@ use serde_json::json;
 
 use crate::count::preview;
 use crate::error::{CliError, DONE};
+use crate::listing;
 use crate::sessions::entries::each_entry;
 use crate::sessions::files;
 
-/// The heading of the table but for its first column, above columns of the same widths.
-const HEADING: &str =
-    "    entries  turns  tools      read     wrote       cost  outcome                 prompt";
+const HEADING: [&str; 9] = [
+    "run", ">entries", ">turns", ">tools", ">read", ">wrote", ">cost", "outcome", "prompt",
+];
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct UndoArgs {
+    /// The session
+    pub(crate) id: String,
+    /// Number of runs to undo
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    runs: u64,
+    /// Restore the files that they changed, without asking
+    #[arg(long)]
+    files: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
 
 /// Lists the runs of a session.
 pub(crate) async fn list(
@@ -29,76 +45,56 @@ pub(crate) async fn list(
     if records.is_empty() && !json {
         say!("session {id} has no run yet");
     }
-    if json {
-        for record in &records {
-            out!("{}", serde_json::to_string(record)?);
-        }
-        return Ok(DONE);
-    }
-    let width = records.iter().map(|record| record.id.to_string().len());
-    let width = width.max().unwrap_or(0).max(4);
-    if !records.is_empty() {
-        out!("{:<width$}  {HEADING}", "run");
-    }
-    for record in &records {
-        let cost = record.cost.whole();
-        let cost = cost.map_or_else(|| "-".to_owned(), |cost| cost.to_string());
+    listing::print(&records, json, HEADING, |record| {
         let prompt = record.prompt.as_ref();
-        out!(
-            "{:<width$}  {:>11}  {:>5}  {:>5}  {:>8}  {:>8}  {cost:>9}  {:<22}  {}",
+        [
             record.id.to_string(),
             format!("{}-{}", record.first, record.last),
-            record.turns,
-            record.tool_calls,
-            record.usage.processed(),
-            record.usage.output,
+            record.turns.to_string(),
+            record.tool_calls.to_string(),
+            record.usage.processed().to_string(),
+            record.usage.output.to_string(),
+            listing::cost(record.cost),
             outcome(record),
             prompt.map_or_else(String::new, |prompt| preview(prompt)),
-        );
-    }
+        ]
+    })?;
     Ok(DONE)
 }
 
-/// Undoes the newest `runs` runs that are not undone yet. If there are not enough, undoes none.
+/// Undoes the newest runs that are not undone yet. If there are not enough, undoes none.
 pub(crate) async fn undo(
     store: &SqliteStore,
     id: &SessionId,
-    runs: u64,
-    restore_files: bool,
-    json: bool,
+    args: &UndoArgs,
 ) -> Result<u8, CliError> {
     let lease = store.acquire(id).await?;
     let log = store.load(id).await?;
     let mut run = idle_run(&log)?;
     let mut undone = Vec::new();
-    for _ in 0..runs {
+    for _ in 0..args.runs {
         undone.push(run.undo().map_err(CliError::usage)?);
     }
-    let entries = recorded(&mut run);
-    store.append(&lease, &entries).await?;
-    if json {
-        let restored = if restore_files {
+    store.append(&lease, &recorded(&mut run)).await?;
+    if args.json {
+        let restored = if args.files {
             files::offer(store, id, &undone, true).await?
         } else {
             Vec::new()
         };
-        out!(
-            "{}",
-            json!({ "id": id, "undone": undone, "restored": restored })
-        );
+        let done = json!({ "id": id, "undone": undone, "restored": restored });
+        out!("{done}");
         return Ok(DONE);
     }
-    let what = match undone.as_slice() {
-        [one] => format!("run {one} of session {id} is undone"),
-        several => {
-            let several: Vec<String> = several.iter().map(ToString::to_string).collect();
-            format!("runs {} of session {id} are undone", several.join(", "))
-        }
-    };
+    let numbers: Vec<String> = undone.iter().map(ToString::to_string).collect();
+    let what = if numbers.len() == 1 { "run" } else { "runs" };
+    let is = if numbers.len() == 1 { "is" } else { "are" };
     note!(
-        "{what}: the model no longer sees it; the log keeps it, and the effects of its tools remain"
+        "{what} {} of session {id} {is} undone: the model no longer sees it; the log keeps it, and \
+         the effects of its tools remain",
+        numbers.join(", ")
     );
-    files::offer(store, id, &undone, restore_files).await?;
+    files::offer(store, id, &undone, args.files).await?;
     Ok(DONE)
 }
 

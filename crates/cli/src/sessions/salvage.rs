@@ -3,14 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use plimsoll::store::{FILE, SalvagedSession, SqliteStore};
-use serde_json::{Value, json};
 
 use super::check;
 use crate::error::{CliError, DONE, FAILED};
+use crate::listing;
 use crate::terminal::text::counted;
-
-/// The heading of the table, above columns of the same widths.
-const HEADING: &str = "session                   entries  recovered  behind   lost  state";
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct SalvageArgs {
@@ -27,16 +24,15 @@ pub(crate) async fn run(from: &Path, args: &SalvageArgs) -> Result<u8, CliError>
     let salvaged = SqliteStore::salvage(from, &args.to)
         .await
         .map_err(CliError::failed)?;
-    if !args.json {
-        out!("{HEADING}");
-    }
-    for one in &salvaged {
-        if args.json {
-            out!("{}", as_value(one))
-        } else {
-            out!("{}", as_line(one))
-        }
-    }
+    let heading = [
+        "session",
+        ">entries",
+        ">recovered",
+        ">behind",
+        ">lost",
+        "state",
+    ];
+    listing::print(&salvaged, args.json, heading, cells)?;
     let damaged = salvaged.iter().filter(|one| !one.log.is_whole()).count();
     let whole = salvaged.len() - damaged;
     let folder = args.to.display();
@@ -55,27 +51,17 @@ pub(crate) async fn run(from: &Path, args: &SalvageArgs) -> Result<u8, CliError>
     Ok(if damaged == 0 { DONE } else { FAILED })
 }
 
-fn as_line(one: &SalvagedSession) -> String {
-    let state = check::state(&one.log);
-    let behind = one.file.as_ref();
-    let behind = behind.map_or_else(String::new, |file| {
-        format!("; behind it: {}", file.display())
-    });
-    format!(
-        "{:<24}  {:>7}  {:>9}  {:>6}  {:>5}  {state}{behind}",
-        one.log.id.as_str(),
-        one.log.entries,
-        one.log.readable,
-        one.behind,
-        one.log.lost
-    )
-}
-
-fn as_value(one: &SalvagedSession) -> Value {
-    let mut value = check::as_value(&one.log);
-    if let Value::Object(fields) = &mut value {
-        fields.insert("behind".to_owned(), json!(one.behind));
-        fields.insert("file".to_owned(), json!(one.file));
+fn cells(one: &SalvagedSession) -> [String; 6] {
+    let mut state = check::state(&one.log);
+    if let Some(file) = &one.file {
+        state.push_str(&format!("; behind it: {}", file.display()));
     }
-    value
+    [
+        one.log.id.to_string(),
+        one.log.entries.to_string(),
+        one.log.readable.to_string(),
+        one.behind.to_string(),
+        one.log.lost.to_string(),
+        state,
+    ]
 }

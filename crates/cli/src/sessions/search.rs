@@ -1,12 +1,14 @@
 //! `plimsoll sessions search`: finds the sessions that contain some words. It reads the logs.
 
 use console::Term;
+use plimsoll::SessionId;
 use plimsoll::recall::{MessageKind, SearchQuery, recall_text, snippet};
 use plimsoll::store::{SessionInfo, SessionReader};
-use serde_json::json;
+use serde::Serialize;
 
-use super::list::{self, minute};
+use super::list;
 use crate::error::{CliError, DONE};
+use crate::listing::minute;
 use crate::terminal::fitted;
 use crate::terminal::text::counted;
 use crate::which_session::NOTHING;
@@ -31,8 +33,10 @@ pub(crate) struct SearchArgs {
 }
 
 /// A place in a session that contains all words.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub(crate) struct SearchHit {
+    session: SessionId,
+    title: String,
     /// The number of the log entry.
     entry: u64,
     /// The time of the entry, in seconds since 1970.
@@ -47,8 +51,8 @@ pub(crate) async fn run(store: &impl SessionReader, args: &SearchArgs) -> Result
     let query = query(&args.words.join(" "))?;
     let terminal = Term::stdout();
     let mut found = 0;
-    for (session, _) in list::sessions(store, args.here).await? {
-        let places = places(store, &session, &query).await;
+    for session in list::sessions(store, args.here).await? {
+        let places = places(store, &session.info, &query).await;
         if places.is_empty() {
             continue;
         }
@@ -59,11 +63,11 @@ pub(crate) async fn run(store: &impl SessionReader, args: &SearchArgs) -> Result
         found += 1;
         if args.json {
             for place in &places {
-                out!("{}", as_value(&session, place));
+                out!("{}", serde_json::to_string(place)?);
             }
             continue;
         }
-        for line in lines(&session, &places) {
+        for line in lines(&session.info, &places) {
             out!("{}", fitted(&line, &terminal));
         }
     }
@@ -78,12 +82,8 @@ pub(crate) async fn run(store: &impl SessionReader, args: &SearchArgs) -> Result
 /// # Errors
 /// If it contains no word.
 pub(crate) fn query(text: &str) -> Result<SearchQuery, CliError> {
-    SearchQuery::parse(text).ok_or_else(|| {
-        CliError::usage(
-            "there is no word to search for; words consist of letters or \
-                                    digits",
-        )
-    })
+    let none = "there is no word to search for; words consist of letters or digits";
+    SearchQuery::parse(text).ok_or_else(|| CliError::usage(none))
 }
 
 /// Returns the places in a session that contain all words of the query, in the order of its log. If a
@@ -93,22 +93,21 @@ pub(crate) async fn places(
     session: &SessionInfo,
     query: &SearchQuery,
 ) -> Vec<SearchHit> {
-    let mut found = match store.search(&session.id, query).await {
-        Ok(found) => found,
-        Err(error) => {
-            say!("{error}");
-            return Vec::new();
-        }
-    };
-    found.reverse();
+    let found = store.search(&session.id, query).await;
+    let found = found.unwrap_or_else(|error| {
+        say!("{error}");
+        Vec::new()
+    });
     // The entries that a fork shares are found in its parent.
     let shared = session.fork.as_ref().map_or(0, |fork| fork.entries);
-    let own = found.iter().filter(|line| line.n > shared);
+    let own = found.iter().rev().filter(|line| line.n > shared);
     let places = own.filter_map(|line| {
         let message = line.entry.message()?;
         let text = recall_text(message);
         let (_, around) = snippet(&text, query.find(&text)?.at);
         Some(SearchHit {
+            session: session.id.clone(),
+            title: session.title.clone(),
             entry: line.n,
             at: line.at,
             kind: MessageKind::of(message),
@@ -120,30 +119,17 @@ pub(crate) async fn places(
 
 /// Returns the lines about a session: its heading, and the first places.
 pub(crate) fn lines(session: &SessionInfo, places: &[SearchHit]) -> Vec<String> {
-    let mut lines = Vec::with_capacity(SHOWN + 2);
-    lines.push(format!(
-        "{}  {}  {}",
-        session.id,
-        minute(session.updated),
-        session.title
-    ));
+    let written = minute(session.updated);
+    let mut lines = vec![format!("{}  {written}  {}", session.id, session.title)];
     for place in places.iter().take(SHOWN) {
-        let entry = place.entry;
-        lines.push(format!("  entry {entry}, {}: {}", place.kind, place.text));
+        let SearchHit {
+            entry, kind, text, ..
+        } = place;
+        lines.push(format!("  entry {entry}, {kind}: {text}"));
     }
-    if let Some(more) = places.len().checked_sub(SHOWN).filter(|more| *more > 0) {
-        lines.push(format!("  and {}", counted(more, "more entry")));
+    if places.len() > SHOWN {
+        let more = counted(places.len() - SHOWN, "more entry");
+        lines.push(format!("  and {more}"));
     }
     lines
-}
-
-fn as_value(session: &SessionInfo, place: &SearchHit) -> serde_json::Value {
-    json!({
-        "session": session.id,
-        "title": session.title,
-        "entry": place.entry,
-        "at": place.at,
-        "kind": place.kind,
-        "text": place.text,
-    })
 }

@@ -285,17 +285,6 @@ pub(crate) fn counted<N: Display + PartialEq + From<u8>>(count: N, noun: &str) -
     }
 }
 
-/// Returns the width of each column of a table: that of its widest cell.
-pub(crate) fn widths<const N: usize>(table: &[[String; N]]) -> [usize; N] {
-    let mut widths = [0; N];
-    for row in table {
-        for (widest, cell) in widths.iter_mut().zip(row) {
-            *widest = measure_text_width(cell).max(*widest);
-        }
-    }
-    widths
-}
-
 #[cfg(test)]
 mod tests {
 

@@ -100,7 +100,8 @@ fn forks_that_cannot_be_are_told() {
     fork(&["tour", "--to", "a b"]).refused(2, &["`a b` cannot name a session"]);
     fork(&["tour", "--at", "999", "--to", "other"]).refused(2, &["there is no entry 999"]);
     fork(&["tour", "--at", "-1"]);
-    assert_eq!(home.run(["sessions", "list"]).done().out.lines().count(), 1);
+    let list = home.run(["sessions", "list", "--json"]).done().out;
+    assert_eq!(list.lines().count(), 1, "{list}");
 }
 
 #[test]

@@ -158,6 +158,6 @@ fn what_cannot_be_imported_is_said_and_nothing_is_begun() {
         let args = [&["sessions", "import"][..], args].concat();
         home.pipe(args, input).refused(code, &[words]);
     }
-    let list = home.run(["sessions", "list"]).done();
+    let list = home.run(["sessions", "list", "--json"]).done();
     assert_eq!(list.out.lines().count(), 1, "{}", list.out);
 }

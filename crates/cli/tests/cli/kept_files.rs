@@ -90,14 +90,16 @@ fn changed_files_are_listed_with_how_they_are_now() {
     let (home, _fake) = tour();
     let text = home.run(["sessions", "files", "tour"]).done().out;
     let lines: Vec<&str> = text.lines().collect();
-    assert_eq!(lines.len(), 2, "{text}");
+    assert_eq!(lines.len(), 3, "{text}");
     assert!(
-        lines[0].starts_with("docs/notes.md  new file +2     "),
+        lines[1].starts_with("docs/notes.md  new file +2  "),
         "{text}"
     );
-    assert!(lines[1].starts_with("main.rs        +1 −1"), "{text}");
+    assert!(lines[2].starts_with("main.rs        +1 −1"), "{text}");
     assert!(
-        lines.iter().all(|line| line.ends_with("  unchanged since")),
+        lines[1..]
+            .iter()
+            .all(|line| line.ends_with("  unchanged since")),
         "{text}"
     );
     std::fs::remove_file(home.work().join("docs/notes.md")).unwrap();
@@ -135,7 +137,10 @@ fn files_are_restored_and_restored_again() {
     assert_eq!(file(&home, "main.rs").as_deref(), Some(MAIN));
     assert_eq!(file(&home, "docs/notes.md"), None);
     let again = restore(&home, &["--yes"]).done();
-    assert_eq!(again.err, "nothing to restore: 2 files are unchanged\n");
+    assert_eq!(
+        again.err,
+        "nothing to restore: the files are as they were then\n"
+    );
     assert!(listed(&home).iter().all(|it| it.3 == "unchanged"));
 
     // The model is told.

@@ -1,11 +1,10 @@
-//! `-r` at a terminal: a session is chosen by the arrow keys, by its number, or after a search.
+//! `-r` at a terminal: a session is chosen by its number, or after a search.
 
 use super::command::Home;
 use super::fake::{Fake, FakeAnswer};
 use super::terminal::Terminal;
 
-const QUESTION: &str = "Number or words:";
-const DOWN: &str = "\u{1b}[B";
+const QUESTION: &str = "Number, or words to search for [1]:";
 
 #[test]
 fn a_session_is_chosen_from_a_list_or_found() {
@@ -15,10 +14,7 @@ fn a_session_is_chosen_from_a_list_or_found() {
     );
     let first = home.agent(&fake, &["First."]).done().session();
     let second = home.agent(&fake, &["Second."]).done().session();
-    for (keys, chosen) in [
-        ([DOWN, "\r"].as_slice(), &first),
-        (&["no", "\r", "1\r"], &second),
-    ] {
+    for (keys, chosen) in [(["2\r"].as_slice(), &first), (&["no\r", "\r"], &second)] {
         let mut run = Terminal::run(&home, &fake, &["-r", "Go on."], 80);
         for key in keys {
             run.until(QUESTION);
@@ -43,7 +39,7 @@ fn nothing_runs_if_no_session_is_chosen() {
     home.agent(&fake, &["First."]).done();
     let mut run = Terminal::run(&home, &fake, &["-r", "Go on."], 80);
     run.until(QUESTION);
-    run.keys("\u{1b}");
+    run.keys("\u{4}");
     assert_eq!(run.end(), Some(2), "{}", run.screen());
     assert_eq!(fake.asked().len(), 1);
 }

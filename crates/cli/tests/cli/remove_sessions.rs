@@ -156,7 +156,7 @@ fn what_an_altered_file_still_has_is_salvaged() {
         .refused(1, &["it is not empty; choose another folder"]);
     let text = home.run(["sessions", "salvage", "--to", &format!("{to}-2")]);
     assert!(
-        text.out.starts_with("session ") && text.out.contains("recovered  behind   lost  state"),
+        text.out.starts_with("session ") && text.out.contains("recovered  behind  lost  state"),
         "{}",
         text.out
     );

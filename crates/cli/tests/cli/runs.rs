@@ -342,7 +342,7 @@ fn a_rule_is_pinned_listed_and_taken_off() {
     home.run(["sessions", "unpin", &id, "m99"])
         .refused(2, &["m99 is not pinned"]);
     home.run(["sessions", "unpin", &id, "x"])
-        .refused(2, &["names no item"]);
+        .refused(2, &["x is not pinned"]);
     home.run(["sessions", "unpin", &id, item]).done();
     assert_eq!(home.run(["sessions", "pins", "--json", &id]).done().out, "");
     home.agent(&fake, &["--session", &id, "And now?"]).done();

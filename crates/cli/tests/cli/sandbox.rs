@@ -155,7 +155,7 @@ fn a_called_agent_is_held_by_the_stricter_sandbox_and_its_files_are_the_callers(
         let made = home.work().with_file_name("outside").join("made");
         assert_eq!(made.exists(), !is_held);
         let files = home.run(["sessions", "files", "s"]).done().out;
-        assert!(files.starts_with("log.txt  new file +1"), "{files}");
+        assert!(files.contains("\nlog.txt  new file +1"), "{files}");
     }
 }
 

@@ -36,7 +36,7 @@ fn a_session_is_carried_on_with_a_new_message() {
     assert_eq!(new[1], ("user".into(), "How long is it?".into()));
 
     let list = home.run(["sessions", "list"]).done();
-    assert_eq!(list.out.lines().count(), 1);
+    assert_eq!(list.out.lines().count(), 2, "a heading and one session");
     assert!(
         list.out.contains(&id) && list.out.contains("What is in a.txt?"),
         "{}",

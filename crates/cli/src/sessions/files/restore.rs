@@ -12,8 +12,7 @@ use crate::ask::{can_ask, confirm};
 use crate::diff::ASKED;
 use crate::error::{CliError, DONE};
 use crate::sessions::runs::{self, idle_run, recorded};
-use crate::terminal::Terminal;
-use crate::terminal::style::colours;
+use crate::terminal::style::Colours;
 use crate::terminal::text::{clean, counted};
 
 /// Maximum number of files that are named to the model.
@@ -26,8 +25,6 @@ pub(crate) struct RestoreSet {
     restores: Vec<FileRestore>,
     /// The reasons why other files are not restored.
     refused: Vec<String>,
-    /// The number of files that already have the wanted content.
-    as_wanted: usize,
 }
 
 struct FileRestore {
@@ -63,15 +60,10 @@ pub(super) async fn restore(
         )));
     }
     if restoring.is_empty() {
-        crate::note(&match restoring.as_wanted {
-            0 => format!("session {id} has changed no file since then"),
-            1 => "nothing to restore: 1 file is unchanged".to_owned(),
-            count => format!("nothing to restore: {count} files are unchanged"),
-        });
+        note!("nothing to restore: the files are as they were then");
         return Ok(DONE);
     }
-    let terminal = Terminal::plain(crate::terminal::Verbosity::Everything);
-    for line in restoring.lines(&terminal) {
+    for line in restoring.lines(Colours::None) {
         crate::note(&line);
     }
     if !args.yes && !is_allowed(&restoring).await? {
@@ -182,11 +174,9 @@ pub(crate) async fn offer(
     let names = restoring.names();
     if !at_once {
         if can_ask() {
-            let terminal = Terminal::direct(colours());
-            for line in restoring.lines(&terminal) {
-                terminal.note(&line);
+            for line in restoring.lines(Colours::None) {
+                crate::note(&line);
             }
-            terminal.flush();
         }
         if !can_ask() || !is_allowed(&restoring).await? {
             crate::note(&restoring.hint(id));
@@ -210,7 +200,6 @@ impl RestoreSet {
             to,
             restores: Vec::new(),
             refused: Vec::new(),
-            as_wanted: 0,
         };
         for file in files {
             let is_later = |entry: u64| to.is_none_or(|to| entry > to);
@@ -242,7 +231,6 @@ impl RestoreSet {
                 }
             };
             if now == wanted {
-                restoring.as_wanted += 1;
                 continue;
             }
             let is_ours = file.state(now.as_deref()) == FileState::Unchanged;
@@ -311,8 +299,7 @@ impl RestoreSet {
     }
 
     /// Describes the changes, line by line.
-    pub(crate) fn lines(&self, terminal: &Terminal) -> Vec<String> {
-        let colours = terminal.colours();
+    pub(crate) fn lines(&self, colours: Colours) -> Vec<String> {
         let mut lines = Vec::new();
         for restore in &self.restores {
             let name = clean(&restore.file.shown());
