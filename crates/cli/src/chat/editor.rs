@@ -2,7 +2,6 @@
 //! only reads; [`Terminal`] writes the rows above it.
 
 use std::borrow::Cow;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -20,7 +19,7 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 use crate::chat::completion::ChatCompleter;
 use crate::chat::input_event::{InputEvent, SharedInterrupts, WAITING, keys};
-use crate::chat::interrupts::{Press, Prompt};
+use crate::chat::interrupts::Press;
 use crate::chat::parse::{ChatLine, Command};
 use crate::chat::prompt::Gauge;
 use crate::lock;
@@ -30,13 +29,6 @@ use crate::terminal::Terminal;
 const HISTORY: usize = 1_000;
 /// Maximum length of a line in the history, in bytes. A pasted page is not worth keeping.
 const HISTORY_LINE: usize = 10_000;
-/// Number of panics of the editor after which the chat ends.
-const BREAKDOWNS: u32 = 8;
-/// The name of the editor's thread.
-const THREAD: &str = "line editor";
-/// The message after a panic of the editor.
-const TOO_MUCH: &str =
-    "plimsoll: this is too long for the prompt; put it into a file and name the file";
 /// The history file, in the data directory.
 const HISTORY_FILE: &str = "chat_history";
 
@@ -112,18 +104,7 @@ impl LineEditor {
         let (lines, receiver) = channel(WAITING);
         let reads = move || {
             let mut reader = self;
-            let mut left = ChatExit::By(InputEvent::End);
-            for _ in 0..BREAKDOWNS {
-                let reading = || reader.until_left(&of, &terminal, &lines, &presses);
-                match catch_unwind(AssertUnwindSafe(reading)) {
-                    Ok(by) => {
-                        left = by;
-                        break;
-                    }
-                    // The editor counts rows in 16 bits and panics if a line has more.
-                    Err(_) => terminal.must(TOO_MUCH),
-                }
-            }
+            let left = reader.until_left(&of, &terminal, &lines, &presses);
             drop(reader);
             // If the chat is over already, nobody receives this.
             match left {
@@ -131,10 +112,7 @@ impl LineEditor {
                 ChatExit::Pressed => drop(presses.blocking_send(Press::Leave)),
             }
         };
-        hush();
-        // If the thread cannot be started, the chat ends as at the end of the input.
-        let thread = std::thread::Builder::new().name(THREAD.to_owned());
-        drop(thread.spawn(reads));
+        std::thread::spawn(reads);
         receiver
     }
 
@@ -169,20 +147,18 @@ impl LineEditor {
                     }
                 }
                 Err(ReadlineError::Interrupted) => {
-                    left = split(was);
-                    let empty = left.0.is_empty() && left.1.is_empty();
-                    let prompt = if empty { Prompt::Empty } else { Prompt::Typed };
-                    match keys(of).press(Instant::now(), prompt) {
+                    let press = keys(of).press(Instant::now(), Press::Warn);
+                    match press {
                         Press::Leave => return ChatExit::Pressed,
-                        Press::Clear => left = Default::default(),
-                        press => drop(presses.try_send(press)),
+                        Press::Stop => left = split(was),
+                        Press::Warn => {}
                     }
+                    // If too many wait already, one more means nothing new.
+                    let _ = presses.try_send(press);
                     continue;
                 }
-                Err(ReadlineError::Eof) if keys(of).is_working() => InputEvent::Hint(
-                    "a run is in progress: Ctrl-C stops it, /quit \
-                                      exits"
-                        .to_owned(),
+                Err(ReadlineError::Eof) if keys(of).is_working => InputEvent::Hint(
+                    "a run is in progress: Ctrl-C stops it, /quit exits".to_owned(),
                 ),
                 Err(ReadlineError::Eof) => return ChatExit::By(InputEvent::End),
                 // The terminal was closed.
@@ -211,16 +187,6 @@ impl LineEditor {
     }
 }
 
-/// Suppresses the panic messages of the editor's thread. The user gets a sentence instead.
-fn hush() {
-    let tell = std::panic::take_hook();
-    std::panic::set_hook(Box::new(move |panic| {
-        if std::thread::current().name() != Some(THREAD) {
-            tell(panic);
-        }
-    }));
-}
-
 impl Helper for EditorState {}
 
 impl Completer for EditorState {
@@ -245,7 +211,8 @@ impl Completer for EditorState {
 impl Hinter for EditorState {
     type Hint = String;
 
-    /// Returns no hint. The editor passes the current line here, which must survive a Ctrl-C.
+    /// Returns no hint. The editor passes the current line here, which must survive the end of a
+    /// run by Ctrl-C.
     fn hint(&self, line: &str, pos: usize, _: &Context<'_>) -> Option<String> {
         *lock(&self.typing) = (line.to_owned(), pos);
         None

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
-use crate::chat::interrupts::{Interrupts, Press, Prompt};
+use crate::chat::interrupts::{Interrupts, Press};
 use crate::error::CliError;
 use crate::input;
 use crate::lock;
@@ -60,12 +60,13 @@ pub(crate) fn piped() -> Receiver<InputEvent> {
 }
 
 /// Listens for Ctrl-C outside the line editor and for interrupt signals. No signal is missed after
-/// this returns. They have a channel of their own, because a pipe may fill that of the lines.
-pub(crate) fn signals(presses: Sender<Press>, of: SharedInterrupts) -> io::Result<()> {
+/// this returns. They have a channel of their own, because a pipe may fill that of the lines. `idle` is the
+/// meaning of a signal if no run is under way.
+pub(crate) fn signals(presses: Sender<Press>, of: SharedInterrupts, idle: Press) -> io::Result<()> {
     let mut signals = Signals::listen()?;
     tokio::spawn(async move {
         while signals.next().await {
-            let press = keys(&of).press(Instant::now(), Prompt::Empty);
+            let press = keys(&of).press(Instant::now(), idle);
             if presses.send(press).await.is_err() {
                 return;
             }

@@ -1,19 +1,16 @@
-//! [`Interrupts`]: decides the meaning of a Ctrl-C. The first one ends the run, a second one leaves
-//! the chat. At an empty prompt, one is enough to leave; at a typed text, it removes the text.
+//! [`Interrupts`]: decides the meaning of a Ctrl-C. The first one ends the run, and a second one soon
+//! after it leaves the chat.
 
 use std::time::{Duration, Instant};
 
 /// Two presses within this time leave the chat in any case.
-pub(crate) const TWICE: Duration = Duration::from_secs(2);
-/// A press so soon after the end of a run was meant for that run.
-const JUST_ENDED: Duration = Duration::from_millis(500);
+const TWICE: Duration = Duration::from_secs(2);
 
 /// The state of the run and the time of the last press.
 #[derive(Debug, Default)]
 pub(crate) struct Interrupts {
-    working: bool,
+    pub(crate) is_working: bool,
     last: Option<Instant>,
-    ended: Option<Instant>,
 }
 
 /// The meaning of a Ctrl-C.
@@ -23,48 +20,19 @@ pub(crate) enum Press {
     Stop,
     /// Leave the chat.
     Leave,
-    /// Do nothing yet, but warn that a second press leaves.
+    /// Say that a second press leaves.
     Warn,
-    /// Remove the text of the prompt, as a shell does.
-    Clear,
-}
-
-/// Whether the prompt contains text that is not sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Prompt {
-    Empty,
-    Typed,
 }
 
 impl Interrupts {
-    /// Notes that a run begins.
-    pub(crate) fn begin(&mut self) {
-        self.working = true;
-    }
-
-    /// Notes that the run has ended.
-    pub(crate) fn end(&mut self, now: Instant) {
-        self.working = false;
-        self.ended = Some(now);
-    }
-
-    /// Returns `true` if a run is under way.
-    pub(crate) fn is_working(&self) -> bool {
-        self.working
-    }
-
-    /// Handles a Ctrl-C.
-    pub(crate) fn press(&mut self, now: Instant, prompt: Prompt) -> Press {
-        let since = |then: Option<Instant>| then.map(|then| now.saturating_duration_since(then));
-        let twice = since(self.last).is_some_and(|since| since < TWICE);
-        let just_ended = since(self.ended).is_some_and(|since| since < JUST_ENDED);
-        self.last = Some(now);
-        match (twice, self.working) {
+    /// Handles a Ctrl-C. `idle` is its meaning if no run is under way.
+    pub(crate) fn press(&mut self, now: Instant, idle: Press) -> Press {
+        let last = self.last.replace(now);
+        let is_twice = last.is_some_and(|last| now.saturating_duration_since(last) < TWICE);
+        match (is_twice, self.is_working) {
             (true, _) => Press::Leave,
             (false, true) => Press::Stop,
-            (false, false) if prompt == Prompt::Empty && !just_ended => Press::Leave,
-            (false, false) if prompt == Prompt::Typed && !just_ended => Press::Clear,
-            (false, false) => Press::Warn,
+            (false, false) => idle,
         }
     }
 }
@@ -76,43 +44,20 @@ mod tests {
     #[test]
     fn the_first_ends_the_run_and_the_second_leaves() {
         let start = Instant::now();
-        let at = |ms: u64| start + Duration::from_millis(ms);
-        let mut keys = Interrupts::default();
-        keys.begin();
-        assert_eq!(keys.press(at(0), Prompt::Typed), Press::Stop);
-        keys.end(at(10));
-        assert_eq!(keys.press(at(1_999), Prompt::Typed), Press::Leave);
-
-        let mut keys = Interrupts::default();
-        keys.begin();
-        assert_eq!(keys.press(at(0), Prompt::Empty), Press::Stop);
-        assert_eq!(
-            keys.press(at(2_500), Prompt::Empty),
-            Press::Stop,
-            "not twice in time"
-        );
-    }
-
-    #[test]
-    fn an_empty_prompt_is_left_at_once_unless_a_run_has_just_ended() {
-        let start = Instant::now();
-        let at = |ms: u64| start + Duration::from_millis(ms);
-        let mut keys = Interrupts::default();
-        assert_eq!(keys.press(at(0), Prompt::Empty), Press::Leave);
-        let mut keys = Interrupts::default();
-        assert_eq!(keys.press(at(0), Prompt::Typed), Press::Clear);
-        assert_eq!(keys.press(at(100), Prompt::Typed), Press::Leave);
-        let mut keys = Interrupts::default();
-        keys.begin();
-        keys.end(at(0));
-        assert_eq!(
-            keys.press(at(499), Prompt::Empty),
-            Press::Warn,
-            "it was meant for the run"
-        );
-        let mut keys = Interrupts::default();
-        keys.begin();
-        keys.end(at(0));
-        assert_eq!(keys.press(at(501), Prompt::Empty), Press::Leave);
+        for (is_working, presses) in [
+            (true, [(0, Press::Stop), (1_999, Press::Leave)]),
+            (true, [(0, Press::Stop), (2_001, Press::Stop)]),
+            (false, [(0, Press::Warn), (1_999, Press::Leave)]),
+            (false, [(0, Press::Warn), (2_001, Press::Warn)]),
+        ] {
+            let mut keys = Interrupts {
+                is_working,
+                ..Interrupts::default()
+            };
+            for (ms, meaning) in presses {
+                let at = start + Duration::from_millis(ms);
+                assert_eq!(keys.press(at, Press::Warn), meaning, "{presses:?}");
+            }
+        }
     }
 }

@@ -16,9 +16,8 @@ pub(crate) mod templates;
 
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
-use std::time::Instant;
 
-use plimsoll::providers::{self, ModelBook, ServerState, VENDORS};
+use plimsoll::providers::{ModelBook, VENDORS};
 use plimsoll::store::SqliteStore;
 use plimsoll::{
     AgentOutput, EndReason, Error, Gate, Observer, PermissionMode, Session, SessionId, SessionStore,
@@ -145,7 +144,8 @@ impl Chat {
         let now = session.window_use();
         gauge.set(now.used, now.trigger, now.window);
         let (press, presses) = channel(PRESSES);
-        input_event::signals(press.clone(), Arc::clone(&keys))
+        let idle = if is_live { Press::Warn } else { Press::Leave };
+        input_event::signals(press.clone(), Arc::clone(&keys), idle)
             .map_err(|error| CliError::failed(format!("Ctrl-C cannot be handled: {error}")))?;
         let headline = agent::headline(ready.config.settings(), &ready.choice, &session);
         terminal.note(&terminal.dim(&headline));
@@ -218,14 +218,11 @@ impl Chat {
                     NextStep::Leave
                 }
                 ChatEvent::Press(Press::Warn) => {
-                    self.terminal
-                        .must("Ctrl-C again or Ctrl-D exits; what you typed is kept");
+                    self.terminal.must("Ctrl-C again or Ctrl-D exits");
                     NextStep::Line
                 }
                 // The run or question that they were meant for has ended.
-                ChatEvent::Press(Press::Stop | Press::Clear) | ChatEvent::Question(_) => {
-                    NextStep::Line
-                }
+                ChatEvent::Press(Press::Stop) | ChatEvent::Question(_) => NextStep::Line,
                 ChatEvent::Typed(InputEvent::Hint(_)) => NextStep::Line,
                 ChatEvent::Typed(InputEvent::Bad(text)) => self.complain(&CliError::failed(text)),
                 ChatEvent::Typed(InputEvent::End) => NextStep::Leave,
@@ -294,12 +291,12 @@ impl Chat {
 
     /// Marks the beginning of work that Ctrl-C ends.
     fn begin(&self) {
-        keys(&self.keys).begin();
+        keys(&self.keys).is_working = true;
         self.gauge.doing(ChatActivity::Working);
     }
 
     fn end(&mut self) -> NextStep {
-        keys(&self.keys).end(Instant::now());
+        keys(&self.keys).is_working = false;
         self.gauge.doing(ChatActivity::Idle);
         self.measure();
         self.talk.rest()
@@ -357,16 +354,6 @@ impl Chat {
         self.words
             .add_models(known.map(|(vendor, name)| format!("{vendor}/{name}")));
         self.list_sessions().await;
-        let words = Arc::clone(&self.words);
-        // Also adds the models of servers on this machine.
-        tokio::spawn(async move {
-            for server in providers::detect(&providers::environment).await.servers {
-                if let ServerState::Up { models } = server.state {
-                    let names = models.into_iter().map(|model| model.name);
-                    words.add_models(names.map(|name| format!("{}/{name}", server.provider)));
-                }
-            }
-        });
     }
 
     /// Adds the names of sessions to the completion.
