@@ -41,7 +41,7 @@ pub struct Share {
 }
 
 /// The content of the window and its limits.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct WindowUse {
     /// The size of the system prompt and the request's frame.
     pub system: Tokens,

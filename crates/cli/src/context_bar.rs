@@ -1,6 +1,8 @@
 //! Draws the use of a window: a bar of segments, and a legend with the numbers. `WindowUse` counts
 //! the tokens.
 
+use std::cmp::Reverse;
+
 use console::Style;
 use plimsoll::context::{Contents, Share, WindowUse};
 use plimsoll::machine::Entry;
@@ -18,13 +20,14 @@ const BAR: u64 = 60;
 const TOOL_ROWS: usize = 12;
 /// Indentation of each line.
 const MARGIN: &str = "  ";
+/// The name of the part that is also shown by tool.
+const RESULTS: &str = "tool results";
 
 /// A part of the window.
 struct WindowPart {
     name: &'static str,
-    /// The character of the part in the bar if there are no colours.
-    letter: char,
-    style: Style,
+    /// The character of the part in the bar, or a block in its colour.
+    mark: String,
     count: Option<usize>,
     tokens: Tokens,
 }
@@ -42,47 +45,51 @@ pub(crate) async fn of_session(
 /// Draws a view whose window and tools are unknown.
 pub(crate) fn view(
     system: Tokens,
-    view: &Contents,
+    view: Contents,
     last: Option<&Plan>,
     colours: Colours,
 ) -> Vec<String> {
-    let parts = view_parts(view).into_iter();
-    let used = system + parts.map(|part| part.tokens).sum();
-    let of = WindowUse {
+    let mut of = WindowUse {
         system,
-        view: view.clone(),
-        used,
-        tools: Tokens::ZERO,
-        tool_count: 0,
-        dynamic_context: Tokens::ZERO,
-        reserve: None,
-        window: None,
-        window_counted: None,
-        limit: None,
-        trigger: None,
-        target: None,
+        view,
+        ..WindowUse::default()
     };
-    let headline = format!("{MARGIN}{used} tokens, without the schemas of the tools");
-    draw(&of, headline, last, colours)
+    of.used = parts(&of, colours).iter().map(|part| part.tokens).sum();
+    let used = of.used;
+    let headline = format!("{used} tokens, without the schemas of the tools");
+    draw(&of, &headline, last, colours)
 }
 
 /// Draws the use of a window, line by line.
 fn picture(of: &WindowUse, last: Option<&Plan>, colours: Colours) -> Vec<String> {
-    draw(of, headline(of), last, colours)
+    let used = of.used;
+    let headline = match (of.window, of.window_counted) {
+        (Some(window), Some(counted)) if counted != window => format!(
+            "{used} of {counted} tokens, {} (a window of {window} as the provider counts)",
+            percent(used, counted)
+        ),
+        (Some(window), _) => format!("{used} of {window} tokens, {}", percent(used, window)),
+        (None, _) => {
+            format!("{used} tokens; the window is unknown until the provider refuses a request")
+        }
+    };
+    draw(of, &headline, last, colours)
 }
 
-fn draw(of: &WindowUse, headline: String, last: Option<&Plan>, colours: Colours) -> Vec<String> {
-    let mut parts = vec![
-        part("system prompt", 'S', BLUE, None, of.system),
-        part("tools", 'T', CYAN, Some(of.tool_count), of.tools),
-    ];
-    parts.extend(view_parts(&of.view));
-    parts.push(part("dynamic context", 'D', DIM, None, of.dynamic_context));
-    parts.retain(|part| part.tokens > Tokens::ZERO);
+fn draw(of: &WindowUse, headline: &str, last: Option<&Plan>, colours: Colours) -> Vec<String> {
+    let parts = parts(of, colours);
     let all = of.window_counted.or(of.limit).unwrap_or(of.used);
-    let mut lines = vec![headline, bar(&parts, of, all, colours)];
+    let mut lines = vec![
+        format!("{MARGIN}{headline}"),
+        bar(&parts, of.limit, all, colours),
+    ];
     lines.extend(trigger(of, all, colours));
-    lines.extend(legend(&parts, &of.view, all, colours));
+    for part in &parts {
+        lines.push(row(&part.mark, part.name, part.count, part.tokens, all));
+        if part.name == RESULTS {
+            lines.extend(results(&of.view, all));
+        }
+    }
     if let Some(limit) = of.limit {
         let mark = colours.paint(DIM, "░");
         lines.push(row(&mark, "free", None, limit.minus(of.used), all));
@@ -104,83 +111,57 @@ pub(crate) fn newest_plan(log: &[Entry]) -> Option<&Plan> {
     })
 }
 
-fn part(
-    name: &'static str,
-    letter: char,
-    style: Style,
-    count: Option<usize>,
-    tokens: Tokens,
-) -> WindowPart {
-    WindowPart {
+/// Returns the parts that are not empty, roughly in the order in which they are sent.
+fn parts(of: &WindowUse, colours: Colours) -> Vec<WindowPart> {
+    let part = |name, letter: &str, style: Style, count, tokens| WindowPart {
         name,
-        letter,
-        style,
+        mark: match colours {
+            Colours::None => letter.to_owned(),
+            Colours::Ansi => colours.paint(style, "█"),
+        },
         count,
         tokens,
-    }
-}
-
-/// Returns the parts of a view, roughly in the order in which they are sent.
-fn view_parts(view: &Contents) -> Vec<WindowPart> {
-    let of = |name: &'static str, letter: char, style: Style, share: Share| {
+    };
+    let share = |name, letter, style, share: Share| {
         part(name, letter, style, Some(share.messages), share.tokens)
     };
+    let view = &of.view;
     let user = Share {
         messages: view.task.messages + view.messages.messages,
         tokens: view.task.tokens + view.messages.tokens,
     };
-    vec![
-        of("pins", 'P', RED, view.pins),
-        of("summaries", 'M', BOLD, view.summaries),
-        of("user", 'U', GREEN, user),
-        of("assistant", 'A', MAGENTA, view.answers),
-        of("tool results", 'R', YELLOW, view.all_results()),
-        of("notices of the run", 'N', DIM, view.notices),
-        of("system messages", 'I', BLUE, view.system),
-    ]
-}
-
-/// Formats the headline, for example "8120 of 20000 tokens, 40.6 %".
-fn headline(of: &WindowUse) -> String {
-    let used = of.used;
-    let text = match (of.window, of.window_counted) {
-        (Some(window), Some(counted)) if counted != window => format!(
-            "{used} of {counted} tokens, {} (a window of {window} as the provider counts)",
-            percent(used, counted)
-        ),
-        (Some(window), _) => format!("{used} of {window} tokens, {}", percent(used, window)),
-        (None, _) => format!(
-            "{used} tokens; the window is unknown until the provider refuses a \
-                              request"
-        ),
-    };
-    format!("{MARGIN}{text}")
-}
-
-fn mark(part: &WindowPart, colours: Colours) -> String {
-    match colours {
-        Colours::None => part.letter.to_string(),
-        Colours::Ansi => colours.paint(part.style.clone(), "█"),
-    }
+    let mut parts = vec![
+        part("system prompt", "S", BLUE, None, of.system),
+        part("tools", "T", CYAN, Some(of.tool_count), of.tools),
+        share("pins", "P", RED, view.pins),
+        share("summaries", "M", BOLD, view.summaries),
+        share("user", "U", GREEN, user),
+        share("assistant", "A", MAGENTA, view.answers),
+        share(RESULTS, "R", YELLOW, view.all_results()),
+        share("notices of the run", "N", DIM, view.notices),
+        share("system messages", "I", BLUE, view.system),
+        part("dynamic context", "D", DIM, None, of.dynamic_context),
+    ];
+    parts.retain(|part| part.tokens > Tokens::ZERO);
+    parts
 }
 
 /// Draws the parts, the free tokens, and the reserve for the answer.
-fn bar(parts: &[WindowPart], of: &WindowUse, all: Tokens, colours: Colours) -> String {
-    let mut bar = MARGIN.to_owned();
-    let limit = of.limit.map_or(BAR, |limit| cell(limit, all));
-    let mut sum = Tokens::ZERO;
-    let ends = parts.iter().map(|part| {
+fn bar(parts: &[WindowPart], limit: Option<Tokens>, all: Tokens, colours: Colours) -> String {
+    let limit = limit.map_or(BAR, |limit| cell(limit, all)).min(BAR);
+    let (mut bar, mut drawn, mut sum) = (MARGIN.to_owned(), 0, Tokens::ZERO);
+    let mut draw = |mark: &str, end: u64| {
+        for _ in drawn..end.min(BAR) {
+            bar.push_str(mark);
+        }
+        drawn = drawn.max(end);
+    };
+    for part in parts {
         sum += part.tokens;
-        (cell(sum, all), mark(part, colours))
-    });
-    let ends: Vec<(u64, String)> = ends.collect();
-    for at in 0..BAR {
-        bar.push_str(&match ends.iter().find(|(end, _)| at < *end) {
-            Some((_, mark)) => mark.clone(),
-            None if at < limit => colours.paint(DIM, "░"),
-            None => colours.paint(DIM, "·"),
-        });
+        draw(&part.mark, cell(sum, all));
     }
+    draw(&colours.paint(DIM, "░"), limit);
+    draw(&colours.paint(DIM, "·"), BAR);
     bar
 }
 
@@ -200,40 +181,22 @@ fn trigger(of: &WindowUse, all: Tokens, colours: Colours) -> Option<String> {
     Some(format!("{MARGIN}{}", colours.paint(DIM, &line)))
 }
 
-fn legend(parts: &[WindowPart], view: &Contents, all: Tokens, colours: Colours) -> Vec<String> {
-    let mut lines = Vec::new();
-    for part in parts {
-        let mark = mark(part, colours);
-        lines.push(row(&mark, part.name, part.count, part.tokens, all));
-        if part.name == "tool results" {
-            lines.extend(results(view, all));
-        }
-    }
-    lines
-}
-
 /// Returns the rows of the results, by tool.
 fn results(view: &Contents, all: Tokens) -> Vec<String> {
     let mut tools: Vec<(&String, &Share)> = view.results.iter().collect();
-    tools.sort_by_key(|(name, share)| (std::cmp::Reverse(share.tokens), *name));
+    tools.sort_by_key(|(name, share)| (Reverse(share.tokens), *name));
     let (heavy, light) = tools.split_at(tools.len().min(TOOL_ROWS));
-    let mut rows: Vec<(String, Share)> = heavy
-        .iter()
-        .map(|(name, share)| (clean(name), **share))
-        .collect();
-    let mut rest = Share::default();
-    for (_, share) in light {
-        rest.messages += share.messages;
-        rest.tokens += share.tokens;
-    }
-    rows.push(("other tools".to_owned(), rest));
-    rows.retain(|(_, share)| share.messages > 0);
-    rows.iter()
-        .map(|(name, share)| {
-            let name = format!("  {name}");
-            row(" ", &name, Some(share.messages), share.tokens, all)
-        })
-        .collect()
+    let tool = |name: &str, messages, tokens| row(" ", name, Some(messages), tokens, all);
+    let rows = heavy.iter().map(|(name, share)| {
+        let name = format!("  {}", clean(name));
+        tool(&name, share.messages, share.tokens)
+    });
+    let others = (!light.is_empty()).then(|| {
+        let messages = light.iter().map(|(_, share)| share.messages).sum();
+        let tokens = light.iter().map(|(_, share)| share.tokens).sum();
+        tool("  other tools", messages, tokens)
+    });
+    rows.chain(others).collect()
 }
 
 /// Formats a row, for example "■ tool results                 12       9120   57.0 %".

@@ -44,19 +44,13 @@ pub(crate) async fn run(args: &DoctorArgs) -> Result<u8, CliError> {
     out!("Servers on this machine");
     for server in &detected.servers {
         let state = match &server.state {
+            ServerState::Up { models } if models.is_empty() => "answers, without models".to_owned(),
             ServerState::Up { models } => {
-                let names: Vec<String> = models
-                    .iter()
-                    .map(|model| match model.window {
-                        Some(window) => format!("{} (window {window})", model.name),
-                        None => model.name.clone(),
-                    })
-                    .collect();
-                if names.is_empty() {
-                    "answers, without models".to_owned()
-                } else {
-                    format!("answers: {}", names.join(", "))
-                }
+                let names = models.iter().map(|model| match model.window {
+                    Some(window) => format!("{} (window {window})", model.name),
+                    None => model.name.clone(),
+                });
+                format!("answers: {}", names.collect::<Vec<_>>().join(", "))
             }
             ServerState::Refuses { status } => format!("refuses with status {status}"),
             ServerState::Stranger => "something else listens there".to_owned(),

@@ -3,21 +3,28 @@
 
 use std::time::Duration;
 
-use console::Term;
+use console::{Term, measure_text_width};
 use plimsoll::Tokens;
 use plimsoll::providers::{Fact, ModelBook, ModelFacts, Origin};
 use serde_json::{Value, json};
 
 use crate::args::ModelsArgs;
 use crate::error::{CliError, DONE, FAILED};
+use crate::listing;
 use crate::model_facts;
 use crate::terminal::columns;
 use crate::terminal::text::lines_of;
 
-/// The heading of the table but for its first column, above columns of the same widths.
-const HEADING: &str = "   window     output       $ in      $ out   $ cached  cache≥  can";
-/// The width of the table but for its first column.
-const TABLE: usize = 90;
+const HEADING: [&str; 8] = [
+    "model",
+    ">window",
+    ">output",
+    ">$ in",
+    ">$ out",
+    ">$ cached",
+    ">cache≥",
+    "can",
+];
 
 /// Runs the command.
 pub(crate) fn run(args: &ModelsArgs) -> Result<u8, CliError> {
@@ -44,25 +51,23 @@ pub(crate) fn run(args: &ModelsArgs) -> Result<u8, CliError> {
         out!("no known model has `{pattern}` in its name");
         return Ok(FAILED);
     }
-    let longest = found
-        .iter()
-        .map(|(vendor, name)| vendor.len() + name.len() + 1);
-    let width = longest.max().unwrap_or_default();
+    let found: Vec<(String, ModelFacts)> = found
+        .into_iter()
+        .map(|(vendor, name)| (format!("{vendor}/{name}"), book.find(vendor, name)))
+        .collect();
+    let lines = listing::columns(HEADING, found.iter().map(cells));
     let terminal = Term::stdout();
-    let is_wide = !terminal.is_term() || width + TABLE <= columns(&terminal);
-    if is_wide {
-        out!("{:width$}  {HEADING}", "model");
-    }
-    for (vendor, name) in found {
-        let facts = book.find(vendor, name);
-        let model = format!("{vendor}/{name}");
-        if is_wide {
-            out!("{}", line(&model, &facts, width).trim_end());
-            continue;
+    let widest = lines.iter().map(|line| measure_text_width(line)).max();
+    if !terminal.is_term() || widest <= Some(columns(&terminal)) {
+        for line in lines {
+            out!("{line}");
         }
-        out!("{model}");
-        for row in lines_of(&parts(&facts)).lines() {
-            out!("  {row}");
+    } else {
+        for (model, facts) in &found {
+            out!("{model}");
+            for row in lines_of(&parts(facts)).lines() {
+                out!("  {row}");
+            }
         }
     }
     out!("");
@@ -73,13 +78,14 @@ pub(crate) fn run(args: &ModelsArgs) -> Result<u8, CliError> {
 }
 
 /// Formats one model as a row of the table.
-fn line(model: &str, facts: &ModelFacts, width: usize) -> String {
+fn cells((model, facts): &(String, ModelFacts)) -> [String; 8] {
     let [window, output, paid_in, paid_out, cached, cacheable] =
         figures(facts).map(|figure| figure.unwrap_or_else(|| "-".to_owned()));
     let can = can(facts, |from| mark(from).to_owned()).join(", ");
-    format!(
-        "{model:width$}  {window:>9}  {output:>9}  {paid_in:>9}  {paid_out:>9}  {cached:>9}  {cacheable:>6}  {can}"
-    )
+    let model = model.clone();
+    [
+        model, window, output, paid_in, paid_out, cached, cacheable, can,
+    ]
 }
 
 /// Formats what is known of one model as labelled parts, for a terminal that the table does not fit.

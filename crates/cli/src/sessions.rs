@@ -214,7 +214,7 @@ fn context(system: &str, state: &State, log: &[Entry], json: bool) -> Result<u8,
     let terminal = Terminal::direct(colours());
     let lines = context_bar::view(
         system,
-        &view,
+        view,
         context_bar::newest_plan(log),
         terminal.answer_colours(),
     );

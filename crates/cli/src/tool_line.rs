@@ -8,28 +8,8 @@ use serde_json::{Map, Value};
 use crate::terminal::text::{clean, clean_strictly, counted, one_line};
 
 /// The most informative arguments. The first one that is present is shown.
-const MAIN: [&str; 20] = [
-    "command",
-    "cmd",
-    "script",
-    "pattern",
-    "query",
-    "path",
-    "file",
-    "file_path",
-    "filename",
-    "directory",
-    "dir",
-    "folder",
-    "url",
-    "uri",
-    "name",
-    "id",
-    "task",
-    "prompt",
-    "text",
-    "rule",
-];
+const MAIN: &str = "command cmd script pattern query path file file_path filename directory dir folder url uri \
+    name id task prompt text rule";
 /// Arguments that name the place of a search.
 const PLACES: [&str; 4] = ["path", "file", "dir", "directory"];
 /// Lines of output that are shown below a call.
@@ -55,14 +35,10 @@ pub(crate) fn argument(tool: &str, arguments: &str) -> String {
     let Ok(Value::Object(object)) = serde_json::from_str(arguments) else {
         return one_line(arguments);
     };
-    let mut main = MAIN.iter().filter_map(|name| scalar(&object, name));
-    let others = || object.keys().find_map(|name| scalar(&object, name));
-    let Some(main) = main.next().or_else(others) else {
-        return if object.is_empty() {
-            String::new()
-        } else {
-            one_line(arguments)
-        };
+    let mut names = MAIN.split(' ').chain(object.keys().map(String::as_str));
+    let Some(main) = names.find_map(|name| scalar(&object, name)) else {
+        let is_empty = object.is_empty();
+        return one_line(if is_empty { "" } else { arguments });
     };
     let main = one_line(&main);
     let place = PLACES.iter().find_map(|name| scalar(&object, name));
@@ -91,7 +67,7 @@ pub(crate) fn in_full(tool: &str, arguments: &str) -> String {
 
 /// Returns the main argument, and the other arguments below it.
 fn spelled_out(object: &Map<String, Value>) -> String {
-    let main = MAIN.into_iter().find(|name| scalar(object, name).is_some());
+    let main = MAIN.split(' ').find(|name| scalar(object, name).is_some());
     let mut text = main
         .and_then(|name| scalar(object, name))
         .unwrap_or_default();
@@ -120,21 +96,20 @@ fn scalar(object: &Map<String, Value>, name: &str) -> Option<String> {
 pub(crate) fn result(phase: ToolPhase, tool: &str, text: &str, time: Duration) -> CallResult {
     let (body, note) = split_note(text);
     let lines: Vec<&str> = body.lines().collect();
+    let count = lines.len();
     let mut details = Vec::new();
     let summary = match (phase, tool) {
         (ToolPhase::Skipped, _) => format!("skipped: {}", one_line(text)),
         (ToolPhase::Error, _) => {
-            let lines: Vec<&str> = lines
-                .into_iter()
-                .filter(|line| !line.trim().is_empty())
-                .collect();
+            let lines = lines.into_iter().filter(|line| !line.trim().is_empty());
+            let lines: Vec<&str> = lines.collect();
             match (note, lines.split_first()) {
                 (Some(note), _) => {
-                    details = fold_head(&lines);
+                    details = last_lines(&lines);
                     one_line(note)
                 }
                 (None, Some((first, rest))) => {
-                    details = fold_tail(rest);
+                    details = first_lines(rest);
                     one_line(first)
                 }
                 (None, None) => String::new(),
@@ -142,11 +117,10 @@ pub(crate) fn result(phase: ToolPhase, tool: &str, text: &str, time: Duration) -
         }
         (_, "bash") => {
             let note = note.unwrap_or_default();
-            let has_failed = !note.starts_with("exit 0");
-            details = if has_failed {
-                fold_head(&lines)
+            details = if note.starts_with("exit 0") {
+                first_lines(&lines)
             } else {
-                fold_tail(&lines)
+                last_lines(&lines)
             };
             let mut summary = one_line(note);
             if time >= LONG {
@@ -158,55 +132,54 @@ pub(crate) fn result(phase: ToolPhase, tool: &str, text: &str, time: Duration) -
         (_, "write" | "edit") => one_line(&text.replace('`', "")),
         (_, "read") => match note.and_then(|note| note.split(';').next()) {
             Some(note) => note.to_owned(),
-            None => counted(lines.len(), "line"),
+            None => counted(count, "line"),
         },
-        (_, "list" | "glob" | "grep") => match (note, lines.len()) {
-            (Some(note), _) => one_line(note),
-            (None, 1) if tool == "grep" => "1 match".to_owned(),
-            (None, count) if tool == "grep" => format!("{count} matches"),
-            (None, count) => counted(count, "entry"),
+        (_, "list" | "glob" | "grep") => match (note, tool, count) {
+            (Some(note), ..) => one_line(note),
+            (None, "grep", 1) => "1 match".to_owned(),
+            (None, "grep", _) => format!("{count} matches"),
+            (None, ..) => counted(count, "entry"),
         },
-        _ => {
-            let lines: Vec<&str> = text.lines().collect();
-            match lines.as_slice() {
-                [] => "no output".to_owned(),
-                [line] => one_line(line),
-                lines => {
-                    details = fold_tail(lines);
-                    counted(lines.len(), "line")
-                }
+        _ => match text.lines().collect::<Vec<_>>().as_slice() {
+            [] => "no output".to_owned(),
+            [line] => one_line(line),
+            lines => {
+                details = first_lines(lines);
+                counted(lines.len(), "line")
             }
-        }
+        },
     };
     CallResult { summary, details }
 }
 
 /// Returns the first lines, and the number of further ones.
-fn fold_tail(lines: &[&str]) -> Vec<String> {
-    let hidden = hidden(lines, SHOWN);
-    let shown = lines
-        .iter()
-        .take(lines.len() - hidden)
-        .map(|line| cut(line));
-    let more = (hidden > 0).then(|| format!("… {hidden} more lines"));
-    shown.chain(more).collect()
+fn first_lines(lines: &[&str]) -> Vec<String> {
+    let (shown, more) = fold(lines.iter(), SHOWN);
+    shown.into_iter().chain(more).collect()
 }
 
 /// Returns the last lines, and the number of earlier ones.
-fn fold_head(lines: &[&str]) -> Vec<String> {
-    let hidden = hidden(lines, SHOWN_OF_FAILED);
-    let more = (hidden > 0).then(|| format!("… {hidden} more lines"));
-    let shown = lines.iter().skip(hidden).map(|line| cut(line));
-    more.into_iter().chain(shown).collect()
+fn last_lines(lines: &[&str]) -> Vec<String> {
+    let (shown, more) = fold(lines.iter().rev(), SHOWN_OF_FAILED);
+    more.into_iter().chain(shown.into_iter().rev()).collect()
 }
 
-/// Returns the number of lines that are folded. A line with the number would take as much space as
-/// a single one.
-fn hidden(lines: &[&str], shown: usize) -> usize {
-    match lines.len().saturating_sub(shown) {
-        1 => 0,
-        hidden => hidden,
-    }
+/// Returns the first `shown` lines, and a line with the number of the others. That line would take
+/// as much space as a single one.
+fn fold<'a>(
+    lines: impl ExactSizeIterator<Item = &'a &'a str>,
+    shown: usize,
+) -> (Vec<String>, Option<String>) {
+    let hidden = lines.len().saturating_sub(shown);
+    let (shown, hidden) = match hidden {
+        1 => (shown + 1, 0),
+        hidden => (shown, hidden),
+    };
+    let shown = lines.take(shown).map(|line| cut(line)).collect();
+    (
+        shown,
+        (hidden > 0).then(|| format!("… {hidden} more lines")),
+    )
 }
 
 /// Returns a line of output with its blanks.

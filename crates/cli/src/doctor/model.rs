@@ -37,24 +37,12 @@ struct KnownModel {
     denied: Vec<String>,
 }
 
-/// The window that a run would begin with, and its source.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-struct Begins {
+/// The window that a run would begin with, and its source in words.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+struct FirstWindow {
     /// `None` if only a refusal would reveal it.
     tokens: Option<Tokens>,
-    source: WindowOrigin,
-}
-
-/// The source of a window.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-enum WindowOrigin {
-    /// The user configured it as unknown.
-    Unknown,
-    /// Set when Plimsoll starts its own server.
-    Started,
-    #[serde(untagged)]
-    Said(WindowSource),
+    source: String,
 }
 
 /// Runs the command.
@@ -73,9 +61,9 @@ pub(crate) async fn run(args: &DoctorArgs) -> Result<u8, CliError> {
     let reported = connected.as_ref().and_then(|said| said.window);
     let window = begins(&found, reported);
     if args.json {
-        out!("{}", as_json(&found, connected.as_ref(), window, &faults))
+        out!("{}", as_json(&found, connected.as_ref(), &window, &faults))
     } else {
-        tell(&found, connected.as_ref(), window, &faults)?
+        tell(&found, connected.as_ref(), &window, &faults)?
     }
     Ok(if faults.is_empty() { DONE } else { FAILED })
 }
@@ -182,27 +170,24 @@ fn own_tools(found: &KnownModel) -> String {
 }
 
 /// Returns the window that a run begins with.
-fn begins(found: &KnownModel, reported: Option<Tokens>) -> Begins {
+fn begins(found: &KnownModel, reported: Option<Tokens>) -> FirstWindow {
     let ours = found.model.vendor().place == ServerLocation::Ours;
-    let said = match found.setting {
-        Window::Discover if ours => {
-            return Begins {
-                tokens: Some(Tokens(local::WINDOW)),
-                source: WindowOrigin::Started,
-            };
-        }
-        Window::Known(tokens) => resolve_window(Some(tokens), None, &found.facts),
-        Window::Discover => resolve_window(None, reported, &found.facts),
-        Window::Unknown => {
-            return Begins {
-                tokens: None,
-                source: WindowOrigin::Unknown,
-            };
-        }
+    let begins = |tokens, source: &str| {
+        let source = source.to_owned();
+        FirstWindow { tokens, source }
     };
-    Begins {
-        tokens: Some(said.tokens),
-        source: WindowOrigin::Said(said.source),
+    let said = match found.setting {
+        Window::Discover if ours => return begins(Some(Tokens(local::WINDOW)), "as started"),
+        Window::Known(tokens) => return begins(Some(tokens), "as given"),
+        Window::Unknown => return begins(None, "unknown until the provider refuses a request"),
+        Window::Discover => resolve_window(None, reported, &found.facts),
+    };
+    let tokens = Some(said.tokens);
+    match said.source {
+        WindowSource::Explicit => begins(tokens, "as given"),
+        WindowSource::Reported => begins(tokens, "from its server"),
+        WindowSource::Known(origin) => begins(tokens, &origin.to_string()),
+        WindowSource::Fallback => begins(tokens, "assumed; set it with --max-context"),
     }
 }
 
@@ -242,28 +227,10 @@ fn key_of(found: &KnownModel) -> (Value, String) {
     (json, text)
 }
 
-/// Describes a window and its source.
-fn words(window: Begins) -> String {
-    let Some(tokens) = window.tokens else {
-        return "unknown (as given) until the provider refuses a request".to_owned();
-    };
-    let source = match window.source {
-        WindowOrigin::Started => "as started".to_owned(),
-        WindowOrigin::Unknown => "as given".to_owned(),
-        WindowOrigin::Said(WindowSource::Explicit) => "as given".to_owned(),
-        WindowOrigin::Said(WindowSource::Reported) => "from its server".to_owned(),
-        WindowOrigin::Said(WindowSource::Known(origin)) => origin.to_string(),
-        WindowOrigin::Said(WindowSource::Fallback) => {
-            "assumed; set it with --max-context".to_owned()
-        }
-    };
-    format!("{tokens} tokens ({source})")
-}
-
 fn as_json(
     found: &KnownModel,
     connected: Option<&ConnectionReport>,
-    window: Begins,
+    window: &FirstWindow,
     faults: &[String],
 ) -> Value {
     let model = found.model.to_string();
@@ -284,7 +251,7 @@ fn as_json(
 fn tell(
     found: &KnownModel,
     connected: Option<&ConnectionReport>,
-    window: Begins,
+    window: &FirstWindow,
     faults: &[String],
 ) -> Result<(), CliError> {
     let (explained, facts) = (&found.explained, &found.facts);
@@ -297,7 +264,13 @@ fn tell(
         _ => row("address", format!("{} ({from})", explained.address))?,
     }
     row("key", key_of(found).1)?;
-    row("window", words(window))?;
+    row(
+        "window",
+        match window.tokens {
+            Some(tokens) => format!("{tokens} tokens ({})", window.source),
+            None => window.source.clone(),
+        },
+    )?;
     row(
         "",
         format!("requested from its server: {}", explained.window_from),

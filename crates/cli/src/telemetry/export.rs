@@ -31,10 +31,6 @@ use super::BoxedLayer;
 use super::metrics::SpanMetrics;
 use super::settings::Settings;
 
-/// The default of `OTEL_BSP_MAX_QUEUE_SIZE`: the number of ended spans that wait for an export.
-/// Further spans are dropped, so a slow collector costs bounded memory and no time. The value is
-/// the default of OpenTelemetry's specification.
-const MAX_QUEUE: usize = 2_048;
 /// The default of `OTEL_BSP_MAX_EXPORT_BATCH_SIZE`: the number of spans in one export. With
 /// captured contents a span has up to 150 KB, and collectors accept a few MB.
 const MAX_BATCH: usize = 64;
@@ -147,9 +143,6 @@ fn batches(
         .with_timeout(settings.timeout)
         .build()?;
     let mut batches = BatchConfigBuilder::default();
-    if std::env::var_os("OTEL_BSP_MAX_QUEUE_SIZE").is_none() {
-        batches = batches.with_max_queue_size(MAX_QUEUE);
-    }
     if std::env::var_os("OTEL_BSP_MAX_EXPORT_BATCH_SIZE").is_none() {
         batches = batches.with_max_export_batch_size(MAX_BATCH);
     }

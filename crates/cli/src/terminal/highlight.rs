@@ -1,8 +1,8 @@
 //! [`Highlighter`]: colours comments, strings, numbers and keywords in common languages, line by
 //! line.
 //!
-//! It knows words, not grammars: a full highlighter would be a tenth of the binary. Languages of
-//! one family share their keywords.
+//! It knows words, not grammars: a full highlighter would be a tenth of the binary. All languages
+//! share their keywords.
 
 use console::Style;
 
@@ -21,7 +21,6 @@ struct Language {
     long: &'static [(&'static str, &'static str, Style)],
     /// Quotes of strings that end on their line.
     quotes: &'static str,
-    keywords: &'static str,
 }
 
 const BLOCK: (&str, &str, Style) = ("/*", "*/", DIM);
@@ -29,77 +28,49 @@ const BACKTICKS: (&str, &str, Style) = ("`", "`", GREEN);
 const TRIPLE: (&str, &str, Style) = ("\"\"\"", "\"\"\"", GREEN);
 const TRIPLE_SINGLE: (&str, &str, Style) = ("'''", "'''", GREEN);
 
-const C_LIKE: Language = Language {
-    names: "c h cpp c++ cc hpp cs csharp java kotlin kt swift scala php dart zig css",
-    comment: "//",
-    long: &[BLOCK],
-    quotes: "\"'",
-    keywords: "abstract any as async auto await bool boolean break byte case catch chan char class \
-        const constexpr continue crate debugger default defer delete do double dyn else enum export \
-        extends extern fallthrough false final finally float fn for from fun func function get go goto \
-        if impl implements import in include inline instanceof int interface internal let long loop map \
-        match mod module move mut namespace new nil null nullptr number of operator override package \
-        priv private protected pub public range readonly ref return select self Self set short signed \
-        sizeof static string struct super switch template this throw throws trait true try type typedef \
-        typename typeof undefined union unsafe unsigned use using val var virtual void volatile when \
-        where while yield",
-};
-
-const SCRIPT: Language = Language {
-    names: "python py python3 ruby rb sh bash shell zsh console dockerfile makefile make",
-    comment: "#",
-    long: &[TRIPLE, TRIPLE_SINGLE],
-    keywords: "False None True and as assert async await begin break case class continue def del do done \
-        elif else end ensure esac except exit export False fi finally for from function global if import \
-        in is lambda local match module nil nonlocal not or pass raise require rescue return self set \
-        source then try unless unset until when while with yield FROM RUN COPY WORKDIR ENV CMD ENTRYPOINT",
-    ..C_LIKE
-};
-
-const LANGUAGES: [Language; 8] = [
-    C_LIKE,
-    SCRIPT,
+const LANGUAGES: [Language; 4] = [
+    Language {
+        names: "c h cpp c++ cc hpp cs csharp java kotlin kt swift scala php dart zig css javascript js jsx \
+            typescript ts tsx mjs go golang json jsonc json5 jsonl",
+        comment: "//",
+        long: &[BLOCK, BACKTICKS],
+        quotes: "\"'",
+    },
     Language {
         names: "rust rs",
+        comment: "//",
+        long: &[BLOCK],
         // A single quote may be a lifetime.
         quotes: "\"",
-        ..C_LIKE
     },
     Language {
-        names: "javascript js jsx typescript ts tsx mjs go golang",
-        long: &[BLOCK, BACKTICKS],
-        ..C_LIKE
+        names: "python py python3 ruby rb sh bash shell zsh console dockerfile makefile make toml yaml yml \
+            ini conf",
+        comment: "#",
+        long: &[TRIPLE, TRIPLE_SINGLE],
+        quotes: "\"'",
     },
     Language {
-        names: "json jsonc json5 jsonl",
-        keywords: "true false null",
-        ..C_LIKE
-    },
-    Language {
-        names: "toml yaml yml ini conf",
-        keywords: "true false null yes no on off",
-        ..SCRIPT
-    },
-    Language {
-        names: SQL,
+        names: "sql sqlite postgresql mysql lua haskell hs",
         comment: "--",
-        keywords: "add all alter and as asc begin between by case commit create delete desc distinct drop else \
-            end exists from group having in index inner insert into is join key left like limit not null on \
-            or order outer primary references rollback select set table then union unique update values \
-            when where with",
-        ..C_LIKE
-    },
-    Language {
-        names: "lua haskell hs",
-        comment: "--",
-        long: &[],
-        keywords: "and break case class data deriving do else elseif end false for function if import in \
-            instance let local module nil not of or repeat return then true type until where while",
-        ..C_LIKE
+        long: &[BLOCK],
+        quotes: "\"'",
     },
 ];
 
-const SQL: &str = "sql sqlite postgresql mysql";
+/// The keywords of all languages, in lower case.
+const KEYWORDS: &str = "abstract add all alter and any as asc assert async auto await begin between bool boolean \
+    break by byte case catch chan char class commit const constexpr continue crate create data debugger \
+    def default defer del delete deriving desc distinct do done double drop dyn elif else elseif end ensure \
+    enum esac except exists exit export extends extern fallthrough false fi final finally float fn for \
+    foreign from fun func function get global go goto group having if impl implements import in include \
+    index inline inner insert instance instanceof int interface internal into is join key lambda left let \
+    like limit local long loop map match mod module move mut namespace new nil none nonlocal not null \
+    nullptr number of off on operator or order outer override package pass priv primary private protected \
+    pub public raise range readonly ref references repeat require rescue return rollback select self set \
+    short signed sizeof source static string struct super switch table template then this throw throws \
+    trait true try type typedef typename typeof undefined union unique unless unsafe unset unsigned until \
+    update use using val values var virtual void volatile when where while with yes yield";
 
 /// Colours code of one language, line by line.
 #[derive(Clone)]
@@ -177,11 +148,9 @@ impl Highlighter {
         let end = text.find(|c: char| !is_part(c)).unwrap_or(text.len());
         let word = text.get(..end).unwrap_or(text);
         let lower = word.to_lowercase();
-        let is_sql = language.names == SQL;
-        let mut keywords = language.keywords.split(' ');
-        let style = match word {
-            _ if first.is_ascii_digit() => CYAN,
-            word if keywords.any(|of| of == word || (is_sql && of == lower)) => MAGENTA,
+        let style = match first {
+            '0'..='9' => CYAN,
+            _ if KEYWORDS.split(' ').any(|keyword| keyword == lower) => MAGENTA,
             _ => PLAIN,
         };
         (end, style)

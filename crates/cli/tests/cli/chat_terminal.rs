@@ -88,7 +88,7 @@ fn an_interrupt_keeps_what_is_typed_and_two_leave() {
     chat.until_prompt(">");
     chat.keys("Take your time.\r");
     fake.wait();
-    chat.until("never whole");
+    chat.until("never");
     chat.until_prompt("+");
     chat.keys("Are you");
     chat.until_prompt("+ Are you");
