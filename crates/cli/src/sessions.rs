@@ -23,7 +23,6 @@ use std::sync::Arc;
 
 use plimsoll::context::Contents;
 use plimsoll::machine::{Entry, State};
-use plimsoll::policy::Edit;
 use plimsoll::store::SessionReader;
 use plimsoll::tokens::{Bpe, MESSAGE_OVERHEAD, Memo};
 use plimsoll::{SessionId, Tokens};
@@ -170,30 +169,6 @@ async fn show(
             preview(&item.message)
         );
     }
-    let plans = log.iter().filter_map(|entry| match entry {
-        Entry::PlanApplied { plan } => Some(plan),
-        _ => None,
-    });
-    for plan in plans {
-        let dropped = plan
-            .edits
-            .iter()
-            .filter(|edit| matches!(edit, Edit::Drop { .. }))
-            .count();
-        out!(
-            "plan ({}): freed {}, {} shortened or replaced, {dropped} removed",
-            plan.stages.join(", "),
-            counted(plan.frees.0, "token"),
-            plan.edits.len().saturating_sub(dropped),
-        );
-    }
-    let usage = state.usage();
-    out!(
-        "used: read {} ({:.0} % cached), wrote {}",
-        usage.processed(),
-        usage.cache_hit_rate() * 100.0,
-        usage.output
-    );
     Ok(DONE)
 }
 

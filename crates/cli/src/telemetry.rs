@@ -28,54 +28,55 @@ pub(crate) struct Telemetry {
 }
 
 /// Sets up the telemetry that the environment requests. A failure is reported and does not affect
-/// the command.
+/// the command. If the environment asks for nothing, it costs nothing.
 pub(crate) fn begin() -> Telemetry {
-    let settings = Settings::from_environment();
-    start(&settings).unwrap_or_else(|error| {
+    let (dispatch, telemetry, faults) = dispatch(&Settings::from_environment());
+    for fault in faults {
+        say!("{fault}");
+    }
+    if let Some(dispatch) = dispatch
+        && let Err(error) = tracing::dispatcher::set_global_default(dispatch)
+    {
         say!("{error}");
-        // The log does not need a collector.
-        start(&settings.without_export()).unwrap_or_default()
-    })
-}
-
-/// Sets up telemetry for the whole process. If the settings ask for nothing, it costs nothing.
-fn start(settings: &Settings) -> Result<Telemetry, String> {
-    if !settings.exports() && settings.log.is_none() {
-        return Ok(Telemetry::default());
     }
-    let (dispatch, telemetry) = dispatch(settings)?;
-    tracing::dispatcher::set_global_default(dispatch).map_err(|error| error.to_string())?;
-    Ok(telemetry)
+    telemetry
 }
 
-/// Creates a dispatcher with these settings.
-fn dispatch(settings: &Settings) -> Result<(Dispatch, Telemetry), String> {
+/// Creates a dispatcher with these settings. Returns the reasons for the parts that it lacks because
+/// they cannot be set up.
+fn dispatch(settings: &Settings) -> (Option<Dispatch>, Telemetry, Vec<String>) {
     let mut layers: Vec<BoxedLayer> = Vec::new();
-    if let Some(filter) = &settings.log {
-        layers.push(log::layer(filter)?);
+    let mut faults = Vec::new();
+    let log = settings.log.as_deref().map(log::layer).transpose();
+    match log {
+        Ok(log) => layers.extend(log),
+        Err(fault) => faults.push(fault),
     }
-    let telemetry = exported(settings, &mut layers)?;
-    let subscriber = tracing_subscriber::registry().with(layers);
-    Ok((Dispatch::new(subscriber), telemetry))
+    let telemetry = if settings.exports() {
+        exported(settings, &mut layers)
+    } else {
+        Ok(Telemetry::default())
+    };
+    let telemetry = telemetry.unwrap_or_else(|fault| {
+        faults.push(fault);
+        Telemetry::default()
+    });
+    let dispatch =
+        (!layers.is_empty()).then(|| Dispatch::new(tracing_subscriber::registry().with(layers)));
+    (dispatch, telemetry, faults)
 }
 
 #[cfg(feature = "otlp")]
 fn exported(settings: &Settings, layers: &mut Vec<BoxedLayer>) -> Result<Telemetry, String> {
-    let exporters = settings.exports().then(|| export::begin(settings, layers));
-    let exporters = exporters.transpose()?;
+    let exporters = Some(export::begin(settings, layers)?);
     Ok(Telemetry { exporters })
 }
 
 #[cfg(not(feature = "otlp"))]
-fn exported(settings: &Settings, _: &mut Vec<BoxedLayer>) -> Result<Telemetry, String> {
-    if settings.exports() {
-        return Err(
-            "spans and metrics are not sent: this build has not the feature `otlp`; build it \
-                    with `--features otlp`"
-                .to_owned(),
-        );
-    }
-    Ok(Telemetry::default())
+fn exported(_: &Settings, _: &mut Vec<BoxedLayer>) -> Result<Telemetry, String> {
+    let fault = "spans and metrics are not sent: this build has not the feature `otlp`; build it \
+                 with `--features otlp`";
+    Err(fault.to_owned())
 }
 
 impl Telemetry {

@@ -6,45 +6,28 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use plimsoll::Gate;
 use plimsoll::permissions::{Answer, Question};
-use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio::sync::mpsc::Sender;
 use tokio::sync::oneshot;
 
 use crate::approvals::Approvals;
 use crate::ask::{self, Reply};
 
 /// Maximum number of questions that wait for the chat. Further calls wait.
-const WAITING: usize = 16;
+pub(crate) const QUESTIONS: usize = 16;
 
 /// Asks the user of the chat.
 pub(crate) struct ChatGate {
-    questions: Sender<PendingQuestion>,
-    approvals: Arc<Approvals>,
+    pub(crate) questions: Sender<PendingQuestion>,
+    pub(crate) approvals: Arc<Approvals>,
 }
 
 /// A question that waits for an answer. Dropping it denies the call.
 pub(crate) struct PendingQuestion {
     pub(crate) question: Question,
-    answer: oneshot::Sender<Reply>,
-}
-
-impl ChatGate {
-    /// Creates the gate, and the channel of its questions.
-    pub(crate) fn new(approvals: Arc<Approvals>) -> (Self, Receiver<PendingQuestion>) {
-        let (questions, asked) = channel(WAITING);
-        let gate = Self {
-            questions,
-            approvals,
-        };
-        (gate, asked)
-    }
+    pub(crate) answer: oneshot::Sender<Reply>,
 }
 
 impl PendingQuestion {
-    /// Answers the question. Returns `false` if the call does not wait any more.
-    pub(crate) fn answer(self, reply: Reply) -> bool {
-        self.answer.send(reply).is_ok()
-    }
-
     /// Returns `true` if the call still waits for the answer.
     pub(crate) fn is_open(&self) -> bool {
         !self.answer.is_closed()

@@ -49,8 +49,8 @@ impl Chat {
             }
             (Command::Fork, name) => self.fork(name).await?,
             (Command::Model, None) => {
-                let model = self.ready.choice.model.provider.model();
-                self.terminal.say(&format!("the model is {model}"));
+                let text = format!("the model is {}", self.model());
+                self.terminal.say(&text);
             }
             (Command::Model, Some(name)) => self.switch(name).await?,
             (Command::Session, None) => {
@@ -198,8 +198,7 @@ impl Chat {
             }
             Err(error) => return Err(stop_of(&error)),
         };
-        self.take(fork);
-        self.remember().await?;
+        self.take(fork, None).await?;
         self.terminal.say(&format!(
             "now in session {to}, a fork of {from}; continue the original with: plimsoll chat \
              --session {from}"
@@ -209,7 +208,7 @@ impl Chat {
 
     /// Switches to another model. If that fails, nothing changes.
     async fn switch(&mut self, name: String) -> Result<(), CliError> {
-        let before = self.ready.choice.model.provider.model().to_owned();
+        let before = self.model().to_owned();
         let vendor = |name: &str| ModelRef::parse(name).ok().map(|model| model.vendor().name);
         // An address belongs to the provider that was reached there.
         let is_elsewhere = vendor(&before) != vendor(&name);
@@ -229,7 +228,7 @@ impl Chat {
         let given = switched(&self.given);
         self.anew(switched(&self.sources)).await?;
         self.given = given;
-        let after = self.ready.choice.model.provider.model().to_owned();
+        let after = self.model().to_owned();
         self.words.add_models([after.clone()]);
         self.terminal
             .say(&format!("the model is now {after}; before: {before}"));
@@ -276,10 +275,8 @@ impl Chat {
     /// Begins a new session with the same agent.
     async fn new_session(&mut self) -> Result<(), CliError> {
         let next = self.ready.session(new_session_id()).await?;
-        self.remember().await?;
         let id = next.id().clone();
-        let before = self.take(next);
-        self.remember().await?;
+        let before = self.take(next, None).await?;
         self.terminal.say(&format!(
             "now in the new session {id}; go back with /session {before}"
         ));
@@ -306,16 +303,11 @@ impl Chat {
         let ready = self.made(&sources).await?;
         let next = ready.session(id.clone()).await?;
         let last = last_said(next.view());
-        let was = self.ready.choice.model.provider.model().to_owned();
-        self.remember().await?;
-        (self.sources, self.ready) = (sources, ready);
-        let before = self.take(next);
-        self.remember().await?;
-        let model = self.ready.choice.model.provider.model();
-        let model = if model == was {
-            String::new()
-        } else {
-            format!(", on {model}")
+        let was = self.model().to_owned();
+        let before = self.take(next, Some((sources, ready))).await?;
+        let model = match self.model() {
+            model if model == was => String::new(),
+            model => format!(", on {model}"),
         };
         self.terminal.say(&format!(
             "now in session {id}{model}{last}; before: {before}"
@@ -323,10 +315,25 @@ impl Chat {
         Ok(())
     }
 
-    /// Replaces the current session by another one. Returns the id of the former.
-    fn take(&mut self, session: Session) -> SessionId {
+    /// Replaces the current session by another one, and the agent if there is one for it. Stores the
+    /// settings of both sessions. Returns the id of the former.
+    async fn take(
+        &mut self,
+        session: Session,
+        agent: Option<(Sources, ReadyAgent)>,
+    ) -> Result<SessionId, CliError> {
+        self.remember().await?;
+        if let Some(agent) = agent {
+            (self.sources, self.ready) = agent;
+        }
         let before = std::mem::replace(&mut self.session, session);
-        before.id().clone()
+        self.remember().await?;
+        Ok(before.id().clone())
+    }
+
+    /// Returns the name of the current model.
+    fn model(&self) -> &str {
+        self.ready.choice.model.provider.model()
     }
 }
 

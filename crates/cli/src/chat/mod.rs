@@ -29,14 +29,14 @@ use crate::agent::{self, PreparedAgent, ReadyAgent};
 use crate::approvals::Approvals;
 use crate::args::ChatArgs;
 use crate::attach::Recipient;
-use crate::chat::chat_gate::ChatGate;
+use crate::chat::chat_gate::{ChatGate, QUESTIONS};
 use crate::chat::completion::ChatCompleter;
 use crate::chat::editor::LineEditor;
 use crate::chat::input_event::{InputEvent, PRESSES, SharedInterrupts, keys};
 use crate::chat::interrupts::Press;
 use crate::chat::parse::{ChatLine, Command};
 use crate::chat::prompt::{ChatActivity, Gauge};
-use crate::chat::run_input::{ChatEvent, InputChannels, NextStep, RunInput};
+use crate::chat::run_input::{ChatEvent, InputState, NextStep, RunInput};
 use crate::chat::templates::Templates;
 use crate::diff::Previews;
 use crate::error::{self, CliError};
@@ -119,10 +119,13 @@ impl Chat {
         let previews = Arc::new(Previews::new(&settings.root));
         let approvals = Approvals::open(&data, &settings.root, Arc::clone(&previews));
         let approvals = Arc::new(approvals);
-        let (asks, questions) = ChatGate::new(Arc::clone(&approvals));
+        let (asks, questions) = channel(QUESTIONS);
         let gate: Arc<dyn Gate> = match settings.permission_mode() {
             PermissionMode::Yes => Arc::new(plimsoll::permissions::AllowAll),
-            _ => Arc::new(asks),
+            _ => Arc::new(ChatGate {
+                questions: asks,
+                approvals: Arc::clone(&approvals),
+            }),
         };
         let (terminal, line_editor) = match line_editor {
             Some((line_editor, printer)) => {
@@ -172,18 +175,17 @@ impl Chat {
             session,
             gate,
             printer,
-            talk: RunInput::new(
-                InputChannels {
-                    lines,
-                    presses,
-                    questions,
-                },
-                Arc::clone(&terminal),
-                Arc::clone(&gauge),
+            talk: RunInput {
+                lines,
+                presses,
+                questions,
+                terminal: Arc::clone(&terminal),
+                gauge: Arc::clone(&gauge),
                 previews,
                 approvals,
-                Arc::clone(&templates),
-            ),
+                templates: Arc::clone(&templates),
+                state: InputState::default(),
+            },
             templates,
             gauge,
             terminal,

@@ -21,7 +21,20 @@ use crate::terminal::Terminal;
 
 /// The user's input, and the questions that wait for it.
 pub(crate) struct RunInput {
-    input: InputChannels,
+    pub(crate) lines: Receiver<InputEvent>,
+    pub(crate) presses: Receiver<Press>,
+    pub(crate) questions: Receiver<PendingQuestion>,
+    pub(crate) terminal: Arc<Terminal>,
+    pub(crate) gauge: Arc<Gauge>,
+    pub(crate) previews: Arc<Previews>,
+    pub(crate) approvals: Arc<Approvals>,
+    pub(crate) templates: Arc<Templates>,
+    pub(crate) state: InputState,
+}
+
+/// The state of the input.
+#[derive(Default)]
+pub(crate) struct InputState {
     /// Questions that wait for an answer. The first one is shown.
     asked: VecDeque<PendingQuestion>,
     /// Lines that wait for the end of the run.
@@ -30,20 +43,8 @@ pub(crate) struct RunInput {
     ended: bool,
     /// Whether the chat ends as soon as nothing is under way.
     leaving: bool,
-    terminal: Arc<Terminal>,
-    gauge: Arc<Gauge>,
-    previews: Arc<Previews>,
-    approvals: Arc<Approvals>,
-    templates: Arc<Templates>,
     /// The recipient of messages during a run.
     recipient: Recipient,
-}
-
-/// The channels of the user's input and of the questions.
-pub(crate) struct InputChannels {
-    pub(crate) lines: Receiver<InputEvent>,
-    pub(crate) presses: Receiver<Press>,
-    pub(crate) questions: Receiver<PendingQuestion>,
 }
 
 /// The step after a line or a run.
@@ -61,44 +62,21 @@ pub(crate) enum ChatEvent {
 }
 
 impl RunInput {
-    pub(crate) fn new(
-        input: InputChannels,
-        terminal: Arc<Terminal>,
-        gauge: Arc<Gauge>,
-        previews: Arc<Previews>,
-        approvals: Arc<Approvals>,
-        templates: Arc<Templates>,
-    ) -> Self {
-        Self {
-            input,
-            asked: VecDeque::new(),
-            held: VecDeque::new(),
-            ended: false,
-            leaving: false,
-            terminal,
-            gauge,
-            previews,
-            approvals,
-            templates,
-            recipient: Recipient::default(),
-        }
-    }
-
     /// Waits for the next event between runs.
     pub(crate) async fn next(&mut self) -> ChatEvent {
-        if let Ok(press) = self.input.presses.try_recv() {
+        if let Ok(press) = self.presses.try_recv() {
             return ChatEvent::Press(press);
         }
-        if let Some(typed) = self.held.pop_front() {
+        if let Some(typed) = self.state.held.pop_front() {
             return ChatEvent::Typed(typed);
         }
-        if self.ended {
+        if self.state.ended {
             return ChatEvent::Typed(InputEvent::End);
         }
         tokio::select! {
             biased;
-            Some(press) = self.input.presses.recv() => ChatEvent::Press(press),
-            typed = self.input.lines.recv() => ChatEvent::Typed(typed.unwrap_or(InputEvent::End)),
+            Some(press) = self.presses.recv() => ChatEvent::Press(press),
+            typed = self.lines.recv() => ChatEvent::Typed(typed.unwrap_or(InputEvent::End)),
         }
     }
 
@@ -109,12 +87,12 @@ impl RunInput {
             ChatEvent::Typed(InputEvent::Line(line)) => {
                 let reply = Reply::of(&line);
                 if reply.is_none() && !line.trim().is_empty() {
-                    self.held.push_front(InputEvent::Line(line));
+                    self.state.held.push_front(InputEvent::Line(line));
                 }
                 (reply, NextStep::Line)
             }
             ChatEvent::Typed(InputEvent::End) => {
-                self.ended = true;
+                self.state.ended = true;
                 (None, NextStep::Line)
             }
             ChatEvent::Press(Press::Leave) => (None, NextStep::Leave),
@@ -124,9 +102,9 @@ impl RunInput {
 
     /// Ends a run: pending questions are dropped. Returns whether the chat continues.
     pub(crate) fn rest(&mut self) -> NextStep {
-        self.asked.clear();
-        while self.input.questions.try_recv().is_ok() {}
-        if std::mem::take(&mut self.leaving) {
+        self.state.asked.clear();
+        while self.questions.try_recv().is_ok() {}
+        if std::mem::take(&mut self.state.leaving) {
             NextStep::Leave
         } else {
             NextStep::Line
@@ -135,13 +113,13 @@ impl RunInput {
 
     /// Handles input during a run. Returns only if the run is to be dropped.
     pub(crate) async fn attend(&mut self, remote: &Remote, recipient: Recipient) {
-        self.recipient = recipient;
+        self.state.recipient = recipient;
         loop {
             match self.next_event().await {
                 ChatEvent::Question(asked) => self.question(asked),
                 ChatEvent::Typed(InputEvent::Line(line)) => self.line(line, remote).await,
                 ChatEvent::Press(Press::Leave) => {
-                    self.leaving = true;
+                    self.state.leaving = true;
                     return;
                 }
                 ChatEvent::Press(_) => self.stop(remote).await,
@@ -160,32 +138,32 @@ impl RunInput {
                 // No tool runs now. Dropping the question denies it.
                 ChatEvent::Question(_) => {}
                 ChatEvent::Press(press) => {
-                    self.leaving = press == Press::Leave;
+                    self.state.leaving = press == Press::Leave;
                     return;
                 }
                 ChatEvent::Typed(InputEvent::End) => self.end(),
-                ChatEvent::Typed(typed) => self.held.push_back(typed),
+                ChatEvent::Typed(typed) => self.state.held.push_back(typed),
             }
         }
     }
 
     async fn next_event(&mut self) -> ChatEvent {
         // While the queue is full, the writer of a pipe waits.
-        let listens = !self.ended && self.held.len() < WAITING;
+        let listens = !self.state.ended && self.state.held.len() < WAITING;
         tokio::select! {
             biased;
-            Some(press) = self.input.presses.recv() => ChatEvent::Press(press),
-            Some(asked) = self.input.questions.recv() => ChatEvent::Question(asked),
-            typed = self.input.lines.recv(), if listens => ChatEvent::Typed(typed.unwrap_or(InputEvent::End)),
+            Some(press) = self.presses.recv() => ChatEvent::Press(press),
+            Some(asked) = self.questions.recv() => ChatEvent::Question(asked),
+            typed = self.lines.recv(), if listens => ChatEvent::Typed(typed.unwrap_or(InputEvent::End)),
             // Neither input nor questions can arrive: the current work ends by itself.
             else => std::future::pending().await,
         }
     }
 
     async fn line(&mut self, line: String, remote: &Remote) {
-        let waited = !self.asked.is_empty();
-        self.asked.retain(PendingQuestion::is_open);
-        if !self.asked.is_empty() {
+        let waited = !self.state.asked.is_empty();
+        self.state.asked.retain(PendingQuestion::is_open);
+        if !self.state.asked.is_empty() {
             return self.answer(line, remote).await;
         }
         if waited && Reply::of(&line).is_some() {
@@ -200,16 +178,16 @@ impl RunInput {
                 if let Some(parts) = self.message(text)
                     && !remote.follow_up(parts).await
                 {
-                    self.held.push_front(InputEvent::Line(line));
+                    self.state.held.push_front(InputEvent::Line(line));
                 }
             }
             ChatLine::Command(Command::Stop, _) => self.stop(remote).await,
             ChatLine::Nothing => {}
             // The lines of a script are handled in order, however long each takes.
-            _ if !self.terminal.is_live() => self.held.push_back(InputEvent::Line(line)),
+            _ if !self.terminal.is_live() => self.state.held.push_back(InputEvent::Line(line)),
             ChatLine::Say(text) => self.steer(text, remote).await,
             ChatLine::Command(Command::Quit, _) => {
-                self.leaving = true;
+                self.state.leaving = true;
                 self.stop(remote).await;
             }
             ChatLine::Unknown(text) => self.terminal.must(&text),
@@ -231,14 +209,14 @@ impl RunInput {
                 Some(rest) => format!("//{rest}"),
                 None => text,
             };
-            self.held.push_front(InputEvent::Line(line));
+            self.state.held.push_front(InputEvent::Line(line));
         }
     }
 
     /// Builds a message with its images. If the images cannot be sent, returns `None` after
     /// printing the reason.
     fn message(&self, text: String) -> Option<Vec<Part>> {
-        let message = self.recipient.message(text);
+        let message = self.state.recipient.message(text);
         message
             .inspect_err(|why| self.terminal.must(&format!("plimsoll: {why}")))
             .ok()
@@ -250,16 +228,16 @@ impl RunInput {
 
     /// Adds the question of a tool call.
     fn question(&mut self, asked: PendingQuestion) {
-        self.asked.retain(PendingQuestion::is_open);
-        self.asked.push_back(asked);
-        if self.asked.len() == 1 {
+        self.state.asked.retain(PendingQuestion::is_open);
+        self.state.asked.push_back(asked);
+        if self.state.asked.len() == 1 {
             self.ask();
         }
     }
 
     /// Shows the first question, unless its answer is already known.
     fn ask(&mut self) {
-        while let Some(asked) = self.asked.front() {
+        while let Some(asked) = self.state.asked.front() {
             self.terminal.status(None);
             let question = &asked.question;
             self.terminal
@@ -268,7 +246,7 @@ impl RunInput {
             let whole = self.previews.whole(question, self.terminal.colours());
             let prompt = ask::prompt(question, &self.approvals.offer(question), whole.is_some());
             self.terminal.must(&format!("{prompt}, [n]o"));
-            let known = match (self.held.front(), self.ended) {
+            let known = match (self.state.held.front(), self.state.ended) {
                 (Some(InputEvent::Line(line)), _) => Some(Reply::of(line)),
                 (Some(_), _) => Some(None),
                 (None, true) => Some(None),
@@ -277,7 +255,7 @@ impl RunInput {
             match known {
                 None => return,
                 Some(Some(reply)) => {
-                    self.held.pop_front();
+                    self.state.held.pop_front();
                     self.give(reply);
                 }
                 // If the next line of a script is no answer, nobody answers.
@@ -294,7 +272,7 @@ impl RunInput {
             return self.ask();
         }
         if ask::is_more(&line)
-            && let Some(asked) = self.asked.front()
+            && let Some(asked) = self.state.asked.front()
             && let Some(whole) = self
                 .previews
                 .whole(&asked.question, self.terminal.colours())
@@ -304,7 +282,7 @@ impl RunInput {
         match ChatLine::of(&line) {
             ChatLine::Command(Command::Stop, _) => self.stop(remote).await,
             ChatLine::Command(Command::Quit, _) if self.terminal.is_live() => {
-                self.leaving = true;
+                self.state.leaving = true;
                 self.stop(remote).await;
             }
             ChatLine::Command(Command::Steer, text) => self.overtake(text, remote).await,
@@ -315,7 +293,7 @@ impl RunInput {
             }
             _ if self.terminal.is_live() => self.ask(),
             _ => {
-                self.held.push_back(InputEvent::Line(line));
+                self.state.held.push_back(InputEvent::Line(line));
                 self.give(Reply::Nobody);
                 self.ask();
             }
@@ -325,26 +303,26 @@ impl RunInput {
     /// Sends a message instead of an answer. The calls that wait for an answer are skipped.
     async fn overtake(&mut self, text: String, remote: &Remote) {
         self.steer(text, remote).await;
-        while !self.asked.is_empty() {
+        while !self.state.asked.is_empty() {
             self.give(Reply::Overtaken);
         }
         self.gauge.doing(ChatActivity::Working);
     }
 
     fn give(&mut self, reply: Reply) {
-        let Some(asked) = self.asked.pop_front() else {
+        let Some(asked) = self.state.asked.pop_front() else {
             return;
         };
         if matches!(reply, Reply::Always | Reply::Pattern) {
             let offer = self.approvals.offer(&asked.question);
             self.approvals.take(&reply, offer);
-            let waiting = std::mem::take(&mut self.asked).into_iter();
+            let waiting = std::mem::take(&mut self.state.asked).into_iter();
             let allows = |asked: &PendingQuestion| self.approvals.allow(&asked.question);
             let (same, others): (VecDeque<PendingQuestion>, VecDeque<PendingQuestion>) =
                 waiting.partition(allows);
-            self.asked = others;
+            self.state.asked = others;
             for asked in same {
-                asked.answer(Reply::Yes);
+                let _ = asked.answer.send(Reply::Yes);
             }
         }
         let word = match reply {
@@ -354,15 +332,15 @@ impl RunInput {
             Reply::Overtaken => "skipped: the model reads your message first",
             Reply::Nobody => "denied: nobody answered",
         };
-        if asked.answer(reply) {
+        if asked.answer.send(reply).is_ok() {
             self.terminal.note(&self.terminal.dim(&format!("· {word}")));
         }
     }
 
     /// Notes the end of the input. Pending and later questions are denied.
     fn end(&mut self) {
-        self.ended = true;
-        while !self.asked.is_empty() {
+        self.state.ended = true;
+        while !self.state.asked.is_empty() {
             self.give(Reply::Nobody);
         }
         self.gauge.doing(ChatActivity::Working);

@@ -85,7 +85,7 @@ pub(crate) enum AnyStoreCommand {
     Delete(super::removal::DeleteArgs),
     /// Delete old sessions for good
     Prune(super::removal::PruneArgs),
-    /// Show what the model would see now, and what was evicted
+    /// Show what the model would see now; `ledger` lists what was evicted
     Show {
         /// The session
         id: String,

@@ -1,9 +1,7 @@
 //! [`SpanMetrics`]: the metrics of runs, computed from their ended spans. Names, units and buckets
 //! are those of OpenTelemetry's conventions for generative AI.
 
-use std::collections::HashMap;
-
-use opentelemetry::metrics::{Counter, Histogram, MeterProvider};
+use opentelemetry::metrics::{Meter, MeterProvider};
 use opentelemetry::{Key, KeyValue, Value};
 use opentelemetry_sdk::metrics::SdkMeterProvider;
 use opentelemetry_sdk::trace::SpanData;
@@ -16,42 +14,6 @@ const CALLS: Buckets = (0.01, 2.0, 14);
 const RUNS: Buckets = (0.1, 2.0, 17);
 /// Tokens.
 const TOKENS: Buckets = (1.0, 4.0, 14);
-
-const USAGE: &str = "gen_ai.client.token.usage";
-const CALL_TIME: &str = "gen_ai.client.operation.duration";
-const FIRST_CHUNK: &str = "gen_ai.client.operation.time_to_first_chunk";
-const TOOL_TIME: &str = "gen_ai.execute_tool.duration";
-const RUN_TIME: &str = "gen_ai.invoke_agent.duration";
-const WORKFLOW_TIME: &str = "gen_ai.workflow.duration";
-
-/// Name, unit, description and buckets of each histogram.
-const HISTOGRAMS: [(&str, &str, &str, Buckets); 6] = [
-    (USAGE, "{token}", "Tokens of one model call.", TOKENS),
-    (CALL_TIME, "s", "Duration of a model call.", CALLS),
-    (FIRST_CHUNK, "s", "Time until a reply begins.", CALLS),
-    (TOOL_TIME, "s", "Duration of a tool call.", CALLS),
-    (RUN_TIME, "s", "Duration of a run.", RUNS),
-    (WORKFLOW_TIME, "s", "Duration of an evaluation.", RUNS),
-];
-
-const PLANS: &str = "plimsoll.plans";
-const FREED: &str = "plimsoll.plan.tokens_freed";
-const OVERFLOWS: &str = "plimsoll.overflows";
-const RETRIES: &str = "plimsoll.retries";
-const LIMIT_HITS: &str = "plimsoll.limit_hits";
-const CACHED: &str = "plimsoll.cache.tokens";
-const COST: &str = "plimsoll.cost";
-
-/// Name, unit and description of each counter.
-const COUNTERS: [(&str, &str, &str); 7] = [
-    (PLANS, "{plan}", "Plans that made a view smaller."),
-    (FREED, "{token}", "Tokens freed by plans."),
-    (OVERFLOWS, "{overflow}", "Requests refused as too long."),
-    (RETRIES, "{retry}", "Repeated model calls."),
-    (LIMIT_HITS, "{run}", "Runs ended by a limit."),
-    (CACHED, "{token}", "Input read from or written to caches."),
-    (COST, "{USD}", "Cost of model calls, if known."),
-];
 
 const PROVIDER: &str = "gen_ai.provider.name";
 const MODEL: &str = "gen_ai.request.model";
@@ -68,30 +30,16 @@ const CALL: [&str; 6] = [
     "server.port",
 ];
 
-/// The instruments, by name.
+/// The metrics of one process. The meter keeps the instruments by their names.
 #[derive(Debug)]
-pub(super) struct SpanMetrics {
-    histograms: HashMap<&'static str, Histogram<f64>>,
-    counters: HashMap<&'static str, Counter<f64>>,
-}
+pub(super) struct SpanMetrics(Meter);
+
+/// The name, the unit and the description of a metric.
+type Name = (&'static str, &'static str, &'static str);
 
 impl SpanMetrics {
     pub(super) fn new(provider: &SdkMeterProvider) -> Self {
-        let meter = provider.meter("plimsoll");
-        let histograms = HISTOGRAMS.map(|(name, unit, description, (first, factor, count))| {
-            let bounds = (0..count).map(|power| first * factor.powi(power));
-            let histogram = meter.f64_histogram(name).with_unit(unit);
-            let histogram = histogram.with_description(description);
-            (name, histogram.with_boundaries(bounds.collect()).build())
-        });
-        let counters = COUNTERS.map(|(name, unit, description)| {
-            let counter = meter.f64_counter(name).with_unit(unit);
-            (name, counter.with_description(description).build())
-        });
-        Self {
-            histograms: HashMap::from(histograms),
-            counters: HashMap::from(counters),
-        }
+        Self(provider.meter("plimsoll"))
     }
 
     /// Records an ended span.
@@ -100,28 +48,49 @@ impl SpanMetrics {
         let took = took.unwrap_or_default().as_secs_f64();
         match text(span, "gen_ai.operation.name") {
             "chat" => self.call(span, took),
-            // The model has invented the name, so it must not become a time series.
-            "execute_tool" if text(span, ERROR) == "unknown_tool" => {
-                let name = KeyValue::new(TOOL, "_OTHER");
-                let labels = [vec![name], labels(span, &[ERROR])].concat();
-                self.measure(TOOL_TIME, took, &labels);
+            "execute_tool" => {
+                let mut labels = labels(span, &[TOOL, ERROR]);
+                // The model has invented the name, so it must not become a time series.
+                if text(span, ERROR) == "unknown_tool" {
+                    labels.retain(|label| label.key.as_str() != TOOL);
+                    labels.push(KeyValue::new(TOOL, "_OTHER"));
+                }
+                let name = (
+                    "gen_ai.execute_tool.duration",
+                    "s",
+                    "Duration of a tool call.",
+                );
+                self.measure(name, CALLS, took, &labels);
             }
-            "execute_tool" => self.measure(TOOL_TIME, took, &labels(span, &[TOOL, ERROR])),
             "invoke_agent" => {
-                self.measure(RUN_TIME, took, &labels(span, &[AGENT, MODEL, ERROR]));
+                let name = ("gen_ai.invoke_agent.duration", "s", "Duration of a run.");
+                self.measure(name, RUNS, took, &labels(span, &[AGENT, MODEL, ERROR]));
                 if value(span, "plimsoll.limit_hit") == Some(&Value::Bool(true)) {
+                    let name = ("plimsoll.limit_hits", "{run}", "Runs ended by a limit.");
                     let labels = labels(span, &[AGENT, "plimsoll.outcome"]);
-                    self.add(LIMIT_HITS, Some(1.0), &labels);
+                    self.add(name, Some(1.0), &labels);
                 }
             }
             "invoke_workflow" => {
+                let name = (
+                    "gen_ai.workflow.duration",
+                    "s",
+                    "Duration of an evaluation.",
+                );
                 let labels = labels(span, &["gen_ai.workflow.name", ERROR]);
-                self.measure(WORKFLOW_TIME, took, &labels);
+                self.measure(name, RUNS, took, &labels);
             }
             "compact" if value(span, "plimsoll.plan.applied").is_some() => {
                 let labels = labels(span, &["plimsoll.plan.why", PROVIDER, MODEL]);
-                self.add(PLANS, Some(1.0), &labels);
-                self.add(FREED, number(span, FREED), &labels);
+                let plans = (
+                    "plimsoll.plans",
+                    "{plan}",
+                    "Plans that made a view smaller.",
+                );
+                self.add(plans, Some(1.0), &labels);
+                let freed = "plimsoll.plan.tokens_freed";
+                let name = (freed, "{token}", "Tokens freed by plans.");
+                self.add(name, number(span, freed), &labels);
             }
             _ => {}
         }
@@ -130,47 +99,66 @@ impl SpanMetrics {
     fn call(&self, span: &SpanData, took: f64) {
         let call = labels(span, &CALL);
         let with = |name, value| [call.clone(), vec![KeyValue::new(name, value)]].concat();
-        if let Some(first) = number(span, "gen_ai.response.time_to_first_chunk") {
-            self.measure(FIRST_CHUNK, first, &call);
-        }
+        let name = (
+            "gen_ai.client.operation.duration",
+            "s",
+            "Duration of a model call.",
+        );
         let ended = [call.clone(), labels(span, &[ERROR])].concat();
-        self.measure(CALL_TIME, took, &ended);
+        self.measure(name, CALLS, took, &ended);
+        if let Some(first) = number(span, "gen_ai.response.time_to_first_chunk") {
+            let name = "gen_ai.client.operation.time_to_first_chunk";
+            let name = (name, "s", "Time until a reply begins.");
+            self.measure(name, CALLS, first, &call);
+        }
         for kind in ["input", "output"] {
             if let Some(tokens) = number(span, &format!("gen_ai.usage.{kind}_tokens")) {
-                self.measure(USAGE, tokens, &with("gen_ai.token.type", kind));
+                let name = "gen_ai.client.token.usage";
+                let name = (name, "{token}", "Tokens of one model call.");
+                self.measure(name, TOKENS, tokens, &with("gen_ai.token.type", kind));
             }
         }
         for (kind, key) in [
             ("read", "gen_ai.usage.cache_read.input_tokens"),
             ("write", "gen_ai.usage.cache_creation.input_tokens"),
         ] {
+            let name = "plimsoll.cache.tokens";
+            let name = (name, "{token}", "Input read from or written to caches.");
             let labels = with("plimsoll.cache.kind", kind);
-            self.add(CACHED, number(span, key), &labels);
+            self.add(name, number(span, key), &labels);
         }
         let model = labels(span, &[PROVIDER, MODEL]);
-        self.add(COST, number(span, COST), &model);
+        let name = "plimsoll.cost";
+        let cost = (name, "{USD}", "Cost of model calls, if known.");
+        self.add(cost, number(span, name), &model);
         if number(span, "plimsoll.attempt") > Some(1.0) {
-            self.add(RETRIES, Some(1.0), &model);
+            let name = ("plimsoll.retries", "{retry}", "Repeated model calls.");
+            self.add(name, Some(1.0), &model);
         }
         if text(span, ERROR) == "overflow" {
-            self.add(OVERFLOWS, Some(1.0), &model);
+            let name = "plimsoll.overflows";
+            let name = (name, "{overflow}", "Requests refused as too long.");
+            self.add(name, Some(1.0), &model);
         }
     }
 
-    fn measure(&self, name: &str, value: f64, labels: &[KeyValue]) {
-        if let Some(histogram) = self.histograms.get(name) {
-            histogram.record(value, labels);
-        }
+    fn measure(&self, of: Name, buckets: Buckets, value: f64, labels: &[KeyValue]) {
+        let ((name, unit, description), (first, factor, count)) = (of, buckets);
+        let bounds = (0..count).map(|power| first * factor.powi(power));
+        let histogram = self.0.f64_histogram(name).with_unit(unit);
+        let histogram = histogram.with_description(description);
+        let histogram = histogram.with_boundaries(bounds.collect()).build();
+        histogram.record(value, labels);
     }
 
-    fn add(&self, name: &str, value: Option<f64>, labels: &[KeyValue]) {
-        let value = value.filter(|value| *value > 0.0);
-        if let (Some(counter), Some(value)) = (self.counters.get(name), value) {
+    fn add(&self, (name, unit, description): Name, value: Option<f64>, labels: &[KeyValue]) {
+        if let Some(value) = value.filter(|value| *value > 0.0) {
+            let counter = self.0.f64_counter(name).with_unit(unit);
+            let counter = counter.with_description(description).build();
             counter.add(value, labels);
         }
     }
 }
-
 fn value<'a>(span: &'a SpanData, key: &str) -> Option<&'a Value> {
     let mut attributes = span.attributes.iter();
     let found = attributes.find(|attribute| attribute.key.as_str() == key);

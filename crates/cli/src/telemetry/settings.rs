@@ -75,15 +75,6 @@ impl Settings {
     pub(super) fn exports(&self) -> bool {
         self.traces.is_some() || self.metrics.is_some()
     }
-
-    /// Returns the same settings without any export.
-    pub(super) fn without_export(self) -> Self {
-        Self {
-            traces: None,
-            metrics: None,
-            ..self
-        }
-    }
 }
 
 #[cfg(test)]

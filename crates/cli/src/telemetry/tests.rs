@@ -27,7 +27,9 @@ struct Look {
 
 /// Runs an agent while its telemetry is exported. Returns the warning at the end.
 fn run(settings: &Settings, agent: AgentBuilder) -> Option<String> {
-    let (dispatch, telemetry) = dispatch(settings).unwrap();
+    let (dispatch, telemetry, faults) = dispatch(settings);
+    assert_eq!(faults, [""; 0]);
+    let dispatch = dispatch.unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -282,7 +284,7 @@ fn a_silent_collector_is_waited_for_for_a_few_seconds() {
 #[test]
 fn settings_that_cannot_be_followed_are_refused() {
     let long = Duration::from_secs(1);
-    let error = |settings: &Settings| dispatch(settings).map(drop).unwrap_err();
+    let error = |settings: &Settings| dispatch(settings).2.join("; ");
     for address in ["localhost:4318", "ftp://x", "no address at all"] {
         let whole = settings(address, long);
         assert!(error(&whole).contains("spans"), "{address}");

@@ -1,6 +1,6 @@
 //! The span `chat {model}` of a model call. Each attempt has its own span.
 
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use plimsoll_agent::{Failure, Request};
@@ -30,12 +30,19 @@ pub(crate) struct CallSpan {
     contents: bool,
     prices: Option<PriceSheet>,
     began: Instant,
-    first: OnceLock<Duration>,
-    /// Usage so far, as reported before the reply is complete.
-    used: Mutex<Option<Usage>>,
-    /// The HTTP status of a rejection by the server.
-    refused: OnceLock<u16>,
+    seen: Mutex<CallProgress>,
     ended: bool,
+}
+
+/// The progress of a call before its end.
+#[derive(Debug, Clone, Copy, Default)]
+struct CallProgress {
+    /// The time until the first piece of the reply.
+    first: Option<Duration>,
+    /// The reported usage so far.
+    used: Option<Usage>,
+    /// The HTTP status of a rejection by the server.
+    refused: Option<u16>,
 }
 
 impl Purpose {
@@ -103,9 +110,7 @@ pub(crate) fn trace_call(
         contents: context.contents,
         prices: context.prices,
         began: Instant::now(),
-        first: OnceLock::new(),
-        used: Mutex::new(None),
-        refused: OnceLock::new(),
+        seen: Mutex::default(),
         ended: false,
     }
 }
@@ -117,21 +122,23 @@ impl CallSpan {
 
     /// Records the arrival of a piece of the reply.
     pub(crate) fn chunk(&self) {
-        self.first.get_or_init(|| self.began.elapsed());
+        self.seen()
+            .first
+            .get_or_insert_with(|| self.began.elapsed());
     }
 
     /// Records the reported usage so far.
     pub(crate) fn used(&self, usage: Usage) {
-        *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Some(usage);
+        self.seen().used = Some(usage);
     }
 
     /// Records that the server has rejected the call with this HTTP status.
     pub(crate) fn refused(&self, status: u16) {
-        self.refused.get_or_init(|| status);
+        self.seen().refused.get_or_insert(status);
     }
 
-    fn used_so_far(&self) -> Option<Usage> {
-        *self.used.lock().unwrap_or_else(PoisonError::into_inner)
+    fn seen(&self) -> MutexGuard<'_, CallProgress> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Ends the span with the result of the call.
@@ -151,11 +158,10 @@ impl CallSpan {
                 self.close(reply.usage, None);
             }
             Err(failure) => {
-                if let Some(status) = status(failure).or(self.refused.get().copied()) {
+                if let Some(status) = status(failure).or(self.seen().refused) {
                     span.record("http.response.status_code", i64::from(status));
                 }
-                let usage = failure.usage().or(self.used_so_far());
-                self.close(usage, Some(error_type(failure)));
+                self.close(failure.usage(), Some(error_type(failure)));
             }
         }
     }
@@ -165,10 +171,11 @@ impl CallSpan {
         if let Some(error) = error {
             fail(span, error);
         }
-        if let Some(first) = self.first.get() {
+        let CallProgress { first, used, .. } = *self.seen();
+        if let Some(first) = first {
             span.record("gen_ai.response.time_to_first_chunk", first.as_secs_f64());
         }
-        let Some(usage) = usage else { return };
+        let Some(usage) = usage.or(used) else { return };
         record_usage(span, &usage);
         let cost = self.prices.as_ref().and_then(|prices| prices.cost(usage));
         if let Some(cost) = cost {
@@ -180,7 +187,7 @@ impl CallSpan {
 impl Drop for CallSpan {
     fn drop(&mut self) {
         if !self.ended {
-            self.close(self.used_so_far(), Some("cancelled"));
+            self.close(None, Some("cancelled"));
         }
     }
 }

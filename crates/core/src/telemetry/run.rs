@@ -99,7 +99,7 @@ impl RunSpan {
         let outcome = match outcome {
             Ok(outcome) => outcome,
             // The log could not be written, so the outcome is unknown.
-            Err(_) => return self.close(Some("session")),
+            Err(_) => return fail(&self.span, "session"),
         };
         let span = &self.span;
         span.record("plimsoll.outcome", outcome.reason.word());
@@ -113,16 +113,10 @@ impl RunSpan {
         record_usage(span, &outcome.usage);
         span.record("plimsoll.limit_hit", outcome.reason.is_limit());
         // Ending because of a limit or a user is not an error.
-        self.close(match &outcome.reason {
-            EndReason::Failed { failure } => Some(error_type(failure)),
-            EndReason::CannotFit { .. } => Some("cannot_fit"),
-            _ => None,
-        });
-    }
-
-    fn close(&self, error: Option<&'static str>) {
-        if let Some(error) = error {
-            fail(&self.span, error);
+        match &outcome.reason {
+            EndReason::Failed { failure } => fail(span, error_type(failure)),
+            EndReason::CannotFit { .. } => fail(span, "cannot_fit"),
+            _ => {}
         }
     }
 }
@@ -130,7 +124,7 @@ impl RunSpan {
 impl Drop for RunSpan {
     fn drop(&mut self) {
         if !self.ended {
-            self.close(Some("cancelled"));
+            fail(&self.span, "cancelled");
         }
     }
 }
