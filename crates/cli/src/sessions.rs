@@ -164,7 +164,7 @@ async fn show(
         let role = item.message.role();
         out!(
             "{:>7}  {role:<9}  {:>7}  {}",
-            item.seq.to_string(),
+            item.seq.recall_id(),
             item.tokens,
             preview(&item.message)
         );

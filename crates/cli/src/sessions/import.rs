@@ -18,9 +18,6 @@ use crate::error::{CliError, DONE};
 use crate::terminal::text::counted;
 use crate::{chat_file, input, repair, resume, view};
 
-/// Maximum number of listed names that are taken.
-const LISTED: usize = 5;
-
 /// The arguments of `plimsoll sessions import`.
 #[derive(Debug, Args)]
 pub(crate) struct ImportArgs {
@@ -140,17 +137,15 @@ async fn exported(store: &SqliteStore, args: &ImportArgs, text: &str) -> Result<
     let mut export = Export::parse(text).map_err(CliError::failed)?;
     name(&mut export, args.to.as_deref())?;
     let mut imported = Vec::new();
-    let mut taken = Vec::new();
     for session in export.sessions_mut() {
         let id = session.id.clone();
         if store.head(&id).await?.is_some() {
-            taken.push(id.clone());
+            return Err(taken(&id));
         }
         let settings = session.settings.take();
         session.settings = settings.and_then(|text| resume::portable(&text, true));
         imported.push((id, session.shared() + session.entries().len() as u64));
     }
-    refuse_taken(&taken, imported.len())?;
     for session in export.sessions() {
         is_complete(&session.id, &export.log(session))?;
     }
@@ -210,24 +205,12 @@ fn name(export: &mut Export, to: Option<&str>) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Rejects names of existing sessions.
-fn refuse_taken(taken: &[SessionId], all: usize) -> Result<(), CliError> {
-    let listed: Vec<&str> = taken.iter().take(LISTED).map(SessionId::as_str).collect();
-    match (taken, all) {
-        ([], _) => Ok(()),
-        ([id], 1) => Err(CliError::usage(format!(
-            "there is a session {id} already; give another name with --to"
-        ))),
-        _ => {
-            let more = if taken.len() > LISTED { ", …" } else { "" };
-            Err(CliError::usage(format!(
-                "{} of the {all} sessions exist already ({}{more}), so nothing was imported; \
-                 delete them, or export only the others",
-                taken.len(),
-                listed.join(", ")
-            )))
-        }
-    }
+/// Rejects the name of an existing session.
+fn taken(id: &SessionId) -> CliError {
+    CliError::usage(format!(
+        "there is a session {id} already, so nothing was imported; give another name with --to, or \
+         delete it first"
+    ))
 }
 
 /// Creates the new session and acquires its lease.
@@ -238,9 +221,7 @@ async fn begin(store: &SqliteStore, args: &ImportArgs) -> Result<(SessionId, Lea
     };
     let lease = store.acquire(&id).await?;
     if !store.load(&id).await?.is_empty() {
-        return Err(CliError::usage(format!(
-            "there is a session {id} already; give another name with --to"
-        )));
+        return Err(taken(&id));
     }
     Ok((id, lease))
 }
