@@ -11,8 +11,7 @@ use plimsoll::store::{SessionInfo, SessionReader, SqliteStore};
 use crate::ask;
 use crate::error::CliError;
 use crate::resume::SessionSettings;
-use crate::sessions::list::{self, ListedSession};
-use crate::sessions::search;
+use crate::sessions::{list, search};
 
 /// Minimum length of a shortened name, in characters.
 const SHORTEST: usize = 3;
@@ -191,24 +190,16 @@ async fn newest(store: &SqliteStore) -> Result<Vec<OfferedSession>, CliError> {
 
 /// Returns the newest sessions that contain all of the words.
 async fn found(store: &SqliteStore, words: &str) -> Result<Vec<OfferedSession>, CliError> {
-    let query = search::query(words)?;
-    let mut found = Vec::new();
-    for ListedSession { info, .. } in list::sessions(store, false).await? {
-        let places = search::places(store, &info, &query).await;
-        if places.is_empty() {
-            continue;
-        }
+    let found = search::find(store, words, false, PICKED).await?;
+    let offered = found.into_iter().map(|(info, places)| {
         let mut lines = search::lines(&info, &places);
-        found.push(OfferedSession {
+        OfferedSession {
             line: lines.remove(0),
             places: lines,
             id: info.id,
-        });
-        if found.len() == PICKED {
-            break;
         }
-    }
-    Ok(found)
+    });
+    Ok(offered.collect())
 }
 
 /// Returns the newest session whose last run was in this folder.

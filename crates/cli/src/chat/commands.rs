@@ -164,7 +164,7 @@ impl Chat {
         ));
         let id = self.session.id().clone();
         let restoring = RestoreSet::of_runs(&self.store, &id, &[run]).await?;
-        for why in restoring.refused() {
+        for why in &restoring.refused {
             self.terminal.must(why);
         }
         if restoring.is_empty() {

@@ -40,12 +40,6 @@ pub(crate) struct LineEditor {
     gauge: Arc<Gauge>,
 }
 
-/// The way in which the user left the chat.
-enum ChatExit {
-    By(InputEvent),
-    Pressed,
-}
-
 /// The text of the line that is being edited, and the cursor's byte offset in it.
 type Typing = Arc<Mutex<(String, usize)>>;
 
@@ -108,69 +102,68 @@ impl LineEditor {
             drop(reader);
             // If the chat is over already, nobody receives this.
             match left {
-                ChatExit::By(line) => drop(lines.blocking_send(line)),
-                ChatExit::Pressed => drop(presses.blocking_send(Press::Leave)),
+                Some(last) => drop(lines.blocking_send(last)),
+                None => drop(presses.blocking_send(Press::Leave)),
             }
         };
         std::thread::spawn(reads);
         receiver
     }
 
-    /// Sends typed lines until the user leaves the chat. Returns the way in which they left.
+    /// Sends typed lines until the user leaves the chat. Returns the last line or the end of the
+    /// input; `None` if the user left with Ctrl-C.
     fn until_left(
         &mut self,
         of: &SharedInterrupts,
         terminal: &Terminal,
         lines: &Sender<InputEvent>,
         presses: &Sender<Press>,
-    ) -> ChatExit {
-        let mut left = (String::new(), String::new());
+    ) -> Option<InputEvent> {
+        // The text that survives a Ctrl-C, and the cursor in it.
+        let mut kept = (String::new(), 0);
         loop {
+            let initial = kept.0.split_at_checked(kept.1);
+            let initial = initial.unwrap_or((kept.0.as_str(), ""));
             let prompt = self.gauge.blank();
-            let initial = (left.0.as_str(), left.1.as_str());
             let read = self.editor.readline_with_initial(&prompt, initial);
-            let was = std::mem::take(&mut *lock(&self.typing));
+            kept = std::mem::take(&mut *lock(&self.typing));
             terminal.entered();
-            left = Default::default();
-            let typed = match read {
+            match read {
                 Ok(line) => {
+                    kept = Default::default();
                     // A backslash at the end of a row continues the line and is not part of the
                     // text.
                     let line = line.replace("\\\n", "\n");
                     self.remember(&line);
                     match ChatLine::of(&line) {
-                        ChatLine::Command(Command::Quit, _) => {
-                            return ChatExit::By(InputEvent::Line(line));
-                        }
+                        ChatLine::Command(Command::Quit, _) => return Some(InputEvent::Line(line)),
                         ChatLine::Nothing => continue,
-                        _ => InputEvent::Line(line),
+                        _ => {}
+                    }
+                    match lines.try_send(InputEvent::Line(line)) {
+                        Ok(()) => {}
+                        Err(TrySendError::Full(_)) => {
+                            // Not written above a prompt: there is none at this moment.
+                            say!("{WAITING} lines are waiting already; the last one was dropped");
+                        }
+                        Err(TrySendError::Closed(_)) => return Some(InputEvent::End),
                     }
                 }
                 Err(ReadlineError::Interrupted) => {
                     let press = keys(of).press(Instant::now(), Press::Warn);
                     match press {
-                        Press::Leave => return ChatExit::Pressed,
-                        Press::Stop => left = split(was),
-                        Press::Warn => {}
+                        Press::Leave => return None,
+                        Press::Stop => {}
+                        Press::Warn => kept = Default::default(),
                     }
                     // If too many wait already, one more means nothing new.
                     let _ = presses.try_send(press);
-                    continue;
                 }
-                Err(ReadlineError::Eof) if keys(of).is_working => InputEvent::Hint(
-                    "a run is in progress: Ctrl-C stops it, /quit exits".to_owned(),
-                ),
-                Err(ReadlineError::Eof) => return ChatExit::By(InputEvent::End),
-                // The terminal was closed.
-                Err(_) => return ChatExit::By(InputEvent::End),
-            };
-            match lines.try_send(typed) {
-                Ok(()) => {}
-                Err(TrySendError::Full(_)) => {
-                    // Not written above a prompt: there is none at this moment.
-                    say!("{WAITING} lines are waiting already; the last one was dropped");
+                Err(ReadlineError::Eof) if keys(of).is_working => {
+                    terminal.must("a run is in progress: Ctrl-C stops it, /quit exits");
                 }
-                Err(TrySendError::Closed(_)) => return ChatExit::By(InputEvent::End),
+                // Ctrl-D, or the terminal was closed.
+                Err(_) => return Some(InputEvent::End),
             }
         }
     }
@@ -241,13 +234,5 @@ impl Validator for EditorState {
         } else {
             ValidationResult::Valid(None)
         })
-    }
-}
-
-/// Splits a line at the cursor.
-fn split((line, at): (String, usize)) -> (String, String) {
-    match line.split_at_checked(at) {
-        Some((left, right)) => (left.to_owned(), right.to_owned()),
-        None => (line, String::new()),
     }
 }

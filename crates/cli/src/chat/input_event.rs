@@ -24,8 +24,6 @@ pub(crate) enum InputEvent {
     Line(String),
     /// The reason why a line cannot be read.
     Bad(String),
-    /// A hint that the input is not possible now, with the possible ones.
-    Hint(String),
     /// The end of the input.
     End,
 }

@@ -225,7 +225,6 @@ impl Chat {
                 }
                 // The run or question that they were meant for has ended.
                 ChatEvent::Press(Press::Stop) | ChatEvent::Question(_) => NextStep::Line,
-                ChatEvent::Typed(InputEvent::Hint(_)) => NextStep::Line,
                 ChatEvent::Typed(InputEvent::Bad(text)) => self.complain(&CliError::failed(text)),
                 ChatEvent::Typed(InputEvent::End) => NextStep::Leave,
             };

@@ -123,9 +123,7 @@ impl RunInput {
                     return;
                 }
                 ChatEvent::Press(_) => self.stop(remote).await,
-                ChatEvent::Typed(InputEvent::Bad(text) | InputEvent::Hint(text)) => {
-                    self.terminal.must(&text)
-                }
+                ChatEvent::Typed(InputEvent::Bad(text)) => self.terminal.must(&text),
                 ChatEvent::Typed(InputEvent::End) => self.end(),
             }
         }

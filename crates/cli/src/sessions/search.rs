@@ -6,7 +6,7 @@ use plimsoll::recall::{MessageKind, SearchQuery, recall_text, snippet};
 use plimsoll::store::{SessionInfo, SessionReader};
 use serde::Serialize;
 
-use super::list;
+use super::list::{self, ListedSession};
 use crate::error::{CliError, DONE};
 use crate::listing::minute;
 use crate::terminal::fitted;
@@ -48,47 +48,62 @@ pub(crate) struct SearchHit {
 
 /// Runs the command.
 pub(crate) async fn run(store: &impl SessionReader, args: &SearchArgs) -> Result<u8, CliError> {
-    let query = query(&args.words.join(" "))?;
+    let most = usize::try_from(args.limit).unwrap_or(usize::MAX);
+    let found = find(store, &args.words.join(" "), args.here, most).await?;
     let terminal = Term::stdout();
-    let mut found = 0;
-    for session in list::sessions(store, args.here).await? {
-        let places = places(store, &session.info, &query).await;
-        if places.is_empty() {
-            continue;
-        }
-        if found == args.limit {
-            crate::note("older sessions were not searched; a larger --limit searches them");
-            break;
-        }
-        found += 1;
+    for (session, places) in &found {
         if args.json {
-            for place in &places {
+            for place in places {
                 out!("{}", serde_json::to_string(place)?);
             }
             continue;
         }
-        for line in lines(&session.info, &places) {
+        for line in lines(session, places) {
             out!("{}", fitted(&line, &terminal));
         }
     }
-    if found == 0 {
+    if found.is_empty() {
         crate::note(NOTHING);
+    } else if found.len() == most {
+        let searched = counted(most, "session");
+        note!("the search ended after {searched}; a larger --limit searches on");
     }
     Ok(DONE)
 }
 
-/// Parses a query.
+/// Returns the newest sessions with places that contain all of the words, at most `most`.
 ///
 /// # Errors
-/// If it contains no word.
-pub(crate) fn query(text: &str) -> Result<SearchQuery, CliError> {
+/// If there is no word, or the sessions cannot be listed.
+pub(crate) async fn find(
+    store: &impl SessionReader,
+    words: &str,
+    here: bool,
+    most: usize,
+) -> Result<Vec<(SessionInfo, Vec<SearchHit>)>, CliError> {
+    let query = query(words)?;
+    let mut found = Vec::new();
+    for ListedSession { info, .. } in list::sessions(store, here).await? {
+        let places = places(store, &info, &query).await;
+        if !places.is_empty() {
+            found.push((info, places));
+        }
+        if found.len() == most {
+            break;
+        }
+    }
+    Ok(found)
+}
+
+/// Parses a query, which must contain a word.
+fn query(text: &str) -> Result<SearchQuery, CliError> {
     let none = "there is no word to search for; words consist of letters or digits";
     SearchQuery::parse(text).ok_or_else(|| CliError::usage(none))
 }
 
 /// Returns the places in a session that contain all words of the query, in the order of its log. If a
 /// session cannot be searched, a message says so.
-pub(crate) async fn places(
+async fn places(
     store: &impl SessionReader,
     session: &SessionInfo,
     query: &SearchQuery,

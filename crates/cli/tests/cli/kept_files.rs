@@ -221,7 +221,7 @@ fn undoing_a_run_offers_its_files() {
     let (home, _fake) = tour();
     let said = home.run(["sessions", "undo", "tour"]).done();
     assert!(
-        said.err.contains("docs/notes.md, main.rs are not restored; to restore: plimsoll sessions files tour --restore --to "),
+        said.err.contains("not restored: docs/notes.md, main.rs; to restore: plimsoll sessions files tour --restore --to "),
         "{}",
         said.err
     );

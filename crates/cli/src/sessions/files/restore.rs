@@ -15,6 +15,8 @@ use crate::sessions::runs::{self, idle_run, recorded};
 use crate::terminal::style::Colours;
 use crate::terminal::text::{clean, counted};
 
+/// What follows if nobody can be asked.
+const REFUSAL: &str = "nothing was restored; --yes restores without asking";
 /// Maximum number of files that are named to the model.
 const NAMED: usize = 20;
 
@@ -24,7 +26,7 @@ pub(crate) struct RestoreSet {
     to: Option<u64>,
     restores: Vec<FileRestore>,
     /// The reasons why other files are not restored.
-    refused: Vec<String>,
+    pub(crate) refused: Vec<String>,
 }
 
 struct FileRestore {
@@ -66,7 +68,7 @@ pub(super) async fn restore(
     for line in restoring.lines(Colours::None) {
         crate::note(&line);
     }
-    if !args.yes && !is_allowed(&restoring).await? {
+    if !args.yes && !confirm(&restoring.question(), REFUSAL).await? {
         crate::note("nothing was restored");
         return Ok(DONE);
     }
@@ -81,12 +83,6 @@ pub(super) async fn restore(
     });
     note!("restored {}{undo}", counted(count, "file"));
     Ok(DONE)
-}
-
-/// Asks the user at the terminal.
-async fn is_allowed(restoring: &RestoreSet) -> Result<bool, CliError> {
-    let refusal = "nothing was restored; --yes restores without asking";
-    confirm(&restoring.question(), refusal).await
 }
 
 /// Returns the named files, or all files if none was named.
@@ -143,19 +139,6 @@ async fn inform(
     Ok(Some((log.len() + entries.len()) as u64))
 }
 
-/// Returns the number of the entry before the first of these runs. `None` if there are no such
-/// runs.
-async fn before_runs(
-    store: &SqliteStore,
-    id: &SessionId,
-    runs: &[u64],
-) -> Result<Option<u64>, CliError> {
-    let records = runs::records(store, id).await?;
-    let newest = |run: &u64| records.iter().rev().find(|record| record.id.n == *run);
-    let first = runs.iter().filter_map(newest).map(|it| it.first).min();
-    Ok(first.map(|first| first.saturating_sub(1)))
-}
-
 /// Offers to restore the files that undone runs changed. Restores them at once, asks at a terminal,
 /// or prints a note. Returns the restored files.
 pub(crate) async fn offer(
@@ -165,24 +148,26 @@ pub(crate) async fn offer(
     at_once: bool,
 ) -> Result<Vec<String>, CliError> {
     let restoring = RestoreSet::of_runs(store, id, runs).await?;
-    for why in restoring.refused() {
+    for why in &restoring.refused {
         crate::say(why);
     }
     if restoring.is_empty() {
         return Ok(Vec::new());
     }
-    let names = restoring.names();
     if !at_once {
-        if can_ask() {
+        let mut is_allowed = can_ask();
+        if is_allowed {
             for line in restoring.lines(Colours::None) {
                 crate::note(&line);
             }
+            is_allowed = confirm(&restoring.question(), REFUSAL).await?;
         }
-        if !can_ask() || !is_allowed(&restoring).await? {
+        if !is_allowed {
             crate::note(&restoring.hint(id));
             return Ok(Vec::new());
         }
     }
+    let names = restoring.names();
     restoring.make(store, id).await?;
     note!("restored {}", names.join(", "));
     Ok(names)
@@ -253,39 +238,32 @@ impl RestoreSet {
         id: &SessionId,
         runs: &[u64],
     ) -> Result<Self, CliError> {
-        let files = ChangedFile::all(store, id).await?;
-        let to = if files.is_empty() {
-            None
-        } else {
-            before_runs(store, id, runs).await?
-        };
-        let files = to.map_or_else(Vec::new, |_| files);
+        let mut files = ChangedFile::all(store, id).await?;
+        let mut to = None;
+        if !files.is_empty() {
+            let records = runs::records(store, id).await?;
+            let newest = |run: &u64| records.iter().rev().find(|record| record.id.n == *run);
+            let first = runs.iter().filter_map(newest).map(|it| it.first).min();
+            to = first.map(|first| first.saturating_sub(1));
+        }
+        if to.is_none() {
+            files.clear();
+        }
         Self::plan(store, files, to, false).await
     }
 
     /// Returns a note with the command that restores the files.
     pub(crate) fn hint(&self, id: &SessionId) -> String {
-        let to = self
-            .to
-            .map_or_else(String::new, |entry| format!(" --to {entry}"));
-        let are = if self.restores.len() == 1 {
-            "is"
-        } else {
-            "are"
-        };
+        let to = self.to.map(|entry| format!(" --to {entry}"));
         format!(
-            "{} {are} not restored; to restore: plimsoll sessions files {id} --restore{to}",
-            self.names().join(", ")
+            "not restored: {}; to restore: plimsoll sessions files {id} --restore{}",
+            self.names().join(", "),
+            to.unwrap_or_default()
         )
     }
 
     pub(crate) fn is_empty(&self) -> bool {
         self.restores.is_empty()
-    }
-
-    /// Returns the reasons why files are not restored.
-    pub(crate) fn refused(&self) -> &[String] {
-        &self.refused
     }
 
     /// Returns the names of the files for display.
