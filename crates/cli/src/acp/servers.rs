@@ -72,6 +72,5 @@ fn server(given: Given) -> Result<McpServer, CliError> {
         bearer_env: None,
         trusted: false,
         required: false,
-        line: 0,
     })
 }

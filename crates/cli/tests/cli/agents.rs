@@ -125,7 +125,7 @@ fn flags_go_before_the_environment_and_that_before_the_file() {
     for (line, origin) in [
         ("max_turns = 7", "# --max-turns"),
         ("max_tokens = 99", "# $PLIMSOLL_MAX_TOKENS"),
-        ("seed = 2", "# plimsoll.toml:4"),
+        ("seed = 2", "# plimsoll.toml:4:1"),
         ("# retry.max_attempts = 10", "# default"),
     ] {
         let shown = said.out.lines().find(|shown| shown.starts_with(line));
@@ -333,8 +333,8 @@ fn every_agent_is_checked() {
         .run(["config", "check"]);
     said.refused(1, &["2 settings are faulty"]);
     for part in [
-        "plimsoll.toml:4: every request would be compacted",
-        "plimsoll.toml:7: the target (10)",
+        "plimsoll.toml:4:1: every request would be compacted",
+        "plimsoll.toml:7:1: the target (10)",
     ] {
         assert!(said.err.contains(part), "no {part} in {}", said.err);
     }

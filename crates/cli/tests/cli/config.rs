@@ -151,7 +151,7 @@ fn another_systems_configuration_is_translated() {
     );
 
     home.run(["config", "import", "plimsoll.toml"])
-        .refused(1, &["plimsoll.toml:1: it is already a plimsoll.toml"]);
+        .refused(1, &["plimsoll.toml:1:1: it is already a plimsoll.toml"]);
     home.run(["config", "import", "nothing.toml"])
         .refused(2, &["nothing.toml cannot be read"]);
     let said = home.run(["config", "import", "--from", "heartbeat", "heartbit.toml"]);
@@ -185,7 +185,7 @@ fn everything_wrong_is_said_at_once() {
         (
             "[context]\nkeep_recent = 3\n",
             vec![
-                "plimsoll.toml:2: there is no `keep_recent` in [context]: this setting of phi-core is `compaction.keep_recent_turns` here, and `plimsoll config import` translates a whole file",
+                "plimsoll.toml:2:1: there is no `keep_recent` in [context]: this setting of phi-core is `compaction.keep_recent_turns` here, and `plimsoll config import` translates a whole file",
             ],
         ),
         (
@@ -193,17 +193,17 @@ fn everything_wrong_is_said_at_once() {
              compact_budget_threshold_pct = -0.5\nkeep_recent_turns = 0\ntarget = 90_000\n",
             vec![
                 "6 settings are faulty",
-                "plimsoll.toml:1: `max_history_messages` is 0",
-                "plimsoll.toml:2: `argument_digest` is 3",
-                "plimsoll.toml:4: `compact_at_pct` is NaN",
-                "plimsoll.toml:5: `compact_budget_threshold_pct` is -0.5",
-                "plimsoll.toml:6: `keep_recent_turns` is 0",
-                "plimsoll.toml:7: the trigger (81000) is not above the target (90000)",
+                "plimsoll.toml:1:1: `max_history_messages` is 0",
+                "plimsoll.toml:2:1: `argument_digest` is 3",
+                "plimsoll.toml:4:1: `compact_at_pct` is NaN",
+                "plimsoll.toml:5:1: `compact_budget_threshold_pct` is -0.5",
+                "plimsoll.toml:6:1: `keep_recent_turns` is 0",
+                "plimsoll.toml:7:1: the trigger (81000) is not above the target (90000)",
             ],
         ),
         (
             "max_history_messages = \n",
-            vec!["plimsoll.toml:1: this is no TOML"],
+            vec!["plimsoll.toml:1:24: this is no TOML"],
         ),
         ("context = 3\n", vec!["[context] is 3; give a table"]),
     ] {

@@ -18,7 +18,7 @@ use plimsoll_tools::{Root, Sandbox, SandboxMode, Skills, Toolbox};
 use plimsoll_wire::openai_chat::Dialect;
 
 use super::build_agent::AgentModel;
-use super::fault::{ConfigError, ConfigFault, Faults};
+use super::fault::{ConfigError, ConfigFault, Faults, Place};
 use super::file::SharedSettings;
 use super::guards::Guards;
 use super::hosted;
@@ -298,8 +298,8 @@ impl AgentConfig {
         match error {
             Error::Build(texts) => {
                 for text in texts {
-                    let (line, text) = self.resolved().placed(text);
-                    faults.push(line, text);
+                    let (place, text) = self.resolved().placed(text);
+                    faults.push(place, text);
                 }
             }
             other => faults.push(None, other.to_string()),
@@ -310,9 +310,7 @@ impl AgentConfig {
     /// Creates an error about the agent that belongs to no line.
     #[must_use]
     pub fn fault(&self, text: String) -> ConfigError {
-        let mut faults = Faults::default();
-        faults.push(None, text);
-        faults.error(self.path.as_deref())
+        ConfigError::of(self.path.as_deref(), None, text)
     }
 
     /// Reports the faults of all settings taken together.
@@ -322,17 +320,17 @@ impl AgentConfig {
         if !settings.builder.summarization && summarizes && settings.trigger.is_some() {
             let fault = "`summarization` is false, so the `trigger` of this `context_strategy` has \
                          no effect; remove one of the three, or choose \"evict\"";
-            let (line, text) = self.resolved().placed(fault);
-            faults.push(line, text);
+            let (place, text) = self.resolved().placed(fault);
+            faults.push(place, text);
         }
         let agents = self.shared.agents.iter();
         let agents: Vec<&str> = agents.map(|part| part.name.as_str()).collect();
         for name in &settings.sub_agents {
             if !agents.contains(&name.as_str()) {
-                let line = self.line_of("sub_agents");
+                let place = self.place_of("sub_agents");
                 let known = agents.join(", ");
                 faults.push(
-                    line,
+                    place,
                     format!("there is no agent `{name}`; there is: {known}"),
                 );
             }
@@ -346,20 +344,20 @@ impl AgentConfig {
             .collect();
         for name in settings.mcp.iter().flatten() {
             if !servers.contains(&name.as_str()) {
-                let line = self.line_of("mcp");
+                let place = self.place_of("mcp");
                 let known = if servers.is_empty() {
                     "there is no [[mcp]]".to_owned()
                 } else {
                     format!("there is: {}", servers.join(", "))
                 };
-                faults.push(line, format!("there is no MCP server `{name}`; {known}"));
+                faults.push(place, format!("there is no MCP server `{name}`; {known}"));
             }
         }
         let rules = settings.permissions.len();
         if rules > MAX_RULES {
-            let line = self.line_of("permissions");
+            let place = self.place_of("permissions");
             let text = format!("there are {rules} permissions; {MAX_RULES} are allowed");
-            faults.push(line, text);
+            faults.push(place, text);
         }
         for fault in settings
             .builder
@@ -367,15 +365,15 @@ impl AgentConfig {
             .iter()
             .filter_map(hosted::fault)
         {
-            let line = self.line_of("hosted_tools");
-            faults.push(line, fault);
+            let place = self.place_of("hosted_tools");
+            faults.push(place, fault);
         }
         // The trial below has no rules, because rules for a program's tools would be faults there.
         let permissions = self.permissions();
         for tool in &settings.builder.hosted_tools {
             if let Err(fault) = permissions.hosted(tool) {
-                let line = self.line_of("permissions");
-                faults.push(line, fault);
+                let place = self.place_of("permissions");
+                faults.push(place, fault);
             }
         }
         // The builder checks the combination of settings. No model is called and no file is read.
@@ -386,7 +384,7 @@ impl AgentConfig {
             .prices(PriceSheet::of(Rates::FREE));
         if let Err(error) = builder.build() {
             for fault in self.place(&error).faults {
-                faults.push(fault.line, fault.text);
+                faults.push(fault.place, fault.text);
             }
         }
     }
@@ -394,7 +392,7 @@ impl AgentConfig {
     /// Checks whether the agents that it may call can be tools beside its other tools.
     fn check_called(&self, faults: &mut Faults) {
         let settings = &self.settings;
-        let line = self.line_of("sub_agents");
+        let place = self.place_of("sub_agents");
         let all = settings.tools.iter().any(|name| name == "all");
         let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
         for (at, name) in settings.sub_agents.iter().enumerate() {
@@ -407,18 +405,18 @@ impl AgentConfig {
                 .any(|other| other == name)
             {
                 let text = format!("`{name}` stands twice in sub_agents; name it once");
-                faults.push(line, text);
+                faults.push(place, text);
             } else if is_tool || OUR_TOOLS.contains(&name.as_str()) {
                 let text = format!(
                     "the agent `{name}` has the name of a tool of the agent that is to call it; rename it"
                 );
-                faults.push(line, text);
+                faults.push(place, text);
             } else if name.is_empty() || name.len() > 64 || !name.chars().all(good) {
                 let text = format!(
                     "`{name}` cannot name a tool, which an agent is that another calls: use 1 to 64 \
                      letters, digits, `_` or `-`"
                 );
-                faults.push(line, text);
+                faults.push(place, text);
             }
         }
     }
@@ -444,19 +442,19 @@ impl AgentConfig {
                 .iter()
                 .any(|tool| tool.is_called(name))
             {
-                let line = self.line_of("max_calls_per_tool");
+                let place = self.place_of("max_calls_per_tool");
                 let text = format!(
                     "max_calls_per_tool names `{name}`, which the provider runs itself; limit it \
                      with that tool's own setting, for example `max_uses`"
                 );
-                faults.push(line, text);
+                faults.push(place, text);
                 continue;
             }
             if known.contains(&name.as_str()) || is_of_mcp(name) {
                 continue;
             }
-            let line = self.line_of("max_calls_per_tool");
-            faults.push(line, ExecutionLimits::no_such_tool(name, &known));
+            let place = self.place_of("max_calls_per_tool");
+            faults.push(place, ExecutionLimits::no_such_tool(name, &known));
         }
         faults.check(self.path.as_deref())
     }
@@ -478,9 +476,9 @@ impl AgentConfig {
         })
     }
 
-    /// Returns the line of a setting in the file.
-    fn line_of(&self, path: &str) -> Option<usize> {
-        self.found.get(path).and_then(FoundSetting::line)
+    /// Returns the place of a setting in the file.
+    fn place_of(&self, path: &str) -> Option<Place> {
+        self.found.get(path).and_then(FoundSetting::place)
     }
 
     fn prompt(&self, path: &Path, what: &str) -> Result<String, ConfigError> {

@@ -1,15 +1,14 @@
 //! Agents as Markdown files: settings of `[[agents]]` between two lines `---`, followed by the
 //! system prompt. Files of Claude Code are read too.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use plimsoll_tools::front_matter;
 use serde_json::Value as Json;
-use toml::{Table, Value};
+use toml::Value;
 
-use super::document::Document;
-use super::fault::{ConfigFault, Faults};
+use super::document::Located;
+use super::fault::{ConfigFault, Faults, Place};
 use super::file::{AgentPart, Config, text};
 use super::key::key;
 use super::layer::{FoundSetting, Layer, Origin, Owner};
@@ -64,7 +63,7 @@ impl Config {
         let mut warnings = Faults::default();
         let part = part_of(path, text, form, &mut faults, &mut warnings);
         let told = warnings.0.iter().map(|warning| ConfigFault {
-            line: None,
+            place: None,
             text: warning.in_file(Some(path)),
         });
         self.warnings.extend(told.collect::<Vec<_>>());
@@ -79,11 +78,11 @@ impl Config {
     fn leave_out(&mut self, path: &Path, faults: Vec<&ConfigFault>) {
         let left_out = faults.into_iter().map(|fault| {
             let why = fault.in_file(Some(path));
-            let text = match fault.line {
+            let text = match fault.place {
                 Some(_) => format!("{why} (the agent is left out)"),
                 None => format!("{}: {why} (the agent is left out)", path.display()),
             };
-            ConfigFault { line: None, text }
+            ConfigFault { place: None, text }
         });
         self.warnings.extend(left_out);
     }
@@ -106,37 +105,37 @@ fn part_of(
     let (fields, body) = front_matter(whole)
         .map_err(|why| faults.push(None, why))
         .ok()?;
-    let line_of = |key: &str| {
+    let place_of = |key: &str| {
         let is_key = |line: &str| {
             line.strip_prefix(key)
                 .is_some_and(|rest| rest.trim_start().starts_with(':'))
         };
-        whole.lines().position(is_key).map_or(1, |at| at + 1)
+        let line = whole.lines().position(is_key);
+        Place::line(line.map_or(1, |at| at + 1))
     };
-    let (mut table, mut lines) = (Table::new(), BTreeMap::new());
+    let mut entries = Vec::new();
     for (key, value) in fields {
-        let line = line_of(&key);
+        let place = place_of(&key);
         let value = match form {
             AgentFileForm::Plimsoll => Some(value),
-            AgentFileForm::ClaudeCode => counterpart(&key, value, line, warnings),
+            AgentFileForm::ClaudeCode => counterpart(&key, value, place, warnings),
         };
         if let Some(value) = value {
             // TOML has no null.
             let value = Value::try_from(value).unwrap_or_else(|_| String::new().into());
-            table.insert(key.clone(), value);
-            lines.insert(vec![key], line);
+            entries.push((key, Located::new(value, place)));
         }
     }
-    let document = Document::new(table, lines);
-    let mut layer = Layer::of_table(path, Owner::OneAgent, document.entries(), faults);
-    let Some(name) = layer.name() else {
+    let mut layer = Layer::default();
+    layer.read(path, Owner::OneAgent, "", &entries, faults);
+    let Some(name) = layer.name().map(str::to_owned) else {
         faults.push(None, "it needs a `name` between the two lines ---");
         return None;
     };
     for path in ["system", "system_file"] {
         if let Some(found) = layer.found.get(path) {
             let why = "the text below the second line --- is its system prompt; leave out this one";
-            faults.push(found.line(), why);
+            faults.push(found.place(), why);
         }
     }
     let system = body.trim();
@@ -144,35 +143,34 @@ fn part_of(
         let found = FoundSetting {
             key,
             value: system.into(),
-            origin: Origin::File(path.to_owned(), 1),
-            written: "system".to_owned(),
+            origin: Origin::File(path.to_owned(), Place::START),
         };
         layer.found.insert(key.path(), found);
     }
     Some(AgentPart {
         name,
-        line: 1,
+        place: Place::START,
         layer,
         is_file: true,
     })
 }
 
 /// Converts a field of a Claude Code file. Returns `None` if there is no counterpart.
-fn counterpart(key: &str, value: Json, line: usize, warnings: &mut Faults) -> Option<Json> {
+fn counterpart(key: &str, value: Json, place: Place, warnings: &mut Faults) -> Option<Json> {
     match key {
         key if SHARED.contains(&key) => Some(value),
-        "tools" => tools(value, line, warnings),
+        "tools" => tools(value, place, warnings),
         "model" => {
             if value.as_str() != Some("inherit") {
                 let text = "`model` has no counterpart: the agent runs on the model of its caller";
-                warnings.push(Some(line), text);
+                warnings.push(place, text);
             }
             None
         }
         key => {
             if !COSMETIC.contains(&key) {
                 warnings.push(
-                    Some(line),
+                    place,
                     format!("`{key}` has no counterpart, and is left out"),
                 );
             }
@@ -182,7 +180,7 @@ fn counterpart(key: &str, value: Json, line: usize, warnings: &mut Faults) -> Op
 }
 
 /// Converts the tool names of a Claude Code file. Returns `None` if it names none, which means all.
-fn tools(value: Json, line: usize, warnings: &mut Faults) -> Option<Json> {
+fn tools(value: Json, place: Place, warnings: &mut Faults) -> Option<Json> {
     let given: Vec<String> = match value {
         Json::String(text) => text.split(',').map(|name| name.trim().to_owned()).collect(),
         Json::Array(names) => {
@@ -215,7 +213,7 @@ fn tools(value: Json, line: usize, warnings: &mut Faults) -> Option<Json> {
             "the tools {} have no counterpart, and are left out",
             others.join(", ")
         );
-        warnings.push(Some(line), text);
+        warnings.push(place, text);
     }
     match (names.is_empty(), others.is_empty()) {
         (true, true) => None,
@@ -278,9 +276,9 @@ mod tests {
         assert_eq!(
             warnings,
             [
-                "c.md:4: the tools WebFetch have no counterpart, and are left out",
-                "c.md:5: `model` has no counterpart: the agent runs on the model of its caller",
-                "c.md:7: `hooks` has no counterpart, and is left out",
+                "c.md:4:1: the tools WebFetch have no counterpart, and are left out",
+                "c.md:5:1: `model` has no counterpart: the agent runs on the model of its caller",
+                "c.md:7:1: `hooks` has no counterpart, and is left out",
             ]
         );
     }
@@ -295,14 +293,14 @@ mod tests {
             ("---\ndescription: x\n---\n", "a.md: it needs a `name`"),
             (
                 "---\nname: a\nmax_trns: 3\n---\n",
-                "a.md:3: there is no `max_trns`",
+                "a.md:3:1: there is no `max_trns`",
             ),
             ("---\nname: read\n---\n", "has the name of a tool"),
             ("---\nname: a b\n---\n", "cannot name a tool"),
             ("---\nname: a\nsystem: x\n---\nBody", "leave out this one"),
             (
                 "---\nname: a\nmax_turns: many\n---\n",
-                "a.md:3: `max_turns` is",
+                "a.md:3:1: `max_turns` is",
             ),
         ] {
             let (config, warnings) = config(&[("a.md", text, AgentFileForm::Plimsoll)]);

@@ -3,11 +3,20 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+/// A place in a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// The line, from 1.
+    pub line: usize,
+    /// The column in characters, from 1.
+    pub column: usize,
+}
+
 /// A fault or a warning.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigFault {
-    /// The line in the file, from 1. `None` if it belongs to no line, such as a flag.
-    pub line: Option<usize>,
+    /// The place in the file. `None` if it belongs to no place, such as a flag.
+    pub place: Option<Place>,
     /// The fault and its cure, as a sentence for a person.
     pub text: String,
 }
@@ -25,16 +34,27 @@ pub struct ConfigError {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Faults(pub(crate) Vec<ConfigFault>);
 
-impl Faults {
-    pub(crate) fn at(&mut self, line: usize, text: impl Into<String>) {
-        self.push(Some(line), text);
-    }
+impl Place {
+    /// The beginning of a text.
+    pub(crate) const START: Self = Self::line(1);
 
-    pub(crate) fn push(&mut self, line: Option<usize>, text: impl Into<String>) {
-        let fault = ConfigFault {
-            line,
-            text: text.into(),
-        };
+    /// Returns the beginning of a line.
+    pub(crate) const fn line(line: usize) -> Self {
+        Self { line, column: 1 }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.line, self.column)
+    }
+}
+
+impl Faults {
+    pub(crate) fn push(&mut self, place: impl Into<Option<Place>>, text: impl Into<String>) {
+        let place = place.into();
+        let text = text.into();
+        let fault = ConfigFault { place, text };
         // One setting can be at fault for two agents; it is reported once.
         if !self.0.contains(&fault) {
             self.0.push(fault);
@@ -50,23 +70,35 @@ impl Faults {
     }
 
     pub(crate) fn error(mut self, path: Option<&Path>) -> ConfigError {
-        self.0.sort_by_key(|fault| fault.line);
-        ConfigError {
-            path: path.map(Path::to_owned),
-            faults: self.0,
-        }
+        self.0.sort_by_key(|fault| fault.place);
+        let path = path.map(Path::to_owned);
+        let faults = self.0;
+        ConfigError { path, faults }
+    }
+}
+
+impl ConfigError {
+    /// Creates an error of one fault.
+    pub(crate) fn of(
+        path: Option<&Path>,
+        place: impl Into<Option<Place>>,
+        text: impl Into<String>,
+    ) -> Self {
+        let mut faults = Faults::default();
+        faults.push(place, text);
+        faults.error(path)
     }
 }
 
 impl ConfigFault {
-    /// Returns the fault with its place: `plimsoll.toml:3: …`.
+    /// Returns the fault with its place: `plimsoll.toml:3:1: …`.
     #[must_use]
     pub fn in_file(&self, path: Option<&Path>) -> String {
-        match (path, self.line) {
-            (Some(path), Some(line)) => format!("{}:{line}: {}", path.display(), self.text),
+        match (path, self.place) {
+            (Some(path), Some(place)) => format!("{}:{place}: {}", path.display(), self.text),
             // A flag has no place in the file.
             (_, None) => self.text.clone(),
-            (None, Some(line)) => format!("line {line}: {}", self.text),
+            (None, Some(place)) => format!("line {}: {}", place.line, self.text),
         }
     }
 }

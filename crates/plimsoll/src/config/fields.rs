@@ -1,76 +1,69 @@
 //! [`Fields`]: a table of a file that is not an agent's, such as `[[mcp]]` or `[providers.NAME]`, read
 //! as one structure.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use plimsoll_context::nearest;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use toml::{Table, Value};
 
-use super::document::{Located, describe};
-use super::fault::Faults;
+use super::document::Located;
+use super::fault::{Faults, Place};
 use super::key::fields_of;
 use super::keys::schema_of;
 
-/// A table that was read as a `T`, with the lines of its fields.
+/// A table that was read as a `T`, with the places of its fields.
 #[derive(Debug)]
 pub(crate) struct Fields<T> {
     /// The fields whose values are good.
     pub(crate) value: T,
-    /// The first line of the table.
-    pub(crate) line: usize,
-    lines: BTreeMap<String, usize>,
-    /// Fields whose values are invalid and have been reported.
-    failed: BTreeSet<String>,
+    /// The place of the table.
+    pub(crate) place: Place,
+    /// The places of the fields that are present, and whether their values are good.
+    fields: BTreeMap<String, (Place, bool)>,
 }
 
 impl<T: DeserializeOwned + JsonSchema + Default> Fields<T> {
-    /// Reads a table. `place` is its name in faults, such as `[[mcp]]`.
-    pub(crate) fn read(place: &str, given: &Located<'_>, faults: &mut Faults) -> Self {
+    /// Reads a table. `name` is its name in faults, such as `[[mcp]]`.
+    pub(crate) fn read(name: &str, given: &Located, faults: &mut Faults) -> Self {
         let mut read = Self {
             value: T::default(),
-            line: given.line,
-            lines: BTreeMap::new(),
-            failed: BTreeSet::new(),
+            place: given.place,
+            fields: BTreeMap::new(),
         };
         let Some(entries) = given.entries() else {
-            let text = format!(
-                "{place} is {}; give a table of settings",
-                describe(given.value)
-            );
-            faults.at(given.line, text);
+            let text = format!("{name} is {}; give a table of settings", given.describe());
+            faults.push(given.place, text);
             return read;
         };
-        let fields = fields_of(schema_of::<T>());
+        let schemas = fields_of(schema_of::<T>());
         let mut good = Table::new();
-        for (name, entry) in entries {
-            let Some(schema) = fields.get(name) else {
-                let known: Vec<&str> = fields.keys().map(String::as_str).collect();
-                let near = nearest(name, known.iter().copied());
+        for (key, entry) in entries {
+            let Some(schema) = schemas.get(key) else {
+                let known: Vec<&str> = schemas.keys().map(String::as_str).collect();
+                let near = nearest(key, known.iter().copied());
                 let near = near.map_or(String::new(), |near| format!("did you mean `{near}`? "));
                 let known = known.join(", ");
-                let text = format!("there is no `{name}` in {place}; {near}known are: {known}");
-                faults.at(entry.line, text);
+                let text = format!("there is no `{key}` in {name}; {near}known are: {known}");
+                faults.push(entry.place, text);
                 continue;
             };
-            let one = Table::from_iter([(name.to_owned(), entry.value.clone())]);
-            if T::deserialize(Value::Table(one)).is_ok() {
-                good.insert(name.to_owned(), entry.value.clone());
-                read.lines.insert(name.to_owned(), entry.line);
+            let one = Table::from_iter([(key.clone(), entry.value())]);
+            let is_good = T::deserialize(Value::Table(one)).is_ok();
+            read.fields.insert(key.clone(), (entry.place, is_good));
+            if is_good {
+                good.insert(key.clone(), entry.value());
                 continue;
             }
-            let takes = schema
-                .get("x-takes")
-                .and_then(|takes| takes.as_str())
-                .unwrap_or_default();
+            let takes = schema.get("x-takes").and_then(|takes| takes.as_str());
+            let takes = takes.unwrap_or_default();
             // The value of a field that holds a key is never printed.
             let given = match schema.get("x-secret") {
                 Some(_) => "wrong".to_owned(),
-                None => describe(entry.value),
+                None => entry.describe(),
             };
-            faults.at(entry.line, format!("`{name}` is {given}; give {takes}"));
-            read.failed.insert(name.to_owned());
+            faults.push(entry.place, format!("`{key}` is {given}; give {takes}"));
         }
         read.value = T::deserialize(Value::Table(good)).unwrap_or_default();
         read
@@ -78,28 +71,25 @@ impl<T: DeserializeOwned + JsonSchema + Default> Fields<T> {
 }
 
 impl<T> Fields<T> {
-    /// Returns the line of a field, or else that of its table.
-    pub(crate) fn line_of(&self, name: &str) -> usize {
-        self.lines.get(name).copied().unwrap_or(self.line)
+    /// Returns the place of a field, or else that of its table.
+    pub(crate) fn place_of(&self, key: &str) -> Place {
+        self.fields.get(key).map_or(self.place, |(place, _)| *place)
     }
 
-    /// Returns `true` if a field is present and good.
-    pub(crate) fn has(&self, name: &str) -> bool {
-        self.lines.contains_key(name)
+    /// Returns `true` if a field is present, even if its value was refused.
+    pub(crate) fn has(&self, key: &str) -> bool {
+        self.fields.contains_key(key)
     }
 
-    /// Returns `true` if a field is present and invalid.
-    pub(crate) fn failed(&self, name: &str) -> bool {
-        self.failed.contains(name)
+    /// Returns `true` if the value of a field was refused.
+    pub(crate) fn failed(&self, key: &str) -> bool {
+        self.fields.get(key).is_some_and(|(_, is_good)| !is_good)
     }
 
     /// Reports required fields that are absent.
-    pub(crate) fn require(&self, place: &str, names: &[&str], faults: &mut Faults) {
-        let absent = names
-            .iter()
-            .filter(|name| !self.has(name) && !self.failed(name));
-        for name in absent {
-            faults.at(self.line, format!("{place} needs `{name}`"));
+    pub(crate) fn require(&self, name: &str, keys: &[&str], faults: &mut Faults) {
+        for key in keys.iter().filter(|key| !self.has(key)) {
+            faults.push(self.place, format!("{name} needs `{key}`"));
         }
     }
 }

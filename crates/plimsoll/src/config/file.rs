@@ -15,8 +15,8 @@ use toml::{Table, Value};
 
 use super::agent::AgentConfig;
 use super::agent_file::MAX_AGENT_FILES;
-use super::document::{Document, Located, describe};
-use super::fault::{ConfigError, ConfigFault, Faults};
+use super::document::Located;
+use super::fault::{ConfigError, ConfigFault, Faults, Place};
 use super::fields::Fields;
 use super::form::{Form, HostedTools};
 use super::guards::Guards;
@@ -60,7 +60,7 @@ pub(crate) struct SharedSettings {
 #[derive(Debug, Clone)]
 pub(crate) struct AgentPart {
     pub(crate) name: String,
-    pub(crate) line: usize,
+    pub(crate) place: Place,
     pub(crate) layer: Layer,
     /// Whether it is a file of its own, which the others may call.
     pub(crate) is_file: bool,
@@ -111,7 +111,7 @@ impl Config {
     /// If settings of the two contradict each other.
     pub fn over(mut self, users: Self) -> Result<Self, ConfigError> {
         let told = users.warnings.iter().map(|warning| ConfigFault {
-            line: None,
+            place: None,
             text: warning.in_file(users.path.as_deref()),
         });
         self.warnings.extend(told);
@@ -244,13 +244,13 @@ impl Config {
     /// Parses the text of a file.
     pub(super) fn of(text: &str, path: Option<&Path>) -> Result<Self, ConfigError> {
         let (mut faults, mut warnings) = (Faults::default(), Faults::default());
-        let document = Document::parse(text).map_err(|faults| faults.error(path))?;
+        let document = Located::parse(text).map_err(|faults| faults.error(path))?;
         let here = path.unwrap_or_else(|| Path::new(CONFIG_FILE));
         let mut shared = SharedSettings::read(&document, &mut faults, &mut warnings);
         shared.agents = agents(&document, here, &mut faults);
-        let mut own = document.entries();
-        own.retain(|(name, _)| !TABLES.contains(name));
-        shared.defaults = Layer::of_table(here, Owner::All, own, &mut faults);
+        let own = document.entries().into_iter().flatten();
+        let own = own.filter(|(name, _)| !TABLES.contains(&name.as_str()));
+        shared.defaults.read(here, Owner::All, "", own, &mut faults);
         let mut config = Self {
             path: path.map(Path::to_owned),
             shared: Arc::new(shared),
@@ -351,121 +351,119 @@ impl SharedSettings {
             .flatten()
     }
 
-    fn read(document: &Document, faults: &mut Faults, warnings: &mut Faults) -> Self {
+    fn read(document: &Located, faults: &mut Faults, warnings: &mut Faults) -> Self {
         let mut shared = Self::default();
         for given in list("[[mcp]]", document.get("mcp"), faults) {
-            let Some(server) = McpServer::of(&given, faults) else {
+            let Some(server) = McpServer::of(given, faults) else {
                 continue;
             };
             if shared.mcp.iter().any(|other| other.name == server.name) {
                 let text = format!("two servers are named `{}`; rename one", server.name);
-                faults.at(line_of(&given, "name"), text);
+                faults.push(place_of(given, "name"), text);
             }
             shared.mcp.push(server);
         }
         for (name, given) in entries("[providers]", document.get("providers"), faults) {
-            let settings = ProviderSettings::of(name, &given, faults, warnings);
-            shared.providers.insert(name.to_owned(), settings);
+            let settings = ProviderSettings::of(name, given, faults, warnings);
+            shared.providers.insert(name.clone(), settings);
         }
         if let Some(given) = document.get("sessions") {
-            let fields = Fields::<SessionTable>::read("[sessions]", &given, faults);
+            let fields = Fields::<SessionTable>::read("[sessions]", given, faults);
             shared.retention = fields.value.retention();
         }
         // Each model is parsed by itself, so that every fault is reported: `vendor.model` or
         // `"vendor/model"`.
         for (vendor, given) in entries("[models]", document.get("models"), faults) {
             if vendor.contains('/') {
-                shared.model(vendor, given.value.clone(), given.line, faults);
+                shared.model(vendor, given.value(), given.place, faults);
                 continue;
             }
             for (model, given) in entries(&format!("[models.{vendor}]"), Some(given), faults) {
-                let row = Table::from_iter([(model.to_owned(), given.value.clone())]);
-                shared.model(vendor, Value::Table(row), given.line, faults);
+                let row = Table::from_iter([(model.clone(), given.value())]);
+                shared.model(vendor, Value::Table(row), given.place, faults);
             }
         }
         shared
     }
 
-    fn model(&mut self, name: &str, row: Value, line: usize, faults: &mut Faults) {
+    fn model(&mut self, name: &str, row: Value, place: Place, faults: &mut Faults) {
         let rows = Table::from_iter([(name.to_owned(), row)]);
         match ModelBook::of(&rows, ModelOrigin::Configuration) {
             Ok(book) => self.models = std::mem::take(&mut self.models).overlay(book),
-            Err(error) => faults.at(line, error.to_string()),
+            Err(error) => faults.push(place, error.to_string()),
         }
     }
 }
 
 /// Returns the tables of a list of tables.
-fn list<'a>(name: &str, given: Option<Located<'a>>, faults: &mut Faults) -> Vec<Located<'a>> {
+fn list<'a>(name: &str, given: Option<&'a Located>, faults: &mut Faults) -> &'a [Located] {
     let Some(given) = given else {
-        return Vec::new();
+        return &[];
     };
     given.items().unwrap_or_else(|| {
-        let value = describe(given.value);
+        let value = given.describe();
         let text = format!("{name} is {value}; give a list of tables, each {name}");
-        faults.at(given.line, text);
-        Vec::new()
+        faults.push(given.place, text);
+        &[]
     })
 }
 
 /// Returns the entries of a table.
 fn entries<'a>(
     name: &str,
-    given: Option<Located<'a>>,
+    given: Option<&'a Located>,
     faults: &mut Faults,
-) -> Vec<(&'a str, Located<'a>)> {
+) -> &'a [(String, Located)] {
     let Some(given) = given else {
-        return Vec::new();
+        return &[];
     };
     given.entries().unwrap_or_else(|| {
-        let text = format!("{name} is {}; give a table", describe(given.value));
-        faults.at(given.line, text);
-        Vec::new()
+        let text = format!("{name} is {}; give a table", given.describe());
+        faults.push(given.place, text);
+        &[]
     })
 }
 
-/// Returns the line of an entry of a table, or else that of the table.
-fn line_of(given: &Located<'_>, name: &str) -> usize {
-    let mut entries = given.entries().unwrap_or_default().into_iter();
-    let entry = entries.find(|(key, _)| *key == name);
-    entry.map_or(given.line, |(_, entry)| entry.line)
+/// Returns the place of an entry of a table, or else that of the table.
+fn place_of(given: &Located, name: &str) -> Place {
+    given.get(name).unwrap_or(given).place
 }
 
-fn agents(document: &Document, file: &Path, faults: &mut Faults) -> Vec<AgentPart> {
+fn agents(document: &Located, file: &Path, faults: &mut Faults) -> Vec<AgentPart> {
     let mut agents: Vec<AgentPart> = Vec::new();
-    let mut tables = list("[[agents]]", document.get("agents"), faults);
+    let tables = list("[[agents]]", document.get("agents"), faults);
     if let Some(first) = tables.get(MAX_AGENTS) {
         let count = tables.len();
         let text = format!("there are {count} agents; {MAX_AGENTS} may be in one file");
-        faults.at(first.line, text);
-        tables.truncate(MAX_AGENTS);
+        faults.push(first.place, text);
     }
-    for given in tables {
+    for given in tables.iter().take(MAX_AGENTS) {
         let Some(own) = given.entries() else {
-            let value = describe(given.value);
+            let value = given.describe();
             let text = format!("an agent is {value}; give [[agents]] with a `name`");
-            faults.at(given.line, text);
+            faults.push(given.place, text);
             continue;
         };
-        let layer = Layer::of_table(file, Owner::OneAgent, own, faults);
-        let Some(name) = layer.name() else {
-            faults.at(given.line, "[[agents]] needs a `name`");
+        let mut layer = Layer::default();
+        layer.read(file, Owner::OneAgent, "", own, faults);
+        let Some(name) = layer.name().map(str::to_owned) else {
+            faults.push(given.place, "[[agents]] needs a `name`");
             continue;
         };
-        let at = line_of(&given, "name");
+        let at = place_of(given, "name");
         if name.trim().is_empty() {
-            faults.at(at, "an agent's `name` is empty; give one");
+            faults.push(at, "an agent's `name` is empty; give one");
         }
         if let Some(other) = agents.iter().find(|agent| agent.name == name) {
             let text = format!(
                 "two agents are named `{name}` (the other is on line {}); rename one",
-                other.line
+                other.place.line
             );
-            faults.at(at, text);
+            faults.push(at, text);
         }
         agents.push(AgentPart {
             name,
-            line: given.line,
+            place: given.place,
             layer,
             is_file: false,
         });
@@ -475,9 +473,8 @@ fn agents(document: &Document, file: &Path, faults: &mut Faults) -> Vec<AgentPar
 
 pub(super) fn text(path: &Path) -> Result<String, ConfigError> {
     let unreadable = |what: String| {
-        let mut faults = Faults::default();
-        faults.push(None, format!("{} cannot be read: {what}", path.display()));
-        faults.error(Some(path))
+        let text = format!("{} cannot be read: {what}", path.display());
+        ConfigError::of(Some(path), None, text)
     };
     let file = File::open(path).map_err(|error| unreadable(error.to_string()))?;
     let mut bytes = Vec::new();

@@ -7,7 +7,6 @@ use std::path::PathBuf;
 use plimsoll_agent::Permission;
 use plimsoll_providers::ModelBook;
 
-use super::keys::OptionalSettings;
 use super::layer::Layer;
 use super::path_confinement::is_below;
 use super::permission::Rule;
@@ -31,8 +30,7 @@ impl Guards {
     pub(crate) fn of(layers: &[&Layer]) -> Self {
         let mut guards = Self::default();
         for layer in layers {
-            // Each value has been accepted before.
-            let set = OptionalSettings::read(&layer.values()).unwrap_or_default();
+            let set = layer.typed();
             let rules = set.agent.permissions.0.into_iter().flatten();
             let forbid = rules.filter(|rule| rule.then != Permission::Allow);
             guards.rules.extend(forbid);

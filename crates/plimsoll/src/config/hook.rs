@@ -46,14 +46,14 @@ pub(crate) struct HookTable {
 
 impl HookTable {
     /// Reports the faults of a table as a whole.
-    pub(crate) fn check(given: &Located<'_>, faults: &mut Faults) {
+    pub(crate) fn check(given: &Located, faults: &mut Faults) {
         let fields = Fields::<Self>::read("[[hooks]]", given, faults);
         fields.require("a hook", &["on", "command"], faults);
         let command = fields.value.command.0.as_ref();
         let program = command.map(|command| command.first().map_or("", |word| word.trim()));
         if program == Some("") {
             let text = "`command` is empty; name the program, and then its arguments";
-            faults.at(fields.line_of("command"), text);
+            faults.push(fields.place_of("command"), text);
         }
     }
 

@@ -170,23 +170,22 @@ impl SettingKey {
         OptionalSettings::read(&one).is_ok()
     }
 
-    /// Parses a text of the command line or the environment: a text, or a value as in a file.
-    ///
-    /// # Errors
-    /// With the refused value, if none is accepted.
-    pub(crate) fn parse(&self, raw: &str) -> Result<Value, Value> {
+    /// Parses a text of the command line or the environment: a text, or a value as in a file. If
+    /// none is accepted, returns the value.
+    pub(crate) fn parse(&self, raw: &str) -> Value {
         let text = Value::String(raw.to_owned());
         let value = parse_value(raw);
         let entries = parse_value(&format!("{{{raw}}}"));
         // A list may be written as in a file, and so may a table, with or without its braces.
         let is_list = raw.trim_start().starts_with('[');
-        let forms = if is_list {
+        let is_number = matches!(self.kind, SettingKind::Tokens | SettingKind::Time);
+        let forms = if is_list || is_number {
             [&value, &text, &entries]
         } else {
             [&text, &value, &entries]
         };
         let accepted = forms.into_iter().find(|form| self.accepts(form));
-        accepted.cloned().ok_or(value)
+        accepted.unwrap_or(&value).clone()
     }
 }
 

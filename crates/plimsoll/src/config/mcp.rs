@@ -58,8 +58,6 @@ pub struct McpServer {
     pub trusted: bool,
     /// Let a run fail without it.
     pub required: bool,
-    /// The line in the file.
-    pub line: usize,
 }
 
 /// How a server is reached.
@@ -174,18 +172,17 @@ impl McpServer {
     }
 
     /// Reads a server. Reports its faults, and returns `None` if it has no name or cannot be reached.
-    pub(crate) fn of(given: &Located<'_>, faults: &mut Faults) -> Option<Self> {
+    pub(crate) fn of(given: &Located, faults: &mut Faults) -> Option<Self> {
         let fields = Fields::<McpTable>::read("[[mcp]]", given, faults);
         let table = &fields.value;
-        let line = fields.line;
         let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
         match &table.name.0 {
             None if fields.failed("name") => {}
-            None => faults.at(line, "[[mcp]] needs a `name`"),
+            None => faults.push(fields.place, "[[mcp]] needs a `name`"),
             Some(name) if !name.chars().all(good) => {
                 let text =
                     format!("`{name}` cannot name a server; use letters, digits, `_` or `-`");
-                faults.at(fields.line_of("name"), text);
+                faults.push(fields.place_of("name"), text);
             }
             Some(_) => {}
         }
@@ -208,27 +205,27 @@ impl McpServer {
             (None, Some(url)) => {
                 if !(url.starts_with("http://") || url.starts_with("https://")) {
                     let text = format!("`url` is {url:?}; it must start with http:// or https://");
-                    faults.at(fields.line_of("url"), text);
+                    faults.push(fields.place_of("url"), text);
                 }
                 let headers = secrets(&table.headers);
                 (McpReach::Url { url, headers }, ["args", "env"], "command")
             }
             (Some(_), Some(_)) => {
                 let text = "a server has a `command` or a `url`; keep the one you mean";
-                faults.at(fields.line_of("url"), text);
+                faults.push(fields.place_of("url"), text);
                 return None;
             }
             (None, None) => {
                 if !fields.failed("command") && !fields.failed("url") {
                     let text = "[[mcp]] needs a `command` to start, or the `url` of a server";
-                    faults.at(line, text);
+                    faults.push(fields.place, text);
                 }
                 return None;
             }
         };
         for name in stray.iter().filter(|name| fields.has(name)) {
             let text = format!("`{name}` is of a server with a `{other}`");
-            faults.at(fields.line_of(name), text);
+            faults.push(fields.place_of(name), text);
         }
         Some(Self {
             name: table.name.0.clone()?,
@@ -237,7 +234,6 @@ impl McpServer {
             bearer_env: table.bearer_env.0.clone(),
             trusted: table.trust.0.unwrap_or_default(),
             required: table.required.0.unwrap_or_default(),
-            line,
         })
     }
 }

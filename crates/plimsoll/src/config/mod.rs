@@ -53,7 +53,7 @@ pub use agent::{AgentConfig, MAX_PROMPT};
 pub use agent_file::{AgentFileForm, MAX_AGENT_FILES};
 pub use build_agent::{AgentModel, MakeAgent};
 pub use config_docs::{markdown, template};
-pub use fault::{ConfigError, ConfigFault};
+pub use fault::{ConfigError, ConfigFault, Place};
 pub use file::{Config, MAX_AGENTS, MAX_CONFIG_FILE};
 pub use form::{SettingKind, parse_tokens};
 pub use found::FoundFiles;

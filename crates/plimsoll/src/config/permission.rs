@@ -27,7 +27,7 @@ pub(crate) struct RuleTable {
 
 impl RuleTable {
     /// Reports the faults of a table as a whole.
-    pub(crate) fn check(given: &Located<'_>, faults: &mut Faults) {
+    pub(crate) fn check(given: &Located, faults: &mut Faults) {
         let fields = Fields::<Self>::read("[[permissions]]", given, faults);
         fields.require("a rule of `permissions`", &["tool", "then"], faults);
     }

@@ -42,31 +42,28 @@ pub struct ProviderSettings {
     pub api_key: Option<Secret>,
     /// Additional headers.
     pub headers: Vec<(String, Secret)>,
-    /// The line in the file.
-    pub line: usize,
 }
 
 impl ProviderSettings {
     pub(crate) fn of(
         name: &str,
-        given: &Located<'_>,
+        given: &Located,
         faults: &mut Faults,
         warnings: &mut Faults,
     ) -> Self {
         let place = format!("[providers.{name}]");
         let fields = Fields::<ProviderTable>::read(&place, given, faults);
-        let line = fields.line;
         let table = &fields.value;
         match &table.base_url.0 {
             None if Vendor::named(name).is_err() => {
                 let text = format!(
                     "{place} needs a `base_url`: there is no provider `{name}` that we know"
                 );
-                faults.at(line, text);
+                faults.push(fields.place, text);
             }
             Some(url) => {
                 if let Err(error) = BaseUrl::parse(url, None) {
-                    faults.at(fields.line_of("base_url"), error.to_string());
+                    faults.push(fields.place_of("base_url"), error.to_string());
                 }
             }
             None => {}
@@ -74,13 +71,13 @@ impl ProviderSettings {
         if fields.has("api_key") && fields.has("api_key_env") {
             let text =
                 "`api_key` and `api_key_env` are two settings of one thing; keep `api_key_env`";
-            faults.at(fields.line_of("api_key"), text);
+            faults.push(fields.place_of("api_key"), text);
         } else if fields.has("api_key") {
             let text = format!(
                 "`api_key` of {place} is a key in a file; put it into the environment and name \
                  the variable with `api_key_env`"
             );
-            warnings.at(fields.line_of("api_key"), text);
+            warnings.push(fields.place_of("api_key"), text);
         }
         if let Some(variable) = &table.api_key_env.0 {
             let good = |c: char| c.is_ascii_alphanumeric() || c == '_';
@@ -88,7 +85,7 @@ impl ProviderSettings {
                 // It may be the key itself, so it is not printed.
                 let text = "`api_key_env` is not the name of an environment variable; name the variable \
                      that contains the key";
-                faults.at(fields.line_of("api_key_env"), text);
+                faults.push(fields.place_of("api_key_env"), text);
             }
         }
         let headers = table.headers.0.iter().flatten();
@@ -100,7 +97,6 @@ impl ProviderSettings {
             headers: headers
                 .map(|(name, value)| (name.clone(), Secret::new(value)))
                 .collect(),
-            line,
         }
     }
 

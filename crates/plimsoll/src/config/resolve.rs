@@ -3,42 +3,27 @@
 
 use std::collections::BTreeMap;
 
-use toml::Value;
+use toml::{Table, Value};
 
-use super::fault::Faults;
+use super::fault::{Faults, Place};
 use super::keys::OptionalSettings;
 use super::layer::{FoundSetting, Layer, Origin};
 use super::provider::COMPATIBLE;
 use super::settings::AgentSettings;
 
-/// Pairs of key groups of which one layer may set only one. An upper layer's group replaces a lower
-/// one's.
-const EITHER_OR: [(&[&str], &[&str]); 5] = [
-    (&["system"], &["system_file"]),
-    (
-        &["compaction.trigger"],
-        &[
-            "compaction.compact_at_pct",
-            "compaction.compact_budget_threshold_pct",
-        ],
-    ),
-    (
-        &["cache.strategy"],
-        &[
-            "cache.strategy.manual.cache_system",
-            "cache.strategy.manual.cache_tools",
-            "cache.strategy.manual.cache_messages",
-        ],
-    ),
-    (&["context_strategy"], CONTEXT),
-    (&["trigger", "target"], CONTEXT),
+/// Pairs of groups of settings for one thing: names, or beginnings of names. An upper layer's group
+/// replaces a lower one's. The flag is `true` if one layer may set both, because a builder checks
+/// that they agree.
+const RIVALS: [(&[&str], &[&str], bool); 6] = [
+    (&["system"], &["system_file"], false),
+    (&["compaction.trigger"], &["compaction.compact_"], false),
+    (&["cache.strategy"], &["cache.strategy.manual."], false),
+    (&["context_strategy"], CONTEXT, false),
+    (&["trigger", "target"], CONTEXT, false),
+    (&["max_parallel_tools"], &["tool_execution"], true),
 ];
-/// Pairs that one layer may set both if they agree. A builder checks that.
-const OR_BOTH: [(&[&str], &[&str]); 1] = [(&["max_parallel_tools"], &["tool_execution"])];
-/// Represents every key of `[context]` and `[compaction]`, and the tables themselves.
-const CONTEXT: &[&str] = &["[context]"];
-/// The tables whose presence selects a context that is limited by its size.
-const CONTEXT_TABLES: [&str; 2] = ["context", "compaction"];
+/// The tables whose presence, even if they are empty, selects a context that is limited by its size.
+const CONTEXT: &[&str] = &["context.", "compaction."];
 
 /// Lists whose values of all layers apply, those of the upper ones first.
 const ADDED: [&str; 3] = ["pins", "permissions", "hooks"];
@@ -51,23 +36,25 @@ pub(crate) struct MergedSettings {
     pub(crate) found: BTreeMap<String, FoundSetting>,
 }
 
-/// A setting of a group, for a sentence.
-struct Mention {
-    text: String,
-    line: Option<usize>,
-}
-
 impl MergedSettings {
     /// Merges layers, uppermost first.
     pub(crate) fn of(layers: &[&Layer], faults: &mut Faults, warnings: &mut Faults) -> Self {
         let mut merged = Layer::default();
         let mut addresses: Vec<(FoundSetting, String)> = Vec::new();
         for layer in layers.iter().rev() {
-            for (one, other) in EITHER_OR {
-                merged.make_way(layer, one, other, faults, warnings);
-            }
-            for (one, other) in OR_BOTH {
-                merged.make_way(layer, one, other, &mut Faults::default(), warnings);
+            for (one, other, may_be_both) in RIVALS {
+                match (layer.mention(one), layer.mention(other)) {
+                    (Some(_), Some(_)) if may_be_both => {}
+                    (Some((first, at)), Some((second, place))) => {
+                        let text = format!(
+                            "{first} and {second} are two settings of one thing; keep the one you mean"
+                        );
+                        faults.push(at.max(place), text);
+                    }
+                    (Some(upper), None) => merged.replace(other, upper, warnings),
+                    (None, Some(upper)) => merged.replace(one, upper, warnings),
+                    (None, None) => {}
+                }
             }
             merged.add(layer);
             if let Some(url) = layer.found.get("base_url") {
@@ -77,113 +64,89 @@ impl MergedSettings {
             }
         }
         merged.choose_address(addresses, warnings);
-        // Each value has been accepted before.
-        let set = OptionalSettings::read(&merged.values()).unwrap_or_default();
         let mut settings = AgentSettings::default();
-        set.apply(&mut settings);
+        merged.typed().apply(&mut settings);
         settings.has_context = merged.mention(CONTEXT).is_some();
         let found = merged.found;
         Self { settings, found }
     }
 
-    /// Adds the lines of the settings to a fault that names them.
-    pub(crate) fn placed(&self, fault: &str) -> (Option<usize>, String) {
+    /// Adds the places of the settings to a fault that names them.
+    pub(crate) fn placed(&self, fault: &str) -> (Option<Place>, String) {
         let words: Vec<&str> = fault
             .split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))
             .collect();
-        let named = self.found.values().filter(|found| {
-            let names = [found.key.name.as_str(), found.written.as_str()];
-            found.key.name.len() > 4 && names.iter().any(|name| words.contains(name))
-        });
+        let named = self
+            .found
+            .values()
+            .filter(|found| found.key.name.len() > 4 && words.contains(&found.key.name.as_str()));
         let mut named: Vec<&FoundSetting> = named.collect();
-        named.sort_by_key(|found| found.line());
-        let line = named.iter().find_map(|found| found.line());
-        let others = named.len() > 1 || named.iter().any(|found| found.line().is_none());
-        let places: Vec<String> = named
-            .iter()
-            .map(|found| match found.line() {
-                Some(line) => format!("`{}` is on line {line}", found.written),
-                None => format!("`{}` is {}", found.key.name, found.origin),
-            })
-            .collect();
-        if others {
-            (line, format!("{fault} ({})", places.join(", ")))
-        } else {
-            (line, fault.to_owned())
+        named.sort_by_key(|found| found.place());
+        let place = named.iter().find_map(|found| found.place());
+        if named.len() == usize::from(place.is_some()) {
+            return (place, fault.to_owned());
         }
+        let places = named.iter().map(|found| match found.place() {
+            Some(place) => format!("`{}` is on line {}", found.key.name, place.line),
+            None => format!("`{}` is {}", found.key.name, found.origin),
+        });
+        let places: Vec<String> = places.collect();
+        (place, format!("{fault} ({})", places.join(", ")))
     }
 }
 
 impl Layer {
+    /// Returns the settings with their types. Each value has been accepted before.
+    pub(crate) fn typed(&self) -> OptionalSettings {
+        let found = self.found.iter();
+        let values: Table = found
+            .map(|(path, found)| (path.clone(), found.value.clone()))
+            .collect();
+        OptionalSettings::read(&values).unwrap_or_default()
+    }
+
     /// Adds the settings of an upper layer.
     fn add(&mut self, upper: &Self) {
         self.tables.extend(upper.tables.clone());
         for (path, found) in &upper.found {
-            let mut found = found.clone();
-            if let (true, Value::Array(own), Some(lower)) = (
-                ADDED.contains(&path.as_str()),
-                &mut found.value,
-                self.found.get(path),
-            ) {
-                own.extend(lower.value.as_array().into_iter().flatten().cloned());
+            let lower = self.found.insert(path.clone(), found.clone());
+            let lower = lower.filter(|_| ADDED.contains(&path.as_str()));
+            if let (Some(Value::Array(lower)), Some(found)) =
+                (lower.map(|lower| lower.value), self.found.get_mut(path))
+                && let Value::Array(own) = &mut found.value
+            {
+                own.extend(lower);
             }
-            self.found.insert(path.clone(), found);
         }
     }
 
-    /// Removes the settings of one group if an upper layer sets the other. Reports an upper layer
-    /// that sets both.
-    fn make_way(
-        &mut self,
-        upper: &Self,
-        one: &[&str],
-        other: &[&str],
-        faults: &mut Faults,
-        warnings: &mut Faults,
-    ) {
-        let side = match (upper.mention(one), upper.mention(other)) {
-            (Some(first), Some(second)) => {
-                let text = format!(
-                    "{} and {} are two settings of one thing; keep the one you mean",
-                    first.text, second.text
-                );
-                return faults.push(first.line.max(second.line), text);
-            }
-            (Some(upper), None) => (upper, other),
-            (None, Some(upper)) => (upper, one),
-            (None, None) => return,
-        };
-        let (upper, side) = side;
-        let Some(lower) = self.mention(side) else {
+    /// Removes the settings of a group that `upper`, a setting of an upper layer, replaces. Warns if
+    /// it is a flag or a variable, since the reader of the file does not see it.
+    fn replace(&mut self, group: &[&str], upper: (String, Option<Place>), warnings: &mut Faults) {
+        let Some((lower, place)) = self.mention(group) else {
             return;
         };
-        if upper.line.is_none() {
-            let text = format!("{} replaces {}", upper.text, lower.text);
-            warnings.push(lower.line, text);
+        let (upper, upper_place) = upper;
+        if upper_place.is_none() {
+            warnings.push(place, format!("{upper} replaces {lower}"));
         }
-        self.found.retain(|_, found| !is_in(side, found));
-        if side == CONTEXT {
-            self.tables.clear();
-        }
+        self.found.retain(|path, _| !is_in(group, path));
+        self.tables
+            .retain(|table, _| !is_in(group, &format!("{table}.")));
     }
 
-    /// Returns a setting of a group, if one is set.
-    fn mention(&self, side: &[&str]) -> Option<Mention> {
-        let tables = CONTEXT_TABLES.iter().filter(|_| side == CONTEXT);
-        let mut tables = tables.filter_map(|name| Some((name, self.tables.get(*name)?)));
-        if let Some((name, origin)) = tables.next() {
-            let text = match origin {
-                Origin::File(_, line) => format!("[{name}] (line {line})"),
-                _ => format!("[{name}]"),
-            };
-            let line = origin.line();
-            return Some(Mention { text, line });
+    /// Returns the name and the place of a setting of a group, or of its table, if one is set.
+    fn mention(&self, group: &[&str]) -> Option<(String, Option<Place>)> {
+        let mut tables = self.tables.iter();
+        if let Some((name, origin)) =
+            tables.find(|(name, _)| group.contains(&format!("{name}.").as_str()))
+            && let Origin::File(_, place) = origin
+        {
+            return Some((format!("[{name}] (line {})", place.line), Some(*place)));
         }
-        let found = self.found.values().find(|found| is_in(side, found))?;
-        Some(Mention {
-            text: found.named(),
-            line: found.line(),
-        })
+        let mut found = self.found.iter();
+        let (_, found) = found.find(|(path, _)| is_in(group, path))?;
+        Some((found.named(), found.place()))
     }
 
     fn text(&self, path: &str) -> Option<&str> {
@@ -207,15 +170,15 @@ impl Layer {
                 "{} is left out: it is the address of {of}, and the model is {model}; set both in one place",
                 url.named(),
             );
-            warnings.push(url.line(), text);
+            warnings.push(url.place(), text);
             self.found.remove("base_url");
         }
     }
 }
 
-fn is_in(side: &[&str], found: &FoundSetting) -> bool {
-    match side {
-        CONTEXT => CONTEXT_TABLES.contains(&found.key.table),
-        paths => paths.contains(&found.key.path().as_str()),
-    }
+/// Checks whether a setting is in a group: by its name, or by the beginning of its name.
+fn is_in(group: &[&str], path: &str) -> bool {
+    group
+        .iter()
+        .any(|name| path == *name || name.ends_with(['.', '_']) && path.starts_with(name))
 }

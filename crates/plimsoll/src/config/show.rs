@@ -91,9 +91,9 @@ impl Effective {
         let origin = match &self.origin {
             Origin::Flag(flag) => json!({ "flag": flag }),
             Origin::Variable(name) => json!({ "environment": name }),
-            Origin::File(path, line) => {
-                json!({ "file": path.display().to_string(), "line": line })
-            }
+            Origin::File(path, place) => json!({
+                "file": path.display().to_string(), "line": place.line, "column": place.column,
+            }),
             Origin::Default => json!("default"),
         };
         object.insert("origin".to_owned(), origin);

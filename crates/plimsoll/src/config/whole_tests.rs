@@ -393,7 +393,7 @@ fn every_key_takes_what_is_good_and_says_what_is_not() {
             };
             refused += 1;
             for fault in &error.faults {
-                assert!(fault.line.is_some(), "{set}{error}");
+                assert!(fault.place.is_some(), "{set}{error}");
             }
             let names = error.to_string().contains(&key.name) || error.to_string().contains("name");
             let within = error.to_string().contains(key.table)

@@ -4,11 +4,11 @@
 //! It reads files in TOML, YAML and JSON, and no program code. The settings of other systems are
 //! data ([`rows`]). The result is checked with Plimsoll's own parser before it is returned.
 
+mod lines;
+mod models;
 mod rows;
-mod servers;
 #[cfg(test)]
 mod tests;
-mod text;
 mod translate;
 mod yaml;
 
@@ -18,10 +18,10 @@ use std::str::FromStr;
 
 use toml::Value;
 
-use super::document::Document;
-use super::fault::{ConfigError, ConfigFault, Faults};
+use super::document::Located;
+use super::fault::{ConfigError, Place};
 use super::file::{self, Config, MAX_CONFIG_FILE};
-use rows::{ImportRow, ROWS, ValueConversion};
+use rows::{ImportRow, OF_MODELS, ROWS};
 use translate::Translation;
 
 /// Maximum nesting depth of tables in an imported file.
@@ -97,13 +97,7 @@ impl Import {
         from: Option<System>,
         path: Option<&Path>,
     ) -> Result<Self, ConfigError> {
-        let wrong = |text: String| ConfigError {
-            path: path.map(Path::to_owned),
-            faults: vec![ConfigFault {
-                line: Some(1),
-                text,
-            }],
-        };
+        let wrong = |text: String| ConfigError::of(path, Place::START, text);
         if text.len() as u64 > MAX_CONFIG_FILE {
             let most = MAX_CONFIG_FILE / (1024 * 1024);
             return Err(wrong(format!("it is larger than {most} MiB; {GIVE}")));
@@ -119,7 +113,7 @@ impl Import {
                         another system, name that with --from";
             return Err(wrong(text.to_owned()));
         }
-        let document = parse(text, path).map_err(|faults| faults.error(path))?;
+        let document = parse(text, path)?;
         let system = from.or_else(|| detect(&document));
         let Some(system) = system else {
             let names: Vec<String> = System::ALL.iter().map(ToString::to_string).collect();
@@ -138,38 +132,36 @@ const GIVE: &str = "give a configuration file in TOML, YAML or JSON";
 
 /// Parses a text by the extension of its file. Without a known one, it is TOML if it parses as
 /// such, otherwise YAML, of which JSON is a part.
-fn parse(text: &str, path: Option<&Path>) -> Result<Document, Faults> {
-    let extension = path
-        .and_then(Path::extension)
-        .and_then(|extension| extension.to_str());
-    // A text in JSON contains tabs only between its values, where YAML refuses them.
+fn parse(text: &str, path: Option<&Path>) -> Result<Located, ConfigError> {
+    let extension = path.and_then(Path::extension).and_then(|it| it.to_str());
     let in_yaml = || match serde_json::from_str::<serde::de::IgnoredAny>(text) {
+        // A text in JSON contains tabs only between its values, where YAML refuses them.
         Ok(_) => yaml::read(&text.replace('\t', " ")),
         Err(_) => yaml::read(text),
     };
-    match extension {
-        Some("toml") => Document::parse(text),
-        Some("yaml" | "yml" | "json") => Ok(in_yaml()?.unwrap_or_default()),
+    let parsed = match extension {
+        Some("toml") => Located::parse(text),
+        Some("yaml" | "yml" | "json") => in_yaml(),
         _ => {
-            if let Ok(document) = Document::parse(text) {
-                return Ok(document);
-            }
-            let document = in_yaml().ok().flatten();
-            document.ok_or_else(|| {
-                let text = format!(
-                    "it is not TOML, YAML or JSON; {GIVE} (docs/coming-from.md translates \
+            let table = Located::parse(text).or_else(|_| in_yaml());
+            return table
+                .ok()
+                .filter(|it| it.entries().is_some())
+                .ok_or_else(|| {
+                    let text = format!(
+                        "it is not TOML, YAML or JSON; {GIVE} (docs/coming-from.md translates \
                      settings in program code)"
-                );
-                let line = Some(1);
-                Faults(vec![ConfigFault { line, text }])
-            })
+                    );
+                    ConfigError::of(path, Place::START, text)
+                });
         }
-    }
+    };
+    parsed.map_err(|faults| faults.error(path))
 }
 
 /// Returns the system that most of the settings belong to, the first one of several. Returns `None`
 /// if no setting is known.
-fn detect(document: &Document) -> Option<System> {
+fn detect(document: &Located) -> Option<System> {
     let known = System::ALL.map(|system| (translate::known(system, document), system));
     let most = known.iter().map(|(count, _)| *count).max()?;
     let mut first = known.iter().filter(|(count, _)| *count == most && most > 0);
@@ -193,8 +185,7 @@ pub(super) fn hint(path: &str) -> Option<(String, bool)> {
         let rest = row.strip_prefix(wrapped(system, &path).as_str());
         rest.is_some_and(|rest| rest.starts_with('.'))
     };
-    let ours =
-        |row: &ImportRow| !row.ours.is_empty() && !matches!(row.how, ValueConversion::Model(_));
+    let ours = |row: &ImportRow| !row.ours.is_empty() && !OF_MODELS.contains(&row.how);
     let setting = ROWS
         .iter()
         .find(|((system, path), row)| ours(row) && is_it(*system, path));

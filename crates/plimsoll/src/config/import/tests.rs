@@ -5,7 +5,6 @@ use std::time::Duration;
 use plimsoll_agent::{ThinkingLevel, ToolExecutionStrategy};
 use plimsoll_context::{ContextStrategy, Tokens};
 
-use super::rows::ModelField;
 use super::*;
 use crate::config::{AgentSettings, Overrides};
 
@@ -353,8 +352,9 @@ fn what_cannot_be_imported_gets_one_sentence() {
         let error = Import::read(&path, None).unwrap_err().to_string();
         error.replace(&format!("{}/", folder.path().display()), "")
     };
-    assert!(read("a.toml", b"[provider]\nname = ").starts_with("a.toml:2: this is no TOML"));
-    assert!(read("a.yaml", b"a: [1\nb: }").starts_with("a.yaml:2: this is no YAML"));
+    assert!(read("a.toml", b"[provider]\nname = ").starts_with("a.toml:2:8: this is no TOML"));
+    let error = read("a.yaml", b"a: [1\nb: }");
+    assert!(error.starts_with("a.yaml:2:") && error.contains(": this is no YAML"));
     assert!(read("a.bin", &[0xff, 0xfe, 0x80]).contains("a.bin cannot be read: it is not text"));
     assert!(read("a.json", &vec![b' '; 50_000_000]).contains("larger than 4 MiB"));
 }
@@ -395,7 +395,7 @@ fn every_row_becomes_something_that_is_read() {
                 }
             }
         }
-        let is_alone = !matches!(row.how, ValueConversion::Model(_) | ValueConversion::Batch);
+        let is_alone = !(OF_MODELS.contains(&row.how) || row.how == "size");
         assert!(
             became || row.ours.is_empty() || !is_alone,
             "{system} {path}"
@@ -408,20 +408,14 @@ fn every_row_names_a_setting_of_ours() {
     assert!(ROWS.len() > 130);
     for ((system, path), row) in &*ROWS {
         let implied = row.implies.map(|(name, _)| name);
-        let other = matches!(
-            row.how,
-            ValueConversion::Model(ModelField::Key | ModelField::Price) | ValueConversion::Nothing
-        );
+        let other = ["key", "price", "-"].contains(&row.how);
         for name in [row.ours].into_iter().chain(implied).filter(|_| !other) {
             assert!(
                 crate::config::key(name).is_some(),
                 "{system}: {path} is `{name}`"
             );
         }
-        assert!(
-            !row.why.is_empty() || row.how != ValueConversion::Nothing,
-            "{system}: {path}"
-        );
+        assert!(!row.why.is_empty() || row.how != "-", "{system}: {path}");
     }
 }
 

@@ -3,32 +3,49 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::str::FromStr;
 
+use plimsoll_agent::Permission;
 use toml::Value;
 
-use super::super::document::{Document, Located};
-use super::super::fault::{ConfigError, ConfigFault};
+use super::super::document::Located;
+use super::super::fault::{ConfigError, ConfigFault, Place};
 use super::super::file::Config;
+use super::super::form::texts;
 use super::super::key::{Scope, join, key};
-use super::rows::{ImportRow, ModelField, ROWS, ValueConversion};
-use super::text::{ImportedLine, LinePosition, Text};
+use super::super::permission::Rule;
+use super::lines::{ImportedLine, Lines, Section};
+use super::models::PartOfModel;
+use super::rows::{ImportRow, OF_MODELS, ROWS};
 use super::{Import, ImportedSetting, System, snake, unusable, wrapped};
+
+/// Tool names of other systems, and Plimsoll's.
+const TOOLS: [(&str, &str); 8] = [
+    ("shell", "bash"),
+    ("patch", "edit"),
+    ("ls", "list"),
+    ("list_files", "list"),
+    ("list_directory", "list"),
+    ("search", "grep"),
+    ("web_fetch", ""),
+    ("web_search", ""),
+];
+/// Limits of phi-core. If one is set, the others have the defaults of [`LIMITS`].
+const EXECUTION: &str = "execution.max_";
+const LIMITS: [(&str, &str); 2] = [("max_total_tokens", "1000000"), ("max_duration", "600")];
 
 /// A setting of the other system.
 #[derive(Debug, Clone)]
 pub(super) struct Leaf {
     /// The path in the table of rows.
-    pub(super) path: String,
+    path: String,
     /// The path as written.
     shown: String,
     line: usize,
     pub(super) value: Value,
-    /// The agent that it belongs to, by its index in the file.
+    /// The agent that it belongs to, by its number in the file.
     pub(super) agent: Option<usize>,
 }
-
-/// A part of the specification of a model, with its row and its index in the settings.
-pub(super) type PartOfModel = (ModelField, Leaf, ImportRow, usize);
 
 impl Leaf {
     /// Checks whether it is one of the settings of phi-core's `ContextConfig` that its
@@ -48,16 +65,20 @@ impl Leaf {
 pub(super) struct Translation {
     system: System,
     leaves: Vec<Leaf>,
-    pub(super) text: Text,
+    pub(super) lines: Lines,
     settings: Vec<ImportedSetting>,
-    /// The index in `settings` of the current setting.
+    /// The index of the current setting in `settings`.
     pub(super) now: usize,
     /// The parts of each agent's model, and of the model for all agents.
     pub(super) models: BTreeMap<Option<usize>, Vec<PartOfModel>>,
+    /// Tool servers by their address or command.
+    pub(super) servers: BTreeMap<String, String>,
+    /// Variables that tool servers need.
+    pub(super) passed: BTreeSet<String>,
 }
 
 /// Returns the number of a system's settings in a file.
-pub(super) fn known(system: System, document: &Document) -> usize {
+pub(super) fn known(system: System, document: &Located) -> usize {
     let leaves = leaves(system, document);
     let known = leaves
         .iter()
@@ -69,22 +90,15 @@ fn row(system: System, path: &str) -> Option<ImportRow> {
     ROWS.get(&(system, path)).copied()
 }
 
-/// Checks whether the tables of this list are agents.
-fn is_of_agents(system: System, path: &str) -> bool {
-    match system {
-        System::Heartbit => path == "agents",
-        System::PhiCore => path == "agent.instances" || path == "sub_agents.instances",
-    }
-}
-
 /// Returns the settings of a file, from its top.
-fn leaves(system: System, document: &Document) -> Vec<Leaf> {
+fn leaves(system: System, document: &Located) -> Vec<Leaf> {
+    let (agents, found) = (0, Vec::new());
     let mut search = Search {
         system,
-        agents: 0,
-        found: Vec::new(),
+        agents,
+        found,
     };
-    search.table(document.entries(), "", "", None);
+    search.table(document, "", "", None);
     search.found
 }
 
@@ -95,34 +109,35 @@ struct Search {
 }
 
 impl Search {
-    fn table(
-        &mut self,
-        entries: Vec<(&str, Located<'_>)>,
-        before: &str,
-        shown: &str,
-        agent: Option<usize>,
-    ) {
-        for (key, given) in entries {
+    fn table(&mut self, table: &Located, before: &str, shown: &str, agent: Option<usize>) {
+        for (key, given) in table.entries().into_iter().flatten() {
             let path = wrapped(self.system, &join(before, &snake(key)));
             let shown = join(shown, key);
-            let items = given.items().filter(|_| is_of_agents(self.system, &path));
-            if let Some(items) = items {
-                for entries in items.iter().filter_map(Located::entries) {
+            if let Some(items) = given.items().filter(|_| self.is_of_agents(&path)) {
+                for agent in items {
                     self.agents += 1;
-                    self.table(entries, "agents", &shown, Some(self.agents));
+                    self.table(agent, "agents", &shown, Some(self.agents));
                 }
                 continue;
             }
-            match given.entries().filter(|entries| !entries.is_empty()) {
-                Some(entries) if self.leads(&path) => self.table(entries, &path, &shown, agent),
+            match given.entries() {
+                Some([_, ..]) if self.leads(&path) => self.table(given, &path, &shown, agent),
                 _ => self.found.push(Leaf {
                     path,
                     shown: clean(&shown),
-                    line: given.line,
-                    value: given.value.clone(),
+                    line: given.place.line,
+                    value: given.value(),
                     agent,
                 }),
             }
+        }
+    }
+
+    /// Checks whether the tables of this list are agents.
+    fn is_of_agents(&self, path: &str) -> bool {
+        match self.system {
+            System::Heartbit => path == "agents",
+            System::PhiCore => path == "agent.instances" || path == "sub_agents.instances",
         }
     }
 
@@ -136,14 +151,16 @@ impl Search {
 }
 
 impl Translation {
-    pub(super) fn of(system: System, document: &Document) -> Self {
+    pub(super) fn of(system: System, document: &Located) -> Self {
         let mut it = Self {
             system,
             leaves: leaves(system, document),
-            text: Text::default(),
+            lines: Lines::default(),
             settings: Vec::new(),
             now: 0,
             models: BTreeMap::new(),
+            servers: BTreeMap::new(),
+            passed: BTreeSet::new(),
         };
         for leaf in it.leaves.clone() {
             it.now = it.settings.len();
@@ -154,7 +171,7 @@ impl Translation {
                 note: None,
             });
             match row(system, &leaf.path) {
-                Some(row) if it.is_replaced(&leaf, row) => {
+                Some(row) if leaf.is_legacy() && it.has_successor(row) => {
                     it.note("its successor in `compaction` is set, too, and counts instead");
                 }
                 Some(row) => it.translate(&leaf, row),
@@ -162,27 +179,27 @@ impl Translation {
             }
         }
         it.put_models();
-        it.put_defaults();
-        it.choose_agents();
+        it.complete();
         it
     }
 
     /// Returns the result after Plimsoll's parser has accepted it.
     pub(super) fn finish(self, path: Option<&Path>) -> Result<Import, ConfigError> {
-        let (toml, lines) = self.text.write(self.system, &self.settings);
+        let (toml, lines) = self.lines.write(self.system, &self.settings);
         let at = |line: usize| lines.get(line.saturating_sub(1)).copied().flatten();
         if let Err(error) = Config::parse(&toml) {
             let faults = error.faults.into_iter().map(|fault| ConfigFault {
-                line: fault.line.and_then(at),
+                place: fault
+                    .place
+                    .and_then(|place| at(place.line))
+                    .map(Place::line),
                 text: format!(
                     "it cannot become a plimsoll.toml: {}",
                     placed(&fault.text, at)
                 ),
             });
-            return Err(ConfigError {
-                path: path.map(Path::to_owned),
-                faults: faults.collect(),
-            });
+            let (path, faults) = (path.map(Path::to_owned), faults.collect());
+            return Err(ConfigError { path, faults });
         }
         Ok(Import {
             system: self.system,
@@ -198,107 +215,89 @@ impl Translation {
         }
     }
 
+    /// Notes that the current setting is this one here.
+    pub(super) fn became(&mut self, ours: String) {
+        if let Some(setting) = self.settings.get_mut(self.now) {
+            setting.became.push(ours);
+        }
+    }
+
     fn translate(&mut self, leaf: &Leaf, row: ImportRow) {
-        let own = leaf.agent.map_or(LinePosition::Top, LinePosition::Agent);
-        let place = match row.how {
-            ValueConversion::Main => LinePosition::Main,
-            _ => own,
+        let section = match row.how {
+            "main" => Section::Main,
+            _ => Section::of(leaf.agent),
         };
-        let whole = leaf
-            .value
-            .as_integer()
-            .and_then(|whole| u64::try_from(whole).ok());
-        let changed = |whole: Option<u64>| {
-            let whole = whole.and_then(|whole| i64::try_from(whole).ok());
-            whole.map_or_else(unusable, Value::Integer)
-        };
+        let whole = leaf.value.as_integer().filter(|whole| *whole >= 0);
+        let number = |whole: Option<i64>| whole.map_or_else(unusable, Value::Integer);
+        let size = |size: i64| Value::from(format!("batched({size})"));
         let value = match row.how {
-            ValueConversion::Same | ValueConversion::Main => leaf.value.clone(),
-            ValueConversion::Millis => whole.map_or_else(unusable, |it| format!("{it}ms").into()),
-            ValueConversion::Retries => {
-                self.note("the first attempt counts here, too");
-                changed(whole.map(|retries| retries.saturating_add(1)))
-            }
-            ValueConversion::Bytes => {
-                self.note("it is in tokens here, four bytes to one");
-                changed(whole.map(|bytes| bytes.div_ceil(4).max(1)))
-            }
-            ValueConversion::Batch => match (whole, &leaf.value) {
-                (Some(size), _) if self.has_batches(leaf) => format!("batched({size})").into(),
-                (Some(_), _) => return self.note("it counts for the strategy `batched` only"),
-                (None, Value::String(name)) if snake(name) == "batched" => {
-                    let has_size = self
-                        .leaves
-                        .iter()
-                        .any(|leaf| leaf.path == "tools.batch_size");
-                    return if has_size {
-                        self.became(place.shown(row.ours))
-                    } else {
-                        self.note("the number of parallel calls is not stated")
-                    };
-                }
-                (None, value) => value.clone(),
-            },
-            ValueConversion::Tools => return self.tools(leaf),
-            ValueConversion::Permissions => return self.permissions(leaf),
-            ValueConversion::Servers => return self.servers(leaf),
-            ValueConversion::Model(part) => {
+            "-" => return self.note(row.why),
+            "tools" => return self.tools(leaf),
+            "permissions" => return self.permissions(leaf),
+            "servers" => return self.servers(leaf),
+            how if OF_MODELS.contains(&how) => {
                 let parts = self.models.entry(leaf.agent).or_default();
-                return parts.push((part, leaf.clone(), row, self.now));
+                return parts.push((leaf.clone(), row, self.now));
             }
-            ValueConversion::Nothing => return self.note(row.why),
+            "millis" => whole.map_or_else(unusable, |it| format!("{it}ms").into()),
+            "retries" => {
+                self.note("the first attempt counts here, too");
+                number(whole.map(|retries| retries.saturating_add(1)))
+            }
+            "bytes" => {
+                self.note("it is in tokens here, four bytes to one");
+                number(whole.map(|bytes| (bytes / 4 + i64::from(bytes % 4 > 0)).max(1)))
+            }
+            "effort" if leaf.value.as_str() == Some("none") => "off".into(),
+            "strategy" if is_batched(leaf) => {
+                return match self.has("tools.batch_size") {
+                    true => self.became(section.shown(row.ours)),
+                    false => self.note("the number of parallel calls is not stated"),
+                };
+            }
+            "size" => {
+                let mut strategies = self.leaves.iter();
+                let is_used = leaf.path != "tools.batch_size"
+                    || strategies.any(|it| it.path == "tools.tool_strategy" && is_batched(it));
+                if !is_used {
+                    return self.note("it counts for the strategy `batched` only");
+                }
+                whole.map_or_else(unusable, size)
+            }
+            _ => leaf.value.clone(),
         };
-        let value = match (row.value, value) {
-            (Some((theirs, ours)), Value::String(text)) if text == theirs => ours.into(),
-            (_, value) => value,
-        };
-        if self.set(leaf, row.ours, value, &place)
+        if self.set(leaf, row.ours, value, &section)
             && let Some((ours, value)) = row.implies
-            && !self.text.has(&place, ours)
+            && self.lines.get(&section, ours).is_none()
         {
             let value = match value {
                 "true" => true.into(),
                 value => value.into(),
             };
-            self.set(leaf, ours, value, &place);
+            self.set(leaf, ours, value, &section);
         }
     }
 
-    /// Checks whether this is one of phi-core's legacy settings and its successor is set, too.
-    fn is_replaced(&self, leaf: &Leaf, row: ImportRow) -> bool {
-        let successor = |other: &Leaf| {
-            let of_same = self::row(self.system, &other.path);
-            !other.is_legacy() && of_same.is_some_and(|other| other.ours == row.ours)
-        };
-        leaf.is_legacy() && self.leaves.iter().any(successor)
+    fn has(&self, path: &str) -> bool {
+        self.leaves.iter().any(|leaf| leaf.path == path)
     }
 
-    /// Returns `true` if the size of a batch is used.
-    fn has_batches(&self, leaf: &Leaf) -> bool {
-        let is_it = |leaf: &Leaf| {
-            leaf.path == "tools.tool_strategy"
-                && leaf
-                    .value
-                    .as_str()
-                    .is_some_and(|text| snake(text) == "batched")
-        };
-        leaf.path != "tools.batch_size" || self.leaves.iter().any(is_it)
+    /// Checks whether the setting that replaces one of phi-core's legacy settings is set, too.
+    fn has_successor(&self, row: ImportRow) -> bool {
+        self.leaves.iter().any(|other| {
+            let of_same = self::row(self.system, &other.path);
+            !other.is_legacy() && of_same.is_some_and(|other| other.ours == row.ours)
+        })
     }
 
     /// Sets one of Plimsoll's settings. Returns `true` if the value is valid for it.
-    pub(super) fn set(
-        &mut self,
-        leaf: &Leaf,
-        ours: &str,
-        value: Value,
-        place: &LinePosition,
-    ) -> bool {
+    pub(super) fn set(&mut self, leaf: &Leaf, ours: &str, value: Value, section: &Section) -> bool {
         let Some(key) = key(ours) else {
             return false;
         };
-        let place = match (key.scope, place) {
-            (Scope::AgentOnly, LinePosition::Top) => &LinePosition::Main,
-            (_, place) => place,
+        let section = match (key.scope, section) {
+            (Scope::AgentOnly, Section::Top) => &Section::Main,
+            (_, section) => section,
         };
         // Names may differ in case, and whole numbers may be written with a decimal point.
         let other = match &value {
@@ -316,24 +315,18 @@ impl Translation {
                 self.note("write the value of the variable yourself");
             }
             Some(value) => {
-                self.put(leaf, ours, written(&value), place.clone());
+                self.put(leaf, ours, written(&value), section.clone());
                 return true;
             }
         }
         false
     }
 
-    pub(super) fn became(&mut self, ours: String) {
-        if let Some(setting) = self.settings.get_mut(self.now) {
-            setting.became.push(ours);
-        }
-    }
-
-    /// Adds a line to the text. Replaces an earlier line of the same setting.
-    pub(super) fn put(&mut self, leaf: &Leaf, path: &str, value: String, place: LinePosition) {
-        self.became(place.shown(path));
-        let lost = self.text.put(ImportedLine {
-            place,
+    /// Adds a line to the result. Replaces an earlier line of the same setting.
+    pub(super) fn put(&mut self, leaf: &Leaf, path: &str, value: String, section: Section) {
+        self.became(section.shown(path));
+        let lost = self.lines.put(ImportedLine {
+            section,
             path: path.to_owned(),
             value,
             from: Some((leaf.line, leaf.shown.clone())),
@@ -345,48 +338,103 @@ impl Translation {
         }
     }
 
-    /// Writes phi-core's default limits that complement those of a file.
-    fn put_defaults(&mut self) {
-        const LIMITS: [&str; 5] = [
-            "execution.max_turns",
-            "execution.max_total_tokens",
-            "execution.max_duration",
-            "execution.max_duration_secs",
-            "execution.max_cost",
-        ];
-        let mut leaves = self.leaves.iter();
-        let limit = leaves.find(|leaf| LIMITS.contains(&leaf.path.as_str()));
-        let Some(line) = limit.map(|leaf| leaf.line) else {
-            return;
+    /// Writes the tools of an agent with Plimsoll's names.
+    fn tools(&mut self, leaf: &Leaf) {
+        let Some(names) = texts(&leaf.value) else {
+            return self.note("give a list of names");
         };
-        for (path, value) in [("max_total_tokens", "1000000"), ("max_duration", "600")] {
-            if !self.text.has(&LinePosition::Top, path) {
-                let why = format!("the default of {} beside other limits", self.system);
-                self.text.put(ImportedLine {
-                    place: LinePosition::Top,
-                    path: path.to_owned(),
-                    value: value.to_owned(),
-                    from: Some((line, why)),
-                });
-            }
+        let ours = |name: &String| {
+            let name = snake(name);
+            let known = TOOLS.iter().find(|(theirs, _)| *theirs == name);
+            let name = known.map_or(name.as_str(), |(_, ours)| ours);
+            let mut words = plimsoll_tools::NAMES.into_iter();
+            words.find(|ours| name == *ours || name.split('_').any(|word| word == *ours))
+        };
+        let mut tools: Vec<&str> = names.iter().filter_map(ours).collect();
+        tools.sort_unstable();
+        tools.dedup();
+        if tools.is_empty() {
+            tools.push("none");
+        }
+        self.set(leaf, "tools", tools.into(), &Section::of(leaf.agent));
+        let others = names.iter().filter(|name| ours(name).is_none());
+        let others: Vec<String> = others.map(|name| clean(name)).collect();
+        if !others.is_empty() {
+            self.note(&format!(
+                "these tools are not known here: {}",
+                others.join(", ")
+            ));
         }
     }
 
-    /// Decides which agent calls which.
-    fn choose_agents(&mut self) {
+    /// Writes permission rules.
+    fn permissions(&mut self, leaf: &Leaf) {
+        let Value::Array(tables) = &leaf.value else {
+            return self.note("give a list of rules, each in [[permissions]]");
+        };
+        let mut rules = Vec::new();
+        for table in tables {
+            let field = |name: &str| table.get(name)?.as_str().map(str::to_owned);
+            let then = field("action").and_then(|then| Permission::from_str(&then).ok());
+            match (field("tool"), then) {
+                (Some(tool), Some(then)) => rules.push(Rule {
+                    tool,
+                    arguments: field("pattern").filter(|pattern| pattern != "*"),
+                    then,
+                }),
+                _ => self.note("a rule without `tool` or `action` is left out"),
+            }
+        }
+        let rules = Value::Array(rules.iter().map(Rule::table).collect());
+        self.put(leaf, "permissions", rules.to_string(), Section::Top);
+    }
+
+    /// Adds what is implicit in the other system.
+    fn complete(&mut self) {
+        let mut leaves = self.leaves.iter();
+        if let Some(limit) = leaves.find(|leaf| leaf.path.starts_with(EXECUTION)) {
+            let from = (
+                limit.line,
+                format!("the default of {} beside other limits", self.system),
+            );
+            for (path, value) in LIMITS {
+                if self.lines.get(&Section::Top, path).is_none() {
+                    self.lines.put(ImportedLine {
+                        section: Section::Top,
+                        path: path.to_owned(),
+                        value: value.to_owned(),
+                        from: Some(from.clone()),
+                    });
+                }
+            }
+        }
+        if !self.passed.is_empty() {
+            let names: Vec<Value> = self.passed.iter().map(|it| it.as_str().into()).collect();
+            self.lines.put(ImportedLine {
+                section: Section::Top,
+                path: "pass_env".to_owned(),
+                value: Value::Array(names).to_string(),
+                from: None,
+            });
+        }
         let is_heartbit = self.system == System::Heartbit;
-        let is_called = |leaf: &&Leaf| is_heartbit || leaf.shown.starts_with("sub_agents.");
-        let called = self.leaves.iter().filter(is_called);
+        let called = self.leaves.iter();
+        let called = called.filter(|leaf| is_heartbit || leaf.shown.starts_with("sub_agents."));
         let called: BTreeSet<usize> = called.filter_map(|leaf| leaf.agent).collect();
         let mut leaves = self.leaves.iter();
         let orchestrates = leaves.any(|leaf| leaf.path.starts_with("orchestrator."));
-        self.text.main = match is_heartbit {
+        let main = match is_heartbit {
             true if called.is_empty() || !orchestrates => None,
             true => Some("orchestrator"),
             false => Some("main"),
         };
-        self.text.called = called;
+        self.lines.complete(main, &called);
     }
+}
+
+fn is_batched(leaf: &Leaf) -> bool {
+    let name = leaf.value.as_str();
+    name.is_some_and(|name| snake(name) == "batched")
 }
 
 /// Returns a name of the file on one line, clipped.
@@ -412,10 +460,8 @@ fn placed(fault: &str, at: impl Fn(usize) -> Option<usize>) -> String {
     let mut parts = fault.split("line ");
     let mut text = parts.next().unwrap_or_default().to_owned();
     for part in parts {
-        let end = part
-            .find(|c: char| !c.is_ascii_digit())
-            .unwrap_or(part.len());
-        let (digits, rest) = part.split_at(end);
+        let rest = part.trim_start_matches(|c: char| c.is_ascii_digit());
+        let digits = part.strip_suffix(rest).unwrap_or_default();
         let line = digits.parse().ok().and_then(&at);
         let line = line.map_or_else(|| digits.to_owned(), |line| line.to_string());
         text.push_str(&format!("line {line}{rest}"));

@@ -1,108 +1,91 @@
-//! Parses YAML with the line of each key. Aliases (`*name`) are not followed, because a few lines
+//! Parses YAML with the place of each key. Aliases (`*name`) are not followed, because a few lines
 //! of them can expand to a file of any size.
 
-use std::collections::BTreeMap;
+use std::str::Chars;
 
-use toml::{Table, Value};
+use toml::Value;
 use yaml_rust2::parser::{Event, Parser};
-use yaml_rust2::scanner::TScalarStyle;
+use yaml_rust2::scanner::{Marker, TScalarStyle};
 
-use super::super::document::{Document, describe};
-use super::super::fault::{ConfigFault, Faults};
+use super::super::document::{Data, Located};
+use super::super::fault::{ConfigFault, Faults, Place};
 use super::{MAX_DEPTH, unusable};
 
-/// An incomplete list or table, with its path.
-struct OpenNode {
-    path: Vec<String>,
-    value: Value,
-    /// The key of a table that waits for its value.
-    waiting: Option<String>,
-}
-
-/// Parses the first document of a text. Returns `None` if it is not a table.
-pub(super) fn read(text: &str) -> Result<Option<Document>, Faults> {
-    let fault = |line: usize, text: String| {
-        let line = Some(line);
-        Faults(vec![ConfigFault { line, text }])
-    };
+/// Parses the first document of a text.
+pub(super) fn read(text: &str) -> Result<Located, Faults> {
     let mut parser = Parser::new_from_str(text);
-    let mut open: Vec<OpenNode> = Vec::new();
-    let mut lines = BTreeMap::new();
     loop {
-        let (event, mark) = parser.next_token().map_err(|error| {
-            fault(
-                error.marker().line(),
-                format!("this is no YAML: {}", error.info()),
-            )
-        })?;
-        let value = match event {
-            Event::SequenceStart(..) | Event::MappingStart(..) if open.len() == MAX_DEPTH => {
-                return Err(fault(
-                    mark.line(),
-                    format!("tables stand in each other more than {MAX_DEPTH} deep"),
-                ));
-            }
-            Event::SequenceStart(..) | Event::MappingStart(..) => {
-                let path = open.last().map(OpenNode::next).unwrap_or_default();
-                let value = match event {
-                    Event::SequenceStart(..) => Value::Array(Vec::new()),
-                    _ => Value::Table(Table::new()),
-                };
-                open.push(OpenNode {
-                    path,
-                    value,
-                    waiting: None,
-                });
-                continue;
-            }
-            Event::SequenceEnd | Event::MappingEnd => match open.pop().map(|node| node.value) {
-                Some(Value::Table(table)) if open.is_empty() => {
-                    return Ok(Some(Document::new(table, lines)));
-                }
-                value => value,
-            },
-            Event::Scalar(text, style, ..) => Some(scalar(text, style == TScalarStyle::Plain)),
-            Event::Alias(_) => Some(unusable()),
-            Event::StreamEnd => return Ok(None),
-            _ => None,
-        };
-        if let (Some(value), Some(node)) = (value, open.last_mut()) {
-            node.put(value, mark.line(), &mut lines);
+        match next(&mut parser)? {
+            (Event::StreamStart | Event::DocumentStart | Event::Nothing, _) => {}
+            (event, place) => return node(&mut parser, event, place, 0),
         }
     }
 }
 
-impl OpenNode {
-    /// Returns the path of the next value.
-    fn next(&self) -> Vec<String> {
-        let name = match &self.value {
-            Value::Array(items) => items.len().to_string(),
-            _ => self.waiting.clone().unwrap_or_default(),
-        };
-        self.path.iter().cloned().chain([name]).collect()
+fn next(parser: &mut Parser<Chars<'_>>) -> Result<(Event, Place), Faults> {
+    let place = |mark: &Marker| Place {
+        line: mark.line(),
+        column: mark.col() + 1,
+    };
+    match parser.next_token() {
+        Ok((event, mark)) => Ok((event, place(&mark))),
+        Err(error) => Err(fault(
+            place(error.marker()),
+            format!("this is no YAML: {}", error.info()),
+        )),
     }
+}
 
-    fn put(&mut self, value: Value, line: usize, lines: &mut BTreeMap<Vec<String>, usize>) {
-        let path = self.next();
-        match (&mut self.value, self.waiting.take()) {
-            (Value::Array(items), _) => {
-                lines.entry(path).or_insert(line);
-                items.push(value);
-            }
-            // Nothing is no value.
-            (Value::Table(_), Some(_)) if value.as_str() == Some("") => {}
-            (Value::Table(table), Some(key)) => _ = table.insert(key, value),
-            (Value::Table(_), None) => {
-                let key = match value {
-                    Value::String(text) => text,
-                    other => describe(&other),
-                };
-                self.waiting = Some(key);
-                lines.insert(self.next(), line);
-            }
-            _ => {}
-        }
+/// Reads the value that begins with an event.
+fn node(
+    parser: &mut Parser<Chars<'_>>,
+    event: Event,
+    place: Place,
+    depth: usize,
+) -> Result<Located, Faults> {
+    if depth > MAX_DEPTH {
+        let text = format!("tables stand in each other more than {MAX_DEPTH} deep");
+        return Err(fault(place, text));
     }
+    let data = match event {
+        Event::Scalar(text, style, ..) => Data::Plain(scalar(text, style == TScalarStyle::Plain)),
+        Event::SequenceStart(..) => {
+            let mut items = Vec::new();
+            loop {
+                match next(parser)? {
+                    (Event::SequenceEnd, _) => break Data::List(items),
+                    (event, place) => items.push(node(parser, event, place, depth + 1)?),
+                }
+            }
+        }
+        Event::MappingStart(..) => {
+            let mut entries = Vec::new();
+            loop {
+                let (event, place) = next(parser)?;
+                if event == Event::MappingEnd {
+                    break Data::Table(entries);
+                }
+                let key = node(parser, event, place, depth + 1)?;
+                let key = match key.data {
+                    Data::Plain(Value::String(text)) => text,
+                    _ => key.describe(),
+                };
+                let (event, at) = next(parser)?;
+                let value = node(parser, event, at, depth + 1)?;
+                // Nothing is no value.
+                if value.data != Data::Plain(String::new().into()) {
+                    entries.push((key, Located { place, ..value }));
+                }
+            }
+        }
+        _ => Data::Plain(unusable()),
+    };
+    Ok(Located { place, data })
+}
+
+fn fault(place: Place, text: String) -> Faults {
+    let place = Some(place);
+    Faults(vec![ConfigFault { place, text }])
 }
 
 fn scalar(text: String, is_plain: bool) -> Value {
