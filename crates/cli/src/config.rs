@@ -5,14 +5,11 @@ mod preset;
 
 use std::fmt::Write;
 use std::path::Path;
-use std::sync::Arc;
 
 use plimsoll::config::{self, AgentConfig, CONFIG_FILE, Config, Import, System};
-use plimsoll::context::{
-    ContextConfig, Counts, EXTRACT_SHARE, HistoryLimit, OwnStages, ViewLimits,
-};
+use plimsoll::context::{ContextConfig, Counts, EXTRACT_SHARE, ViewLimits};
 use plimsoll::policy::{Author, Policy};
-use plimsoll::{ContextStrategy, Tokens};
+use plimsoll::{Agent, ContextStrategy, Tokens};
 use serde_json::json;
 
 use crate::args::{ConfigArgs, ConfigCommand};
@@ -102,12 +99,12 @@ fn check(config: &Config, tried: Option<McpTrial>, json: bool) -> Result<u8, Cli
     let path = config.path().or(users_file.as_deref());
     let path = path.unwrap_or(CONFIG_FILE.as_ref());
     let all = config.defaults().map_err(CliError::failed)?;
-    let agents = config.agents().map(|name| Ok((name, config.agent(name)?)));
-    let agents: Result<Vec<_>, config::ConfigError> = agents.collect();
-    let agents = agents.map_err(CliError::failed)?;
-    for agent in std::iter::once(&all).chain(agents.iter().map(|(_, agent)| agent)) {
-        agent.check_tools().map_err(CliError::failed)?;
-    }
+    let all = EffectiveAgent::of(all)?;
+    let agents = config.agents().map(|name| {
+        let agent = config.agent(name).map_err(CliError::failed)?;
+        Ok((name, EffectiveAgent::of(agent)?))
+    });
+    let agents: Vec<_> = agents.collect::<Result<_, CliError>>()?;
     let code = match &tried {
         Some(tried) if !tried.all_there => FAILED,
         _ => DONE,
@@ -115,7 +112,7 @@ fn check(config: &Config, tried: Option<McpTrial>, json: bool) -> Result<u8, Cli
     if json {
         let agents = agents.iter().map(|(name, agent)| {
             let name = ("name", (*name).into());
-            with(as_json(agent), [name])
+            with(agent.json(), [name])
         });
         let servers = config.mcp().iter().map(|server| server.name.as_str());
         let tried = tried
@@ -126,20 +123,21 @@ fn check(config: &Config, tried: Option<McpTrial>, json: bool) -> Result<u8, Cli
             ("mcp", servers.collect()),
             ("warnings", notes_of(config).into()),
         ];
-        let object = with(as_json(&all), more);
+        let object = with(all.json(), more);
         let object = with(object, tried.map(|tried| ("mcp_tried", tried)));
         out!("{object}");
         return Ok(code);
     }
     out!("{} is good", path.display());
-    out!("{}", as_text(&all).trim_end());
+    out!("{}", all.text().trim_end());
     for (name, agent) in &agents {
         out!("");
         out!("agent {name}");
-        out!("{}", as_text(agent).trim_end());
+        out!("{}", agent.text().trim_end());
     }
-    if !all.own_models().is_empty() {
-        out!("models: {} of your own", all.own_models().len());
+    let models = all.config.own_models().len();
+    if models > 0 {
+        out!("models: {models} of your own");
     }
     for server in config.mcp() {
         out!("mcp: {}, {}", server.name, server.place());
@@ -258,8 +256,11 @@ pub(crate) fn filter(
     system: Tokens,
     size: Option<Tokens>,
 ) -> Result<(Policy, ViewLimits), CliError> {
-    let settings = agent.settings();
-    let context = settings.context_config().ok_or_else(|| {
+    let mut agent = agent.clone();
+    let summary = &mut agent.settings_mut().builder.summary;
+    *summary = summary.without_model();
+    let trial = agent.trial().map_err(CliError::usage)?;
+    let context = trial.context_config().ok_or_else(|| {
         CliError::usage(
             "the configuration has no [context]; add one, or give --budget without --config",
         )
@@ -279,44 +280,47 @@ pub(crate) fn filter(
         max_output: Some(Tokens::ZERO),
         ..ViewLimits::default()
     };
-    let summary = settings.builder.summary.without_model();
-    let mut policy = context.policy(summary, settings.argument_digest(), OwnStages::default());
-    if let Some(prune) = settings.builder.session_prune {
-        policy = policy.with_prune(prune);
-    }
-    if let Some(messages) = settings.builder.max_history_messages {
-        policy = policy.with_stage(Arc::new(HistoryLimit(messages)));
-    }
-    Ok((policy, context.line(line, system)))
+    Ok((trial.policy().clone(), context.line(line, system)))
 }
 
-fn as_text(agent: &AgentConfig) -> String {
-    let settings = agent.settings();
-    let mut text = String::new();
-    let mut line = |words: String| {
-        // Writing to a String cannot fail.
-        let _ = writeln!(text, "{words}");
-    };
-    if let Some(model) = &settings.model {
-        line(format!("model: {model}"));
+/// An agent of the configuration, and what a run of it computes from the settings.
+struct EffectiveAgent {
+    config: AgentConfig,
+    run: Agent,
+}
+
+impl EffectiveAgent {
+    fn of(config: AgentConfig) -> Result<Self, CliError> {
+        config.check_tools().map_err(CliError::failed)?;
+        let run = config.trial().map_err(CliError::failed)?;
+        Ok(Self { config, run })
     }
-    match settings.context_config() {
-        None => {
-            let strategy = settings.context_strategy();
-            line(format!(
-                "context: {}, without [context], so the model's window decides",
-                strategy.name()
-            ));
-            line(preset::timing(agent));
+
+    fn text(&self) -> String {
+        let settings = &self.config.settings().builder;
+        let mut text = String::new();
+        let mut line = |words: String| {
+            // Writing to a String cannot fail.
+            let _ = writeln!(text, "{words}");
+        };
+        if let Some(model) = &self.config.settings().model {
+            line(format!("model: {model}"));
         }
-        Some(context) => {
+        if let Some(strategy) = self.run.context_strategy() {
+            let name = strategy.name();
+            line(format!(
+                "context: {name}, without [context], so the model's window decides"
+            ));
+            line(preset::timing(self.run.view_limits()));
+        }
+        if let Some(context) = self.run.context_config() {
             let compaction = &context.compaction;
             line(format!(
                 "context: {} tokens at most, {} of them for the system prompt",
                 grouped(context.max_context_tokens),
                 grouped(context.system_prompt_tokens),
             ));
-            line(fires(&context));
+            line(fires(context));
             line(format!(
                 "kept: the first {} and the last {} of the newest run; results of the last at \
                  most {}",
@@ -324,54 +328,90 @@ fn as_text(agent: &AgentConfig) -> String {
                 counted(compaction.keep_recent_turns as u64, "turn"),
                 counted(compaction.tool_output_max_lines as u64, "line"),
             ));
-            line(format!("summarized of earlier runs: {}", scope(&context)));
+            line(format!("summarized of earlier runs: {}", scope(context)));
         }
+        line(self.summary());
+        if let Some(digest) = settings.argument_digest {
+            line(format!(
+                "arguments: texts of more than {} characters in old calls become digests",
+                digest.over_chars
+            ));
+        }
+        if let Some(messages) = settings.max_history_messages {
+            let messages = counted(messages as u64, "message");
+            line(format!("history: {messages} at most"));
+        }
+        line(limits(&self.config));
+        line(format!("stages: {}", self.stages().join(" → ")));
+        text
     }
-    let preset = settings.context_config().is_none();
-    let preset = preset.then(|| settings.context_strategy());
-    let summarizes = preset.is_none_or(|preset| {
-        use ContextStrategy::{Extract, Summarize};
-        matches!(preset, Extract { .. } | Summarize { .. })
-    });
-    let author = match preset {
-        Some(ContextStrategy::Extract { .. }) => Author::Extract,
-        _ => settings.builder.summary.author,
-    };
-    line(match summarizes && settings.builder.summarization {
-        false => "summary: none, evicted messages are in the log only".into(),
-        true if author == Author::Extract && settings.builder.summary.is_sized_by_need() => {
-            format!(
+
+    /// Describes the summaries of evicted messages.
+    fn summary(&self) -> String {
+        let settings = &self.config.settings().builder;
+        let summary = &settings.summary;
+        let author = match self.run.context_strategy() {
+            Some(ContextStrategy::Extract { .. }) => Author::Extract,
+            Some(ContextStrategy::Summarize { .. }) => summary.author,
+            None if settings.summarization => summary.author,
+            _ => return "summary: none, evicted messages are in the log only".to_owned(),
+        };
+        if author == Author::Extract && summary.is_sized_by_need() {
+            return format!(
                 "summary: written without a model, as long as the user's words require, at most {} of the target",
                 fraction(EXTRACT_SHARE.0)
-            )
+            );
         }
-        true => format!(
+        format!(
             "summary: {} tokens at most and {} of the target, written by {}",
-            grouped(settings.builder.summary.max_summary_tokens),
-            fraction(settings.builder.summary.share.0),
+            grouped(summary.max_summary_tokens),
+            fraction(summary.share.0),
             match author {
                 Author::Model => "a model",
                 Author::Extract => "Plimsoll, without a model",
             }
-        ),
-    });
-    if let Some(digest) = settings.argument_digest() {
-        line(format!(
-            "arguments: texts of more than {} characters in old calls become digests",
-            digest.over_chars
-        ));
+        )
     }
-    if let Some(messages) = settings.builder.max_history_messages {
-        line(format!(
-            "history: {} at most",
-            counted(messages as u64, "message")
-        ));
+
+    fn stages(&self) -> Vec<&str> {
+        let stages = self.run.policy().stages().iter();
+        stages.map(|stage| stage.name()).collect()
     }
-    line(limits(agent));
-    if let Some(stages) = stages(agent) {
-        line(format!("stages: {}", stages.join(" → ")));
+
+    fn json(&self) -> serde_json::Value {
+        let settings = self.config.settings();
+        let context = self.run.context_config();
+        let thresholds = context.map(|context| {
+            let thresholds = context.thresholds(Tokens::ZERO, None);
+            json!({
+                "fires_above": thresholds.fires_above,
+                "ends_at": thresholds.ends_at,
+                "counts": match thresholds.counts {
+                    Counts::All => "all",
+                    Counts::AllButSystem => "all_but_system",
+                },
+            })
+        });
+        let settings_of_run = &settings.builder;
+        json!({
+            "model": settings.model,
+            "context_strategy": self.run.context_strategy(),
+            "view": self.run.view_limits(),
+            "context": context,
+            "thresholds": thresholds,
+            "summary": {
+                "max_summary_tokens": settings_of_run.summary.max_summary_tokens,
+                "share": fraction(settings_of_run.summary.share.0),
+                "author": settings_of_run.summary.author,
+            },
+            "summarization": settings_of_run.summarization,
+            "argument_digest": settings_of_run.argument_digest,
+            "max_history_messages": settings_of_run.max_history_messages,
+            "limits": settings_of_run.limits,
+            "own_models": self.config.own_models().len(),
+            "stages": self.stages(),
+        })
     }
-    text
 }
 
 fn limits(agent: &AgentConfig) -> String {
@@ -399,55 +439,6 @@ fn limits(agent: &AgentConfig) -> String {
         words.push(format!("{} bytes of messages", memory.0));
     }
     format!("a run: at most {}", words.join(", "))
-}
-
-fn as_json(agent: &AgentConfig) -> serde_json::Value {
-    let settings = agent.settings();
-    let context = settings.context_config();
-    let thresholds = context.map(|context| {
-        let thresholds = context.thresholds(Tokens::ZERO, None);
-        json!({
-            "fires_above": thresholds.fires_above,
-            "ends_at": thresholds.ends_at,
-            "counts": match thresholds.counts {
-                Counts::All => "all",
-                Counts::AllButSystem => "all_but_system",
-            },
-        })
-    });
-    json!({
-        "model": settings.model,
-        "context_strategy": context.is_none().then(|| settings.context_strategy()),
-        "context": context,
-        "thresholds": thresholds,
-        "summary": {
-            "max_summary_tokens": settings.builder.summary.max_summary_tokens,
-            "share": fraction(settings.builder.summary.share.0),
-            "author": settings.builder.summary.author,
-        },
-        "summarization": settings.builder.summarization,
-        "argument_digest": settings.argument_digest(),
-        "max_history_messages": settings.builder.max_history_messages,
-        "limits": settings.builder.limits,
-        "own_models": agent.own_models().len(),
-        "stages": stages(agent),
-    })
-}
-
-fn stages(agent: &AgentConfig) -> Option<Vec<String>> {
-    let settings = agent.settings();
-    let context = settings.context_config()?;
-    let policy = context.policy(
-        settings.builder.summary,
-        settings.argument_digest(),
-        OwnStages::default(),
-    );
-    let names = policy.stages().iter().map(|stage| stage.name().to_owned());
-    let mut names: Vec<String> = names.collect();
-    if settings.builder.max_history_messages.is_some() {
-        names.insert(1, "history".to_owned());
-    }
-    Some(names)
 }
 
 /// Describes when a compaction fires, with the calculation.

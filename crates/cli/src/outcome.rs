@@ -1,6 +1,7 @@
 //! Describes the end of a run, in words and as an exit code, for every command that runs one.
 
 use plimsoll::config::AgentSettings;
+use plimsoll::context::Threshold;
 use plimsoll::pricing::Cost;
 use plimsoll::recall::RECALL_LEAST_WINDOW;
 use plimsoll::session::AppliedPlan;
@@ -108,7 +109,7 @@ pub(crate) fn reason_text(settings: &AgentSettings, reason: &EndReason) -> Strin
     match reason {
         EndReason::Failed { failure } => failure.to_string(),
         // The error contains the tokens without the answer, but the remedy is a window.
-        EndReason::CannotFit { cannot_fit } if settings.trigger.is_none() => {
+        EndReason::CannotFit { cannot_fit } if settings.builder.trigger == Threshold::Auto => {
             let window = cannot_fit.window(settings.builder.max_tokens).0;
             // From this size on, the recall tools are sent as well.
             let window = if window >= RECALL_LEAST_WINDOW.0 {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use plimsoll_agent::{KnownTool, PermissionMode, Run, Setup, State, TargetOf};
 use plimsoll_context::{
     Calibration, ContextConfig, ContextStrategy, FALLBACK_WINDOW, Fingerprint, MAX_RESULT, Message,
-    Recall, Tokens,
+    Policy, Recall, Tokens, ViewLimits,
 };
 
 use crate::builder::context_limits;
@@ -37,6 +37,8 @@ pub(crate) const RECALL_TOOLS: [&str; 3] = ["recall", "recall_search", "get_tool
 #[derive(Clone)]
 pub struct Agent {
     pub(crate) setup: Setup,
+    /// The preset policy, if the context is compacted by one.
+    pub(crate) strategy: Option<ContextStrategy>,
     pub(crate) context: Option<ContextConfig>,
     pub(crate) window: Window,
     /// Whether the model gets tools to recall evicted messages.
@@ -62,6 +64,30 @@ pub(crate) struct SessionResources {
 }
 
 impl Agent {
+    /// Returns the preset policy. `None` with a [`ContextConfig`] or a policy of the program.
+    #[must_use]
+    pub fn context_strategy(&self) -> Option<ContextStrategy> {
+        self.strategy
+    }
+
+    /// Returns the context that is limited by its size, if one is configured.
+    #[must_use]
+    pub fn context_config(&self) -> Option<&ContextConfig> {
+        self.context.as_ref()
+    }
+
+    /// Returns the policy with the stages of all settings.
+    #[must_use]
+    pub fn policy(&self) -> &Policy {
+        &self.setup.policy
+    }
+
+    /// Returns the limits of the view, before a session finds the window.
+    #[must_use]
+    pub fn view_limits(&self) -> ViewLimits {
+        self.setup.line
+    }
+
     /// Runs a task in a new session.
     ///
     /// # Errors

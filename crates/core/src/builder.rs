@@ -38,7 +38,6 @@ use crate::telemetry::{TelemetryOptions, captures_contents};
 use crate::timed_filter::timed_filters;
 use crate::tool::Tool;
 use crate::window::Window;
-use context::ConfiguredContext;
 pub(crate) use context::context_limits;
 pub(crate) use faults::faults_of_run;
 pub use settings::{BuilderSettings, DriverSettings};
@@ -53,7 +52,6 @@ pub struct AgentBuilder {
     /// Names of the tools that are declared from the first plan on.
     joining: BTreeSet<String>,
     counter: Option<Arc<dyn TokenCounter>>,
-    context: ConfiguredContext,
     compaction: Option<CompactionConfig>,
     own_stages: OwnStages,
     policy: Option<Policy>,
@@ -87,7 +85,6 @@ impl Agent {
             tools: Vec::new(),
             joining: BTreeSet::new(),
             counter: None,
-            context: ConfiguredContext::default(),
             compaction: None,
             own_stages: OwnStages::default(),
             policy: None,
@@ -573,8 +570,11 @@ impl AgentBuilder {
         };
         let policy = panic_guard::policy(self.effective_policy(&breakdowns), &breakdowns);
         let recovery = self.recovery();
-        let line = self.effective_strategy().line(self.settings.view_limits());
+        let strategy = self.effective_strategy();
+        let line = strategy.line(self.settings.view_limits());
         let context = self.effective_context_config();
+        let is_preset = context.is_none() && self.policy.is_none();
+        let strategy = Some(strategy).filter(|_| is_preset);
         let summarizer = self.summarizer.as_ref().unwrap_or(&self.provider);
         let summarizer = Arc::clone(summarizer);
         let asks_summarizer = !Arc::ptr_eq(&summarizer, &self.provider);
@@ -646,6 +646,7 @@ impl AgentBuilder {
         }
         Ok(Agent {
             setup,
+            strategy,
             context,
             window: settings.window,
             recall: settings.recall,

@@ -12,18 +12,6 @@ use super::AgentBuilder;
 use crate::panic_guard::PendingWarnings;
 use crate::window::Window;
 
-/// The configured [`ContextConfig`].
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) enum ConfiguredContext {
-    /// Not configured.
-    #[default]
-    Nothing,
-    /// Explicitly unlimited.
-    Unlimited,
-    /// Configured.
-    Config(ContextConfig),
-}
-
 impl AgentBuilder {
     /// Sets when and how the context is compacted, by its size. `None` means unlimited.
     ///
@@ -40,10 +28,10 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn context_config(mut self, config: impl Into<Option<ContextConfig>>) -> Self {
-        self.context = match config.into() {
-            Some(config) => ConfiguredContext::Config(config),
-            None => ConfiguredContext::Unlimited,
-        };
+        self.settings.context_config = config.into();
+        if self.settings.context_config.is_none() {
+            self.settings.context_strategy = Some(ContextStrategy::Unlimited {});
+        }
         self
     }
 
@@ -148,14 +136,9 @@ impl AgentBuilder {
     }
 
     fn context_config_with(&self, summary: SummaryConfig) -> Option<ContextConfig> {
-        let mut config = match self.context {
-            ConfiguredContext::Unlimited => return None,
-            ConfiguredContext::Config(config) => config,
-            ConfiguredContext::Nothing if self.compaction.is_some() || self.has_own_stages() => {
-                ContextConfig::default()
-            }
-            ConfiguredContext::Nothing => return None,
-        };
+        let compacts = self.compaction.is_some() || self.has_own_stages();
+        let default = compacts.then(ContextConfig::default);
+        let mut config = self.settings.context_config.or(default)?;
         if let Some(compaction) = self.compaction {
             config.compaction = compaction;
         }
@@ -175,14 +158,13 @@ impl AgentBuilder {
 
     /// Returns the preset policy as changed by the other settings.
     pub(super) fn effective_strategy(&self) -> ContextStrategy {
-        match (self.context, self.strategy()) {
-            (ConfiguredContext::Unlimited, _) => ContextStrategy::Unlimited {},
-            (_, ContextStrategy::Summarize { .. } | ContextStrategy::Extract { .. })
+        match self.strategy() {
+            ContextStrategy::Summarize { .. } | ContextStrategy::Extract { .. }
                 if !self.settings.summarization =>
             {
                 ContextStrategy::Evict { max_tokens: None }
             }
-            (_, strategy) => strategy,
+            strategy => strategy,
         }
     }
 
@@ -238,12 +220,22 @@ impl AgentBuilder {
         let settings = &self.settings;
         let policy = self.policy.as_ref();
         let compacts = self.compaction.is_some() || self.has_own_stages();
-        let is_set = self.context != ConfiguredContext::Nothing || compacts;
+        let is_set = settings.context_config.is_some() || compacts;
         let default = ViewLimits::default();
         let has_trigger = settings.trigger != default.trigger || settings.target.is_some();
-        let preset = settings.context_strategy.is_some();
-        let is_unlimited = settings.context_strategy == Some(ContextStrategy::Unlimited {});
-        twice(is_set && preset, "context_config", "context_strategy");
+        let preset = settings.context_strategy;
+        let is_unlimited = preset == Some(ContextStrategy::Unlimited {});
+        let name = preset.unwrap_or_default().name();
+        let own = match (settings.context_config, self.compaction) {
+            (Some(_), _) => "context_config",
+            (None, Some(_)) => "compaction_config",
+            (None, None) => "in_memory_strategy or block_strategy",
+        };
+        twice(
+            is_set && preset.is_some(),
+            own,
+            &format!("context_strategy ({name})"),
+        );
         twice(is_set && policy.is_some(), "context_config", "policy");
         twice(is_set && has_trigger, "context_config", "trigger or target");
         let own_trigger = self.strategy().line(default).trigger;
@@ -253,19 +245,11 @@ impl AgentBuilder {
             "trigger",
         );
         if let Some(compaction) = self.compaction {
-            let within = match self.context {
-                ConfiguredContext::Config(config) => config.compaction,
-                ConfiguredContext::Nothing | ConfiguredContext::Unlimited => compaction,
-            };
+            let within = settings.context_config;
+            let within = within.map_or(compaction, |config| config.compaction);
             let differs = within != compaction && within != CompactionConfig::default();
             twice(differs, "context_config's compaction", "compaction_config");
         }
-        let unlimited = self.context == ConfiguredContext::Unlimited;
-        twice(
-            unlimited && compacts,
-            "context_config(None), which is unlimited,",
-            "compaction_config",
-        );
         if let Some(config) = self.context_config_with(SummaryConfig::default()) {
             let (said, summary) = (
                 config.compaction.max_summary_tokens,

@@ -7,7 +7,7 @@ use plimsoll_agent::{
     ExecutionLimits, MAX_TURNS, QueueMode, Sampling, ToolExecutionStrategy, TurnTrigger,
 };
 use plimsoll_context::{
-    ArgumentDigest, Bytes, CacheConfig, CacheRetention, ContextStrategy, HostedTool,
+    ArgumentDigest, Bytes, CacheConfig, CacheRetention, ContextConfig, ContextStrategy, HostedTool,
     SessionPruneConfig, SummaryConfig, Threshold, Tokens, ViewLimits,
 };
 
@@ -30,6 +30,8 @@ pub struct BuilderSettings {
     pub sampling: Sampling,
     /// The preset policy with its trigger. `None`: `summarize` with a summarizer, else `extract`.
     pub context_strategy: Option<ContextStrategy>,
+    /// A context limited by its size, instead of a preset policy. `None`: the policy decides.
+    pub context_config: Option<ContextConfig>,
     /// The size above which a plan is due.
     pub trigger: Threshold,
     /// The size at which a plan ends. `None`: see [`ViewLimits::target`].
@@ -118,6 +120,7 @@ impl Default for BuilderSettings {
             max_tokens: None,
             sampling: Sampling::default(),
             context_strategy: None,
+            context_config: None,
             trigger: view.trigger,
             target: view.target,
             max_result: view.max_result,

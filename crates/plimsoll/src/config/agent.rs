@@ -8,7 +8,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use plimsoll_agent::{ExecutionLimits, Failure, MAX_RULES, Request};
-use plimsoll_context::{CacheRetention, Chars4, Delta, HostedTool, PriceSheet, Rates, Reply};
+use plimsoll_context::{
+    CacheRetention, Chars4, ContextStrategy, Delta, HostedTool, PriceSheet, Rates, Reply, Threshold,
+};
 use plimsoll_core::process::InheritedVariables;
 use plimsoll_core::{Agent, Error, Provider, Retention, Tool};
 use plimsoll_providers::{
@@ -316,8 +318,12 @@ impl AgentConfig {
     /// Reports the faults of all settings taken together.
     pub(crate) fn check(&self, faults: &mut Faults) {
         let settings = &self.settings;
-        let summarizes = matches!(settings.strategy, Some("summarize" | "extract"));
-        if !settings.builder.summarization && summarizes && settings.trigger.is_some() {
+        let summarizes = matches!(
+            settings.builder.context_strategy,
+            Some(ContextStrategy::Summarize { .. } | ContextStrategy::Extract { .. })
+        );
+        let has_trigger = settings.builder.trigger != Threshold::Auto;
+        if !settings.builder.summarization && summarizes && has_trigger {
             let fault = "`summarization` is false, so the `trigger` of this `context_strategy` has \
                          no effect; remove one of the three, or choose \"evict\"";
             let (place, text) = self.resolved().placed(fault);
@@ -376,17 +382,28 @@ impl AgentConfig {
                 faults.push(place, fault);
             }
         }
-        // The builder checks the combination of settings. No model is called and no file is read.
-        // The prices of the model are known when there is one.
-        let builder = settings
-            .apply(Agent::builder(Nobody))
-            .counter(Arc::new(Chars4))
-            .prices(PriceSheet::of(Rates::FREE));
-        if let Err(error) = builder.build() {
-            for fault in self.place(&error).faults {
+        if let Err(error) = self.trial() {
+            for fault in error.faults {
                 faults.push(fault.place, fault.text);
             }
         }
+    }
+
+    /// Builds the agent without its tools and rules, on a model that is never called. So a builder
+    /// checks the combination of settings, and what a run will compute can be shown. No file is read.
+    ///
+    /// # Errors
+    /// If the settings contradict each other.
+    pub fn trial(&self) -> Result<Agent, ConfigError> {
+        // The prices of the model are known when there is one.
+        let prices = PriceSheet::of(Rates::FREE);
+        let mut builder = self.settings.apply(Agent::builder(Nobody));
+        if self.settings.summarizer.is_some() {
+            let summarizer = builder.summarizer(Arc::new(Nobody));
+            builder = summarizer.summarizer_prices(prices);
+        }
+        let built = builder.counter(Arc::new(Chars4)).prices(prices).build();
+        built.map_err(|error| self.place(&error))
     }
 
     /// Checks whether the agents that it may call can be tools beside its other tools.

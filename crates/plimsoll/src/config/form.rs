@@ -11,8 +11,8 @@ use plimsoll_agent::{
     ToolExecutionStrategy, TurnTrigger,
 };
 use plimsoll_context::{
-    Author, Bytes, CacheRetention, CacheStrategy, CompactionScope, HostedTool, Money, Ppm,
-    Threshold, Tokens,
+    ArgumentDigest, Author, CacheRetention, CacheStrategy, CompactionScope, ContextStrategy,
+    HostedTool, LEAST_ARGUMENT_CHARS, Money, Ppm, Threshold, Tokens,
 };
 use plimsoll_core::{CommandHook, Window};
 use plimsoll_tools::SandboxMode;
@@ -89,15 +89,6 @@ pub(crate) trait Form {
 /// A setting that may be set.
 pub(crate) struct Set<F: Form>(pub(crate) Option<F::Value>);
 
-impl<F: Form> Set<F> {
-    /// Overwrites a field with the setting, if it is set.
-    pub(crate) fn put<T: From<F::Value>>(&self, field: &mut T) {
-        if let Some(value) = self.0.clone() {
-            *field = value.into();
-        }
-    }
-}
-
 impl<F: Form> Default for Set<F> {
     fn default() -> Self {
         Self(None)
@@ -162,6 +153,20 @@ macro_rules! form {
 form!(
     /// True or false.
     Flag, bool, Flag, "true or false", { "type": "boolean" }, Value::as_bool
+);
+form!(
+    /// Whether long texts in the arguments of old calls become digests.
+    Digest, Option<ArgumentDigest>, Flag, "true or false", { "type": "boolean" },
+    |given| Some(given.as_bool()?.then(ArgumentDigest::default))
+);
+form!(
+    /// The length of such texts.
+    DigestChars, ArgumentDigest, Whole, at_least("", LEAST_ARGUMENT_CHARS as u64),
+    { "type": "integer", "minimum": (LEAST_ARGUMENT_CHARS) },
+    |given| {
+        let over_chars = whole(given, LEAST_ARGUMENT_CHARS as u64)?;
+        Some(ArgumentDigest { over_chars: over_chars.try_into().ok()? })
+    }
 );
 form!(
     /// A fraction of 1.
@@ -330,7 +335,7 @@ pub(crate) struct Rules;
 /// Commands for events of a run, as a list of tables.
 pub(crate) struct Hooks;
 
-impl<const LEAST: u64, T: FromWhole> Form for Whole<LEAST, T> {
+impl<const LEAST: u64, T: DeserializeOwned + Clone> Form for Whole<LEAST, T> {
     type Value = T;
     const KIND: SettingKind = SettingKind::Whole;
 
@@ -343,37 +348,8 @@ impl<const LEAST: u64, T: FromWhole> Form for Whole<LEAST, T> {
     }
 
     fn read(given: &Value) -> Option<T> {
-        whole(given, LEAST).map(T::from_whole)
-    }
-}
-
-/// A type that has whole numbers.
-pub(crate) trait FromWhole: Clone {
-    /// Converts a number. A number that is too large becomes the largest.
-    fn from_whole(whole: u64) -> Self;
-}
-
-impl FromWhole for u64 {
-    fn from_whole(whole: u64) -> Self {
-        whole
-    }
-}
-
-impl FromWhole for u32 {
-    fn from_whole(whole: u64) -> Self {
-        whole.try_into().unwrap_or(Self::MAX)
-    }
-}
-
-impl FromWhole for usize {
-    fn from_whole(whole: u64) -> Self {
-        whole.try_into().unwrap_or(Self::MAX)
-    }
-}
-
-impl FromWhole for Bytes {
-    fn from_whole(whole: u64) -> Self {
-        Self(whole)
+        whole(given, LEAST)?;
+        T::deserialize(given.clone()).ok()
     }
 }
 
@@ -465,8 +441,6 @@ macro_rules! choices {
     };
 }
 
-/// The preset policies by name.
-pub(crate) struct Strategies;
 /// The token counters by name.
 pub(crate) struct Counters;
 
@@ -485,7 +459,8 @@ choices! {
         "json" => Self::JsonSchema,
         _ => Self::Native,
     });
-    Strategies, &'static str, &["evict", "summarize", "extract", "sliding_window", "unlimited"], Some;
+    ContextStrategy, Self, &["evict", "summarize", "extract", "sliding_window", "unlimited"],
+        |name| Self::named(name, None);
     Counters, &'static str, &COUNTERS, Some;
 }
 

@@ -66,7 +66,9 @@ impl MergedSettings {
         merged.choose_address(addresses, warnings);
         let mut settings = AgentSettings::default();
         merged.typed().apply(&mut settings);
-        settings.has_context = merged.mention(CONTEXT).is_some();
+        if merged.mention(CONTEXT).is_some() {
+            settings.builder.context_config.get_or_insert_default();
+        }
         let found = merged.found;
         Self { settings, found }
     }

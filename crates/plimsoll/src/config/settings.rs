@@ -6,10 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_agent::PermissionMode;
-use plimsoll_context::{
-    ArgumentDigest, Bpe, Chars4, ContextConfig, ContextStrategy, Estimate, Memo, Threshold,
-    TokenCounter,
-};
+use plimsoll_context::{Bpe, Chars4, Estimate, Memo, TokenCounter};
 use plimsoll_core::{
     AgentBuilder, BuilderSettings, CommandHook, DriverSettings, HOOK_TIMEOUT, RetryConfig,
 };
@@ -62,18 +59,6 @@ pub struct AgentSettings {
     pub skills: Option<Vec<PathBuf>>,
     /// The tool servers that it uses; `None` for all.
     pub mcp: Option<Vec<String>>,
-    /// The name of the preset policy, if any.
-    pub strategy: Option<&'static str>,
-    /// The size that triggers a compaction.
-    pub trigger: Option<Threshold>,
-    /// Whether long texts in old arguments are replaced by digests.
-    pub has_digest: bool,
-    /// The settings of these digests.
-    pub digest: ArgumentDigest,
-    /// Whether the context is limited by its size instead of a preset.
-    pub has_context: bool,
-    /// The settings of a context limited by its size.
-    pub context: ContextConfig,
     /// The model that writes summaries.
     pub summarizer: Option<String>,
     /// A file with the summarizer's prompt.
@@ -125,12 +110,6 @@ impl Default for AgentSettings {
             sub_agents: Vec::new(),
             skills: None,
             mcp: None,
-            strategy: None,
-            trigger: None,
-            has_digest: false,
-            digest: ArgumentDigest::default(),
-            has_context: false,
-            context: ContextConfig::default(),
             summarizer: None,
             summary_prompt: None,
             counter: "o200k",
@@ -152,49 +131,6 @@ impl AgentSettings {
         self.permission_mode.unwrap_or_default()
     }
 
-    /// Returns the preset policy with its trigger, as a run uses it: without summaries, messages
-    /// are only evicted.
-    #[must_use]
-    pub fn context_strategy(&self) -> ContextStrategy {
-        let trigger = match self.trigger {
-            Some(Threshold::Sent(tokens)) => Some(tokens),
-            _ => None,
-        };
-        let named = self
-            .strategy
-            .and_then(|name| ContextStrategy::named(name, trigger));
-        let strategy = named
-            .unwrap_or_else(|| ContextStrategy::default_for(self.summarizer.is_some(), trigger));
-        let summarizes = matches!(
-            strategy,
-            ContextStrategy::Summarize { .. } | ContextStrategy::Extract { .. }
-        );
-        if !self.builder.summarization && summarizes {
-            // A trigger of summaries has no effect then; without a strategy, it is one of eviction.
-            let max_tokens = trigger.filter(|_| self.strategy.is_none());
-            return ContextStrategy::Evict { max_tokens };
-        }
-        strategy
-    }
-
-    /// Returns the complete settings of a context limited by its size, if enabled.
-    #[must_use]
-    pub fn context_config(&self) -> Option<ContextConfig> {
-        if !self.has_context {
-            return None;
-        }
-        let mut context = self.context;
-        context.compaction.max_summary_tokens = self.builder.summary.max_summary_tokens;
-        context.compaction.summarization = self.builder.summarization;
-        Some(context)
-    }
-
-    /// Returns the settings for shortening old arguments, if enabled.
-    #[must_use]
-    pub fn argument_digest(&self) -> Option<ArgumentDigest> {
-        self.has_digest.then_some(self.digest)
-    }
-
     /// Returns the token counter.
     #[must_use]
     pub fn counter(&self) -> Arc<dyn TokenCounter> {
@@ -206,33 +142,18 @@ impl AgentSettings {
     /// the builder had are replaced.
     pub fn apply(&self, builder: AgentBuilder) -> AgentBuilder {
         let mut settings = self.builder.clone();
-        let has_own = self.has_context || settings.context_strategy.is_some();
-        if self.strategy.is_some() || !has_own {
-            settings.context_strategy = Some(self.context_strategy());
-        }
-        let is_unlimited = settings.context_strategy == Some(ContextStrategy::Unlimited {});
-        match self.trigger {
-            // A trigger in tokens is part of the strategy. The builder refuses one that has no effect.
-            Some(Threshold::Sent(_)) if !is_unlimited => {}
-            Some(trigger) => settings.trigger = trigger,
-            None => {}
-        }
-        settings.argument_digest = self.argument_digest().or(settings.argument_digest);
         // The name distinguishes its runs from those of another agent in the same session.
         let name = self.name.as_ref().filter(|name| !name.is_empty());
         settings.config_id = settings.config_id.or_else(|| name.cloned());
-        let mut builder = builder
+        let builder = builder
             .settings(settings)
             .counter(self.counter())
             .hook_timeout(self.hook_timeout);
-        if let Some(context) = self.context_config() {
-            builder = builder.context_config(context);
-        }
-        for hook in &self.hooks {
-            let mut hook = hook.clone();
-            hook.timeout = hook.timeout.or(Some(self.hook_timeout));
-            builder = builder.command_hook(hook);
-        }
-        builder
+        self.hooks.iter().fold(builder, |builder, hook| {
+            builder.command_hook(CommandHook {
+                timeout: hook.timeout.or(Some(self.hook_timeout)),
+                ..hook.clone()
+            })
+        })
     }
 }

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use plimsoll_agent::AtLimit;
 use plimsoll_context::{
-    CacheStrategy, CompactionScope, ContextStrategy, Ppm, SessionPruneConfig, Threshold, Tokens,
+    CacheStrategy, CompactionScope, ContextConfig, ContextStrategy, Ppm, SessionPruneConfig,
+    Threshold, Tokens,
 };
 
 use plimsoll_core::{BuilderSettings, DriverSettings};
@@ -100,18 +101,23 @@ fn another_name_is_an_error_that_says_ours() {
 
 #[test]
 fn the_default_strategy_asks_a_model_only_if_one_is_configured() {
-    let default = |snippet: &str| settings(snippet).context_strategy();
-    let extract = |max_tokens| ContextStrategy::Extract { max_tokens };
-    assert_eq!(default(""), extract(None));
-    assert_eq!(default("trigger = 50_000"), extract(Some(Tokens(50_000))));
+    let default = |snippet: &str| {
+        let run = good(snippet).defaults().unwrap().trial().unwrap();
+        (
+            run.context_strategy().unwrap().name(),
+            run.view_limits().trigger,
+        )
+    };
+    assert_eq!(default(""), ("extract", Threshold::Auto));
+    let trigger = Threshold::Sent(Tokens(50_000));
+    assert_eq!(default("trigger = 50_000"), ("extract", trigger));
     assert_eq!(
         default("[summary]\nmodel = \"openai/gpt-5-mini\""),
-        ContextStrategy::Summarize { max_tokens: None }
+        ("summarize", Threshold::Auto)
     );
-    let max_tokens = Some(Tokens(50_000));
     assert_eq!(
         default("summarization = false\ntrigger = 50_000"),
-        ContextStrategy::Evict { max_tokens },
+        ("evict", trigger),
         "the trigger was not meant for summaries"
     );
 }
@@ -124,8 +130,9 @@ fn a_trigger_of_summaries_that_are_off_is_refused() {
         let said = faults(&text).join(" ");
         assert!(said.contains("`summarization` is false"), "{said}");
         let without = text.replace("trigger = 20_000\n", "");
-        let strategy = settings(&without).context_strategy();
-        assert_eq!(strategy, ContextStrategy::Evict { max_tokens: None });
+        let run = good(&without).defaults().unwrap().trial().unwrap();
+        let strategy = run.context_strategy();
+        assert_eq!(strategy, Some(ContextStrategy::Evict { max_tokens: None }));
     }
 }
 
@@ -142,7 +149,7 @@ fn every_value_has_its_forms() {
         Some(Duration::from_millis(1_500))
     );
     assert_eq!(read.builder.limits.max_total_tokens, None);
-    assert_eq!(read.trigger, Some(Threshold::Share(Ppm(700_000))));
+    assert_eq!(read.builder.trigger, Threshold::Share(Ppm(700_000)));
     assert_eq!(read.builder.target, Some(Threshold::Sent(Tokens(9_000))));
     assert_eq!(read.builder.limits.at_limit, AtLimit::Rollback);
     assert_eq!(read.tools, ["read", "grep"]);
@@ -150,7 +157,7 @@ fn every_value_has_its_forms() {
     assert_eq!(read.builder.window, plimsoll_core::Window::Unknown);
     let calls = BTreeMap::from([("bash".to_owned(), 3), ("read".to_owned(), 9)]);
     assert_eq!(read.builder.limits.max_calls_per_tool, calls);
-    assert_eq!(read.argument_digest().unwrap().over_chars, 900);
+    assert_eq!(read.builder.argument_digest.unwrap().over_chars, 900);
     assert_eq!(
         read.builder.cache.strategy,
         CacheStrategy::Manual {
@@ -169,14 +176,18 @@ fn every_value_has_its_forms() {
         ("\"token_budget\"", CompactionScope::TokenBudget),
     ] {
         let text = format!("compaction = {{ compaction_scope = {text} }}");
-        assert_eq!(settings(&text).context.compaction.compaction_scope, scope);
+        let context = settings(&text).builder.context_config.unwrap();
+        assert_eq!(context.compaction.compaction_scope, scope);
     }
     assert_eq!(
-        settings("context_strategy = \"extract\"").context_strategy(),
-        ContextStrategy::Extract { max_tokens: None }
+        settings("context_strategy = \"extract\"")
+            .builder
+            .context_strategy,
+        Some(ContextStrategy::Extract { max_tokens: None })
     );
-    assert!(settings("argument_digest = true").has_digest);
-    assert!(!settings("argument_digest = false").has_digest);
+    let digest = |text: &str| settings(text).builder.argument_digest;
+    assert!(digest("argument_digest = true").is_some());
+    assert!(digest("argument_digest = false").is_none());
 }
 
 #[test]
@@ -320,12 +331,12 @@ fn upper_layers_replace_lower_ones_key_by_key() {
     assert_eq!(a.settings().builder.limits.max_tool_calls, Some(5));
     assert_eq!(a.settings().builder.pins, ["own", "all"]);
     assert!(
-        !a.settings().has_context,
+        a.settings().builder.context_config.is_none(),
         "its own strategy replaces the context of all"
     );
     assert_eq!(a.warnings(), []);
     let b = config.agent("b").unwrap();
-    assert!(b.settings().has_context);
+    assert!(b.settings().builder.context_config.is_some());
     let variables = |name: &str| match name {
         "PLIMSOLL_MAX_TURNS" => Some("30".to_owned()),
         "PLIMSOLL_MAX_TOOL_CALLS" => Some("6".to_owned()),
@@ -341,7 +352,7 @@ fn upper_layers_replace_lower_ones_key_by_key() {
     assert_eq!(settings.builder.limits.max_turns, 40);
     assert_eq!(settings.builder.limits.max_tool_calls, Some(6));
     assert_eq!(settings.builder.sampling.seed, None);
-    assert!(!settings.has_context);
+    assert!(settings.builder.context_config.is_none());
     let warned: Vec<&str> = b
         .warnings()
         .iter()
@@ -504,11 +515,11 @@ fn every_name_is_of_one_key_and_every_default_is_true() {
                     ..DriverSettings::default()
                 },
                 max_parallel_tools: set.builder.max_parallel_tools,
+                context_strategy: set.builder.context_strategy,
+                context_config: set.builder.context_config.map(|_| ContextConfig::default()),
                 ..BuilderSettings::default()
             },
             name: named,
-            has_context: set.has_context,
-            strategy: set.strategy,
             connect_timeout: set.connect_timeout,
             idle_timeout: set.idle_timeout,
             ..AgentSettings::default()
@@ -545,7 +556,7 @@ fn tokens_may_end_in_k_or_m() {
     let agent = config.resolve(None, &flags).unwrap();
     let settings = agent.settings();
     assert_eq!(settings.builder.max_tokens, Some(Tokens(3_000)));
-    assert_eq!(settings.trigger, Some(Threshold::Sent(Tokens(50_000))));
+    assert_eq!(settings.builder.trigger, Threshold::Sent(Tokens(50_000)));
     assert_eq!(
         settings.builder.limits.max_total_tokens,
         Some(Tokens(1_000_000))

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use plimsoll_agent::{ThinkingLevel, ToolExecutionStrategy};
-use plimsoll_context::{ContextStrategy, Tokens};
+use plimsoll_context::{Threshold, Tokens};
 
 use super::*;
 use crate::config::{AgentSettings, Overrides};
@@ -105,10 +105,13 @@ fn an_ordinary_file_of_heartbit_is_understood() {
         system,
         Some("You look things up.\nSay \"I do not know\" if you do not.")
     );
-    let max_tokens = Some(Tokens(80_000));
+    let strategy = |settings: &AgentSettings| {
+        let settings = &settings.builder;
+        (settings.context_strategy.unwrap().name(), settings.trigger)
+    };
     assert_eq!(
-        researcher.context_strategy(),
-        ContextStrategy::Summarize { max_tokens }
+        strategy(&researcher),
+        ("summarize", Threshold::Sent(Tokens(80_000)))
     );
     assert_eq!(researcher.builder.max_result, Some(Tokens(4_000)));
     assert_eq!(
@@ -117,10 +120,9 @@ fn an_ordinary_file_of_heartbit_is_understood() {
     );
     assert_eq!(researcher.mcp.unwrap(), ["localhost", "npx"]);
     let writer = read(&import, Some("writer"));
-    let max_tokens = Some(Tokens(100_000));
     assert_eq!(
-        writer.context_strategy(),
-        ContextStrategy::SlidingWindow { max_tokens }
+        strategy(&writer),
+        ("sliding_window", Threshold::Sent(Tokens(100_000)))
     );
     assert_eq!(writer.tools, ["read"]);
     assert_eq!(writer.model.as_deref(), Some("openai/gpt-5-mini"));
@@ -176,10 +178,11 @@ fn every_form_of_phi_core_means_the_same() {
         assert_eq!(read.model.as_deref(), Some("openai/gpt-4o"));
         assert_eq!(read.builder.sampling.thinking, Some(ThinkingLevel::High));
         assert_eq!(
-            read.context_config().unwrap().max_context_tokens,
+            read.builder.context_config.unwrap().max_context_tokens,
             Tokens(50_000)
         );
-        assert_eq!(read.context.compaction.keep_recent_turns, 4);
+        let compaction = read.builder.context_config.unwrap().compaction;
+        assert_eq!(compaction.keep_recent_turns, 4);
         assert_eq!(read.builder.limits.max_turns, 20);
         // Setting one of these limits implies the others in that system.
         assert_eq!(
@@ -224,12 +227,13 @@ fn newer_keys_of_phi_core_win_over_legacy_ones() {
             "compaction": {"keep_first_turns": 1, "keep_recent_turns": 8, "tool_output_max_lines": 40},
             "keep_first": 2, "keep_recent": 10, "tool_output_max_lines": 50}}"#,
     );
-    let compaction = &settings.context.compaction;
+    let compaction = &settings.builder.context_config.unwrap().compaction;
     let turns = (compaction.keep_first_turns, compaction.keep_recent_turns);
     assert_eq!(turns, (1, 8));
     assert_eq!(compaction.tool_output_max_lines, 40);
     let import = import("[compaction]\nkeep_recent = 10\nkeep_first_turns = 1\n");
-    let compaction = read(&import, None).context.compaction;
+    let compaction = read(&import, None);
+    let compaction = compaction.builder.context_config.unwrap().compaction;
     assert_eq!(compaction.keep_recent_turns, 10, "it is alone");
 }
 

@@ -1,12 +1,12 @@
 //! Keys for limiting the context.
 
-use plimsoll_context::{Author, Bytes, LEAST_ARGUMENT_CHARS, LEAST_SUMMARY, SessionPruneConfig};
+use plimsoll_context::{Author, Bytes, ContextStrategy, LEAST_SUMMARY, SessionPruneConfig};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::super::form::{
-    Choice, Counters, EarlierRuns, FilePath, Flag, Seconds, Set, Share, Size, Strategies, Text,
-    TokenCount, Whole,
+    Choice, Counters, Digest, DigestChars, EarlierRuns, FilePath, Flag, Seconds, Set, Share, Size,
+    Text, TokenCount, Whole,
 };
 use super::super::settings::AgentSettings;
 
@@ -16,12 +16,12 @@ settings_table! {
         /// How the context is compacted when it becomes too large. Default: `extract`, or
         /// `summarize` if `summary.model` is set.
         #[schemars(extend("x-flag" = "policy"))]
-        context_strategy: Choice<Strategies> => strategy;
+        context_strategy: Choice<ContextStrategy> => builder.context_strategy;
         /// Size above which the context is compacted: tokens of the whole request, or a share of
         /// the available tokens. Default: half of the available tokens, but at most 60,000; or the
         /// target divided by 0.7 if that is more.
         #[schemars(extend("x-flag" = "trigger"))]
-        trigger: Size => trigger;
+        trigger: Size => builder.trigger;
         /// Size that a compaction aims for: tokens of the whole request, or a share of the
         /// available tokens. Default: 0.26 of the available tokens, but 4,000 to 40,000 and at
         /// most 0.6 of them; 0.7 of a trigger in tokens.
@@ -36,7 +36,7 @@ settings_table! {
         max_history_messages: Whole<1, usize> => builder.max_history_messages;
         /// Replace long texts in the arguments of old tool calls by digests when compacting.
         /// Default: `false`.
-        argument_digest: Flag => has_digest;
+        argument_digest: Digest => builder.argument_digest;
         /// Summarize evicted messages. If false, triggers of summaries have no effect. Default:
         /// `true`.
         summarization: Flag => builder.summarization;
@@ -48,21 +48,12 @@ settings_table! {
     }
 }
 
-/// How long texts in the arguments of old calls are replaced.
-#[derive(Default, Deserialize, JsonSchema)]
-#[serde(default)]
-pub(crate) struct DigestTable {
-    /// Length in characters above which an argument is replaced. Enables `argument_digest`.
-    /// Default: 2,000.
-    pub(crate) over_chars: Set<Whole<{ LEAST_ARGUMENT_CHARS as u64 }, usize>>,
-}
-
-impl DigestTable {
-    pub(crate) fn apply(&self, settings: &mut AgentSettings) {
-        if let Some(chars) = self.over_chars.0 {
-            settings.has_digest = true;
-            settings.digest.over_chars = chars;
-        }
+settings_table! {
+    /// How long texts in the arguments of old calls are replaced.
+    DigestTable {
+        /// Length in characters above which an argument is replaced. Enables `argument_digest`.
+        /// Default: 2,000.
+        over_chars: DigestChars => builder.argument_digest;
     }
 }
 
@@ -89,36 +80,19 @@ settings_table! {
     }
 }
 
-/// How old tool results are shortened.
-#[derive(Default, Deserialize, JsonSchema)]
-#[serde(default)]
-pub(crate) struct PruneTable {
-    /// Number of newest exchanges whose tool results are not pruned. Default: `2`.
-    pub(crate) keep_recent_n: Set<Whole<0, usize>>,
-    /// Maximum size of a pruned result in bytes, including its marker. Default: `200`.
-    pub(crate) pruned_tool_result_max_bytes:
-        Set<Whole<{ SessionPruneConfig::LEAST_BYTES.0 }, Bytes>>,
-    /// Never prune the first user message. Default: `true`.
-    pub(crate) preserve_task: Set<Flag>,
-    /// Prune before every request instead of only when compacting. Default: `false`.
-    pub(crate) eager: Set<Flag>,
-}
-
-impl PruneTable {
-    pub(crate) fn apply(&self, settings: &mut AgentSettings) {
-        let mut prune = settings.builder.session_prune.unwrap_or_default();
-        self.keep_recent_n.put(&mut prune.keep_recent_n);
-        self.pruned_tool_result_max_bytes
-            .put(&mut prune.pruned_tool_result_max_bytes);
-        self.preserve_task.put(&mut prune.preserve_task);
-        self.eager.put(&mut prune.eager);
-        let is_set = self.keep_recent_n.0.is_some()
-            || self.pruned_tool_result_max_bytes.0.is_some()
-            || self.preserve_task.0.is_some()
-            || self.eager.0.is_some();
-        if is_set {
-            settings.builder.session_prune = Some(prune);
-        }
+settings_table! {
+    /// How old tool results are shortened.
+    PruneTable {
+        /// Number of newest exchanges whose tool results are not pruned. Default: `2`.
+        keep_recent_n: Whole<0, usize>
+            => builder.session_prune[get_or_insert_default].keep_recent_n;
+        /// Maximum size of a pruned result in bytes, including its marker. Default: `200`.
+        pruned_tool_result_max_bytes: Whole<{ SessionPruneConfig::LEAST_BYTES.0 }, Bytes>
+            => builder.session_prune[get_or_insert_default].pruned_tool_result_max_bytes;
+        /// Never prune the first user message. Default: `true`.
+        preserve_task: Flag => builder.session_prune[get_or_insert_default].preserve_task;
+        /// Prune before every request instead of only when compacting. Default: `false`.
+        eager: Flag => builder.session_prune[get_or_insert_default].eager;
     }
 }
 
@@ -127,9 +101,9 @@ settings_table! {
     ContextSizeTable {
         /// Maximum size of a request in tokens, if the model's window is not smaller. Default:
         /// `100000`.
-        max_context_tokens: TokenCount<1> => context.max_context_tokens;
+        max_context_tokens: TokenCount<1> => builder.context_config[get_or_insert_default].max_context_tokens;
         /// Tokens reserved for the system prompt. Default: `4000`.
-        system_prompt_tokens: TokenCount<0> => context.system_prompt_tokens;
+        system_prompt_tokens: TokenCount<0> => builder.context_config[get_or_insert_default].system_prompt_tokens;
     }
 }
 
@@ -137,22 +111,22 @@ settings_table! {
     /// When and how a context limited by its size is compacted.
     CompactionTable {
         /// Share of the context at which compaction starts. Default: `0.9`.
-        compact_at_pct: Share => context.compaction.compact_at_pct;
+        compact_at_pct: Share => builder.context_config[get_or_insert_default].compaction.compact_at_pct;
         /// Share of the context kept free below `compact_at_pct`. Default: `0.05`.
-        compact_budget_threshold_pct: Share => context.compaction.compact_budget_threshold_pct;
+        compact_budget_threshold_pct: Share => builder.context_config[get_or_insert_default].compaction.compact_budget_threshold_pct;
         /// Number of earlier runs of the session that the summary covers. Default: `{ fixed_count
         /// = 3 }`.
-        compaction_scope: EarlierRuns => context.compaction.compaction_scope;
+        compaction_scope: EarlierRuns => builder.context_config[get_or_insert_default].compaction.compaction_scope;
         /// Number of turns kept from the start of the newest run. Default: `2`.
-        keep_first_turns: Whole<0, usize> => context.compaction.keep_first_turns;
+        keep_first_turns: Whole<0, usize> => builder.context_config[get_or_insert_default].compaction.keep_first_turns;
         /// Number of turns kept from its end, each with all results. Default: `10`.
-        keep_recent_turns: Whole<1, usize> => context.compaction.keep_recent_turns;
+        keep_recent_turns: Whole<1, usize> => builder.context_config[get_or_insert_default].compaction.keep_recent_turns;
         /// Maximum number of lines per tool result in the kept newest turns. Default: `50`.
-        tool_output_max_lines: Whole<1, usize> => context.compaction.tool_output_max_lines;
+        tool_output_max_lines: Whole<1, usize> => builder.context_config[get_or_insert_default].compaction.tool_output_max_lines;
         /// Request size in tokens at which to compact. Replaces the two shares. Default: the two
         /// shares.
-        trigger: TokenCount<1> => context.compaction.trigger;
+        trigger: TokenCount<1> => builder.context_config[get_or_insert_default].compaction.trigger;
         /// Request size in tokens that a compaction aims for. Default: 0.70 of the trigger.
-        target: TokenCount<1> => context.compaction.target;
+        target: TokenCount<1> => builder.context_config[get_or_insert_default].compaction.target;
     }
 }

@@ -3,10 +3,10 @@
 //! the documentation and the tests follow from it.
 
 /// Declares a table of settings: each with its documentation, its form, and the field of
-/// [`AgentSettings`] that it sets.
+/// [`AgentSettings`] that it sets. `[get_or_insert_default]` creates an optional structure.
 macro_rules! settings_table {
     ($(#[$doc:meta])* $table:ident {
-        $($(#[$meta:meta])* $field:ident: $form:ty => $($target:ident).+;)*
+        $($(#[$meta:meta])* $field:ident: $form:ty => $($target:ident $([$insert:ident])?).+;)*
     }) => {
         $(#[$doc])*
         #[derive(Default, Deserialize, JsonSchema)]
@@ -17,7 +17,9 @@ macro_rules! settings_table {
 
         impl $table {
             pub(crate) fn apply(&self, settings: &mut AgentSettings) {
-                $(self.$field.put(&mut settings.$($target).+);)*
+                $(if let Some(value) = &self.$field.0 {
+                    settings.$($target $(.$insert())?).+ = value.clone().into();
+                })*
             }
         }
     };
