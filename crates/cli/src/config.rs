@@ -206,17 +206,7 @@ fn import(file: &Path, from: Option<System>, json: bool) -> Result<u8, CliError>
         }
     })?;
     if json {
-        let settings = import.settings.iter().map(|setting| {
-            let config::ImportedSetting {
-                line,
-                name,
-                became,
-                note,
-            } = setting;
-            json!({ "line": line, "name": name, "became": became, "note": note })
-        });
-        let settings: Vec<serde_json::Value> = settings.collect();
-        let from = import.system.name();
+        let (from, settings) = (import.system.name(), &import.settings);
         out!(
             "{}",
             json!({ "from": from, "toml": import.toml, "settings": settings })

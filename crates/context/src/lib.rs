@@ -76,7 +76,7 @@ pub use message::{
     CallId, File, Image, Message, Opaque, Part, Source, Thinking, ToolCall, ToolResult,
 };
 pub use message_list::{MessageIter, MessageList};
-pub use nearest::nearest;
+pub use nearest::{nearest, snake_case};
 pub use pair_calls::{CLOSED_CALL, Repair, RepairedTranscript, repair};
 pub use plan::{
     Edit, Plan, PlanContext, PlanError, ReadySummary, Recall, Rendition, SeqRange, SummaryRange,

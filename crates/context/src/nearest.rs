@@ -1,4 +1,4 @@
-//! [`nearest`]: the name that somebody may have meant.
+//! [`nearest`]: the name that somebody may have meant. [`snake_case`]: a name as we write it.
 
 /// Names further away than this from what was written are no suggestion.
 const MAX_DISTANCE: usize = 3;
@@ -6,7 +6,7 @@ const MAX_DISTANCE: usize = 3;
 /// The name that is most like the one given, if any is near.
 #[must_use]
 pub fn nearest<'a>(given: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let given = snake(given);
+    let given = snake_case(given);
     let near = names
         .into_iter()
         .map(|name| (strsim::levenshtein(&given, name), name));
@@ -15,17 +15,45 @@ pub fn nearest<'a>(given: &str, names: impl IntoIterator<Item = &'a str>) -> Opt
         .map(|(_, name)| name)
 }
 
-/// `maxTurns` as `max_turns`: the distance of a name does not depend on its case.
-fn snake(key: &str) -> String {
-    let mut snake = String::with_capacity(key.len() + 4);
-    for c in key.chars() {
-        if c.is_ascii_uppercase() && !snake.is_empty() && !snake.ends_with('_') {
+/// Converts a name to snake case: `maxToken`, `max-token` and `MaxToken` to `max_token`, `baseURL`
+/// to `base_url`. So the distance of a name does not depend on its case.
+#[must_use]
+pub fn snake_case(name: &str) -> String {
+    let mut snake = String::with_capacity(name.len() + 4);
+    let mut chars = name.chars().peekable();
+    let mut before = '_';
+    while let Some(c) = chars.next() {
+        let begins = c.is_uppercase()
+            && (before.is_lowercase()
+                || before.is_numeric()
+                || before.is_uppercase() && chars.peek().is_some_and(|c| c.is_lowercase()));
+        if begins {
             snake.push('_');
         }
-        snake.push(match c {
-            '-' => '_',
-            c => c.to_ascii_lowercase(),
-        });
+        match c {
+            '-' => snake.push('_'),
+            c => snake.extend(c.to_lowercase()),
+        }
+        before = c;
     }
     snake
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_in_snake_case() {
+        for (given, name) in [
+            ("maxToken", "max_token"),
+            ("MaxToken", "max_token"),
+            ("max-token", "max_token"),
+            ("baseURL", "base_url"),
+            ("OpenAIEngineConfig", "open_ai_engine_config"),
+            ("max_tokens", "max_tokens"),
+        ] {
+            assert_eq!(snake_case(given), name);
+        }
+    }
 }

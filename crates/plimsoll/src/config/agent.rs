@@ -1,7 +1,6 @@
 //! [`AgentConfig`]: the configuration of one agent, with the origin of each setting. `build_agent.rs`
 //! converts it to the settings of a builder.
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,7 +22,6 @@ use super::build_agent::AgentModel;
 use super::fault::{ConfigError, ConfigFault, Faults, Place};
 use super::file::SharedSettings;
 use super::guards::Guards;
-use super::hosted;
 use super::layer::{FoundSetting, Origin};
 use super::mcp::McpServer;
 use super::resolve::MergedSettings;
@@ -41,11 +39,15 @@ const OUR_TOOLS: [&str; 5] = [
     "skill",
 ];
 
+/// Keys of the provider's own tools that hold secrets, which must not be in a file, a process list or
+/// a report.
+const SECRETS: [&str; 2] = ["authorization", "headers"];
+
 /// The configuration of one agent, or the settings that apply to all agents.
 #[derive(Debug, Clone)]
 pub struct AgentConfig {
-    pub(super) settings: AgentSettings,
-    found: BTreeMap<String, FoundSetting>,
+    /// The settings, with the origin of each.
+    pub(super) merged: MergedSettings,
     pub(super) shared: Arc<SharedSettings>,
     pub(super) path: Option<PathBuf>,
     warnings: Vec<ConfigFault>,
@@ -55,14 +57,13 @@ pub struct AgentConfig {
 
 impl AgentConfig {
     pub(crate) fn new(
-        resolved: MergedSettings,
+        merged: MergedSettings,
         shared: Arc<SharedSettings>,
         path: Option<&Path>,
         warnings: Vec<ConfigFault>,
     ) -> Self {
         Self {
-            settings: resolved.settings,
-            found: resolved.found,
+            merged,
             shared,
             path: path.map(Path::to_owned),
             warnings,
@@ -73,12 +74,12 @@ impl AgentConfig {
     /// Returns the settings, merged from all layers.
     #[must_use]
     pub fn settings(&self) -> &AgentSettings {
-        &self.settings
+        &self.merged.settings
     }
 
     /// Returns the settings, to be changed by a program. Their origins stay the same.
     pub fn settings_mut(&mut self) -> &mut AgentSettings {
-        &mut self.settings
+        &mut self.merged.settings
     }
 
     /// Returns the warnings for the author of the settings.
@@ -100,7 +101,7 @@ impl AgentConfig {
     }
 
     pub(super) fn found(&self, path: &str) -> Option<&FoundSetting> {
-        self.found.get(path)
+        self.merged.found.get(path)
     }
 
     /// Returns the facts about a model, from this configuration and the built-in table.
@@ -156,7 +157,7 @@ impl AgentConfig {
             },
         };
         let (model, mut chat) = made.map_err(|fault| self.fault(fault))?;
-        if let Some(tools) = self.settings.tool_style {
+        if let Some(tools) = self.settings().tool_style {
             let dialect = model.vendor().dialect();
             chat = chat.dialect(Dialect { tools, ..dialect });
         }
@@ -184,7 +185,7 @@ impl AgentConfig {
     ) -> InheritedVariables {
         let secrets = self.secrets(variables);
         let named = secrets.iter().filter_map(Secret::name).map(str::to_owned);
-        InheritedVariables::new(self.settings.builder.pass_env.iter().cloned(), named)
+        InheritedVariables::new(self.settings().builder.pass_env.iter().cloned(), named)
     }
 
     /// Returns the timeouts for connections and silence.
@@ -192,8 +193,8 @@ impl AgentConfig {
     pub fn timeouts(&self) -> Timeouts {
         let default = Timeouts::default();
         Timeouts {
-            connect: self.settings.connect_timeout.unwrap_or(default.connect),
-            idle: self.settings.idle_timeout.unwrap_or(default.idle),
+            connect: self.settings().connect_timeout.unwrap_or(default.connect),
+            idle: self.settings().idle_timeout.unwrap_or(default.idle),
             ..default
         }
     }
@@ -213,11 +214,14 @@ impl AgentConfig {
 
     /// Returns the files whose content this configuration makes Plimsoll obey or run.
     fn protected_paths(&self) -> Vec<PathBuf> {
-        let prompts = [&self.settings.system_file, &self.settings.summary_prompt];
+        let prompts = [
+            &self.settings().system_file,
+            &self.settings().summary_prompt,
+        ];
         let prompts = prompts.into_iter().flatten().cloned();
-        let hooks = self.settings.hooks.iter().flat_map(|hook| &hook.command);
+        let hooks = self.settings().hooks.iter().flat_map(|hook| &hook.command);
         let servers = self.shared.mcp.iter().flat_map(McpServer::words);
-        let root = &self.settings.root;
+        let root = &self.settings().root;
         let commands = hooks.chain(servers).map(|word| root.join(word));
         let files = self.path.iter().chain(&self.guards.protected).cloned();
         let commands = commands.filter(|path| path.is_file());
@@ -237,23 +241,23 @@ impl AgentConfig {
     /// # Errors
     /// As [`Self::tools`].
     pub fn tools_with(&self, skills: &Skills) -> Result<Vec<Arc<dyn Tool>>, ConfigError> {
-        let root = Root::new(&self.settings.root);
+        let root = Root::new(&self.settings().root);
         let root = root.map_err(|error| self.fault(error.to_string()))?;
-        let names = self.settings.tools.join(",");
+        let names = self.settings().tools.join(",");
         let names = if names.is_empty() {
             "none".to_owned()
         } else {
             names
         };
         let mut toolbox = Toolbox::new(root).protect(self.protected_paths());
-        if self.settings.sandbox != SandboxMode::Off {
+        if self.settings().sandbox != SandboxMode::Off {
             let launcher = &self.guards.sandbox_launcher;
             if launcher.is_empty() {
                 let why =
                     "`sandbox` needs a launcher; name one with `AgentConfig::sandbox_launcher`";
                 return Err(self.fault(why.to_owned()));
             }
-            let sandbox = Sandbox::new(self.settings.sandbox, launcher);
+            let sandbox = Sandbox::new(self.settings().sandbox, launcher);
             toolbox = toolbox.sandbox(sandbox.map_err(|error| self.fault(error.to_string()))?);
         }
         let tools = toolbox.select(&names);
@@ -265,10 +269,10 @@ impl AgentConfig {
     /// Finds the agent's skills. An agent without tools has none.
     #[must_use]
     pub fn skills(&self) -> Skills {
-        let has_tools = self.settings.tools.iter().any(|name| name != "none");
-        let places = self.settings.skills.iter().flatten();
+        let has_tools = self.settings().tools.iter().any(|name| name != "none");
+        let places = self.settings().skills.iter().flatten();
         let places = places.filter(|_| has_tools);
-        Skills::find(places.map(|place| self.settings.root.join(place)))
+        Skills::find(places.map(|place| self.settings().root.join(place)))
     }
 
     /// Returns the configured system prompt.
@@ -276,7 +280,7 @@ impl AgentConfig {
     /// # Errors
     /// If its file cannot be read.
     pub fn system(&self) -> Result<Option<String>, ConfigError> {
-        match (&self.settings.system, &self.settings.system_file) {
+        match (&self.settings().system, &self.settings().system_file) {
             (Some(text), _) => Ok(Some(text.clone())),
             (None, Some(path)) => self.prompt(path, "the system prompt").map(Some),
             (None, None) => Ok(None),
@@ -288,7 +292,7 @@ impl AgentConfig {
     /// # Errors
     /// If its file cannot be read.
     pub fn summary_prompt(&self) -> Result<Option<String>, ConfigError> {
-        let path = self.settings.summary_prompt.as_deref();
+        let path = self.settings().summary_prompt.as_deref();
         path.map(|path| self.prompt(path, "a summary prompt"))
             .transpose()
     }
@@ -300,7 +304,7 @@ impl AgentConfig {
         match error {
             Error::Build(texts) => {
                 for text in texts {
-                    let (place, text) = self.resolved().placed(text);
+                    let (place, text) = self.merged.placed(text);
                     faults.push(place, text);
                 }
             }
@@ -317,7 +321,7 @@ impl AgentConfig {
 
     /// Reports the faults of all settings taken together.
     pub(crate) fn check(&self, faults: &mut Faults) {
-        let settings = &self.settings;
+        let settings = self.settings();
         let summarizes = matches!(
             settings.builder.context_strategy,
             Some(ContextStrategy::Summarize { .. } | ContextStrategy::Extract { .. })
@@ -326,51 +330,24 @@ impl AgentConfig {
         if !settings.builder.summarization && summarizes && has_trigger {
             let fault = "`summarization` is false, so the `trigger` of this `context_strategy` has \
                          no effect; remove one of the three, or choose \"evict\"";
-            let (place, text) = self.resolved().placed(fault);
+            let (place, text) = self.merged.placed(fault);
             faults.push(place, text);
         }
         let agents = self.shared.agents.iter();
         let agents: Vec<&str> = agents.map(|part| part.name.as_str()).collect();
-        for name in &settings.sub_agents {
-            if !agents.contains(&name.as_str()) {
-                let place = self.place_of("sub_agents");
-                let known = agents.join(", ");
-                faults.push(
-                    place,
-                    format!("there is no agent `{name}`; there is: {known}"),
-                );
-            }
-        }
+        self.check_names("sub_agents", "agent", &settings.sub_agents, &agents, faults);
         self.check_called(faults);
-        let servers: Vec<&str> = self
-            .shared
-            .mcp
-            .iter()
-            .map(|mcp| mcp.name.as_str())
-            .collect();
-        for name in settings.mcp.iter().flatten() {
-            if !servers.contains(&name.as_str()) {
-                let place = self.place_of("mcp");
-                let known = if servers.is_empty() {
-                    "there is no [[mcp]]".to_owned()
-                } else {
-                    format!("there is: {}", servers.join(", "))
-                };
-                faults.push(place, format!("there is no MCP server `{name}`; {known}"));
-            }
-        }
+        let servers = self.shared.mcp.iter();
+        let servers: Vec<&str> = servers.map(|server| server.name.as_str()).collect();
+        let named = settings.mcp.as_deref().unwrap_or_default();
+        self.check_names("mcp", "MCP server", named, &servers, faults);
         let rules = settings.permissions.len();
         if rules > MAX_RULES {
             let place = self.place_of("permissions");
             let text = format!("there are {rules} permissions; {MAX_RULES} are allowed");
             faults.push(place, text);
         }
-        for fault in settings
-            .builder
-            .hosted_tools
-            .iter()
-            .filter_map(hosted::fault)
-        {
+        for fault in settings.builder.hosted_tools.iter().filter_map(secret_of) {
             let place = self.place_of("hosted_tools");
             faults.push(place, fault);
         }
@@ -397,8 +374,8 @@ impl AgentConfig {
     pub fn trial(&self) -> Result<Agent, ConfigError> {
         // The prices of the model are known when there is one.
         let prices = PriceSheet::of(Rates::FREE);
-        let mut builder = self.settings.apply(Agent::builder(Nobody));
-        if self.settings.summarizer.is_some() {
+        let mut builder = self.settings().apply(Agent::builder(Nobody));
+        if self.settings().summarizer.is_some() {
             let summarizer = builder.summarizer(Arc::new(Nobody));
             builder = summarizer.summarizer_prices(prices);
         }
@@ -406,9 +383,28 @@ impl AgentConfig {
         built.map_err(|error| self.place(&error))
     }
 
+    /// Reports the names in a list that nothing has.
+    fn check_names(
+        &self,
+        path: &str,
+        what: &str,
+        names: &[String],
+        known: &[&str],
+        faults: &mut Faults,
+    ) {
+        let there_is = match known {
+            [] => "the configuration has none".to_owned(),
+            known => format!("there is: {}", known.join(", ")),
+        };
+        for name in names.iter().filter(|name| !known.contains(&name.as_str())) {
+            let text = format!("there is no {what} `{name}`; {there_is}");
+            faults.push(self.place_of(path), text);
+        }
+    }
+
     /// Checks whether the agents that it may call can be tools beside its other tools.
     fn check_called(&self, faults: &mut Faults) {
-        let settings = &self.settings;
+        let settings = self.settings();
         let place = self.place_of("sub_agents");
         let all = settings.tools.iter().any(|name| name == "all");
         let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
@@ -451,9 +447,9 @@ impl AgentConfig {
             servers.any(|server| name.starts_with(&format!("{}_", server.name)))
         };
         let mut faults = Faults::default();
-        for name in self.settings.builder.limits.max_calls_per_tool.keys() {
+        for name in self.settings().builder.limits.max_calls_per_tool.keys() {
             if self
-                .settings
+                .settings()
                 .builder
                 .hosted_tools
                 .iter()
@@ -481,8 +477,8 @@ impl AgentConfig {
         let environment = &plimsoll_providers::environment;
         let (model, mut chat) = self.chat(name, environment)?;
         // The address belongs to the agent's own model, not to the summarizer.
-        let is_own = self.settings.model.as_deref() == Some(name);
-        if let Some(url) = self.settings.base_url.as_ref().filter(|_| is_own) {
+        let is_own = self.settings().model.as_deref() == Some(name);
+        if let Some(url) = self.settings().base_url.as_ref().filter(|_| is_own) {
             chat = chat.base_url(url);
         }
         let provider = chat.build();
@@ -495,19 +491,22 @@ impl AgentConfig {
 
     /// Returns the place of a setting in the file.
     fn place_of(&self, path: &str) -> Option<Place> {
-        self.found.get(path).and_then(FoundSetting::place)
+        self.found(path).and_then(FoundSetting::place)
     }
 
     fn prompt(&self, path: &Path, what: &str) -> Result<String, ConfigError> {
         read_prompt(path, what).map_err(|fault| self.fault(fault))
     }
+}
 
-    fn resolved(&self) -> MergedSettings {
-        MergedSettings {
-            settings: self.settings.clone(),
-            found: self.found.clone(),
-        }
-    }
+/// Returns the fault of a tool of the provider's own, if it holds a secret.
+fn secret_of(tool: &HostedTool) -> Option<String> {
+    let secret = SECRETS.iter().find(|key| tool.0.get(**key).is_some())?;
+    let name = tool.name();
+    Some(format!(
+        "`{secret}` of `{name}` in hosted_tools is a secret, which a configuration would show; give the \
+         tool in a program, with `hosted_tool`"
+    ))
 }
 
 /// Reads a file with a prompt.

@@ -47,9 +47,9 @@ impl AgentConfig {
     /// are left out, because a file's rules apply to all of its agents.
     #[must_use]
     pub fn permissions(&self) -> Permissions {
-        let rules = self.settings.permissions.iter();
+        let rules = self.settings().permissions.iter();
         let rules = rules.filter(|rule| !self.is_of_another(rule));
-        Permissions::new(rules.map(Rule::rule)).with_mode(self.settings.permission_mode())
+        Permissions::new(rules.map(Rule::rule)).with_mode(self.settings().permission_mode())
     }
 
     /// Returns the permission rules for an agent with these tools. Rules for tools
@@ -61,7 +61,7 @@ impl AgentConfig {
             servers.any(|server| rule.tool.starts_with(&format!("{}_", server.name)))
         };
         let hosted = || {
-            self.settings
+            self.settings()
                 .builder
                 .hosted_tools
                 .iter()
@@ -71,15 +71,15 @@ impl AgentConfig {
             let fits = |name: &str| fits(&rule.tool, name);
             tools.iter().any(|tool| fits(&tool.spec().name)) || hosted().any(fits)
         };
-        let rules = self.settings.permissions.iter();
+        let rules = self.settings().permissions.iter();
         let rules =
             rules.filter(|rule| has(rule) || !(is_of_mcp(rule) || self.is_of_another(rule)));
-        Permissions::new(rules.map(Rule::rule)).with_mode(self.settings.permission_mode())
+        Permissions::new(rules.map(Rule::rule)).with_mode(self.settings().permission_mode())
     }
 
     /// Checks whether a rule only matches existing tools that this agent does not have.
     fn is_of_another(&self, rule: &Rule) -> bool {
-        let settings = &self.settings;
+        let settings = self.settings();
         let fits = |name: &str| fits(&rule.tool, name);
         let all = settings.tools.iter().any(|name| name == "all");
         let has = |name: &str| all || settings.tools.iter().any(|own| own == name);
@@ -110,7 +110,7 @@ impl AgentConfig {
     pub fn sub_agents(&self, make: &MakeAgent) -> Result<Vec<Arc<dyn Tool>>, ConfigError> {
         for agent in self.reached() {
             let cannot = |error: &ConfigError| {
-                let name = agent.settings.name.as_deref().unwrap_or_default();
+                let name = agent.settings().name.as_deref().unwrap_or_default();
                 let why = error.faults.iter().map(|fault| fault.text.as_str());
                 let why = why.collect::<Vec<_>>().join("; ");
                 self.fault(format!("the agent `{name}` cannot be made: {why}"))
@@ -124,13 +124,13 @@ impl AgentConfig {
 
     fn called(&self, make: &MakeAgent) -> Result<Vec<Arc<dyn Tool>>, ConfigError> {
         let tools = self
-            .settings
+            .settings()
             .sub_agents
             .iter()
             .filter_map(|name| self.part(name));
         let tools = tools.map(|part| {
             let config = self.sibling(part)?;
-            let description = config.settings.description.clone();
+            let description = config.settings().description.clone();
             let description = description.unwrap_or_else(|| format!("The agent {}.", part.name));
             let make = Arc::clone(make);
             let again = Arc::clone(&make);
@@ -155,7 +155,7 @@ impl AgentConfig {
                 known.push(server.name);
                 continue;
             }
-            if let Some(names) = &mut self.settings.mcp {
+            if let Some(names) = &mut self.merged.settings.mcp {
                 names.push(server.name.clone());
             }
             shared.mcp.push(server);
@@ -166,7 +166,7 @@ impl AgentConfig {
     /// Checks whether it uses the tools of this server.
     #[must_use]
     pub fn uses_mcp(&self, server: &str) -> bool {
-        let named = self.settings.mcp.as_ref();
+        let named = self.settings().mcp.as_ref();
         named.is_none_or(|names| names.iter().any(|name| name == server))
     }
 
@@ -188,11 +188,11 @@ impl AgentConfig {
         let mut users = vec![self.clone()];
         let mut at = 0;
         while let Some(user) = users.get(at) {
-            let called = user.settings.sub_agents.iter();
+            let called = user.settings().sub_agents.iter();
             let called = called.filter_map(|name| self.sibling(self.part(name)?).ok());
             let called: Vec<Self> = called.collect();
             for agent in called {
-                let is_new = |user: &Self| user.settings.name != agent.settings.name;
+                let is_new = |user: &Self| user.settings().name != agent.settings().name;
                 if users.iter().all(is_new) {
                     users.push(agent);
                 }
@@ -208,7 +208,7 @@ impl AgentConfig {
     /// # Errors
     /// If no model is named, or something cannot be read, found or reached.
     pub fn builder(&self) -> Result<AgentBuilder, ConfigError> {
-        let Some(model) = &self.settings.model else {
+        let Some(model) = &self.settings().model else {
             return Err(self.fault(
                 "no model is named; set `model` to PROVIDER/NAME, or give a provider".to_owned(),
             ));
@@ -233,7 +233,7 @@ impl AgentConfig {
 
     fn with_sub_agents(&self, model: AgentModel) -> Result<AgentBuilder, ConfigError> {
         let own = model.clone();
-        let same = self.settings.model.clone();
+        let same = self.settings().model.clone();
         let make: MakeAgent = Arc::new(move |config: &Self| {
             let model = config.model_beside(same.as_deref(), &own)?;
             config.assembled(model, config.permissions(), config.tools()?)
@@ -251,7 +251,7 @@ impl AgentConfig {
         name: Option<&str>,
         model: &AgentModel,
     ) -> Result<AgentModel, ConfigError> {
-        match self.settings.model.as_deref() {
+        match self.settings().model.as_deref() {
             Some(own) if Some(own) != name => self.model(own),
             _ => Ok(model.clone()),
         }
@@ -276,7 +276,7 @@ impl AgentConfig {
     /// # Errors
     /// If the summary prompt cannot be read, or the summarizer's model cannot be reached.
     pub fn check_summarizer(&self) -> Result<(), ConfigError> {
-        if let Some(name) = &self.settings.summarizer {
+        if let Some(name) = &self.settings().summarizer {
             self.model(name)?;
         }
         self.summary_prompt().map(drop)
@@ -290,12 +290,12 @@ impl AgentConfig {
         tools: Vec<Arc<dyn Tool>>,
     ) -> Result<AgentBuilder, ConfigError> {
         let mut builder = self
-            .settings
+            .settings()
             .apply(Agent::builder_shared(model.provider))
             .secrets(self.secrets(&plimsoll_providers::environment))
             .permissions(permissions)
             .tools(tools);
-        if self.settings.builder.window == Window::Discover {
+        if self.settings().builder.window == Window::Discover {
             builder = builder.window(model.window);
         }
         if let Some(system) = self.system()? {
@@ -304,7 +304,7 @@ impl AgentConfig {
         if let Some(sheet) = model.prices {
             builder = builder.prices(sheet);
         }
-        if let Some(name) = &self.settings.summarizer {
+        if let Some(name) = &self.settings().summarizer {
             let summarizer = self.model(name)?;
             builder = builder.summarizer(summarizer.provider);
             if let Some(sheet) = summarizer.prices {
@@ -324,14 +324,14 @@ impl AgentConfig {
     /// Returns another agent of the same file.
     pub(super) fn sibling(&self, part: &AgentPart) -> Result<Self, ConfigError> {
         let (mut faults, mut warnings) = (Faults::default(), Faults::default());
-        let mut resolved = self
+        let mut merged = self
             .shared
             .resolve(&[], Some(part), &mut faults, &mut warnings);
         // A called agent must not do more than the command line allowed its caller.
-        self.guards.hold(&mut resolved);
+        self.guards.hold(&mut merged);
         let path = self.path.as_deref();
         faults.check(path)?;
-        let mut called = Self::new(resolved, Arc::clone(&self.shared), path, Vec::new());
+        let mut called = Self::new(merged, Arc::clone(&self.shared), path, Vec::new());
         called.guards = self.guards.clone();
         Ok(called)
     }

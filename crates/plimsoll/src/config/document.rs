@@ -5,6 +5,9 @@ use toml::de::{DeTable, DeValue};
 
 use super::fault::{ConfigFault, Faults, Place};
 
+/// Maximum number of characters that are counted for a column, because a line can be a whole file.
+const MAX_COLUMN: usize = 1_000;
+
 /// A value with its place: that of its key, or of the value itself in a list.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Located {
@@ -25,15 +28,15 @@ pub(crate) enum Data {
 impl Located {
     /// Parses a text to a table. Reports every syntax error, not only the first.
     pub(crate) fn parse(text: &str) -> Result<Self, Faults> {
+        let starts = LineStarts::of(text);
         let (table, errors) = DeTable::parse_recoverable(text);
         if !errors.is_empty() {
             let faults = errors.iter().map(|error| ConfigFault {
-                place: error.span().map(|span| place_of(text, span.start)),
+                place: error.span().map(|span| starts.at(span.start)),
                 text: format!("this is no TOML: {}", error.message()),
             });
             return Err(Faults(faults.collect()));
         }
-        let starts = LineStarts::of(text);
         let table = DeValue::Table(table.into_inner());
         Ok(Self::read(&table, Place::START, &starts))
     }
@@ -154,10 +157,6 @@ fn plain_value(value: &DeValue<'_>) -> Value {
     }
 }
 
-fn place_of(text: &str, byte: usize) -> Place {
-    LineStarts::of(text).at(byte)
-}
-
 /// A text with the first byte of each line.
 struct LineStarts<'a> {
     text: &'a str,
@@ -176,7 +175,7 @@ impl<'a> LineStarts<'a> {
         let line = self.starts.partition_point(|begin| *begin <= byte).max(1);
         let start = self.starts.get(line - 1).copied().unwrap_or_default();
         let before = self.text.get(start..byte).unwrap_or_default();
-        let column = before.chars().count() + 1;
+        let column = before.chars().take(MAX_COLUMN).count() + 1;
         Place { line, column }
     }
 }

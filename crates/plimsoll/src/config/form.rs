@@ -155,17 +155,47 @@ form!(
     Flag, bool, Flag, "true or false", { "type": "boolean" }, Value::as_bool
 );
 form!(
-    /// Whether long texts in the arguments of old calls become digests.
-    Digest, Option<ArgumentDigest>, Flag, "true or false", { "type": "boolean" },
-    |given| Some(given.as_bool()?.then(ArgumentDigest::default))
+    /// Whether long texts in the arguments of old calls become digests, or from which length on.
+    Digest, Option<ArgumentDigest>, Tables, "true, false or `{ over_chars = 2000 }`, 500 or more",
+    { "anyOf": [{ "type": "boolean" }, {
+        "type": "object",
+        "properties": { "over_chars": { "type": "integer", "minimum": (LEAST_ARGUMENT_CHARS) } },
+        "required": ["over_chars"],
+        "additionalProperties": false,
+    }] },
+    |given| match (given.as_bool(), named_count(given)) {
+        (Some(is_on), _) => Some(is_on.then(ArgumentDigest::default)),
+        (_, Some(("over_chars", Some(over_chars)))) if over_chars >= LEAST_ARGUMENT_CHARS => {
+            Some(Some(ArgumentDigest { over_chars }))
+        }
+        _ => None,
+    }
 );
 form!(
-    /// The length of such texts.
-    DigestChars, ArgumentDigest, Whole, at_least("", LEAST_ARGUMENT_CHARS as u64),
-    { "type": "integer", "minimum": (LEAST_ARGUMENT_CHARS) },
+    /// The places of cache breakpoints.
+    Breakpoints, CacheStrategy, Choice,
+    "\"auto\", \"disabled\" or `{ manual = { cache_system = true } }` with any of `cache_system`, \
+     `cache_tools` and `cache_messages`",
+    { "anyOf": [{ "enum": ["auto", "disabled"] }, {
+        "type": "object",
+        "properties": { "manual": {
+            "type": "object",
+            "properties": {
+                "cache_system": { "type": "boolean" },
+                "cache_tools": { "type": "boolean" },
+                "cache_messages": { "type": "boolean" },
+            },
+            "additionalProperties": false,
+        } },
+        "required": ["manual"],
+        "additionalProperties": false,
+    }] },
     |given| {
-        let over_chars = whole(given, LEAST_ARGUMENT_CHARS as u64)?;
-        Some(ArgumentDigest { over_chars: over_chars.try_into().ok()? })
+        const PLACES: [&str; 3] = ["cache_system", "cache_tools", "cache_messages"];
+        let places = given.get("manual").and_then(Value::as_table);
+        let mut names = places.into_iter().flat_map(|places| places.keys());
+        let is_known = names.all(|name| PLACES.contains(&name.as_str()));
+        is_known.then(|| CacheStrategy::deserialize(given.clone()).ok())?
     }
 );
 form!(
@@ -451,7 +481,6 @@ choices! {
     QueueMode, Self, &["all", "one_at_a_time"], stored;
     TurnTrigger, Self, &["user", "sub_agent", "continue"], stored;
     Author, Self, &["model", "extract"], stored;
-    CacheStrategy, Self, &["auto", "disabled"], stored;
     CacheRetention, Self, &Self::NAMES, Self::named;
     PermissionMode, Self, &Self::NAMES, |name| name.parse().ok();
     SandboxMode, Self, &Self::NAMES, |name| name.parse().ok();

@@ -1,6 +1,5 @@
 //! [`FoundFiles`]: the files of a project that would configure or instruct agents.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -10,7 +9,6 @@ use plimsoll_tools::project_files::{
     read_project_file,
 };
 
-use super::agent_file::AgentFileForm;
 use super::file::Config;
 use super::project::ProjectFiles;
 
@@ -37,13 +35,15 @@ struct FoundFile {
 
 /// The effect of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum FoundKind {
+pub(super) enum FoundKind {
     Config,
     /// A prompt that the configuration names.
     NamedPrompt,
     Instructions,
     Skill,
-    Agent(AgentFileForm),
+    Agent,
+    /// An agent in the form of Claude Code.
+    ClaudeAgent,
     /// A command of the chat.
     Prompt,
 }
@@ -76,25 +76,26 @@ impl FoundFiles {
     /// Returns a short list such as "plimsoll.toml, AGENTS.md and 2 skills".
     #[must_use]
     pub fn summary(&self) -> String {
-        let mut words: Vec<String> = Vec::new();
-        let mut counts: BTreeMap<usize, (usize, &str)> = BTreeMap::new();
-        for file in &self.files {
-            let (order, name) = match file.kind {
-                FoundKind::Skill => (0, "skill"),
-                FoundKind::Agent(_) => (1, "agent"),
-                FoundKind::Prompt => (2, "prompt"),
-                _ => {
-                    words.push(file.path.display().to_string());
-                    continue;
-                }
-            };
-            counts.entry(order).or_insert((0, name)).0 += 1;
+        use FoundKind::{Agent, ClaudeAgent, Prompt, Skill};
+        const COUNTED: [(&str, &[FoundKind]); 3] = [
+            ("skill", &[Skill]),
+            ("agent", &[Agent, ClaudeAgent]),
+            ("prompt", &[Prompt]),
+        ];
+        let is_named = |file: &&FoundFile| {
+            let mut counted = COUNTED.iter();
+            counted.all(|(_, kinds)| !kinds.contains(&file.kind))
+        };
+        let named = self.files.iter().filter(is_named);
+        let mut words: Vec<String> = named.map(|it| it.path.display().to_string()).collect();
+        for (name, kinds) in COUNTED {
+            let files = self.files.iter().filter(|it| kinds.contains(&it.kind));
+            match files.count() {
+                0 => {}
+                1 => words.push(format!("1 {name}")),
+                count => words.push(format!("{count} {name}s")),
+            }
         }
-        let counts = counts.into_values();
-        words.extend(counts.map(|(count, name)| match count {
-            1 => format!("1 {name}"),
-            _ => format!("{count} {name}s"),
-        }));
         match words.split_last() {
             Some((last, [])) => last.clone(),
             Some((last, first)) => format!("{} and {last}", first.join(", ")),
@@ -102,39 +103,11 @@ impl FoundFiles {
         }
     }
 
-    /// Returns the configuration: its path and text.
-    pub(super) fn config(&self) -> Option<(PathBuf, &str)> {
-        let mut of_kind = self.of_kind(|kind| kind == FoundKind::Config);
-        of_kind.next().map(|(path, text, _)| (path, text))
-    }
-
-    /// Returns the instructions, those of the uppermost folder first.
-    pub(super) fn instructions(&self) -> impl Iterator<Item = (PathBuf, &str)> {
-        let of_kind = self.of_kind(|kind| kind == FoundKind::Instructions);
-        of_kind.map(|(path, text, _)| (path, text))
-    }
-
-    /// Returns the folders of the skills.
-    pub(super) fn skills(&self) -> impl Iterator<Item = PathBuf> {
-        let of_kind = self.of_kind(|kind| kind == FoundKind::Skill);
-        of_kind.filter_map(|(path, _, _)| Some(path.parent()?.to_owned()))
-    }
-
-    /// Returns the agents.
-    pub(super) fn agents(&self) -> impl Iterator<Item = (PathBuf, &str, AgentFileForm)> {
-        let of_kind = self.of_kind(|kind| matches!(kind, FoundKind::Agent(_)));
-        of_kind.filter_map(|(path, text, kind)| match kind {
-            FoundKind::Agent(form) => Some((path, text, form)),
-            _ => None,
-        })
-    }
-
-    fn of_kind(
-        &self,
-        is_wanted: impl Fn(FoundKind) -> bool,
-    ) -> impl Iterator<Item = (PathBuf, &str, FoundKind)> {
-        let files = self.files.iter().filter(move |file| is_wanted(file.kind));
-        files.map(|file| (self.folder.join(&file.path), file.text.as_str(), file.kind))
+    /// Returns the paths and the texts of one kind. Of instructions, those of the uppermost folder
+    /// are first.
+    pub(super) fn of_kind(&self, kind: FoundKind) -> impl Iterator<Item = (PathBuf, &str)> {
+        let files = self.files.iter().filter(move |file| file.kind == kind);
+        files.map(|file| (self.folder.join(&file.path), file.text.as_str()))
     }
 
     /// Finds the files of a project.
@@ -185,11 +158,11 @@ impl FoundFiles {
                 self.add(&skill.join(SKILL_FILE), FoundKind::Skill);
             }
         }
-        let agents = [(ours.clone(), AgentFileForm::Plimsoll)];
-        let others = others(&AGENT_FOLDERS).map(|folder| (folder, AgentFileForm::ClaudeCode));
-        for (folder, form) in agents.into_iter().chain(others) {
+        let agents = [(ours.clone(), FoundKind::Agent)];
+        let others = others(&AGENT_FOLDERS).map(|folder| (folder, FoundKind::ClaudeAgent));
+        for (folder, kind) in agents.into_iter().chain(others) {
             for file in markdown_files(&folder.join("agents")) {
-                self.add(&file, FoundKind::Agent(form));
+                self.add(&file, kind);
             }
         }
         for file in markdown_files(&ours.join("prompts")) {
@@ -201,7 +174,8 @@ impl FoundFiles {
     /// is used.
     fn add_prompts_of_config(&mut self) {
         let config = self
-            .config()
+            .of_kind(FoundKind::Config)
+            .next()
             .map(|(path, text)| Config::of(text, Some(&path)));
         let Some(Ok(config)) = config else {
             return;

@@ -11,6 +11,7 @@ use plimsoll_tools::project_files::INSTRUCTION_FILES;
 
 use super::agent::{AgentConfig, read_prompt};
 use super::fault::ConfigError;
+use super::found::FoundKind;
 use super::project::ProjectFiles;
 
 /// The start and the end of a pinned passage in an instruction file.
@@ -47,7 +48,7 @@ impl Instructions {
     pub fn read(agent: &AgentConfig, project: &ProjectFiles) -> Result<Self, ConfigError> {
         let users = project.user.as_deref().map(read_first);
         let users = users.transpose().map_err(|fault| agent.fault(fault))?;
-        let of_project = project.trusted.instructions();
+        let of_project = project.trusted.of_kind(FoundKind::Instructions);
         let of_project = of_project.map(|(path, text)| InstructionFile::of(path, text));
         Ok(Self {
             system: agent.system()?,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use plimsoll_context::nearest;
+use plimsoll_context::{nearest, snake_case};
 use toml::Value;
 
 use super::document::Located;
@@ -233,7 +233,7 @@ pub(crate) fn unknown(table: &str, name: &str) -> String {
     };
     let tables = TABLES.iter().filter(|_| table.is_empty());
     let near = nearest(name, known.iter().chain(tables).copied());
-    let is_ours = near.is_some_and(|near| near == import::snake(name));
+    let is_ours = near.is_some_and(|near| near == snake_case(name));
     let hint = import::hint(&join(table, name)).or_else(|| import::hint(name));
     let advice = match (hint.filter(|_| !is_ours), near) {
         (Some((hint, is_setting)), near) if is_setting || near.is_none() => {

@@ -9,7 +9,7 @@ use super::agent::AgentConfig;
 use super::agent_file::AgentFileForm;
 use super::fault::ConfigError;
 use super::file::Config;
-use super::found::{FoundFiles, markdown_files};
+use super::found::{FoundFiles, FoundKind, markdown_files};
 
 /// Maximum number of folders above the root that are searched.
 const MAX_FOLDERS: usize = 16;
@@ -114,7 +114,7 @@ impl ProjectFiles {
     /// # Errors
     /// As [`Config::read`].
     pub fn config(&self) -> Result<Option<Config>, ConfigError> {
-        let config = self.trusted.config();
+        let config = self.trusted.of_kind(FoundKind::Config).next();
         let path = self.written.join(CONFIG_FILE);
         let config = config.map(|(_, text)| Config::of(text, Some(&path)));
         config.transpose()
@@ -126,15 +126,22 @@ impl ProjectFiles {
         if skills.is_none() {
             let users = self.users_folders("skills", &SKILL_FOLDERS);
             let users = users.into_iter().map(|(folder, _)| folder);
-            *skills = Some(self.trusted.skills().chain(users).collect());
+            let own = self.trusted.of_kind(FoundKind::Skill);
+            let own = own.filter_map(|(path, _)| Some(path.parent()?.to_owned()));
+            *skills = Some(own.chain(users).collect());
         }
     }
 
     /// Adds the agents that are files. Those of the project take precedence over those of the user.
     #[must_use]
     pub fn add_agents(&self, mut config: Config) -> Config {
-        for (path, text, form) in self.trusted.agents() {
-            config = config.agent_text(&path, text, form);
+        for (kind, form) in [
+            (FoundKind::Agent, AgentFileForm::Plimsoll),
+            (FoundKind::ClaudeAgent, AgentFileForm::ClaudeCode),
+        ] {
+            for (path, text) in self.trusted.of_kind(kind) {
+                config = config.agent_text(&path, text, form);
+            }
         }
         for (folder, form) in self.users_folders("agents", &AGENT_FOLDERS) {
             for file in markdown_files(&folder).iter().filter(|file| file.is_file()) {

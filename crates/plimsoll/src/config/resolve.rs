@@ -14,10 +14,9 @@ use super::settings::AgentSettings;
 /// Pairs of groups of settings for one thing: names, or beginnings of names. An upper layer's group
 /// replaces a lower one's. The flag is `true` if one layer may set both, because a builder checks
 /// that they agree.
-const RIVALS: [(&[&str], &[&str], bool); 6] = [
+const RIVALS: [(&[&str], &[&str], bool); 5] = [
     (&["system"], &["system_file"], false),
     (&["compaction.trigger"], &["compaction.compact_"], false),
-    (&["cache.strategy"], &["cache.strategy.manual."], false),
     (&["context_strategy"], CONTEXT, false),
     (&["trigger", "target"], CONTEXT, false),
     (&["max_parallel_tools"], &["tool_execution"], true),

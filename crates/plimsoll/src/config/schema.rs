@@ -16,9 +16,9 @@ use super::retention::SessionTable;
 pub fn schema() -> Value {
     let (mut agent, mut top) = (Map::new(), Map::new());
     for key in keys() {
-        put(&mut agent, &key.path(), of_key(key));
+        put(&mut agent, key);
         if key.scope == Scope::Everywhere {
-            put(&mut top, &key.path(), of_key(key));
+            put(&mut top, key);
         }
     }
     let mut agent = table(agent);
@@ -55,22 +55,17 @@ pub fn schema() -> Value {
     schema
 }
 
-/// Adds a key's schema to the tables that lead to it. A key that is also a table accepts either.
-fn put(properties: &mut Map<String, Value>, path: &str, schema: Value) {
-    let Some((first, rest)) = path.split_once('.') else {
-        properties.insert(path.to_owned(), schema);
+/// Adds a key's schema to its table.
+fn put(properties: &mut Map<String, Value>, key: &SettingKey) {
+    let schema = of_key(key);
+    if key.table.is_empty() {
+        properties.insert(key.name.clone(), schema);
         return;
-    };
-    let entry = properties.entry(first).or_insert_with(|| table(Map::new()));
-    if entry.get("properties").is_none() && entry.get("anyOf").is_none() {
-        *entry = json!({ "anyOf": [entry.take(), table(Map::new())] });
     }
-    let place = match entry.get("anyOf") {
-        Some(_) => "/anyOf/1/properties",
-        None => "/properties",
-    };
-    if let Some(Value::Object(inner)) = entry.pointer_mut(place) {
-        put(inner, rest, schema);
+    let entry = properties.entry(key.table);
+    let entry = entry.or_insert_with(|| table(Map::new()));
+    if let Some(Value::Object(inner)) = entry.get_mut("properties") {
+        inner.insert(key.name.clone(), schema);
     }
 }
 

@@ -149,11 +149,7 @@ impl AgentSettings {
             .settings(settings)
             .counter(self.counter())
             .hook_timeout(self.hook_timeout);
-        self.hooks.iter().fold(builder, |builder, hook| {
-            builder.command_hook(CommandHook {
-                timeout: hook.timeout.or(Some(self.hook_timeout)),
-                ..hook.clone()
-            })
-        })
+        let hooks = self.hooks.iter().cloned();
+        hooks.fold(builder, AgentBuilder::command_hook)
     }
 }

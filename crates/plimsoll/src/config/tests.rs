@@ -238,7 +238,7 @@ fn everything_wrong_is_said_at_once_with_its_line() {
         "line 7: `max_cost` is -0.5; give dollars",
         "line 8: `max_duration` is 0; give seconds",
         "line 9: `trigger` is 1.5; give tokens such as 50_000 or \"50k\", or a share",
-        "line 11: `strategy` is \"evit\"; give \"auto\" or \"disabled\"",
+        "line 11: `strategy` is \"evit\"; give \"auto\", \"disabled\" or",
         "line 12: [[agents]] needs a `name`",
         "line 13: `description` is 3; give a text",
         "line 16: `max_turns` is 0",

@@ -242,7 +242,7 @@ const CODE: [&str; 17] = [
 ];
 
 /// Keys and tables whose method in the builder has another name; empty if it has none.
-const METHODS: [(&str, &str); 28] = [
+const METHODS: [(&str, &str); 27] = [
     ("name", ""),
     ("description", ""),
     ("system_file", "system"),
@@ -265,7 +265,6 @@ const METHODS: [(&str, &str); 28] = [
     ("cache.retention", "cache_retention"),
     ("retry", "retry_config"),
     ("cache", "cache_config"),
-    ("cache.strategy.manual", "cache_config"),
     ("argument_digest", "argument_digest"),
     ("summary", "summary_config"),
     ("session_prune", "session_prune"),

@@ -16,6 +16,7 @@ use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
+use plimsoll_context::snake_case as snake;
 use toml::Value;
 
 use super::document::Located;
@@ -49,7 +50,7 @@ pub struct Import {
 }
 
 /// The translation of one setting of another system.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct ImportedSetting {
     /// The line of the setting.
     pub line: usize,
@@ -225,29 +226,6 @@ fn wrapped(system: System, path: &str) -> String {
     }
     path.pop();
     path
-}
-
-/// Converts a name to snake case: `maxToken`, `max-token` and `MaxToken` to `max_token`, `baseURL`
-/// to `base_url`.
-pub(super) fn snake(name: &str) -> String {
-    let mut snake = String::with_capacity(name.len() + 4);
-    let mut chars = name.chars().peekable();
-    let mut before = '_';
-    while let Some(c) = chars.next() {
-        let begins = c.is_uppercase()
-            && (before.is_lowercase()
-                || before.is_numeric()
-                || before.is_uppercase() && chars.peek().is_some_and(|c| c.is_lowercase()));
-        if begins {
-            snake.push('_');
-        }
-        match c {
-            '-' => snake.push('_'),
-            c => snake.extend(c.to_lowercase()),
-        }
-        before = c;
-    }
-    snake
 }
 
 impl System {

@@ -20,15 +20,13 @@ use super::rows::{ImportRow, OF_MODELS, ROWS};
 use super::{Import, ImportedSetting, System, snake, unusable, wrapped};
 
 /// Tool names of other systems, and Plimsoll's.
-const TOOLS: [(&str, &str); 8] = [
+const TOOLS: [(&str, &str); 6] = [
     ("shell", "bash"),
     ("patch", "edit"),
     ("ls", "list"),
     ("list_files", "list"),
     ("list_directory", "list"),
     ("search", "grep"),
-    ("web_fetch", ""),
-    ("web_search", ""),
 ];
 /// Limits of phi-core. If one is set, the others have the defaults of [`LIMITS`].
 const EXECUTION: &str = "execution.max_";
@@ -300,14 +298,8 @@ impl Translation {
             (_, section) => section,
         };
         // Names may differ in case, and whole numbers may be written with a decimal point.
-        let other = match &value {
-            Value::String(text) => Some(snake(text).into()),
-            Value::Float(number) if number.fract() == 0.0 && number.abs() < 1e9 => {
-                Some((*number as i64).into())
-            }
-            _ => None,
-        };
-        let mut forms = [Some(value), other].into_iter().flatten();
+        let other = in_our_words(&value);
+        let mut forms = [value, other].into_iter();
         match forms.find(|form| key.accepts(form)) {
             // A value may be a misplaced secret, so it is not repeated.
             None => self.note(&format!("give {}", key.takes)),
@@ -345,10 +337,12 @@ impl Translation {
         };
         let ours = |name: &String| {
             let name = snake(name);
+            let name = name.strip_suffix("_file").unwrap_or(&name);
+            let name = name.strip_prefix("file_").unwrap_or(name);
             let known = TOOLS.iter().find(|(theirs, _)| *theirs == name);
-            let name = known.map_or(name.as_str(), |(_, ours)| ours);
-            let mut words = plimsoll_tools::NAMES.into_iter();
-            words.find(|ours| name == *ours || name.split('_').any(|word| word == *ours))
+            let name = known.map_or(name, |(_, ours)| ours);
+            let mut tools = plimsoll_tools::NAMES.into_iter();
+            tools.find(|ours| name == *ours)
         };
         let mut tools: Vec<&str> = names.iter().filter_map(ours).collect();
         tools.sort_unstable();
@@ -429,6 +423,25 @@ impl Translation {
             false => Some("main"),
         };
         self.lines.complete(main, &called);
+    }
+}
+
+/// Returns a value with names in snake case, and whole numbers without a decimal point.
+fn in_our_words(value: &Value) -> Value {
+    match value {
+        Value::String(text) => snake(text).into(),
+        Value::Float(number) if number.fract() == 0.0 && number.abs() < 1e9 => {
+            (*number as i64).into()
+        }
+        Value::Table(table) => {
+            let entries = table.iter();
+            Value::Table(
+                entries
+                    .map(|(name, it)| (snake(name), in_our_words(it)))
+                    .collect(),
+            )
+        }
+        other => other.clone(),
     }
 }
 

@@ -5,8 +5,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::super::form::{
-    Choice, Counters, Digest, DigestChars, EarlierRuns, FilePath, Flag, Seconds, Set, Share, Size,
-    Text, TokenCount, Whole,
+    Choice, Counters, Digest, EarlierRuns, FilePath, Flag, Seconds, Set, Share, Size, Text,
+    TokenCount, Whole,
 };
 use super::super::settings::AgentSettings;
 
@@ -34,8 +34,8 @@ settings_table! {
         /// Maximum number of messages in the context. Whole exchanges are evicted. Default: no
         /// limit.
         max_history_messages: Whole<1, usize> => builder.max_history_messages;
-        /// Replace long texts in the arguments of old tool calls by digests when compacting.
-        /// Default: `false`.
+        /// Replace long texts in the arguments of old tool calls by digests when compacting: those
+        /// of more than `over_chars` characters, 2,000 if true. Default: `false`.
         argument_digest: Digest => builder.argument_digest;
         /// Summarize evicted messages. If false, triggers of summaries have no effect. Default:
         /// `true`.
@@ -45,15 +45,6 @@ settings_table! {
         recall: Flag => builder.recall;
         /// The token counter. Default: `"o200k"`.
         counter: Choice<Counters> => counter;
-    }
-}
-
-settings_table! {
-    /// How long texts in the arguments of old calls are replaced.
-    DigestTable {
-        /// Length in characters above which an argument is replaced. Enables `argument_digest`.
-        /// Default: 2,000.
-        over_chars: DigestChars => builder.argument_digest;
     }
 }
 

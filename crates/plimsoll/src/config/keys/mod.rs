@@ -73,10 +73,8 @@ tables! {
     model: model::ModelTable, "Model", "";
     retry: model::RetryTable, "Model", "retry";
     cache: model::CacheTable, "Model", "cache";
-    cache_places: model::CachePlacesTable, "Model", "cache.strategy.manual";
     limits: limits::LimitTable, "Limits", "";
     context: context::ContextTable, "Context", "";
-    digest: context::DigestTable, "Context", "argument_digest";
     summary: context::SummaryTable, "Context", "summary";
     session_prune: context::PruneTable, "Context", "session_prune";
     context_size: context::ContextSizeTable, "Context", "context";

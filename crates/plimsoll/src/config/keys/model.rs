@@ -1,13 +1,13 @@
 //! Keys of the model that an agent runs on and how it is called.
 
 use plimsoll_agent::ThinkingLevel;
-use plimsoll_context::{CacheRetention, CacheStrategy};
+use plimsoll_context::CacheRetention;
 use plimsoll_wire::openai_chat::ToolStyle;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::super::form::{
-    Choice, ContextWindow, Flag, Seconds, Set, Temperature, Text, TokenCount, Whole,
+    Breakpoints, Choice, ContextWindow, Flag, Seconds, Set, Temperature, Text, TokenCount, Whole,
 };
 use super::super::settings::AgentSettings;
 
@@ -75,41 +75,13 @@ settings_table! {
     CacheTable {
         /// Use the provider's prompt cache. Default: `true`.
         enabled: Flag => builder.cache.enabled;
-        /// Where cache breakpoints are placed: automatically or not at all. `manual` sets
-        /// individual places. Default: `"auto"`.
-        strategy: Choice<CacheStrategy> => builder.cache.strategy;
+        /// Where cache breakpoints are placed: automatically, not at all, or manually: after the
+        /// system prompt, after the tools, in the history and at its end. Default: `"auto"`.
+        strategy: Breakpoints => builder.cache.strategy;
         /// How long the provider keeps the prompt cache: the usual time, longer for tools and
         /// system prompt (head), or longer for everything (long). Writing a longer cache may cost
         /// more. Default: `"usual"`.
         #[schemars(extend("x-flag" = "cache-retention"))]
         retention: Choice<CacheRetention> => builder.retention;
-    }
-}
-
-/// The individual places of cache breakpoints.
-#[derive(Default, Deserialize, JsonSchema)]
-#[serde(default)]
-pub(crate) struct CachePlacesTable {
-    /// Place a breakpoint after the system prompt. Default: decided by `strategy`.
-    pub(crate) cache_system: Set<Flag>,
-    /// Place a breakpoint after the tools. Default: decided by `strategy`.
-    pub(crate) cache_tools: Set<Flag>,
-    /// Place breakpoints in the history and at its end. Default: decided by `strategy`.
-    pub(crate) cache_messages: Set<Flag>,
-}
-
-impl CachePlacesTable {
-    pub(crate) fn apply(&self, settings: &mut AgentSettings) {
-        let places = [&self.cache_system, &self.cache_tools, &self.cache_messages];
-        if places.iter().all(|place| place.0.is_none()) {
-            return;
-        }
-        let [cache_system, cache_tools, cache_messages] =
-            places.map(|place| place.0.unwrap_or_default());
-        settings.builder.cache.strategy = CacheStrategy::Manual {
-            cache_system,
-            cache_tools,
-            cache_messages,
-        };
     }
 }

@@ -114,7 +114,7 @@ pub(super) const ROWS: &[KeyEffect] = &[
         shows: |without, with| assert!(!digests(without) && digests(with)),
     },
     KeyEffect {
-        key: "argument_digest.over_chars",
+        key: "argument_digest",
         base: "tools = \"none\"\ntrigger = 3500\nargument_digest = { over_chars = 5_000 }\n",
         set: "!tools = \"none\"\ntrigger = 3500\nargument_digest = { over_chars = 1_000 }\n",
         scene: Scene::Notes(14),
