@@ -382,22 +382,25 @@ impl EffectiveAgent {
                 },
             })
         });
-        let settings_of_run = &settings.builder;
+        // A context limited by its size has thresholds instead.
+        let view = context.is_none().then(|| self.run.view_limits());
+        let own = &settings.builder;
         json!({
             "model": settings.model,
             "context_strategy": self.run.context_strategy(),
-            "view": self.run.view_limits(),
+            "trigger": view.map(|view| view.trigger),
+            "target": view.and_then(|view| view.target),
             "context": context,
             "thresholds": thresholds,
             "summary": {
-                "max_summary_tokens": settings_of_run.summary.max_summary_tokens,
-                "share": fraction(settings_of_run.summary.share.0),
-                "author": settings_of_run.summary.author,
+                "max_summary_tokens": own.summary.max_summary_tokens,
+                "share": fraction(own.summary.share.0),
+                "author": own.summary.author,
             },
-            "summarization": settings_of_run.summarization,
-            "argument_digest": settings_of_run.argument_digest,
-            "max_history_messages": settings_of_run.max_history_messages,
-            "limits": settings_of_run.limits,
+            "summarization": own.summarization,
+            "argument_digest": own.argument_digest,
+            "max_history_messages": own.max_history_messages,
+            "limits": own.limits,
             "own_models": self.config.own_models().len(),
             "stages": self.stages(),
         })

@@ -28,7 +28,7 @@ pub(super) fn timing(limits: ViewLimits) -> String {
         }
         _ => format!(
             "{} of the available tokens, {} tokens at most",
-            percent(TARGET),
+            percent(default_target(trigger)),
             grouped(WORKING_TARGET)
         ),
     };
@@ -53,4 +53,15 @@ pub(super) fn timing(limits: ViewLimits) -> String {
         ),
     };
     format!("compacts above {above} and ends at {ends}{cold}")
+}
+
+/// Returns the share at which a plan ends by default. It is below the trigger.
+fn default_target(trigger: Threshold) -> Ppm {
+    match trigger {
+        Threshold::Share(Ppm(share)) => {
+            let below = share.saturating_mul(TARGET_OF_EXPLICIT.0) / 1_000_000;
+            TARGET.min(Ppm(below))
+        }
+        _ => TARGET,
+    }
 }

@@ -76,6 +76,14 @@ fn what_is_good_is_said_with_its_thresholds() {
             vec!["context: summarize", "written by a model"],
         ),
         (
+            "trigger = 0.3",
+            vec![
+                "compacts above 30 % of the available tokens",
+                "ends at 21 % of the available tokens, 40,000 tokens at most",
+                "stages: cap → prune → extract → evict → fit",
+            ],
+        ),
+        (
             "target = 0.55",
             vec![
                 "or 1.43 times the target if that is more, and",

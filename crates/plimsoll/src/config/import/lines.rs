@@ -122,9 +122,10 @@ impl Lines {
                         .iter()
                         .any(|it| it.path == "name" && it.value == name)
                 };
-                let name = match is_taken(name) {
-                    true => format!("{name}-main"),
-                    false => name.to_owned(),
+                let name = if is_taken(name) {
+                    format!("{name}-main")
+                } else {
+                    name.to_owned()
                 };
                 self.name(&Section::Main, &name);
                 if !names.is_empty() {

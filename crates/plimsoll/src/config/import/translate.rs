@@ -248,10 +248,12 @@ impl Translation {
             }
             "effort" if leaf.value.as_str() == Some("none") => "off".into(),
             "strategy" if is_batched(leaf) => {
-                return match self.has("tools.batch_size") {
-                    true => self.became(section.shown(row.ours)),
-                    false => self.note("the number of parallel calls is not stated"),
-                };
+                if self.has("tools.batch_size") {
+                    self.became(section.shown(row.ours));
+                } else {
+                    self.note("the number of parallel calls is not stated");
+                }
+                return;
             }
             "size" => {
                 let mut strategies = self.leaves.iter();
