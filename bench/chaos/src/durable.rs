@@ -4,12 +4,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use plimsoll::durable::{
-    FORMAT, RequestState, Restate, RestateError, RunLimits, RunRequest, register,
-};
+use plimsoll::durable::{FORMAT, RequestState, Restate, RestateError, RunRequest, register};
 use plimsoll::machine::Entry;
 use plimsoll::store::PostgresStore;
-use plimsoll::{SessionId, SessionStore, Tokens};
+use plimsoll::{ExecutionLimits, SessionId, SessionStore, Tokens};
 use plimsoll_testkit::postgres::PostgresServer;
 use tempfile::TempDir;
 
@@ -276,7 +274,7 @@ async fn follow(
 
 /// Submits a task exactly once, with retries.
 async fn submit(server: &Restate, plan: &Plan, last: Instant) -> Result<String, String> {
-    let mut limits = RunLimits::default();
+    let mut limits = ExecutionLimits::default();
     match plan.limit {
         Limit::None => {}
         Limit::Turns(limit) => limits.max_turns = Some(limit),

@@ -123,7 +123,7 @@ impl fmt::Display for Cost {
 impl fmt::Display for ExecutionLimits {
     /// Formats the limits that are set, such as "50 turns, 1000000 tokens, 600 s".
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Counted(self.max_turns, "turn").fmt(f)?;
+        Counted(self.max_turns(), "turn").fmt(f)?;
         if let Some(tokens) = self.max_total_tokens {
             write!(f, ", {}", Counted(tokens.0, "token"))?;
         }
@@ -149,7 +149,7 @@ impl fmt::Display for ExecutionLimits {
 impl fmt::Display for ExecutionTracker {
     /// Formats what a run has used so far, such as "3 of 50 turns, 120 tokens, 2 tool calls, $0.0012".
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let turns = Counted(self.limits.max_turns, "turn");
+        let turns = Counted(self.limits.max_turns(), "turn");
         let tokens = Counted(self.tokens_used.0, "token");
         let calls = Counted(self.tool_calls, "tool call");
         let cost = self.cost_accumulated;

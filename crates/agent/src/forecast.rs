@@ -58,7 +58,7 @@ impl Forecast<'_> {
     ///
     /// The first call of a run keeps its tools.
     pub(crate) fn has_to_be_last(&self) -> Option<EndReason> {
-        let finalizes = self.setup.limits.at_limit == AtLimit::Finalize;
+        let finalizes = self.setup.limits.at_limit() == AtLimit::Finalize;
         let is_first = self.state.facts.totals.turns == 0;
         if !finalizes || is_first {
             return None;
@@ -110,7 +110,7 @@ impl Forecast<'_> {
             cost: self.full_price(processed),
         };
         // Not if this turns out to be the last call.
-        let finalizes = !self.is_finalizing && limits.at_limit == AtLimit::Finalize;
+        let finalizes = !self.is_finalizing && limits.at_limit() == AtLimit::Finalize;
         let held = if finalizes && self.no_call_after_next().is_none() {
             self.last_call()
         } else {
@@ -137,7 +137,7 @@ impl Forecast<'_> {
         let answer = self.answer();
         let tokens = limits.max_total_tokens.map(|limit| {
             let left = limit.minus(tracker.tokens_used).minus(answer);
-            left + match limits.count_tokens {
+            left + match limits.count_tokens() {
                 CountTokens::Processed => Tokens::ZERO,
                 CountTokens::Growth => self.state.facts.totals.newest,
             }
@@ -170,7 +170,7 @@ impl Forecast<'_> {
         let more = (grows + NOTICE).share(calibration.ratio());
         let processed = self.processed() + more;
         let call = self.call_of(processed, self.full_price(processed));
-        match self.setup.limits.count_tokens {
+        match self.setup.limits.count_tokens() {
             CountTokens::Processed => call,
             // The call before it will have read the rest.
             CountTokens::Growth => NextCall {
@@ -192,7 +192,7 @@ impl Forecast<'_> {
 
     /// Returns how much the input of a call adds to the counted tokens.
     fn adds(&self, processed: Tokens) -> Tokens {
-        let count = self.setup.limits.count_tokens;
+        let count = self.setup.limits.count_tokens();
         self.state.facts.totals.next(count, processed)
     }
 
@@ -318,7 +318,7 @@ impl OwnUsage {
             tokens: tracker.tokens_used.minus(others.usage.total_tokens()),
             keeps_tokens: next.tokens + KEPT_FOR_RESULT,
             keeps_cost: next.cost + forecast.full_price(KEPT_FOR_RESULT),
-            keeps_turns: tracker.limits.max_turns.saturating_sub(totals.turns),
+            keeps_turns: tracker.limits.max_turns().saturating_sub(totals.turns),
             keeps_tool_calls: open().filter(|call| !call.began).count() as u64,
             open_calls: open().count() as u64,
             others: totals.spent,

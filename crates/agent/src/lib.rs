@@ -72,8 +72,8 @@ pub use filters::{FilterResult, InputFilter, InputFilters, MAX_FILTERS};
 pub use forecast::{KEPT_FOR_RESULT, OwnUsage};
 pub use hook_event::{Decision, HookEvent, HookPoint};
 pub use limits::{
-    AtLimit, CountTokens, ExecutionLimits, IDENTICAL_TOOL_CALLS, LimitOverrides, MAX_DURATION,
-    MAX_TOTAL_TOKENS, MAX_TURNS, TOOL_CALL_HISTORY,
+    AtLimit, CountTokens, ExecutionLimits, IDENTICAL_TOOL_CALLS, MAX_DURATION, MAX_TOTAL_TOKENS,
+    MAX_TURNS, TOOL_CALL_HISTORY,
 };
 pub use notice::refusal;
 pub use outcome::{EndReason, Outcome};

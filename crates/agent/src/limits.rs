@@ -12,30 +12,32 @@ use crate::doom_loop::DoomLoopTracker;
 
 /// Default number of turns of a run.
 pub const MAX_TURNS: u64 = 50;
-/// Default number of tokens of a run that has these limits.
+/// Number of tokens in [`ExecutionLimits::standard`].
 pub const MAX_TOTAL_TOKENS: Tokens = Tokens(1_000_000);
-/// Default duration of a run that has these limits.
+/// Duration in [`ExecutionLimits::standard`].
 pub const MAX_DURATION: Duration = Duration::from_secs(600);
 /// Default number of batches that loop detection remembers.
 pub const TOOL_CALL_HISTORY: usize = 10;
 /// How many identical batches in a row loop detection allows if only `tool_call_history_size` is set.
 pub const IDENTICAL_TOOL_CALLS: u64 = 4;
 
-/// Limits on the length and the cost of a run.
+/// Limits on the length and the cost of a run, of a sub-agent, or of several agents together. `None`
+/// sets no limit here.
 ///
-/// An agent without a configuration has 50 turns and no other limit ([`ExecutionLimits::turns`]). An
-/// agent with a configuration has the defaults below for all fields that are not set.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// A run without a limit on its turns has [`MAX_TURNS`]. Limits of one run replace those of its agent
+/// ([`Self::over`]); limits of a sub-agent, a branch or a request can only lower them
+/// ([`Self::within`]).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct ExecutionLimits {
     /// Model calls in a run. Default 50; at least 1.
-    pub max_turns: u64,
-    /// Tokens in a run, as `count_tokens` counts them. Default 1,000,000.
+    pub max_turns: Option<u64>,
+    /// Tokens in a run, as `count_tokens` counts them. Default: no limit.
     pub max_total_tokens: Option<Tokens>,
     /// The tokens that count. Default: all processed tokens.
-    pub count_tokens: CountTokens,
-    /// Maximum duration of a run; a model call or a tool that hangs is aborted. Default 600 s. The
+    pub count_tokens: Option<CountTokens>,
+    /// Maximum duration of a run; a model call or a tool that hangs is aborted. Default: no limit. The
     /// clock restarts if the run continues after a crash.
     pub max_duration: Option<Duration>,
     /// Maximum cost of a run, including summaries and sub-agents. Requires a model with known prices.
@@ -44,8 +46,8 @@ pub struct ExecutionLimits {
     /// Executed tool calls in a run. Default: no limit.
     pub max_tool_calls: Option<u64>,
     /// Executed calls of one tool in a run, by tool name. Default: no limit. A name that the agent
-    /// does not have is allowed here, since the limits also apply to sub-agents and branches with
-    /// other tools; the builder's own `max_calls_per_tool` refuses it.
+    /// does not have is allowed here, since the limits also apply to agents with other tools; the
+    /// builder's own `max_calls_per_tool` refuses it.
     pub max_calls_per_tool: BTreeMap<String, u64>,
     /// How many times in a row the same batch of tool calls may be requested while its results do not
     /// change. After one less the model is told; this one and the next do not run; then the run ends.
@@ -58,8 +60,8 @@ pub struct ExecutionLimits {
     pub tool_call_history_size: Option<usize>,
     /// Maximum memory of the messages of a run in this process. Default: no limit.
     pub max_memory: Option<Bytes>,
-    /// The reaction when a limit is reached.
-    pub at_limit: AtLimit,
+    /// The reaction when a limit is reached. Default: the model is asked to finish.
+    pub at_limit: Option<AtLimit>,
 }
 
 /// The tokens that count towards `max_total_tokens`.
@@ -89,33 +91,112 @@ pub enum AtLimit {
     Rollback,
 }
 
-impl Default for ExecutionLimits {
-    fn default() -> Self {
-        Self {
-            max_turns: MAX_TURNS,
-            max_total_tokens: Some(MAX_TOTAL_TOKENS),
-            count_tokens: CountTokens::default(),
-            max_duration: Some(MAX_DURATION),
-            max_cost: None,
-            max_tool_calls: None,
-            max_calls_per_tool: BTreeMap::new(),
-            max_identical_tool_calls: None,
-            tool_call_history_size: None,
-            max_memory: None,
-            at_limit: AtLimit::Finalize,
-        }
-    }
-}
-
 impl ExecutionLimits {
     /// Returns limits that only restrict the number of turns.
     #[must_use]
     pub fn turns(max_turns: u64) -> Self {
         Self {
-            max_turns,
-            max_total_tokens: None,
-            max_duration: None,
+            max_turns: Some(max_turns),
             ..Self::default()
+        }
+    }
+
+    /// Returns limits for unattended runs: 50 turns, 1,000,000 tokens and 600 s.
+    #[must_use]
+    pub fn standard() -> Self {
+        Self {
+            max_total_tokens: Some(MAX_TOTAL_TOKENS),
+            max_duration: Some(MAX_DURATION),
+            ..Self::turns(MAX_TURNS)
+        }
+    }
+
+    /// Returns the number of model calls: [`MAX_TURNS`] if it is not set.
+    #[must_use]
+    pub fn max_turns(&self) -> u64 {
+        self.max_turns.unwrap_or(MAX_TURNS)
+    }
+
+    /// Returns which tokens count.
+    #[must_use]
+    pub fn count_tokens(&self) -> CountTokens {
+        self.count_tokens.unwrap_or_default()
+    }
+
+    /// Returns the reaction when a limit is reached.
+    #[must_use]
+    pub fn at_limit(&self) -> AtLimit {
+        self.at_limit.unwrap_or_default()
+    }
+
+    /// Returns the limits of a run, in which every default is filled in.
+    #[must_use]
+    pub fn filled(&self) -> Self {
+        Self {
+            max_turns: Some(self.max_turns()),
+            count_tokens: Some(self.count_tokens()),
+            at_limit: Some(self.at_limit()),
+            ..self.clone()
+        }
+    }
+
+    /// Returns `other` with every limit replaced that is set here. Tools that are not listed keep
+    /// their limit.
+    #[must_use]
+    pub fn over(&self, other: &Self) -> Self {
+        let mut per_tool = other.max_calls_per_tool.clone();
+        per_tool.extend(self.max_calls_per_tool.clone());
+        Self {
+            max_turns: self.max_turns.or(other.max_turns),
+            max_total_tokens: self.max_total_tokens.or(other.max_total_tokens),
+            count_tokens: self.count_tokens.or(other.count_tokens),
+            max_duration: self.max_duration.or(other.max_duration),
+            max_cost: self.max_cost.or(other.max_cost),
+            max_tool_calls: self.max_tool_calls.or(other.max_tool_calls),
+            max_calls_per_tool: per_tool,
+            max_identical_tool_calls: self
+                .max_identical_tool_calls
+                .or(other.max_identical_tool_calls),
+            tool_call_history_size: self.tool_call_history_size.or(other.tool_call_history_size),
+            max_memory: self.max_memory.or(other.max_memory),
+            at_limit: self.at_limit.or(other.at_limit),
+        }
+    }
+
+    /// Returns the tighter limit of both in each kind. This one decides on the reaction at a limit, if
+    /// it sets one.
+    #[must_use]
+    pub fn within(&self, other: &Self) -> Self {
+        let mut per_tool = other.max_calls_per_tool.clone();
+        for (tool, calls) in &self.max_calls_per_tool {
+            let limit = per_tool.entry(tool.clone()).or_insert(*calls);
+            *limit = (*limit).min(*calls);
+        }
+        let count_tokens = match (self.max_total_tokens, other.max_total_tokens) {
+            (_, None) => self.count_tokens,
+            (None, _) => other.count_tokens,
+            _ if self.count_tokens == other.count_tokens => self.count_tokens,
+            // Counting all tokens is the stricter rule.
+            _ => Some(CountTokens::Processed),
+        };
+        Self {
+            max_turns: least(self.max_turns, other.max_turns),
+            max_total_tokens: least(self.max_total_tokens, other.max_total_tokens),
+            count_tokens,
+            max_duration: least(self.max_duration, other.max_duration),
+            max_cost: least(self.max_cost, other.max_cost),
+            max_tool_calls: least(self.max_tool_calls, other.max_tool_calls),
+            max_calls_per_tool: per_tool,
+            max_identical_tool_calls: least(
+                self.max_identical_tool_calls,
+                other.max_identical_tool_calls,
+            ),
+            // `None` is less than any number.
+            tool_call_history_size: self
+                .tool_call_history_size
+                .max(other.tool_call_history_size),
+            max_memory: least(self.max_memory, other.max_memory),
+            at_limit: self.at_limit.or(other.at_limit),
         }
     }
 
@@ -153,7 +234,10 @@ impl ExecutionLimits {
                 faults.push(text.to_owned());
             }
         };
-        fault(self.max_turns == 0, "max_turns is 0; allow at least 1 turn");
+        fault(
+            self.max_turns == Some(0),
+            "max_turns is 0; allow at least 1 turn",
+        );
         fault(
             self.max_total_tokens == Some(Tokens::ZERO),
             "max_total_tokens is 0; allow at least 1, or no limit",
@@ -182,56 +266,41 @@ impl ExecutionLimits {
     }
 }
 
-/// Limits that override other limits one by one: `None` keeps a limit, and `Some(None)` removes it.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct LimitOverrides {
-    /// See [`ExecutionLimits::max_turns`].
-    pub max_turns: Option<u64>,
-    /// See [`ExecutionLimits::max_total_tokens`].
-    pub max_total_tokens: Option<Option<Tokens>>,
-    /// See [`ExecutionLimits::count_tokens`].
-    pub count_tokens: Option<CountTokens>,
-    /// See [`ExecutionLimits::max_duration`].
-    pub max_duration: Option<Option<Duration>>,
-    /// See [`ExecutionLimits::max_cost`].
-    pub max_cost: Option<Option<Money>>,
-    /// See [`ExecutionLimits::max_tool_calls`].
-    pub max_tool_calls: Option<Option<u64>>,
-    /// See [`ExecutionLimits::max_calls_per_tool`]; tools that are not listed keep their limit.
-    pub max_calls_per_tool: BTreeMap<String, u64>,
-    /// See [`ExecutionLimits::max_identical_tool_calls`].
-    pub max_identical_tool_calls: Option<Option<u64>>,
-    /// See [`ExecutionLimits::tool_call_history_size`].
-    pub tool_call_history_size: Option<Option<usize>>,
-    /// See [`ExecutionLimits::max_memory`].
-    pub max_memory: Option<Option<Bytes>>,
-    /// See [`ExecutionLimits::at_limit`].
-    pub at_limit: Option<AtLimit>,
+/// Returns the smaller limit. `None` is no limit.
+fn least<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    }
 }
 
-impl LimitOverrides {
-    /// Returns `limits` with every limit replaced that is set here.
-    #[must_use]
-    pub fn over(&self, limits: &ExecutionLimits) -> ExecutionLimits {
-        let mut per_tool = limits.max_calls_per_tool.clone();
-        let own = self.max_calls_per_tool.iter();
-        per_tool.extend(own.map(|(tool, calls)| (tool.clone(), *calls)));
-        ExecutionLimits {
-            max_turns: self.max_turns.unwrap_or(limits.max_turns),
-            max_total_tokens: self.max_total_tokens.unwrap_or(limits.max_total_tokens),
-            count_tokens: self.count_tokens.unwrap_or(limits.count_tokens),
-            max_duration: self.max_duration.unwrap_or(limits.max_duration),
-            max_cost: self.max_cost.unwrap_or(limits.max_cost),
-            max_tool_calls: self.max_tool_calls.unwrap_or(limits.max_tool_calls),
-            max_calls_per_tool: per_tool,
-            max_identical_tool_calls: self
-                .max_identical_tool_calls
-                .unwrap_or(limits.max_identical_tool_calls),
-            tool_call_history_size: self
-                .tool_call_history_size
-                .unwrap_or(limits.tool_call_history_size),
-            max_memory: self.max_memory.unwrap_or(limits.max_memory),
-            at_limit: self.at_limit.unwrap_or(limits.at_limit),
-        }
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tighter_of_both_holds() {
+        let own = ExecutionLimits {
+            max_tool_calls: Some(3),
+            max_calls_per_tool: [("a".to_owned(), 2), ("b".to_owned(), 9)].into(),
+            count_tokens: Some(CountTokens::Growth),
+            max_total_tokens: Some(Tokens(5)),
+            at_limit: Some(AtLimit::Stop),
+            ..ExecutionLimits::turns(10)
+        };
+        let given = ExecutionLimits {
+            max_calls_per_tool: [("b".to_owned(), 1), ("c".to_owned(), 4)].into(),
+            ..ExecutionLimits::turns(20)
+        };
+        let both = given.within(&own);
+        let per_tool = [("a", 2), ("b", 1), ("c", 4)].map(|(tool, calls)| (tool.to_owned(), calls));
+        assert_eq!(both.max_calls_per_tool, per_tool.into());
+        assert_eq!((both.max_turns, both.max_tool_calls), (Some(10), Some(3)));
+        assert_eq!(both.count_tokens, Some(CountTokens::Growth));
+        assert_eq!(both.at_limit, Some(AtLimit::Stop));
+        let counted = ExecutionLimits::standard().within(&own);
+        assert_eq!(counted.max_total_tokens, Some(Tokens(5)));
+        assert_eq!(counted.count_tokens, Some(CountTokens::Processed));
+        assert_eq!(counted.max_duration, Some(MAX_DURATION));
     }
 }

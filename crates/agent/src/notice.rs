@@ -45,9 +45,9 @@ pub(crate) fn finalized_for(text: &str, tracker: &ExecutionTracker) -> Option<En
     let limits = &tracker.limits;
     let counted = [
         Some(EndReason::MaxTurns {
-            limit: limits.max_turns,
+            limit: limits.max_turns(),
         })
-        .filter(|_| tracker.turns >= limits.max_turns),
+        .filter(|_| tracker.turns >= limits.max_turns()),
         tracker.tool_calls_used_up(),
         limits.max_duration.map(|limit| EndReason::MaxDuration {
             limit_ms: u64::try_from(limit.as_millis()).unwrap_or(u64::MAX),
@@ -87,7 +87,8 @@ pub(crate) fn near(kind: LimitKind, tracker: &ExecutionTracker, now: Duration) -
     match kind {
         LimitKind::Turns => format!(
             "{} of the {} turns of this run are used",
-            tracker.turns, limits.max_turns
+            tracker.turns,
+            limits.max_turns()
         ),
         LimitKind::ToolCalls => format!(
             "{} of the {} tool calls of this run are used",

@@ -407,7 +407,7 @@ impl Run {
         let limits = Arc::clone(&self.setup.limits);
         ExecutionTracker {
             turns: totals.turns,
-            tokens_used: totals.tokens(limits.count_tokens),
+            tokens_used: totals.tokens(limits.count_tokens()),
             cost_accumulated: totals.cost,
             tool_calls: totals.tool_calls.saturating_add(totals.spent.tool_calls),
             memory: self.state.memory(),

@@ -78,7 +78,7 @@ impl Run {
     }
 
     fn may_finalize(&self) -> bool {
-        self.current.finalizing.is_none() && self.setup.limits.at_limit == AtLimit::Finalize
+        self.current.finalizing.is_none() && self.setup.limits.at_limit() == AtLimit::Finalize
     }
 
     fn limit_ms(&self) -> u64 {
@@ -107,7 +107,7 @@ impl Run {
         self.drop_digest();
         self.say_pins();
         let mut text = closing_text(self.state.transcript.items(), self.current.cut_off, &reason);
-        let rolls_back = self.setup.limits.at_limit == AtLimit::Rollback && reason.is_limit();
+        let rolls_back = self.setup.limits.at_limit() == AtLimit::Rollback && reason.is_limit();
         let run = self.state.facts.runs;
         let rolled_back = rolls_back && self.record(Entry::RolledBack { run });
         if rolled_back {

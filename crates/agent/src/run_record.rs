@@ -245,7 +245,7 @@ impl RunConfigSnapshot {
             temperature: setup.sampling.temperature,
             seed: setup.sampling.seed,
             max_tokens: setup.max_output,
-            limits: ExecutionLimits::clone(&setup.limits),
+            limits: setup.limits.filled(),
             max_parallel_tools: setup.max_parallel_tools,
             policy: stages.map(|stage| stage.name().to_owned()).collect(),
             hosted_tools: setup

@@ -14,7 +14,7 @@ use crate::call_target::TargetOf;
 use crate::event::TurnTrigger;
 use crate::filters::InputFilters;
 use crate::hook_event::HookPoint;
-use crate::limits::{ExecutionLimits, MAX_TURNS};
+use crate::limits::ExecutionLimits;
 use crate::permission::Permissions;
 use crate::request::Sampling;
 use crate::run_id::DEFAULT_CONFIG;
@@ -154,7 +154,7 @@ impl Setup {
             recall: Recall::None,
             announces_plans: false,
             measures: false,
-            limits: Arc::new(ExecutionLimits::turns(MAX_TURNS)),
+            limits: Arc::new(ExecutionLimits::default()),
             hooks: BTreeSet::new(),
             permissions: Permissions::default(),
             input_filters: InputFilters::default(),

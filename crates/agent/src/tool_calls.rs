@@ -49,7 +49,8 @@ impl Run {
             setup: &self.setup,
             state: &self.state,
             looping,
-            is_last: is_finalizing || self.setup.limits.max_turns <= self.state.facts.totals.turns,
+            is_last: is_finalizing
+                || self.setup.limits.max_turns() <= self.state.facts.totals.turns,
         };
         let mut ready = VecDeque::new();
         let mut ids = HashSet::new();

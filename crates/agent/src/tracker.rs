@@ -29,7 +29,7 @@ pub const LAST_ANSWER: Duration = Duration::from_secs(30);
 /// ```
 /// use std::time::Duration;
 /// use plimsoll_agent::{EndReason, ExecutionLimits, ExecutionTracker};
-/// let limits = ExecutionLimits { max_turns: 3, ..ExecutionLimits::default() };
+/// let limits = ExecutionLimits::turns(3);
 /// let mut tracker = ExecutionTracker::new(limits, Duration::ZERO);
 /// tracker.turns = 3;
 /// assert_eq!(tracker.check_limits(Duration::ZERO), Some(EndReason::MaxTurns { limit: 3 }));
@@ -125,9 +125,9 @@ impl ExecutionTracker {
     #[must_use]
     pub fn spent(&self, now: Duration) -> Option<EndReason> {
         let limits = &self.limits;
-        if self.turns >= limits.max_turns {
+        if self.turns >= limits.max_turns() {
             return Some(EndReason::MaxTurns {
-                limit: limits.max_turns,
+                limit: limits.max_turns(),
             });
         }
         if let Some(limit) = limits.max_total_tokens
@@ -176,9 +176,9 @@ impl ExecutionTracker {
         if self.turns == 0 {
             return None;
         }
-        if self.turns.saturating_add(1) >= limits.max_turns {
+        if self.turns.saturating_add(1) >= limits.max_turns() {
             return Some(EndReason::MaxTurns {
-                limit: limits.max_turns,
+                limit: limits.max_turns(),
             });
         }
         let elapsed = now.saturating_sub(self.started_at);
@@ -239,7 +239,7 @@ impl ExecutionTracker {
             }
             share(kind, used.into(), limit.into());
         };
-        count(LimitKind::Turns, self.turns, limits.max_turns);
+        count(LimitKind::Turns, self.turns, limits.max_turns());
         if let Some(limit) = limits.max_tool_calls {
             count(LimitKind::ToolCalls, self.tool_calls, limit);
         }
@@ -248,7 +248,7 @@ impl ExecutionTracker {
                 near.push((kind, Nearness::Few));
             }
         };
-        few(LimitKind::Turns, self.turns, limits.max_turns);
+        few(LimitKind::Turns, self.turns, limits.max_turns());
         if let Some(limit) = limits.max_tool_calls {
             few(LimitKind::ToolCalls, self.tool_calls, limit);
         }

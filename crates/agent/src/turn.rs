@@ -102,7 +102,7 @@ impl Run {
         if self.current.finalizing.is_none()
             && let Some(reason) = memory.or_else(|| self.forecast().has_to_be_last())
         {
-            match self.setup.limits.at_limit {
+            match self.setup.limits.at_limit() {
                 // The notice is part of the view, which is planned again.
                 AtLimit::Finalize => self.ask_to_finish(reason),
                 AtLimit::Stop | AtLimit::Rollback => self.finish(reason),
@@ -325,7 +325,7 @@ impl Run {
         let (tracker, now) = (self.tracker(), self.now.elapsed);
         let can_call = tracker.turns > 0 && !self.setup.tools.is_empty();
         let used_up = tracker.tool_calls_used_up().filter(|_| can_call);
-        let finalizes = tracker.limits.at_limit == AtLimit::Finalize;
+        let finalizes = tracker.limits.at_limit() == AtLimit::Finalize;
         match used_up {
             Some(reason) if finalizes => self.ask_to_finish(reason),
             Some(reason) => {
@@ -358,7 +358,7 @@ impl Run {
         }
         let tracker = self.tracker();
         if self.current.finalizing.is_none()
-            && tracker.limits.at_limit == AtLimit::Finalize
+            && tracker.limits.at_limit() == AtLimit::Finalize
             && let Some(reason) = tracker.is_last(self.now.elapsed)
         {
             self.ask_to_finish(reason);

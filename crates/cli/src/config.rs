@@ -409,7 +409,7 @@ impl EffectiveAgent {
 
 fn limits(agent: &AgentConfig) -> String {
     let limits = &agent.settings().builder.limits;
-    let mut words = vec![counted(limits.max_turns, "turn")];
+    let mut words = vec![counted(limits.max_turns(), "turn")];
     if let Some(tokens) = limits.max_total_tokens {
         words.push(format!("{} tokens", grouped(tokens)));
     }

@@ -259,7 +259,7 @@ impl Allowance {
         let mut limits = limits.clone();
         if let Some(tokens) = limit.tokens {
             let tokens = Tokens(tokens);
-            limits.count_tokens = CountTokens::Processed;
+            limits.count_tokens = Some(CountTokens::Processed);
             limits.max_total_tokens = Some(
                 limits
                     .max_total_tokens
@@ -274,7 +274,7 @@ impl Allowance {
             );
         }
         if let Some(turns) = limit.turns {
-            limits.max_turns = limits.max_turns.min(turns);
+            limits.max_turns = Some(limits.max_turns().min(turns));
         }
         if let Some(calls) = limit.tool_calls {
             limits.max_tool_calls = Some(limits.max_tool_calls.map_or(calls, |max| max.min(calls)));
@@ -311,7 +311,9 @@ impl Drop for Grant {
 impl BudgetLedger {
     /// Opens the ledger of a run, either under its own limits or under an existing reservation.
     pub(crate) fn of_run(limits: &ExecutionLimits, under: Option<&Allowance>) -> Self {
-        let own = |limits| Allowance::of(with_turns_below(wanted(limits)), None);
+        let own = |limits: &ExecutionLimits| {
+            Allowance::of(with_turns_below(wanted(&limits.filled())), None)
+        };
         Self {
             allowance: under.map_or_else(|| own(limits), Allowance::clone),
             known: Spend::default(),
@@ -370,7 +372,7 @@ pub(crate) fn wanted(limits: &ExecutionLimits) -> Limit {
     Limit {
         tokens: limits.max_total_tokens.map(|tokens| tokens.0),
         money: limits.max_cost.map(|money| money.0),
-        turns: Some(limits.max_turns),
+        turns: limits.max_turns,
         tool_calls: limits.max_tool_calls,
     }
 }

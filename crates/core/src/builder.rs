@@ -14,8 +14,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_agent::{
-    DEFAULT_CONFIG, InputFilter, KnownTool, LimitOverrides, Permissions, QueueMode, Setup,
-    SummaryModel, ThinkingLevel, TurnTrigger,
+    DEFAULT_CONFIG, InputFilter, KnownTool, Permissions, QueueMode, Setup, SummaryModel,
+    ThinkingLevel, TurnTrigger,
 };
 use plimsoll_context::{
     Author, Bpe, Bytes, CompactionConfig, Memo, OwnStages, Policy, PriceSheet, TokenCounter, Tokens,
@@ -59,7 +59,8 @@ pub struct AgentBuilder {
     summary_prompt: Option<String>,
     prices: Option<PriceSheet>,
     summarizer_prices: Option<PriceSheet>,
-    limit_overrides: LimitOverrides,
+    /// The tools that [`AgentBuilder::max_calls_per_tool`] names.
+    limited_tools: Vec<String>,
     permissions: Permissions,
     input_filters: Vec<Arc<dyn InputFilter>>,
     secrets: Vec<Secret>,
@@ -92,7 +93,7 @@ impl Agent {
             summary_prompt: None,
             prices: None,
             summarizer_prices: None,
-            limit_overrides: LimitOverrides::default(),
+            limited_tools: Vec::new(),
             permissions: Permissions::default(),
             input_filters: Vec::new(),
             secrets: Vec::new(),
@@ -119,7 +120,7 @@ impl AgentBuilder {
     /// ```
     pub fn settings(mut self, settings: BuilderSettings) -> Self {
         self.settings = settings;
-        self.limit_overrides = LimitOverrides::default();
+        self.limited_tools = Vec::new();
         self
     }
 
@@ -559,7 +560,6 @@ impl AgentBuilder {
     /// # Errors
     /// [`Error::Build`] with a list of all faults.
     pub fn build(mut self) -> Result<Agent, Error> {
-        self.settings.limits = self.limit_overrides.over(&self.settings.limits);
         let mut faults = self.faults();
         let (hosted_tools, retention, mut notes) = self.asked_of_provider();
         notes.extend(self.leave_out_tools(hosted_tools.len()));
@@ -594,7 +594,7 @@ impl AgentBuilder {
             summary_model,
             announces_plans: self.hooks.follow_plans(),
             max_parallel_tools: settings.parallel_tools(),
-            limits: Arc::new(settings.limits),
+            limits: Arc::new(settings.limits.filled()),
             hooks: self.hooks.points(),
             permissions: self.permissions,
             steering: settings.steering,

@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use plimsoll_agent::{
-    Event, Input, InputFilter, LimitOverrides, QueueMode, Setup, ThinkingLevel,
+    Event, ExecutionLimits, Input, InputFilter, QueueMode, Setup, ThinkingLevel,
     ToolExecutionStrategy, TurnTrigger,
 };
 use plimsoll_context::{
@@ -53,8 +53,8 @@ pub struct AgentLoopConfig {
     pub max_tokens: Option<Tokens>,
     /// Temperature.
     pub temperature: Option<f64>,
-    /// Limits of the run. Each one falls back to the agent's individually.
-    pub execution_limits: LimitOverrides,
+    /// Limits of the run. Each one that is not set falls back to the agent's.
+    pub execution_limits: ExecutionLimits,
     /// How the provider's prompt cache is used.
     pub cache_config: Option<CacheConfig>,
     /// Number of concurrent tool calls.

@@ -24,11 +24,9 @@ use crate::remote::Remote;
 use crate::session::{AgentOutput, Session};
 use crate::tool::{Tool, ToolContext, ToolError, ToolOutput, parse_arguments, schema_of};
 
-mod limits;
 mod origin;
 mod relay;
 
-pub(crate) use limits::tighter;
 pub(crate) use origin::{Caller, Origin, named_below};
 pub use relay::MAX_RELAYED;
 use relay::Relay;
@@ -65,7 +63,7 @@ const GRACE: Duration = Duration::from_secs(30);
 /// let scout = Agent::builder(model).system("You look things up.").build()?;
 /// let scout = scout
 ///     .as_tool("scout", "Looks something up and reports.")
-///     .limits(ExecutionLimits { max_turns: 10, ..ExecutionLimits::default() })
+///     .limits(ExecutionLimits::turns(10))
 ///     .max_result(Tokens(500));
 ///
 /// let model = ScriptedProvider::new([
@@ -210,7 +208,7 @@ impl SubAgentTool {
     fn limits_of(&self, agent: &Agent) -> ExecutionLimits {
         let own = &*agent.setup.limits;
         let mut limits = match &self.limits {
-            Some(given) => tighter(own, given),
+            Some(given) => given.within(own),
             None => own.clone(),
         };
         let timeout = limits
@@ -236,7 +234,7 @@ impl SubAgentTool {
             turns: None,
             tokens: limits
                 .max_total_tokens
-                .filter(|_| limits.count_tokens == CountTokens::Processed)
+                .filter(|_| limits.count_tokens() == CountTokens::Processed)
                 .map(|tokens| tokens.0),
             ..wanted(limits)
         };

@@ -246,7 +246,7 @@ fn agent(
     .timeout(Duration::from_secs(1_000))
     .idempotent();
     let limits = ExecutionLimits {
-        max_turns: 1 + random.below(20),
+        max_turns: Some(1 + random.below(20)),
         max_total_tokens: random
             .chance(30)
             .then(|| Tokens(5_000 + random.below(200_000))),
@@ -256,7 +256,9 @@ fn agent(
             .then(|| Money(1_000_000 + random.below(100_000_000))),
         max_tool_calls: random.chance(40).then(|| random.below(20)),
         max_identical_tool_calls: random.chance(60).then(|| 1 + random.below(4)),
-        at_limit: [AtLimit::Finalize, AtLimit::Stop, AtLimit::Rollback][random.below(3) as usize],
+        at_limit: Some(
+            [AtLimit::Finalize, AtLimit::Stop, AtLimit::Rollback][random.below(3) as usize],
+        ),
         ..ExecutionLimits::default()
     };
     let strategies = [

@@ -27,7 +27,7 @@ pub use gate::PostgresGate;
 pub use mailbox::message_key;
 pub use outage::DatabaseNews;
 pub use protocol::{
-    Approval, EventsReply, EventsRequest, FORMAT, MessageRequest, RunLimits, RunReply, RunRequest,
-    SERVICE, SessionStatus,
+    Approval, EventsReply, EventsRequest, FORMAT, MessageRequest, RunReply, RunRequest, SERVICE,
+    SessionStatus,
 };
 pub use worker::{Worker, WorkerOptions, register};

@@ -156,7 +156,7 @@ fn what_no_log_tells_of_is_named_too() {
     assert_eq!(missed(&stage), [CacheBreak::DynamicContext]);
 
     let mut last = wide();
-    std::sync::Arc::make_mut(&mut last.limits).max_turns = 3;
+    std::sync::Arc::make_mut(&mut last.limits).max_turns = Some(3);
     let mut stage = cached(last);
     answer(&mut stage);
     assert_eq!(missed(&stage), [CacheBreak::ToolChoice]);

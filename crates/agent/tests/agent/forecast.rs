@@ -122,7 +122,7 @@ fn play(setup: Setup, caches: bool, seed: u64) -> (Stage, Honest) {
 fn tokens(limit: u64, at_limit: AtLimit) -> ExecutionLimits {
     ExecutionLimits {
         max_total_tokens: Some(Tokens(limit)),
-        at_limit,
+        at_limit: Some(at_limit),
         ..ExecutionLimits::turns(1_000)
     }
 }
@@ -160,7 +160,7 @@ fn a_limit_on_money_is_never_exceeded() {
                 let max_cost = Money::from_dollars(limit).unwrap();
                 let limits = ExecutionLimits {
                     max_cost: Some(max_cost),
-                    at_limit,
+                    at_limit: Some(at_limit),
                     ..ExecutionLimits::turns(1_000)
                 };
                 let (stage, honest) = play(limited(window, limits), seed % 2 == 0, seed);
@@ -186,7 +186,7 @@ fn a_limit_on_money_is_never_exceeded() {
 fn a_large_result_is_forecast_as_it_will_be_sent() {
     for count_tokens in [CountTokens::Processed, CountTokens::Growth] {
         let limits = ExecutionLimits {
-            count_tokens,
+            count_tokens: Some(count_tokens),
             ..tokens(50_000, AtLimit::Finalize)
         };
         let mut stage = Stage::new(limited(200_000, limits));

@@ -98,7 +98,7 @@ fn limits() -> Vec<Entry> {
     };
     let limits = ExecutionLimits {
         max_tool_calls: Some(12),
-        at_limit: AtLimit::Rollback,
+        at_limit: Some(AtLimit::Rollback),
         ..ExecutionLimits::turns(10)
     };
     let mut stage = Stage::new(Setup {

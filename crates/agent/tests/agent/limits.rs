@@ -45,7 +45,7 @@ fn priced(max_cost: f64, at_limit: AtLimit) -> Setup {
         sheet: Some(PriceSheet::of(rates)),
         ..limited(ExecutionLimits {
             max_cost: Some(dollars(max_cost)),
-            at_limit,
+            at_limit: Some(at_limit),
             ..ExecutionLimits::turns(50)
         })
     }
@@ -81,8 +81,8 @@ fn tokens_count_as_processed_or_as_growth() {
             let mut setup = limited(ExecutionLimits {
                 max_total_tokens: Some(Tokens(1_000_000)),
                 max_duration: None,
-                count_tokens,
-                at_limit,
+                count_tokens: Some(count_tokens),
+                at_limit: Some(at_limit),
                 ..ExecutionLimits::default()
             });
             setup.line.window = Some(Tokens(400_000));
@@ -321,7 +321,7 @@ fn a_summary_that_hangs_is_cut_off() {
 fn with_stop_the_time_is_the_time() {
     let mut stage = Stage::new(limited(ExecutionLimits {
         max_duration: Some(Duration::from_secs(100)),
-        at_limit: AtLimit::Stop,
+        at_limit: Some(AtLimit::Stop),
         ..ExecutionLimits::turns(50)
     }));
     stage.say("go");
@@ -551,7 +551,7 @@ fn roll_back_leaves_the_view_as_it_was_before_the_message() {
 fn the_tracker_alone_says_which_limit_is_reached() {
     let second = Duration::from_secs(1);
     let tracker = |limits| ExecutionTracker::new(limits, 5 * second);
-    let none = tracker(ExecutionLimits::default());
+    let none = tracker(ExecutionLimits::standard());
     assert_eq!(none.check_limits(604 * second), None);
     assert_eq!(
         none.check_limits(605 * second),
@@ -559,7 +559,7 @@ fn the_tracker_alone_says_which_limit_is_reached() {
     );
     let mut all = tracker(ExecutionLimits {
         max_tool_calls: Some(2),
-        ..ExecutionLimits::default()
+        ..ExecutionLimits::standard()
     });
     all.tokens_used = Tokens(1_000_000);
     let tokens = EndReason::MaxTokens {

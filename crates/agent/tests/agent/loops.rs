@@ -576,7 +576,7 @@ fn a_resumed_run_decides_the_same() {
 #[test]
 fn a_loop_in_the_last_answer_is_not_the_reason() {
     let mut setup = looping(2);
-    Arc::make_mut(&mut setup.limits).max_turns = 4;
+    Arc::make_mut(&mut setup.limits).max_turns = Some(4);
     let mut stage = Stage::new(setup);
     stage.say("go");
     for n in 0..4 {

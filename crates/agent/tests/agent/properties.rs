@@ -517,18 +517,19 @@ fn any_setup(random: &mut Random) -> Setup {
         announces_plans: random.chance(60),
         recall: Recall::None,
         limits: Arc::new(ExecutionLimits {
-            max_turns: 1 + random.below(12),
+            max_turns: Some(1 + random.below(12)),
             max_tool_calls: random.chance(40).then(|| random.below(8)),
-            at_limit: [AtLimit::Finalize, AtLimit::Stop, AtLimit::Rollback]
-                [random.below(3) as usize],
+            at_limit: Some(
+                [AtLimit::Finalize, AtLimit::Stop, AtLimit::Rollback][random.below(3) as usize],
+            ),
             max_total_tokens: random
                 .chance(30)
                 .then(|| Tokens(1_000 + random.size(5) as u64)),
-            count_tokens: if random.chance(50) {
+            count_tokens: Some(if random.chance(50) {
                 CountTokens::Processed
             } else {
                 CountTokens::Growth
-            },
+            }),
             max_duration: random.chance(30).then(|| Duration::from_secs(100)),
             max_memory: random
                 .chance(20)

@@ -348,7 +348,7 @@ pub(crate) fn cost_lines(session: &Session) -> Vec<String> {
         lines.push(format!(
             "the last run: {} of {}, {}",
             used.turns,
-            counted(used.limits.max_turns, "turn"),
+            counted(used.limits.max_turns(), "turn"),
             counted(used.tool_calls, "tool call")
         ));
     }

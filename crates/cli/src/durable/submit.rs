@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use plimsoll::config::{AgentConfig, Config};
 use plimsoll::durable::{
-    Approval, FORMAT, MessageRequest, RequestState, Restate, RestateError, RunLimits, RunRequest,
+    Approval, FORMAT, MessageRequest, RequestState, Restate, RestateError, RunRequest,
 };
 use plimsoll::limits::CallKey;
 use plimsoll::machine::Outcome;
@@ -77,7 +77,7 @@ pub(crate) async fn run(args: &RunArgs, address: &str) -> Result<u8, CliError> {
         format: FORMAT,
         key: Some(key.clone()),
         prompt,
-        limits: limits(&args.sources, &config),
+        limits: config.settings().builder.limits.clone(),
     };
     let server = server(address)?;
     let session = id.as_str();
@@ -245,21 +245,4 @@ fn limits_only(sources: &Sources) -> Result<AgentConfig, CliError> {
     Config::default()
         .resolve(None, &over)
         .map_err(CliError::usage)
-}
-
-/// Returns the limits that were given as flags.
-fn limits(sources: &Sources, config: &AgentConfig) -> RunLimits {
-    let limits = &config.settings().builder.limits;
-    let has = |path| sources.flags.has(path);
-    let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-    RunLimits {
-        max_turns: has("max_turns").then_some(limits.max_turns),
-        max_total_tokens: limits.max_total_tokens.filter(|_| has("max_total_tokens")),
-        max_duration_ms: limits
-            .max_duration
-            .filter(|_| has("max_duration"))
-            .map(millis),
-        max_cost: limits.max_cost.filter(|_| has("max_cost")),
-        max_tool_calls: limits.max_tool_calls.filter(|_| has("max_tool_calls")),
-    }
 }

@@ -89,16 +89,19 @@ fn a_grant_tightens_limits_and_never_loosens_them() {
     });
     let grant = all.reserve(&ExecutionLimits::turns(7)).unwrap();
     let own = ExecutionLimits {
-        count_tokens: CountTokens::Growth,
+        count_tokens: Some(CountTokens::Growth),
         max_tool_calls: Some(2),
         ..ExecutionLimits::turns(20)
     };
     let within = grant.within(&own);
     assert_eq!(within.max_total_tokens, Some(Tokens(1_000)));
-    assert_eq!(within.count_tokens, CountTokens::Processed);
-    assert_eq!((within.max_turns, within.max_tool_calls), (7, Some(2)));
+    assert_eq!(within.count_tokens, Some(CountTokens::Processed));
+    assert_eq!(
+        (within.max_turns, within.max_tool_calls),
+        (Some(7), Some(2))
+    );
     assert_eq!(within.max_cost, Some(Money(9)));
-    assert!(within.max_duration.unwrap() <= ExecutionLimits::default().max_duration.unwrap());
+    assert!(within.max_duration.unwrap() <= ExecutionLimits::standard().max_duration.unwrap());
     let free = Allowance::of(Limit::default(), None);
     assert_eq!(free.within(&own), own);
 }

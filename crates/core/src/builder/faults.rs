@@ -125,7 +125,7 @@ impl AgentBuilder {
         }
         let names = self.tools.iter().map(|tool| tool.spec().name.as_str());
         let known: Vec<&str> = names.clone().chain(RECALL_TOOLS.iter().copied()).collect();
-        for name in self.limit_overrides.max_calls_per_tool.keys() {
+        for name in &self.limited_tools {
             fault(
                 !known.contains(&name.as_str()),
                 ExecutionLimits::no_such_tool(name, &known),

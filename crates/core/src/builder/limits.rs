@@ -9,9 +9,8 @@ use super::AgentBuilder;
 use crate::secret::Secret;
 
 impl AgentBuilder {
-    /// Sets all limits of a run at once. Limits that are set by their own methods take precedence,
-    /// regardless of the order of the calls. Default: 50 turns and no other limit;
-    /// [`ExecutionLimits::default`] also limits tokens and time.
+    /// Sets several limits of a run at once. Limits that `limits` does not set stay as they are.
+    /// Default: 50 turns and no other limit.
     ///
     /// ```
     /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
@@ -21,7 +20,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn execution_limits(mut self, limits: ExecutionLimits) -> Self {
-        self.settings.limits = limits;
+        self.settings.limits = limits.over(&self.settings.limits);
         self
     }
 
@@ -36,7 +35,7 @@ impl AgentBuilder {
     #[doc(alias = "max_steps")]
     #[doc(alias = "max_iterations")]
     pub fn max_turns(mut self, turns: u64) -> Self {
-        self.limit_overrides.max_turns = Some(turns);
+        self.settings.limits.max_turns = Some(turns);
         self
     }
 
@@ -50,7 +49,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn max_total_tokens(mut self, tokens: impl Into<Option<Tokens>>) -> Self {
-        self.limit_overrides.max_total_tokens = Some(tokens.into());
+        self.settings.limits.max_total_tokens = tokens.into();
         self
     }
 
@@ -64,7 +63,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn count_tokens(mut self, count: CountTokens) -> Self {
-        self.limit_overrides.count_tokens = Some(count);
+        self.settings.limits.count_tokens = Some(count);
         self
     }
 
@@ -79,7 +78,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn max_duration(mut self, duration: impl Into<Option<Duration>>) -> Self {
-        self.limit_overrides.max_duration = Some(duration.into());
+        self.settings.limits.max_duration = duration.into();
         self
     }
 
@@ -104,7 +103,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn max_cost(mut self, cost: impl Into<Option<Money>>) -> Self {
-        self.limit_overrides.max_cost = Some(cost.into());
+        self.settings.limits.max_cost = cost.into();
         self
     }
 
@@ -117,7 +116,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn max_tool_calls(mut self, calls: u64) -> Self {
-        self.limit_overrides.max_tool_calls = Some(Some(calls));
+        self.settings.limits.max_tool_calls = Some(calls);
         self
     }
 
@@ -130,8 +129,9 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn max_calls_per_tool(mut self, tool: impl Into<String>, calls: u64) -> Self {
-        let own = &mut self.limit_overrides.max_calls_per_tool;
-        own.insert(tool.into(), calls);
+        let tool = tool.into();
+        self.limited_tools.push(tool.clone());
+        self.settings.limits.max_calls_per_tool.insert(tool, calls);
         self
     }
 
@@ -145,7 +145,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn max_identical_tool_calls(mut self, times: u64) -> Self {
-        self.limit_overrides.max_identical_tool_calls = Some(Some(times));
+        self.settings.limits.max_identical_tool_calls = Some(times);
         self
     }
 
@@ -159,7 +159,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn tool_call_history_size(mut self, batches: usize) -> Self {
-        self.limit_overrides.tool_call_history_size = Some(Some(batches));
+        self.settings.limits.tool_call_history_size = Some(batches);
         self
     }
 
@@ -173,7 +173,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn max_memory(mut self, bytes: impl Into<Option<Bytes>>) -> Self {
-        self.limit_overrides.max_memory = Some(bytes.into());
+        self.settings.limits.max_memory = bytes.into();
         self
     }
 
@@ -187,7 +187,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn at_limit(mut self, at_limit: AtLimit) -> Self {
-        self.limit_overrides.at_limit = Some(at_limit);
+        self.settings.limits.at_limit = Some(at_limit);
         self
     }
 

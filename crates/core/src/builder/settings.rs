@@ -3,9 +3,7 @@
 
 use std::time::Duration;
 
-use plimsoll_agent::{
-    ExecutionLimits, MAX_TURNS, QueueMode, Sampling, ToolExecutionStrategy, TurnTrigger,
-};
+use plimsoll_agent::{ExecutionLimits, QueueMode, Sampling, ToolExecutionStrategy, TurnTrigger};
 use plimsoll_context::{
     ArgumentDigest, Bytes, CacheConfig, CacheRetention, ContextConfig, ContextStrategy, HostedTool,
     SessionPruneConfig, SummaryConfig, Threshold, Tokens, ViewLimits,
@@ -136,7 +134,7 @@ impl Default for BuilderSettings {
             recall: true,
             get_tool_response: false,
             pins: Vec::new(),
-            limits: ExecutionLimits::turns(MAX_TURNS),
+            limits: ExecutionLimits::default(),
             max_parallel_tools: None,
             tool_execution: None,
             pass_env: Vec::new(),

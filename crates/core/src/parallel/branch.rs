@@ -90,12 +90,14 @@ impl Branch {
         parts: u64,
     ) -> Result<(Grant, ExecutionLimits), String> {
         let mut limits = ExecutionLimits::clone(&self.agent.setup.limits);
-        limits.max_turns = most_turns.map_or(limits.max_turns, |most| most.min(limits.max_turns));
+        let turns = limits.max_turns();
+        let turns = most_turns.map_or(turns, |most| most.min(turns));
+        limits.max_turns = Some(turns);
         let wanted = Limit {
-            turns: Some(limits.max_turns.saturating_add(MAX_TURNS_BELOW)),
+            turns: Some(turns.saturating_add(MAX_TURNS_BELOW)),
             tokens: limits
                 .max_total_tokens
-                .filter(|_| limits.count_tokens == CountTokens::Processed)
+                .filter(|_| limits.count_tokens() == CountTokens::Processed)
                 .map(|tokens| tokens.0),
             ..wanted(&limits)
         };

@@ -143,7 +143,11 @@ impl<'a> Race<'a> {
             stop: stop.clone(),
         };
         let parts = self.waiting.len() as u64 + 1 + self.strategy.shares();
-        let turns = self.options.limits.as_ref().map(|limits| limits.max_turns);
+        let turns = self
+            .options
+            .limits
+            .as_ref()
+            .and_then(|limits| limits.max_turns);
         let reserved = match branch.reserve(allowance, turns, parts) {
             Ok(reserved) => reserved,
             Err(why) => return self.not_started(index, &begun, why),

@@ -4,9 +4,7 @@
 use std::sync::{Arc, Mutex, OnceLock};
 
 use async_trait::async_trait;
-use plimsoll_agent::{
-    EndReason, Event, ExecutionLimits, Failure, LimitOverrides, Request, SessionEvent,
-};
+use plimsoll_agent::{EndReason, Event, ExecutionLimits, Failure, Request, SessionEvent};
 use plimsoll_context::{ContextStrategy, Delta, Money, Part, PriceSheet, Rates, Reply, Tokens};
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{
@@ -309,9 +307,9 @@ async fn whoever_writes_summaries_must_have_a_price_under_a_limit_of_money() {
         // For one run.
         let mut session = scout(priced).session(id("t")).await.unwrap();
         let config = AgentLoopConfig {
-            execution_limits: LimitOverrides {
-                max_cost: Some(limits().max_cost),
-                ..LimitOverrides::default()
+            execution_limits: ExecutionLimits {
+                max_cost: limits().max_cost,
+                ..ExecutionLimits::default()
             },
             ..AgentLoopConfig::default()
         };

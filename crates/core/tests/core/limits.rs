@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use plimsoll_agent::{
-    Answer, AtLimit, EndReason, Entry, Event, ExecutionLimits, Failure, LimitOverrides, Permission,
-    PermissionRule, Permissions, Question, SessionEvent, ToolExecutionStrategy,
+    Answer, AtLimit, EndReason, Entry, Event, ExecutionLimits, Failure, Permission, PermissionRule,
+    Permissions, Question, SessionEvent, ToolExecutionStrategy,
 };
 use plimsoll_context::{
     Author, Bytes, CacheConfig, ContextStrategy, Money, PriceSheet, Rates, SummaryConfig, Tokens,
@@ -512,7 +512,7 @@ async fn settings_reach_the_log() {
     let snapshots: Arc<Mutex<Vec<String>>> = Arc::default();
     let sink = Arc::clone(&snapshots);
     let limits = ExecutionLimits {
-        max_turns: 7,
+        max_turns: Some(7),
         ..ExecutionLimits::default()
     };
     let agent = agent(&provider)
@@ -548,7 +548,7 @@ async fn settings_reach_the_log() {
         max_calls_per_tool: [("look".to_owned(), 2)].into(),
         ..limits
     };
-    assert_eq!(config.limits, limits);
+    assert_eq!(config.limits, limits.filled());
 }
 
 /// The limits that the log says a session's newest run had.
@@ -564,7 +564,7 @@ async fn limits_of(store: &MemoryStore) -> ExecutionLimits {
 #[tokio::test]
 async fn limits_fall_back_one_by_one_in_any_order() {
     let turns = || ExecutionLimits {
-        max_turns: 15,
+        max_turns: Some(15),
         max_tool_calls: Some(90),
         ..ExecutionLimits::default()
     };
@@ -572,19 +572,19 @@ async fn limits_fall_back_one_by_one_in_any_order() {
         builder
             .max_identical_tool_calls(3)
             .max_tool_calls(4)
-            .max_total_tokens(None)
             .max_calls_per_tool("look", 2)
             .at_limit(AtLimit::Stop)
     };
-    let wanted = ExecutionLimits {
-        max_identical_tool_calls: Some(3),
-        max_tool_calls: Some(4),
-        max_total_tokens: None,
-        max_calls_per_tool: [("look".to_owned(), 2)].into(),
-        at_limit: AtLimit::Stop,
-        ..turns()
-    };
-    for all_first in [true, false] {
+    // Of two calls that set the same limit, the later one counts.
+    for (all_first, max_tool_calls) in [(true, 4), (false, 90)] {
+        let wanted = ExecutionLimits {
+            max_identical_tool_calls: Some(3),
+            max_tool_calls: Some(max_tool_calls),
+            max_calls_per_tool: [("look".to_owned(), 2)].into(),
+            at_limit: Some(AtLimit::Stop),
+            ..turns()
+        };
+        let wanted = wanted.filled();
         let provider = ScriptedProvider::new([]).then_always(Turn::say("Land!"));
         let store = MemoryStore::default();
         let builder = agent(&provider).store(Arc::new(store.clone()));
@@ -599,18 +599,18 @@ async fn limits_fall_back_one_by_one_in_any_order() {
         assert_eq!(limits_of(&store).await, wanted);
         // A run of its own replaces what it sets, and nothing else.
         let config = AgentLoopConfig {
-            execution_limits: LimitOverrides {
+            execution_limits: ExecutionLimits {
                 max_turns: Some(7),
-                max_tool_calls: Some(None),
+                max_tool_calls: Some(u64::MAX),
                 max_calls_per_tool: [("hang".to_owned(), 1)].into(),
-                ..LimitOverrides::default()
+                ..ExecutionLimits::default()
             },
             ..AgentLoopConfig::default()
         };
         agent_loop(&mut session, "go", &config).await.unwrap();
         let own = ExecutionLimits {
-            max_turns: 7,
-            max_tool_calls: None,
+            max_turns: Some(7),
+            max_tool_calls: Some(u64::MAX),
             max_calls_per_tool: [("look".to_owned(), 2), ("hang".to_owned(), 1)].into(),
             ..wanted.clone()
         };
@@ -625,7 +625,7 @@ async fn limits_fall_back_one_by_one_in_any_order() {
 async fn loop_detection_survives_other_limits() {
     let looks = || ScriptedProvider::new([]).then_always(Turn::call("look", json!({})));
     let limits = ExecutionLimits {
-        max_turns: 15,
+        max_turns: Some(15),
         ..ExecutionLimits::default()
     };
     let build = |builder: AgentBuilder| builder.build().unwrap();
@@ -655,9 +655,9 @@ async fn loop_detection_survives_other_limits() {
     let agent = build(agent(&looks()).max_tool_calls(40));
     let mut session = agent.session(id()).await.unwrap();
     let config = AgentLoopConfig {
-        execution_limits: LimitOverrides {
-            tool_call_history_size: Some(Some(12)),
-            ..LimitOverrides::default()
+        execution_limits: ExecutionLimits {
+            tool_call_history_size: Some(12),
+            ..ExecutionLimits::default()
         },
         ..AgentLoopConfig::default()
     };

@@ -312,7 +312,7 @@ async fn an_answer_that_runs_out_of_time_is_kept_and_charged() {
         let provider = BrokenProvider::new(script);
         let limits = ExecutionLimits {
             max_duration: Some(Duration::from_secs(20)),
-            at_limit,
+            at_limit: Some(at_limit),
             ..ExecutionLimits::turns(9)
         };
         let builder = agent(&provider).execution_limits(limits);

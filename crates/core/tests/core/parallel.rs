@@ -581,7 +581,7 @@ async fn what_all_may_use_is_shared_out_and_what_is_left_comes_back() {
         assert_eq!(session.cost(), outcome.cost);
         let first = limits_of(&store, &outcome.results[0].session_id).await;
         assert_eq!(first.max_total_tokens, Some(Tokens(30_000)));
-        assert_eq!((first.max_turns, first.max_duration), (7, None));
+        assert_eq!((first.max_turns, first.max_duration), (Some(7), None));
         assert!(first.max_cost <= Money::from_dollars(0.334).ok());
         let got = limits_of(&store, &outcome.results[1].session_id).await;
         let got = got.max_total_tokens.unwrap().0;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use plimsoll_agent::{Event, LimitOverrides, QueueMode};
+use plimsoll_agent::{Event, ExecutionLimits, QueueMode};
 use plimsoll_context::{
     CacheRetention, CompactionConfig, ContextConfig, ContextStrategy, Money, Policy, PriceSheet,
     Rates, Tokens,
@@ -175,9 +175,9 @@ async fn a_run_has_a_model_with_prices_of_its_own() {
     let config = AgentLoopConfig {
         provider_override: Some(Arc::new(other)),
         prices: Some(sheet),
-        execution_limits: LimitOverrides {
-            max_cost: Some(Some(Money(1_000_000_000))),
-            ..LimitOverrides::default()
+        execution_limits: ExecutionLimits {
+            max_cost: Some(Money(1_000_000_000)),
+            ..ExecutionLimits::default()
         },
         ..AgentLoopConfig::default()
     };

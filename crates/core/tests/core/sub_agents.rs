@@ -262,7 +262,7 @@ async fn it_gets_what_it_asks_for_or_what_is_left() {
         let got = limits.max_total_tokens.unwrap().0;
         // What is kept for the caller's next call is not given away.
         assert!(got <= gets && got + 500 > gets, "{asks} of {has:?}: {got}");
-        assert_eq!(limits.max_turns, 7);
+        assert_eq!(limits.max_turns, Some(7));
         assert!(limits.max_duration.is_some());
     }
 }

@@ -256,7 +256,7 @@ mod tests {
         let reviewer = agent(&config, Some("reviewer"));
         assert_eq!(reviewer.settings().system.as_deref(), Some("Be strict."));
         assert_eq!(reviewer.settings().tools, ["read", "grep"]);
-        assert_eq!(reviewer.settings().builder.limits.max_turns, 7);
+        assert_eq!(reviewer.settings().builder.limits.max_turns, Some(7));
         assert_eq!(reviewer.settings().sub_agents, [""; 0]);
         for name in [None, Some("main")] {
             assert_eq!(agent(&config, name).settings().sub_agents, ["reviewer"]);

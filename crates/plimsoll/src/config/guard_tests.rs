@@ -39,7 +39,7 @@ fn files_of_a_project_have_an_effect_only_if_they_are_trusted() {
         let mut agent = config.defaults().unwrap();
         files.add_skills(&mut agent);
         if let Some(turns) = turns {
-            assert_eq!(agent.settings().builder.limits.max_turns, turns);
+            assert_eq!(agent.settings().builder.limits.max_turns, Some(turns));
         }
         let agents: Vec<&str> = config.file_agents().collect();
         let skills = agent.skills();

@@ -151,7 +151,7 @@ fn every_value_has_its_forms() {
     assert_eq!(read.builder.limits.max_total_tokens, None);
     assert_eq!(read.builder.trigger, Threshold::Share(Ppm(700_000)));
     assert_eq!(read.builder.target, Some(Threshold::Sent(Tokens(9_000))));
-    assert_eq!(read.builder.limits.at_limit, AtLimit::Rollback);
+    assert_eq!(read.builder.limits.at_limit, Some(AtLimit::Rollback));
     assert_eq!(read.tools, ["read", "grep"]);
     assert_eq!(read.builder.pins, ["Be kind."]);
     assert_eq!(read.builder.window, plimsoll_core::Window::Unknown);
@@ -327,7 +327,7 @@ fn upper_layers_replace_lower_ones_key_by_key() {
          [[agents]]\nname = \"a\"\nmax_turns = 20\npins = [\"own\"]\ncontext_strategy = \"evict\"\n[[agents]]\nname = \"b\"\n",
     );
     let a = config.agent("a").unwrap();
-    assert_eq!(a.settings().builder.limits.max_turns, 20);
+    assert_eq!(a.settings().builder.limits.max_turns, Some(20));
     assert_eq!(a.settings().builder.limits.max_tool_calls, Some(5));
     assert_eq!(a.settings().builder.pins, ["own", "all"]);
     assert!(
@@ -349,7 +349,7 @@ fn upper_layers_replace_lower_ones_key_by_key() {
         .environment(&variables);
     let b = config.resolve(Some("b"), &over).unwrap();
     let settings = b.settings();
-    assert_eq!(settings.builder.limits.max_turns, 40);
+    assert_eq!(settings.builder.limits.max_turns, Some(40));
     assert_eq!(settings.builder.limits.max_tool_calls, Some(6));
     assert_eq!(settings.builder.sampling.seed, None);
     assert!(settings.builder.context_config.is_none());
@@ -496,10 +496,11 @@ fn every_name_is_of_one_key_and_every_default_is_true() {
             key.takes
         );
         assert_eq!(value.to_string(), *text, "{}", key.path());
-        let set = settings(&match key.scope {
+        let mut set = settings(&match key.scope {
             Scope::Everywhere => format!("{} = {text}", key.path()),
             Scope::AgentOnly => format!("[[agents]]\nname = \"a\"\n{} = {text}", key.path()),
         });
+        set.builder.limits = set.builder.limits.filled();
         let named = set.name.clone();
         // The default, set explicitly or not.
         let default = AgentSettings {
@@ -517,6 +518,7 @@ fn every_name_is_of_one_key_and_every_default_is_true() {
                 max_parallel_tools: set.builder.max_parallel_tools,
                 context_strategy: set.builder.context_strategy,
                 context_config: set.builder.context_config.map(|_| ContextConfig::default()),
+                limits: BuilderSettings::default().limits.filled(),
                 ..BuilderSettings::default()
             },
             name: named,

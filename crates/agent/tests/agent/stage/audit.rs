@@ -377,7 +377,7 @@ fn limits(stage: &Stage) {
             let calls = of_tool.get(tool.as_str()).copied().unwrap_or_default();
             assert!(calls <= *limit, "{calls} calls of {tool}");
         }
-        assert!(turns <= limits.max_turns, "{turns} turns");
+        assert!(turns <= limits.max_turns(), "{turns} turns");
         let most = limits.max_tool_calls.unwrap_or(u64::MAX);
         assert!(calls <= most, "{calls} tool calls");
     }

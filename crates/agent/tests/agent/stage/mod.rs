@@ -125,9 +125,9 @@ pub(crate) fn tool(name: &str, idempotent: bool, asks: bool) -> KnownTool {
 pub(crate) fn limits(max_turns: u64, max_tool_calls: Option<u64>, at_limit: AtLimit) -> Setup {
     Setup {
         limits: Arc::new(ExecutionLimits {
-            max_turns,
+            max_turns: Some(max_turns),
             max_tool_calls,
-            at_limit,
+            at_limit: Some(at_limit),
             ..ExecutionLimits::turns(max_turns)
         }),
         ..setup()

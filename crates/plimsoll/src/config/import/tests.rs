@@ -86,7 +86,7 @@ fn an_ordinary_file_of_heartbit_is_understood() {
             all.builder.driver.retry.max_attempts,
             all.builder.limits.max_turns
         ),
-        (4, 15)
+        (4, Some(15))
     );
     assert_eq!(all.builder.driver.retry.initial, Duration::from_millis(500));
     assert_eq!(all.builder.sampling.thinking, Some(ThinkingLevel::Off));
@@ -183,7 +183,7 @@ fn every_form_of_phi_core_means_the_same() {
         );
         let compaction = read.builder.context_config.unwrap().compaction;
         assert_eq!(compaction.keep_recent_turns, 4);
-        assert_eq!(read.builder.limits.max_turns, 20);
+        assert_eq!(read.builder.limits.max_turns, Some(20));
         // Setting one of these limits implies the others in that system.
         assert_eq!(
             read.builder.limits.max_total_tokens,
@@ -247,7 +247,7 @@ fn a_template_of_heartbit_is_recognised() {
     assert_eq!(import.system, System::Heartbit);
     let settings = read(&import, None);
     assert_eq!(settings.system.as_deref(), Some("You review.\n"));
-    assert_eq!(settings.builder.limits.max_turns, 30);
+    assert_eq!(settings.builder.limits.max_turns, Some(30));
     assert_eq!(settings.builder.max_tokens, Some(Tokens(4_096)));
     let lost = import.settings.iter().filter(|it| it.became.is_empty());
     let lost: Vec<&str> = lost.map(|it| it.name.as_str()).collect();
