@@ -2,6 +2,7 @@
 //!
 //! It has no clock: the caller passes the time. The run decides how to react.
 
+use std::fmt;
 use std::ops::Add;
 use std::sync::Arc;
 use std::time::Duration;
@@ -52,7 +53,7 @@ pub struct ExecutionTracker {
     pub started_at: Duration,
 }
 
-/// A limit that can be near.
+/// A kind of limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LimitKind {
@@ -66,6 +67,19 @@ pub enum LimitKind {
     Cost,
     /// `max_duration`.
     Duration,
+}
+
+impl fmt::Display for LimitKind {
+    /// Formats what is limited, such as "tool calls".
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Turns => "turns",
+            Self::ToolCalls => "tool calls",
+            Self::Tokens => "tokens",
+            Self::Cost => "dollars",
+            Self::Duration => "seconds",
+        })
+    }
 }
 
 /// How near a limit is.

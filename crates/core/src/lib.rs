@@ -8,7 +8,6 @@
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 mod agent;
-mod allowance;
 mod builder;
 mod driver;
 mod error;
@@ -18,6 +17,7 @@ mod hooks;
 mod host_pins;
 mod host_steps;
 mod journal;
+mod ledger;
 mod loop_config;
 mod memory_store;
 mod observer;
@@ -28,6 +28,7 @@ pub mod process;
 mod provider;
 pub mod recall;
 mod remote;
+mod reservation;
 mod retry;
 mod run_stream;
 mod secret;
@@ -42,9 +43,6 @@ mod tool;
 mod window;
 
 pub use agent::{Agent, RECALL_LEAST_WINDOW, SUMMARY_TIMEOUT, new_session_id};
-pub use allowance::{
-    Allowance, AllowanceKind, Amounts, Grant, MAX_TURNS_BELOW, Meter, NothingLeft,
-};
 pub use builder::{AgentBuilder, BuilderSettings, DriverSettings};
 pub use error::Error;
 pub use fork::fork_session;
@@ -59,6 +57,7 @@ pub use journal::{
     JOURNAL_FORMAT, Journal, JournalFault, JournaledRun, LocalJournal, LogHead, RunStart, StepEnd,
     refuse_journaled,
 };
+pub use ledger::NothingLeft;
 pub use loop_config::{AgentLoopConfig, agent_loop, agent_loop_continue};
 pub use memory_store::MemoryStore;
 pub use observer::{MAX_OBSERVER_BACKLOG, Observer};
@@ -74,6 +73,7 @@ pub use recall::{
     Hit, MessageKind, RecallError, RecallId, RecallKey, RecallTools, RecalledItem, recall_tools,
 };
 pub use remote::{INBOX, Remote, UserMessage};
+pub use reservation::{MAX_TURNS_BELOW, Reservation};
 pub use retry::{FEW_ATTEMPTS, RetryConfig};
 pub use run_stream::{MAX_WAITING_EVENTS, RunStream};
 pub use secret::Secret;

@@ -11,10 +11,10 @@ use futures_util::FutureExt;
 use plimsoll_agent::{Event, ExecutionLimits, Spend};
 use plimsoll_context::Part;
 
-use crate::allowance::{Allowance, Grant, Limit, wanted};
 use crate::driver;
 use crate::error::Error;
 use crate::remote::{RemoteCommand, UserMessage};
+use crate::reservation::Reservation;
 use crate::session::Session;
 use crate::sub_agent::MAX_DEPTH;
 use crate::telemetry::evaluation;
@@ -53,8 +53,8 @@ pub struct ParallelOptions {
     /// Amounts that a branch's own agent does not limit are shared equally, and unused amounts are
     /// available to later branches. Default: each branch has only its own limits.
     pub limits: Option<ExecutionLimits>,
-    /// The allowance to charge, if this is part of a larger task, such as a tool call.
-    pub allowance: Option<Allowance>,
+    /// The reservation to charge, if this is part of a larger task, such as a tool call.
+    pub reservation: Option<Reservation>,
     /// Maximum number of concurrent branches. Default [`BRANCHES_AT_ONCE`].
     pub at_once: Option<usize>,
     /// What happens to the remaining branches after the decision.
@@ -137,8 +137,8 @@ async fn evaluate(
     session.run.open_log();
     driver::settle(session).await?;
     let trunk = Arc::new(trunk(session, prompt).await?);
-    let (allowance, _grant) = match allowance(&options) {
-        Ok(allowance) => allowance,
+    let reservation = match reserve(&options) {
+        Ok(reservation) => reservation,
         Err(fault) => return Err(Error::Build(vec![fault])),
     };
     let names = (0..branches.len()).filter_map(|index| trunk.name(index, 0));
@@ -148,7 +148,7 @@ async fn evaluate(
     });
     let open = session.inbox.open();
     let mut race = Race::new(session, Arc::clone(&trunk), branches, strategy, options);
-    race.run(&allowance).await;
+    race.run(&reservation).await;
     let Race {
         results,
         interrupted,
@@ -158,7 +158,7 @@ async fn evaluate(
     let mut results: Vec<ParallelLoopResult> = results.into_iter().flatten().collect();
     results.sort_by_key(|result| result.branch);
     let mut warnings = Vec::new();
-    let judging = allowance.for_call();
+    let judging = reservation.for_call(None);
     let choice = if interrupted || !results.iter().any(ParallelLoopResult::answered) {
         Choice::Nothing {
             why: outcome::nobody(&results),
@@ -175,7 +175,7 @@ async fn evaluate(
     undelivered
         .iter()
         .for_each(|parts| session.parts.too_late(parts));
-    let judged = judging.meter().total();
+    let judged = judging.spent();
     let (text, taken) = match &choice {
         Choice::Branch(index) => match results.get(*index) {
             Some(result) => (result.text.clone(), ChosenAnswer::Branch(result)),
@@ -230,14 +230,14 @@ async fn choose(
     strategy: &dyn EvaluationStrategy,
     trunk: &Trunk,
     results: &[ParallelLoopResult],
-    allowance: &Allowance,
+    reservation: &Reservation,
 ) -> (Choice, Vec<String>, Vec<Vec<Part>>) {
     let texts = trunk.prompt.iter().filter_map(Part::as_text);
     let prompt = texts.collect::<Vec<&str>>().join("\n");
     let evaluation = Evaluation {
         prompt: &prompt,
         results,
-        allowance,
+        reservation,
         counter: Arc::clone(session.view().transcript().counter()),
         warnings: Mutex::default(),
     };
@@ -301,27 +301,22 @@ fn check(branches: &[Branch], options: &ParallelOptions) -> Result<(), Error> {
     }
 }
 
-/// Returns the allowance for all branches and the choice.
-fn allowance(options: &ParallelOptions) -> Result<(Allowance, Option<Grant>), String> {
-    let limit = options.limits.as_ref().map(|limits| Limit {
-        turns: None,
-        ..wanted(limits)
-    });
-    let limit = limit.unwrap_or_default();
-    let time = options
-        .limits
-        .as_ref()
-        .and_then(|limits| limits.max_duration);
-    match &options.allowance {
-        None => Ok((Allowance::of(limit, time), None)),
+/// Reserves what all branches and the choice may use together.
+fn reserve(options: &ParallelOptions) -> Result<Reservation, String> {
+    let limits = ExecutionLimits {
+        // They apply to each branch.
+        max_turns: None,
+        ..options.limits.clone().unwrap_or_default()
+    };
+    match &options.reservation {
+        None => Ok(Reservation::new(&limits)),
         Some(above) if above.depth() >= MAX_DEPTH => Err(format!(
             "agents are {MAX_DEPTH} deep here already; run the prompt by one agent"
         )),
         Some(above) => {
-            let grant = above.reserve_part(limit, time, 1);
-            let grant = grant.map_err(|nothing| format!("{nothing} for any branch"))?;
-            let grant = grant.deeper();
-            Ok(((*grant).clone(), Some(grant)))
+            let part = above.reserve(&limits);
+            let part = part.map_err(|nothing| format!("{nothing} for any branch"))?;
+            Ok(part.deeper())
         }
     }
 }

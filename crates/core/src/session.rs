@@ -56,7 +56,7 @@ pub struct Session {
     pub(crate) tools: HashMap<String, Arc<dyn Tool>>,
     /// The steps of the current run.
     pub(crate) steps: Steps,
-    /// The allowance of the run, and the usage of its calls under way.
+    /// The reservation of the run, and the usage of its calls under way.
     pub(crate) usage: RunUsage,
     /// When the current or most recent run began.
     pub(crate) started: tokio::time::Instant,

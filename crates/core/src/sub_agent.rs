@@ -1,13 +1,13 @@
 //! [`SubAgentTool`]: an agent as a tool of another one.
 //!
-//! The sub-agent works in its own session and context, within a reserved allowance, and returns one
+//! The sub-agent works in its own session and context, within reserved limits, and returns one
 //! text of limited size. The caller stays in control.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use plimsoll_agent::{CountTokens, EndReason, Entry, ExecutionLimits, Outcome, Spend, TurnTrigger};
+use plimsoll_agent::{EndReason, Entry, ExecutionLimits, LimitKind, Outcome, Spend, TurnTrigger};
 use plimsoll_context::{Bytes, TokenCounter, Tokens, ToolSpec, clip, shorten};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -16,11 +16,12 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
 use crate::agent::{Agent, new_session_id};
-use crate::allowance::{AllowanceKind, Grant, Limit, NothingLeft, wanted};
 use crate::driver::Parts;
 use crate::error::Error;
+use crate::ledger::NothingLeft;
 use crate::observer::Observer;
 use crate::remote::Remote;
+use crate::reservation::{Reservation, requested};
 use crate::session::{AgentOutput, Session};
 use crate::tool::{Tool, ToolContext, ToolError, ToolOutput, parse_arguments, schema_of};
 
@@ -45,9 +46,9 @@ const GRACE: Duration = Duration::from_secs(30);
 /// An agent as a tool. The model gives it a task and gets its answer or, if a limit ended it, the
 /// result so far and the reason.
 ///
-/// If the agent has no gate, it uses the caller's. Its allowance is reserved from the calling run's
+/// If the agent has no gate, it uses the caller's. Its part is reserved from the calling run's
 /// remaining amounts, minus the caller's own next call, and the unused rest is returned. Its last
-/// answer may exceed the allowance: for that, an extra quarter of its tokens and money is set
+/// answer may exceed its part: for that, an extra quarter of its tokens and money is set
 /// aside, and the caller pays for a single request that needs more. Its session is
 /// `{session}.{tool}.{place}` in the caller's store. When the caller continues after a crash, so does the sub-agent.
 ///
@@ -110,17 +111,17 @@ impl Agent {
         sub_agent(name, description, move || Some(agent.clone()))
     }
 
-    /// Returns this agent as part of a larger task: with the caller's store, within a grant, and
+    /// Returns this agent as part of a larger task: with the caller's store, within a reservation, and
     /// with an additional observer. Without a gate of its own, it uses the caller's.
     pub(crate) fn within(
         &self,
-        grant: &Grant,
+        part: &Reservation,
         limits: &ExecutionLimits,
         caller: Option<&Parts>,
         observer: Option<Arc<dyn Observer>>,
     ) -> Self {
         let mut agent = self.clone();
-        agent.setup.limits = Arc::new(grant.within(limits));
+        agent.setup.limits = Arc::new(limits.within(&part.limits()));
         let mut parts = Parts::clone(&agent.parts);
         if let Some(caller) = caller {
             parts.store = Arc::clone(&caller.store);
@@ -218,54 +219,52 @@ impl SubAgentTool {
         limits
     }
 
-    /// Reserves the allowance of a call.
+    /// Reserves what a call may use.
     fn reserve(
         &self,
         agent: &Agent,
         limits: &ExecutionLimits,
         task: &str,
         cx: &ToolContext,
-    ) -> Result<Grant, ToolError> {
+    ) -> Result<Reservation, ToolError> {
         let name = &self.spec.name;
         let beside = cx.origin.of.as_ref().map_or(1, |caller| caller.beside);
-        let parts = beside.saturating_sub(cx.allowance.at_work() as u64).max(1);
-        let wanted = Limit {
-            // Nested agents share the remaining turns.
-            turns: None,
-            tokens: limits
-                .max_total_tokens
-                .filter(|_| limits.count_tokens() == CountTokens::Processed)
-                .map(|tokens| tokens.0),
-            ..wanted(limits)
-        };
+        let parts = beside
+            .saturating_sub(cx.reservation.at_work() as u64)
+            .max(1);
         let nothing = |nothing: NothingLeft| {
             ToolError(format!(
                 "`{name}` was not started: {nothing} for it; do without it, and say what is left undone"
             ))
         };
+        // Nested agents share the remaining turns.
         let reserved = cx
-            .allowance
-            .reserve_for_agent(wanted, limits.max_duration, parts);
-        let grant = reserved.map_err(nothing)?;
+            .reservation
+            .reserve_for_agent(&requested(limits, None), parts);
+        let part = reserved.map_err(nothing)?;
+        let granted = part.limits();
         let first = agent.overhead() + agent.setup.counter.text(task);
-        let least = (first + LEAST_FOR_SUB_AGENT).0;
-        if grant.limit().tokens.is_some_and(|tokens| tokens < least) {
-            return Err(nothing(NothingLeft::TooFew(AllowanceKind::Tokens)));
+        let least = first + LEAST_FOR_SUB_AGENT;
+        if granted
+            .max_total_tokens
+            .is_some_and(|tokens| tokens < least)
+        {
+            return Err(nothing(NothingLeft::TooFew(LimitKind::Tokens)));
         }
-        if grant.limit().money.is_some() && agent.setup.sheet.is_none() {
+        if granted.max_cost.is_some() && agent.setup.sheet.is_none() {
             return Err(ToolError(format!(
                 "`{name}` was not started: this run may cost only so much, and the prices of its \
                  model are unknown; do without it"
             )));
         }
-        if grant.limit().money.is_some()
+        if granted.max_cost.is_some()
             && let Some(model) = agent.parts.unpriced_summarizer(&agent.setup)
         {
             return Err(ToolError(format!(
                 "`{name}` was not started: this run may cost only so much, and what `{model}`, which writes its summaries, costs is not known; do without it"
             )));
         }
-        Ok(grant.deeper())
+        Ok(part.deeper())
     }
 }
 
@@ -296,7 +295,7 @@ impl Tool for SubAgentTool {
                 "the task for `{name}` is empty; say what it is to do"
             )));
         }
-        if cx.allowance.depth() >= MAX_DEPTH {
+        if cx.reservation.depth() >= MAX_DEPTH {
             return Err(ToolError(format!(
                 "`{name}` was not started: agents are {MAX_DEPTH} deep here already; do it yourself"
             )));
@@ -305,10 +304,10 @@ impl Tool for SubAgentTool {
         let agent =
             agent.ok_or_else(|| ToolError(format!("there is no agent for `{name}` here")))?;
         let limits = self.limits_of(&agent);
-        let grant = self.reserve(&agent, &limits, &task, &cx)?;
+        let part = self.reserve(&agent, &limits, &task, &cx)?;
         let (counter, model) = (Arc::clone(&agent.setup.counter), agent.setup.model.clone());
         let stop = CancellationToken::new();
-        let work = work(agent, limits, grant, name.clone(), task, cx, stop.clone());
+        let work = work(agent, limits, part, name.clone(), task, cx, stop.clone());
         // In its own task, it closes its log even if this call is dropped.
         let _stop_on_drop = stop.drop_guard();
         let report = match tokio::spawn(work.in_current_span()).await {
@@ -348,7 +347,7 @@ pub(crate) fn bounded(text: String, most: Tokens, counter: &dyn TokenCounter) ->
 async fn work(
     agent: Agent,
     limits: ExecutionLimits,
-    grant: Grant,
+    part: Reservation,
     name: String,
     task: String,
     cx: ToolContext,
@@ -371,15 +370,15 @@ async fn work(
         above.unwrap_or(&caller.session).clone()
     });
     let caller = caller.map(|caller| &*caller.parts);
-    let mut agent = agent.within(&grant, &limits, caller, relay);
+    let mut agent = agent.within(&part, &limits, caller, relay);
     let parts = Arc::make_mut(&mut agent.parts);
     parts.telemetry.called = Some(name.into());
     parts.files_of = files_of;
     agent.setup.first_turn_trigger = TurnTrigger::SubAgent;
     let mut session = agent.session(id.clone()).await?;
-    session.below(&grant);
+    session.below(&part);
     if let Some(outcome) = ended(&session, &agent).await? {
-        grant.meter().add(&Spend {
+        part.spend(&Spend {
             usage: outcome.usage,
             estimated: outcome.estimated,
             cost: outcome.cost,

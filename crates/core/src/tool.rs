@@ -18,8 +18,8 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::allowance::{Allowance, Meter};
 use crate::process::InheritedVariables;
+use crate::reservation::Reservation;
 use crate::store::FileEdit;
 use crate::sub_agent::Origin;
 
@@ -94,13 +94,12 @@ pub struct ToolContext {
     pub cancel: CancellationToken,
     /// Texts to pin after the tool has returned.
     pub pins: Pins,
-    /// Receives the usage of models that the tool itself calls, for example in a sub-agent. It
-    /// counts towards the limits of the run, even if the call fails.
-    pub spent: Meter,
     /// Receives progress updates.
     pub updates: Updates,
-    /// The allowance of the call. A tool that starts agents reserves their parts from it.
-    pub allowance: Allowance,
+    /// What the call may use of the limits of its run. A tool that calls a model adds the usage
+    /// ([`Reservation::spend`]), which counts even if the call fails; a tool that starts agents
+    /// reserves their parts.
+    pub reservation: Reservation,
     /// The permission rules of the run, for tools that learn their target only during execution.
     pub permissions: Arc<Permissions>,
     /// The environment variables of this process that started commands inherit.
@@ -115,14 +114,12 @@ impl ToolContext {
     /// Creates a context that ignores pins, spending and progress.
     #[must_use]
     pub fn new(call: CallId, cancel: CancellationToken) -> Self {
-        let allowance = Allowance::unlimited();
         Self {
             call,
             cancel,
             pins: Pins::default(),
-            spent: allowance.meter().clone(),
             updates: Updates::default(),
-            allowance,
+            reservation: Reservation::unlimited(),
             permissions: Arc::default(),
             variables: InheritedVariables::default(),
             shows_images: false,

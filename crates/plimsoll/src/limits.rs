@@ -28,6 +28,4 @@ pub use plimsoll_agent::{
     LAST_ANSWER, LimitKind, LoopVerdict, MAX_DURATION, MAX_HISTORY, MAX_TOTAL_TOKENS, MAX_TURNS,
     MIN_HISTORY, NEAR, Nearness, NextCall, Repetition, ResultOrigin, TOOL_CALL_HISTORY,
 };
-pub use plimsoll_core::{
-    Allowance, AllowanceKind, Amounts, Grant, MAX_TURNS_BELOW, Meter, NothingLeft,
-};
+pub use plimsoll_core::{MAX_TURNS_BELOW, NothingLeft, Reservation};

@@ -11,9 +11,9 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
 use super::Parts;
-use crate::allowance::Allowance;
 use crate::hooks::HookContext;
 use crate::panic_guard::panic_message;
+use crate::reservation::Reservation;
 use crate::secret::Secrets;
 use crate::sub_agent::Origin;
 use crate::telemetry::ToolErrorKind;
@@ -58,9 +58,9 @@ pub(super) async fn execute(
     call: ToolCall,
     cancel: CancellationToken,
     updates: Updates,
-    ((allowance, origin), hooks): ((Allowance, Origin), HookContext),
+    ((reservation, origin), hooks): ((Reservation, Origin), HookContext),
 ) -> FinishedCall {
-    let (pins, spent) = (Pins::default(), allowance.meter().clone());
+    let pins = Pins::default();
     let name = call.name.clone();
     let (mut result, fault) = match tool {
         None => {
@@ -72,9 +72,8 @@ pub(super) async fn execute(
                 call: call.id.clone(),
                 cancel,
                 pins: pins.clone(),
-                spent: spent.clone(),
                 updates: updates.clone(),
-                allowance: allowance.clone(),
+                reservation: reservation.clone(),
                 permissions: Arc::clone(&parts.permissions),
                 variables: parts.variables.clone(),
                 shows_images: parts.provider.takes_images() == Some(true),
@@ -114,7 +113,7 @@ pub(super) async fn execute(
             .into_iter()
             .map(|pin| parts.secrets.strike_out(pin))
             .collect(),
-        spent: spent.total(),
+        spent: reservation.spent(),
         fault,
     }
 }

@@ -1,5 +1,5 @@
 //! [`RunUsage`]: the usage of a run's calls and tools under way, which the log does not contain yet,
-//! and the allowance that they are charged to. The machine decides on the consequences.
+//! and the reservation that they are charged to. The machine decides on the consequences.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,11 +8,11 @@ use plimsoll_agent::{CallKey, Failure, Input, PartialAnswer, Spend};
 use plimsoll_context::{CallId, Delta, Message, Reply, Tokens};
 use tokio::sync::Notify;
 
-use crate::allowance::{Allowance, BudgetLedger, Meter};
+use crate::reservation::Reservation;
 use crate::session::Session;
 use crate::sub_agent::{Caller, Origin};
 
-/// The open usage and the allowance of a session's run.
+/// The open usage and the reservation of a session's run.
 #[derive(Debug, Default)]
 pub(crate) struct RunUsage {
     /// Of the run's own call.
@@ -20,10 +20,13 @@ pub(crate) struct RunUsage {
     /// Of a call for a summary.
     pub(super) summary: Arc<CallUsage>,
     /// Of the tool calls.
-    meters: HashMap<CallId, Meter>,
-    ledger: Option<BudgetLedger>,
+    calls: HashMap<CallId, Reservation>,
+    /// Of the run and everything below it.
+    reservation: Option<Reservation>,
+    /// The part of the run's usage that is recorded there, and its tokens as the limits count them.
+    booked: (Spend, Tokens),
     /// The reservation for this run, if it works for another agent.
-    under: Option<Allowance>,
+    under: Option<Reservation>,
 }
 
 /// The attempts of one call without a reply, as far as they have arrived.
@@ -64,18 +67,18 @@ impl RunUsage {
         }
     }
 
-    /// Returns the usage of the tool calls that this input may cut off. Drops the meter of a call that
-    /// it ends.
+    /// Returns the usage of the tool calls that this input may cut off. Settles a call that it
+    /// ends.
     pub(super) fn of_tools(&mut self, input: &Input) -> HashMap<CallId, Spend> {
         match input {
             Input::Interrupt | Input::Tick => {
-                let meters = self.meters.iter();
-                meters
-                    .map(|(call, meter)| (call.clone(), meter.total()))
+                let calls = self.calls.iter();
+                calls
+                    .map(|(call, part)| (call.clone(), part.spent()))
                     .collect()
             }
             Input::ToolDone { result, .. } => {
-                self.meters.remove(&result.call);
+                self.calls.remove(&result.call);
                 HashMap::new()
             }
             _ => HashMap::new(),
@@ -88,47 +91,49 @@ impl RunUsage {
         self.summary = Arc::default();
     }
 
-    /// Drops the meters of the tool calls under way, which were cut off.
+    /// Settles the tool calls under way, which were cut off.
     pub(super) fn forget_tools(&mut self) {
-        self.meters.clear();
+        self.calls.clear();
     }
 }
 
 impl Session {
     /// Charges the next run to a reservation.
-    pub(crate) fn below(&mut self, allowance: &Allowance) {
-        self.usage.under = Some(allowance.clone());
+    pub(crate) fn below(&mut self, reservation: &Reservation) {
+        self.usage.under = Some(reservation.clone());
     }
 
-    /// Opens the ledger of a new run.
+    /// Opens the reservation of a new run: its own limits, or its part of another agent's.
     pub(super) fn open_ledger(&mut self) {
         let (tracker, own) = (self.run.tracker(), self.run.own());
         let usage = &mut self.usage;
         usage.forget_tools();
-        let mut ledger = BudgetLedger::of_run(&tracker.limits, usage.under.as_ref());
-        ledger.carry(&own);
-        ledger.book(&own);
-        usage.ledger = Some(ledger);
+        let under = usage.under.clone();
+        let reservation = under.unwrap_or_else(|| Reservation::of_run(&tracker.limits));
+        // Usage by sub-agents and tools before a crash, for a run that continues after it.
+        reservation.spend(&own.others);
+        usage.booked = Default::default();
+        usage.reservation = Some(reservation);
+        self.book();
     }
 
     /// Records the usage of the run.
     pub(super) fn book(&mut self) {
         let own = self.run.own();
-        if let Some(ledger) = &mut self.usage.ledger {
-            ledger.book(&own);
+        if let Some(reservation) = &self.usage.reservation {
+            reservation.book(&own, &mut self.usage.booked);
         }
     }
 
-    /// Returns the allowance and the origin of a new tool call.
-    pub(super) fn for_call(&mut self, call: &CallId) -> (Allowance, Origin) {
+    /// Returns the reservation and the origin of a new tool call.
+    pub(super) fn for_call(&mut self, call: &CallId) -> (Reservation, Origin) {
         self.book();
         let (own, tracker) = (self.run.own(), self.run.tracker());
         let last_answer = tracker.deadlines().map(|(last_answer, _)| last_answer);
         let until = last_answer.and_then(|at| self.started.checked_add(at));
-        let ledger = self.usage.ledger.as_ref();
-        let allowance = ledger.map_or_else(Allowance::unlimited, |ledger| ledger.for_call(until));
-        let meter = allowance.meter().clone();
-        self.usage.meters.insert(call.clone(), meter);
+        let reservation = self.usage.reservation.as_ref();
+        let part = reservation.map_or_else(Reservation::unlimited, |all| all.for_call(until));
+        self.usage.calls.insert(call.clone(), part.clone());
         let at_once = self.run.setup().max_parallel_tools.max(1) as u64;
         let origin = Origin {
             of: CallKey::of(&self.run.setup().session, self.run.state(), call).map(|key| Caller {
@@ -138,7 +143,7 @@ impl Session {
                 beside: own.open_calls.min(at_once).max(1),
             }),
         };
-        (allowance, origin)
+        (part, origin)
     }
 }
 
@@ -254,7 +259,7 @@ mod tests {
     use plimsoll_context::{Delta, Reply, Tokens};
     use serde_json::json;
 
-    use crate::allowance::{Allowance, UsedAmounts};
+    use crate::reservation::Reservation;
     use crate::telemetry::ServerAddress;
     use crate::testing::{ScriptedProvider, Turn};
     use crate::{Agent, Provider, SessionId};
@@ -319,19 +324,23 @@ mod tests {
         let mut session = captain.session(SessionId::new("s").unwrap()).await.unwrap();
         let output = session.run("go").await.unwrap();
         assert!(output.reason.is_limit(), "{output:?}");
-        let allowance = || -> &Allowance { session.usage.ledger.as_ref().unwrap().allowance() };
+        let reservation = || -> &Reservation { session.usage.reservation.as_ref().unwrap() };
         // A sub-agent that was cut off closes its log in its own task.
         for _ in 0..1_000 {
-            if allowance().reserved() == UsedAmounts::default() {
+            if reservation().at_work() == 0 {
                 break;
             }
             tokio::task::yield_now().await;
         }
-        assert_eq!(allowance().reserved(), UsedAmounts::default());
-        assert_eq!(allowance().at_work(), 0);
+        assert_eq!(reservation().at_work(), 0);
         // The calls that were cut off with their sub-agents are charged when these close their logs.
         let all = output.tokens_used.combine(output.estimated);
-        assert!(allowance().used().tokens >= all.total_tokens().0);
-        assert_eq!(allowance().meter().total().usage, output.tokens_used);
+        let (limits, left) = (reservation().limits(), reservation().left());
+        let used = limits
+            .max_total_tokens
+            .unwrap()
+            .minus(left.max_total_tokens.unwrap());
+        assert!(used >= all.total_tokens());
+        assert_eq!(reservation().spent().usage, output.tokens_used);
     }
 }

@@ -4,17 +4,17 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use plimsoll_agent::{CountTokens, EndReason, Entry, ExecutionLimits, RunId};
+use plimsoll_agent::{EndReason, Entry, ExecutionLimits, RunId};
 use plimsoll_context::Part;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::outcome::{BranchEnd, ParallelLoopResult};
 use crate::agent::Agent;
-use crate::allowance::{Allowance, Grant, Limit, MAX_TURNS_BELOW, Meter, wanted};
 use crate::driver::Parts;
 use crate::error::Error;
 use crate::remote::Remote;
+use crate::reservation::{MAX_TURNS_BELOW, Reservation, requested};
 use crate::session::{AgentState, Session};
 use crate::store::{Fork, ForkFault, Lease, SessionId, SessionStore, StoreError};
 use crate::sub_agent::{named_below, until_stopped};
@@ -46,7 +46,7 @@ pub(super) struct Trunk {
 pub(super) struct RunningBranch {
     pub(super) session: SessionId,
     pub(super) began: Instant,
-    pub(super) meter: Option<Meter>,
+    pub(super) reservation: Option<Reservation>,
     /// Set once the session is open.
     pub(super) remote: Arc<OnceLock<Remote>>,
     pub(super) stop: CancellationToken,
@@ -81,37 +81,30 @@ impl Branch {
             .unwrap_or(&self.agent.setup.config_id)
     }
 
-    /// Reserves the branch's allowance: one of `parts` equal parts of each kind that its agent does
+    /// Reserves what the branch may use: one of `parts` equal parts of each kind that its agent does
     /// not limit.
     pub(super) fn reserve(
         &self,
-        allowance: &Allowance,
+        reservation: &Reservation,
         most_turns: Option<u64>,
         parts: u64,
-    ) -> Result<(Grant, ExecutionLimits), String> {
+    ) -> Result<(Reservation, ExecutionLimits), String> {
         let mut limits = ExecutionLimits::clone(&self.agent.setup.limits);
         let turns = limits.max_turns();
         let turns = most_turns.map_or(turns, |most| most.min(turns));
         limits.max_turns = Some(turns);
-        let wanted = Limit {
-            turns: Some(turns.saturating_add(MAX_TURNS_BELOW)),
-            tokens: limits
-                .max_total_tokens
-                .filter(|_| limits.count_tokens() == CountTokens::Processed)
-                .map(|tokens| tokens.0),
-            ..wanted(&limits)
-        };
-        let grant = allowance
-            .reserve_part(wanted, limits.max_duration, parts)
+        let with_below = turns.saturating_add(MAX_TURNS_BELOW);
+        let part = reservation
+            .reserve_part(&requested(&limits, Some(with_below)), parts)
             .map_err(|nothing| format!("{nothing} for it"))?;
-        if grant.limit().money.is_some() && self.agent.setup.sheet.is_none() {
+        if part.limits().max_cost.is_some() && self.agent.setup.sheet.is_none() {
             return Err(
                 "the prices of its model are unknown, but the branches share a cost limit; give \
                  its agent prices"
                     .to_owned(),
             );
         }
-        if grant.limit().money.is_some()
+        if part.limits().max_cost.is_some()
             && let Some(model) = self.agent.parts.unpriced_summarizer(&self.agent.setup)
         {
             return Err(format!(
@@ -119,7 +112,7 @@ impl Branch {
                  branches share a cost limit; set summarizer_prices"
             ));
         }
-        Ok((grant, limits))
+        Ok((part, limits))
     }
 
     /// Returns the result of a branch with the given end.
@@ -131,7 +124,8 @@ impl Branch {
         end: BranchEnd,
         text: String,
     ) -> ParallelLoopResult {
-        let spent = begun.meter.as_ref().map(Meter::total).unwrap_or_default();
+        let spent = begun.reservation.as_ref();
+        let spent = spent.map(Reservation::spent).unwrap_or_default();
         ParallelLoopResult {
             branch: index,
             session_id: begun.session.clone(),
@@ -154,16 +148,16 @@ impl Branch {
         self,
         trunk: Arc<Trunk>,
         lease: Lease,
-        (grant, limits): (Grant, ExecutionLimits),
+        (part, limits): (Reservation, ExecutionLimits),
         remote: Arc<OnceLock<Remote>>,
         stop: CancellationToken,
     ) -> Result<BranchResult, Error> {
-        let mut agent = self.agent.within(&grant, &limits, Some(&trunk.parts), None);
+        let mut agent = self.agent.within(&part, &limits, Some(&trunk.parts), None);
         if let Some(config) = self.config_id {
             agent.setup.config_id = config;
         }
         let mut session = agent.open(lease, trunk.idle).await?;
-        session.below(&grant);
+        session.below(&part);
         attach(&mut session, &trunk.state);
         let reach = session.remote();
         let _ = remote.set(reach.clone());

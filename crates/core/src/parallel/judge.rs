@@ -6,14 +6,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use plimsoll_agent::{Cost, Expects, Failure, Request, Sampling, Spend, ToolChoice};
+use plimsoll_agent::{
+    Cost, ExecutionLimits, Expects, Failure, Request, Sampling, Spend, ToolChoice,
+};
 use plimsoll_context::{
     CachePlan, Fingerprint, Message, PriceSheet, Reply, StopReason, Tokens, Usage,
 };
 
 use super::outcome::ParallelLoopResult;
 use super::strategy::{Choice, Evaluation, EvaluationStrategy};
-use crate::allowance::Limit;
 use crate::driver::{CallUsage, ask};
 use crate::provider::Provider;
 use crate::retry::RetryConfig;
@@ -218,7 +219,7 @@ impl EvaluationStrategy for Elaborate {
 }
 
 impl PromptedModel {
-    /// Makes one call within the remaining allowance.
+    /// Makes one call within the rest of the limits.
     async fn read(
         &self,
         evaluation: &Evaluation<'_>,
@@ -235,15 +236,18 @@ impl PromptedModel {
         let message = Arc::new(Message::user(material(evaluation, answers, most)));
         let counted = frame(prompt) + counter.message(&message);
         let needs = counted + max_written;
-        let grant = evaluation
-            .allowance
-            .reserve_part(Limit::default(), Some(model.timeout), 1)
+        let part = evaluation
+            .reservation
+            .reserve(&ExecutionLimits {
+                max_duration: Some(model.timeout),
+                ..ExecutionLimits::default()
+            })
             .map_err(|nothing| format!("{nothing} for it"))?;
-        let limit = grant.limit();
-        if limit.tokens.is_some_and(|left| left < needs.0) {
+        let left = part.limits();
+        if left.max_total_tokens.is_some_and(|left| left < needs) {
             return Err(format!("it needs {needs} tokens, and fewer are left"));
         }
-        if limit.money.is_some() {
+        if left.max_cost.is_some() {
             let usage = Usage {
                 input: counted,
                 output: max_written,
@@ -252,7 +256,7 @@ impl PromptedModel {
             let cost = model.sheet.and_then(|sheet| sheet.cost(usage));
             match cost {
                 None => return Err("the prices of its model are unknown".to_owned()),
-                Some(cost) if limit.money.is_some_and(|left| left < cost.0) => {
+                Some(cost) if left.max_cost.is_some_and(|left| left < cost) => {
                     return Err(format!("it may cost {cost}, and less is left"));
                 }
                 Some(_) => {}
@@ -272,7 +276,7 @@ impl PromptedModel {
             cache: CachePlan::default(),
             expects: Expects::default(),
         };
-        let timeout = grant.until().map_or(model.timeout, |until| {
+        let timeout = part.until().map_or(model.timeout, |until| {
             let left = until.saturating_duration_since(tokio::time::Instant::now());
             left.min(model.timeout)
         });
@@ -284,7 +288,7 @@ impl PromptedModel {
             let (usage, estimated) = attempt.usage(counted, counter);
             let usage = usage.combine(estimated);
             let cost = model.sheet.and_then(|sheet| sheet.cost(usage));
-            grant.meter().add(&Spend {
+            part.spend(&Spend {
                 usage,
                 cost: Cost::of(cost),
                 ..Spend::default()
@@ -303,7 +307,7 @@ impl PromptedModel {
             ..Usage::default()
         });
         let cost = model.sheet.and_then(|sheet| sheet.cost(usage));
-        grant.meter().add(&Spend {
+        part.spend(&Spend {
             usage,
             cost: Cost::of(cost),
             turns: 1,

@@ -16,9 +16,9 @@ use super::branch::{Branch, BranchResult, RunningBranch, Trunk};
 use super::outcome::{BranchEnd, ParallelLoopResult};
 use super::strategy::EvaluationStrategy;
 use super::{BRANCHES_AT_ONCE, Losers, ParallelOptions};
-use crate::allowance::Allowance;
 use crate::error::Error;
 use crate::remote::{InboxMessage, RemoteCommand};
+use crate::reservation::Reservation;
 use crate::session::Session;
 
 /// How long to wait for cancelled branches to close their logs.
@@ -71,13 +71,13 @@ impl<'a> Race<'a> {
     }
 
     /// Runs all branches to their end.
-    pub(super) async fn run(&mut self, allowance: &Allowance) {
+    pub(super) async fn run(&mut self, reservation: &Reservation) {
         let at_once = self.options.at_once.unwrap_or(BRANCHES_AT_ONCE);
         loop {
             while self.running.len() < at_once
                 && let Some(index) = self.waiting.pop_front()
             {
-                self.begin(index, allowance).await;
+                self.begin(index, reservation).await;
             }
             if self.running.is_empty() && self.waiting.is_empty() {
                 return;
@@ -127,7 +127,7 @@ impl<'a> Race<'a> {
         }
     }
 
-    async fn begin(&mut self, index: usize, allowance: &Allowance) {
+    async fn begin(&mut self, index: usize, reservation: &Reservation) {
         let Some(branch) = self.branches.get(index).cloned() else {
             return;
         };
@@ -138,7 +138,7 @@ impl<'a> Race<'a> {
                 .name(index, 0)
                 .unwrap_or_else(|| self.trunk.session.clone()),
             began: Instant::now(),
-            meter: None,
+            reservation: None,
             remote: Arc::new(OnceLock::new()),
             stop: stop.clone(),
         };
@@ -148,7 +148,7 @@ impl<'a> Race<'a> {
             .limits
             .as_ref()
             .and_then(|limits| limits.max_turns);
-        let reserved = match branch.reserve(allowance, turns, parts) {
+        let reserved = match branch.reserve(reservation, turns, parts) {
             Ok(reserved) => reserved,
             Err(why) => return self.not_started(index, &begun, why),
         };
@@ -157,7 +157,7 @@ impl<'a> Race<'a> {
             Err(error) => return self.not_started(index, &begun, error.to_string()),
         };
         begun.session = lease.session().clone();
-        begun.meter = Some(reserved.0.meter().clone());
+        begun.reservation = Some(reserved.0.clone());
         let remote = Arc::clone(&begun.remote);
         let run = branch.run(Arc::clone(&self.trunk), lease, reserved, remote, stop);
         let task = self.tasks.spawn(run.in_current_span());
@@ -214,7 +214,7 @@ impl<'a> Race<'a> {
             let begun = RunningBranch {
                 session: name.unwrap_or_else(|| self.trunk.session.clone()),
                 began: Instant::now(),
-                meter: None,
+                reservation: None,
                 remote: Arc::default(),
                 stop: CancellationToken::new(),
             };

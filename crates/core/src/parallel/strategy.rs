@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use plimsoll_context::TokenCounter;
 
 use super::outcome::ParallelLoopResult;
-use crate::allowance::Allowance;
+use crate::reservation::Reservation;
 
 /// Chooses one of several answers.
 #[async_trait]
@@ -39,8 +39,8 @@ pub struct Evaluation<'a> {
     pub prompt: &'a str,
     /// The results in the order of the branches.
     pub results: &'a [ParallelLoopResult],
-    /// The allowance of the choice. Its usage counts towards the total.
-    pub allowance: &'a Allowance,
+    /// What the choice may use. Its usage counts towards the total.
+    pub reservation: &'a Reservation,
     pub(super) counter: Arc<dyn TokenCounter>,
     pub(super) warnings: Mutex<Vec<String>>,
 }

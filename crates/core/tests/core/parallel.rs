@@ -12,10 +12,10 @@ use plimsoll_core::recall::{LogMessages, RecallKey};
 use plimsoll_core::telemetry::ServerAddress;
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{
-    Agent, AgentBuilder, Allowance, Branch, BranchEnd, Choice, Custom, Elaborate, Error,
-    Evaluation, EvaluationStrategy, JudgeModel, LlmJudge, Losers, MemoryStore, ParallelLoopOutcome,
-    ParallelLoopResult, ParallelOptions, PickFirst, Provider, RetryConfig, Session, SessionId,
-    SessionStore, TokenEfficient, ToolError, Window, agent_loop_parallel, tool,
+    Agent, AgentBuilder, Branch, BranchEnd, Choice, Custom, Elaborate, Error, Evaluation,
+    EvaluationStrategy, JudgeModel, LlmJudge, Losers, MemoryStore, ParallelLoopOutcome,
+    ParallelLoopResult, ParallelOptions, PickFirst, Provider, Reservation, RetryConfig, Session,
+    SessionId, SessionStore, TokenEfficient, ToolError, Window, agent_loop_parallel, tool,
 };
 use plimsoll_testkit::{session_id as id, view_items as items};
 use serde_json::json;
@@ -649,20 +649,20 @@ async fn who_cannot_be_paid_for_does_not_begin() {
 async fn it_can_be_a_part_of_something_larger() {
     let store = MemoryStore::default();
     let mut session = session(&store, &says("")).await;
-    let all = Allowance::new(&ExecutionLimits {
+    let all = Reservation::new(&ExecutionLimits {
         max_total_tokens: Some(Tokens(50_000)),
         ..ExecutionLimits::turns(100)
     });
     let options = ParallelOptions {
-        allowance: Some(all.clone()),
+        reservation: Some(all.clone()),
         ..ParallelOptions::default()
     };
     let branches = saying(&["North.", "East."]);
     let asked = agent_loop_parallel(&mut session, "?", branches, &TokenEfficient, options);
     let outcome = asked.await.unwrap();
-    let used = outcome.tokens_used.total_tokens().0;
-    assert_eq!(all.used().tokens, used);
-    assert_eq!(all.left().tokens, Some(50_000 - used));
+    assert_eq!(all.spent().usage, outcome.tokens_used);
+    let left = Tokens(50_000).minus(outcome.tokens_used.total_tokens());
+    assert_eq!(all.left().max_total_tokens, Some(left));
     let limits = limits_of(&store, &outcome.results[0].session_id).await;
     assert_eq!(limits.max_total_tokens, Some(Tokens(25_000)));
 }

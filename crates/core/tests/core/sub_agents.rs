@@ -722,14 +722,20 @@ impl Tool for Oracle {
             max_total_tokens: Some(Tokens(1_000)),
             ..ExecutionLimits::turns(1)
         };
-        let before = cx.allowance.left().tokens;
-        let grant = cx.allowance.reserve(&limits).map_err(ToolError::new)?;
-        assert_eq!(cx.allowance.left().tokens, before.map(|left| left - 1_000));
-        grant.meter().add(&tokens(700));
-        cx.spent.add(&tokens(50));
+        let before = cx.reservation.left().max_total_tokens;
+        let grant = cx.reservation.reserve(&limits).map_err(ToolError::new)?;
+        assert_eq!(
+            cx.reservation.left().max_total_tokens,
+            before.map(|left| left.minus(Tokens(1_000)))
+        );
+        grant.spend(&tokens(700));
+        cx.reservation.spend(&tokens(50));
         assert!(!self.dies, "out of rum");
         drop(grant);
-        assert_eq!(cx.allowance.left().tokens, before.map(|left| left - 750));
+        assert_eq!(
+            cx.reservation.left().max_total_tokens,
+            before.map(|left| left.minus(Tokens(750)))
+        );
         Ok("It is so.".into())
     }
 }

@@ -298,7 +298,7 @@ async fn what_tools_spend_counts() {
     let mut builder = Agent::builder(provider.clone()).max_parallel_tools(4);
     for name in names {
         let mut spends = does(name, move |cx| async move {
-            cx.spent.add(&spend);
+            cx.reservation.spend(&spend);
             match name {
                 "returns" => Ok("".into()),
                 "fails" => Err(ToolError::new("no such port")),

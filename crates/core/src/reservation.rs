@@ -1,0 +1,273 @@
+//! [`Reservation`]: a part of the limits that several agents share.
+//!
+//! A run's own limits stop the run; this module only keeps the accounts.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use plimsoll_agent::{CountTokens, ExecutionLimits, OwnUsage, Spend};
+use plimsoll_context::Tokens;
+use tokio::time::Instant;
+
+use crate::ledger::{AccountId, Ledger, Limit, NothingLeft, Used};
+
+/// The maximum number of model calls of all agents below one run, not counting the run's own calls.
+///
+/// The turn limit bounds one loop only. Without this bound, nested loops would multiply.
+pub const MAX_TURNS_BELOW: u64 = 1_000;
+
+/// Amounts that may be used, directly or by further reservations.
+///
+/// An agent reserves its part from what is left above. Its usage is visible there immediately, and
+/// the unused rest returns when the last clone of the reservation is dropped, even after a panic or a
+/// timeout.
+///
+/// ```
+/// use plimsoll_agent::{ExecutionLimits, Spend};
+/// use plimsoll_context::{Tokens, Usage};
+/// use plimsoll_core::Reservation;
+///
+/// let limits = |tokens| ExecutionLimits {
+///     max_total_tokens: Some(Tokens(tokens)),
+///     ..ExecutionLimits::default()
+/// };
+/// let all = Reservation::new(&limits(100_000));
+/// let part = all.reserve(&limits(80_000))?;
+/// assert_eq!(all.left().max_total_tokens, Some(Tokens(20_000)));
+/// let usage = Usage { input: Tokens(30_000), ..Usage::default() };
+/// part.spend(&Spend { usage, ..Spend::default() });
+/// drop(part);
+/// assert_eq!(all.left().max_total_tokens, Some(Tokens(70_000)));
+/// # Ok::<(), plimsoll_core::NothingLeft>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Reservation {
+    account: Arc<OpenAccount>,
+    until: Option<Instant>,
+    /// The number of agents above this one: 0 for the first agent.
+    depth: u32,
+}
+
+/// An account that is settled when it is dropped.
+#[derive(Debug)]
+struct OpenAccount {
+    ledger: Arc<Mutex<Ledger>>,
+    id: AccountId,
+}
+
+impl Reservation {
+    /// Creates a reservation of everything within these limits, for all of its users together. Its
+    /// time starts now.
+    #[must_use]
+    pub fn new(limits: &ExecutionLimits) -> Self {
+        let (ledger, id) = Ledger::new(Limit::from(limits));
+        let ledger = Arc::new(Mutex::new(ledger));
+        Self {
+            account: Arc::new(OpenAccount { ledger, id }),
+            until: ends_in(limits.max_duration),
+            depth: 0,
+        }
+    }
+
+    /// Creates a reservation without limits.
+    #[must_use]
+    pub fn unlimited() -> Self {
+        Self::new(&ExecutionLimits::default())
+    }
+
+    /// Creates the reservation of a run and everything below it. Its time is that of the run.
+    pub(crate) fn of_run(limits: &ExecutionLimits) -> Self {
+        Self::new(&ExecutionLimits {
+            max_turns: Some(limits.max_turns().saturating_add(MAX_TURNS_BELOW)),
+            max_duration: None,
+            ..limits.clone()
+        })
+    }
+
+    /// Reserves `min(requested, left)` of each kind. Reserves everything that is left of a kind that
+    /// `requested` does not limit.
+    ///
+    /// # Errors
+    /// If nothing is left of a kind that every run needs.
+    pub fn reserve(&self, requested: &ExecutionLimits) -> Result<Self, NothingLeft> {
+        self.reserve_part(requested, 1)
+    }
+
+    /// Like [`Self::reserve`], but takes one of `parts` equal parts of each kind without a requested
+    /// amount.
+    pub(crate) fn reserve_part(
+        &self,
+        requested: &ExecutionLimits,
+        parts: u64,
+    ) -> Result<Self, NothingLeft> {
+        self.take(requested, |ledger, id| {
+            ledger.reserve(id, Limit::from(requested), parts)
+        })
+    }
+
+    /// Reserves a part for an agent that works for a run.
+    ///
+    /// Additionally sets aside a share of 1/[`SLACK`](crate::ledger::SLACK), since the agent may
+    /// exceed its part with its last call. This way the run itself can still make its own last call.
+    pub(crate) fn reserve_for_agent(
+        &self,
+        requested: &ExecutionLimits,
+        parts: u64,
+    ) -> Result<Self, NothingLeft> {
+        self.take(requested, |ledger, id| {
+            ledger.reserve_with_slack(id, Limit::from(requested), parts)
+        })
+    }
+
+    fn take(
+        &self,
+        requested: &ExecutionLimits,
+        reserve: impl FnOnce(&mut Ledger, AccountId) -> Result<AccountId, NothingLeft>,
+    ) -> Result<Self, NothingLeft> {
+        if self.until.is_some_and(|until| until <= Instant::now()) {
+            return Err(NothingLeft::Time);
+        }
+        let id = reserve(&mut self.account.lock(), self.account.id)?;
+        Ok(Self {
+            account: self.account.beside(id),
+            until: earlier(self.until, ends_in(requested.max_duration)),
+            depth: self.depth,
+        })
+    }
+
+    /// Returns a reservation for one tool call, ending at `until` if that is earlier. It shares all
+    /// limits with this one, and its usage is that of the call only.
+    pub(crate) fn for_call(&self, until: Option<Instant>) -> Self {
+        let id = self.account.lock().open_call(self.account.id);
+        Self {
+            account: self.account.beside(id),
+            until: earlier(self.until, until),
+            depth: self.depth,
+        }
+    }
+
+    /// Marks the reservation as belonging to a sub-agent.
+    pub(crate) fn deeper(self) -> Self {
+        Self {
+            depth: self.depth.saturating_add(1),
+            ..self
+        }
+    }
+
+    /// Adds usage, for example of a model or a service that a tool has called.
+    pub fn spend(&self, spend: &Spend) {
+        self.account.lock().spend(self.account.id, spend);
+    }
+
+    /// Returns the usage so far, including that of all reservations below this one.
+    #[must_use]
+    pub fn spent(&self) -> Spend {
+        self.account.lock().spent(self.account.id)
+    }
+
+    /// Returns the amounts that may be used in total.
+    ///
+    /// If tokens are limited, all processed tokens count, because they are charged to the
+    /// reservation.
+    #[must_use]
+    pub fn limits(&self) -> ExecutionLimits {
+        self.in_time(self.account.lock().limit(self.account.id))
+    }
+
+    /// Returns the amounts that can still be reserved.
+    #[must_use]
+    pub fn left(&self) -> ExecutionLimits {
+        self.in_time(self.account.lock().left(self.account.id))
+    }
+
+    fn in_time(&self, limit: Limit) -> ExecutionLimits {
+        let now = Instant::now();
+        ExecutionLimits {
+            count_tokens: limit.tokens.map(|_| CountTokens::Processed),
+            max_duration: self.until.map(|until| until.saturating_duration_since(now)),
+            ..limit.into()
+        }
+    }
+
+    /// Returns the deadline, if there is one.
+    #[must_use]
+    pub fn until(&self) -> Option<Instant> {
+        self.until
+    }
+
+    /// Returns the number of agents above this one: 0 for the first agent.
+    #[must_use]
+    pub fn depth(&self) -> u32 {
+        self.depth
+    }
+
+    /// Returns the number of open reservations below this one.
+    pub(crate) fn at_work(&self) -> usize {
+        self.account.lock().at_work(self.account.id)
+    }
+
+    /// Records the usage of a run since `before`, which is set to the present usage, and promises the
+    /// run what it reserves for itself.
+    pub(crate) fn book(&self, own: &OwnUsage, before: &mut (Spend, Tokens)) {
+        let more = own.spend.without(before.0);
+        let counted = Used {
+            tokens: own.tokens.minus(before.1).0,
+            ..Used::from(&more)
+        };
+        *before = (own.spend, own.tokens);
+        let promised = Used {
+            tokens: own.keeps_tokens.0,
+            money: own.keeps_cost.0,
+            turns: own.keeps_turns,
+            tool_calls: own.keeps_tool_calls,
+        };
+        let mut ledger = self.account.lock();
+        ledger.book(self.account.id, &more, counted);
+        ledger.promise(self.account.id, promised);
+    }
+}
+
+impl OpenAccount {
+    fn lock(&self) -> MutexGuard<'_, Ledger> {
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns another account of the same ledger.
+    fn beside(&self, id: AccountId) -> Arc<Self> {
+        Arc::new(Self {
+            ledger: Arc::clone(&self.ledger),
+            id,
+        })
+    }
+}
+
+impl Drop for OpenAccount {
+    fn drop(&mut self) {
+        let id = self.id;
+        self.lock().settle(id);
+    }
+}
+
+/// Returns the amounts that an agent with these limits reserves from others.
+pub(crate) fn requested(limits: &ExecutionLimits, max_turns: Option<u64>) -> ExecutionLimits {
+    let counts_all = limits.count_tokens() == CountTokens::Processed;
+    ExecutionLimits {
+        max_turns,
+        max_total_tokens: limits.max_total_tokens.filter(|_| counts_all),
+        ..limits.clone()
+    }
+}
+
+fn ends_in(time: Option<Duration>) -> Option<Instant> {
+    time.and_then(|time| Instant::now().checked_add(time))
+}
+
+fn earlier(one: Option<Instant>, other: Option<Instant>) -> Option<Instant> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    }
+}
+
+#[cfg(test)]
+mod tests;
