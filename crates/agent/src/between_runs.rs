@@ -66,7 +66,6 @@ impl Run {
         };
         self.answer_limit = AnswerLimit::new(&setup);
         self.server.last_call = LastCall::default();
-        self.server.was_measured = false;
         let history = setup.limits.loop_history();
         if self.state.doom_loop.history() != history {
             self.state.doom_loop = DoomLoopTracker::new(history);

@@ -223,7 +223,8 @@ tagged_enum! {
             #[serde(default, skip_serializing_if = "WindowEvidence::is_reported")]
             lesson: WindowEvidence,
         },
-        /// The provider counted the tokens of a request without running it. Used for calibration.
+        /// The provider counted the tokens of a request without running it. Used for calibration. Only
+        /// logs of earlier versions contain it.
         Measured {
             /// The size by our counter.
             counted: Tokens,

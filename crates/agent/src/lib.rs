@@ -83,7 +83,6 @@ pub use permission::{
     Permissions,
 };
 pub use pins::{MAX_PINS, PinError};
-pub use planning::MEASURE_FROM;
 pub use request::{Expects, Request, Sampling, ThinkingLevel, ToolChoice};
 pub use run::Run;
 pub use run_id::{BadRunId, DEFAULT_CONFIG, RunId};

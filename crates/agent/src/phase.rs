@@ -13,7 +13,7 @@ use crate::tool_queue::ToolQueue;
 /// The current activity of the machine.
 ///
 /// A turn goes from `TurnDue` to `Preparing` and `Calling`, and to `Working` if the model calls tools.
-/// `Measuring`, `Summarizing` and `PlanPending` interrupt `Preparing`.
+/// `Summarizing` and `PlanPending` interrupt `Preparing`.
 #[derive(Debug)]
 pub(crate) enum Phase {
     /// No run is in progress.
@@ -22,11 +22,6 @@ pub(crate) enum Phase {
     TurnDue,
     /// The turn has begun, and its request is due.
     Preparing,
-    /// Waiting for the provider's token count, which the next plan needs.
-    Measuring {
-        /// The size by our counter.
-        counted: Tokens,
-    },
     /// Waiting for a summary that the next plan needs.
     Summarizing(PlanFor),
     /// Waiting for the host to approve a plan.
@@ -151,10 +146,7 @@ impl Phase {
     /// Returns `true` between the start of a turn and the answer to its request.
     pub(crate) fn is_in_turn(&self) -> bool {
         match self {
-            Self::Preparing
-            | Self::Measuring { .. }
-            | Self::Summarizing(PlanFor::Request)
-            | Self::Calling(_) => true,
+            Self::Preparing | Self::Summarizing(PlanFor::Request) | Self::Calling(_) => true,
             Self::PlanPending(pending) => !matches!(pending.1, Next::Compaction),
             Self::Idle
             | Self::TurnDue
@@ -177,9 +169,7 @@ impl Phase {
     /// Returns `true` if an activity is in progress that can be aborted for the last answer.
     pub(crate) fn is_cuttable(&self) -> bool {
         match self {
-            Self::Calling(_) | Self::Working(_) | Self::Summarizing(_) | Self::Measuring { .. } => {
-                true
-            }
+            Self::Calling(_) | Self::Working(_) | Self::Summarizing(_) => true,
             Self::Idle
             | Self::TurnDue
             | Self::Preparing

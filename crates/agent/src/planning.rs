@@ -6,8 +6,8 @@
 use std::collections::HashMap;
 
 use plimsoll_context::{
-    Budget, Calibration, CannotFit, Draft, Message, Plan, PlanContext, Policy, Ppm, Price,
-    PriceFacts, Proposal, Threshold, Tokens, Trigger, ViewLimits,
+    Budget, CannotFit, Draft, Message, Plan, PlanContext, Policy, Price, PriceFacts, Proposal,
+    Threshold, Tokens, Trigger, ViewLimits,
 };
 
 use crate::entry::Entry;
@@ -17,13 +17,6 @@ use crate::outcome::EndReason;
 use crate::phase::{Next, Phase, PlanFor, RefusedRequest};
 use crate::run::Run;
 use crate::step::{AffectedItem, PendingPlan, Step, Verdict};
-
-/// The share of the trigger above which the provider is asked for the size.
-///
-/// For the usual content of agents, few tokenizers produce twice as many tokens as our counters. A
-/// request below half of the trigger is therefore hardly ever too large. If one is, the refusal
-/// provides the same information.
-pub const MEASURE_FROM: Ppm = Ppm(500_000);
 
 /// Whether the view is below its limit.
 pub(crate) enum FitStatus {
@@ -55,36 +48,6 @@ impl Run {
             can_summarize: self.setup.summary_model.is_some() && self.summaries.can_ask(),
             ready: self.summaries.ready.clone(),
         }
-    }
-
-    /// Asks for the token count of the request if it may change the plan, at most once per setup.
-    /// Returns `true` if the plan has to wait for the answer.
-    pub(crate) fn measures(&mut self, budget: &Budget) -> bool {
-        let counted = self.tokens();
-        let knows = self.state.facts.calibration != Calibration::default();
-        let wanted = self.setup.measures && !self.server.was_measured && !knows;
-        if !wanted || budget.trigger == Tokens::MAX {
-            return false;
-        }
-        if counted < (budget.trigger + self.tools.overhead).share(MEASURE_FROM) {
-            return false;
-        }
-        self.server.was_measured = true;
-        let request = self.as_request(counted);
-        self.queue.push_back(Step::Measure(Box::new(request)));
-        self.phase = Phase::Measuring { counted };
-        true
-    }
-
-    /// Handles the provider's token count.
-    pub(crate) fn measured(&mut self, reported: Option<Tokens>) {
-        let Phase::Measuring { counted } = self.phase else {
-            return;
-        };
-        if let Some(reported) = reported.filter(|reported| *reported > Tokens::ZERO) {
-            self.record(Entry::Measured { counted, reported });
-        }
-        self.phase = Phase::Preparing;
     }
 
     /// Asks the policy for a plan. A proposed plan is applied before the request is made. If the policy

@@ -95,8 +95,6 @@ pub(crate) enum LastCall {
 /// Facts about the server of the current setup.
 #[derive(Debug, Default)]
 pub(crate) struct ServerFacts {
-    /// It was asked to count the tokens of a request.
-    pub(crate) was_measured: bool,
     /// How it is asked for a last answer without tool calls.
     pub(crate) last_call: LastCall,
     /// The user was warned that it reports too few tokens.
@@ -195,7 +193,6 @@ impl Run {
             } => self.tool_done(result, pins, spent),
             Input::Answer { call, answer } => self.answered(&call, answer),
             Input::Summarized(reply) => self.summarized(*reply),
-            Input::Measured(reported) => self.measured(reported),
             Input::PlanVerdict(verdict) => self.judged(verdict),
             Input::Decided(decision) => self.decided(decision),
             Input::Tick => self.tick(),
@@ -216,7 +213,6 @@ impl Run {
                 Phase::Idle
                 | Phase::Calling(_)
                 | Phase::Summarizing(_)
-                | Phase::Measuring { .. }
                 | Phase::PlanPending(_)
                 | Phase::Deciding(_) => {}
             }

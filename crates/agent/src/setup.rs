@@ -56,10 +56,6 @@ pub struct Setup {
     /// Whether the host approves each plan before it is applied, and learns of it afterwards: see
     /// [`Step::BeforePlan`](crate::Step::BeforePlan).
     pub announces_plans: bool,
-    /// Whether the provider counts the tokens of a request before it is sent, if the counter is not
-    /// calibrated yet and the request is near the limit: see
-    /// [`Step::Measure`](crate::Step::Measure) and [`MEASURE_FROM`](crate::MEASURE_FROM).
-    pub measures: bool,
     /// The limits of the run.
     pub limits: Arc<ExecutionLimits>,
     /// The points at which the host has hooks.
@@ -153,7 +149,6 @@ impl Setup {
             summary_model: None,
             recall: Recall::None,
             announces_plans: false,
-            measures: false,
             limits: Arc::new(ExecutionLimits::default()),
             hooks: BTreeSet::new(),
             permissions: Permissions::default(),

@@ -57,9 +57,6 @@ pub enum Input {
     },
     /// A model call for a summary has ended.
     Summarized(Box<Result<Reply, Failure>>),
-    /// The provider's token count of a request; the answer to [`Step::Measure`]. `None` if the provider
-    /// does not count.
-    Measured(Option<Tokens>),
     /// Whether a plan may be applied; the answer to [`Step::BeforePlan`].
     PlanVerdict(Verdict),
     /// The host's decision about [`Step::Before`].
@@ -175,9 +172,6 @@ pub enum Step {
     Call(Box<Request>),
     /// Call the summary model. Other steps may follow before it ends.
     Summarize(Box<Request>),
-    /// Ask the provider to count the tokens of this request without running it. The next plan waits for
-    /// the answer, [`Input::Measured`].
-    Measure(Box<Request>),
     /// Show the host the messages that a plan affects, and report whether the plan may be applied.
     BeforePlan(Box<PendingPlan>),
     /// Inform the host about the messages that a plan has affected.

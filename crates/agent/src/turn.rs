@@ -51,9 +51,6 @@ impl Run {
             Err(cannot_fit) if self.may_fit(&cannot_fit) => return self.prepare(),
             Err(cannot_fit) => return self.cannot_fit(cannot_fit),
         };
-        if self.measures(&budget) {
-            return;
-        }
         match self.keep_under(&budget) {
             FitStatus::Under => {}
             FitStatus::Waiting => return,

@@ -169,7 +169,6 @@ impl Agent {
         let mut setup = self.setup.clone();
         notes.extend(nobody_to_ask(&setup, &parts));
         setup.session = id.as_str().into();
-        setup.measures = true;
         let limit = setup.limits.max_duration;
         setup.line.window = self.window.find(&*parts.provider, limit).await;
         if let (Some(model), true) = (&mut setup.summary_model, parts.asks_summarizer) {

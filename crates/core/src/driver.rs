@@ -17,7 +17,7 @@ use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, pending};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use plimsoll_agent::{Answer, Event, Failure, Input, Now, Outcome, Step};
-use plimsoll_context::{Bytes, CallId, Reply, Tokens};
+use plimsoll_context::{Bytes, CallId, Reply};
 use tokio::sync::mpsc;
 use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -41,7 +41,6 @@ use log_write::{finish_write, flush, is_point};
 struct Underway {
     call: Option<BoxFuture<'static, Result<Reply, Failure>>>,
     summary: Option<BoxFuture<'static, Result<Reply, Failure>>>,
-    count: Option<BoxFuture<'static, Option<Tokens>>>,
     tools: JoinSet<tools::FinishedCall>,
     /// The call that each task belongs to.
     running: HashMap<tokio::task::Id, CallId>,
@@ -143,9 +142,6 @@ async fn follow(
                 );
                 let summary = summary.instrument(session.spans.of_summary());
                 underway.summary = Some(Box::pin(summary));
-            }
-            Step::Measure(request) => {
-                underway.count = Some(Box::pin(call::count(Arc::clone(&parts), request)));
             }
             Step::BeforePlan(pending) => {
                 flush(session).await?;
@@ -292,7 +288,6 @@ impl Underway {
         Self {
             call: None,
             summary: None,
-            count: None,
             tools: JoinSet::new(),
             running: HashMap::new(),
             updates: mpsc::channel(TOOL_UPDATES),
@@ -451,13 +446,12 @@ async fn wait(session: &Session, underway: &mut Underway) -> DriverEvent {
     let Underway {
         call,
         summary,
-        count,
         tools,
         updates: (_, updates),
         asks,
         ..
     } = &mut *underway;
-    let calls = call.is_some() || summary.is_some() || count.is_some();
+    let calls = call.is_some() || summary.is_some();
     let idle = !calls && tools.is_empty() && asks.is_empty();
     let input = tokio::select! {
         biased;
@@ -475,10 +469,6 @@ async fn wait(session: &Session, underway: &mut Underway) -> DriverEvent {
         Some(reply) = async { Some(summary.as_mut()?.await) } => {
             *summary = None;
             Input::Summarized(Box::new(reply))
-        }
-        Some(reported) = async { Some(count.as_mut()?.await) } => {
-            *count = None;
-            Input::Measured(reported)
         }
         // Updates of a tool come before its result.
         Some(update) = updates.recv() => return DriverEvent::Update(update),

@@ -42,8 +42,8 @@ pub trait Provider: Send + Sync {
     /// Returns the input tokens of a request as counted by the provider, without making the call.
     /// `None` if the provider cannot count.
     ///
-    /// It is called at most once for each model, before the first plan that would rely on our own
-    /// count. A failure only causes a warning.
+    /// A run does not ask for it: it counts its requests itself, and corrects its count by the usage
+    /// that replies report.
     ///
     /// # Errors
     /// A [`Failure`] that contains the provider's own error text.

@@ -12,7 +12,6 @@ mod ladder;
 mod leaving;
 mod limits;
 mod loops;
-mod measure;
 mod moments;
 mod others;
 mod permissions;

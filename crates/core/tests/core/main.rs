@@ -27,7 +27,6 @@ mod run_stream;
 mod steering;
 mod sub_agents;
 mod tools;
-mod weighing;
 mod windows;
 
 use plimsoll_core::SessionId;

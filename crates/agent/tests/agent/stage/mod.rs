@@ -46,10 +46,6 @@ pub(crate) struct Stage {
     pub(crate) summaries: VecDeque<Request>,
     /// Calls for summaries that were answered.
     pub(crate) asked_for: Vec<Request>,
-    /// Requests that the provider was asked to weigh.
-    pub(crate) measured: Vec<Request>,
-    /// Whether it is asked just now.
-    pub(crate) measuring: bool,
     /// What the host says to every plan, unless it takes its time.
     pub(crate) verdict: Verdict,
     /// Whether the host takes its time; then `left` says what it says.
@@ -204,8 +200,6 @@ impl Stage {
             vetoed: false,
             summaries: VecDeque::new(),
             asked_for: Vec::new(),
-            measured: Vec::new(),
-            measuring: false,
             verdict: Verdict::Go,
             host_waits: false,
             host_asked: false,
@@ -268,11 +262,6 @@ impl Stage {
                     assert!(self.summaries.is_empty(), "two summaries at once");
                     self.summaries.push_back(*request);
                 }
-                Step::Measure(request) => {
-                    assert!(!self.measuring && !self.calling, "asked beside a call");
-                    self.measuring = true;
-                    self.measured.push(*request);
-                }
                 Step::BeforePlan(leaving) => {
                     assert!(!self.host_asked, "asked twice at once");
                     self.leaving.push(*leaving);
@@ -303,7 +292,6 @@ impl Stage {
                     self.asked.clear();
                     self.summaries.clear();
                     self.host_asked = false;
-                    self.measuring = false;
                 }
                 Step::Finish(outcome) => {
                     assert!(!self.calling && self.running.is_empty() && self.asked.is_empty());
@@ -403,16 +391,6 @@ impl Stage {
         let request = self.summaries.pop_front().expect("a summary is wanted");
         self.asked_for.push(request);
         self.tell(Input::Summarized(Box::new(reply)));
-        self
-    }
-
-    /// The provider says what the request weighs, or does not.
-    pub(crate) fn weighs(&mut self, reported: Option<u64>) -> &mut Self {
-        assert!(
-            std::mem::take(&mut self.measuring),
-            "nobody has asked what it weighs"
-        );
-        self.tell(Input::Measured(reported.map(Tokens)));
         self
     }
 
@@ -521,8 +499,6 @@ impl Stage {
                 self.answer(&id, Answer::Allow);
             } else if !self.summaries.is_empty() {
                 self.summary("");
-            } else if self.measuring {
-                self.weighs(None);
             } else if self.host_asked {
                 self.left(Verdict::Go);
             } else {
