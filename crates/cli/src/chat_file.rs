@@ -59,7 +59,7 @@ pub(crate) fn unread(error: WireError) -> CliError {
 }
 
 /// Counts the tokens of a chat.
-pub(crate) fn weighed<'a>(mut body: Body<'a>, counter: &Arc<dyn TokenCounter>) -> ChatFile<'a> {
+pub(crate) fn weighed<'a>(body: Body<'a>, counter: &Arc<dyn TokenCounter>) -> ChatFile<'a> {
     let view = body.transcript(counter);
     let overhead = body.overhead(counter.as_ref());
     ChatFile {

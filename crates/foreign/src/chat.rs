@@ -26,6 +26,8 @@ pub struct Chat<'a> {
     input: Option<&'a str>,
     /// The keys of the request. `None` for a bare list.
     keys: Option<RawObject<'a>>,
+    /// The name of an entry of a log, such as `line`. `None` for a body.
+    log_entry: Option<&'static str>,
     /// The changed keys beside the list. A value of `None` removes the key.
     changes: Vec<(&'static str, Option<String>)>,
     /// The messages of a Messages body, by their turn.
@@ -35,10 +37,9 @@ pub struct Chat<'a> {
 }
 
 /// A message of a Messages body.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 struct Turn<'a> {
     raw: &'a str,
-    keys: RawObject<'a>,
     /// The number of its units.
     blocks: usize,
     /// Whether the content is a text instead of a list of blocks.
@@ -73,10 +74,12 @@ impl<'a> Chat<'a> {
             input: Some(text),
             turns: Vec::new(),
             next_turn: 0,
+            log_entry: None,
             changes: Vec::new(),
             keys,
         };
-        if let Some(raw) = protocol.beside().and_then(|key| chat.key(key))
+        let beside = chat.keys.as_ref().zip(protocol.beside());
+        if let Some(raw) = beside.and_then(|(keys, key)| keys.get(key))
             && raw != "null"
         {
             let unit = Unit::of_body(Place::Beside, Role::System, BESIDE, Some(raw), parse(raw)?);
@@ -102,10 +105,12 @@ impl<'a> Chat<'a> {
 
     /// Creates a chat from the units of a log, in their order. Neighbors of one role are one message.
     ///
-    /// `instructions` is the system prompt beside the list, if the log has it.
+    /// `entry` names an entry of the log, such as `line`. `instructions` is the system prompt beside the list,
+    /// if the log has it.
     #[must_use]
     pub fn of_log(
         protocol: Protocol,
+        entry: &'static str,
         instructions: Option<Value>,
         mut units: Vec<Unit<'a>>,
     ) -> Self {
@@ -129,26 +134,45 @@ impl<'a> Chat<'a> {
             keys: Some(RawObject::default()),
             turns: Vec::new(),
             next_turn: turn + 1,
+            log_entry: Some(entry),
             changes: Vec::new(),
+        }
+    }
+
+    /// Returns the chat with other units.
+    pub(crate) fn with_units(&self, units: Vec<Unit<'a>>) -> Self {
+        Self {
+            protocol: self.protocol,
+            units,
+            input: self.input,
+            keys: self.keys.clone(),
+            log_entry: self.log_entry,
+            changes: self.changes.clone(),
+            turns: self.turns.clone(),
+            next_turn: self.next_turn,
         }
     }
 
     /// Returns the raw JSON text of a key beside the list, for example of `max_tokens`.
     #[must_use]
-    pub fn key(&self, name: &str) -> Option<&'a str> {
-        self.keys.as_ref()?.get(name)
+    pub fn key(&self, name: &str) -> Option<&str> {
+        match self.changes.iter().find(|(key, _)| *key == name) {
+            Some((_, value)) => value.as_deref(),
+            None => self.keys.as_ref()?.get(name),
+        }
     }
 
     /// Sets a key beside the list to a raw JSON text, or removes it.
     pub fn set_key(&mut self, name: &'static str, value: Option<String>) {
         if self.keys.is_some() {
+            self.changes.retain(|(key, _)| *key != name);
             self.changes.push((name, value));
         }
     }
 
-    /// Checks whether a key beside the list was set or removed.
-    pub(crate) fn has_set(&self, name: &str) -> bool {
-        self.changes.iter().any(|(key, _)| *key == name)
+    /// Checks whether the chat is a log, which its agent continues with a message of the user.
+    pub(crate) fn is_log(&self) -> bool {
+        self.log_entry.is_some()
     }
 
     /// Returns the number of a new message, for inserted units.
@@ -158,7 +182,8 @@ impl<'a> Chat<'a> {
         turn
     }
 
-    /// Returns the place of a unit as a reader of the input counts it: `messages[3]`, `input[7]`, `system`.
+    /// Returns the place of a unit as a reader of the input counts it: `messages[3]`, `input[7]`, `system`, or
+    /// `line 12` of a log.
     ///
     /// An inserted unit has the place of the next unit that has one.
     #[must_use]
@@ -166,7 +191,10 @@ impl<'a> Chat<'a> {
         let rest = self.units.get(unit..).unwrap_or_default();
         match rest.iter().find_map(|unit| unit.place) {
             Some(Place::Beside) => self.protocol.beside().unwrap_or("system").to_owned(),
-            Some(Place::Entry { entry, .. }) => format!("{}[{entry}]", self.protocol.list()),
+            Some(Place::Entry { entry, .. }) => match self.log_entry {
+                Some(name) => format!("{name} {entry}"),
+                None => format!("{}[{entry}]", self.protocol.list()),
+            },
             None => "the end".to_owned(),
         }
     }
@@ -195,23 +223,13 @@ impl<'a> Chat<'a> {
                 entries,
             };
         }
-        let mut texts: Vec<Cow<'a, str>> = entries.iter().map(|at| self.entry(at)).collect();
-        if texts.len() > 1 {
-            // A text in place of the list is a message of the user beside others.
-            for text in texts.iter_mut().filter(|text| text.starts_with('"')) {
-                *text = Cow::Owned(format!(r#"{{"role":"user","content":{text}}}"#));
-            }
-        }
+        let texts = self.texts(&entries);
         let texts: Vec<&str> = texts.iter().map(AsRef::as_ref).collect();
         let list = match texts.as_slice() {
             [one] if one.starts_with('"') => Raw::Text(one),
             texts => Raw::List(texts),
         };
-        let beside = self
-            .units
-            .first()
-            .filter(|unit| unit.turn == BESIDE && unit.is_left());
-        let beside = beside.map(Unit::json);
+        let beside = self.beside();
         let text = match &self.keys {
             None => list.to_text(),
             Some(keys) => {
@@ -230,6 +248,39 @@ impl<'a> Chat<'a> {
             text: Cow::Owned(text),
             entries,
         }
+    }
+
+    /// Reads the messages and the tools. Returns them with the units of each entry of the list.
+    ///
+    /// # Errors
+    ///
+    /// [`WireError::Expected`] with the place of the first value of a wrong kind.
+    pub(crate) fn document(&self) -> Result<(Document, Vec<Range<usize>>), WireError> {
+        let entries = self.entries();
+        let texts = self.texts(&entries);
+        let texts: Vec<&str> = texts.iter().map(AsRef::as_ref).collect();
+        let (keys, format) = (self.keys.as_ref(), self.protocol.format());
+        let document = Document::of_entries(keys, self.beside().as_deref(), &texts, format)?;
+        Ok((document, entries))
+    }
+
+    /// Returns the JSON text of the system prompt beside the list.
+    fn beside(&self) -> Option<Cow<'a, str>> {
+        let first = self.units.first();
+        let beside = first.filter(|unit| unit.is_beside() && unit.is_left());
+        beside.map(Unit::json)
+    }
+
+    /// Returns the JSON texts of the entries of the list.
+    fn texts(&self, entries: &[Range<usize>]) -> Vec<Cow<'a, str>> {
+        let mut texts: Vec<Cow<'a, str>> = entries.iter().map(|at| self.entry(at)).collect();
+        if texts.len() > 1 {
+            // A text in place of the list is a message of the user beside others.
+            for text in texts.iter_mut().filter(|text| text.starts_with('"')) {
+                *text = Cow::Owned(format!(r#"{{"role":"user","content":{text}}}"#));
+            }
+        }
+        texts
     }
 
     /// Returns the units of each entry of the list. Removed units between others belong to their entry.
@@ -283,9 +334,8 @@ impl<'a> Chat<'a> {
             Role::System => "system",
             Role::User | Role::Own => "user",
         };
-        let none = RawObject::default();
-        let keys = turn.map_or(&none, |turn| &turn.keys);
-        Cow::Owned(keys.with(&[
+        let keys: Option<RawObject<'_>> = turn.and_then(|turn| parse(turn.raw).ok());
+        Cow::Owned(keys.unwrap_or_default().with(&[
             ("role", Some(format!("\"{role}\""))),
             ("content", Some(content)),
         ]))
@@ -300,7 +350,6 @@ impl<'a> Chat<'a> {
         if self.protocol == Protocol::Messages {
             self.turns.push(Turn {
                 raw,
-                keys: parse(raw).unwrap_or_default(),
                 blocks: 0,
                 is_text: false,
             });
@@ -318,7 +367,7 @@ impl<'a> Chat<'a> {
             _ => None,
         });
         let content = keys.as_ref().and_then(|keys| keys.get("content"));
-        let (Some(role), Some(content), Some(keys)) = (role, content, keys.as_ref()) else {
+        let (Some(role), Some(content)) = (role, content) else {
             return self.own_entry(entry, raw);
         };
         let is_text = content.starts_with('"');
@@ -345,7 +394,6 @@ impl<'a> Chat<'a> {
         }
         self.turns.push(Turn {
             raw,
-            keys: keys.clone(),
             blocks,
             is_text,
         });

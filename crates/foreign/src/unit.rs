@@ -2,6 +2,7 @@
 //! with the place in the input that it came from.
 
 use std::borrow::Cow;
+use std::sync::OnceLock;
 
 use serde_json::Value;
 
@@ -73,7 +74,10 @@ pub struct Unit<'a> {
     /// The number of its message. Neighbors with the same number are written as one message of Messages; the
     /// other protocols do not use it. Numbers need not ascend.
     pub turn: usize,
+    /// The content, or `null` if it was forgotten.
     value: Value,
+    /// The forgotten content, parsed from `raw` again.
+    reread: OnceLock<Value>,
     raw: Option<&'a str>,
     change: Change,
 }
@@ -94,6 +98,7 @@ impl<'a> Unit<'a> {
             role,
             turn,
             value,
+            reread: OnceLock::new(),
             raw,
             change: Change::Unchanged,
         }
@@ -115,19 +120,49 @@ impl<'a> Unit<'a> {
             role,
             turn,
             value,
+            reread: OnceLock::new(),
             raw: None,
             change: Change::Inserted,
+        }
+    }
+
+    /// Returns the unit as removed, without its content.
+    pub(crate) fn without_content(&self) -> Self {
+        Self {
+            place: self.place,
+            role: self.role,
+            turn: self.turn,
+            value: Value::Null,
+            reread: OnceLock::new(),
+            raw: None,
+            change: Change::Removed,
         }
     }
 
     /// Returns the content in the form of the chat's protocol.
     #[must_use]
     pub fn value(&self) -> &Value {
-        &self.value
+        match self.raw {
+            Some(raw) if self.value.is_null() => {
+                let parse = || serde_json::from_str(raw).unwrap_or_default();
+                self.reread.get_or_init(parse)
+            }
+            _ => &self.value,
+        }
+    }
+
+    /// Frees the memory of the parsed content, if it can be parsed again.
+    pub(crate) fn forget(&mut self) {
+        if self.raw.is_some() {
+            self.value = Value::Null;
+        }
     }
 
     /// Returns the content to be changed. The unit is no longer unchanged.
     pub fn edit(&mut self) -> &mut Value {
+        if self.value.is_null() {
+            self.value = self.value().clone();
+        }
         self.raw = None;
         if self.change == Change::Unchanged {
             self.change = Change::Changed;
@@ -163,7 +198,7 @@ impl<'a> Unit<'a> {
     pub fn json(&self) -> Cow<'a, str> {
         match self.raw {
             Some(raw) => Cow::Borrowed(raw),
-            None => Cow::Owned(self.value.to_string()),
+            None => Cow::Owned(self.value().to_string()),
         }
     }
 }

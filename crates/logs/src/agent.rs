@@ -61,6 +61,18 @@ impl Agent {
         }
     }
 
+    /// Returns the name of an entry of the agent's logs: a line, or a message of a document.
+    pub(crate) const fn entry(self) -> &'static str {
+        match self {
+            Self::ClaudeCode | Self::Codex | Self::Pi | Self::CodexExec => "line",
+            Self::Opencode
+            | Self::Gemini
+            | Self::OpenHands
+            | Self::SweAgent
+            | Self::MiniSweAgent => "message",
+        }
+    }
+
     /// Parses a name as used on the command line. Returns `None` for an unknown name and for agents
     /// whose sessions cannot be resumed.
     #[must_use]

@@ -182,7 +182,7 @@ pub(crate) fn for_each_line(
         }
         if line.len() as u64 > MAX_LINE && line.last() != Some(&b'\n') {
             each(number, LogLine::TooLong);
-            skip_line(&mut input).map_err(&failed)?;
+            input.skip_until(b'\n').map_err(&failed)?;
             continue;
         }
         let text = line.trim_ascii();
@@ -191,18 +191,4 @@ pub(crate) fn for_each_line(
         }
     }
     Ok(())
-}
-
-fn skip_line(input: &mut dyn BufRead) -> io::Result<()> {
-    loop {
-        let buffer = input.fill_buf()?;
-        let (skipped, found) = match buffer.iter().position(|byte| *byte == b'\n') {
-            Some(at) => (at + 1, true),
-            None => (buffer.len(), buffer.is_empty()),
-        };
-        input.consume(skipped);
-        if found {
-            return Ok(());
-        }
-    }
 }

@@ -1,7 +1,6 @@
 //! [`SessionLog`]: the active messages of one session as [`Unit`]s, with data about the session. It does
 //! not access files.
 
-use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use plimsoll_foreign::{Chat, Protocol, Role, Unit};
@@ -117,7 +116,8 @@ impl SessionLog {
     #[must_use]
     pub fn take_chat(&mut self) -> Chat<'static> {
         let instructions = self.instructions.clone().map(Value::from);
-        Chat::of_log(self.protocol, instructions, std::mem::take(&mut self.units))
+        let units = std::mem::take(&mut self.units);
+        Chat::of_log(self.protocol, self.agent.entry(), instructions, units)
     }
 
     /// Returns the tokens of the next request: those of the last one as its provider counted them, and an estimate of
@@ -131,26 +131,6 @@ impl SessionLog {
             .iter()
             .map(|unit| unit.json().len().min(MAX_UNIT) as u64);
         Some(reported.tokens.saturating_add(bytes.sum::<u64>() / 4))
-    }
-
-    /// Returns the number of tool calls without a result.
-    #[must_use]
-    pub fn open_calls(&self) -> usize {
-        let mut open = HashSet::new();
-        for unit in &self.units {
-            let of = |key: &str| text(unit.value(), key);
-            let kind = of("/type").unwrap_or_default();
-            match kind {
-                "tool_use" => open.extend(of("/id")),
-                "tool_result" => open.retain(|id| Some(*id) != of("/tool_use_id")),
-                _ if kind.ends_with("_call_output") => {
-                    open.retain(|id| Some(*id) != of("/call_id"))
-                }
-                _ if kind.ends_with("_call") => open.extend(of("/call_id")),
-                _ => {}
-            }
-        }
-        open.len()
     }
 
     /// Checks whether the session is a copy that Plimsoll wrote.

@@ -2,11 +2,11 @@
 //! Vertex AI wrap the same body.
 
 mod binding;
+mod document;
 pub(crate) mod hosted;
 pub(crate) mod loops;
 mod media;
 mod models;
-mod patch;
 pub(crate) mod pause;
 mod read;
 mod read_block;
@@ -22,8 +22,8 @@ use serde::{Deserialize, Serialize};
 
 pub use crate::compose::render;
 pub use binding::Prefix;
+pub use document::FORMAT;
 pub use hosted::{hosted_kinds, not_hosted};
-pub use patch::FORMAT;
 pub use read::read;
 pub use settings::MIN_BUDGET;
 pub use stream::{MessagesStreamState, read_reply};

@@ -143,7 +143,6 @@ mod document;
 mod error;
 pub mod gemini;
 pub mod hosted;
-mod message_patch;
 mod normalize;
 mod object;
 mod open_reply;
@@ -162,7 +161,7 @@ mod turns;
 pub use call_ids::{CallIdForm, CallIdMap};
 pub use compose::RequestRenderer;
 pub use decoder::StreamDecoder;
-pub use document::{Document, DocumentFormat, MessageSpan, Slot};
+pub use document::{Document, DocumentFormat, MessageSpan, NewEntries};
 pub use error::WireError;
 pub use request::{Delivery, Effort, EncodedRequest, LeftOut, Note, RenderInput, ToolChoice};
 pub use target::Target;
@@ -179,7 +178,6 @@ pub mod __internals {
     pub mod anthropic {
         pub use crate::anthropic::MARK;
         pub use crate::anthropic::hosted::{FAMILIES, MCP_TOOLSET, beta_of, family_of};
-        pub use crate::anthropic::loops::asks;
         pub use crate::anthropic::pause::{OpenCalls, calls_server, goes_on_from, named_caller};
         pub use crate::anthropic::render::{CONTEXT_MANAGEMENT, FILES};
     }

@@ -125,14 +125,6 @@ impl Normalizer {
         (!texts.is_empty()).then(|| texts.join("\n\n"))
     }
 
-    /// Takes the ids of calls outside of the messages whose tools take free text.
-    pub(crate) fn knows_custom(&mut self, ids: impl IntoIterator<Item = impl AsRef<str>>) {
-        for id in ids {
-            let id = self.ids.result(id.as_ref()).into_owned();
-            self.custom.insert(id);
-        }
-    }
-
     /// Takes the next message.
     pub(crate) fn message(&mut self, message: &Message, native: &mut impl Native) {
         if !matches!(message, Message::ToolResult(_)) {

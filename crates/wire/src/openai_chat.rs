@@ -3,10 +3,10 @@
 
 pub(crate) mod details;
 mod dialect;
+mod document;
 mod json_turns;
 pub(crate) mod model_support;
 pub(crate) mod parts;
-mod patch;
 mod pieces;
 pub(crate) mod read;
 pub(crate) mod render;
@@ -21,9 +21,9 @@ pub use dialect::{
     CacheMarks, CallIds, Dialect, EchoReasoning, EmptyReasoning, ErrorStyle, NoContent, Template,
     ToolStyle,
 };
+pub use document::FORMAT;
 pub use json_turns::TurnDecoder;
 pub use model_support::{Reach, reach, takes_temperature};
 pub use parts::ORIGIN;
-pub use patch::{FORMAT, patch_content};
 pub use read::read;
 pub use stream::{ChatStreamState, read_reply};

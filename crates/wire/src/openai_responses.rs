@@ -2,9 +2,9 @@
 //! contains the whole history, by the [`ResponsesProfile`] of a model or a server. Chat Completions is in
 //! `openai_chat`.
 
+mod document;
 pub(crate) mod hosted;
 pub(crate) mod items;
-mod patch;
 mod read;
 pub(crate) mod render;
 mod reply;
@@ -19,9 +19,9 @@ use serde::{Deserialize, Serialize};
 use crate::request::Effort;
 
 pub use crate::compose::render;
+pub use document::FORMAT;
 pub use hosted::{hosted_kinds, not_hosted};
 pub use items::ORIGIN;
-pub use patch::FORMAT;
 pub use read::read;
 pub use settings::MIN_OUTPUT;
 pub use stream::{ResponsesStreamState, read_reply};

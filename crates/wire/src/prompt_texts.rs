@@ -3,8 +3,6 @@
 //! The model sees these texts, and their bytes must not change between requests. Prompts of agents are
 //! not included.
 
-use std::borrow::Cow;
-
 use plimsoll_context::{Gap, Message, Part};
 
 /// Opens a summary sent in the user's role.
@@ -41,15 +39,6 @@ pub fn unframed_summary(text: &str) -> Option<&str> {
         .strip_prefix("\n\n")?
         .strip_suffix(SUMMARY_CLOSE)?
         .strip_suffix("\n\n")
-}
-
-/// Returns the parts that are sent for a message, with a summary in its frame.
-pub(crate) fn sent_parts(message: &Message) -> Cow<'_, [Part]> {
-    match message {
-        Message::Summary { text } => vec![Part::text(framed_summary(text))].into(),
-        Message::Notice { text } => vec![Part::text(text)].into(),
-        message => message.parts().into(),
-    }
 }
 
 /// Returns the message for parts in the user's role.

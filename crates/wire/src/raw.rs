@@ -96,19 +96,6 @@ pub fn quoted(text: &str) -> String {
     Value::from(text).to_string()
 }
 
-/// Returns the parts of a content as JSON texts. A text is one part; `null` has none.
-pub(crate) fn pieces(content: &str) -> Result<Vec<&str>, WireError> {
-    let content = content.trim();
-    if content == "null" {
-        return Ok(Vec::new());
-    }
-    if content.starts_with('"') {
-        return Ok(vec![content]);
-    }
-    let list: Vec<&RawValue> = parse(content)?;
-    Ok(list.into_iter().map(RawValue::get).collect())
-}
-
 /// A JSON text.
 #[derive(Debug, Clone, Copy)]
 pub enum Raw<'a> {

@@ -67,15 +67,15 @@ impl<'a> CompactSettings<'a> {
             true => Vec::new(),
             false => repair(&mut chat, &target, Reasoning::Keep),
         };
-        let repaired = chat.write().text;
-        drop(chat);
-        let body = chat_file::parse(&repaired, &target)?;
+        let body = Body::of(chat, &target).map_err(chat_file::unread)?;
         let repairs = repairs.iter().map(|repair| format!("repaired: {repair}"));
         let mut notes: Vec<String> = repairs.collect();
         let mut explained = None;
-        let mut json = None;
+        let json;
         let asked = budget(&body, args)?;
-        if !self.is_left_as_it_is(&body, asked) {
+        if self.is_left_as_it_is(&body, asked) {
+            json = body.chat.write().text;
+        } else {
             let file = chat_file::weighed(body, &self.counter);
             let (policy, line) = self.policy(&file, asked)?;
             let cut = file.body.cut(&file.view, &policy, &line);
@@ -90,17 +90,20 @@ impl<'a> CompactSettings<'a> {
                 let budget = budget.map_err(CliError::cannot_fit)?;
                 explained = Some(PolicyEffect::new(&policy, planned, budget));
             }
-            if let Some(cut) = cut {
-                notes.extend(done(&file, &cut));
-                json = Some(cut.text + "\n");
-            }
+            json = match cut {
+                Some(cut) => {
+                    notes.extend(done(&file, &cut));
+                    Cow::Owned(cut.text + "\n")
+                }
+                None => file.body.chat.write().text,
+            };
         }
         if args.quiet {
             notes.clear();
         }
         Ok(CompactedChat {
             // An unchanged chat is returned byte for byte, including white space around it.
-            json: json.map_or_else(|| repaired.clone(), Cow::Owned),
+            json,
             notes,
             explained,
         })
@@ -149,7 +152,7 @@ fn no_budget() -> CliError {
 }
 
 /// Describes the result of a compaction.
-fn done(file: &ChatFile<'_>, cut: &BodyCut) -> Vec<String> {
+fn done(file: &ChatFile<'_>, cut: &BodyCut<'_>) -> Vec<String> {
     let mut notes = Vec::new();
     let stages = cut.plan.as_ref().map(|plan| plan.stages.join(", "));
     let stages = stages.map_or_else(String::new, |stages| format!(" ({stages})"));

@@ -3,12 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use plimsoll::foreign::{Reasoning, repair};
 use plimsoll::logs::{self, Agent, Candidate, SessionLog};
 use serde_json::json;
 
 use super::RescueArgs;
-use super::treatment::{Size, first_line};
+use super::treatment::{Size, faults, first_line};
 use crate::error::{CliError, DONE};
+use crate::input::target_of;
 use crate::terminal::text::counted;
 use crate::{ask, paths};
 
@@ -31,7 +33,7 @@ impl Listed {
     /// Reads a session. One that cannot be read is wrong.
     fn of(candidate: Candidate) -> Result<Self, CliError> {
         let id = id_of(&candidate);
-        let log = match SessionLog::read(&candidate.path, candidate.session.as_deref()) {
+        let mut log = match SessionLog::read(&candidate.path, candidate.session.as_deref()) {
             Ok(log) => log,
             Err(error) => {
                 return Ok(Self {
@@ -46,12 +48,15 @@ impl Listed {
             }
         };
         let size = Size::of(&log)?;
-        let wrong = match (&log.last_error, log.open_calls()) {
+        let target = target_of(&log);
+        let mut wrong = faults(&repair(&mut log.take_chat(), &target, Reasoning::Keep));
+        if log.damaged > 0 {
+            wrong.push(counted(log.damaged, "damaged line"));
+        }
+        let wrong = match &log.last_error {
             _ if size.is_too_long() => Some("too long".to_owned()),
-            (Some(error), _) => Some(format!("its last request failed: {}", first_line(error))),
-            (None, 0) if log.damaged == 0 => None,
-            (None, 0) => Some(counted(log.damaged, "damaged line")),
-            (None, open) => Some(format!("{} without a result", counted(open, "tool call"))),
+            Some(error) => Some(format!("its last request failed: {}", first_line(error))),
+            None => (!wrong.is_empty()).then(|| wrong.join(", ")),
         };
         Ok(Self {
             is_copy: log.is_copy(),

@@ -2,8 +2,6 @@
 //! continue. The same agent resumes the copy. The original is never changed.
 
 mod choose;
-mod edit;
-mod fix;
 mod save;
 mod treatment;
 

@@ -1,20 +1,15 @@
 //! [`Treatment`]: diagnoses and repairs a session. Prints and writes nothing.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use plimsoll::context::Transcript;
-use plimsoll::foreign::Target;
-use plimsoll::foreign::{Body, CutError};
-use plimsoll::logs::{Agent, Chat, SessionLog};
+use plimsoll::foreign::{Body, Chat, CutError, Reasoning, Repair, Target, repair};
+use plimsoll::logs::{Agent, SessionLog};
 use plimsoll::providers::{ModelBook, ModelRef};
 use plimsoll::tokens::{Bytes, TokenCounter};
 use plimsoll::wire::overflow::{Overflow, Verdict, classify};
 use plimsoll::{ContextStrategy, Tokens};
 use serde_json::{Value, json};
 
-use super::edit;
-use super::fix::{self, FaultKind, Fix};
 use crate::chat_file::unread;
 use crate::compact::filter;
 use crate::error::CliError;
@@ -33,6 +28,41 @@ const CLAUDE_CODE: u64 = 200_000;
 const MIN_SAMPLE: u64 = 1_000;
 /// Maximum number of described entries of one kind.
 const DESCRIBED: usize = 5;
+/// The faults that the fix-ups repair, one of them and several.
+const FAULTS: [(&str, &str, &str); 8] = [
+    (
+        "unanswered",
+        "tool call has no result",
+        "tool calls have no result",
+    ),
+    (
+        "orphans",
+        "result answers no tool call",
+        "results answer no tool call",
+    ),
+    (
+        "order",
+        "result is not behind its call",
+        "results are not behind their calls",
+    ),
+    (
+        "ids",
+        "tool call has no valid id",
+        "tool calls have no valid id",
+    ),
+    (
+        "thinking",
+        "thinking block cannot be sent",
+        "thinking blocks cannot be sent",
+    ),
+    ("empty", "message is empty", "messages are empty"),
+    (
+        "images",
+        "message has too many bytes of images",
+        "messages have too many bytes of images",
+    ),
+    ("", "message would be refused", "messages would be refused"),
+];
 
 /// The size of a session, and the provider's verdict on it.
 #[derive(Debug)]
@@ -82,9 +112,7 @@ pub(super) struct Treatment {
     target: Target,
     size: Size,
     messages: usize,
-    fixes: Vec<Fix>,
-    is_stripped: bool,
-    images_removed: usize,
+    repairs: Vec<Repair>,
     /// Tokens of the messages, counted locally.
     counted: u64,
     /// Tokens of the next request, as its provider would count them.
@@ -108,34 +136,15 @@ impl Treatment {
         let target = target_of(&log);
         let size = Size::of(&log)?;
         let mut chat = log.take_chat();
-        let (mut fixes, is_stripped) = fix::drop_thinking(&mut chat, drop_thinking);
-        let mut images_removed = 0;
-        let written = chat.write();
-        let mut body = Body::read(&written.text, &target).map_err(unread)?;
-        let messages = std::mem::take(&mut body.messages);
-        let line = |at| {
-            let unit = edit::units_of(&chat, &written.entries, &body, at)
-                .into_iter()
-                .next()?;
-            chat.units.get(unit)?.place?.entry()
+        let reasoning = if drop_thinking {
+            Reasoning::Drop
+        } else {
+            Reasoning::Keep
         };
-        let mut count = messages.len();
-        let fixed = fix::fix(&body, &messages, line);
-        body.messages = messages;
-        let weigh = |body: &mut Body<'_>| {
-            let view: Transcript = body.transcript(counter);
-            (body.overhead(counter.as_ref()) + view.tokens()).0
-        };
-        let counted = match fixed {
-            None => weigh(&mut body),
-            Some(fixed) => {
-                fixes.extend(fixed.fixes);
-                images_removed = fixed.images_removed;
-                count = fixed.messages.len();
-                edit::apply(&mut chat, &written.entries, &body, &fixed.messages)?;
-                weigh(&mut Body::read(&chat.write().text, &target).map_err(unread)?)
-            }
-        };
+        let repairs = repair(&mut chat, &target, reasoning);
+        let body = Body::of(chat, &target).map_err(unread)?;
+        let view = body.transcript(counter);
+        let counted = (body.overhead(counter.as_ref()) + view.tokens()).0;
         let used = size.used.unwrap_or(counted);
         Ok(Self {
             used: match counted {
@@ -144,13 +153,11 @@ impl Treatment {
                 _ => used.clamp(counted / 2, counted.saturating_mul(4)),
             },
             log,
-            chat,
+            messages: body.messages.len(),
+            chat: body.chat,
             target,
             size,
-            messages: count,
-            fixes,
-            is_stripped,
-            images_removed,
+            repairs,
             counted,
             cut: None,
         })
@@ -173,10 +180,8 @@ impl Treatment {
 
     /// Returns `true` if there is no reason to write a copy.
     pub(super) fn is_well(&self) -> bool {
-        self.fixes.is_empty()
-            && !self.is_stripped
+        self.repairs.is_empty()
             && self.log.damaged == 0
-            && self.images_removed == 0
             && self.cut.is_none()
             && !self.is_too_long()
     }
@@ -204,27 +209,20 @@ impl Treatment {
         budget: Tokens,
         counter: &Arc<dyn TokenCounter>,
     ) -> Result<(), CliError> {
-        let written = self.chat.write();
-        let mut body = Body::read(&written.text, &self.target).map_err(unread)?;
-        let view = body.transcript(counter);
         let Some((policy, line)) = filter::within(strategy, budget) else {
             return Ok(());
         };
-        let cut = body
-            .cut(&view, &policy, &line)
-            .map_err(|error| match error {
-                CutError::CannotFit(error) => CliError::cannot_fit(error),
-                error => CliError::failed(error),
-            })?;
+        let body = Body::of(self.chat.clone(), &self.target).map_err(unread)?;
+        let view = body.transcript(counter);
+        let cut = body.cut(&view, &policy, &line);
+        let cut = cut.map_err(|error| match error {
+            CutError::CannotFit(error) => CliError::cannot_fit(error),
+            error => CliError::failed(error),
+        })?;
         let Some(cut) = cut else {
             return Ok(());
         };
-        let mut after = cut.planned;
-        if let Some(plan) = &cut.plan {
-            after.apply(plan).map_err(CliError::failed)?;
-        }
-        let messages = edit::of_plan(&view, &after, cut.plan.as_ref(), &cut.unthinking);
-        edit::apply(&mut self.chat, &written.entries, &body, &messages)?;
+        self.chat = cut.chat;
         let stages = cut.plan.as_ref().map(|plan| plan.stages.join(", "));
         self.cut = Some(CutReport {
             tokens: (body.overhead(counter.as_ref()) + cut.tokens).0,
@@ -282,15 +280,7 @@ impl Treatment {
             (false, Some(error)) => wrong.push(format!("its last request failed: {error}")),
             (false, None) => {}
         }
-        if self.images_removed > 0 {
-            let images = counted(self.images_removed, "image");
-            wrong.push(format!("too many bytes of images: {images} must go"));
-        }
-        let mut kinds: BTreeMap<FaultKind, usize> = BTreeMap::new();
-        for fix in &self.fixes {
-            *kinds.entry(fix.kind).or_default() += 1;
-        }
-        wrong.extend(kinds.into_iter().map(|(kind, count)| kind.counted(count)));
+        wrong.extend(faults(&self.repairs));
         if log.damaged > 0 {
             wrong.push(format!("{} skipped:", counted(log.damaged, "damaged line")));
             let shown = log.damage.iter().take(DESCRIBED);
@@ -305,23 +295,11 @@ impl Treatment {
     /// Describes the repairs for the user.
     pub(super) fn done(&self) -> Vec<String> {
         let mut done = Vec::new();
-        for fix in self.fixes.iter().take(DESCRIBED) {
-            let line = fix.line.map(|line| format!(" line {line}:"));
-            done.push(format!(
-                "  repaired{} {}",
-                line.unwrap_or_default(),
-                fix.done
-            ));
-        }
-        if self.fixes.len() > DESCRIBED {
-            let more = self.fixes.len() - DESCRIBED;
+        let shown = self.repairs.iter().take(DESCRIBED);
+        done.extend(shown.map(|repair| format!("  repaired {}: {}", repair.place, repair.done)));
+        if self.repairs.len() > DESCRIBED {
+            let more = self.repairs.len() - DESCRIBED;
             done.push(format!("  and {}", counted(more, "more repair")));
-        }
-        if self.images_removed > 0 {
-            let images = counted(self.images_removed, "image");
-            done.push(format!(
-                "  removed {images}; a note stands in the place of each"
-            ));
         }
         if let Some(cut) = &self.cut {
             done.push(format!(
@@ -345,10 +323,6 @@ impl Treatment {
         let cut = self.cut.as_ref();
         let cut = cut
             .map(|cut| json!({ "tokens": cut.tokens, "messages": cut.left, "stages": cut.stages }));
-        let repairs = self
-            .fixes
-            .iter()
-            .map(|fix| json!({ "line": fix.line, "done": fix.done }));
         json!({
             "agent": log.agent.name(),
             "session": log.id,
@@ -361,14 +335,30 @@ impl Treatment {
             "window": self.size.window,
             "too_long": self.is_too_long(),
             "last_error": log.last_error,
-            "images_removed": self.images_removed,
-            "repairs": repairs.collect::<Vec<_>>(),
+            "repairs": self.repairs,
             "damaged_lines": log.damaged,
             "damage": log.damage,
             "compacted": cut,
             "copy": copy,
         })
     }
+}
+
+/// Describes the faults that were repaired, for the user.
+pub(super) fn faults(repairs: &[Repair]) -> Vec<String> {
+    let mut faults = Vec::new();
+    for (fix, one, many) in FAULTS {
+        let is_it = |repair: &&Repair| match fix {
+            "" => FAULTS.iter().all(|(other, ..)| *other != repair.fix),
+            fix => repair.fix == fix,
+        };
+        match repairs.iter().filter(is_it).count() {
+            0 => {}
+            1 => faults.push(format!("1 {one}")),
+            count => faults.push(format!("{count} {many}")),
+        }
+    }
+    faults
 }
 
 /// Returns `value * by / of`.

@@ -5,7 +5,7 @@ use plimsoll::foreign::{Body, Target};
 use plimsoll::tokens::{Chars4, TokenCounter};
 use plimsoll::wire::openai_chat::Dialect;
 use plimsoll::wire::{anthropic, openai_responses};
-use plimsoll::{Message, Tokens};
+use plimsoll::Tokens;
 use plimsoll_mock::rules::Validate as _;
 use serde_json::{Value, json};
 
@@ -110,7 +110,7 @@ fn weight(text: &str, target: &Target) -> Tokens {
 fn asked(text: &str, target: &Target) -> Vec<String> {
     let body = Body::read(text, target).unwrap();
     let users = body.messages.iter().filter(|one| one.is_user());
-    users.map(Message::text).collect()
+    users.map(|one| one.text()).collect()
 }
 
 fn keys(value: &Value) -> Vec<&String> {

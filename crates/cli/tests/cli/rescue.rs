@@ -127,8 +127,8 @@ fn the_oldest_images_go_when_there_are_too_many_bytes_of_them() {
     fs::write(&log, lines.join("\n")).unwrap();
     let said = rescue(&home, &["--from", "claude-code"]).done();
     for words in [
-        "  too many bytes of images: 3 images must go\n",
-        "  removed 3 images; a note stands in the place of each\n",
+        "  1 message has too many bytes of images\n",
+        "  repaired line 1: too many bytes: put a note in the place of 3 images\n",
     ] {
         assert!(said.out.contains(words), "{}", said.out);
     }

@@ -58,7 +58,7 @@ fn units_of_a_log_become_messages_by_their_roles() {
         Unit::of_log(2, 0, Role::Assistant, text("b")),
         Unit::of_log(3, 0, Role::Assistant, text("c")),
     ];
-    let mut chat = Chat::of_log(Protocol::Messages, Some("be".into()), units);
+    let mut chat = Chat::of_log(Protocol::Messages, "line", Some("be".into()), units);
     let turn = chat.new_turn();
     chat.units.push(Unit::inserted(Role::User, turn, text("d")));
     let expected = concat!(

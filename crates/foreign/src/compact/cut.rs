@@ -11,6 +11,7 @@ use plimsoll_wire::WireError;
 use thiserror::Error;
 
 use super::{Body, Slot};
+use crate::chat::Chat;
 use crate::repair::Repair;
 
 /// The maximum number of attempts at a cut. A repair after a cut may insert a few words, so
@@ -24,9 +25,11 @@ const EXACT_SIZES: u32 = 8;
 
 /// A body that was cut.
 #[derive(Debug, Clone)]
-pub struct BodyCut {
+pub struct BodyCut<'a> {
     /// The request.
     pub text: String,
+    /// The chat, which remembers the places of its units.
+    pub chat: Chat<'a>,
     /// The plan. `None` if removing thinking was enough.
     pub plan: Option<Plan>,
     /// The view that was planned on: the original one, without the thinking that had to be removed.
@@ -37,7 +40,7 @@ pub struct BodyCut {
     pub left: usize,
     /// Messages that lost thinking that is bound to messages that have changed (AM10).
     pub unthinking: Vec<usize>,
-    /// The further repairs that were necessary, usually none. Places refer to `text`.
+    /// The further repairs that were necessary, usually none.
     pub repairs: Vec<Repair>,
 }
 
@@ -55,13 +58,12 @@ pub enum CutError {
     Wire(#[from] WireError),
 }
 
-impl Body<'_> {
-    /// Takes the messages out of the body and returns them as a view with token counts. Messages that
-    /// must stay are pinned. Message `i` has the number `i`.
+impl<'a> Body<'a> {
+    /// Returns the messages as a view with token counts. Messages that must stay are pinned. Message `i` has
+    /// the number `i`.
     #[must_use]
-    pub fn transcript(&mut self, counter: &Arc<dyn TokenCounter>) -> Transcript {
-        let messages = std::mem::take(&mut self.messages);
-        self.view(messages.into_iter().map(Arc::new), counter)
+    pub fn transcript(&self, counter: &Arc<dyn TokenCounter>) -> Transcript {
+        self.view(self.messages.iter().cloned(), counter)
     }
 
     /// Compacts the messages to a budget according to a policy, and writes the body. Returns `None` if
@@ -81,7 +83,7 @@ impl Body<'_> {
         view: &Transcript,
         policy: &Policy,
         line: &ViewLimits,
-    ) -> Result<Option<BodyCut>, CutError> {
+    ) -> Result<Option<BodyCut<'a>>, CutError> {
         match self.cut_to(view, policy, line) {
             Err(CutError::CannotFit(error)) => Err(self.advised(view, policy, line, error).into()),
             cut => cut,
@@ -121,7 +123,7 @@ impl Body<'_> {
         view: &Transcript,
         policy: &Policy,
         line: &ViewLimits,
-    ) -> Result<Option<BodyCut>, CutError> {
+    ) -> Result<Option<BodyCut<'a>>, CutError> {
         let overhead = self.overhead(view.counter().as_ref());
         let budget = line.budget(overhead, view.instructions(), Calibration::default())?;
         let budget = &budget;
@@ -145,19 +147,24 @@ impl Body<'_> {
                 }
                 Err(error) => return Err(error),
             };
-            let (mut cut, after) = (drawn.cut, drawn.after);
-            let mut slots = slots(view, &after, cut.plan.as_ref());
+            let mut slots = slots(&drawn.planned, &drawn.after, drawn.plan.as_ref());
             self.open_with_thinking(&mut slots);
-            let written = self.write(slots)?;
-            cut.text = written.text;
-            cut.repairs = written.repairs;
-            cut.unthinking.extend(written.unthinking);
-            cut.unthinking.sort_unstable();
-            cut.unthinking.dedup();
+            let written = self.write_without(slots, &drawn.unthinking)?;
+            let mut cut = BodyCut {
+                text: written.text,
+                chat: written.chat,
+                plan: drawn.plan,
+                planned: drawn.planned,
+                tokens: drawn.after.tokens(),
+                left: messages(&drawn.after),
+                unthinking: written.unthinking,
+                repairs: written.repairs,
+            };
             if !cut.repairs.is_empty() {
-                let mut body = Body::read(&cut.text, &self.target)?;
+                let body = Body::of(cut.chat, &self.target)?;
                 let after = body.transcript(view.counter());
                 (cut.tokens, cut.left) = (after.tokens(), messages(&after));
+                cut.chat = body.chat;
             }
             if cut.tokens <= budget.limit {
                 return Ok(Some(cut));
@@ -198,7 +205,7 @@ impl Body<'_> {
         view: &Transcript,
         policy: &Policy,
         budget: &Budget,
-    ) -> Result<Option<UnwrittenCut>, CutError> {
+    ) -> Result<Option<PlannedCut>, CutError> {
         let mut unthinking: BTreeSet<usize> = BTreeSet::new();
         loop {
             let planned = if unthinking.is_empty() {
@@ -231,20 +238,12 @@ impl Body<'_> {
             if let Some(plan) = &plan {
                 after.apply(plan)?;
             }
-            let present = |index: &usize| {
-                let item = after.get(Seq(*index as u64));
-                item.is_some_and(|item| matches!(*item.message, Message::Assistant { .. }))
-            };
-            let cut = BodyCut {
-                text: String::new(),
+            return Ok(Some(PlannedCut {
                 plan,
                 planned,
-                tokens: after.tokens(),
-                left: messages(&after),
-                unthinking: unthinking.into_iter().filter(present).collect(),
-                repairs: Vec::new(),
-            };
-            return Ok(Some(UnwrittenCut { cut, after }));
+                after,
+                unthinking,
+            }));
         }
     }
 
@@ -284,10 +283,15 @@ impl Body<'_> {
     }
 }
 
-/// A cut that is not written yet, and the view after it.
-struct UnwrittenCut {
-    cut: BodyCut,
+/// A cut that is not written yet.
+struct PlannedCut {
+    plan: Option<Plan>,
+    /// The view without the thinking that had to be removed.
+    planned: Transcript,
+    /// The view after the plan.
     after: Transcript,
+    /// The messages that lose their thinking.
+    unthinking: BTreeSet<usize>,
 }
 
 /// Returns the number of messages of a view, without the markers of gaps.

@@ -1,8 +1,8 @@
-//! [`Body`]: a request that is changed in place.
+//! [`Body`]: a chat with its messages, which are removed, shortened or added in place.
 //!
-//! It is a request of any protocol that can be read, or its messages alone. Messages are removed, shortened
-//! or added; everything else keeps its bytes. [`Body::write`] makes these changes, and [`Body::cut`] makes
-//! those that a policy plans.
+//! It is a request of any protocol that can be read, its messages alone, or a log. Units of messages that do not
+//! change keep their bytes. [`Body::write`] makes given changes, and [`Body::cut`] makes those that a policy
+//! plans.
 //!
 //! ```
 //! use plimsoll_context::Message;
@@ -24,88 +24,97 @@
 //! ```
 
 mod cut;
+mod edit;
 mod protected;
-mod thinking;
 
-use std::collections::BTreeSet;
+use std::ops::Range;
+use std::sync::Arc;
 
 use plimsoll_context::{Message, Opaque, TOOL_OVERHEAD, TokenCounter, Tokens};
 use plimsoll_wire::{Document, Target, WireError};
 use serde_json::Value;
 
 pub use cut::{BodyCut, CutError};
-pub use plimsoll_wire::Slot;
+pub use edit::{Slot, WrittenBody};
 
-use thinking::{BoundThinking, opening};
-
+use crate::chat::Chat;
 use crate::protocol::Protocol;
-use crate::repair::{Reasoning, Repair, repair_request};
+use crate::repair::thinking;
+use crate::unit::Unit;
 
-/// A request, or a history, that was read.
+/// A chat, and its messages.
 #[derive(Debug, Clone)]
 pub struct Body<'a> {
-    /// The messages. A system prompt beside the list is the first of them. May be taken out: writing
-    /// does not need them.
-    pub messages: Vec<Message>,
+    /// The chat, as units.
+    pub chat: Chat<'a>,
+    /// The messages. A system prompt beside the list is the first of them.
+    pub messages: Vec<Arc<Message>>,
+    /// The tools, and the places of the messages.
+    pub document: Document,
+    /// The units of each entry of the list.
+    entries: Vec<Range<usize>>,
     /// The messages that must stay.
     standing: Vec<usize>,
-    bound: BoundThinking,
-    /// The message that began the current tool loop with thinking that has to stay first in it.
+    /// The messages with thinking that is bound to the messages before them (AM10), each with the number of
+    /// its tool loop.
+    bound: Vec<(usize, usize)>,
+    /// The message that began the current tool loop with thinking that has to stay first in it (AM9).
     opening: Option<usize>,
-    text: &'a str,
     target: Target,
-    /// The request, without its messages.
-    pub document: Document<'a>,
-}
-
-/// A body that was written.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WrittenBody {
-    /// The request.
-    pub text: String,
-    /// Messages that lost their thinking, because it is bound to messages that have changed (AM10).
-    /// This affects all thinking in each tool loop behind the first change.
-    pub unthinking: Vec<usize>,
-    /// The further repairs that were necessary, usually none. Places refer to `text`.
-    pub repairs: Vec<Repair>,
 }
 
 impl<'a> Body<'a> {
     /// Reads a request, or a bare list of messages or items, in the protocol of `target`. Repairs
-    /// nothing; [`repair_request`] does.
+    /// nothing; [`repair`](crate::repair) does.
     ///
     /// # Errors
     ///
     /// [`WireError::NotJson`], or [`WireError::Expected`] with the place of the first value of a wrong
     /// kind.
     pub fn read(text: &'a str, target: &Target) -> Result<Self, WireError> {
-        let mut document = Document::read(text, Protocol::of(target).format())?;
+        Self::of(Chat::read(text, Protocol::of(target))?, target)
+    }
+
+    /// Reads the messages of a chat.
+    ///
+    /// # Errors
+    ///
+    /// [`WireError::Expected`] with the place of the first value of a wrong kind. None for a chat that was
+    /// repaired.
+    pub fn of(mut chat: Chat<'a>, target: &Target) -> Result<Self, WireError> {
+        // The messages have the same contents. Only units that are kept are parsed again.
+        chat.units.iter_mut().for_each(Unit::forget);
+        let (mut document, entries) = chat.document()?;
         let messages = std::mem::take(&mut document.messages);
-        Ok(Self {
-            opening: if matches!(target, Target::Messages(_)) {
-                opening(&document, &messages)
-            } else {
-                None
-            },
+        let mut body = Self {
             standing: protected::of(&messages, target),
-            bound: BoundThinking::of(&messages, target),
-            messages,
-            text,
-            target: target.clone(),
+            messages: messages.into_iter().map(Arc::new).collect(),
             document,
-        })
+            entries,
+            bound: Vec::new(),
+            opening: None,
+            target: target.clone(),
+            chat,
+        };
+        if let Target::Messages(profile) = target {
+            body.opening = body.opening();
+            if profile.binds_prefix {
+                body.bound = body.bound();
+            }
+        }
+        Ok(body)
     }
 
     /// Returns `true` if there is no message besides a system prompt beside the list.
     #[must_use]
     pub fn is_silent(&self) -> bool {
-        self.count() == usize::from(self.document.has_system())
+        self.messages.len() == usize::from(self.document.has_system())
     }
 
     /// Returns the raw JSON text of a key beside the list, for example of `max_tokens`.
     #[must_use]
-    pub fn key(&self, name: &str) -> Option<&'a str> {
-        self.document.key(name)
+    pub fn key(&self, name: &str) -> Option<&str> {
+        self.chat.key(name)
     }
 
     /// Returns the tokens of the tools that are sent beside the messages.
@@ -141,62 +150,51 @@ impl<'a> Body<'a> {
         &self.standing
     }
 
+    /// Returns the indexes of the units of a message.
+    fn units_of(&self, message: usize) -> impl Iterator<Item = usize> {
+        let span = self.document.spans.get(message);
+        let is_beside = span.is_some_and(|span| span.entries.is_empty());
+        let blocks = span.map_or(0..0, |span| span.blocks.clone());
+        let entries = span.and_then(|span| self.entries.get(span.entries.clone()));
+        let entries = entries.unwrap_or_default().iter().cloned().flatten();
+        let left = entries.filter(|at| self.chat.units.get(*at).is_some_and(Unit::is_left));
+        let left = left.skip(blocks.start).take(blocks.len());
+        is_beside.then_some(0).into_iter().chain(left)
+    }
+
+    /// Returns the messages with thinking, each with the number of its tool loop.
+    fn bound(&self) -> Vec<(usize, usize)> {
+        let loops = thinking::loops(&self.chat.units);
+        let is_thinking = |at: &usize| self.chat.units.get(*at).is_some_and(thinking::is_thinking);
+        let loop_of = |message| {
+            let unit = self.units_of(message).find(is_thinking)?;
+            Some((message, *loops.get(unit)?))
+        };
+        (0..self.messages.len()).filter_map(loop_of).collect()
+    }
+
     /// Returns the messages whose thinking is bound to the messages before it (AM10) and cannot stay if
     /// message `first` changes: those behind it, and the rest of their tool loops (V4).
     #[must_use]
     pub fn bound_to(&self, first: usize) -> Vec<usize> {
-        self.bound.behind(first)
-    }
-
-    /// Writes the body with other messages, in its original shape.
-    ///
-    /// Unedited messages and all other keys keep their bytes. A new message is rendered in the form of
-    /// the protocol; a summary is framed and sent in the user's role. A system prompt beside the list
-    /// is removed if it has no slot. A slot is ignored if its index is beyond the messages.
-    ///
-    /// If a change leaves messages that the API would refuse, they are repaired and reported. The caller
-    /// should keep whole exchanges. A call without its result is closed, and a result without its call
-    /// is dropped.
-    ///
-    /// # Errors
-    ///
-    /// None in practice. It could only fail on a value that is not JSON.
-    pub fn write<'m>(
-        &self,
-        slots: impl IntoIterator<Item = Slot<'m>>,
-    ) -> Result<WrittenBody, WireError> {
-        let mut slots: Vec<Slot<'m>> = slots.into_iter().collect();
-        slots.retain(|slot| slot.index().is_none_or(|index| index < self.count()));
-        let Some(first) = self.first_change(&slots) else {
-            return self.written(self.text.trim().to_owned(), Vec::new());
+        let after = self.bound.iter().find(|(message, _)| *message > first);
+        let Some((_, from)) = after else {
+            return Vec::new();
         };
-        let kept: BTreeSet<usize> = slots.iter().filter_map(Slot::index).collect();
-        let mut unthinking = self.bound_to(first);
-        unthinking.retain(|index| kept.contains(index));
-        let without = unthinking.iter().copied().collect();
-        let text = self.document.write_without(slots, &without)?;
-        self.written(text, unthinking)
+        let unthinking = self.bound.iter().filter(|(_, number)| number >= from);
+        unthinking.map(|(message, _)| *message).collect()
     }
 
-    fn written(&self, text: String, unthinking: Vec<usize>) -> Result<WrittenBody, WireError> {
-        let repaired = repair_request(&text, &self.target, Reasoning::Keep)?;
-        Ok(WrittenBody {
-            text: repaired.request,
-            unthinking,
-            repairs: repaired.repairs,
-        })
-    }
-
-    /// Returns the index of the first message that changes, if one does.
-    fn first_change(&self, slots: &[Slot<'_>]) -> Option<usize> {
-        let same =
-            |(at, slot): &(usize, &Slot<'_>)| matches!(slot, Slot::Original(index) if index == at);
-        let same = slots.iter().enumerate().take_while(same).count();
-        (same < self.count().max(slots.len())).then_some(same)
-    }
-
-    /// Returns the number of messages that were read.
-    fn count(&self) -> usize {
-        self.document.spans.len()
+    /// Returns the message that began the current tool loop with thinking, if the model thinks with a budget.
+    fn opening(&self) -> Option<usize> {
+        let first = thinking::start_of_loop(&self.chat.units)?;
+        let thinks = self
+            .chat
+            .units
+            .get(first)
+            .is_some_and(thinking::is_thinking);
+        let is_kept = thinks && thinking::mode(&self.chat) == "enabled";
+        let mut messages = (0..self.messages.len()).rev();
+        messages.find(|at| is_kept && self.units_of(*at).any(|unit| unit == first))
     }
 }

@@ -3,6 +3,7 @@
 //! Each fix-up changes only the units that need it. The order is the order of [`FIX_UPS`].
 
 mod ids;
+mod images;
 mod pairs;
 mod piece;
 mod roles;
@@ -11,12 +12,12 @@ mod shapes;
 mod shapes_chat;
 mod shapes_messages;
 mod shapes_responses;
-mod thinking;
+pub(crate) mod thinking;
 
 use std::fmt;
 
 use plimsoll_context::Message;
-use plimsoll_wire::{Document, Target, WireError};
+use plimsoll_wire::{Target, WireError};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -29,11 +30,61 @@ use crate::unit::Unit;
 pub struct Repair {
     /// The place in the input: `messages[3]`, `input[7]`, `system`.
     pub place: String,
-    /// The name of the fix-up: `shapes`, `ids`, `orphans`, `unanswered`, `order`, `hosted`, `empty`,
-    /// `thinking`, `roles`, `last`, `reasoning` or `settings`.
+    /// The name of the fix-up: one of [`Repair::REASONS`].
     pub fix: &'static str,
     /// The action, in words.
     pub done: String,
+}
+
+impl Repair {
+    /// The names of the fix-ups, each with the rule of providers that it restores.
+    pub const REASONS: [(&'static str, &'static str); 13] = [
+        (
+            "shapes",
+            "values must have the type and the place that the API defines",
+        ),
+        (
+            "images",
+            "images must not exceed the provider's limit for bytes",
+        ),
+        (
+            "ids",
+            "each tool call must have an id of its own, in the provider's form",
+        ),
+        ("orphans", "each result must answer one earlier tool call"),
+        ("unanswered", "each tool call must have one result"),
+        ("order", "results must stand directly behind their calls"),
+        (
+            "hosted",
+            "a call of the provider's own tool must have its result",
+        ),
+        ("empty", "messages and texts must not be empty"),
+        (
+            "thinking",
+            "thinking must be signed, complete and unchanged since it was signed",
+        ),
+        (
+            "roles",
+            "messages must have the order of roles that the server requires",
+        ),
+        (
+            "last",
+            "the last message must be one that the model answers",
+        ),
+        (
+            "reasoning",
+            "the server requires reasoning back with tool calls",
+        ),
+        ("settings", "settings must fit the messages"),
+    ];
+
+    /// Returns the rule of providers because of which the repair was made.
+    #[must_use]
+    pub fn reason(&self) -> &'static str {
+        let mut reasons = Self::REASONS.iter();
+        let reason = reasons.find(|(fix, _)| *fix == self.fix);
+        reason.map_or("", |(_, reason)| reason)
+    }
 }
 
 /// A repaired request.
@@ -69,8 +120,9 @@ pub(crate) struct Patient<'c, 'a> {
 type FixUp = fn(&mut Patient<'_, '_>);
 
 /// The fix-ups, in their order.
-const FIX_UPS: [(&str, FixUp); 9] = [
+const FIX_UPS: [(&str, FixUp); 10] = [
     ("shapes", shapes::fix),
+    ("images", images::fix),
     ("ids", ids::fix),
     ("pairs", pairs::fix),
     ("empty", shapes::empty),
@@ -119,8 +171,7 @@ pub fn import(
         true => Vec::new(),
         false => repair(&mut chat, target, reasoning),
     };
-    let text = chat.write().text;
-    let document = Document::read(&text, protocol.format())?;
+    let (document, _) = chat.document()?;
     Ok((document.messages, repairs))
 }
 
@@ -135,7 +186,7 @@ pub fn parse(text: &str) -> Result<Value, WireError> {
 
 /// Repairs a chat, and returns the repairs. Deterministic and idempotent.
 pub fn repair(chat: &mut Chat<'_>, target: &Target, reasoning: Reasoning) -> Vec<Repair> {
-    let is_request = chat.key("model").is_some() && !chat.has_set("model");
+    let is_request = chat.key("model").is_some();
     let mut patient = Patient {
         chat,
         target,
@@ -154,6 +205,16 @@ pub fn repair(chat: &mut Chat<'_>, target: &Target, reasoning: Reasoning) -> Vec
 impl Patient<'_, '_> {
     pub(crate) fn protocol(&self) -> Protocol {
         self.chat.protocol
+    }
+
+    /// Changes each unit that is written, and reports the actions that `change` returns.
+    pub(crate) fn each(&mut self, mut change: impl FnMut(&mut Unit<'_>) -> Option<String>) {
+        for at in 0..self.chat.units.len() {
+            let unit = self.chat.units.get_mut(at);
+            if let Some(done) = unit.filter(|unit| unit.is_left()).and_then(&mut change) {
+                self.note(at, done);
+            }
+        }
     }
 
     /// Reports a repair at a unit.

@@ -1,7 +1,9 @@
 //! The calls, results and texts in a unit of each protocol.
 
 use plimsoll_wire::__internals::openai_responses::items;
-use serde_json::{Value, json};
+use plimsoll_wire::__internals::{is_legal_name, legal_name};
+use plimsoll_wire::prompt_texts;
+use serde_json::{Map, Value, json};
 
 use crate::protocol::Protocol;
 use crate::unit::{Role, Unit};
@@ -161,6 +163,138 @@ pub(super) fn set(value: &mut Value, key: &str, to: Value) {
 pub(super) fn unset(value: &mut Value, key: &str) {
     if let Value::Object(object) = value {
         object.shift_remove(key);
+    }
+}
+
+/// Writes an id that is a number as a text.
+pub(super) fn number_id(value: &mut Value, key: &str) {
+    let number = value.get(key).filter(|id| id.is_number());
+    if let Some(number) = number.map(Value::to_string) {
+        set(value, key, number.into());
+    }
+}
+
+/// Gives a call a name if it has none, and a legal one if it `must_be_legal`.
+pub(super) fn name_call(call: &mut Value, must_be_legal: bool) {
+    match call.get("name").and_then(Value::as_str) {
+        None => set(call, "name", "unnamed".into()),
+        Some(name) if must_be_legal && !is_legal_name(name) => {
+            let name = legal_name(name).into_owned();
+            set(call, "name", name.into());
+        }
+        Some(_) => {}
+    }
+}
+
+/// Writes the arguments of a call as a text. A call without arguments has an empty object.
+pub(super) fn text_arguments(call: &mut Value, key: &str) {
+    match call.get(key) {
+        Some(Value::String(_)) => {}
+        None | Some(Value::Null) => set(call, key, "{}".into()),
+        Some(other) => {
+            let text = other.to_string();
+            set(call, key, text.into());
+        }
+    }
+}
+
+/// Checks whether a part has a text.
+pub(super) fn is_text(part: &Value) -> bool {
+    part.get("text").is_some_and(Value::is_string)
+}
+
+/// Returns a value as a text: texts as they are, and the JSON of other values.
+pub(super) fn as_text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// Converts a text of any protocol to a part of this kind. Returns `Ok(None)` if it says nothing, and the part itself
+/// if it is no text.
+pub(super) fn text_part(mut part: Value, own: &str) -> Result<Option<Value>, Value> {
+    let new = |text: &Value| Some(json!({"type": own, "text": as_text(text)}));
+    let kind = match &part {
+        Value::Null => return Ok(None),
+        Value::Object(_) => kind(&part).to_owned(),
+        other => return Ok(new(other)),
+    };
+    match (kind.as_str(), part.get("text")) {
+        ("", Some(Value::String(_))) => {
+            set(&mut part, "type", own.into());
+            Ok(Some(part))
+        }
+        (kind, Some(Value::String(_))) if kind == own => Ok(Some(part)),
+        ("text" | "input_text" | "output_text", Some(Value::Null)) => Ok(None),
+        // A result of a tool, perhaps.
+        ("text" | "input_text" | "output_text", None) if has_more(&part) => {
+            Ok(new(&part.to_string().into()))
+        }
+        ("text" | "input_text" | "output_text", None) => Ok(None),
+        ("text" | "input_text" | "output_text", Some(text)) => Ok(new(text)),
+        _ => Err(part),
+    }
+}
+
+/// Checks whether a part has more than a type and a breakpoint.
+fn has_more(part: &Value) -> bool {
+    let mut keys = part.as_object().into_iter().flat_map(Map::keys);
+    keys.any(|key| key != "type" && key != "cache_control")
+}
+
+/// The kinds of parts that contain a file in some protocol, and the keys of its bytes or its address.
+const FILES: [&str; 9] = [
+    "image",
+    "image_url",
+    "input_image",
+    "document",
+    "file",
+    "input_file",
+    "audio",
+    "input_audio",
+    "resource",
+];
+const BYTES: [&str; 10] = [
+    "source",
+    "data",
+    "blob",
+    "url",
+    "image_url",
+    "file",
+    "file_id",
+    "file_data",
+    "file_url",
+    "input_audio",
+];
+
+/// Checks whether a part contains a file. Results of tools may look like parts of a message.
+pub(super) fn is_file(part: &Value) -> bool {
+    let inner = part.get("resource").unwrap_or(part);
+    FILES.contains(&kind(part)) && BYTES.iter().any(|key| inner.get(*key).is_some())
+}
+
+/// Returns the text in place of a part that a result cannot have: a note for a file, its JSON otherwise.
+pub(super) fn part_as_text(part: &Value) -> String {
+    match is_file(part) {
+        true => prompt_texts::LEFT_OUT.to_owned(),
+        false => part.to_string(),
+    }
+}
+
+/// Converts a content, with each of its parts. Returns `None` for one that stays a text.
+pub(super) fn content(
+    content: Option<&Value>,
+    part: impl Fn(Value) -> Option<Value>,
+) -> Option<Value> {
+    match content {
+        Some(Value::String(_)) => None,
+        None | Some(Value::Null) => Some("".into()),
+        Some(Value::Array(parts)) => Some(parts.iter().cloned().filter_map(part).collect()),
+        Some(one @ Value::Object(_)) if is_text(one) || !kind(one).is_empty() => {
+            Some(part(one.clone()).into_iter().collect())
+        }
+        Some(other) => Some(other.to_string().into()),
     }
 }
 

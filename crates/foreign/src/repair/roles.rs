@@ -16,7 +16,7 @@ use crate::unit::{Role, Unit};
 
 /// Inserts or joins messages between which the server would refuse the order of roles.
 pub(super) fn fix(patient: &mut Patient<'_, '_>) {
-    match patient.target.clone() {
+    match patient.target {
         Target::Responses(_) => {}
         Target::Messages(_) => {
             let first = patient.first_of_list();
@@ -32,7 +32,7 @@ pub(super) fn fix(patient: &mut Patient<'_, '_>) {
             if !dialect.parallel_calls {
                 one_call_each(patient);
             }
-            neighbors(patient, &dialect);
+            neighbors(patient, dialect);
             let is_user = |unit: &Unit<'_>| unit.is_left() && role(unit) == "user";
             if dialect.needs_user && !patient.chat.units.iter().any(is_user) {
                 let is_system = |unit: &Unit<'_>| is_system(role(unit));
@@ -235,8 +235,11 @@ fn neighbors(patient: &mut Patient<'_, '_>, dialect: &Dialect) {
 }
 
 /// Adds a short message of the user's behind an answer that the server would not continue, and removes the
-/// white space at the end of one that it does.
+/// white space at the end of one that it does. A log is continued with a message of the user.
 pub(super) fn last(patient: &mut Patient<'_, '_>) {
+    if patient.chat.is_log() {
+        return;
+    }
     let Some(at) = patient
         .chat
         .units
@@ -257,7 +260,7 @@ pub(super) fn last(patient: &mut Patient<'_, '_>) {
         }
         Target::Messages(_) if goes_on_from(kind(unit.value())) => return,
         Target::Messages(profile) => {
-            !profile.prefill || matches!(mode(patient).as_str(), "enabled" | "adaptive")
+            !profile.prefill || matches!(mode(patient.chat).as_str(), "enabled" | "adaptive")
         }
     };
     if is_refused && patient.is_request {

@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use super::Patient;
 use super::piece::{kind, list, list_mut, text, unset};
-use super::thinking::mode;
-use crate::unit::{Role, Unit};
+use super::thinking::{is_thinking, mode, start_of_loop};
+use crate::unit::Unit;
 
 /// Removes `thinking` if the current tool loop began without it, and cache breakpoints that are too many or
 /// where none may be.
@@ -17,38 +17,13 @@ pub(super) fn fix(patient: &mut Patient<'_, '_>) {
     if !matches!(patient.target, Target::Messages(_)) {
         return;
     }
-    if mode(patient) == "enabled" && begins_without_thinking(&patient.chat.units) {
+    let start = start_of_loop(&patient.chat.units).and_then(|at| patient.chat.units.get(at));
+    if mode(patient.chat) == "enabled" && start.is_some_and(|unit| !is_thinking(unit)) {
         patient.chat.set_key("thinking", None);
         let done = "taken out: the current tool loop began without thinking";
         patient.note_at("thinking".to_owned(), done);
     }
     marks(patient);
-}
-
-/// Checks whether the model's first message of the current tool loop does not begin with thinking.
-fn begins_without_thinking(units: &[Unit<'_>]) -> bool {
-    let units: Vec<&Unit<'_>> = units
-        .iter()
-        .filter(|unit| unit.is_left() && !unit.is_beside())
-        .collect();
-    let turns: Vec<&[&Unit<'_>]> = units
-        .chunk_by(|one, next| (one.turn, one.role) == (next.turn, next.role))
-        .collect();
-    let role = |turn: &&[&Unit<'_>]| turn.first().map(|unit| unit.role);
-    let mut rest = turns.into_iter().rev().peekable();
-    let mut start = rest.next_if(|turn| role(turn) == Some(Role::Assistant));
-    while let Some(turn) = rest.next() {
-        let has_results = turn.iter().any(|unit| kind(unit.value()) == "tool_result");
-        if role(&turn) != Some(Role::User) || !has_results {
-            break;
-        }
-        match rest.next() {
-            Some(turn) if role(&turn) == Some(Role::Assistant) => start = Some(turn),
-            _ => break,
-        }
-    }
-    let first = start.and_then(|turn| turn.first());
-    first.is_some_and(|unit| !matches!(kind(unit.value()), "thinking" | "redacted_thinking"))
 }
 
 /// Removes breakpoints that the API refuses. Of more than it allows, the newest stay.
@@ -84,34 +59,21 @@ fn marks(patient: &mut Patient<'_, '_>) {
         all += usize::from(is_allowed);
         is_allowed
     };
-    for at in 0..patient.chat.units.len() {
-        let Some(unit) = patient.chat.units.get_mut(at).filter(|unit| unit.is_left()) else {
-            continue;
-        };
-        if !each(unit, &mut stay) {
-            patient.note(
-                at,
-                "took out a breakpoint of the cache that cannot be there",
-            );
-        }
-    }
+    patient.each(|unit| {
+        let is_whole = each(unit, &mut stay);
+        let done = "took out a breakpoint of the cache that cannot be there";
+        (!is_whole).then(|| done.to_owned())
+    });
     let mut over = all.saturating_sub(MAX_BREAKPOINTS);
-    for at in 0..patient.chat.units.len() {
-        if over == 0 {
-            return;
-        }
-        let Some(unit) = patient.chat.units.get_mut(at).filter(|unit| unit.is_left()) else {
-            continue;
-        };
+    patient.each(|unit| {
         let is_whole = each(unit, &mut |block: &Value| {
             let leaves = over > 0 && marked(&block);
             over -= usize::from(leaves);
             !leaves
         });
-        if !is_whole {
-            patient.note(at, "took out a breakpoint of the cache; the newest stay");
-        }
-    }
+        let done = "took out a breakpoint of the cache; the newest stay";
+        (!is_whole).then(|| done.to_owned())
+    });
 }
 
 /// Removes the breakpoints of the blocks of a unit for which `stay` returns `false`. Returns `true` if all

@@ -13,31 +13,32 @@ use crate::unit::{Role, Unit};
 /// Converts values of the wrong JSON type, adds missing keys, and removes entries and parts that the protocol
 /// does not have.
 pub(super) fn fix(patient: &mut Patient<'_, '_>) {
-    match patient.target.clone() {
-        Target::Chat(dialect) => shapes_chat::fix(patient, &dialect),
-        Target::Responses(profile) => shapes_responses::fix(patient, &profile),
-        Target::Messages(profile) => shapes_messages::fix(patient, &profile),
+    match patient.target {
+        Target::Chat(dialect) => shapes_chat::fix(patient, dialect),
+        Target::Responses(profile) => shapes_responses::fix(patient, profile),
+        Target::Messages(profile) => shapes_messages::fix(patient, profile),
     }
 }
 
 /// Removes texts and messages without content. A chat that is empty then gets an opening message.
 pub(super) fn empty(patient: &mut Patient<'_, '_>) {
-    for at in 0..patient.chat.units.len() {
-        let Some(unit) = patient.chat.units.get_mut(at).filter(|unit| unit.is_left()) else {
-            continue;
-        };
-        let (edited, gone) = match patient.target {
+    let target = patient.target;
+    patient.each(|unit| {
+        let (edited, gone) = match target {
             Target::Chat(dialect) => silent_message(unit, dialect.no_content),
             Target::Messages(_) => blank_block(unit),
             Target::Responses(_) => (false, false),
         };
         if gone {
             unit.remove();
-            patient.note(at, "it says nothing; dropped it");
-        } else if edited {
-            patient.note(at, "removed what says nothing from its content");
         }
-    }
+        let done = match (gone, edited) {
+            (true, _) => "it says nothing; dropped it",
+            (false, true) => "removed what says nothing from its content",
+            (false, false) => return None,
+        };
+        Some(done.to_owned())
+    });
     if patient.first_of_list() == patient.chat.units.len() {
         let protocol = patient.protocol();
         let turn = patient.chat.new_turn();
@@ -133,22 +134,18 @@ fn blank_block(unit: &mut Unit<'_>) -> (bool, bool) {
     (true, false)
 }
 
-/// Gives a unit its new value, or removes it if there is none, and reports that.
-pub(super) fn reshape(patient: &mut Patient<'_, '_>, at: usize, new: Option<Value>) {
-    let Some(unit) = patient.chat.units.get_mut(at) else {
-        return;
-    };
+/// Gives a unit its new value, or removes it if there is none. Returns the action.
+pub(super) fn reshape(unit: &mut Unit<'_>, new: Option<Value>) -> Option<String> {
     let Some(new) = new else {
         unit.remove();
-        patient.note(at, "left it out: this API has no such entry");
-        return;
+        return Some("left it out: this API has no such entry".to_owned());
     };
     if new == *unit.value() {
-        return;
+        return None;
     }
     let done = difference(unit.value(), &new);
     *unit.edit() = new;
-    patient.note(at, done);
+    Some(done)
 }
 
 /// Names the keys of an entry that changed.
@@ -163,12 +160,4 @@ fn difference(old: &Value, new: &Value) -> String {
     let gone = before.keys().filter(|key| !after.contains_key(*key));
     let keys: Vec<&str> = changed.chain(gone.map(String::as_str)).collect();
     format!("changed {}", keys.join(", "))
-}
-
-/// Returns a value as a text: texts as they are, and the JSON of other values.
-pub(super) fn as_text(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    }
 }

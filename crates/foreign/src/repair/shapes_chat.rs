@@ -1,13 +1,13 @@
 //! The shapes of Chat Completions.
 
-use plimsoll_wire::__internals::{is_legal_name, legal_name, object_text};
+use plimsoll_wire::__internals::object_text;
 use plimsoll_wire::openai_chat::{Dialect, EchoReasoning, ErrorStyle};
 use plimsoll_wire::prompt_texts;
 use serde_json::{Value, json};
 
 use super::Patient;
-use super::piece::{kind, set, text, unset};
-use super::shapes::{as_text, reshape};
+use super::piece::{self, as_text, kind, number_id, set, text, text_arguments, text_part, unset};
+use super::shapes::reshape;
 
 const ROLES: [&str; 6] = [
     "system",
@@ -20,13 +20,10 @@ const ROLES: [&str; 6] = [
 
 /// Converts every message.
 pub(super) fn fix(patient: &mut Patient<'_, '_>, dialect: &Dialect) {
-    for at in 0..patient.chat.units.len() {
-        let Some(unit) = patient.chat.units.get(at).filter(|unit| unit.is_left()) else {
-            continue;
-        };
+    patient.each(|unit| {
         let new = message(unit.value().clone(), dialect);
-        reshape(patient, at, new);
-    }
+        reshape(unit, new)
+    });
 }
 
 /// Returns a message as the server expects it. `None` if it is nothing.
@@ -50,33 +47,12 @@ fn message(value: Value, dialect: &Dialect) -> Option<Value> {
     let allows_null = matches!(role.as_str(), "assistant" | "function");
     let content = match value.get("content") {
         None | Some(Value::Null) if allows_null => None,
-        None | Some(Value::Null) => Some("".into()),
-        Some(Value::String(_)) => None,
-        Some(Value::Array(parts)) => {
-            let parts = parts.iter().cloned();
-            Some(
-                parts
-                    .filter_map(|part| content_part(part, &role, dialect))
-                    .collect(),
-            )
-        }
-        Some(part @ Value::Object(_)) if part.get("type").is_some() || is_text(part) => Some(
-            content_part(part.clone(), &role, dialect)
-                .into_iter()
-                .collect(),
-        ),
-        Some(other) => Some(other.to_string().into()),
+        content => piece::content(content, |part| content_part(part, &role, dialect)),
     };
     if let Some(content) = content {
         set(&mut value, "content", content);
     }
-    let number = value
-        .get("tool_call_id")
-        .filter(|id| id.is_number())
-        .map(Value::to_string);
-    if let Some(number) = number {
-        set(&mut value, "tool_call_id", number.into());
-    }
+    number_id(&mut value, "tool_call_id");
     let is_forbidden = dialect.voice == ErrorStyle::Mistral
         && dialect.echo_reasoning == EchoReasoning::Never
         && role == "assistant";
@@ -90,10 +66,6 @@ fn message(value: Value, dialect: &Dialect) -> Option<Value> {
         }
     }
     Some(value)
-}
-
-fn is_text(part: &Value) -> bool {
-    part.get("text").is_some_and(Value::is_string)
 }
 
 /// Converts the list of calls. An empty list is removed.
@@ -120,13 +92,7 @@ fn tool_calls(value: &mut Value, role: &str, dialect: &Dialect) {
 
 fn one_call(mut call: Value, dialect: &Dialect) -> Option<Value> {
     call.as_object()?;
-    if let Some(number) = call
-        .get("id")
-        .filter(|id| id.is_number())
-        .map(Value::to_string)
-    {
-        set(&mut call, "id", number.into());
-    }
+    number_id(&mut call, "id");
     let is_custom = kind(&call) == "custom" && !dialect.object_arguments;
     let (key, taken) = if is_custom {
         ("custom", "input")
@@ -143,57 +109,36 @@ fn one_call(mut call: Value, dialect: &Dialect) -> Option<Value> {
         _ => return None,
     };
     let is_openai = ["openai", "openrouter"].contains(&dialect.name.as_str());
-    match inner.get("name").and_then(Value::as_str) {
-        None => set(&mut inner, "name", "unnamed".into()),
-        Some(name) if is_openai && !is_legal_name(name) => {
-            let name = legal_name(name).into_owned();
-            set(&mut inner, "name", name.into());
-        }
-        Some(_) => {}
+    piece::name_call(&mut inner, is_openai);
+    text_arguments(&mut inner, taken);
+    if dialect.object_arguments {
+        let object = object_text(text(&inner, taken)).into_owned();
+        set(&mut inner, taken, object.into());
     }
-    let arguments = match inner.get(taken) {
-        None | Some(Value::Null) => "{}".to_owned(),
-        Some(arguments) => as_text(arguments),
-    };
-    let arguments = match dialect.object_arguments {
-        true => object_text(&arguments).into_owned(),
-        false => arguments,
-    };
-    set(&mut inner, taken, arguments.into());
     set(&mut call, key, inner);
     Some(call)
 }
 
 /// Returns a part of a content as the server expects it. `None` if it says nothing.
 fn content_part(part: Value, role: &str, dialect: &Dialect) -> Option<Value> {
-    let text_part = |text: &str| Some(json!({"type": "text", "text": text}));
-    let mut part = match part {
-        Value::Null => return None,
-        Value::Object(_) => part,
-        other => return text_part(&as_text(&other)),
+    let mut part = match text_part(part, "text") {
+        Ok(text) => return text,
+        Err(part) => part,
     };
+    let note = |text: &str| Some(json!({"type": "text", "text": text}));
     match kind(&part) {
-        "" if is_text(&part) => {
-            set(&mut part, "type", "text".into());
-            Some(part)
-        }
         "" if has_address(&part) && role != "tool" => {
             set(&mut part, "type", "image_url".into());
             Some(part)
         }
-        "" => text_part(&part.to_string()),
-        "text" if is_text(&part) => Some(part),
-        "text" | "input_text" | "output_text" => match part.get("text") {
-            None | Some(Value::Null) => None,
-            Some(text) => text_part(&as_text(text)),
-        },
-        _ if role == "tool" => text_part(prompt_texts::LEFT_OUT),
+        "" => note(&part.to_string()),
+        _ if role == "tool" => note(&piece::part_as_text(&part)),
         "image_url" => has_address(&part).then_some(part),
         "input_audio" | "refusal" | "audio" | "file" => Some(part),
         _ if dialect.name != "openai" => Some(part),
         "thinking" | "redacted_thinking" | "reasoning" | "tool_use" | "tool_call" => None,
-        "image" | "document" | "input_image" | "input_file" => text_part(prompt_texts::LEFT_OUT),
-        _ => text_part(&part.to_string()),
+        "image" | "document" | "input_image" | "input_file" => note(prompt_texts::LEFT_OUT),
+        _ => note(&part.to_string()),
     }
 }
 

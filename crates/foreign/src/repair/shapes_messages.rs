@@ -8,8 +8,10 @@ use plimsoll_wire::prompt_texts;
 use serde_json::{Map, Value, json};
 
 use super::Patient;
-use super::piece::{kind, list_mut, set, text};
-use super::shapes::{as_text, reshape};
+use super::piece::{
+    as_text, is_file, is_text, kind, list_mut, number_id, part_as_text, set, text, text_part,
+};
+use super::shapes::reshape;
 use crate::unit::{Place, Role, Unit};
 
 /// The longest name of a tool.
@@ -23,16 +25,13 @@ const MALFORMED: &str = "malformed_arguments";
 pub(super) fn fix(patient: &mut Patient<'_, '_>, profile: &MessagesProfile) {
     entries(patient);
     systems(patient, profile);
-    for at in 0..patient.chat.units.len() {
-        let Some(unit) = patient.chat.units.get(at).filter(|unit| unit.is_left()) else {
-            continue;
-        };
+    patient.each(|unit| {
         let new = match unit.role {
             _ if unit.is_beside() => Some(system(unit.value().clone())),
             role => block(unit.value().clone(), role),
         };
-        reshape(patient, at, new);
-    }
+        reshape(unit, new)
+    });
 }
 
 /// Makes messages of the entries that are none.
@@ -109,10 +108,6 @@ fn message(entry: &Value) -> Option<(Role, Vec<Value>)> {
     Some((role, blocks))
 }
 
-fn is_text(part: &Value) -> bool {
-    part.get("text").is_some_and(Value::is_string)
-}
-
 /// Moves system messages of the list that the model does not accept: those before all others into the
 /// system prompt, later ones into the user's role.
 fn systems(patient: &mut Patient<'_, '_>, profile: &MessagesProfile) {
@@ -154,7 +149,7 @@ fn systems(patient: &mut Patient<'_, '_>, profile: &MessagesProfile) {
         .chat
         .units
         .first_mut()
-        .filter(|unit| unit.is_beside())
+        .filter(|unit| unit.is_beside() && unit.is_left())
     {
         Some(unit) => {
             let mut blocks = match unit.value() {
@@ -190,23 +185,13 @@ fn system(value: Value) -> Value {
 
 /// Returns a block as the API expects it in a message of this role. `None` if it cannot be there.
 fn block(value: Value, role: Role) -> Option<Value> {
-    let text_block = |text: &str| Some(json!({"type": "text", "text": text}));
-    let mut value = match value {
-        Value::Null => return None,
-        Value::Object(_) => value,
-        other => return text_block(&as_text(&other)),
+    let value = match text_part(value, "text") {
+        Ok(text) => return text,
+        Err(block) => block,
     };
+    let note = |text: &str| Some(json!({"type": "text", "text": text}));
     let kind = kind(&value).to_owned();
     match (role, kind.as_str()) {
-        (_, "") if is_text(&value) => {
-            set(&mut value, "type", "text".into());
-            Some(value)
-        }
-        (_, "text") if is_text(&value) => Some(value),
-        (_, "text" | "input_text" | "output_text") => match value.get("text") {
-            None | Some(Value::Null) => None,
-            Some(text) => text_block(&as_text(text)),
-        },
         (Role::System, _) => None,
         (Role::User | Role::Own, "image" | "document") => media(value),
         (Role::User | Role::Own, "tool_result") => Some(result(value)),
@@ -217,9 +202,9 @@ fn block(value: Value, role: Role) -> Option<Value> {
         (_, "search_result" | "container_upload" | "compaction") => Some(value),
         (_, kind) if kind.ends_with("_tool_use") || kind.ends_with("_tool_result") => Some(value),
         (Role::User | Role::Own, "image_url" | "input_image" | "input_file" | "file") => {
-            text_block(prompt_texts::LEFT_OUT)
+            note(prompt_texts::LEFT_OUT)
         }
-        (Role::User | Role::Own, _) => text_block(&value.to_string()),
+        (Role::User | Role::Own, _) => note(&value.to_string()),
         (Role::Assistant, _) => None,
     }
 }
@@ -298,21 +283,9 @@ fn result(mut result: Value) -> Value {
 /// Returns a part of a result. The result of a failed call consists of texts.
 fn result_part(part: Value, is_error: bool) -> Option<Value> {
     match kind(&part) {
-        "image" | "document" if !is_error => media(part),
+        "image" | "document" if !is_error && is_file(&part) => media(part),
         "search_result" | "tool_reference" if !is_error => Some(part),
-        "thinking" | "redacted_thinking" => None,
-        "image" | "document" => Some(json!({"type": "text", "text": prompt_texts::LEFT_OUT})),
         "text" | "input_text" | "output_text" | "" => block(part, Role::User),
-        _ => Some(json!({"type": "text", "text": part.to_string()})),
-    }
-}
-
-fn number_id(value: &mut Value, key: &str) {
-    if let Some(number) = value
-        .get(key)
-        .filter(|id| id.is_number())
-        .map(Value::to_string)
-    {
-        set(value, key, number.into());
+        _ => Some(json!({"type": "text", "text": part_as_text(&part)})),
     }
 }

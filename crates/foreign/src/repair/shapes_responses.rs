@@ -1,14 +1,13 @@
 //! The shapes of Responses.
 
 use plimsoll_wire::__internals::openai_responses::items;
-use plimsoll_wire::__internals::{is_legal_name, legal_name};
 use plimsoll_wire::openai_responses::{ReasoningItems, ResponsesProfile};
 use plimsoll_wire::prompt_texts;
 use serde_json::{Value, json};
 
 use super::Patient;
-use super::piece::{kind, set, text, unset};
-use super::shapes::{as_text, reshape};
+use super::piece::{self, as_text, kind, number_id, set, text, text_arguments, text_part, unset};
+use super::shapes::reshape;
 
 /// The maximum length of an item's id.
 const MAX_ITEM_ID: usize = 64;
@@ -22,18 +21,15 @@ pub(super) fn fix(patient: &mut Patient<'_, '_>, profile: &ResponsesProfile) {
         .iter()
         .filter(|unit| !unit.is_beside())
         .count();
-    for at in 0..patient.chat.units.len() {
-        let Some(unit) = patient.chat.units.get(at).filter(|unit| unit.is_left()) else {
-            continue;
-        };
+    patient.each(|unit| {
         let new = match unit.value() {
             value if unit.is_beside() => Some(as_text(value).into()),
             // A text in place of the list.
-            Value::String(_) if entries == 1 => continue,
+            Value::String(_) if entries == 1 => return None,
             value => item(value.clone(), profile, is_stored),
         };
-        reshape(patient, at, new);
-    }
+        reshape(unit, new)
+    });
 }
 
 /// Checks whether the server stores the items of the request.
@@ -84,15 +80,13 @@ fn item(value: Value, profile: &ResponsesProfile, is_stored: bool) -> Option<Val
                 set(&mut value, "role", "user".into());
             }
             let is_models = text(&value, "role") == "assistant";
-            let content = content(value.get("content"), is_models);
-            set(&mut value, "content", content);
+            convert(&mut value, "content", |part| content_part(part, is_models));
         }
         "function_call" => called(&mut value, "arguments"),
         "custom_tool_call" => called(&mut value, "input"),
         "function_call_output" | "custom_tool_call_output" => {
-            number_id(&mut value);
-            let output = content(value.get("output"), false);
-            set(&mut value, "output", output);
+            number_id(&mut value, "call_id");
+            convert(&mut value, "output", result_part);
         }
         "reasoning" => {
             let is_list = value.get("summary").is_some_and(Value::is_array);
@@ -129,87 +123,45 @@ fn item_id(value: &mut Value, profile: &ResponsesProfile) {
 }
 
 fn called(value: &mut Value, taken: &str) {
-    number_id(value);
-    match value.get("name").and_then(Value::as_str) {
-        None => set(value, "name", "unnamed".into()),
-        Some(name) if !is_legal_name(name) => {
-            let name = legal_name(name).into_owned();
-            set(value, "name", name.into());
-        }
-        Some(_) => {}
-    }
-    match value.get(taken) {
-        Some(Value::String(_)) => {}
-        None | Some(Value::Null) => set(value, taken, "{}".into()),
-        Some(other) => {
-            let text = other.to_string();
-            set(value, taken, text.into());
-        }
+    number_id(value, "call_id");
+    piece::name_call(value, true);
+    text_arguments(value, taken);
+}
+
+/// Converts a content or an output to what the server expects.
+fn convert(value: &mut Value, key: &str, part: impl Fn(Value) -> Option<Value>) {
+    if let Some(content) = piece::content(value.get(key), part) {
+        set(value, key, content);
     }
 }
 
-fn number_id(value: &mut Value) {
-    if let Some(number) = value
-        .get("call_id")
-        .filter(|id| id.is_number())
-        .map(Value::to_string)
-    {
-        set(value, "call_id", number.into());
-    }
-}
-
-/// Returns a content or an output as the server expects it.
-fn content(content: Option<&Value>, is_models: bool) -> Value {
-    match content {
-        None | Some(Value::Null) => "".into(),
-        Some(Value::String(text)) => text.as_str().into(),
-        Some(Value::Array(parts)) => {
-            let parts = parts.iter().cloned();
-            parts
-                .filter_map(|part| content_part(part, is_models))
-                .collect()
+/// Returns a part of an output.
+fn result_part(part: Value) -> Option<Value> {
+    match text_part(part, "input_text") {
+        Ok(text) => text,
+        Err(part) if piece::is_file(&part) && kind(&part) != "resource" => {
+            content_part(part, false)
         }
-        Some(part @ Value::Object(_)) if is_text(part) || !kind(part).is_empty() => {
-            content_part(part.clone(), is_models).into_iter().collect()
-        }
-        Some(other) => other.to_string().into(),
+        Err(part) => Some(json!({"type": "input_text", "text": piece::part_as_text(&part)})),
     }
-}
-
-fn is_text(part: &Value) -> bool {
-    part.get("text").is_some_and(Value::is_string)
 }
 
 /// Returns a part as the server expects it. `None` if it says nothing.
-fn content_part(mut part: Value, is_models: bool) -> Option<Value> {
+fn content_part(part: Value, is_models: bool) -> Option<Value> {
     let text_kind = if is_models {
         "output_text"
     } else {
         "input_text"
     };
-    let text_part = |text: &str| Some(json!({"type": text_kind, "text": text}));
-    if part.is_null() {
-        return None;
-    }
-    if !part.is_object() {
-        return text_part(&as_text(&part));
-    }
-    match kind(&part).to_owned().as_str() {
-        "" if is_text(&part) => {
-            set(&mut part, "type", text_kind.into());
-            Some(part)
-        }
-        "text" | "input_text" | "output_text" => match part.get("text") {
-            Some(Value::String(_)) => {
-                set(&mut part, "type", text_kind.into());
-                Some(part)
-            }
-            None | Some(Value::Null) => None,
-            Some(text) => text_part(&as_text(text)),
-        },
+    let note = |text: &str| Some(json!({"type": text_kind, "text": text}));
+    let part = match text_part(part, text_kind) {
+        Ok(text) => return text,
+        Err(part) => part,
+    };
+    match kind(&part) {
         "refusal" if part.get("refusal").is_some_and(Value::is_string) => match is_models {
             true => Some(part),
-            false => text_part(text(&part, "refusal")),
+            false => note(text(&part, "refusal")),
         },
         "input_image" if !is_models => has_one(&part, &["image_url", "file_id"]).then_some(part),
         "input_file" if !is_models => {
@@ -228,8 +180,8 @@ fn content_part(mut part: Value, is_models: bool) -> Option<Value> {
         }
         "thinking" | "redacted_thinking" | "reasoning" | "tool_use" | "tool_call" => None,
         "image" | "document" | "audio" | "image_url" | "input_image" | "input_file"
-        | "input_audio" | "file" => text_part(prompt_texts::LEFT_OUT),
-        _ => text_part(&part.to_string()),
+        | "input_audio" | "file" => note(prompt_texts::LEFT_OUT),
+        _ => note(&part.to_string()),
     }
 }
 

@@ -13,35 +13,29 @@ use serde_json::Value;
 use super::piece::{self, is_models, kind, list, set, text, unset};
 use super::shapes_responses::{is_forgotten, is_stored};
 use super::{Patient, Reasoning};
+use crate::chat::Chat;
 use crate::protocol::Protocol;
 use crate::unit::{Change, Role, Unit};
 
 /// Removes thinking without a signature, after a change that it is bound to, or that the request did not ask
 /// for.
 pub(super) fn fix(patient: &mut Patient<'_, '_>) {
-    match patient.target.clone() {
-        Target::Chat(_) => {
-            if patient.reasoning == Reasoning::Drop {
-                for at in 0..patient.chat.units.len() {
-                    without_reasoning(patient, at);
-                }
-            }
-        }
-        Target::Responses(profile) => items_without(patient, &profile),
-        Target::Messages(profile) => blocks_without(patient, &profile),
+    match patient.target {
+        Target::Chat(_) if patient.reasoning == Reasoning::Drop => patient.each(without_reasoning),
+        Target::Chat(_) => {}
+        Target::Responses(profile) => items_without(patient, profile),
+        Target::Messages(profile) => blocks_without(patient, profile),
     }
 }
 
-fn without_reasoning(patient: &mut Patient<'_, '_>, at: usize) {
-    let Some(unit) = patient.chat.units.get_mut(at) else {
-        return;
-    };
+fn without_reasoning(unit: &mut Unit<'_>) -> Option<String> {
     let keys = ["reasoning_content", "reasoning"];
-    if keys.iter().any(|key| unit.value().get(*key).is_some()) {
-        let value = unit.edit();
-        keys.iter().for_each(|key| unset(value, key));
-        patient.note(at, "left out its thinking");
+    if keys.iter().all(|key| unit.value().get(*key).is_none()) {
+        return None;
     }
+    let value = unit.edit();
+    keys.iter().for_each(|key| unset(value, key));
+    Some("left out its thinking".to_owned())
 }
 
 /// Removes reasoning that no item follows, or that no server can read. Items behind it lose the id by which
@@ -73,14 +67,15 @@ fn items_without(patient: &mut Patient<'_, '_>, profile: &ResponsesProfile) {
         let Some(unit) = patient.chat.units.get_mut(at) else {
             continue;
         };
-        if kind(unit.value()) == "reasoning" {
+        let item = unit.value();
+        if kind(item) == "reasoning" {
             is_without = !unit.is_left();
         } else if unit.is_left() && !is_models(Protocol::Responses, unit) {
             is_without = false;
         } else if is_without
             && unit.is_left()
-            && items::is_tied(items::kind(unit.value()))
-            && unit.value().get("id").is_some()
+            && items::is_tied(items::kind(item))
+            && item.get("id").is_some()
         {
             unset(unit.edit(), "id");
             patient.note(at, "left out its id, which belongs to its thinking");
@@ -136,11 +131,20 @@ fn blocks_without(patient: &mut Patient<'_, '_>, profile: &MessagesProfile) {
     }
 }
 
-fn is_thinking(unit: &Unit<'_>) -> bool {
+/// Checks whether a unit is thinking of Messages.
+pub(crate) fn is_thinking(unit: &Unit<'_>) -> bool {
     let kind = kind(unit.value());
     unit.is_left()
         && unit.role == Role::Assistant
         && matches!(kind, "thinking" | "redacted_thinking")
+}
+
+/// Checks whether a unit is thinking of Messages or a reasoning item of Responses.
+pub(crate) fn is_reasoning(unit: &Unit<'_>) -> bool {
+    matches!(
+        kind(unit.value()),
+        "thinking" | "redacted_thinking" | "reasoning"
+    )
 }
 
 fn is_signed(block: &Value) -> bool {
@@ -162,7 +166,7 @@ fn is_last_of_turn(units: &[Unit<'_>], at: usize) -> bool {
 }
 
 /// Returns the number of the tool loop of each unit. A loop begins with a message that is no result.
-fn loops(units: &[Unit<'_>]) -> Vec<usize> {
+pub(crate) fn loops(units: &[Unit<'_>]) -> Vec<usize> {
     let (mut number, mut is_after_question) = (0, true);
     let loops = units.iter().map(|unit| {
         if !unit.is_left() {
@@ -191,66 +195,86 @@ fn first_change(units: &[Unit<'_>]) -> Option<usize> {
 
 /// Checks whether the request asks for thinking.
 fn thinks(patient: &Patient<'_, '_>) -> bool {
-    matches!(mode(patient).as_str(), "enabled" | "adaptive")
+    matches!(mode(patient.chat).as_str(), "enabled" | "adaptive")
 }
 
 /// Returns the mode of a request's thinking.
-pub(super) fn mode(patient: &Patient<'_, '_>) -> String {
-    let thinking = patient
-        .chat
-        .key("thinking")
-        .and_then(|raw| serde_json::from_str(raw).ok());
+pub(crate) fn mode(chat: &Chat<'_>) -> String {
+    let thinking = chat.key("thinking");
+    let thinking = thinking.and_then(|raw| serde_json::from_str(raw).ok());
     let thinking: Value = thinking.unwrap_or_default();
     kind(&thinking).to_owned()
 }
 
+/// A unit with its index.
+type Placed<'u> = (usize, &'u Unit<'u>);
+
+/// Returns the units of the messages that are written.
+fn messages<'u>(units: &'u [Unit<'u>]) -> Vec<Placed<'u>> {
+    let units = units.iter().enumerate();
+    let units = units.filter(|(_, unit)| unit.is_left() && !unit.is_beside());
+    units.collect()
+}
+
+fn is_same_message((_, one): &Placed<'_>, (_, next): &Placed<'_>) -> bool {
+    (one.turn, one.role) == (next.turn, next.role)
+}
+
+fn is_result((_, unit): &Placed<'_>) -> bool {
+    unit.role == Role::User && kind(unit.value()) == "tool_result"
+}
+
+/// Returns the first unit of the model's first message in the current tool loop.
+pub(crate) fn start_of_loop(units: &[Unit<'_>]) -> Option<usize> {
+    let units = messages(units);
+    let turns = units.chunk_by(is_same_message);
+    let role = |turn: &&[Placed<'_>]| turn.first().map(|(_, unit)| unit.role);
+    let mut rest = turns.rev().peekable();
+    let mut start = rest.next_if(|turn| role(turn) == Some(Role::Assistant));
+    while let Some(turn) = rest.next() {
+        let has_results = turn.iter().any(is_result);
+        if role(&turn) != Some(Role::User) || !has_results {
+            break;
+        }
+        match rest.next() {
+            Some(turn) if role(&turn) == Some(Role::Assistant) => start = Some(turn),
+            _ => break,
+        }
+    }
+    Some(start?.first()?.0)
+}
+
 /// Returns the thinking in the last message that is not of results, if it is the model's.
 fn unasked(units: &[Unit<'_>]) -> Vec<usize> {
-    let left: Vec<(usize, &Unit<'_>)> = units
-        .iter()
-        .enumerate()
-        .filter(|(_, unit)| unit.is_left() && !unit.is_beside())
-        .collect();
-    let same = |one: &(usize, &Unit<'_>), next: &(usize, &Unit<'_>)| {
-        (one.1.turn, one.1.role) == (next.1.turn, next.1.role)
-    };
-    let turns: Vec<&[(usize, &Unit<'_>)]> = left.chunk_by(same).collect();
-    let is_answer = |turn: &&&[(usize, &Unit<'_>)]| {
-        let mut units = turn.iter();
-        !units.any(|(_, unit)| unit.role == Role::User && kind(unit.value()) == "tool_result")
-    };
-    let last = turns
-        .iter()
-        .rev()
-        .find(is_answer)
-        .copied()
-        .unwrap_or_default();
-    let thinking = last.iter().filter(|(_, unit)| is_thinking(unit));
+    let units = messages(units);
+    let mut turns = units.chunk_by(is_same_message).rev();
+    let last = turns.find(|turn| !turn.iter().any(is_result));
+    let thinking = last.unwrap_or_default().iter();
+    let thinking = thinking.filter(|(_, unit)| is_thinking(unit));
     thinking.map(|(at, _)| *at).collect()
 }
 
 /// Adds the reasoning that a server requires back with calls, empty if there is none.
 pub(super) fn echo(patient: &mut Patient<'_, '_>) {
-    let Target::Chat(dialect) = patient.target.clone() else {
+    let Target::Chat(dialect) = patient.target else {
         return;
     };
-    if dialect.empty_reasoning == EmptyReasoning::Omit {
-        return;
-    }
+    let empty = match dialect.empty_reasoning {
+        EmptyReasoning::Omit => return,
+        EmptyReasoning::Space => " ",
+        EmptyReasoning::Empty => "",
+    };
     let has_calls = |unit: &Unit<'_>| !list(unit.value(), "tool_calls").is_empty();
     let mut exchange_calls = Vec::new();
     let mut number = 0;
-    for unit in &patient.chat.units {
-        number += usize::from(unit.is_left() && piece::role(unit) == "user");
-        if unit.is_left() && has_calls(unit) {
+    for unit in patient.chat.units.iter().filter(|unit| unit.is_left()) {
+        number += usize::from(piece::role(unit) == "user");
+        if has_calls(unit) {
             exchange_calls.push(number);
         }
     }
     let mut number = 0;
-    for at in 0..patient.chat.units.len() {
-        let Some(unit) = patient.chat.units.get_mut(at).filter(|unit| unit.is_left()) else {
-            continue;
-        };
+    patient.each(|unit| {
         number += usize::from(piece::role(unit) == "user");
         let is_needed = match dialect.echo_reasoning {
             EchoReasoning::Never => false,
@@ -258,20 +282,14 @@ pub(super) fn echo(patient: &mut Patient<'_, '_>) {
             EchoReasoning::ToolExchanges => exchange_calls.binary_search(&number).is_ok(),
             EchoReasoning::Always => true,
         };
-        if !is_needed || piece::role(unit) != "assistant" {
-            continue;
-        }
-        let empty = match dialect.empty_reasoning {
-            EmptyReasoning::Space => " ",
-            EmptyReasoning::Empty | EmptyReasoning::Omit => "",
-        };
         let is_there = match unit.value().get("reasoning_content") {
             Some(Value::String(text)) => !text.is_empty() || empty.is_empty(),
             _ => false,
         };
-        if !is_there {
-            set(unit.edit(), "reasoning_content", empty.into());
-            patient.note(at, "put in an empty reasoning, which the server requires");
+        if !is_needed || is_there || piece::role(unit) != "assistant" {
+            return None;
         }
-    }
+        set(unit.edit(), "reasoning_content", empty.into());
+        Some("put in an empty reasoning, which the server requires".to_owned())
+    });
 }

@@ -6,9 +6,10 @@ use plimsoll_mock::rules::Validate as _;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use plimsoll_context::{Chars4, Estimate, Policy, TokenCounter};
-use plimsoll_foreign::{Body, BodyCut, CutError, Slot};
-use plimsoll_foreign::{Reasoning, repair_request};
+use plimsoll_context::{Chars4, Estimate, Policy, TokenCounter, Tokens, ViewLimits};
+use plimsoll_foreign::{
+    Body, BodyCut, Chat, CutError, Protocol, Reasoning, Slot, repair, repair_request,
+};
 use plimsoll_mock::rules as judge;
 use plimsoll_wire::Target;
 use plimsoll_wire::openai_chat::Dialect;
@@ -17,7 +18,7 @@ use proptest::prelude::*;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::cutting::{self, fixed, policies, weighs};
+use crate::cutting::{fixed, policies, weighs};
 use crate::damage::damage;
 use crate::judged::faults;
 use crate::random_chats::{Step, chat, claude, history, step};
@@ -25,17 +26,19 @@ use crate::targets::{chats, claudes, responses};
 use plimsoll_testkit::recorded_sessions;
 
 /// Mends and cuts, as the filter does.
-fn cut(
-    text: &str,
+fn cut<'a>(
+    text: &'a str,
     target: &Target,
     budget: u64,
     policy: &Policy,
     counter: &Arc<dyn TokenCounter>,
-) -> (String, Result<Option<BodyCut>, CutError>) {
-    let repaired = repair_request(text, target, Reasoning::Keep)
-        .unwrap()
-        .request;
-    let cut = cutting::cut(&repaired, target, budget, policy, counter);
+) -> (String, Result<Option<BodyCut<'a>>, CutError>) {
+    let mut chat = Chat::read(text, Protocol::of(target)).unwrap();
+    repair(&mut chat, target, Reasoning::Keep);
+    let repaired = chat.write().text.into_owned();
+    let body = Body::of(chat, target).unwrap();
+    let view = body.transcript(counter);
+    let cut = body.cut(&view, policy, &ViewLimits::exactly(Tokens(budget)));
     (repaired, cut)
 }
 
@@ -232,7 +235,7 @@ proptest! {
             });
         }
         let written = body.write(slots.clone()).unwrap();
-        prop_assert_eq!(&body.write(slots).unwrap(), &written);
+        prop_assert_eq!(&body.write(slots).unwrap().text, &written.text);
         // Nothing of the messages is left to be refused.
         let again = repair_request(&written.text, &target, Reasoning::Keep).unwrap();
         prop_assert!(again.repairs.is_empty(), "{:?}\n{}", again.repairs, written.text);

@@ -32,7 +32,7 @@ fn the_budget_is_used() {
         let text = repair_request(&text, &target, Reasoning::Keep)
             .unwrap()
             .request;
-        let mut body = Body::read(&text, &target).unwrap();
+        let body = Body::read(&text, &target).unwrap();
         let view = body.transcript(&counter);
         if view.tokens() < LEAST {
             continue;

@@ -28,28 +28,28 @@ pub(crate) fn policies() -> Vec<Policy> {
 }
 
 /// Cuts a valid request to a budget.
-pub(crate) fn cut(
-    text: &str,
+pub(crate) fn cut<'a>(
+    text: &'a str,
     target: &Target,
     budget: u64,
     policy: &Policy,
     counter: &Arc<dyn TokenCounter>,
-) -> Result<Option<BodyCut>, CutError> {
-    let mut body = Body::read(text, target).unwrap();
+) -> Result<Option<BodyCut<'a>>, CutError> {
+    let body = Body::read(text, target).unwrap();
     let view = body.transcript(counter);
     body.cut(&view, policy, &ViewLimits::exactly(Tokens(budget)))
 }
 
 /// Returns the weight of a whole request.
 pub(crate) fn weighs(text: &str, target: &Target, counter: &Arc<dyn TokenCounter>) -> u64 {
-    let mut body = Body::read(text, target).unwrap();
+    let body = Body::read(text, target).unwrap();
     let view = body.transcript(counter);
     (view.tokens() + body.overhead(counter.as_ref())).0
 }
 
 /// Returns what no policy can remove: instructions and tools.
 pub(crate) fn fixed(text: &str, target: &Target, counter: &Arc<dyn TokenCounter>) -> u64 {
-    let mut body = Body::read(text, target).unwrap();
+    let body = Body::read(text, target).unwrap();
     let view = body.transcript(counter);
     (view.instructions() + body.overhead(counter.as_ref())).0
 }

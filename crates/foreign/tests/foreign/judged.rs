@@ -1,6 +1,8 @@
 //! Judges chats by the rules of a server.
 
-use plimsoll_foreign::{Reasoning, RepairedRequest, repair_request};
+use std::collections::BTreeSet;
+
+use plimsoll_foreign::{Reasoning, Repair, RepairedRequest, repair_request};
 use plimsoll_mock::rules::Validate as _;
 use plimsoll_wire::Target;
 use plimsoll_wire::openai_chat::ErrorStyle;
@@ -68,5 +70,46 @@ pub(crate) fn repaired(text: &str, target: &Target) -> RepairedRequest {
         again.request
     );
     assert_eq!(again.request, repaired.request);
+    assert_eq!(
+        repaired.repairs.is_empty(),
+        repaired.request == text,
+        "{text}"
+    );
+    for place in lost(text, target, &repaired.request) {
+        let is_named = |one: &Repair| one.place == place;
+        assert!(
+            repaired.repairs.iter().any(is_named),
+            "{target:?}\n{place} of {text}\n{}\n{:?}",
+            repaired.request,
+            repaired.repairs
+        );
+    }
     repaired
+}
+
+/// Returns the places of the entries of which a text is no longer there.
+fn lost(before: &str, target: &Target, after: &str) -> Vec<String> {
+    let mut request: Value = serde_json::from_str(before).unwrap();
+    let list = match request.is_array() {
+        true => request,
+        false => request[target.list()].take(),
+    };
+    let whole: Value = serde_json::from_str(after).unwrap();
+    let left: BTreeSet<String> = texts(&whole).collect();
+    // A text may be a part of another one now.
+    let is_lost = |text: String| !left.contains(&text) && !after.contains(text.trim_matches('"'));
+    let entries = list.as_array().into_iter().flatten().enumerate();
+    let lost = entries.filter(|(_, entry)| texts(entry).any(is_lost));
+    lost.map(|(at, _)| format!("{}[{at}]", target.list()))
+        .collect()
+}
+
+/// Returns the texts in a value, as JSON.
+fn texts(value: &Value) -> Box<dyn Iterator<Item = String> + '_> {
+    match value {
+        Value::String(_) => Box::new(std::iter::once(value.to_string())),
+        Value::Array(list) => Box::new(list.iter().flat_map(texts)),
+        Value::Object(keys) => Box::new(keys.values().flat_map(texts)),
+        _ => Box::new(std::iter::empty()),
+    }
 }

@@ -26,3 +26,4 @@ mod cutting;
 mod damaged;
 mod judged;
 mod repair;
+mod spelled;

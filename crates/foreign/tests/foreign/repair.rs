@@ -2,6 +2,7 @@
 
 use plimsoll_foreign::RepairedRequest;
 use plimsoll_wire::openai_chat::Dialect;
+use plimsoll_wire::openai_responses::ResponsesProfile;
 use plimsoll_wire::{Target, anthropic};
 use serde_json::{Value, json};
 
@@ -130,5 +131,34 @@ fn an_empty_chat_gets_an_opening_message() {
     ] {
         let repaired = repaired(r#"{"messages": []}"#, &target);
         assert_eq!(repaired.repairs.len(), 1);
+    }
+}
+
+#[test]
+fn the_oldest_images_beyond_the_limit_become_notes() {
+    let data = "A".repeat(4_500_000);
+    let url = format!("data:image/png;base64,{data}");
+    let image = |protocol: usize| match protocol {
+        0 => json!({"type": "image_url", "image_url": {"url": url}}),
+        1 => json!({"type": "input_image", "image_url": url, "detail": "auto"}),
+        _ => json!({"type": "image", "source":
+            {"type": "base64", "media_type": "image/png", "data": data}}),
+    };
+    let targets = [
+        Target::from(Dialect::openai()),
+        ResponsesProfile::openai().into(),
+        anthropic::MessagesProfile::of_model("claude-opus-4-6").into(),
+    ];
+    for (protocol, target) in targets.into_iter().enumerate() {
+        let message = json!({"role": "user", "content": [image(protocol), image(protocol)]});
+        let list = vec![message; 3];
+        let text = json!({"model": "m", "max_tokens": 9, target.list(): list}).to_string();
+        let repaired = repaired(&text, &target);
+        assert_eq!(repaired.request.matches("An image stood here.").count(), 2);
+        let told: Vec<String> = repaired.repairs.iter().map(ToString::to_string).collect();
+        let place = target.list();
+        let expected =
+            format!("{place}[0]: too many bytes: put a note in the place of 2 images (images)");
+        assert_eq!(told, [expected]);
     }
 }

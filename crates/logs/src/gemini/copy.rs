@@ -4,7 +4,7 @@ use plimsoll_foreign::{Change, Protocol, Role, Unit};
 use serde_json::{Value, json};
 
 use super::{CALLS, RESULTS, load};
-use crate::blocks::arguments;
+use crate::blocks::{arguments, wire_id};
 use crate::copy::{Copy, Group, block_of, joined, result_text, set, stem, unset};
 use crate::error::LogError;
 use crate::ids::Ids;
@@ -66,6 +66,9 @@ fn message(group: &Group<'_>, source: Option<&Value>, time: &Value, ids: &mut Id
                 let new = || json!({ "id": id, "name": of("/name"), "status": "error" });
                 let mut call = own_call(unit, CALLS).cloned().unwrap_or_else(new);
                 set(&mut call, "args", arguments(block.get("input")));
+                if text(&call, "/id").map(wire_id).as_deref() != Some(id) {
+                    set(&mut call, "id", id);
+                }
                 set(&mut call, "result", Value::Null);
                 calls.push((id, call));
             }

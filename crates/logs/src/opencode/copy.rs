@@ -133,7 +133,8 @@ fn parts(group: &Group<'_>, source: Option<&OpencodeMessage>) -> Vec<Value> {
     parts
 }
 
-/// Returns the part of a unit. A call keeps everything except its arguments.
+/// Returns the part of a unit. A call keeps everything except its arguments, and its id if that was
+/// changed.
 fn part(unit: &Unit<'_>, own: Option<&Value>) -> Option<Value> {
     if let (Some(own), Change::Unchanged) = (own, unit.change()) {
         return Some(own.clone());
@@ -151,6 +152,9 @@ fn part(unit: &Unit<'_>, own: Option<&Value>) -> Option<Value> {
             let new =
                 || json!({ "type": "tool", "tool": of("/name"), "callID": of("/id"), "state": {} });
             let mut part = own.cloned().unwrap_or_else(new);
+            if text(&part, "/callID").map(wire_id).as_deref() != of("/id") {
+                set(&mut part, "callID", of("/id"));
+            }
             let input = arguments(block.get("input"));
             if let Some(state) = part.get_mut("state") {
                 set(state, "input", input);

@@ -6,7 +6,7 @@ use plimsoll_foreign::{Change, Role, Unit};
 use plimsoll_wire::__internals::RawObject;
 use serde_json::{Value, json};
 
-use crate::blocks::arguments;
+use crate::blocks::{arguments, wire_id};
 use crate::copy::{Chain, Copy, Group, block_of, groups, keys, merged, set, sources, stem, unset};
 use crate::error::LogError;
 use crate::ids::Ids;
@@ -145,6 +145,7 @@ impl PiWriter<'_> {
             {
                 let own = own(unit, message)
                     .and_then(|own| text(own, "/id"))
+                    .filter(|own| wire_id(own) == id)
                     .unwrap_or(id);
                 self.calls
                     .insert(id.to_owned(), (own.to_owned(), name.to_owned()));
@@ -224,26 +225,30 @@ fn usage(tokens: u64) -> Value {
     })
 }
 
-/// Converts a block of Messages to pi's format. A call keeps everything except its arguments.
+/// Converts a block of Messages to pi's format. A call keeps everything except its arguments, and its id if that
+/// was changed.
 fn own_block(block: &Value, own: Option<&Value>) -> Option<Value> {
-    let text = |pointer: &str| text(block, pointer);
-    Some(match text("/type")? {
-        "text" => json!({ "type": "text", "text": text("/text")? }),
+    let of = |pointer: &str| text(block, pointer);
+    Some(match of("/type")? {
+        "text" => json!({ "type": "text", "text": of("/text")? }),
         "thinking" => json!({
             "type": "thinking",
-            "thinking": text("/thinking")?,
-            "thinkingSignature": text("/signature")?,
+            "thinking": of("/thinking")?,
+            "thinkingSignature": of("/signature")?,
         }),
         "image" => json!({
             "type": "image",
-            "data": text("/source/data")?,
-            "mimeType": text("/source/media_type")?,
+            "data": of("/source/data")?,
+            "mimeType": of("/source/media_type")?,
         }),
         "tool_use" => {
             let mut call = own.cloned().unwrap_or_else(
-                || json!({ "type": "toolCall", "id": text("/id"), "name": text("/name") }),
+                || json!({ "type": "toolCall", "id": of("/id"), "name": of("/name") }),
             );
             set(&mut call, "arguments", arguments(block.get("input")));
+            if text(&call, "/id").map(wire_id).as_deref() != of("/id") {
+                set(&mut call, "id", of("/id"));
+            }
             call
         }
         _ => return None,

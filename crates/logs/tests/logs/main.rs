@@ -599,3 +599,35 @@ fn trajectories_are_read_only() {
         assert!(error.to_string().contains("sessions import"));
     }
 }
+
+/// A repair gives another id to the second of two calls with one id.
+#[test]
+fn a_changed_id_of_a_call_is_in_the_copy() {
+    for name in COPIED {
+        let mut log = read(name);
+        let mut chat = treated(&mut log, false);
+        let keys = ["id", "tool_use_id", "call_id"];
+        let named = |unit: &Unit<'_>| {
+            let value = unit.value();
+            let is_call = value["type"] == "tool_use" || value["type"] == "function_call";
+            let id = keys[1..]
+                .iter()
+                .chain(&keys)
+                .find_map(|key| value[key].as_str());
+            id.filter(|_| is_call).map(str::to_owned)
+        };
+        let id = chat.units.iter().find_map(named).unwrap();
+        for unit in &mut chat.units {
+            for key in keys {
+                if unit.value()[key] == id {
+                    unit.edit()[key] = "renamed".into();
+                }
+            }
+        }
+        let after = messages_of(read_back(&copied(&log, &chat, None)));
+        assert_answered(&after);
+        assert_eq!(shape(&after), shape(&messages(&chat)), "{name}");
+        let mut calls = after.iter().flat_map(Message::calls);
+        assert!(calls.any(|call| call.id.0 == "renamed"), "{name}");
+    }
+}

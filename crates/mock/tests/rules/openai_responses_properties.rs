@@ -8,7 +8,7 @@ use plimsoll_testkit::messages::{
     thinking, url,
 };
 use plimsoll_wire::openai_responses::{ReasoningItems, ResponsesProfile, read, read_reply, render};
-use plimsoll_wire::{Effort, RenderInput, Slot};
+use plimsoll_wire::{Effort, RenderInput};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -241,12 +241,6 @@ proptest! {
         }
         prop_assert_eq!(&chat.messages[0], &Message::system("s"));
         prop_assert_eq!(bytes(&chat.messages[1..], &profile), body.as_bytes());
-        let all = (0..chat.messages.len()).map(Slot::Original);
-        prop_assert_eq!(chat.write(all).unwrap(), body.clone());
-        // An edit that changes nothing.
-        let edited = chat.messages.iter().enumerate();
-        let edited = edited.map(|(index, message)| Slot::Edited(index, message));
-        prop_assert_eq!(chat.write(edited).unwrap(), body);
     }
 
     /// What a model said goes back as it came: its items are the items of the next request.

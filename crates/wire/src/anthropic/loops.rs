@@ -168,7 +168,7 @@ impl Loop {
 }
 
 /// Returns `true` if a message begins a loop.
-pub fn asks(message: &Message) -> bool {
+pub(crate) fn asks(message: &Message) -> bool {
     matches!(
         message,
         Message::User { .. } | Message::Summary { .. } | Message::System { .. }

@@ -7,7 +7,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::ORIGIN;
-use super::patch::FORMAT;
+use super::document::FORMAT;
 use super::read_block::{self, text};
 use crate::document::{Document, MessageSpan, Places, ReadEntries, WHOLE};
 use crate::error::WireError;
@@ -21,7 +21,7 @@ use crate::raw::{self, RawObject, parse};
 ///
 /// [`WireError::NotJson`], or [`WireError::Expected`] with the place of the first value of a
 /// wrong kind.
-pub fn read(text: &str) -> Result<Document<'_>, WireError> {
+pub fn read(text: &str) -> Result<Document, WireError> {
     Document::read(text, &FORMAT)
 }
 
@@ -141,8 +141,8 @@ impl<'r> UserReader<'r> {
 }
 
 /// Reads the tools of a request.
-pub(super) fn tools(document: &mut Document<'_>) -> Result<(), WireError> {
-    let tools = document.key("tools").filter(|tools| *tools != "null");
+pub(super) fn tools(keys: &RawObject<'_>, document: &mut Document) -> Result<(), WireError> {
+    let tools = keys.get("tools").filter(|tools| *tools != "null");
     let tools = tools.map_or_else(|| Ok(Vec::new()), |tools| array(tools, "tools"))?;
     for (index, raw) in tools.into_iter().enumerate() {
         tool(document, raw, &format!("tools[{index}]"))?;
@@ -155,7 +155,7 @@ pub(super) fn tools(document: &mut Document<'_>) -> Result<(), WireError> {
     Ok(())
 }
 
-fn tool(document: &mut Document<'_>, raw: &str, place: &str) -> Result<(), WireError> {
+fn tool(document: &mut Document, raw: &str, place: &str) -> Result<(), WireError> {
     let object: RawObject<'_> = object(raw, place)?;
     if object.get("defer_loading") == Some("true") {
         let name = text(&object, "name", place).unwrap_or_default();

@@ -7,12 +7,12 @@ use plimsoll_context::{
 use serde_json::Value;
 
 use super::details::{self, AUDIO};
+use super::document::FORMAT;
 use super::parts::{CUSTOM, ORIGIN, from_data_url, from_url};
-use super::patch::FORMAT;
 use crate::document::{Document, MessageSpan, Places, ReadEntries};
 use crate::error::WireError;
 use crate::prompt_texts;
-use crate::raw::{self, parse};
+use crate::raw::{self, RawObject, parse};
 
 /// Reads a bare array of messages, or an object with `messages` and any other keys. Message `i` is entry
 /// `i` of the list.
@@ -21,7 +21,7 @@ use crate::raw::{self, parse};
 ///
 /// [`WireError::NotJson`], or [`WireError::Expected`] with the place of the first value of a
 /// wrong kind.
-pub fn read(text: &str) -> Result<Document<'_>, WireError> {
+pub fn read(text: &str) -> Result<Document, WireError> {
     Document::read(text, &FORMAT)
 }
 
@@ -299,8 +299,8 @@ fn opaque(block: &Value) -> Part {
 }
 
 /// Reads the tools of a request.
-pub(super) fn tools(document: &mut Document<'_>) -> Result<(), WireError> {
-    let Some(raw) = document.key("tools").or_else(|| document.key("functions")) else {
+pub(super) fn tools(keys: &RawObject<'_>, document: &mut Document) -> Result<(), WireError> {
+    let Some(raw) = keys.get("tools").or_else(|| keys.get("functions")) else {
         return Ok(());
     };
     let value: Value = parse(raw)?;

@@ -7,8 +7,8 @@ use plimsoll_context::{
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::document::FORMAT;
 use super::items;
-use super::patch::FORMAT;
 use super::write::AUTO;
 use crate::document::{Document, MessageSpan, Places, ReadEntries};
 use crate::error::WireError;
@@ -23,7 +23,7 @@ use crate::raw::{RawObject, parse};
 ///
 /// [`WireError::NotJson`], or [`WireError::Expected`] with the place of the first value of a
 /// wrong kind.
-pub fn read(text: &str) -> Result<Document<'_>, WireError> {
+pub fn read(text: &str) -> Result<Document, WireError> {
     Document::read(text, &FORMAT)
 }
 
@@ -53,8 +53,8 @@ pub(super) fn messages(entries: &[&str], place: Places<'_>) -> ReadEntries {
 }
 
 /// Reads the tools of a request.
-pub(super) fn tools(document: &mut Document<'_>) -> Result<(), WireError> {
-    let list: Option<Vec<&RawValue>> = match document.key("tools") {
+pub(super) fn tools(keys: &RawObject<'_>, document: &mut Document) -> Result<(), WireError> {
+    let list: Option<Vec<&RawValue>> = match keys.get("tools") {
         Some(raw) => parse(raw)?,
         None => None,
     };

@@ -2,8 +2,7 @@
 
 use plimsoll_context::{CallId, Image, Message, Part, Source, Thinking};
 use plimsoll_testkit::messages::tool_call as call;
-use plimsoll_wire::Slot;
-use plimsoll_wire::openai_chat::{patch_content, read};
+use plimsoll_wire::openai_chat::read;
 use serde_json::json;
 
 #[test]
@@ -91,7 +90,6 @@ fn every_form_of_a_message() {
     let chat = read(&text).unwrap();
     for (index, (json, expected)) in rows.into_iter().enumerate() {
         assert_eq!(chat.messages[index], expected, "{json}");
-        assert_eq!(chat.originals(index)[0], json.to_string());
     }
 }
 
@@ -189,76 +187,11 @@ fn an_error_names_the_place() {
 }
 
 #[test]
-fn tools_and_other_keys_are_seen() {
+fn tools_are_read() {
     let text = r#"{"budget_tokens": 8000, "tools": [
         {"type": "function", "function": {"name": "f", "description": "d", "parameters": {"b": 1, "a": 2}}},
         {"name": "bare"}], "messages": []}"#;
     let chat = read(text).unwrap();
-    assert_eq!(chat.key("budget_tokens"), Some("8000"));
-    assert_eq!(chat.key("nothing"), None);
     assert_eq!(chat.tools.len(), 2);
     assert_eq!(chat.tools[0].schema.to_string(), r#"{"b":1,"a":2}"#);
-    assert_eq!(read("[]").unwrap().key("budget_tokens"), None);
-}
-
-#[test]
-fn what_was_not_edited_keeps_its_bytes() {
-    let text = r#" {"id": 1.50, "messages": [ {"role":"user" ,"content":"a b"},
-        {"x_n":1e2,"role":"tool","content":"long \u00e4","tool_call_id":"a"}, {"role":"user","content":"c"}], "z": null}"#;
-    let chat = read(text).unwrap();
-    let shorter = Message::result(CallId("a".into()), "short");
-    let summary = Message::Summary { text: "s".into() };
-    let slots = [
-        Slot::Original(0),
-        Slot::New(&summary),
-        Slot::Edited(1, &shorter),
-        Slot::Original(9),
-    ];
-    let written = chat.write(slots).unwrap();
-    assert_eq!(
-        written,
-        concat!(
-            r#"{"id":1.50,"messages":[{"role":"user" ,"content":"a b"},"#,
-            r#"{"role":"user","content":"[Summary of earlier messages, for reference. Do not answer it or repeat what it reports as done.]\n\ns\n\n[End of the summary. What follows is newer.]"},"#,
-            r#"{"x_n":1e2,"role":"tool","content":"short","tool_call_id":"a"}],"z":null}"#
-        )
-    );
-    assert_eq!(read(&written).unwrap().messages[1], summary);
-    let array = read(r#"[{"role":"user","content":"a"}]"#).unwrap();
-    assert_eq!(
-        array.write([Slot::Original(0)]).unwrap(),
-        r#"[{"role":"user","content":"a"}]"#
-    );
-}
-
-#[test]
-fn an_edit_changes_only_what_it_says() {
-    let original = r#"{"x": 1.0, "role":"assistant","reasoning_content":"hm","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{\"text\":\"long\"}"},"x":2}],"y":[]}"#;
-    let thinking = Part::Thinking(Thinking {
-        text: "hm".into(),
-        opaque: None,
-    });
-    let same = Message::Assistant {
-        parts: vec![thinking, call("a", "f", "{\"text\":\"long\"}")],
-    };
-    assert_eq!(patch_content(original, &same).unwrap(), original);
-    let digest = Message::Assistant {
-        parts: vec![call("a", "f", "{\"text\":\"…\"}")],
-    };
-    assert_eq!(
-        patch_content(original, &digest).unwrap(),
-        r#"{"x":1.0,"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{\"text\":\"…\"}"},"x":2}],"y":[]}"#
-    );
-    let said = Message::Assistant {
-        parts: vec![Part::text("x"), call("a", "f", "{\"text\":\"long\"}")],
-    };
-    let patched = patch_content(original, &said).unwrap();
-    assert!(
-        patched.contains(r#""content":"x""#) && !patched.contains("reasoning"),
-        "{patched}"
-    );
-    let parts = r#"{"role":"user","content":[{"type":"text","text":"a"},{"type":"input_audio","input_audio":{"data":"AA"}}]}"#;
-    let message = read(&format!("[{parts}]")).unwrap().messages.remove(0);
-    assert_eq!(patch_content(parts, &message).unwrap(), parts);
-    assert!(patch_content("[]", &message).is_err());
 }
