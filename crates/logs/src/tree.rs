@@ -7,11 +7,26 @@ use crate::error::LogError;
 use crate::input::{Entry, for_each_again};
 use crate::session::SessionLog;
 
+/// The id of an entry, an answer or a call: a hash of its text, since the links of a large log have to fit into
+/// memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct LinkId(u128);
+
+impl LinkId {
+    pub(crate) fn of(id: impl AsRef<str>) -> Self {
+        let mut bytes = [0; 16];
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(id.as_ref().as_bytes());
+        hasher.finalize_xof().fill(&mut bytes);
+        Self(u128::from_le_bytes(bytes))
+    }
+}
+
 /// An entry of a tree.
 #[derive(Debug, Default)]
 pub(crate) struct Node<T> {
     pub(crate) line: usize,
-    pub(crate) parent: Option<String>,
+    pub(crate) parent: Option<LinkId>,
     /// Whether it belongs to a sub-agent.
     pub(crate) is_side: bool,
     pub(crate) data: T,
@@ -21,18 +36,18 @@ pub(crate) struct Node<T> {
 #[derive(Debug, Default)]
 pub(crate) struct Tree<T> {
     pub(crate) nodes: Vec<Node<T>>,
-    by_id: HashMap<String, usize>,
+    by_id: HashMap<LinkId, usize>,
 }
 
 impl<T> Tree<T> {
-    pub(crate) fn push(&mut self, id: String, node: Node<T>) {
+    pub(crate) fn push(&mut self, id: LinkId, node: Node<T>) {
         self.by_id.insert(id, self.nodes.len());
         self.nodes.push(node);
     }
 
     /// Returns the index of an entry by its id.
-    pub(crate) fn find(&self, id: &str) -> Option<usize> {
-        self.by_id.get(id).copied()
+    pub(crate) fn find(&self, id: LinkId) -> Option<usize> {
+        self.by_id.get(&id).copied()
     }
 
     /// Returns the branch that ends with an entry, from its beginning. If a parent is missing, or is one of
@@ -44,7 +59,7 @@ impl<T> Tree<T> {
         while let Some((at, node)) = next.and_then(|at| Some((at, self.nodes.get(at)?))) {
             seen.insert(at);
             branch.push(at);
-            let Some(parent) = &node.parent else { break };
+            let Some(parent) = node.parent else { break };
             let known = self.find(parent);
             next = known.filter(|at| !seen.contains(at));
             if next.is_some() {

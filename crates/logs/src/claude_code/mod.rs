@@ -18,7 +18,7 @@ use crate::blocks;
 use crate::error::LogError;
 use crate::input::{Entry, for_each_entry};
 use crate::session::{SessionLog, text};
-use crate::tree::{Node, Tree, read_again};
+use crate::tree::{LinkId, Node, Tree, read_again};
 
 /// The model name in messages that Claude Code writes itself, such as errors of the API.
 const SYNTHETIC: &str = "<synthetic>";
@@ -42,9 +42,9 @@ struct Links {
     is_message: bool,
     is_boundary: bool,
     /// The id of the answer that the entry belongs to.
-    answer: Option<String>,
-    calls: Vec<String>,
-    results: Vec<String>,
+    answer: Option<LinkId>,
+    calls: Vec<LinkId>,
+    results: Vec<LinkId>,
 }
 
 /// Messages before a compaction that are kept, and the message that they follow.
@@ -147,8 +147,9 @@ fn take(
     }
     log.side_messages += usize::from(is_side && data.is_message);
     // An entry without an id cannot be a parent, and is not part of the tree.
-    let id = entry.text("uuid")?;
-    let (line, parent) = (entry.line, entry.text("parentUuid"));
+    let id = LinkId::of(entry.text("uuid")?);
+    let parent = entry.text("parentUuid").map(LinkId::of);
+    let line = entry.line;
     tree.push(
         id,
         Node {
@@ -164,14 +165,15 @@ fn take(
 impl Links {
     fn message(&mut self, message: &str, is_answer: bool) -> serde_json::Result<()> {
         let ids: MessageIds<'_> = serde_json::from_str(message)?;
-        self.answer = ids.id.filter(|_| is_answer);
+        self.answer = ids.id.filter(|_| is_answer).map(LinkId::of);
         if ids.content.get().starts_with('"') {
             return Ok(());
         }
         let blocks: Vec<BlockIds> = serde_json::from_str(ids.content.get())?;
         for block in blocks {
-            self.results.extend(block.tool_use_id);
-            self.calls.extend(block.id.filter(|_| is_answer));
+            self.results.extend(block.tool_use_id.map(LinkId::of));
+            self.calls
+                .extend(block.id.filter(|_| is_answer).map(LinkId::of));
         }
         Ok(())
     }
@@ -180,17 +182,18 @@ impl Links {
 /// Moves messages that were preserved by a compaction after its summary.
 fn relink(tree: &mut Tree<Links>, segments: Vec<Segment>) {
     for segment in segments {
-        let head = tree.find(&segment.head_uuid);
-        if head.is_none() || tree.find(&segment.anchor_uuid).is_none() {
+        let anchor = LinkId::of(&segment.anchor_uuid);
+        let head = tree.find(LinkId::of(&segment.head_uuid));
+        if head.is_none() || tree.find(anchor).is_none() {
             continue;
         }
         for node in &mut tree.nodes {
-            if node.parent.as_ref() == Some(&segment.anchor_uuid) {
-                node.parent = Some(segment.tail_uuid.clone());
+            if node.parent == Some(anchor) {
+                node.parent = Some(LinkId::of(&segment.tail_uuid));
             }
         }
         if let Some(head) = head.and_then(|at| tree.nodes.get_mut(at)) {
-            head.parent = Some(segment.anchor_uuid);
+            head.parent = Some(anchor);
         }
     }
 }
@@ -198,19 +201,30 @@ fn relink(tree: &mut Tree<Links>, segments: Vec<Segment>) {
 /// Adds the entries beside the chain. An answer consists of several entries, and results of parallel calls
 /// are attached to different ones of these. The result contains the complete answer before its results.
 fn with_parallel(tree: &Tree<Links>, chain: Vec<usize>) -> Vec<usize> {
-    let mut answers: HashMap<&str, Vec<usize>> = HashMap::new();
-    let mut results: HashMap<&str, Vec<usize>> = HashMap::new();
-    for (at, node) in tree
-        .nodes
+    let of_chain = chain
         .iter()
-        .enumerate()
-        .filter(|(_, node)| !node.is_side)
-    {
-        if let Some(answer) = &node.data.answer {
+        .filter_map(|at| tree.nodes.get(*at)?.data.answer);
+    let of_chain: HashSet<LinkId> = of_chain.collect();
+    let main = || {
+        tree.nodes
+            .iter()
+            .enumerate()
+            .filter(|(_, node)| !node.is_side)
+    };
+    let mut answers: HashMap<LinkId, Vec<usize>> = HashMap::new();
+    let mut results: HashMap<LinkId, Vec<usize>> = HashMap::new();
+    for (at, node) in main() {
+        if let Some(answer) = node.data.answer.filter(|answer| of_chain.contains(answer)) {
             answers.entry(answer).or_default().push(at);
+            let calls = node.data.calls.iter();
+            results.extend(calls.map(|call| (*call, Vec::new())));
         }
+    }
+    for (at, node) in main() {
         for call in &node.data.results {
-            results.entry(call).or_default().push(at);
+            if let Some(results) = results.get_mut(call) {
+                results.push(at);
+            }
         }
     }
     let on_chain: HashSet<usize> = chain.iter().copied().collect();
@@ -221,15 +235,12 @@ fn with_parallel(tree: &Tree<Links>, chain: Vec<usize>) -> Vec<usize> {
             continue;
         }
         active.push(at);
-        let answer = tree
-            .nodes
-            .get(at)
-            .and_then(|node| node.data.answer.as_deref());
+        let answer = tree.nodes.get(at).and_then(|node| node.data.answer);
         let parts = answer
-            .and_then(|answer| answers.get(answer))
+            .and_then(|answer| answers.get(&answer))
             .into_iter()
             .flatten();
-        let mut calls: Vec<&String> = Vec::new();
+        let mut calls: Vec<LinkId> = Vec::new();
         for part in parts {
             let is_new = done.insert(*part);
             if is_new {
@@ -240,15 +251,11 @@ fn with_parallel(tree: &Tree<Links>, chain: Vec<usize>) -> Vec<usize> {
                     tree.nodes
                         .get(*part)
                         .iter()
-                        .flat_map(|node| &node.data.calls),
+                        .flat_map(|node| node.data.calls.iter().copied()),
                 );
             }
         }
-        for result in calls
-            .iter()
-            .filter_map(|call| results.get(call.as_str()))
-            .flatten()
-        {
+        for result in calls.iter().filter_map(|call| results.get(call)).flatten() {
             // A result on the chain moves here as well, with the other blocks of its entry.
             let is_near = on_chain.contains(result) || *result > at;
             if is_near && done.insert(*result) {

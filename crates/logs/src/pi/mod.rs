@@ -15,7 +15,7 @@ use crate::blocks;
 use crate::error::LogError;
 use crate::input::{Entry, for_each_entry};
 use crate::session::{SessionLog, text};
-use crate::tree::{Node, Tree, read_again};
+use crate::tree::{LinkId, Node, Tree, read_again};
 
 /// The parts of an answer's usage, besides their sum.
 const USAGE: [&str; 4] = ["input", "output", "cacheRead", "cacheWrite"];
@@ -24,7 +24,7 @@ const USAGE: [&str; 4] = ["input", "output", "cacheRead", "cacheWrite"];
 #[derive(Debug, Default)]
 struct Links {
     kind: String,
-    kept_id: Option<String>,
+    kept_id: Option<LinkId>,
     kept_index: Option<usize>,
 }
 
@@ -64,17 +64,17 @@ pub(crate) fn read(path: &Path) -> Result<SessionLog, LogError> {
             .as_u64();
         let data = Links {
             kind,
-            kept_id: entry.text("firstKeptEntryId"),
+            kept_id: entry.text("firstKeptEntryId").map(LinkId::of),
             // The index includes the header.
             kept_index: kept_index.and_then(|at| usize::try_from(at).ok()?.checked_sub(1)),
         };
         let node = Node {
             line: entry.line,
-            parent: entry.text("parentId").or(before),
+            parent: entry.text("parentId").or(before).map(LinkId::of),
             is_side: false,
             data,
         };
-        tree.push(own.unwrap_or_else(|| format!("#{index}")), node);
+        tree.push(LinkId::of(own.unwrap_or_else(|| format!("#{index}"))), node);
     })?;
     let path = tree.branch(tree.nodes.len().checked_sub(1), &mut log);
     let lines = active(&mut log, &tree, &path);
@@ -109,7 +109,6 @@ fn active(log: &mut SessionLog, tree: &Tree<Links>, path: &[usize]) -> Vec<usize
     let kept = &compaction.1.data;
     let first = kept
         .kept_id
-        .as_ref()
         .and_then(|id| tree.find(id))
         .or(kept.kept_index);
     let (before, after) = path.split_at(at);
