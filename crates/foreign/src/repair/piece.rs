@@ -227,20 +227,18 @@ pub(super) fn text_part(mut part: Value, own: &str) -> Result<Option<Value>, Val
         }
         (kind, Some(Value::String(_))) if kind == own => Ok(Some(part)),
         ("text" | "input_text" | "output_text", Some(Value::Null)) => Ok(None),
-        // A result of a tool, perhaps.
-        ("text" | "input_text" | "output_text", None) if has_more(&part) => {
-            Ok(new(&part.to_string().into()))
-        }
+        // The JSON of a tool, perhaps.
+        ("text", None) if has_more(&part) => Ok(new(&part.to_string().into())),
         ("text" | "input_text" | "output_text", None) => Ok(None),
         ("text" | "input_text" | "output_text", Some(text)) => Ok(new(text)),
         _ => Err(part),
     }
 }
 
-/// Checks whether a part has more than a type and a breakpoint.
+/// Checks whether a part has more than what belongs to a text.
 fn has_more(part: &Value) -> bool {
     let mut keys = part.as_object().into_iter().flat_map(Map::keys);
-    keys.any(|key| key != "type" && key != "cache_control")
+    keys.any(|key| !["type", "cache_control", "citations"].contains(&key.as_str()))
 }
 
 /// The kinds of parts that contain a file in some protocol, and the keys of its bytes or its address.
