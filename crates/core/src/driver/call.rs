@@ -2,7 +2,6 @@
 //! made; `retry.rs` repeats it.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use plimsoll_agent::{Failure, Request};
 use plimsoll_context::Reply;
