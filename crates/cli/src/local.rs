@@ -147,7 +147,7 @@ pub(crate) async fn start(
     };
     let provider = ModelClient::builder(model.clone())
         .base_url(&running.base_url)
-        .timeouts(agent.timeouts())
+        .timeouts(agent.settings().timeouts)
         .dialect(dialect)
         .extra(sampling())
         .build()

@@ -13,7 +13,7 @@ use plimsoll_context::{
 use plimsoll_core::process::InheritedVariables;
 use plimsoll_core::{Agent, Error, Provider, Retention, Tool};
 use plimsoll_providers::{
-    ModelBook, ModelClient, ModelClientBuilder, ModelFacts, ModelRef, Secret, Timeouts,
+    ModelBook, ModelClient, ModelClientBuilder, ModelFacts, ModelRef, Secret,
 };
 use plimsoll_tools::{Root, Sandbox, SandboxMode, Skills, Toolbox};
 use plimsoll_wire::openai_chat::Dialect;
@@ -162,7 +162,7 @@ impl AgentConfig {
             chat = chat.dialect(Dialect { tools, ..dialect });
         }
         let facts = self.facts(&model);
-        Ok((model, chat.facts(facts).timeouts(self.timeouts())))
+        Ok((model, chat.facts(facts).timeouts(self.settings().timeouts)))
     }
 
     /// Returns the keys that the configuration knows, so that they can be removed from tool
@@ -186,17 +186,6 @@ impl AgentConfig {
         let secrets = self.secrets(variables);
         let named = secrets.iter().filter_map(Secret::name).map(str::to_owned);
         InheritedVariables::new(self.settings().builder.pass_env.iter().cloned(), named)
-    }
-
-    /// Returns the timeouts for connections and silence.
-    #[must_use]
-    pub fn timeouts(&self) -> Timeouts {
-        let default = Timeouts::default();
-        Timeouts {
-            connect: self.settings().connect_timeout.unwrap_or(default.connect),
-            idle: self.settings().idle_timeout.unwrap_or(default.idle),
-            ..default
-        }
     }
 
     /// Adds a file that `write` and `edit` change only after approval, for this agent and those

@@ -10,6 +10,7 @@ use plimsoll_context::{Bpe, Chars4, Estimate, Memo, TokenCounter};
 use plimsoll_core::{
     AgentBuilder, BuilderSettings, CommandHook, DriverSettings, HOOK_TIMEOUT, RetryConfig,
 };
+use plimsoll_providers::Timeouts;
 use plimsoll_tools::SandboxMode;
 use plimsoll_wire::openai_chat::ToolStyle;
 
@@ -75,10 +76,8 @@ pub struct AgentSettings {
     pub hooks: Vec<CommandHook>,
     /// The timeout of a hook.
     pub hook_timeout: Duration,
-    /// The timeout for connecting.
-    pub connect_timeout: Option<Duration>,
-    /// The maximum silence during a response.
-    pub idle_timeout: Option<Duration>,
+    /// How long to wait for connections, and while a server is silent.
+    pub timeouts: Timeouts,
 }
 
 /// Attempts of a model call of an agent with a configuration: an overloaded server gets about two and a
@@ -118,8 +117,7 @@ impl Default for AgentSettings {
             sandbox: SandboxMode::Off,
             hooks: Vec::new(),
             hook_timeout: HOOK_TIMEOUT,
-            connect_timeout: None,
-            idle_timeout: None,
+            timeouts: Timeouts::default(),
         }
     }
 }

@@ -522,8 +522,6 @@ fn every_name_is_of_one_key_and_every_default_is_true() {
                 ..BuilderSettings::default()
             },
             name: named,
-            connect_timeout: set.connect_timeout,
-            idle_timeout: set.idle_timeout,
             ..AgentSettings::default()
         };
         assert_eq!(set, default, "{}", key.path());

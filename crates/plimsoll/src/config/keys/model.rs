@@ -44,11 +44,11 @@ settings_table! {
         thinking_level: Choice<ThinkingLevel> => builder.sampling.thinking;
         /// Time limit for opening a connection, in seconds. Default: `15`.
         #[schemars(extend("x-flag" = "connect-timeout"))]
-        connect_timeout: Seconds => connect_timeout;
+        connect_timeout: Seconds => timeouts.connect;
         /// Time without a received byte after which a call is abandoned, in seconds. Default:
         /// `300`.
         #[schemars(extend("x-flag" = "idle-timeout"))]
-        idle_timeout: Seconds => idle_timeout;
+        idle_timeout: Seconds => timeouts.idle;
     }
 }
 

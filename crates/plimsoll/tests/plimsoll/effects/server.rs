@@ -139,7 +139,7 @@ async fn silence_is_given_up_when_the_configuration_says() {
     thread.join().unwrap();
     let agent = Config::parse(&text).unwrap().defaults().unwrap();
     // What is handed to the HTTP client: no address on loopback is slow to connect to.
-    assert_eq!(agent.timeouts().connect, Duration::from_secs(9));
+    assert_eq!(agent.settings().timeouts.connect, Duration::from_secs(9));
 }
 
 #[tokio::test]
