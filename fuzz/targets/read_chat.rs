@@ -1,4 +1,4 @@
-//! `openai_chat::read`: what was read and repaired is a request that the server of each dialect accepts.
+//! `openai_chat::read`: messages that were read and repaired are a request that the server of each dialect accepts.
 #![no_main]
 
 use libfuzzer_sys::{fuzz_mutator, fuzz_target};

@@ -1,4 +1,4 @@
-//! `openai_responses::read`: what was read and repaired is a request that the server of each profile
+//! `openai_responses::read`: messages that were read and repaired are a request that the server of each profile
 //! accepts.
 #![no_main]
 

@@ -196,7 +196,7 @@ fn the_reason_for_a_repair_is_explained() {
         {"role": "user", "content": "q"},
         {"role": "assistant", "content": null, "tool_calls": [call]},
     ]);
-    home.file("chat.json", &chat(&messages));
+    home.file("chat.json", chat(&messages));
     let said = home.run(["repair", "--explain", "chat.json"]).done();
     assert_eq!(
         said.err,

@@ -235,7 +235,7 @@ pub(super) fn text_part(mut part: Value, own: &str) -> Result<Option<Value>, Val
     }
 }
 
-/// Checks whether a part has more than what belongs to a text.
+/// Checks whether a part has keys that do not belong to a text.
 fn has_more(part: &Value) -> bool {
     let mut keys = part.as_object().into_iter().flat_map(Map::keys);
     keys.any(|key| !["type", "cache_control", "citations"].contains(&key.as_str()))

@@ -128,7 +128,7 @@ fn called(value: &mut Value, taken: &str) {
     text_arguments(value, taken);
 }
 
-/// Converts a content or an output to what the server expects.
+/// Converts a content or an output to the form that the server expects.
 fn convert(value: &mut Value, key: &str, part: impl Fn(Value) -> Option<Value>) {
     if let Some(content) = piece::content(value.get(key), part) {
         set(value, key, content);

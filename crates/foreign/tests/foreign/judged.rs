@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use plimsoll_foreign::{Reasoning, Repair, RepairedRequest, repair_request};
+use plimsoll_foreign::{Reasoning, RepairedRequest, repair_request};
 use plimsoll_mock::rules::Validate as _;
 use plimsoll_wire::Target;
 use plimsoll_wire::openai_chat::ErrorStyle;
@@ -75,33 +75,36 @@ pub(crate) fn repaired(text: &str, target: &Target) -> RepairedRequest {
         repaired.request == text,
         "{text}"
     );
-    for place in lost(text, target, &repaired.request) {
-        let is_named = |one: &Repair| one.place == place;
-        assert!(
-            repaired.repairs.iter().any(is_named),
-            "{target:?}\n{place} of {text}\n{}\n{:?}",
-            repaired.request,
-            repaired.repairs
-        );
-    }
+    let lost = lost(text, target, &repaired);
+    assert!(
+        lost.is_empty(),
+        "{target:?}\n{lost:?} of {text}\n{repaired:?}"
+    );
     repaired
 }
 
-/// Returns the places of the entries of which a text is no longer there.
-fn lost(before: &str, target: &Target, after: &str) -> Vec<String> {
+/// Returns the places of the entries of which a text is no longer there, and that no repair names.
+fn lost(before: &str, target: &Target, repaired: &RepairedRequest) -> Vec<String> {
     let mut request: Value = serde_json::from_str(before).unwrap();
     let list = match request.is_array() {
         true => request,
         false => request[target.list()].take(),
     };
+    let named: BTreeSet<&str> = repaired
+        .repairs
+        .iter()
+        .map(|one| one.place.as_str())
+        .collect();
+    let after = &repaired.request;
     let whole: Value = serde_json::from_str(after).unwrap();
     let left: BTreeSet<String> = texts(&whole).collect();
     // A text may be a part of another one now.
     let is_lost = |text: String| !left.contains(&text) && !after.contains(text.trim_matches('"'));
     let entries = list.as_array().into_iter().flatten().enumerate();
-    let lost = entries.filter(|(_, entry)| texts(entry).any(is_lost));
-    lost.map(|(at, _)| format!("{}[{at}]", target.list()))
-        .collect()
+    let entries = entries.map(|(at, entry)| (format!("{}[{at}]", target.list()), entry));
+    let unnamed = entries.filter(|(place, _)| !named.contains(place.as_str()));
+    let lost = unnamed.filter(|(_, entry)| texts(entry).any(is_lost));
+    lost.map(|(place, _)| place).collect()
 }
 
 /// Returns the texts in a value, as JSON.

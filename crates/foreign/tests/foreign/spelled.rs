@@ -40,7 +40,7 @@ fn said(content: &Value) -> String {
     }
 }
 
-/// What the result of a tool says after the repair.
+/// Returns the texts in the result of a tool after the repair.
 #[track_caller]
 fn returned(content: &Value, target: &Target) -> String {
     let call = match target {
