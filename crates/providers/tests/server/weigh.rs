@@ -168,12 +168,12 @@ async fn a_lower_count_of_the_provider_loosens_nothing() {
         let output = output.or_else(Error::into_output).unwrap();
         let unfit = matches!(output.reason, EndReason::CannotFit { .. });
         assert!(unfit, "{:?}", output.reason);
-        assert_eq!(fake.paths(), [COUNT]);
+        assert!(fake.paths().is_empty(), "nobody is asked");
     }
 }
 
 #[tokio::test]
-async fn nobody_is_asked_what_a_small_request_weighs() {
+async fn nobody_is_asked_what_a_request_weighs() {
     let fake = cheap_by_weight().await;
     let output = agent(&fake).run("Say done.").await.unwrap();
     assert_eq!(output.text, "done");
