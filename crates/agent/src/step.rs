@@ -73,7 +73,7 @@ pub struct Now {
     /// The duration of the run so far. During a run, a smaller value than before is ignored.
     pub elapsed: Duration,
     /// The time since the provider was last called, if known. If the provider's prompt cache may have
-    /// expired by now, a plan costs nothing.
+    /// expired by now, a plan costs nothing beside the input that is paid anyway.
     pub since_call: Option<Duration>,
     /// The attempts of the run's own call without a reply, oldest first. They are charged if this input
     /// ends them.

@@ -103,8 +103,9 @@ pub struct Extensions(HashMap<TypeId, Arc<dyn Any + Send + Sync>>);
 pub struct AgentOutput {
     /// The session, which can be continued.
     pub session_id: SessionId,
-    /// The answer. If a limit, a user or a hook ended the run, this is the text so far, followed by
-    /// a sentence in brackets with the reason; see [`EndReason::is_answer`].
+    /// The answer. If a limit ended the run and the model could sum up, its summary. If a user, a hook
+    /// or another limit ended it, the text so far, followed by a sentence in brackets with the
+    /// reason; see [`EndReason::is_answer`].
     pub text: String,
     /// Why the run ended.
     pub reason: EndReason,

@@ -1,6 +1,6 @@
 //! The prompt cache of providers: which parts of a request are marked, for how long, and whether they were read.
 //!
-//! Every agent marks its requests by itself. [`CacheConfig`] changes how, and
+//! An agent marks its requests by itself, for providers that want marks. [`CacheConfig`] changes how, and
 //! [`CacheMonitor`] tells why less was read from the cache than expected.
 //!
 //! ```

@@ -3,7 +3,7 @@
 //!
 //! An [`Agent`] has a model, tools and limits. It runs tasks in a [`Session`] with an append-only
 //! log. The messages that are sent to the model are a view of that log. Plimsoll counts the view's
-//! tokens before each request. If the view is too large or too expensive, a [`policy`] shortens,
+//! tokens before each request. If the view is too large, a [`policy`] shortens,
 //! evicts or summarizes a part of it. The log keeps the rest, and the model has
 //! tools to recall it.
 //!
@@ -98,8 +98,9 @@
 //!
 //! # Limits
 //!
-//! A limit ends a run without an error: the model is asked to finish, [`AgentOutput::reason`] names
-//! the limit, and [`AgentOutput::text`] describes the finished work. If the model cannot be
+//! A limit ends a run without an error: [`AgentOutput::reason`] names the limit, and
+//! [`AgentOutput::text`] describes the finished work. By default the model writes this text in a last
+//! call, if the limit leaves room for one ([`AtLimit`](limits::AtLimit)). If the model cannot be
 //! reached, refuses the request or has too small a window, the run returns an [`Error`].
 //!
 //! ```

@@ -2,7 +2,7 @@
 //! loop detection.
 //!
 //! [`ExecutionLimits`](crate::ExecutionLimits) has all of them. A run that reaches a limit ends
-//! with an answer, not with an error.
+//! with a text of the finished work, not with an error.
 //!
 //! ```
 //! use std::time::Duration;

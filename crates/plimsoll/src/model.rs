@@ -40,9 +40,7 @@
 //! # }
 //! ```
 
-pub use plimsoll_agent::{
-    CountTokens, Expects, Failure, Request, Sampling, ToolChoice,
-};
+pub use plimsoll_agent::{CountTokens, Expects, Failure, Request, Sampling, ToolChoice};
 pub use plimsoll_context::{
     CallId, File, HostedTool, Image, MAX_HOSTED_TOOLS, MessageIter, MessageList, Opaque, Reply,
     Source, StopReason, Thinking, ToolSpec,

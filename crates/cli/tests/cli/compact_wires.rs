@@ -1,11 +1,11 @@
 //! `plimsoll compact` on the three protocols, for a user whose session has died: the same request
 //! is returned, smaller, and is accepted.
 
+use plimsoll::Tokens;
 use plimsoll::foreign::{Body, Target};
 use plimsoll::tokens::{Chars4, TokenCounter};
 use plimsoll::wire::openai_chat::Dialect;
 use plimsoll::wire::{anthropic, openai_responses};
-use plimsoll::Tokens;
 use plimsoll_mock::rules::Validate as _;
 use serde_json::{Value, json};
 

@@ -269,6 +269,7 @@ fn the_window_is_the_one_that_a_run_begins_with() {
     let home = Home::new();
     let fake = Fake::new([FakeAnswer::say("Done.")]);
     let url = fake.url();
+    std::fs::create_dir_all(home.data()).unwrap();
     let window = |own: u64, more: &[&str]| {
         let row = format!("[openai-compatible.m]\nwindow = {own}");
         std::fs::write(home.data().join("models.toml"), row).unwrap();

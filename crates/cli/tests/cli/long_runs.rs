@@ -161,7 +161,7 @@ fn messages() {
 }
 
 /// A minute that carries less than the window is lived with, also where the server names the limit
-/// alone; no other session takes it for a window.
+/// alone.
 #[test]
 fn a_minutes_allowance() {
     const MINUTE: u64 = 5_000;
@@ -193,8 +193,5 @@ fn a_minutes_allowance() {
         // Where most of a request may come from the cache, it is tried three times.
         assert!(told.len() <= 3, "{model}: {told:?}");
         assert!(refused <= 3 * told.len(), "{model}: {refused}");
-        let known = home.run(["doctor", "--json"]).done();
-        let known: Value = serde_json::from_str(&known.out).unwrap();
-        assert_eq!(known["windows"], json!([]), "{model}");
     }
 }

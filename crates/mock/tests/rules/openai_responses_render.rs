@@ -7,9 +7,7 @@ use plimsoll_context::{
 use plimsoll_mock::rules::openai_responses::validate;
 use plimsoll_wire::WireError;
 use plimsoll_wire::openai_responses::{MIN_OUTPUT, ResponsesProfile, read, render};
-use plimsoll_wire::{
-    Delivery, Effort, EncodedRequest, LeftOut, Note, RenderInput, ToolChoice,
-};
+use plimsoll_wire::{Delivery, Effort, EncodedRequest, LeftOut, Note, RenderInput, ToolChoice};
 use serde_json::{Value, json};
 
 const REASONING: &str =
