@@ -24,8 +24,6 @@ enum Ending {
 }
 
 impl Ending {
-    const ALL: [Self; 2] = [Self::Removed, Self::Restored];
-
     fn words(self) -> &'static str {
         match self {
             Self::Removed => "removed",
@@ -137,16 +135,16 @@ impl FileList {
         }
     }
 
-    /// Restores a line that [`FileRecord::words`] wrote.
-    pub(crate) fn carry(&mut self, path: &str, words: &str, at: usize) {
+    /// Restores a line of a handover: a path with what was done, and names. Returns the index of the
+    /// file and the names.
+    pub(crate) fn carry<'t>(&mut self, line: &'t str, at: usize) -> Option<(usize, &'t str)> {
+        let (head, names) = line.split_once(": ").unwrap_or((line, ""));
+        let (path, words) = head.strip_suffix(')')?.rsplit_once(" (")?;
         let index = self.index(path);
-        let Some(file) = self.all.get_mut(index) else {
-            return;
-        };
+        let file = self.all.get_mut(index)?;
         file.last = at;
-        file.ending = Ending::ALL
-            .into_iter()
-            .find(|ending| ending.words() == words);
+        let mut endings = [Ending::Removed, Ending::Restored].into_iter();
+        file.ending = endings.find(|ending| ending.words() == words);
         for done in words.split(", ") {
             let (word, times) = done.split_once(' ').unwrap_or_default();
             let count = match word {
@@ -157,6 +155,7 @@ impl FileList {
             };
             *count = count.saturating_add(times.parse().unwrap_or(0));
         }
+        Some((index, names))
     }
 }
 

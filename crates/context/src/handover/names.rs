@@ -11,6 +11,9 @@ const LINE_MAX: usize = 4_000;
 const SEEN_MAX: usize = 16_000;
 /// The maximum length of a name; longer runs are base64, for example.
 const WORD_MAX: usize = 64;
+/// The minimum and maximum length of a name in the result of a call, in bytes.
+const NAME_MIN: usize = 3;
+const PATH_MAX: usize = 120;
 /// The maximum length of a line with a made name, in bytes.
 const MADE_MAX: usize = 90;
 /// The minimum length of a hash, in digits.
@@ -85,6 +88,24 @@ pub(crate) fn each(line: &str, tell: &mut dyn FnMut(&str)) {
     for word in words.filter(|word| word.len() >= 3 && word.len() <= WORD_MAX) {
         if is_identifier(word) || is_hash(word) {
             tell(word);
+        }
+    }
+}
+
+/// Calls `tell` with every name in the result of a call, in order: identifiers, hashes, paths, file
+/// names, and numbers such as those of lines, issues and ports.
+pub(crate) fn each_of_result(text: &str, tell: &mut dyn FnMut(&str)) {
+    for line in clip(text, SEEN_MAX).lines() {
+        let words = clip(line, LINE_MAX).split(|c: char| !is_of_run(c));
+        for word in words.map(|word| word.trim_matches(['.', '-'])) {
+            let bytes = word.as_bytes();
+            let is_number = bytes.iter().all(u8::is_ascii_digit);
+            let is_path = word.contains('/') && bytes.iter().any(u8::is_ascii_alphabetic);
+            let is_name =
+                is_number || is_path || has_extension(word) || is_identifier(word) || is_hash(word);
+            if (NAME_MIN..=PATH_MAX).contains(&word.len()) && is_name {
+                tell(word);
+            }
         }
     }
 }

@@ -1,5 +1,6 @@
-//! Selects the content of a handover within the available tokens. The state, the rules and the
-//! user's words come first, then what was done, the newest first, until the tokens are used.
+//! Selects the content of a handover within the available tokens: the state, the rules, the user's
+//! words and the changed files, then what was done and the names that are likely needed next, the
+//! newest first, until the tokens are used.
 
 use std::cmp::Reverse;
 
@@ -10,28 +11,27 @@ use super::format::{self, Section, SectionItem};
 use super::names;
 use super::tokens::TokenBudget;
 use super::user_words::UserWords;
-use super::work::{LineKind, Work};
+use super::work::Work;
 
 /// Shares of the tokens, in percent. Tokens that one part does not use go to the next.
 const STATE: u64 = 10;
 const RULES: u64 = 10;
 const WORDS: u64 = 60;
 const FORMER: u64 = 8;
-const STATEMENTS: u64 = 7;
 const CHANGED: u64 = 8;
-const CALLS: u64 = 10;
 const NEWEST_FILES: u64 = 45;
 /// The minimum number of tokens for the user's words in a small text.
 const LEAST_WORDS: u64 = 120;
 /// The minimum number of tokens for changed files in a small text.
 const LEAST_FILES: u64 = 40;
-/// The maximum number of names for one file, and if there are tokens left in the end.
+/// The maximum number of names for one file, before the lines of calls are chosen.
 const NAMES_OF_FILE: usize = 6;
-const MORE_NAMES_OF_FILE: usize = 16;
+/// The maximum number of names from the result of one call.
+const NAMES_OF_RESULT: usize = 24;
 
 /// Returns a handover of at most `tokens` tokens, or `None` if there is no content.
 pub(crate) fn select(
-    work: &mut Work,
+    work: &mut Work<'_>,
     words: &mut UserWords,
     tokens: u64,
     count: &dyn Fn(&str) -> u64,
@@ -41,52 +41,38 @@ pub(crate) fn select(
         return None;
     }
     let all = budget.left();
-    for line in &mut work.lines {
-        line.is_kept = false;
-    }
+    work.lines.iter_mut().for_each(|line| line.reset());
     words.reset();
 
-    let state = take_items(
-        Section::State,
-        work.state.items(),
-        all * STATE / 100,
-        &mut budget,
-    );
+    budget.share(all * STATE / 100);
+    let state = take_items(Section::State, work.state.items(), &mut budget);
+    budget.share(all * RULES / 100);
     let rules = work.rules.iter().map(SectionItem::note).collect();
-    let rules = take_items(Section::Rules, rules, all * RULES / 100, &mut budget);
+    let rules = take_items(Section::Rules, rules, &mut budget);
     words.choose((all * WORDS / 100).max(LEAST_WORDS), &mut budget);
-    let has_former = work.lines.iter().any(|line| line.kind == LineKind::Former);
-    if has_former {
+    if work.lines.iter().any(|line| line.is_former) {
         budget.spend_tokens(
             heading(Section::Former, &budget) + heading(Section::Transcript, &budget),
         );
+        budget.share(all * FORMER / 100);
+        take_lines(work, true, &mut budget);
     }
-    for (kind, share) in [
-        (LineKind::Former, FORMER),
-        (LineKind::Statement, STATEMENTS),
-    ] {
-        budget.share(all * share / 100);
-        take_lines(work, |of| of == kind, &mut budget);
-    }
-    let mut files = ListedFiles::default();
+    let mut files = ListedFiles::of(work);
     budget.share((all * CHANGED / 100).max(LEAST_FILES));
     files.take_changed(work, &mut budget);
-    budget.share(all * CALLS / 100);
-    take_lines(work, |of| of == LineKind::Call, &mut budget);
     budget.share(all * NEWEST_FILES / 100);
-    files.take_newest(work, words, NAMES_OF_FILE, &mut budget);
+    files.take_newest(work, &covered(work, words), NAMES_OF_FILE, 0, &mut budget);
     // The rest goes to the user's words, then to what was done.
     words.choose(u64::MAX, &mut budget);
     budget.share(u64::MAX);
-    take_lines(work, |of| of != LineKind::Aside, &mut budget);
-    take_lines(work, |_| true, &mut budget);
-    files.take_newest(work, words, MORE_NAMES_OF_FILE, &mut budget);
+    take_lines(work, false, &mut budget);
+    take_names(work, words, &mut files, &mut budget);
 
     let mut transcript: Vec<(usize, SectionItem)> = words.items().collect();
     let kept = |is_former: bool| {
-        let lines = work.lines.iter().filter(move |line| line.is_kept);
+        let lines = work.lines.iter();
         lines
-            .filter(move |line| (line.kind == LineKind::Former) == is_former)
+            .filter(move |line| line.is_kept && line.is_former == is_former)
             .map(|line| (line.order, line.item()))
     };
     transcript.extend(kept(false));
@@ -107,14 +93,12 @@ fn heading(section: Section, budget: &TokenBudget<'_>) -> u64 {
     budget.count(section.heading()) + 1
 }
 
-/// Takes the first items of a section, up to a share of the tokens.
+/// Takes the first items of a section.
 fn take_items(
     section: Section,
     items: Vec<SectionItem>,
-    share: u64,
     budget: &mut TokenBudget<'_>,
 ) -> Vec<SectionItem> {
-    budget.share(share);
     let mut taken = Vec::new();
     for item in items {
         if budget.is_spent() {
@@ -132,12 +116,10 @@ fn take_items(
     taken
 }
 
-/// Keeps lines of some kinds, the newest first.
-fn take_lines(work: &mut Work, is_wanted: impl Fn(LineKind) -> bool, budget: &mut TokenBudget<'_>) {
-    for line in work.lines.iter_mut().rev() {
-        if line.is_kept || !is_wanted(line.kind) {
-            continue;
-        }
+/// Keeps lines, the newest first.
+fn take_lines(work: &mut Work<'_>, is_former: bool, budget: &mut TokenBudget<'_>) {
+    let lines = work.lines.iter_mut().rev();
+    for line in lines.filter(|line| line.is_former == is_former) {
         if budget.is_spent() {
             return;
         }
@@ -150,90 +132,120 @@ fn take_lines(work: &mut Work, is_wanted: impl Fn(LineKind) -> bool, budget: &mu
     }
 }
 
+/// Adds further names of files, and names in the results of the kept calls, that the text does not
+/// contain yet: the newest first.
+fn take_names(
+    work: &mut Work<'_>,
+    words: &UserWords,
+    files: &mut ListedFiles,
+    budget: &mut TokenBudget<'_>,
+) {
+    let mut known: HashSet<String> = HashSet::default();
+    let mut learn = |text: &str| {
+        names::each_of_result(text, &mut |name| {
+            known.insert(name.to_owned());
+        });
+    };
+    words.items().for_each(|(_, item)| learn(&item.text));
+    files.items(work).iter().for_each(|item| learn(&item.text));
+    let kept = work.lines.iter().filter(|line| line.is_kept);
+    kept.for_each(|line| learn(&line.text));
+    files.next = 0;
+    for n in (0..work.lines.len()).rev() {
+        let Some(line) = work.lines.get(n).filter(|line| line.is_kept) else {
+            continue;
+        };
+        files.take_newest(work, &known, usize::MAX, line.order, budget);
+        if budget.is_spent() {
+            return;
+        }
+        let mut found: Vec<String> = Vec::new();
+        names::each_of_result(line.result, &mut |name| {
+            if found.len() < NAMES_OF_RESULT && known.insert(name.to_owned()) {
+                found.push(name.to_owned());
+            }
+        });
+        found.retain(|name| budget.spend(&format!(", {name}")));
+        if let Some(line) = work.lines.get_mut(n) {
+            line.names = found;
+        }
+    }
+    files.take_newest(work, &known, usize::MAX, 0, budget);
+}
+
 /// The chosen files, with the chosen names of each.
-#[derive(Default)]
 struct ListedFiles {
     names: HashMap<usize, Vec<String>>,
+    /// The files and the names in them, those that were used last first.
+    candidates: Vec<(Reverse<usize>, Option<String>, usize)>,
+    /// The first candidate that was not tried yet.
+    next: usize,
 }
 
 impl ListedFiles {
+    fn of(work: &Work<'_>) -> Self {
+        let files = work.files.all.iter().enumerate();
+        let files = files.map(|(index, file)| (Reverse(file.last), None, index));
+        let exists = |index: &usize| {
+            let file = work.files.all.get(*index);
+            file.is_some_and(|file| !file.is_removed())
+        };
+        let names = work.names.all().filter(|(.., file)| exists(file));
+        let names = names.map(|(last, word, file)| (Reverse(last), Some(word.to_owned()), file));
+        let mut candidates: Vec<_> = files.chain(names).collect();
+        candidates.sort_unstable();
+        Self {
+            names: HashMap::default(),
+            candidates,
+            next: 0,
+        }
+    }
+
     /// Chooses the files that were changed or removed: those that existed before first, since many
     /// new ones are scripts to try something, and the newest first.
-    fn take_changed(&mut self, work: &Work, budget: &mut TokenBudget<'_>) {
+    fn take_changed(&mut self, work: &Work<'_>, budget: &mut TokenBudget<'_>) {
         for index in order(work) {
             let file = work.files.all.get(index);
             if budget.is_spent() {
                 return;
             }
             if file.is_some_and(FileRecord::is_touched) {
-                self.take_file(work, index, budget);
+                take_file(&mut self.names, work, index, budget);
             }
         }
     }
 
-    /// Chooses a file. Returns `false` if there are not enough tokens.
-    fn take_file(&mut self, work: &Work, index: usize, budget: &mut TokenBudget<'_>) -> bool {
-        let Some(file) = work.files.all.get(index) else {
-            return false;
-        };
-        if self.names.contains_key(&index) {
-            return true;
-        }
-        let first = if self.names.is_empty() {
-            heading(Section::Files, budget)
-        } else {
-            0
-        };
-        let cost = budget.count(&SectionItem::note(file.words()).written());
-        let is_taken = budget.spend_tokens(first + cost);
-        if is_taken {
-            self.names.insert(index, Vec::new());
-        }
-        is_taken
-    }
-
-    /// Chooses files and names in them that the text does not contain yet, those used last first. A
-    /// name stands beside its file.
+    /// Chooses files that were used at a position from `since` on, and names in them that are not
+    /// `known`, those used last first. A name stands beside its file.
     fn take_newest(
         &mut self,
-        work: &Work,
-        words: &UserWords,
+        work: &Work<'_>,
+        known: &HashSet<String>,
         names_max: usize,
+        since: usize,
         budget: &mut TokenBudget<'_>,
     ) {
-        let covered = covered(work, words);
-        let files = work.files.all.iter().enumerate();
-        let files = files.map(|(index, file)| (file.last, None, index));
-        let exists = |index: usize| {
-            work.files
-                .all
-                .get(index)
-                .is_some_and(|file| !file.is_removed())
-        };
-        let names = work.names.all().filter(|(.., file)| exists(*file));
-        let names = names.map(|(last, word, file)| (last, Some(word), file));
-        let mut all: Vec<(usize, Option<&str>, usize)> = files.chain(names).collect();
-        all.sort_unstable_by_key(|(last, word, file)| (Reverse(*last), *word, *file));
-        for (_, word, index) in all {
-            if budget.is_spent() {
+        let rest = self.candidates.get(self.next..).unwrap_or_default();
+        for (last, word, index) in rest {
+            if budget.is_spent() || last.0 < since {
                 return;
             }
-            if word.is_some_and(|word| covered.contains(word))
-                || !self.take_file(work, index, budget)
-            {
+            self.next += 1;
+            let is_known = word.as_ref().is_some_and(|word| known.contains(word));
+            if is_known || !take_file(&mut self.names, work, *index, budget) {
                 continue;
             }
-            if let (Some(word), Some(names)) = (word, self.names.get_mut(&index))
+            if let (Some(word), Some(names)) = (word, self.names.get_mut(index))
                 && names.len() < names_max
-                && !names.iter().any(|name| name == word)
+                && !names.contains(word)
                 && budget.spend(&format!(", {word}"))
             {
-                names.push(word.to_owned());
+                names.push(word.clone());
             }
         }
     }
 
-    fn items(&self, work: &Work) -> Vec<SectionItem> {
+    fn items(&self, work: &Work<'_>) -> Vec<SectionItem> {
         let listed = order(work).into_iter().filter_map(|index| {
             let names = self.names.get(&index)?;
             let mut item = work.files.all.get(index)?.words();
@@ -247,25 +259,50 @@ impl ListedFiles {
     }
 }
 
+/// Chooses a file. Returns `false` if there are not enough tokens.
+fn take_file(
+    chosen: &mut HashMap<usize, Vec<String>>,
+    work: &Work<'_>,
+    index: usize,
+    budget: &mut TokenBudget<'_>,
+) -> bool {
+    let Some(file) = work.files.all.get(index) else {
+        return false;
+    };
+    if chosen.contains_key(&index) {
+        return true;
+    }
+    let first = if chosen.is_empty() {
+        heading(Section::Files, budget)
+    } else {
+        0
+    };
+    let cost = budget.count(&SectionItem::note(file.words()).written());
+    let is_taken = budget.spend_tokens(first + cost);
+    if is_taken {
+        chosen.insert(index, Vec::new());
+    }
+    is_taken
+}
+
 /// Returns the names in the chosen words and lines.
-fn covered(work: &Work, words: &UserWords) -> HashSet<String> {
+fn covered(work: &Work<'_>, words: &UserWords) -> HashSet<String> {
     let mut covered: HashSet<String> = HashSet::default();
     let mut cover = |text: &str| {
         names::each(text, &mut |word| {
             covered.insert(word.to_owned());
         });
     };
-    for (_, item) in words.items() {
-        cover(&item.text);
-    }
+    words.items().for_each(|(_, item)| cover(&item.text));
     for line in work.lines.iter().filter(|line| line.is_kept) {
         cover(&line.text);
+        line.names.iter().for_each(|name| cover(name));
     }
     covered
 }
 
 /// Returns the indices of all files: those that were changed first, and among equals the newest.
-fn order(work: &Work) -> Vec<usize> {
+fn order(work: &Work<'_>) -> Vec<usize> {
     let mut order: Vec<usize> = (0..work.files.all.len()).collect();
     order.sort_by_key(|index| {
         work.files.all.get(*index).map(|file| {

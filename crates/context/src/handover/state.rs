@@ -19,9 +19,21 @@ const LINE_MAX: usize = 400;
 /// Folders of temporary files, and the extensions of notes: they need no test.
 const TEMPORARY: [&str; 3] = ["/tmp/", "tmp/", "/scratchpad/"];
 const NOTES: [&str; 3] = [".md", ".txt", ".log"];
+/// The keys of an entry's text in todo lists.
+const TODO_TEXTS: [&str; 7] = [
+    "content",
+    "step",
+    "title",
+    "subject",
+    "text",
+    "task",
+    "description",
+];
 
-const TODO: &str = "Todo";
+const TODO: &str = "Todo: ";
+const CURRENT: &str = " (in progress)";
 const FAILED: &str = "Last failure: ";
+const FAILED_ARROW: &str = " → failed: ";
 const QUESTION: &str = "Open question: ";
 const CHANGED: &str = "Changed, not tested since: ";
 
@@ -29,23 +41,16 @@ const CHANGED: &str = "Changed, not tested since: ";
 #[derive(Debug, Default)]
 pub(crate) struct WorkState {
     todos: Vec<Todo>,
-    /// The last failed build or test that no success followed.
-    pub(crate) failed: Option<Failure>,
+    /// The last failed build or test that no success followed: its signature and the line that says
+    /// why.
+    failed: Option<(String, String)>,
     question: Option<String>,
     changed: Vec<String>,
 }
 
-#[derive(Debug, Clone)]
-pub(crate) struct Failure {
-    pub(crate) signature: String,
-    /// The family of the command, by which a later success settles the failure.
-    pub(crate) key: String,
-    pub(crate) line: String,
-}
-
 #[derive(Debug)]
 struct Todo {
-    id: Option<String>,
+    id: String,
     text: String,
     status: Status,
 }
@@ -67,42 +72,49 @@ impl Status {
     }
 }
 
+impl Todo {
+    fn new(id: impl ToString, text: &str, status: Status) -> Self {
+        Self {
+            id: id.to_string(),
+            text: one_line(text, TODO_MAX),
+            status,
+        }
+    }
+}
+
 impl WorkState {
     /// Updates the todo list if the call changes it.
     pub(crate) fn call(&mut self, call: &TranscriptCall) {
-        let list = call.arguments.as_object().and_then(|map| {
-            map.values()
-                .find_map(|value| value.as_array().and_then(|list| todos(list)))
-        });
         let name = call.name.to_lowercase();
-        if let Some(list) =
-            list.filter(|_| name.contains("todo") || name.contains("plan") || name.contains("task"))
+        if !["todo", "plan", "task"]
+            .iter()
+            .any(|word| name.contains(word))
         {
+            return;
+        }
+        let values = call.arguments.as_object().into_iter().flatten();
+        let mut lists = values.filter_map(|(_, value)| value.as_array());
+        if let Some(list) = lists.find_map(|list| todos(list)) {
             self.todos = list;
             return;
         }
         let text = |key: &str| call.arguments.get(key).and_then(Value::as_str);
         if name.contains("taskcreate") || name.contains("task_create") {
-            if let Some(subject) = text("subject").or_else(|| text("title")) {
-                self.todos.push(Todo {
-                    // The host numbers the entries in order.
-                    id: Some((self.todos.len() + 1).to_string()),
-                    text: one_line(subject, TODO_MAX),
-                    status: Status::Open,
-                });
+            if let Some(subject) = text("subject").or_else(|| text("title"))
+                && self.todos.len() < TODOS_MAX
+            {
+                // The host numbers the entries in order.
+                let todo = Todo::new(self.todos.len() + 1, subject, Status::Open);
+                self.todos.push(todo);
             }
         } else if name.contains("taskupdate") || name.contains("task_update") {
             let id = text("taskId").or_else(|| text("task_id"));
-            let todo = self
-                .todos
-                .iter_mut()
-                .find(|todo| todo.id.as_deref() == id && id.is_some());
+            let mut todos = self.todos.iter_mut();
+            let todo = todos.find(|todo| Some(todo.id.as_str()) == id);
             if let (Some(todo), Some(status)) = (todo, text("status")) {
                 todo.status = Status::of(status);
             }
         }
-        let excess = self.todos.len().saturating_sub(TODOS_MAX);
-        self.todos.drain(..excess);
     }
 
     /// Reads the todo list from the result of a tool that prints it: `#2 [pending] Print it`.
@@ -110,11 +122,8 @@ impl WorkState {
         let todos = text.lines().filter_map(|line| {
             let (id, rest) = line.trim().strip_prefix('#')?.split_once(' ')?;
             let (status, subject) = rest.trim_start().strip_prefix('[')?.split_once(']')?;
-            Some(Todo {
-                id: Some(id.trim_end_matches('.').to_owned()),
-                text: one_line(subject, TODO_MAX),
-                status: Status::of(status),
-            })
+            let id = id.trim_end_matches('.');
+            Some(Todo::new(id, subject, Status::of(status)))
         });
         let todos: Vec<Todo> = todos.take(TODOS_MAX).collect();
         if !todos.is_empty() {
@@ -142,17 +151,18 @@ impl WorkState {
         self.changed.clear();
     }
 
+    /// Records a failed build or test.
+    pub(crate) fn fail(&mut self, call: &TranscriptCall, line: &str) {
+        self.failed = Some((call.signature.clone(), line.to_owned()));
+    }
+
     /// Records a successful build or test with this key. It settles the failure of another one of the
     /// same program.
     pub(crate) fn succeeded(&mut self, key: &str) {
         let program = |key: &str| key.split(' ').next().map(str::to_owned);
-        if self
-            .failed
-            .as_ref()
-            .is_some_and(|failure| program(&failure.key) == program(key))
-        {
-            self.failed = None;
-        }
+        let key_of = |signature: &str| TranscriptCall::new("", signature).key().to_owned();
+        self.failed
+            .take_if(|(signature, _)| program(&key_of(signature)) == program(key));
     }
 
     /// Records the last question of the agent, or that it was answered.
@@ -163,117 +173,62 @@ impl WorkState {
     /// Returns the lines of the state, the most important first.
     pub(crate) fn items(&self) -> Vec<SectionItem> {
         let mut items = Vec::new();
-        if let Some(failure) = &self.failed {
-            items.push(SectionItem::note(format!(
-                "{FAILED}{} → failed: {}",
-                failure.signature, failure.line
-            )));
+        if let Some((signature, line)) = &self.failed {
+            items.push(format!("{FAILED}{signature}{FAILED_ARROW}{line}"));
         }
         if let Some(question) = &self.question {
-            items.push(SectionItem::note(format!("{QUESTION}{question}")));
+            items.push(format!("{QUESTION}{question}"));
         }
         if !self.changed.is_empty() {
             let newest = self.changed.iter().rev().take(CHANGED_MAX);
             let paths: Vec<&str> = newest.map(String::as_str).collect();
-            items.push(SectionItem::note(format!("{CHANGED}{}", paths.join(", "))));
+            items.push(format!("{CHANGED}{}", paths.join(", ")));
         }
-        let open: Vec<String> = self
-            .todos
-            .iter()
-            .filter(|todo| todo.status != Status::Done)
-            .map(|todo| match todo.status {
-                Status::Current => format!("{} (in progress)", todo.text),
-                _ => todo.text.clone(),
+        let open = self.todos.iter().filter(|todo| todo.status != Status::Done);
+        let open: Vec<String> = open
+            .map(|Todo { id, text, status }| match status {
+                Status::Current => format!("#{id} {text}{CURRENT}"),
+                _ => format!("#{id} {text}"),
             })
             .collect();
         if !open.is_empty() {
-            let done = self.todos.len() - open.len();
-            let all = self.todos.len();
-            items.push(SectionItem::note(format!(
-                "{TODO} ({done} of {all} done): {}",
-                open.join("; ")
-            )));
+            items.push(format!("{TODO}{}", open.join("; ")));
         }
-        items
+        items.iter().map(SectionItem::note).collect()
     }
 
     /// Restores a line that [`WorkState::items`] wrote.
     pub(crate) fn carry(&mut self, line: &str) {
         if let Some(failure) = line.strip_prefix(FAILED) {
-            if let Some((signature, line)) = failure.split_once(" → failed: ") {
-                self.failed = Some(Failure {
-                    signature: signature.to_owned(),
-                    key: TranscriptCall::new("", signature).key().to_owned(),
-                    line: line.to_owned(),
-                });
-            }
+            let parts = failure.split_once(FAILED_ARROW);
+            self.failed = parts.map(|(signature, line)| (signature.to_owned(), line.to_owned()));
         } else if let Some(question) = line.strip_prefix(QUESTION) {
             self.question = Some(question.to_owned());
         } else if let Some(paths) = line.strip_prefix(CHANGED) {
-            self.changed = paths.split(", ").map(str::to_owned).collect();
-            self.changed.reverse();
-        } else if let Some((head, list)) = line
-            .strip_prefix(TODO)
-            .and_then(|rest| rest.split_once("): "))
-        {
-            let done = head.trim_start_matches([' ', '(']).split(' ').next();
-            let done = done
-                .and_then(|done| done.parse().ok())
-                .unwrap_or(0_usize)
-                .min(TODOS_MAX);
-            self.todos = (0..done)
-                .map(|_| Todo {
-                    id: None,
-                    text: String::new(),
-                    status: Status::Done,
+            self.changed = paths.rsplit(", ").map(str::to_owned).collect();
+        } else if let Some(todos) = line.strip_prefix(TODO) {
+            let todos = todos.split("; #").filter_map(|todo| {
+                let (id, text) = todo.trim_start_matches('#').split_once(' ')?;
+                Some(match text.strip_suffix(CURRENT) {
+                    Some(text) => Todo::new(id, text, Status::Current),
+                    None => Todo::new(id, text, Status::Open),
                 })
-                .collect();
-            for text in list.split("; ") {
-                let current = text.strip_suffix(" (in progress)");
-                self.todos.push(Todo {
-                    id: None,
-                    text: current.unwrap_or(text).to_owned(),
-                    status: if current.is_some() {
-                        Status::Current
-                    } else {
-                        Status::Open
-                    },
-                });
-            }
-            for (n, todo) in self.todos.iter_mut().enumerate() {
-                todo.id = Some((n + 1).to_string());
-            }
+            });
+            self.todos = todos.take(TODOS_MAX).collect();
         }
     }
 }
 
 /// Parses a todo list: objects with a text and a status.
 fn todos(list: &[Value]) -> Option<Vec<Todo>> {
-    let todos: Option<Vec<Todo>> = list
-        .iter()
-        .take(TODOS_MAX)
-        .map(|entry| {
-            let text = [
-                "content",
-                "step",
-                "title",
-                "subject",
-                "text",
-                "task",
-                "description",
-            ]
-            .iter()
-            .find_map(|key| entry.get(key).and_then(Value::as_str))?;
-            let status = entry
-                .get("status")
-                .or_else(|| entry.get("state"))
-                .and_then(Value::as_str)?;
-            Some(Todo {
-                id: entry.get("id").and_then(Value::as_str).map(str::to_owned),
-                text: one_line(text, TODO_MAX),
-                status: Status::of(status),
-            })
-        })
-        .collect();
+    let entries = list.iter().take(TODOS_MAX).enumerate();
+    let todos = entries.map(|(n, entry)| {
+        let text = |key: &str| entry.get(key).and_then(Value::as_str);
+        let status = text("status").or_else(|| text("state"))?;
+        let id = text("id").map_or_else(|| (n + 1).to_string(), str::to_owned);
+        let subject = TODO_TEXTS.iter().find_map(|key| text(key))?;
+        Some(Todo::new(id, subject, Status::of(status)))
+    });
+    let todos: Option<Vec<Todo>> = todos.collect();
     todos.filter(|todos| !todos.is_empty())
 }

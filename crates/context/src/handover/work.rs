@@ -12,8 +12,8 @@ use super::outcome::{Outcome, outcome};
 use super::replies;
 use super::rules;
 use super::sentences::one_line;
-use super::state::{Failure, WorkState};
-use super::statements::{Statement, open_question, statements};
+use super::state::WorkState;
+use super::statements::{open_question, statements};
 use super::user_words::UserWords;
 
 /// The maximum length of a line from the agent's text or a former summary, in bytes.
@@ -26,52 +26,55 @@ const LETTERS_MIN: usize = 12;
 const ARROW: &str = " → ";
 /// The prefix of the outcome of a failed call.
 const FAILED: &str = "failed: ";
-/// The prefixes of texts of the host.
-const NOTICE: &str = "notice: ";
-const HOST: &str = "host: ";
+/// The separator between a line and the names in the result of its call.
+const NAMES: &str = "; names: ";
 /// The beginning of a line that `git rm` prints for each file.
 const GIT_REMOVED: &str = "rm '";
 
 /// A possible line of the handover.
 #[derive(Debug, Clone)]
-pub(crate) struct WorkLine {
+pub(crate) struct WorkLine<'t> {
     /// The position in the transcript.
     pub(crate) order: usize,
-    pub(crate) kind: LineKind,
     pub(crate) text: String,
+    /// Whether the line is of a summary by another program.
+    pub(crate) is_former: bool,
+    /// The text in which names for this line are searched.
+    pub(crate) result: &'t str,
+    /// The chosen names.
+    pub(crate) names: Vec<String>,
     /// The number of occurrences.
     times: u32,
-    /// The tokens of the line, once they are counted.
+    /// The tokens of the line without names, once they are counted.
     pub(crate) cost: Option<u64>,
     pub(crate) is_kept: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum LineKind {
-    /// A line of a former summary.
-    Former,
-    /// A result or a decision, stated by the agent or made by the user.
-    Statement,
-    /// A call and its outcome.
-    Call,
-    /// A text of the host, or a call that only looks at something.
-    Aside,
-}
+impl WorkLine<'_> {
+    /// Discards the choice.
+    pub(crate) fn reset(&mut self) {
+        self.is_kept = false;
+        self.names.clear();
+    }
 
-impl WorkLine {
     /// Returns the line as an item.
     pub(crate) fn item(&self) -> SectionItem {
-        SectionItem::note(match self.times {
-            0 | 1 => self.text.clone(),
-            times => format!("{} (×{times})", self.text),
-        })
+        let mut text = self.text.clone();
+        if self.times > 1 {
+            text.push_str(&format!(" (×{})", self.times));
+        }
+        if !self.names.is_empty() {
+            text.push_str(NAMES);
+            text.push_str(&self.names.join(", "));
+        }
+        SectionItem::note(text)
     }
 }
 
 /// The possible content of a handover besides the user's words.
 #[derive(Default)]
-pub(crate) struct Work {
-    pub(crate) lines: Vec<WorkLine>,
+pub(crate) struct Work<'t> {
+    pub(crate) lines: Vec<WorkLine<'t>>,
     pub(crate) files: FileList,
     pub(crate) names: Names,
     pub(crate) rules: Vec<String>,
@@ -80,27 +83,23 @@ pub(crate) struct Work {
     end: usize,
 }
 
-impl Work {
+impl<'t> Work<'t> {
     /// Reads `texts` and returns the work and the user's words.
-    pub(crate) fn of(texts: &[Text<'_>]) -> (Self, UserWords) {
+    pub(crate) fn of(texts: &'t [Text<'_>]) -> (Self, UserWords) {
         let is_agent = |text: &Text<'_>| matches!(text, Text::Agent(_));
-        let mut reader = WorkReader {
-            last_agent: texts.iter().rposition(is_agent),
-            ..WorkReader::default()
-        };
+        let last_agent = texts.iter().rposition(is_agent);
+        let mut reader = WorkReader::default();
         for (n, text) in texts.iter().enumerate() {
-            reader.read(n, text);
+            reader.read(n, text, last_agent == Some(n));
         }
         reader.finish()
     }
 }
 
 #[derive(Default)]
-struct WorkReader {
-    work: Work,
+struct WorkReader<'t> {
+    work: Work<'t>,
     words: UserWords,
-    /// The last text of the agent.
-    last_agent: Option<usize>,
     /// The calls without a result, by the number of their text.
     open: HashMap<usize, TranscriptCall>,
     /// The last position at which a call succeeded, by its key.
@@ -109,23 +108,21 @@ struct WorkReader {
     listed: HashMap<String, usize>,
     /// The keys of failed calls, by their line.
     failed: Vec<(usize, String)>,
-    /// The index of the last passing state.
-    passing: Option<usize>,
     /// Lines that are there once: texts of the host without digits, rules, statements.
     seen: HashSet<String>,
 }
 
-impl WorkReader {
-    fn read(&mut self, n: usize, text: &Text<'_>) {
+impl<'t> WorkReader<'t> {
+    fn read(&mut self, n: usize, text: &'t Text<'_>, is_last_of_agent: bool) {
         match text {
             Text::Person { words, is_answer } => {
                 self.work.state.ask(None);
                 let order = self.next();
                 self.words.add(order, words, *is_answer);
             }
-            Text::Host(text) => self.host(HOST, text, HOST_MAX),
-            Text::Notice(text) => self.host(NOTICE, text, LINE_MAX),
-            Text::Agent(text) => self.agent(n, text),
+            Text::Host(text) => self.host("host: ", text, HOST_MAX),
+            Text::Notice(text) => self.host("notice: ", text, LINE_MAX),
+            Text::Agent(text) => self.agent(text, is_last_of_agent),
             Text::Call { name, arguments } => {
                 let call = TranscriptCall::new(name, arguments);
                 let question = replies::is_question_tool(name).then(|| replies::asked(arguments));
@@ -143,7 +140,7 @@ impl WorkReader {
                 }
             }
             Text::Decided(text) => {
-                self.line(LineKind::Statement, text.clone());
+                self.line(text.clone());
             }
             Text::Handover(items) => self.handover(items),
             Text::Foreign(text) => self.foreign(text),
@@ -157,17 +154,26 @@ impl WorkReader {
     }
 
     /// Adds a line, and returns its index.
-    fn line(&mut self, kind: LineKind, text: String) -> usize {
+    fn line(&mut self, text: String) -> usize {
         let order = self.next();
         self.work.lines.push(WorkLine {
             order,
-            kind,
             text,
+            is_former: false,
+            result: "",
+            names: Vec::new(),
             times: 1,
             cost: None,
             is_kept: false,
         });
         self.work.lines.len() - 1
+    }
+
+    /// Adds a line unless it is there already.
+    fn line_once(&mut self, text: String) {
+        if self.seen.insert(text.clone()) {
+            self.line(text);
+        }
     }
 
     fn rules(&mut self, rules: Vec<String>) {
@@ -180,47 +186,27 @@ impl WorkReader {
 
     fn host(&mut self, prefix: &str, text: &str, max: usize) {
         let first = text.trim_start().lines().next().unwrap_or_default();
-        let mut words = first.split_whitespace();
-        if let Some(source) = words.find_map(rules::source) {
+        if let Some(source) = first.split_whitespace().find_map(rules::source) {
             self.rules(rules::of_file(source, text));
         }
         let line = one_line(text, max);
-        if line.is_empty() {
-            return;
-        }
         let masked: String = line.chars().filter(|c| !c.is_ascii_digit()).collect();
-        if self.seen.insert(masked) {
-            self.line(LineKind::Aside, format!("{prefix}{line}"));
+        if !line.is_empty() && self.seen.insert(masked) {
+            self.line(format!("{prefix}{line}"));
         }
     }
 
-    fn agent(&mut self, n: usize, text: &str) {
+    fn agent(&mut self, text: &str, is_last: bool) {
         let at = self.next();
         self.work.names.mention(text, at);
         self.rules(rules::of_agent(text));
-        for statement in statements(text, self.last_agent == Some(n)) {
-            let (Statement::Result(text) | Statement::Passing(text)) = statement;
-            let text = one_line(&text.replace("**", ""), LINE_MAX);
-            if !self.seen.insert(text.clone()) {
-                continue;
-            }
-            let line = self.line(LineKind::Statement, text);
-            // Of passing states, the last one is true.
-            let is_passing = matches!(statement, Statement::Passing(_));
-            if is_passing && let Some(before) = self.passing.replace(line) {
-                self.drop_line(before);
-            }
+        for statement in statements(text, is_last) {
+            self.line_once(one_line(&statement.replace("**", ""), LINE_MAX));
         }
         self.work.state.ask(open_question(text).as_deref());
     }
 
-    fn drop_line(&mut self, line: usize) {
-        if let Some(line) = self.work.lines.get_mut(line) {
-            line.text.clear();
-        }
-    }
-
-    fn result(&mut self, call: TranscriptCall, text: &str, is_error: bool) {
+    fn result(&mut self, call: TranscriptCall, text: &'t str, is_error: bool) {
         let at = self.next();
         let outcome = outcome(&call, text, is_error);
         let is_failed = matches!(outcome, Outcome::Failed(_));
@@ -233,15 +219,11 @@ impl WorkReader {
             return;
         }
         if let (true, Outcome::Failed(line)) = (call.is_test(), &outcome) {
-            self.work.state.failed = Some(Failure {
-                signature: call.signature.clone(),
-                key: call.key().to_owned(),
-                line: line.clone(),
-            });
+            self.work.state.fail(&call, line);
         }
         // The section of files covers reads and changes.
         if is_failed || call.kind != CallKind::File {
-            self.call(&call, outcome);
+            self.call(&call, outcome, text);
         }
     }
 
@@ -273,9 +255,8 @@ impl WorkReader {
                 self.work.state.succeeded(call.key());
             }
             if call.text.contains("git rm") {
-                let removed = text
-                    .lines()
-                    .filter_map(|line| line.strip_prefix(GIT_REMOVED));
+                let lines = text.lines();
+                let removed = lines.filter_map(|line| line.strip_prefix(GIT_REMOVED));
                 for path in removed.filter_map(|line| line.strip_suffix('\'')) {
                     self.work.files.note(Act::Removed, path, at);
                 }
@@ -292,50 +273,45 @@ impl WorkReader {
         }
     }
 
-    /// Adds the line of a call. A repeated call has one line, at its last occurrence.
-    fn call(&mut self, call: &TranscriptCall, outcome: Outcome) {
-        let (text, is_failed) = match outcome {
-            Outcome::Failed(line) => (format!("{}{ARROW}{FAILED}{line}", call.signature), true),
-            Outcome::Done(result) if result.is_empty() => (call.signature.clone(), false),
-            Outcome::Done(result) => (format!("{}{ARROW}{result}", call.signature), false),
+    /// Adds the line of a call.
+    fn call(&mut self, call: &TranscriptCall, outcome: Outcome, result: &'t str) {
+        let outcome = match outcome {
+            Outcome::Failed(line) => format!("{FAILED}{line}"),
+            Outcome::Done(line) => line,
         };
-        let kind = if call.is_reader() {
-            LineKind::Aside
-        } else {
-            LineKind::Call
-        };
-        let line = self.line(kind, text);
-        if is_failed {
-            self.failed.push((line, call.key().to_owned()));
-        }
-        self.repeated(&call.signature, line);
+        self.call_line(&call.signature, &outcome, result, 1);
     }
 
-    /// Drops the former line of a repeated call, and counts it.
-    fn repeated(&mut self, signature: &str, line: usize) {
-        let Some(former) = self.listed.insert(signature.to_owned(), line) else {
-            return;
+    /// Adds the line of a call. A repeated call has one line, at its last occurrence.
+    fn call_line(&mut self, signature: &str, outcome: &str, result: &'t str, times: u32) {
+        let text = match outcome {
+            "" => signature.to_owned(),
+            outcome => format!("{signature}{ARROW}{outcome}"),
         };
-        let times = self.work.lines.get(former).map_or(0, |line| line.times);
-        if let Some(line) = self.work.lines.get_mut(line) {
-            line.times = line.times.saturating_add(times);
+        let index = self.line(text);
+        if outcome.starts_with(FAILED) {
+            let key = TranscriptCall::new("", signature).key().to_owned();
+            self.failed.push((index, key));
         }
-        self.drop_line(former);
+        let former = self.listed.insert(signature.to_owned(), index);
+        let former = former.and_then(|former| self.work.lines.get_mut(former));
+        let before = former.map_or(0, |line| {
+            line.text.clear();
+            line.times
+        });
+        if let Some(line) = self.work.lines.get_mut(index) {
+            line.times = times.saturating_add(before);
+            line.result = result;
+        }
     }
 
     /// Restores the items of an earlier handover.
-    fn handover(&mut self, items: &[(Section, SectionItem)]) {
+    fn handover(&mut self, items: &'t [(Section, SectionItem)]) {
         // The newest file is listed first.
         let files = items.iter().rev();
         for (_, item) in files.filter(|(section, _)| *section == Section::Files) {
-            let (head, names) = item.text.split_once(": ").unwrap_or((&item.text, ""));
-            let head = head
-                .strip_suffix(')')
-                .and_then(|head| head.rsplit_once(" ("));
-            if let Some((path, done)) = head {
-                let at = self.next();
-                self.work.files.carry(path, done, at);
-                let file = self.work.files.index(path);
+            let at = self.next();
+            if let Some((file, names)) = self.work.files.carry(&item.text, at) {
                 self.work.names.read(names, at, file);
             }
         }
@@ -345,10 +321,8 @@ impl WorkReader {
                 continue;
             }
             match section {
-                Section::Former => {
-                    self.line(LineKind::Former, item.text.clone());
-                }
-                Section::Transcript => self.former_line(&item.text),
+                Section::Former => self.former(item.text.clone()),
+                Section::Transcript => self.transcript_line(&item.text),
                 Section::State => self.work.state.carry(&item.text),
                 Section::Rules => self.rules(vec![item.text.clone()]),
                 Section::Files => {}
@@ -356,46 +330,34 @@ impl WorkReader {
         }
     }
 
-    fn former_line(&mut self, text: &str) {
+    /// Restores a line that [`WorkLine::item`] wrote.
+    fn transcript_line(&mut self, text: &'t str) {
+        let (text, names) = text.split_once(NAMES).unwrap_or((text, ""));
         let counted = text
             .strip_suffix(')')
             .and_then(|text| text.rsplit_once(" (×"));
         let counted = counted.and_then(|(text, times)| Some((text, times.parse().ok()?)));
         let (text, times) = counted.unwrap_or((text, 1));
-        let is_host = text.starts_with(HOST) || text.starts_with(NOTICE);
+        self.seen.insert(text.to_owned());
+        self.seen
+            .insert(text.chars().filter(|c| !c.is_ascii_digit()).collect());
         let (signature, outcome) = text.rsplit_once(ARROW).unwrap_or((text, ""));
-        let is_failed = outcome.starts_with(FAILED);
-        let call = TranscriptCall::new("", signature);
-        let kind = if is_host || call.is_reader() && !outcome.is_empty() {
-            LineKind::Aside
-        } else if !outcome.is_empty() {
-            LineKind::Call
-        } else {
-            LineKind::Statement
-        };
-        if is_host {
-            self.seen
-                .insert(text.chars().filter(|c| !c.is_ascii_digit()).collect());
-        }
-        if kind == LineKind::Statement {
-            self.seen.insert(text.to_owned());
-        }
-        let line = self.line(kind, text.to_owned());
+        self.call_line(signature, outcome, names, times);
+    }
+
+    fn former(&mut self, text: String) {
+        let line = self.line(text);
         if let Some(line) = self.work.lines.get_mut(line) {
-            line.times = times;
+            line.is_former = true;
         }
-        if is_failed {
-            self.failed.push((line, call.key().to_owned()));
-        }
-        self.repeated(signature, line);
     }
 
     /// Reads a summary by another program, of which the newest replaces the former ones.
     fn foreign(&mut self, text: &str) {
         let lines = self.work.lines.iter_mut();
-        for line in lines.filter(|line| line.kind == LineKind::Former) {
-            line.text.clear();
-        }
+        lines
+            .filter(|line| line.is_former)
+            .for_each(|line| line.text.clear());
         let mut is_fenced = false;
         for line in text.lines() {
             let line = line.trim();
@@ -404,18 +366,19 @@ impl WorkReader {
             let letters = bare.chars().filter(|c| c.is_alphanumeric()).count();
             let is_row = line.starts_with(['<', '|', '#', '`']) || line.ends_with(':');
             if !is_fenced && !is_row && letters >= LETTERS_MIN {
-                let line = one_line(&bare.replace("**", ""), LINE_MAX);
-                self.line(LineKind::Former, line);
+                self.former(one_line(&bare.replace("**", ""), LINE_MAX));
             }
         }
     }
 
-    fn finish(mut self) -> (Work, UserWords) {
+    fn finish(mut self) -> (Work<'t>, UserWords) {
         // A failure that was settled later is not told.
-        for (line, key) in std::mem::take(&mut self.failed) {
-            let order = self.work.lines.get(line).map_or(0, |line| line.order);
-            if self.succeeded.get(&key).is_some_and(|at| *at > order) {
-                self.drop_line(line);
+        for (index, key) in std::mem::take(&mut self.failed) {
+            let Some(line) = self.work.lines.get_mut(index) else {
+                continue;
+            };
+            if self.succeeded.get(&key).is_some_and(|at| *at > line.order) {
+                line.text.clear();
             }
         }
         self.work.lines.retain(|line| !line.text.is_empty());

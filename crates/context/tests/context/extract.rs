@@ -83,8 +83,8 @@ fn a_handover_tells_the_story_and_the_state() {
          - cargo test → test result: ok. 12 passed (×2)\n\
          - Next step: wire parse_header into main.rs.\n\
          ## Files\n\
-         - src/parser.rs (edited 1)\n\
-         - src/parser.c (read 1): raw_bytes"
+         - src/parser.rs (edited 1): parse_header\n\
+         - src/parser.c (read 1): raw_length, raw_bytes"
     );
     // Before the tests passed, the failure is the state of the work.
     let text = of(&work()[..9], 1_000);
@@ -113,6 +113,36 @@ fn a_small_handover_names_the_changed_file_before_scripts() {
         "{text}"
     );
     assert!(files.len() < 11, "{text}");
+}
+
+#[test]
+fn the_rest_of_the_tokens_goes_to_names_in_results_the_newest_first() {
+    let mut messages = vec![Message::user("Find the crane.")];
+    for (id, pattern) in ["dock", "crane"].into_iter().enumerate() {
+        let lines =
+            (0..30).map(|n| format!("src/{pattern}/f{n}.rs:{}: the_{pattern}_{n}\n", 400 + n));
+        messages.push(call(id, "grep", &format!(r#"{{"pattern": "{pattern}"}}"#)));
+        messages.push(result(id, &lines.collect::<String>()));
+    }
+    let full = of(&messages, 1_000);
+    let newest = "- grep crane; names: src/crane/f0.rs, 400, the_crane_0, src/crane/f1.rs, 401,";
+    assert!(full.contains(newest), "{full}");
+    assert!(
+        full.contains("- grep dock; names: src/dock/f0.rs, the_dock_0, "),
+        "{full}"
+    );
+    let small = of(&messages, 120);
+    assert!(small.contains(newest), "{small}");
+    assert!(small.ends_with("the_crane_2"), "{small}");
+    // Read back, they are names again, which stand where there is room for them.
+    let again = |max| of(&[Message::Summary { text: full.clone() }], max);
+    assert_eq!(again(1_000), full);
+    assert_eq!(section(&again(60), "## Files").len(), 0);
+    assert!(
+        again(60).contains("- grep dock\n- grep crane"),
+        "{}",
+        again(60)
+    );
 }
 
 #[test]
