@@ -25,17 +25,7 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Measurement {
     /// Measure how much of real sessions a summary without a model keeps, beside its rivals
-    Judge {
-        /// Folder of sessions (`.jsonl`, `.jsonl.gz`); without it ../shared/data/normalized
-        #[arg(long)]
-        data: Option<PathBuf>,
-        /// Write every text that was judged into this folder
-        #[arg(long)]
-        texts: Option<PathBuf>,
-        /// Decides the wordings of the short chats; another number gives chats that nobody has seen
-        #[arg(long, default_value_t = 1)]
-        seed: u64,
-    },
+    Judge(judge::JudgeOptions),
     /// Compute the cost of recorded sessions under our policies, under others', and at best
     Money {
         /// Folder of sessions (`.jsonl`, `.jsonl.gz`); without it ../shared/data/normalized
@@ -47,9 +37,7 @@ enum Measurement {
 fn main() -> ExitCode {
     let root = Path::new(".");
     let result = match Arguments::parse().measurement {
-        Measurement::Judge { data, texts, seed } => {
-            judge::run(root, data.as_deref(), texts.as_deref(), seed)
-        }
+        Measurement::Judge(options) => judge::run(root, &options),
         Measurement::Money { data } => money::run(root, data.as_deref()),
     };
     match result {

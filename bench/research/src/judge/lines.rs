@@ -3,7 +3,7 @@
 use regex::Regex;
 
 use super::measure::{Share, pattern};
-use super::text::{Summary, SummaryItemKind};
+use super::summary::{Summary, SummaryItemKind};
 use crate::error::Error;
 
 /// The section of files.

@@ -222,15 +222,6 @@ impl Share {
     }
 }
 
-impl Score {
-    pub(super) fn add(&mut self, other: Self) {
-        self.messages.add(other.messages);
-        self.sentences.add(other.sentences);
-        self.identifiers.add(other.identifiers);
-        self.told.add(other.told);
-    }
-}
-
 /// Normalises a text: lower case, single blanks between words, none at the ends.
 pub(super) fn normal(text: &str) -> String {
     let mut normal = String::with_capacity(text.len());

@@ -18,7 +18,8 @@ use regex::Regex;
 
 use super::measure::{Share, pattern};
 use super::sessions::Session;
-use super::text::Summary;
+use super::summary::Summary;
+use super::{ours, percent};
 use crate::error::Error;
 
 /// One marked result per line: session, index of the message, mark.
@@ -45,23 +46,23 @@ enum Mark {
 
 /// The accuracy of reported failures.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(super) struct ReportAccuracy {
+struct ReportAccuracy {
     /// Calls reported as failed that did fail.
-    pub(super) precision: Share,
+    precision: Share,
     /// Failed calls that are reported as failed.
-    pub(super) recall: Share,
+    recall: Share,
     /// Successful calls that are reported as failed.
-    pub(super) false_alarms: Share,
+    false_alarms: Share,
 }
 
 /// The figures of both halves, and a line for each call that was reported wrongly.
 #[derive(Debug, Default)]
-pub(super) struct Outcomes {
+struct Outcomes {
     /// The half that may be examined while `extract` is changed.
-    pub(super) open: ReportAccuracy,
+    open: ReportAccuracy,
     /// The half that is only counted.
-    pub(super) held_out: ReportAccuracy,
-    pub(super) wrong: Vec<String>,
+    held_out: ReportAccuracy,
+    wrong: Vec<String>,
     /// Weighted numbers of calls that are correctly reported as failed, and of all that are
     /// reported as failed.
     occurring: (f64, f64),
@@ -71,7 +72,7 @@ pub(super) struct Outcomes {
 type Stratum = (String, bool, bool);
 
 impl Outcomes {
-    pub(super) fn all(&self) -> ReportAccuracy {
+    fn all(&self) -> ReportAccuracy {
         let mut all = self.open;
         all.precision.add(self.held_out.precision);
         all.recall.add(self.held_out.recall);
@@ -80,14 +81,43 @@ impl Outcomes {
     }
 
     /// Returns the precision, weighted by the frequency of each kind of result.
-    pub(super) fn precision_as_occurring(&self) -> Option<f64> {
+    fn precision_as_occurring(&self) -> Option<f64> {
         let (right, reported) = self.occurring;
         (reported > 0.0).then(|| right / reported)
     }
 }
 
-/// Asks `rule` for a summary of each marked call alone.
-pub(super) fn outcomes(sessions: &[Session], rule: super::Rule<'_>) -> Result<Outcomes, Error> {
+/// Prints the figures of both halves.
+pub(super) fn print(sessions: &[Session]) -> Result<(), Error> {
+    let outcomes = outcomes(sessions)?;
+    println!("\n### Failures, of 200 marked results\n");
+    println!("| half | reported that failed | failed that are reported | false alarms |");
+    println!("|---|--:|--:|--:|");
+    for (half, found) in [
+        ("all", outcomes.all()),
+        ("open", outcomes.open),
+        ("held out", outcomes.held_out),
+    ] {
+        let cell = |share: Share| format!("{} of {}", percent(share.part()), share.of);
+        println!(
+            "| {half} | {} | {} | {} |",
+            cell(found.precision),
+            cell(found.recall),
+            cell(found.false_alarms)
+        );
+    }
+    println!(
+        "\nWith each result as often as its kind occurs, {} of the reported did fail.",
+        percent(outcomes.precision_as_occurring())
+    );
+    for line in &outcomes.wrong {
+        println!("Reported wrongly: {line}");
+    }
+    Ok(())
+}
+
+/// Asks for a summary of each marked call alone.
+fn outcomes(sessions: &[Session]) -> Result<Outcomes, Error> {
     let (as_failed, as_refused) = (pattern(FAILED)?, pattern(REFUSED)?);
     let trouble = pattern(TROUBLE)?;
     let mut by_id: HashMap<&str, &Session> = HashMap::new();
@@ -119,7 +149,7 @@ pub(super) fn outcomes(sessions: &[Session], rule: super::Rule<'_>) -> Result<Ou
             },
             result,
         ];
-        let text = rule(&messages.iter().collect::<Vec<_>>(), BUDGET);
+        let text = ours(&messages.iter().collect::<Vec<_>>(), BUDGET);
         let words = match mark {
             Mark::Refused => &as_refused,
             _ => &as_failed,
@@ -225,7 +255,6 @@ mod tests {
     /// Minimum share of reported failures among the real ones, in percent.
     const RECALL: f64 = 80.0;
 
-    /// `cargo nextest run -p plimsoll-research outcomes --no-capture` prints the figures.
     #[test]
     fn failures_are_told_from_successes() {
         let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -235,29 +264,8 @@ mod tests {
             println!("skipped: no ../shared/data/normalized");
             return;
         };
-        let outcomes = outcomes(&sessions, &super::super::ours).unwrap();
-        for line in &outcomes.wrong {
-            println!("reported wrongly: {line}");
-        }
+        let outcomes = outcomes(&sessions).unwrap();
         let percent = |share: Share| 100.0 * share.part().unwrap_or(1.0);
-        for (half, found) in [
-            ("all", outcomes.all()),
-            ("open", outcomes.open),
-            ("held out", outcomes.held_out),
-        ] {
-            let cell = |share: Share| {
-                let percent = percent(share);
-                format!("{percent:.1} % ({} of {})", share.kept, share.of)
-            };
-            println!(
-                "{half}: precision {}, recall {}, false alarms {}",
-                cell(found.precision),
-                cell(found.recall),
-                cell(found.false_alarms)
-            );
-        }
-        let occurring = outcomes.precision_as_occurring().unwrap_or(1.0);
-        println!("precision as results occur: {:.1} %", 100.0 * occurring);
         let all = outcomes.all();
         assert_eq!(all.recall.of, 76);
         assert!(percent(all.precision) >= PRECISION);

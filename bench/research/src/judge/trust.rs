@@ -1,19 +1,20 @@
 //! Measures whether a colleague can rely on a summary.
 //!
 //! It must contain the user's words from every place and no foreign text as the user's, no clutter
-//! and no edit that was not made. Five summaries of summaries must lose no rule.
+//! and no edit that was not made.
 
 use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
 
 use plimsoll_context::{Bpe, Message, TokenCounter, Tokens};
 
 use super::authors::{commands, typed};
 use super::lines::LineScanner;
-use super::made::{PlantedSession, plant};
-use super::measure::{Share, normal, plain, sentences};
+use super::measure::{Share, normal, plain};
+use super::planted::{PlantedSession, plant};
 use super::sessions::Session;
-use super::text::{Summary, SummaryItemKind};
-use super::{LARGE, Rule, canary};
+use super::summary::{Summary, SummaryItemKind};
+use super::{ours, percent};
 use crate::error::Error;
 
 /// Budgets in percent of a session.
@@ -28,12 +29,6 @@ const LEAST: u64 = 5_000;
 const BUDGET_MIN: u64 = 400;
 /// Minimum part of a budget that counts as used, in percent.
 const USED: u64 = 95;
-/// Number of summaries of summaries. Each round covers an equal part of the session.
-const ROUNDS: usize = 5;
-/// Size of each round's summary, in percent of the session.
-const ROUND_PERCENT: u64 = 20;
-/// Number of rules planted in the first round's part.
-const ROUND_RULES: usize = 3;
 /// Maximum number of examples of a fault.
 const EXAMPLES: usize = 60;
 /// Maximum number of examples of one session.
@@ -91,44 +86,46 @@ const NOT_DONE: [&str; 12] = [
 
 /// The measures at one budget.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Handover {
-    pub(super) sessions: usize,
+struct Trust {
+    sessions: usize,
     /// Answers, reasons and plan edits that the text contains, and those that it marks as the
     /// user's.
-    pub(super) answers: Share,
-    pub(super) reasons: Share,
-    pub(super) plan_edits: Share,
-    pub(super) as_users: Share,
+    answers: Share,
+    reasons: Share,
+    plan_edits: Share,
+    as_users: Share,
     /// Lines marked as the user's that a person typed.
-    pub(super) typed_lines: Share,
-    pub(super) clutter: Share,
+    typed_lines: Share,
+    clutter: Share,
     /// Of the mentioned files with a failed edit, those for which the text reports too many edits.
-    pub(super) false_edits: Share,
+    false_edits: Share,
     /// Summaries that use at least 95 % of their budget.
-    pub(super) used: Share,
+    used: Share,
 }
 
-/// The parts of the first round's summary that the later rounds kept.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Rounds {
-    pub(super) rules: Share,
-    pub(super) words: Share,
-    pub(super) sentences: Share,
-}
+/// A measure's name, its requirement, and its share.
+type Measure = (&'static str, &'static str, fn(&Trust) -> Share);
 
-/// All measures, by budget and by source, with examples of each fault.
-#[derive(Debug, Default)]
-pub(super) struct Handovers {
-    pub(super) by_budget: Vec<(String, Handover)>,
-    /// At a tenth of the session.
-    pub(super) by_source: BTreeMap<String, Handover>,
-    pub(super) rounds: Rounds,
-    pub(super) faults: Faults,
-}
+const MEASURES: [Measure; 8] = [
+    ("answers present", "80 at 3 %, 95 at 8,000", |one| {
+        one.answers
+    }),
+    ("reasons of refusals present", "the same", |one| one.reasons),
+    ("edits of plans present", "the same", |one| one.plan_edits),
+    ("all of these as the user's words", "", |one| one.as_users),
+    ("user lines that a person typed", "≥ 95", |one| {
+        one.typed_lines
+    }),
+    ("lines that are clutter", "≤ 5", |one| one.clutter),
+    ("failed edits told as made", "0", |one| one.false_edits),
+    ("summaries that use 95 % of the budget", "100", |one| {
+        one.used
+    }),
+];
 
 /// Examples of faults, by measure.
 #[derive(Debug, Default)]
-pub(super) struct Faults(pub(super) BTreeMap<&'static str, Vec<String>>);
+struct Faults(BTreeMap<&'static str, Vec<String>>);
 
 impl Faults {
     fn add(&mut self, measure: &'static str, session: &str, text: &str) {
@@ -145,14 +142,7 @@ impl Faults {
     }
 }
 
-impl Handover {
-    pub(super) fn words(&self) -> Share {
-        let mut words = self.answers;
-        words.add(self.reasons);
-        words.add(self.plan_edits);
-        words
-    }
-
+impl Trust {
     fn add(&mut self, other: &Self) {
         self.sessions += other.sessions;
         self.answers.add(other.answers);
@@ -166,63 +156,66 @@ impl Handover {
     }
 }
 
-/// Judges `rule` on every large session with made-up exchanges planted in it.
-pub(super) fn handovers(sessions: &[Session], rule: Rule<'_>) -> Result<Handovers, Error> {
+/// Judges the summaries of every large session with made-up exchanges planted in it, and prints the
+/// measures. Writes examples of each fault into `faults.txt` in `texts`.
+pub(super) fn print(sessions: &[Session], texts: Option<&Path>) -> Result<(), Error> {
     let lines = LineScanner::new()?;
     let counter = Bpe::o200k();
-    let mut found = Handovers::default();
-    let mut by_budget: BTreeMap<(bool, u64), Handover> = BTreeMap::new();
+    let mut faults = Faults::default();
+    let mut by_budget: BTreeMap<(bool, u64), Trust> = BTreeMap::new();
     for (n, session) in chosen(sessions).into_iter().enumerate() {
-        let planted = plant(&session.as_sent, n, 3, 95);
+        let planted = plant(&session.as_sent, n);
         let views: Vec<&Message> = planted.messages.iter().collect();
         let total: u64 = views.iter().map(|view| counter.message(view).0).sum();
         let truth = Truth::of(session, &planted);
         let shares = PERCENT.map(|percent| (false, percent, total * percent / 100));
         let fixed = (total >= 2 * FIXED).then_some((true, FIXED, FIXED));
-        for (is_fixed, name, budget) in shares.into_iter().chain(fixed) {
-            if budget < BUDGET_MIN {
-                continue;
-            }
-            let text = rule(&views, Tokens(budget));
+        let all = shares.into_iter().chain(fixed);
+        for (is_fixed, name, budget) in all.filter(|(.., budget)| *budget >= BUDGET_MIN) {
+            let text = ours(&views, Tokens(budget));
             let judge = Judge {
                 lines: &lines,
                 session: &session.id,
             };
-            let mut handover = judge.judge(&text, &planted, &truth, &mut found.faults);
-            let used = counter.text(&text).0;
-            handover.used.count(used * 100 >= budget * USED);
-            by_budget
-                .entry((is_fixed, name))
-                .or_default()
-                .add(&handover);
-            if !is_fixed && name == 10 {
-                found
-                    .by_source
-                    .entry(session.source().to_owned())
-                    .or_default()
-                    .add(&handover);
-            }
-        }
-        if total >= LARGE {
-            rounds(session, n, rule, &mut found);
+            let mut trust = judge.judge(&text, &planted, &truth, &mut faults);
+            trust
+                .used
+                .count(counter.text(&text).0 * 100 >= budget * USED);
+            by_budget.entry((is_fixed, name)).or_default().add(&trust);
         }
     }
-    found.by_budget = by_budget
-        .into_iter()
-        .map(|((is_fixed, name), handover)| {
-            let name = if is_fixed {
-                name.to_string()
-            } else {
-                format!("{name} %")
-            };
-            (name, handover)
-        })
+    println!("\n### What can be trusted, by budget\n");
+    println!("Sessions with made-up exchanges in them; a share of all lines, words or tokens.\n");
+    let names = by_budget.keys().map(|(is_fixed, name)| match is_fixed {
+        true => name.to_string(),
+        false => format!("{name} %"),
+    });
+    println!("| | required | {} |", names.collect::<Vec<_>>().join(" | "));
+    println!("|---|---|{}", "--:|".repeat(by_budget.len()));
+    for (name, required, share) in MEASURES {
+        let cells = by_budget.values().map(|one| {
+            let share = share(one);
+            format!("{} of {}", percent(share.part()), share.of)
+        });
+        println!(
+            "| {name} | {required} | {} |",
+            cells.collect::<Vec<_>>().join(" | ")
+        );
+    }
+    let Some(folder) = texts else {
+        return Ok(());
+    };
+    std::fs::create_dir_all(folder).map_err(Error::file(folder))?;
+    let faults = faults.0.iter();
+    let text: String = faults
+        .map(|(measure, examples)| format!("# {measure}\n{}\n\n", examples.join("\n")))
         .collect();
-    Ok(found)
+    let path = folder.join("faults.txt");
+    std::fs::write(&path, text).map_err(Error::file(&path))
 }
 
 /// Returns the sessions that are judged: not too small, and not too many of one source.
-pub(super) fn chosen(sessions: &[Session]) -> Vec<&Session> {
+fn chosen(sessions: &[Session]) -> Vec<&Session> {
     let mut of_source: HashMap<&str, usize> = HashMap::new();
     let enough = sessions.iter().filter(|session| {
         let count = of_source.entry(session.source()).or_default();
@@ -293,7 +286,7 @@ impl Truth {
             typed: normal(&all.join("\n")),
             words: planted
                 .words()
-                .chain(planted.questions.iter().copied())
+                .chain(planted.questions.iter().map(String::as_str))
                 .map(normal)
                 .collect(),
             plan: planted.plan.lines().map(normal).collect(),
@@ -350,11 +343,11 @@ impl Judge<'_> {
         planted: &PlantedSession,
         truth: &Truth,
         faults: &mut Faults,
-    ) -> Handover {
+    ) -> Trust {
         let summary = Summary::of(text);
-        let mut found = Handover {
+        let mut found = Trust {
             sessions: 1,
-            ..Handover::default()
+            ..Trust::default()
         };
         let whole = normal(text);
         let users: Vec<String> = summary
@@ -446,78 +439,5 @@ impl Judge<'_> {
             mentioned = Some((false, line));
         }
         mentioned
-    }
-}
-
-/// Judges summaries of summaries: each round gets the last round's summary and the next part.
-fn rounds(session: &Session, n: usize, rule: Rule<'_>, found: &mut Handovers) {
-    let first = session.as_sent.len() / ROUNDS;
-    let rules: Vec<&str> = canary::rules()
-        .cycle()
-        .skip(n)
-        .step_by(3)
-        .take(ROUND_RULES)
-        .collect();
-    let (head, tail) = session
-        .as_sent
-        .split_at_checked(first)
-        .unwrap_or((&session.as_sent, &[]));
-    let mut planted = plant(head, n, 10, 90);
-    for (i, rule) in rules.iter().enumerate() {
-        let at = planted.messages.len() * (2 * i + 1) / (2 * ROUND_RULES);
-        let is_result = |message: &Message| matches!(message, Message::ToolResult(_));
-        let after = planted.messages.iter().skip(at);
-        let at = at + after.take_while(|message| is_result(message)).count();
-        planted.messages.insert(at, Message::user(*rule));
-    }
-    let budget = Tokens(session.span(session.messages.len()) * ROUND_PERCENT / 100);
-    let mut parts = vec![planted.messages.as_slice()];
-    parts.extend(tail.chunks(tail.len().div_ceil(ROUNDS - 1).max(1)));
-    let mut texts: Vec<String> = Vec::new();
-    for part in parts {
-        let summary = texts
-            .last()
-            .map(|text| Message::Summary { text: text.clone() });
-        let views: Vec<&Message> = summary.iter().chain(part).collect();
-        texts.push(rule(&views, budget));
-    }
-    let (Some(kept), Some(left)) = (texts.first(), texts.last()) else {
-        return;
-    };
-    let (kept, left) = (normal(kept), normal(left));
-    let count = |share: &mut Share, words: &str, faults: &mut Faults, name: &'static str| {
-        let words = normal(words);
-        if kept.contains(&words) {
-            let lost = !left.contains(&words);
-            share.count(lost);
-            if lost {
-                faults.add(name, &session.id, &words);
-            }
-        }
-    };
-    let (rounds, faults) = (&mut found.rounds, &mut found.faults);
-    for rule in rules {
-        count(&mut rounds.rules, rule, faults, "rules lost in five rounds");
-    }
-    for words in planted.words() {
-        count(
-            &mut rounds.words,
-            words,
-            faults,
-            "words lost in five rounds",
-        );
-    }
-    for text in typed(session).iter().filter(|text| {
-        head.iter()
-            .any(|message| message.is_user() && message.text().contains(text.as_str()))
-    }) {
-        for sentence in sentences(text) {
-            count(
-                &mut rounds.sentences,
-                &sentence,
-                faults,
-                "sentences lost in five rounds",
-            );
-        }
     }
 }

@@ -4,72 +4,52 @@
 //! A seed decides the wordings, so another seed gives chats that nobody has seen. The chats go
 //! through `plimsoll compact`, like those of users.
 
-mod wordings;
-
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 
 use plimsoll_context::Message;
 
 use super::measure::{Share, normal};
-use super::through;
+use super::{percent, through};
 use crate::error::Error;
-
-use wordings::{LANGUAGES, Language};
 
 /// Number of chats in each language.
 const CHATS: usize = 12;
 /// Budgets, in percent of a chat.
-pub(super) const PERCENT: [u64; 3] = [10, 20, 30];
+const PERCENT: [u64; 3] = [10, 20, 30];
 /// Minimum number of questions with answers in a chat, and the maximum number of additional ones.
 const TURNS: (usize, usize) = (40, 40);
 /// Number of unique statements of each of the four kinds.
 const ONCE: usize = 2;
 /// Number of facts that are updated later.
 const UPDATED: usize = 3;
+/// The kinds of unique statements.
+const KINDS: [&str; 4] = ["rules", "goals", "preferences", "facts"];
+/// The sentences and values, which the head of the file explains.
+const SENTENCES: &str = include_str!("chats.txt");
 
-/// The kinds of statements.
-pub(super) const KINDS: [&str; 5] = ["rules", "goals", "preferences", "facts", "updated facts"];
+/// The sentences and values of one language, by list.
+struct Language {
+    name: &'static str,
+    lists: HashMap<&'static str, Vec<&'static str>>,
+    /// A fact, and its later updates.
+    updates: Vec<Vec<&'static str>>,
+}
 
 /// A generated chat.
 struct Chat {
+    language: &'static str,
     messages: Vec<Message>,
-    /// Unique statements: the kind, and the values that must all survive.
-    once: Vec<(&'static str, Vec<String>)>,
-    updated: Vec<UpdatedFact>,
-}
-
-/// A fact that was updated.
-struct UpdatedFact {
-    sentence: String,
-    new: String,
-    old: String,
+    /// Statements: the values that must all survive.
+    statements: Vec<Vec<String>>,
 }
 
 /// The surviving statements in one language at one budget.
-#[derive(Debug, Clone)]
-pub(super) struct Survival {
-    pub(super) language: &'static str,
-    pub(super) percent: u64,
-    /// By kind, as in [`KINDS`].
-    pub(super) kinds: [Share; 5],
-    /// Updated facts whose old value is still present.
-    pub(super) stale: Share,
-    /// Chats that use at least 95 % of the budget.
-    pub(super) used: Share,
+#[derive(Default)]
+struct Survival {
+    statements: Share,
     /// The number of chats that could not be compacted to their budget.
-    pub(super) refused: usize,
-    /// Lost statements, and old values that are still present.
-    pub(super) faults: Vec<String>,
-}
-
-impl Survival {
-    /// Returns the share of all statements.
-    pub(super) fn all(&self) -> Share {
-        let mut all = Share::default();
-        self.kinds.iter().for_each(|share| all.add(*share));
-        all
-    }
+    refused: usize,
 }
 
 /// A generator of pseudorandom numbers (SplitMix64). The same seed gives the same numbers.
@@ -90,90 +70,90 @@ impl Random {
     }
 }
 
-/// Compacts the chats of `seed` and counts the surviving statements.
-pub(super) fn survivals(root: &Path, seed: u64) -> Result<Vec<Survival>, Error> {
+/// Compacts the chats of `seed` and prints the shares of surviving statements.
+pub(super) fn print(root: &Path, seed: u64) -> Result<(), Error> {
     let mut random = Random(seed);
     let mut chats = Vec::new();
-    for language in LANGUAGES {
-        for _ in 0..CHATS {
-            chats.push((language.name, chat(language, &mut random)));
-        }
+    for language in languages() {
+        chats.extend((0..CHATS).map(|_| chat(&language, &mut random)));
     }
-    let cases: Vec<(&'static str, u64, u64, &Chat)> = chats
+    let cases: Vec<(&Chat, u64, u64)> = chats
         .iter()
-        .flat_map(|(language, chat)| {
+        .flat_map(|chat| {
             let tokens = through::tokens(&chat.messages);
-            PERCENT.map(|percent| (*language, percent, tokens * percent / 100, chat))
+            PERCENT.map(|percent| (chat, percent, tokens * percent / 100))
         })
         .collect();
     let inputs = cases
         .iter()
-        .map(|(_, _, budget, chat)| (chat.messages.as_slice(), *budget));
+        .map(|(chat, _, budget)| (chat.messages.as_slice(), *budget));
     let outputs = through::compact(root, inputs)?;
-    let mut survivals: Vec<Survival> = Vec::new();
-    for ((language, percent, budget, chat), compacted) in cases.into_iter().zip(outputs) {
-        let at = survivals
-            .iter()
-            .position(|one| one.language == language && one.percent == percent);
-        let at = at.unwrap_or_else(|| {
-            survivals.push(Survival {
-                language,
-                percent,
-                kinds: [Share::default(); 5],
-                stale: Share::default(),
-                used: Share::default(),
-                refused: 0,
-                faults: Vec::new(),
-            });
-            survivals.len() - 1
-        });
-        if let Some(survival) = survivals.get_mut(at) {
-            survival.count(chat, budget, compacted.as_deref());
+    let mut survivals: BTreeMap<(&str, u64), Survival> = BTreeMap::new();
+    for ((chat, percent, _), compacted) in cases.into_iter().zip(outputs) {
+        for language in [chat.language, "all"] {
+            let survival = survivals.entry((language, percent)).or_default();
+            survival.count(chat, compacted.as_deref());
         }
     }
-    Ok(survivals)
+    println!("\n### Short chats, compacted: what was said once, or last\n");
+    println!("| language | budget | survive | of | refused |\n|---|--:|--:|--:|--:|");
+    for ((language, budget), survival) in survivals {
+        let Survival {
+            statements,
+            refused,
+        } = survival;
+        let share = percent(statements.part());
+        println!(
+            "| {language} | {budget} % | {share} | {} | {refused} |",
+            statements.of
+        );
+    }
+    Ok(())
 }
 
 impl Survival {
-    fn count(&mut self, chat: &Chat, budget: u64, compacted: Option<&[Message]>) {
+    fn count(&mut self, chat: &Chat, compacted: Option<&[Message]>) {
         self.refused += usize::from(compacted.is_none());
-        let messages = compacted.unwrap_or_default();
-        self.used
-            .count(through::tokens(messages) * 100 >= budget * 95);
-        let texts: Vec<String> = messages.iter().map(Message::text).collect();
-        let text = normal(&texts.join("\n"));
-        for (kind, values) in &chat.once {
+        let texts = compacted.unwrap_or_default().iter().map(Message::text);
+        let text = normal(&texts.collect::<Vec<_>>().join("\n"));
+        for values in &chat.statements {
             let survives = values.iter().all(|value| stands(&text, value));
-            self.kind(kind).count(survives);
-            if !survives {
-                self.faults
-                    .push(format!("{kind} lost: {}", values.join(", ")));
-            }
+            self.statements.count(survives);
         }
-        for updated in &chat.updated {
-            self.kind("updated facts")
-                .count(stands(&text, &updated.new));
-            let rest = text.replace(&normal(&updated.sentence), "");
-            let returns = stands(&rest, &updated.old);
-            self.stale.count(returns);
-            if returns {
-                let UpdatedFact { sentence, old, .. } = updated;
-                self.faults
-                    .push(format!("{old} returns beside: {sentence}\n{text}"));
+    }
+}
+
+/// Reads the languages.
+fn languages() -> Vec<Language> {
+    let mut languages: Vec<Language> = Vec::new();
+    let mut list = "";
+    for line in SENTENCES
+        .lines()
+        .filter(|line| !line.is_empty() && !line.starts_with("# "))
+    {
+        if let Some(name) = line.strip_prefix("= ") {
+            languages.push(Language {
+                name,
+                lists: HashMap::new(),
+                updates: Vec::new(),
+            });
+        } else if let Some(name) = line.strip_prefix('[') {
+            list = name.trim_end_matches(']');
+        } else if let Some(language) = languages.last_mut() {
+            let entries = line.split('|');
+            if list == "updates" {
+                language.updates.push(entries.collect());
+            } else {
+                language.lists.entry(list).or_default().extend(entries);
             }
         }
     }
+    languages
+}
 
-    fn kind(&mut self, name: &str) -> &mut Share {
-        let at = KINDS.iter().position(|kind| *kind == name);
-        let [rules, goals, preferences, facts, updated] = &mut self.kinds;
-        match at {
-            Some(0) => rules,
-            Some(1) => goals,
-            Some(2) => preferences,
-            Some(3) => facts,
-            _ => updated,
-        }
+impl Language {
+    fn list(&self, name: &str) -> &[&'static str] {
+        self.lists.get(name).map_or(&[], Vec::as_slice)
     }
 }
 
@@ -190,51 +170,45 @@ fn stands(text: &str, value: &str) -> bool {
 }
 
 /// Creates a chat in a language.
-fn chat(language: &'static Language, random: &mut Random) -> Chat {
+fn chat(language: &Language, random: &mut Random) -> Chat {
     let mut values = Values {
         language,
         taken: HashSet::new(),
     };
     let turns = TURNS.0 + random.below(TURNS.1 + 1);
     let mut said: Vec<(usize, String)> = Vec::new();
-    let mut once = Vec::new();
-    let kinds = [
-        (KINDS[0], language.rules),
-        (KINDS[1], language.goals),
-        (KINDS[2], language.preferences),
-        (KINDS[3], language.facts),
-    ];
-    for (kind, templates) in kinds {
-        let mut left: Vec<&str> = templates.to_vec();
+    let mut statements = Vec::new();
+    for kind in KINDS {
+        let mut left = language.list(kind).to_vec();
         for _ in 0..ONCE.min(left.len()) {
             let template = left.swap_remove(random.below(left.len()));
             let (sentence, filled) = values.fill(template, None, random);
             said.push((1 + random.below(turns * 9 / 10), sentence));
-            once.push((kind, filled));
+            statements.push(filled);
         }
     }
-    let mut updated = Vec::new();
-    let mut left = language.updates.to_vec();
+    let mut left: Vec<&Vec<&str>> = language.updates.iter().collect();
     for _ in 0..UPDATED.min(left.len()) {
-        let (stated, updates) = left.swap_remove(random.below(left.len()));
+        let update = left.swap_remove(random.below(left.len()));
+        let Some((stated, updates)) = update.split_first() else {
+            continue;
+        };
         // The subject of the fact stays the same.
         let about = stated
             .contains("{thing}")
             .then(|| values.value("{thing}", random));
-        let about = about.as_deref();
-        let (stated, old) = values.fill(&with(stated, about), None, random);
-        let Some(old) = old.last().cloned() else {
-            continue;
+        let with = |template: &str| match &about {
+            Some(thing) => template.replace("{thing}", thing),
+            None => template.to_owned(),
         };
+        let (stated, old) = values.fill(&with(stated), None, random);
         let update = random.pick(updates).unwrap_or_default();
-        let (sentence, new) = values.fill(&with(update, about), Some(&old), random);
-        let Some(new) = new.last().cloned() else {
-            continue;
-        };
+        let old = old.last().map(String::as_str);
+        let (sentence, new) = values.fill(&with(update), old, random);
         let first = 1 + random.below(turns / 2);
         said.push((first, stated));
-        said.push((first + turns / 4, sentence.clone()));
-        updated.push(UpdatedFact { sentence, new, old });
+        said.push((first + turns / 4, sentence));
+        statements.push(new.last().cloned().into_iter().collect());
     }
     let mut messages = Vec::new();
     for turn in 0..turns {
@@ -245,40 +219,33 @@ fn chat(language: &'static Language, random: &mut Random) -> Chat {
             .map(|(_, sentence)| sentence.as_str())
             .collect();
         if turn == 0 {
-            sentences.extend(random.pick(language.openings));
+            sentences.extend(random.pick(language.list("openings")));
         } else if here.is_empty() || random.below(2) == 0 {
             let talk = match random.below(3) {
-                0 => language.small_talk,
-                _ => language.acknowledgements,
+                0 => "small_talk",
+                _ => "acknowledgements",
             };
-            sentences.extend(random.pick(talk));
+            sentences.extend(random.pick(language.list(talk)));
         }
         sentences.extend(here);
         messages.push(Message::user(sentences.join(" ")));
-        let answer = random.pick(language.answers).unwrap_or_default();
+        let answer = random.pick(language.list("answers")).unwrap_or_default();
         messages.push(Message::assistant(answer));
     }
     Chat {
+        language: language.name,
         messages,
-        once,
-        updated,
-    }
-}
-
-fn with(template: &str, thing: Option<&str>) -> String {
-    match thing {
-        Some(thing) => template.replace("{thing}", thing),
-        None => template.to_owned(),
+        statements,
     }
 }
 
 /// The values that a chat has used. Each is used once.
-struct Values {
-    language: &'static Language,
+struct Values<'l> {
+    language: &'l Language,
     taken: HashSet<String>,
 }
 
-impl Values {
+impl Values<'_> {
     /// Fills a template. Returns the sentence and its values in order.
     fn fill(
         &mut self,
@@ -299,9 +266,10 @@ impl Values {
         }
         // A sentence begins with a capital letter.
         let mut chars = sentence.chars();
-        let is_rule_of_thumb = template.starts_with('{');
         let sentence = match chars.next() {
-            Some(first) if is_rule_of_thumb => first.to_uppercase().to_string() + chars.as_str(),
+            Some(first) if template.starts_with('{') => {
+                first.to_uppercase().to_string() + chars.as_str()
+            }
             _ => sentence,
         };
         (sentence, filled)
@@ -309,20 +277,16 @@ impl Values {
 
     /// Returns a value for a slot that this chat has not used yet, if there is one.
     fn value(&mut self, slot: &str, random: &mut Random) -> String {
-        let language = self.language;
-        let all = match slot {
-            "{name}" => language.names,
-            "{day}" => language.days,
-            "{city}" => language.cities,
-            "{thing}" => language.things,
-            "{file}" => language.files,
-            _ => &[],
+        let list = match slot {
+            "{city}" => "cities".to_owned(),
+            slot => slot.trim_matches(['{', '}']).to_owned() + "s",
         };
-        let free: Vec<&str> = all
+        let all = self.language.list(&list);
+        let free = all
             .iter()
             .copied()
-            .filter(|value| !self.taken.contains(*value))
-            .collect();
+            .filter(|value| !self.taken.contains(*value));
+        let free: Vec<&str> = free.collect();
         let value = match random.pick(if free.is_empty() { all } else { &free }) {
             Some(value) => value.to_owned(),
             None => loop {
@@ -343,23 +307,21 @@ mod tests {
 
     #[test]
     fn a_chat_says_everything_and_a_seed_decides_it() {
-        for language in LANGUAGES {
+        let languages = languages();
+        assert_eq!(languages.len(), 4);
+        for language in &languages {
             let made = |seed| chat(language, &mut Random(seed));
             let one = made(1);
             let texts: Vec<String> = one.messages.iter().map(Message::text).collect();
             let text = normal(&texts.join("\n"));
             assert!((80..=160).contains(&one.messages.len()));
-            assert_eq!(one.once.len(), 4 * ONCE);
-            for (kind, values) in &one.once {
+            assert_eq!(one.statements.len(), KINDS.len() * ONCE + UPDATED);
+            for values in &one.statements {
+                assert!(!values.is_empty());
                 assert!(
                     values.iter().all(|value| stands(&text, value)),
-                    "{kind} {values:?}"
+                    "{values:?}"
                 );
-            }
-            for updated in &one.updated {
-                assert!(stands(&text, &updated.new), "{}", updated.sentence);
-                assert!(stands(&text, &updated.old), "{}", updated.old);
-                assert_ne!(updated.new, updated.old);
             }
             assert_eq!(made(1).messages, one.messages);
             assert_ne!(made(2).messages, one.messages);
