@@ -4,6 +4,10 @@ use foldhash::HashMap;
 
 use super::calls::Act;
 
+/// The words for a file that does not exist at the end, and for one whose changes were undone.
+const REMOVED: &str = "removed";
+const RESTORED: &str = "changes undone";
+
 /// What was done to a file.
 #[derive(Debug, Clone)]
 pub(crate) struct FileRecord {
@@ -11,25 +15,10 @@ pub(crate) struct FileRecord {
     read: u32,
     written: u32,
     edited: u32,
-    /// Set if the file does not exist at the end, or if its changes were undone.
-    ending: Option<Ending>,
+    /// [`REMOVED`] or [`RESTORED`].
+    ending: Option<&'static str>,
     /// The position of the last action in the transcript.
     pub(crate) last: usize,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Ending {
-    Removed,
-    Restored,
-}
-
-impl Ending {
-    fn words(self) -> &'static str {
-        match self {
-            Self::Removed => "removed",
-            Self::Restored => "changes undone",
-        }
-    }
 }
 
 /// The files, in the order of their first use.
@@ -44,21 +33,15 @@ impl FileList {
     /// Records an action on a path, and returns the index of the file.
     pub(crate) fn note(&mut self, act: Act, path: &str, at: usize) -> Option<usize> {
         match act {
-            Act::Removed => {
-                self.end(path, Ending::Removed, at);
-                return None;
-            }
-            Act::Restored => {
-                self.end(path, Ending::Restored, at);
-                return None;
-            }
+            Act::Removed => return self.end(path, REMOVED, at),
+            Act::Restored => return self.end(path, RESTORED, at),
             Act::Read | Act::Written | Act::Edited => {}
         }
         let index = self.index(path);
         let file = self.all.get_mut(index)?;
         file.last = at;
         // A file that is used again exists.
-        if file.ending == Some(Ending::Removed) || act != Act::Read {
+        if file.ending == Some(REMOVED) || act != Act::Read {
             file.ending = None;
         }
         let count = match act {
@@ -112,27 +95,32 @@ impl FileList {
     }
 
     /// Records that a file, the files of a folder, or those of a pattern were removed or restored.
-    fn end(&mut self, path: &str, ending: Ending, at: usize) {
+    /// Returns `None`: no names stand beside them.
+    fn end(&mut self, path: &str, ending: &'static str, at: usize) -> Option<usize> {
         let mut is_known = false;
         for file in &mut self.all {
-            if !is_within(&file.path, path) {
+            // Files in other folders are named by whole paths.
+            let is_elsewhere =
+                path == "." && ending == REMOVED && file.path.starts_with(['/', '~']);
+            if is_elsewhere || !is_within(&file.path, path) {
                 continue;
             }
             is_known = true;
             let is_changed = file.written + file.edited > 0;
-            if ending == Ending::Removed || is_changed {
+            if ending == REMOVED || is_changed {
                 file.ending = Some(ending);
                 file.last = at;
             }
         }
         let is_pattern = path.contains('*') || path == ".";
-        if !is_known && !is_pattern && ending == Ending::Removed {
+        if !is_known && !is_pattern && ending == REMOVED {
             let index = self.index(path);
             if let Some(file) = self.all.get_mut(index) {
                 file.ending = Some(ending);
                 file.last = at;
             }
         }
+        None
     }
 
     /// Restores a line of a handover: a path with what was done, and names. Returns the index of the
@@ -143,8 +131,9 @@ impl FileList {
         let index = self.index(path);
         let file = self.all.get_mut(index)?;
         file.last = at;
-        let mut endings = [Ending::Removed, Ending::Restored].into_iter();
-        file.ending = endings.find(|ending| ending.words() == words);
+        file.ending = [REMOVED, RESTORED]
+            .into_iter()
+            .find(|ending| *ending == words);
         for done in words.split(", ") {
             let (word, times) = done.split_once(' ').unwrap_or_default();
             let count = match word {
@@ -194,7 +183,7 @@ impl FileRecord {
 
     /// Returns `true` if the file does not exist at the end.
     pub(crate) fn is_removed(&self) -> bool {
-        self.ending == Some(Ending::Removed)
+        self.ending == Some(REMOVED)
     }
 
     /// Returns `true` if the file was changed or removed.
@@ -206,7 +195,7 @@ impl FileRecord {
     pub(crate) fn words(&self) -> String {
         let path = &self.path;
         if let Some(ending) = self.ending {
-            return format!("{path} ({})", ending.words());
+            return format!("{path} ({ending})");
         }
         let read = if self.is_changed() { 0 } else { self.read };
         let all = [

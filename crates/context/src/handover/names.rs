@@ -36,7 +36,7 @@ pub(crate) struct Names(HashMap<String, Name>);
 impl Names {
     /// Records the names that a tool has shown from a file.
     pub(crate) fn seen(&mut self, text: &str, at: usize, file: usize) {
-        each_line(clip(text, SEEN_MAX), &mut |word| {
+        each_identifier(clip(text, SEEN_MAX), &mut |word| {
             if !self.0.contains_key(word) {
                 self.0.insert(word.to_owned(), Name { last: at, file });
             }
@@ -47,7 +47,7 @@ impl Names {
     pub(crate) fn read(&mut self, text: &str, at: usize, file: usize) {
         self.seen(text, at, file);
         self.mention(text, at);
-        each_line(text, &mut |word| {
+        each_identifier(text, &mut |word| {
             if let Some(name) = self.0.get_mut(word) {
                 name.file = file;
             }
@@ -56,7 +56,7 @@ impl Names {
 
     /// Records that the agent mentioned names that it knows from a file.
     pub(crate) fn mention(&mut self, text: &str, at: usize) {
-        each_line(text, &mut |word| {
+        each_identifier(text, &mut |word| {
             if let Some(name) = self.0.get_mut(word) {
                 name.last = at;
             }
@@ -75,32 +75,33 @@ fn is_of_run(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '/' | '.' | '-')
 }
 
-/// Calls `tell` with every identifier of the lines of a text.
-fn each_line(text: &str, tell: &mut dyn FnMut(&str)) {
+/// Calls `tell` with every identifier of a text, in order: `snake_case`, `camelCase`, and hashes.
+fn each_identifier(text: &str, tell: &mut dyn FnMut(&str)) {
     for line in text.lines() {
-        each(clip(line, LINE_MAX), tell);
-    }
-}
-
-/// Calls `tell` with every identifier of `line`, in order: `snake_case`, `camelCase`, and hashes.
-pub(crate) fn each(line: &str, tell: &mut dyn FnMut(&str)) {
-    let words = line.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
-    for word in words.filter(|word| word.len() >= 3 && word.len() <= WORD_MAX) {
-        if is_identifier(word) || is_hash(word) {
-            tell(word);
+        let words = clip(line, LINE_MAX).split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        for word in words.filter(|word| word.len() >= NAME_MIN && word.len() <= WORD_MAX) {
+            if is_identifier(word) || is_hash(word) {
+                tell(word);
+            }
         }
     }
 }
 
 /// Calls `tell` with every name in the result of a call, in order: identifiers, hashes, paths, file
-/// names, and numbers such as those of lines, issues and ports.
+/// names, and numbers beside a sign (`a.rs:120`, `#412`, `port=8431`), not those of columns.
 pub(crate) fn each_of_result(text: &str, tell: &mut dyn FnMut(&str)) {
     for line in clip(text, SEEN_MAX).lines() {
-        let words = clip(line, LINE_MAX).split(|c: char| !is_of_run(c));
-        for word in words.map(|word| word.trim_matches(['.', '-'])) {
+        let mut before = None;
+        for piece in clip(line, LINE_MAX).split_inclusive(|c: char| !is_of_run(c)) {
+            let word = piece.trim_end_matches(|c: char| !is_of_run(c));
+            let belongs = before.is_some_and(|c: char| !c.is_whitespace())
+                || !piece.ends_with(char::is_whitespace);
+            before = piece.chars().next_back();
+            let word = word.trim_matches(['.', '-']);
             let bytes = word.as_bytes();
-            let is_number = bytes.iter().all(u8::is_ascii_digit);
-            let is_path = word.contains('/') && bytes.iter().any(u8::is_ascii_alphabetic);
+            let is_number = belongs && bytes.iter().all(u8::is_ascii_digit);
+            let is_path = bytes.iter().filter(|b| **b == b'/').count() >= 2
+                && bytes.iter().any(u8::is_ascii_alphabetic);
             let is_name =
                 is_number || is_path || has_extension(word) || is_identifier(word) || is_hash(word);
             if (NAME_MIN..=PATH_MAX).contains(&word.len()) && is_name {

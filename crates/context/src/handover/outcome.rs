@@ -302,9 +302,12 @@ fn test_summary(text: &str) -> Option<String> {
 fn short_form(call: &TranscriptCall, text: &str) -> String {
     let text = bare(text);
     if text.len() <= OUTCOME_MAX {
+        if matches!(text, "ok" | "(no output)") {
+            return String::new();
+        }
         // A trailing colon or bracket does not introduce anything here.
         let text = text.trim_end_matches([':', '{', '(', '|', ' ']);
-        return one_line(if text == "ok" { "" } else { text }, OUTCOME_MAX);
+        return one_line(text, OUTCOME_MAX);
     }
     if matches!(call.kind, CallKind::Search) {
         return String::new();

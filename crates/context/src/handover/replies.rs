@@ -207,7 +207,7 @@ fn quoted_answers(questions: &[Question<'_>], text: &str) -> Vec<String> {
         let behind = behind.trim_end_matches([',', ' ']);
         let (answer, notes) = match behind.split_once("\" user notes:") {
             // A free answer is repeated as a note.
-            Some((answer, notes)) if notes.trim() == answer => (answer, String::new()),
+            Some((answer, notes)) if notes.trim() == answer.trim() => (answer, String::new()),
             Some((answer, notes)) => (answer, format!(" ({})", notes.trim())),
             None => (behind.strip_suffix('"').unwrap_or(behind), String::new()),
         };

@@ -6,12 +6,12 @@ use std::cmp::Reverse;
 
 use foldhash::{HashMap, HashSet};
 
-use super::files::FileRecord;
+use super::files::{FileList, FileRecord};
 use super::format::{self, Section, SectionItem};
-use super::names;
+use super::names::{self, Names};
 use super::tokens::TokenBudget;
 use super::user_words::UserWords;
-use super::work::Work;
+use super::work::{Work, WorkLine};
 
 /// Shares of the tokens, in percent. Tokens that one part does not use go to the next.
 const STATE: u64 = 10;
@@ -41,38 +41,46 @@ pub(crate) fn select(
         return None;
     }
     let all = budget.left();
-    work.lines.iter_mut().for_each(|line| line.reset());
+    let Work {
+        lines,
+        files,
+        names,
+        rules,
+        state,
+        ..
+    } = work;
+    lines.iter_mut().for_each(WorkLine::reset);
     words.reset();
 
     budget.share(all * STATE / 100);
-    let state = take_items(Section::State, work.state.items(), &mut budget);
+    let state = take_items(Section::State, state.items(), &mut budget);
     budget.share(all * RULES / 100);
-    let rules = work.rules.iter().map(SectionItem::note).collect();
+    let rules = rules.iter().map(SectionItem::note).collect();
     let rules = take_items(Section::Rules, rules, &mut budget);
     words.choose((all * WORDS / 100).max(LEAST_WORDS), &mut budget);
-    if work.lines.iter().any(|line| line.is_former) {
+    if lines.iter().any(|line| line.is_former) {
         budget.spend_tokens(
             heading(Section::Former, &budget) + heading(Section::Transcript, &budget),
         );
         budget.share(all * FORMER / 100);
-        take_lines(work, true, &mut budget);
+        take_lines(lines, true, &mut budget);
     }
-    let mut files = ListedFiles::of(work);
+    let mut listed = ListedFiles::of(files, names);
     budget.share((all * CHANGED / 100).max(LEAST_FILES));
-    files.take_changed(work, &mut budget);
+    listed.take_changed(&mut budget);
     budget.share(all * NEWEST_FILES / 100);
-    files.take_newest(work, &covered(work, words), NAMES_OF_FILE, 0, &mut budget);
+    let named = known(lines, words, &listed);
+    listed.take_newest(&named, NAMES_OF_FILE, 0, &mut budget);
     // The rest goes to the user's words, then to what was done.
     words.choose(u64::MAX, &mut budget);
     budget.share(u64::MAX);
-    take_lines(work, false, &mut budget);
-    take_names(work, words, &mut files, &mut budget);
+    take_lines(lines, false, &mut budget);
+    take_names(lines, words, &mut listed, &mut budget);
 
     let mut transcript: Vec<(usize, SectionItem)> = words.items().collect();
     let kept = |is_former: bool| {
-        let lines = work.lines.iter();
-        lines
-            .filter(move |line| line.is_kept && line.is_former == is_former)
+        let kept = lines.iter();
+        kept.filter(move |line| line.is_kept && line.is_former == is_former)
             .map(|line| (line.order, line.item()))
     };
     transcript.extend(kept(false));
@@ -83,7 +91,7 @@ pub(crate) fn select(
         (Section::Transcript, transcript),
         (Section::State, state),
         (Section::Rules, rules),
-        (Section::Files, files.items(work)),
+        (Section::Files, listed.items()),
     ];
     let is_empty = sections.iter().all(|(_, items)| items.is_empty());
     (!is_empty).then(|| format::write(&sections))
@@ -117,8 +125,8 @@ fn take_items(
 }
 
 /// Keeps lines, the newest first.
-fn take_lines(work: &mut Work<'_>, is_former: bool, budget: &mut TokenBudget<'_>) {
-    let lines = work.lines.iter_mut().rev();
+fn take_lines(lines: &mut [WorkLine<'_>], is_former: bool, budget: &mut TokenBudget<'_>) {
+    let lines = lines.iter_mut().rev();
     for line in lines.filter(|line| line.is_former == is_former) {
         if budget.is_spent() {
             return;
@@ -135,11 +143,30 @@ fn take_lines(work: &mut Work<'_>, is_former: bool, budget: &mut TokenBudget<'_>
 /// Adds further names of files, and names in the results of the kept calls, that the text does not
 /// contain yet: the newest first.
 fn take_names(
-    work: &mut Work<'_>,
+    lines: &mut [WorkLine<'_>],
     words: &UserWords,
-    files: &mut ListedFiles,
+    files: &mut ListedFiles<'_>,
     budget: &mut TokenBudget<'_>,
 ) {
+    let mut known = known(lines, words, files);
+    files.next = 0;
+    for line in lines.iter_mut().rev().filter(|line| line.is_kept) {
+        files.take_newest(&known, usize::MAX, line.order, budget);
+        if budget.is_spent() {
+            return;
+        }
+        names::each_of_result(line.result, &mut |name| {
+            if line.names.len() < NAMES_OF_RESULT && known.insert(name.to_owned()) {
+                line.names.push(name.to_owned());
+            }
+        });
+        line.names.retain(|name| budget.spend(&format!(", {name}")));
+    }
+    files.take_newest(&known, usize::MAX, 0, budget);
+}
+
+/// Returns the names in the chosen words, lines and files.
+fn known(lines: &[WorkLine<'_>], words: &UserWords, files: &ListedFiles<'_>) -> HashSet<String> {
     let mut known: HashSet<String> = HashSet::default();
     let mut learn = |text: &str| {
         names::each_of_result(text, &mut |name| {
@@ -147,54 +174,33 @@ fn take_names(
         });
     };
     words.items().for_each(|(_, item)| learn(&item.text));
-    files.items(work).iter().for_each(|item| learn(&item.text));
-    let kept = work.lines.iter().filter(|line| line.is_kept);
+    files.items().iter().for_each(|item| learn(&item.text));
+    let kept = lines.iter().filter(|line| line.is_kept);
     kept.for_each(|line| learn(&line.text));
-    files.next = 0;
-    for n in (0..work.lines.len()).rev() {
-        let Some(line) = work.lines.get(n).filter(|line| line.is_kept) else {
-            continue;
-        };
-        files.take_newest(work, &known, usize::MAX, line.order, budget);
-        if budget.is_spent() {
-            return;
-        }
-        let mut found: Vec<String> = Vec::new();
-        names::each_of_result(line.result, &mut |name| {
-            if found.len() < NAMES_OF_RESULT && known.insert(name.to_owned()) {
-                found.push(name.to_owned());
-            }
-        });
-        found.retain(|name| budget.spend(&format!(", {name}")));
-        if let Some(line) = work.lines.get_mut(n) {
-            line.names = found;
-        }
-    }
-    files.take_newest(work, &known, usize::MAX, 0, budget);
+    known
 }
 
 /// The chosen files, with the chosen names of each.
-struct ListedFiles {
-    names: HashMap<usize, Vec<String>>,
+struct ListedFiles<'w> {
+    files: &'w FileList,
+    names: HashMap<usize, Vec<&'w str>>,
     /// The files and the names in them, those that were used last first.
-    candidates: Vec<(Reverse<usize>, Option<String>, usize)>,
+    candidates: Vec<(Reverse<usize>, Option<&'w str>, usize)>,
     /// The first candidate that was not tried yet.
     next: usize,
 }
 
-impl ListedFiles {
-    fn of(work: &Work<'_>) -> Self {
-        let files = work.files.all.iter().enumerate();
-        let files = files.map(|(index, file)| (Reverse(file.last), None, index));
-        let exists = |index: &usize| {
-            let file = work.files.all.get(*index);
-            file.is_some_and(|file| !file.is_removed())
-        };
-        let names = work.names.all().filter(|(.., file)| exists(file));
-        let names = names.map(|(last, word, file)| (Reverse(last), Some(word.to_owned()), file));
-        let mut candidates: Vec<_> = files.chain(names).collect();
+impl<'w> ListedFiles<'w> {
+    fn of(files: &'w FileList, names: &'w Names) -> Self {
+        let all = files.all.iter().enumerate();
+        let all = all.map(|(index, file)| (Reverse(file.last), None, index));
+        let exists = |index: &usize| files.all.get(*index).is_some_and(|file| !file.is_removed());
+        let names = names.all().filter(|(.., file)| exists(file));
+        let names = names.map(|(last, word, file)| (Reverse(last), Some(word), file));
+        let mut candidates: Vec<_> = all.chain(names).collect();
         candidates.sort_unstable();
         Self {
+            files,
             names: HashMap::default(),
             candidates,
             next: 0,
@@ -203,52 +209,70 @@ impl ListedFiles {
 
     /// Chooses the files that were changed or removed: those that existed before first, since many
     /// new ones are scripts to try something, and the newest first.
-    fn take_changed(&mut self, work: &Work<'_>, budget: &mut TokenBudget<'_>) {
-        for index in order(work) {
-            let file = work.files.all.get(index);
+    fn take_changed(&mut self, budget: &mut TokenBudget<'_>) {
+        for (index, file) in self.in_order() {
             if budget.is_spent() {
                 return;
             }
-            if file.is_some_and(FileRecord::is_touched) {
-                take_file(&mut self.names, work, index, budget);
+            if file.is_touched() {
+                self.take_file(index, budget);
             }
         }
+    }
+
+    /// Chooses a file. Returns `false` if there are not enough tokens.
+    fn take_file(&mut self, index: usize, budget: &mut TokenBudget<'_>) -> bool {
+        let Some(file) = self.files.all.get(index) else {
+            return false;
+        };
+        if self.names.contains_key(&index) {
+            return true;
+        }
+        let first = if self.names.is_empty() {
+            heading(Section::Files, budget)
+        } else {
+            0
+        };
+        let cost = budget.count(&SectionItem::note(file.words()).written());
+        let is_taken = budget.spend_tokens(first + cost);
+        if is_taken {
+            self.names.insert(index, Vec::new());
+        }
+        is_taken
     }
 
     /// Chooses files that were used at a position from `since` on, and names in them that are not
     /// `known`, those used last first. A name stands beside its file.
     fn take_newest(
         &mut self,
-        work: &Work<'_>,
         known: &HashSet<String>,
         names_max: usize,
         since: usize,
         budget: &mut TokenBudget<'_>,
     ) {
-        let rest = self.candidates.get(self.next..).unwrap_or_default();
-        for (last, word, index) in rest {
+        while let Some((last, word, index)) = self.candidates.get(self.next).copied() {
             if budget.is_spent() || last.0 < since {
                 return;
             }
             self.next += 1;
-            let is_known = word.as_ref().is_some_and(|word| known.contains(word));
-            if is_known || !take_file(&mut self.names, work, *index, budget) {
+            let is_known = word.is_some_and(|word| known.contains(word));
+            if is_known || !self.take_file(index, budget) {
                 continue;
             }
-            if let (Some(word), Some(names)) = (word, self.names.get_mut(index))
+            if let (Some(word), Some(names)) = (word, self.names.get_mut(&index))
                 && names.len() < names_max
-                && !names.contains(word)
+                && !names.contains(&word)
                 && budget.spend(&format!(", {word}"))
             {
-                names.push(word.clone());
+                names.push(word);
             }
         }
     }
 
-    fn items(&self, work: &Work<'_>) -> Vec<SectionItem> {
-        let listed = order(work).into_iter().filter_map(|index| {
+    fn items(&self) -> Vec<SectionItem> {
+        let listed = self.in_order().into_iter().filter_map(|(index, file)| {
             let names = self.names.get(&index)?;
-            let mut item = work.files.all.get(index)?.words();
+            let mut item = file.words();
             if !names.is_empty() {
                 item.push_str(": ");
                 item.push_str(&names.join(", "));
@@ -257,62 +281,18 @@ impl ListedFiles {
         });
         listed.collect()
     }
-}
 
-/// Chooses a file. Returns `false` if there are not enough tokens.
-fn take_file(
-    chosen: &mut HashMap<usize, Vec<String>>,
-    work: &Work<'_>,
-    index: usize,
-    budget: &mut TokenBudget<'_>,
-) -> bool {
-    let Some(file) = work.files.all.get(index) else {
-        return false;
-    };
-    if chosen.contains_key(&index) {
-        return true;
-    }
-    let first = if chosen.is_empty() {
-        heading(Section::Files, budget)
-    } else {
-        0
-    };
-    let cost = budget.count(&SectionItem::note(file.words()).written());
-    let is_taken = budget.spend_tokens(first + cost);
-    if is_taken {
-        chosen.insert(index, Vec::new());
-    }
-    is_taken
-}
-
-/// Returns the names in the chosen words and lines.
-fn covered(work: &Work<'_>, words: &UserWords) -> HashSet<String> {
-    let mut covered: HashSet<String> = HashSet::default();
-    let mut cover = |text: &str| {
-        names::each(text, &mut |word| {
-            covered.insert(word.to_owned());
-        });
-    };
-    words.items().for_each(|(_, item)| cover(&item.text));
-    for line in work.lines.iter().filter(|line| line.is_kept) {
-        cover(&line.text);
-        line.names.iter().for_each(|name| cover(name));
-    }
-    covered
-}
-
-/// Returns the indices of all files: those that were changed first, and among equals the newest.
-fn order(work: &Work<'_>) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..work.files.all.len()).collect();
-    order.sort_by_key(|index| {
-        work.files.all.get(*index).map(|file| {
+    /// Returns all files: those that were changed first, and among equals the newest.
+    fn in_order(&self) -> Vec<(usize, &'w FileRecord)> {
+        let mut order: Vec<(usize, &FileRecord)> = self.files.all.iter().enumerate().collect();
+        order.sort_by_key(|(_, file)| {
             let rank = match (file.is_changed(), file.is_new()) {
                 (true, false) => 0,
                 (true, true) => 1,
                 (false, _) => 2,
             };
             (rank, Reverse(file.last))
-        })
-    });
-    order
+        });
+        order
+    }
 }

@@ -1,6 +1,7 @@
 //! Shell commands: the program, and the files that they read, write, move and remove.
 
 use super::calls::{Act, SIGNATURE_MAX, is_in};
+use super::names::has_extension;
 use super::sentences::one_line;
 
 /// The maximum number of here-documents of a command whose ends are searched.
@@ -44,7 +45,9 @@ impl ShellCommand {
                 || (program == "git" && is_in("git_readers", second))
                 || (program == "sed" && !stage.contains("-i"));
             is_reader &= reads;
-            is_test |= !reads && words.iter().any(|word| is_test_word(word));
+            let runs_file = is_in("interpreters", program);
+            is_test |= !reads && words.iter().any(|word| is_test_word(word))
+                || runs_file && stage.split_whitespace().any(is_test_file);
             if family.is_empty() || !reads {
                 let words = words.iter().take(FAMILY).copied();
                 family = words.collect::<Vec<_>>().join(" ");
@@ -108,7 +111,12 @@ fn without_preparation(command: &str) -> &str {
 /// directory of the program.
 fn program(stage: &str) -> Vec<&str> {
     let mut words = Vec::new();
+    let mut is_folder = false;
     for word in stage.split_whitespace() {
+        // `git -C quay rm` and `make -C quay test` are about another folder.
+        if std::mem::replace(&mut is_folder, word == "-C") {
+            continue;
+        }
         let is_wrapper = words.is_empty()
             && (is_in("wrappers", word)
                 || word.contains('=')
@@ -135,35 +143,50 @@ fn is_test_word(word: &str) -> bool {
         .any(|part| is_in("tests", part))
 }
 
+/// Returns `true` for a file such as `tests/test_lexer.py` or `lexer.test.ts`.
+fn is_test_file(word: &str) -> bool {
+    let name = word.rsplit('/').next().unwrap_or(word);
+    has_extension(name) && is_test_word(name)
+}
+
 /// Adds the actions of a stage on files.
 fn actions(stage: &str, program: &str, second: &str, files: &mut Vec<(Act, String)>) {
+    let folder = stage.split_once(" -C ").filter(|_| program == "git");
+    let folder = folder.and_then(|(_, rest)| rest.split_whitespace().next());
     let mut add = |act, path: &str| {
         let path = path.trim_matches(['"', '\'']).trim_start_matches("./");
         let path = path.trim_end_matches('/');
+        let path = match folder {
+            Some(folder) if path == "." => folder.to_owned(),
+            Some(folder) if !path.starts_with('/') => format!("{folder}/{path}"),
+            _ => path.to_owned(),
+        };
         if !path.is_empty() && !path.contains(['$', '(', '{', '=']) {
-            files.push((act, one_line(path, SIGNATURE_MAX)));
+            files.push((act, one_line(&path, SIGNATURE_MAX)));
         }
     };
+    // The subcommand of git stands behind its options.
+    let command = if program == "git" { second } else { program };
     let arguments = || {
         let words = stage.split_whitespace();
-        let words = words.skip_while(|word| word.rsplit('/').next() != Some(program));
+        let words = words.skip_while(|word| word.rsplit('/').next() != Some(command));
         words.skip(1).take_while(|word| !word.contains(['>', '<']))
     };
-    let plain = |skip: usize| arguments().skip(skip).filter(|word| !word.starts_with('-'));
+    let plain = || arguments().filter(|word| !word.starts_with('-'));
     match (program, second) {
-        ("rm" | "unlink", _) => plain(0).for_each(|path| add(Act::Removed, path)),
-        ("git", "rm") => plain(1).for_each(|path| add(Act::Removed, path)),
-        ("mv", _) => moved(&plain(0).collect::<Vec<_>>(), &mut add),
-        ("git", "mv") => moved(&plain(1).collect::<Vec<_>>(), &mut add),
+        ("rm" | "unlink", _) => plain().for_each(|path| add(Act::Removed, path)),
+        ("git", "rm") => plain().for_each(|path| add(Act::Removed, path)),
+        ("mv", _) => moved(&plain().collect::<Vec<_>>(), &mut add),
+        ("git", "mv") => moved(&plain().collect::<Vec<_>>(), &mut add),
         ("git", "restore") if !stage.contains("--staged") => {
-            plain(1).for_each(|path| add(Act::Restored, path));
+            plain().for_each(|path| add(Act::Restored, path));
         }
         ("git", "checkout") => {
             let paths = arguments().skip_while(|word| *word != "--").skip(1);
             paths.for_each(|path| add(Act::Restored, path));
         }
         ("sed", _) if stage.contains("-i") => {
-            let last = plain(0).last();
+            let last = plain().last();
             let path = last.filter(|word| word.contains(['.', '/']) && !word.contains(['\'', '"']));
             path.into_iter().for_each(|path| add(Act::Edited, path));
         }
@@ -181,7 +204,7 @@ fn actions(stage: &str, program: &str, second: &str, files: &mut Vec<(Act, Strin
         }
         _ if is_in("printers", program) => {
             let is_written = stage.contains('>');
-            let paths = plain(0)
+            let paths = plain()
                 .filter(|word| word.contains(['.', '/']) && !word.contains(['\'', '"', '*', ',']));
             paths
                 .filter(|_| !is_written)

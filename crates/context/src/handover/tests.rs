@@ -109,6 +109,8 @@ fn commands_have_families() {
         ("grep -rn 'error' src | head", "grep src", true, false),
         ("npm run lint", "npm run lint", false, true),
         ("python3 run.py", "python3", false, false),
+        ("python tests/test_lexer.py -v", "python", false, true),
+        ("git add tests/test_lexer.py", "git add", false, false),
         ("command -v cargo", "command cargo", true, false),
     ] {
         let call = TranscriptCall::new("", command);
@@ -175,6 +177,16 @@ fn calls_name_their_files() {
                 (Act::Removed, "a.py"),
                 (Act::Written, "b.py"),
                 (Act::Restored, "c.py"),
+            ],
+        ),
+        (
+            "bash",
+            r#"{"command": "git -C /x/y rm -rf . && git -C x mv a.py b.py"}"#,
+            "git -C /x/y rm -rf . && git -C x mv a.py b.py",
+            &[
+                (Act::Removed, "/x/y"),
+                (Act::Removed, "x/a.py"),
+                (Act::Written, "x/b.py"),
             ],
         ),
         (
@@ -310,6 +322,8 @@ fn the_list_of_files_is_that_of_the_end() {
         (Act::Written, "back.rs"),
         (Act::Removed, "back.rs"),
         (Act::Written, "back.rs"),
+        (Act::Removed, "."),
+        (Act::Written, "last.rs"),
     ] {
         files.note(act, path, 1);
     }
@@ -321,9 +335,10 @@ fn the_list_of_files_is_that_of_the_end() {
             "old/x.py (removed)",
             "old/y.py (removed)",
             "tmp_1.py (removed)",
-            "src/b.rs (changes undone)",
+            "src/b.rs (removed)",
             "never_seen.rs (removed)",
-            "back.rs (written 2)",
+            "back.rs (removed)",
+            "last.rs (written 1)",
         ]
     );
 }

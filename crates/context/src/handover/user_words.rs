@@ -243,15 +243,10 @@ impl UserMessage {
         let mut next = 0;
         for n in &kept {
             if *n > next {
-                let is_line = joined.is_empty() || joined.ends_with('\n');
                 joined.truncate(joined.trim_end().len());
                 joined.push_str(if joined.is_empty() { "" } else { " " });
                 joined.push(GAP);
-                joined.push(if is_line && !joined.is_empty() {
-                    '\n'
-                } else {
-                    ' '
-                });
+                joined.push(' ');
             }
             joined.push_str(text(*n));
             next = n + 1;

@@ -28,8 +28,6 @@ const ARROW: &str = " → ";
 const FAILED: &str = "failed: ";
 /// The separator between a line and the names in the result of its call.
 const NAMES: &str = "; names: ";
-/// The beginning of a line that `git rm` prints for each file.
-const GIT_REMOVED: &str = "rm '";
 
 /// A possible line of the handover.
 #[derive(Debug, Clone)]
@@ -253,13 +251,6 @@ impl<'t> WorkReader<'t> {
             self.succeeded.insert(call.key().to_owned(), at);
             if call.is_test() {
                 self.work.state.succeeded(call.key());
-            }
-            if call.text.contains("git rm") {
-                let lines = text.lines();
-                let removed = lines.filter_map(|line| line.strip_prefix(GIT_REMOVED));
-                for path in removed.filter_map(|line| line.strip_suffix('\'')) {
-                    self.work.files.note(Act::Removed, path, at);
-                }
             }
         }
         match first {

@@ -133,7 +133,7 @@ fn the_rest_of_the_tokens_goes_to_names_in_results_the_newest_first() {
     );
     let small = of(&messages, 120);
     assert!(small.contains(newest), "{small}");
-    assert!(small.ends_with("the_crane_2"), "{small}");
+    assert!(!small.contains("src/dock"), "{small}");
     // Read back, they are names again, which stand where there is room for them.
     let again = |max| of(&[Message::Summary { text: full.clone() }], max);
     assert_eq!(again(1_000), full);
