@@ -11,7 +11,7 @@ use super::format::{self, Section, SectionItem};
 use super::names::{self, Names};
 use super::tokens::TokenBudget;
 use super::user_words::UserWords;
-use super::work::{Work, WorkLine};
+use super::work::{NAMES, Work, WorkLine};
 
 /// Shares of the tokens, in percent. Tokens that one part does not use go to the next.
 const STATE: u64 = 10;
@@ -26,8 +26,8 @@ const LEAST_WORDS: u64 = 120;
 const LEAST_FILES: u64 = 40;
 /// The maximum number of names for one file, before the lines of calls are chosen.
 const NAMES_OF_FILE: usize = 6;
-/// The maximum number of names from the result of one call.
-const NAMES_OF_RESULT: usize = 24;
+/// The maximum number of names from the result of one call, and if there are tokens left in the end.
+const NAMES_OF_RESULT: [usize; 2] = [24, 200];
 
 /// Returns a handover of at most `tokens` tokens, or `None` if there is no content.
 pub(crate) fn select(
@@ -150,19 +150,26 @@ fn take_names(
 ) {
     let mut known = known(lines, words, files);
     files.next = 0;
-    for line in lines.iter_mut().rev().filter(|line| line.is_kept) {
-        files.take_newest(&known, usize::MAX, line.order, budget);
-        if budget.is_spent() {
-            return;
-        }
-        names::each_of_result(line.result, &mut |name| {
-            if line.names.len() < NAMES_OF_RESULT && known.insert(name.to_owned()) {
-                line.names.push(name.to_owned());
+    for most in NAMES_OF_RESULT {
+        for line in lines.iter_mut().rev().filter(|line| line.is_kept) {
+            files.take_newest(&known, usize::MAX, line.order, budget);
+            if budget.is_spent() {
+                return;
             }
-        });
-        line.names.retain(|name| budget.spend(&format!(", {name}")));
+            let mut found = Vec::new();
+            names::each_of_result(line.result, &mut |name| {
+                if line.names.len() + found.len() < most && known.insert(name.to_owned()) {
+                    found.push(name.to_owned());
+                }
+            });
+            if line.names.is_empty() && !found.is_empty() && !budget.spend(NAMES) {
+                continue;
+            }
+            found.retain(|name| budget.spend(&format!(", {name}")));
+            line.names.append(&mut found);
+        }
+        files.take_newest(&known, usize::MAX, 0, budget);
     }
-    files.take_newest(&known, usize::MAX, 0, budget);
 }
 
 /// Returns the names in the chosen words, lines and files.

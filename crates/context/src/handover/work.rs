@@ -27,7 +27,7 @@ const ARROW: &str = " → ";
 /// The prefix of the outcome of a failed call.
 const FAILED: &str = "failed: ";
 /// The separator between a line and the names in the result of its call.
-const NAMES: &str = "; names: ";
+pub(crate) const NAMES: &str = "; names: ";
 
 /// A possible line of the handover.
 #[derive(Debug, Clone)]

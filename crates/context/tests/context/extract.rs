@@ -124,7 +124,7 @@ fn the_rest_of_the_tokens_goes_to_names_in_results_the_newest_first() {
         messages.push(call(id, "grep", &format!(r#"{{"pattern": "{pattern}"}}"#)));
         messages.push(result(id, &lines.collect::<String>()));
     }
-    let full = of(&messages, 1_000);
+    let full = of(&messages, 3_000);
     let newest = "- grep crane; names: src/crane/f0.rs, 400, the_crane_0, src/crane/f1.rs, 401,";
     assert!(full.contains(newest), "{full}");
     assert!(
@@ -136,7 +136,7 @@ fn the_rest_of_the_tokens_goes_to_names_in_results_the_newest_first() {
     assert!(!small.contains("src/dock"), "{small}");
     // Read back, they are names again, which stand where there is room for them.
     let again = |max| of(&[Message::Summary { text: full.clone() }], max);
-    assert_eq!(again(1_000), full);
+    assert_eq!(again(3_000), full);
     assert_eq!(section(&again(60), "## Files").len(), 0);
     assert!(
         again(60).contains("- grep dock\n- grep crane"),
