@@ -1,11 +1,13 @@
-//! Parts that the tests of several crates share: messages and random histories, random JSON, recorded sessions, and
-//! with features recorders for agents and a PostgreSQL server. Only `dev-dependencies` name it.
+//! Parts that the tests of several crates share: messages and random histories, random JSON, case files,
+//! recorded sessions, and with features recorders for agents and a PostgreSQL server. Only
+//! `dev-dependencies` name it.
 //!
 //! Unit tests cannot use the parts that contain types of their own crate: to them, these are types
 //! of another build of the crate. Tests in a folder `tests` can.
 
 #[cfg(feature = "core")]
 mod agents;
+pub mod cases;
 mod child;
 #[cfg(feature = "core")]
 mod computed;

@@ -268,48 +268,6 @@ fn foreign_thinking_takes_the_loop_with_it() {
     );
 }
 
-/// Where the model is not asked to think on, no thinking goes back: in the loop under way the API
-/// refuses it.
-#[test]
-fn thinking_is_turned_off_if_the_model_can_do_without() {
-    let messages = [Message::user("go")];
-    let low = json!({"effort": "low"});
-    for (model, thinking, output, notes) in [
-        ("claude-3-5-haiku", None, None, vec![]),
-        ("claude-sonnet-4-5", Some("disabled"), None, vec![]),
-        ("claude-opus-5", Some("disabled"), None, vec![]),
-        (
-            "claude-fable-5",
-            None,
-            Some(&low),
-            vec![LeftOut::ThinkingOn],
-        ),
-        ("claude-new-9", None, Some(&low), vec![LeftOut::ThinkingOn]),
-    ] {
-        let profile = MessagesProfile::of_model(model);
-        let input = RenderInput {
-            model,
-            effort: Some(Effort::None),
-            max_output: Some(8_000),
-            ..RenderInput::default()
-        };
-        let rendered = render(&input, &messages, &profile).unwrap();
-        let body: Value = serde_json::from_slice(&rendered.body).unwrap();
-        assert_eq!(validate(&body, &profile), [], "{body:#}");
-        assert_eq!(body["thinking"]["type"].as_str(), thinking, "{model}");
-        assert_eq!(body.get("output_config"), output, "{model}");
-        let what: Vec<_> = rendered.notes.iter().map(|note| note.what).collect();
-        assert_eq!(what, notes, "{model}");
-    }
-    // What is not known to be refused is not judged.
-    let body = json!({"model": "claude-new-9", "max_tokens": 10, "thinking": {"type": "disabled"},
-        "messages": [{"role": "user", "content": "go"}]});
-    assert_eq!(
-        validate(&body, &MessagesProfile::of_model("claude-new-9")),
-        []
-    );
-}
-
 #[test]
 fn thinking_stays_away_where_none_is_asked_for() {
     let mut session = Session::new(BUDGET);

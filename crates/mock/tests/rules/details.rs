@@ -1,13 +1,14 @@
-//! Parts of an assistant's message besides content and calls: OpenRouter's reasoning details, and
-//! audio stored by OpenAI.
+//! Parts and keys of messages besides content and calls: OpenRouter's reasoning details, audio stored by
+//! OpenAI, and Mistral's prefix.
 
 use plimsoll_context::{CallId, Message, Part, Reply};
 use plimsoll_foreign::{Reasoning, repair_request};
-use plimsoll_mock::rules::openai_chat::validate;
 use plimsoll_wire::Target;
 use plimsoll_wire::openai_chat::{ChatStreamState, Dialect, read_reply, render};
 use plimsoll_wire::{RenderInput, StreamDecoder};
 use serde_json::{Value, json};
+
+use crate::{named, user};
 
 fn streamed(deltas: &[Value]) -> Reply {
     let mut state = ChatStreamState::new();
@@ -74,12 +75,11 @@ fn plimsoll_thinking(text: &str) -> Part {
 }
 
 #[test]
-fn what_was_only_heard_is_a_message() {
+fn a_message_of_audio_only_is_kept() {
     let request = json!({"model": "gpt-audio", "messages": [
         {"role": "user", "content": "q"},
         {"role": "assistant", "audio": {"id": "audio_1"}},
         {"role": "user", "content": "r"}]});
-    assert_eq!(validate(&request, &Dialect::openai()), []);
     let target = Target::Chat(Dialect::openai());
     let text = request.to_string();
     let repaired = repair_request(&text, &target, Reasoning::Keep).unwrap();
@@ -92,52 +92,12 @@ fn what_was_only_heard_is_a_message() {
     assert_eq!(after["messages"][1], request["messages"][1]);
 }
 
-/// What OpenAI refuses of parts and of the choice of a tool; others may have more.
+/// OpenAI refuses a part of this kind; it becomes a text, and the rest stays.
 #[test]
-fn parts_and_tools_that_are_none() {
-    let openai = Dialect::openai();
-    let told = |request: &Value, dialect: &Dialect| -> Vec<String> {
-        let faults = validate(request, dialect);
-        faults.iter().map(ToString::to_string).collect()
-    };
-    let content =
-        |part: Value| json!({"model": "gpt-5", "messages": [{"role": "user", "content": [part]}]});
-    let video = content(json!({"type": "video_url", "video_url": {"url": "https://a"}}));
-    assert_eq!(
-        told(&video, &openai),
-        [
-            "messages[0].content[0]: Invalid value: 'video_url'. Supported values are: 'text', \
-          'image_url', 'input_audio', 'refusal', 'audio', and 'file'. (shape)"
-        ]
-    );
-    assert_eq!(told(&video, &Dialect::named("vllm").unwrap()), [""; 0]);
-    for (part, key) in [
-        (json!({"type": "image_url"}), "image_url.url"),
-        (
-            json!({"type": "image_url", "image_url": {"detail": "low"}}),
-            "image_url.url",
-        ),
-        (json!({"type": "text", "text": null}), "text"),
-    ] {
-        let place = format!("messages[0].content[0].{key}");
-        assert_eq!(
-            told(&content(part), &openai),
-            [format!(
-                "{place}: Missing required parameter: '{place}'. (shape)"
-            )]
-        );
-    }
-    for part in [
-        json!({"type": "image_url", "image_url": {"url": "https://a"}}),
-        json!({"type": "input_audio", "input_audio": {"data": "AA", "format": "wav"}}),
-        json!({"type": "file", "file": {"file_id": "f"}}),
-    ] {
-        assert_eq!(told(&content(part), &openai), [""; 0]);
-    }
-    // What is refused so becomes a text, and the rest stays.
+fn an_unknown_part_is_repaired_into_a_text() {
     let parts = json!([{"type": "text", "text": "q"}, {"type": "video_url"}]);
     let request = json!({"model": "gpt-5", "messages": [{"role": "user", "content": parts}]});
-    let target = Target::Chat(openai.clone());
+    let target = Target::Chat(Dialect::openai());
     let repaired = repair_request(&request.to_string(), &target, Reasoning::Keep).unwrap();
     assert!(
         repaired.request.contains(r#"{"type":"text","text":"q"}"#)
@@ -145,14 +105,22 @@ fn parts_and_tools_that_are_none() {
         "{}",
         repaired.request
     );
-    let choice = |name: &str| {
-        json!({"model": "gpt-5", "messages": [{"role": "user", "content": "q"}],
-            "tools": [{"type": "function", "function": {"name": "f"}}],
-            "tool_choice": {"type": "function", "function": {"name": name}}})
-    };
-    assert_eq!(told(&choice("f"), &openai), [""; 0]);
-    assert_eq!(
-        told(&choice("g"), &openai),
-        ["tool_choice: Tool choice 'g' not found in 'tools' parameter. (shape)"]
-    );
+}
+
+#[test]
+fn repair_leaves_a_prefix_of_mistral_at_the_end() {
+    let prefix = json!({"role": "assistant", "content": "It is", "prefix": true});
+    let target = Target::Chat(named("mistral"));
+    let given = json!({"model": "m", "messages": [user("q"), prefix.clone()]}).to_string();
+    let same = repair_request(&given, &target, Reasoning::Keep).unwrap();
+    assert_eq!((same.repairs, same.request), (vec![], given));
+    let call = json!({"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}});
+    let calls = json!({"role": "assistant", "content": null, "tool_calls": [call]});
+    let result = json!({"role": "tool", "tool_call_id": "a", "content": "done"});
+    let given = json!({"model": "m", "messages": [user("q"), calls, result, prefix.clone()]});
+    let fixed = repair_request(&given.to_string(), &target, Reasoning::Keep).unwrap();
+    assert!(!fixed.repairs.is_empty(), "its id is no id of Mistral's");
+    let fixed: Value = serde_json::from_str(&fixed.request).unwrap();
+    assert_eq!(fixed["messages"][3], prefix);
+    assert_eq!(fixed["messages"].as_array().unwrap().len(), 4);
 }

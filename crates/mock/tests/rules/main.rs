@@ -5,33 +5,30 @@ mod anthropic_normalized;
 mod anthropic_properties;
 mod anthropic_render;
 mod anthropic_thinking;
-mod anthropic_validate;
-mod bedrock_validate;
+mod any_json;
 mod blank_results;
 mod cache;
+mod cases;
 mod custom_tools;
 mod damage;
 mod damaged;
 mod details;
-mod dialects;
+mod dialect_replies;
 mod every_dialect;
 mod exceptions;
 mod found;
 mod gemini_converse_properties;
-mod gemini_validate;
 mod hosted;
 mod names_and_ids;
 mod normalized;
-mod openai_chat_settings;
 mod openai_responses_properties;
-mod openai_responses_render;
-mod openai_responses_validate;
+mod openai_responses_read;
+mod openai_responses_ties;
 mod properties;
-mod render;
 mod rules;
 mod sample_chats;
+mod server;
 mod unique_ids;
-mod validate;
 
 use plimsoll_wire::openai_chat::Dialect;
 use serde_json::{Value, json};
@@ -43,9 +40,4 @@ fn named(name: &str) -> Dialect {
 /// A message of the user, on the protocols that write it alike.
 fn user(text: &str) -> Value {
     json!({"role": "user", "content": text})
-}
-
-/// An answer without calls, on the protocols that write it alike.
-fn said(text: &str) -> Value {
-    json!({"role": "assistant", "content": text})
 }

@@ -3,14 +3,14 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_context::{CallId, Message, Part, ToolCall, ToolSpec};
+use plimsoll_context::{CallId, Message, Part, ToolCall};
 use plimsoll_foreign::{Reasoning, repair_request};
 use plimsoll_mock::rules as judge;
-use plimsoll_mock::rules::openai_chat::{refusal, validate};
+use plimsoll_mock::rules::openai_chat::validate;
 use plimsoll_wire::Target;
 use plimsoll_wire::openai_chat::{CallIds, Dialect, render};
 use plimsoll_wire::overflow::{Verdict, classify};
-use plimsoll_wire::{LeftOut, RenderInput, ToolChoice};
+use plimsoll_wire::{LeftOut, RenderInput};
 use plimsoll_wire::{anthropic, openai_responses};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -90,66 +90,6 @@ fn an_invalid_id_is_sent_as_a_valid_one_to_every_server() {
             assert_eq!(request["messages"][2]["tool_call_id"], sent);
             assert_eq!(validate(&request, &dialect), []);
         }
-    }
-}
-
-/// Where it is declared and where it is demanded a tool is named as in calls of it.
-#[test]
-fn a_declared_tool_has_the_name_that_its_calls_have() {
-    let tool = ToolSpec {
-        name: "läs fil".into(),
-        description: String::new(),
-        schema: json!({"type": "object"}),
-    };
-    let input = RenderInput {
-        model: "m",
-        tools: &[tool],
-        tool_choice: ToolChoice::Tool("läs fil".into()),
-        ..RenderInput::default()
-    };
-    let openai = Dialect::openai();
-    let rendered = render(&input, &called("läs fil", "call_1"), &openai).unwrap();
-    let request: Value = serde_json::from_slice(&rendered.body).unwrap();
-    for place in ["/tools/0", "/tool_choice", "/messages/1/tool_calls/0"] {
-        let name = request.pointer(&format!("{place}/function/name"));
-        assert_eq!(name, Some(&json!("l_s_fil")), "{place}");
-    }
-    assert_eq!(validate(&request, &openai), []);
-}
-
-#[test]
-fn what_is_not_taken_is_refused_in_its_words() {
-    let long = "x".repeat(51);
-    let body = |name: &str, id: &str| {
-        json!({"model": "m", "messages": [
-            {"role": "user", "content": "q"},
-            {"role": "assistant", "content": null, "tool_calls": [
-                {"id": id, "type": "function", "function": {"name": name, "arguments": "{}"}}]},
-            {"role": "tool", "tool_call_id": id, "content": "r"},
-        ]})
-    };
-    for (request, words, code) in [
-        (
-            body("functions.read", "a"),
-            "Invalid 'messages[1].tool_calls[0].function.name': string does not match pattern. \
-             Expected a string that matches the pattern '^[a-zA-Z0-9_-]+$'.",
-            "invalid_value",
-        ),
-        (
-            body("f", &long),
-            "Invalid 'messages[1].tool_calls[0].id': string too long. Expected a string with \
-             maximum length 40, but got a string with length 51 instead.",
-            "string_above_max_length",
-        ),
-    ] {
-        let openai = Dialect::openai();
-        let fault = validate(&request, &openai).remove(0);
-        assert_eq!(fault.words, words);
-        let (status, body) = refusal(&fault, &openai);
-        assert_eq!((status, &body["error"]["code"]), (400, &json!(code)));
-        // Not a context that is too long.
-        assert_eq!(classify(Some(400), &body.to_string()), Verdict::Invalid);
-        assert_eq!(validate(&request, &Dialect::named("vllm").unwrap()), []);
     }
 }
 
