@@ -20,7 +20,7 @@ const RULES: [(&str, usize); 7] = [
 
 /// Rules that no single request breaks, or not only: what holds them is a test, named by its file
 /// below `crates` and its name.
-const HELD_BY_TESTS: [(&str, &str, &str); 31] = [
+const HELD_BY_TESTS: [(&str, &str, &str); 29] = [
     (
         "V1",
         "context/tests/context/stages.rs",
@@ -161,12 +161,6 @@ const HELD_BY_TESTS: [(&str, &str, &str); 31] = [
         "mock/tests/rules/anthropic_render.rs",
         "a_long_turn_has_a_breakpoint_where_the_request_before_it_ended",
     ),
-    (
-        "AM13",
-        "wire/tests/wire/overflow_table.rs",
-        "anthropic_body_too_large",
-    ),
-    ("T6", "wire/tests/wire/overflow_table.rs", "ollama"),
     (
         "T6",
         "core/tests/core/windows.rs",

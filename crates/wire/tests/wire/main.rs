@@ -3,7 +3,5 @@
 mod anthropic_stream;
 mod openai_responses_stream;
 mod overflow;
-mod overflow_table;
 mod read;
 mod stream;
-mod verdicts;
