@@ -35,19 +35,10 @@ pub(crate) enum AnswerBody {
 pub(crate) struct StreamPace {
     /// The delay before each piece.
     pub(crate) wait: Duration,
-    pub(crate) pieces: Pieces,
+    /// Whether each byte is a piece, and not each event.
+    pub(crate) bytewise: bool,
     pub(crate) end: End,
     pub(crate) gate: Option<(usize, oneshot::Receiver<()>)>,
-}
-
-/// The pieces in which an answer is sent.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum Pieces {
-    /// One event at a time.
-    #[default]
-    Events,
-    /// One byte at a time.
-    Bytes,
 }
 
 /// The end of an answer.
@@ -137,9 +128,10 @@ enum BodyStep {
 
 fn paced(pieces: Vec<String>, pace: StreamPace) -> impl Stream<Item = Result<Bytes, io::Error>> {
     let pieces = pieces.into_iter().map(Bytes::from);
-    let pieces: Vec<Bytes> = match pace.pieces {
-        Pieces::Events => pieces.collect(),
-        Pieces::Bytes => pieces.flat_map(single_bytes).collect(),
+    let pieces: Vec<Bytes> = if pace.bytewise {
+        pieces.flat_map(single_bytes).collect()
+    } else {
+        pieces.collect()
     };
     let mut steps: Vec<BodyStep> = pieces.into_iter().map(BodyStep::Send).collect();
     if let Some((at, gate)) = pace.gate {

@@ -6,7 +6,7 @@ mod encode;
 use std::borrow::Cow;
 
 use crate::rules::Fault;
-use crate::rules::gemini::{refusal, validate};
+use crate::rules::gemini::{TABLE, refusal, validate};
 use plimsoll_context::{TokenCounter, Tokens};
 use plimsoll_wire::gemini::GeminiProfile;
 use serde_json::{Map, Value, json};
@@ -36,16 +36,7 @@ pub(crate) fn profile(request: &Value) -> GeminiProfile {
 }
 
 fn error(status: u16, message: &str) -> HttpAnswer {
-    let name = match status {
-        400 => "INVALID_ARGUMENT",
-        401 => "UNAUTHENTICATED",
-        403 => "PERMISSION_DENIED",
-        404 => "NOT_FOUND",
-        429 => "RESOURCE_EXHAUSTED",
-        503 => "UNAVAILABLE",
-        504 => "DEADLINE_EXCEEDED",
-        _ => "INTERNAL",
-    };
+    let (name, ..) = TABLE.failure(status);
     let error = json!({"code": status, "message": message, "status": name});
     HttpAnswer::new(status, json!({ "error": error }))
 }
@@ -128,15 +119,7 @@ impl Api for Gemini {
     }
 
     fn failure(&self, status: u16, message: Option<&str>) -> HttpAnswer {
-        let words = match status {
-            400 => "Request contains an invalid argument.",
-            401 => "Request had invalid authentication credentials.",
-            403 => "The caller does not have permission",
-            429 => "Resource has been exhausted (e.g. check quota).",
-            503 => "The model is overloaded. Please try again later.",
-            504 => "Deadline expired before operation could complete.",
-            _ => "An internal error has occurred.",
-        };
+        let (.., words) = TABLE.failure(status);
         error(status, message.unwrap_or(words))
     }
 

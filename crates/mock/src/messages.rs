@@ -6,7 +6,7 @@ mod encode;
 mod weigh;
 
 use crate::rules::Fault;
-use crate::rules::anthropic::{refusal, undeclared, unsigned, validate_announced};
+use crate::rules::anthropic::{TABLE, refusal, undeclared, unsigned, validate_announced};
 use plimsoll_context::{TokenCounter, Tokens};
 use plimsoll_wire::anthropic::MessagesProfile;
 use serde_json::{Value, json};
@@ -134,28 +134,7 @@ impl Api for Messages {
     }
 
     fn failure(&self, status: u16, message: Option<&str>) -> HttpAnswer {
-        let (kind, words) = match status {
-            400 => ("invalid_request_error", "Invalid request"),
-            401 => ("authentication_error", "invalid x-api-key"),
-            402 => (
-                "billing_error",
-                "Your credit balance is too low to access the Anthropic API.",
-            ),
-            403 => (
-                "permission_error",
-                "Your API key does not have permission to use the specified resource.",
-            ),
-            404 => ("not_found_error", "model: mock"),
-            413 => ("request_too_large", "Request exceeds the maximum size"),
-            429 => (
-                "rate_limit_error",
-                "This request would exceed your account's rate limit. Please try again later.",
-            ),
-            504 => ("timeout_error", "The request timed out."),
-            529 => ("overloaded_error", "Overloaded"),
-            405..=499 => ("invalid_request_error", "Invalid request"),
-            _ => ("api_error", "Internal server error"),
-        };
+        let (kind, _, words) = TABLE.failure(status);
         error(status, kind, message.unwrap_or(words))
     }
 

@@ -15,7 +15,6 @@ use crate::chat::Chat;
 use crate::error::MockError;
 use crate::gemini::Gemini;
 use crate::messages::Messages;
-use crate::record::Keep;
 use crate::responses::Responses;
 use crate::script::Script;
 use crate::turn::Turn;
@@ -36,7 +35,7 @@ pub struct Mock {
     pub(crate) over: Over,
     pub(crate) per_minute: Option<Tokens>,
     pub(crate) busy_every: Option<u64>,
-    pub(crate) keep: Keep,
+    pub(crate) keeps_bodies: bool,
     pub(crate) address: SocketAddr,
 }
 
@@ -124,7 +123,7 @@ impl Mock {
             over: Over::Refused,
             per_minute: None,
             busy_every: None,
-            keep: Keep::default(),
+            keeps_bodies: true,
             address: SocketAddr::from(([127, 0, 0, 1], 0)),
         }
     }
@@ -213,7 +212,7 @@ impl Mock {
     /// [`MAX_RECORDED_BYTES`](crate::MAX_RECORDED_BYTES).
     #[must_use]
     pub fn keeps_outlines(mut self) -> Self {
-        self.keep = Keep::Outline;
+        self.keeps_bodies = false;
         self
     }
 

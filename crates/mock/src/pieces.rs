@@ -49,8 +49,9 @@ impl RequestPiece {
             chunks.push((print(&[chunk]), Tokens(weight)));
             before = after;
         }
+        let prints: Vec<&[u8]> = chunks.iter().map(|(print, _)| print.as_slice()).collect();
         Self {
-            print: print(&[text.as_bytes()]),
+            print: print(&prints),
             tokens,
             chunks,
             mark: None,

@@ -43,21 +43,11 @@ pub struct RequestTotals {
     pub refused: u64,
 }
 
-/// The recorded parts of a request.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum Keep {
-    /// The whole request, up to the size limits.
-    #[default]
-    Whole,
-    /// Everything except body and headers.
-    Outline,
-}
-
 /// The recorded requests.
 #[derive(Debug)]
 pub(crate) struct Record {
     kept: VecDeque<(RecordedRequest, usize)>,
-    keep: Keep,
+    keeps_bodies: bool,
     /// The number of oldest requests that have lost their body and headers.
     outlines: usize,
     bytes: usize,
@@ -68,16 +58,14 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    pub(crate) fn new(keep: Keep) -> Self {
+    /// Creates an empty record, which keeps bodies and headers up to the size limits or not at all.
+    pub(crate) fn new(keeps_bodies: bool) -> Self {
         Self {
             kept: VecDeque::new(),
-            keep,
+            keeps_bodies,
             outlines: 0,
             bytes: 0,
-            most: match keep {
-                Keep::Whole => MAX_RECORDED_BYTES,
-                Keep::Outline => 0,
-            },
+            most: if keeps_bodies { MAX_RECORDED_BYTES } else { 0 },
             so_far: 0,
             tally: RequestTotals::default(),
         }
@@ -96,7 +84,7 @@ impl Record {
             self.bytes -= size;
             self.outlines = self.outlines.saturating_sub(1);
         }
-        if self.keep == Keep::Outline {
+        if !self.keeps_bodies {
             one.outline();
         }
         let size = one.size();
@@ -164,7 +152,7 @@ mod tests {
 
     #[test]
     fn beyond_the_bytes_the_oldest_have_no_body() {
-        let mut record = Record::new(Keep::Whole);
+        let mut record = Record::new(true);
         record.most = 100;
         for (number, bytes) in [(1, 40), (2, 40), (3, 40)] {
             assert_eq!(record.push(one(200, bytes)), number);
@@ -186,7 +174,7 @@ mod tests {
 
     #[test]
     fn beyond_the_number_the_oldest_go() {
-        let mut record = Record::new(Keep::Whole);
+        let mut record = Record::new(true);
         record.most = 42 * 3;
         for _ in 0..MAX_RECORDED + 5 {
             record.push(one(500, 40));
@@ -201,7 +189,7 @@ mod tests {
 
     #[test]
     fn an_outline_has_no_body() {
-        let mut record = Record::new(Keep::Outline);
+        let mut record = Record::new(false);
         record.push(one(200, 40));
         assert_eq!((whole(&record), record.bytes), (vec![false], 0));
     }

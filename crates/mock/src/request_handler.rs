@@ -8,7 +8,7 @@ use crate::rules::Fault;
 use plimsoll_context::{Bpe, Memo, TokenCounter, Tokens};
 use serde_json::Value;
 
-use crate::answer::{AnswerBody, End, HttpAnswer, Pieces, StreamPace};
+use crate::answer::{AnswerBody, End, HttpAnswer, StreamPace};
 use crate::api::{Api, Header, PendingReply, ReportedUsage, RequestKind, Size, text};
 use crate::cache::Cache;
 use crate::mock::{Mock, Over};
@@ -275,11 +275,7 @@ fn dressed(mut answer: HttpAnswer, turn: &Turn) -> HttpAnswer {
     }
     answer.pace = StreamPace {
         wait: Duration::from_millis(turn.slow_ms),
-        pieces: if turn.bytewise {
-            Pieces::Bytes
-        } else {
-            Pieces::Events
-        },
+        bytewise: turn.bytewise,
         end: match (turn.cut, turn.hang) {
             (true, _) => End::Cut,
             (false, true) => End::Hang,

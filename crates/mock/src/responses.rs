@@ -10,7 +10,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::rules::Fault;
-use crate::rules::openai_responses::{refusal, unreadable, validate, validate_count};
+use crate::rules::openai_responses::{TABLE, refusal, unreadable, validate, validate_count};
 use plimsoll_context::{TokenCounter, Tokens};
 use plimsoll_wire::openai_responses::{ReasoningItems, ResponsesProfile};
 use serde_json::{Value, json};
@@ -126,41 +126,7 @@ impl Api for Responses {
     }
 
     fn failure(&self, status: u16, message: Option<&str>) -> HttpAnswer {
-        let (kind, code, words) = match status {
-            401 => (
-                "invalid_request_error",
-                Some("invalid_api_key"),
-                "Incorrect API key provided. You can find your API key at \
-                 https://platform.openai.com/account/api-keys.",
-            ),
-            403 => (
-                "invalid_request_error",
-                Some("unsupported_country_region_territory"),
-                "Country, region, or territory not supported",
-            ),
-            404 => (
-                "invalid_request_error",
-                Some("model_not_found"),
-                "The model does not exist or you do not have access to it.",
-            ),
-            429 => (
-                "requests",
-                Some("rate_limit_exceeded"),
-                "Rate limit reached for this model in organization org-mock on requests per min \
-                 (RPM): Limit 3, Used 3, Requested 1.",
-            ),
-            400..=499 => ("invalid_request_error", None, "Invalid request."),
-            503 => (
-                "server_error",
-                Some("server_is_overloaded"),
-                "Our servers are currently overloaded. Please try again later.",
-            ),
-            _ => (
-                "server_error",
-                Some("server_error"),
-                "The server had an error while processing your request. Sorry about that!",
-            ),
-        };
+        let (kind, code, words) = TABLE.failure(status);
         error(status, kind, code, message.unwrap_or(words))
     }
 

@@ -51,7 +51,7 @@ impl Server {
         let address = listener.local_addr().map_err(failed)?;
         let shared = Arc::new(MockState {
             pages: Mutex::new(mock.pages.clone()),
-            record: Mutex::new(Record::new(mock.keep)),
+            record: Mutex::new(Record::new(mock.keeps_bodies)),
             desk: RequestHandler::new(mock),
         });
         let app = Router::new()

@@ -4,8 +4,8 @@
 //! [`validate_count`] judges a request that only counts tokens. The rules for bodies are in the `judge`
 //! crate.
 
-use crate::rules::anthropic::validate;
-use crate::rules::{Fault, Rule};
+use crate::rules::anthropic::{TABLE, validate};
+use crate::rules::Fault;
 use plimsoll_wire::__internals::anthropic::{CONTEXT_MANAGEMENT, FILES, beta_of};
 use plimsoll_wire::anthropic::MessagesProfile;
 use serde_json::Value;
@@ -13,19 +13,6 @@ use serde_json::Value;
 use super::error;
 use crate::answer::HttpAnswer;
 use crate::api::{Header, list, text};
-
-/// Keys that ask for a reply. The endpoint that only counts tokens does not know them.
-const OF_REPLIES: [&str; 9] = [
-    "max_tokens",
-    "stream",
-    "temperature",
-    "top_k",
-    "top_p",
-    "stop_sequences",
-    "metadata",
-    "service_tier",
-    "container",
-];
 
 /// Refuses a request for its headers, as the API does: without a key, without a version, or with keys
 /// of its body that a beta header has to announce.
@@ -63,16 +50,11 @@ pub(super) fn admission(header: Header<'_>, request: &Value) -> Option<HttpAnswe
 
 /// Returns the rules that a request for a token count breaks. Empty for a valid one.
 pub(super) fn validate_count(request: &Value, profile: &MessagesProfile) -> Vec<Fault> {
-    let mut faults = Vec::new();
-    for key in OF_REPLIES {
-        if request.get(key).is_some() {
-            faults.push(Fault {
-                rule: Rule::Shape,
-                place: key.to_owned(),
-                words: format!("{key}: Extra inputs are not permitted"),
-            });
-        }
-    }
+    let keys = request.as_object().into_iter().flatten();
+    let of_replies = keys.filter(|(key, _)| TABLE.has("count-keys", key));
+    let mut faults: Vec<Fault> = of_replies
+        .map(|(key, _)| TABLE.fault("key-of-replies", key, &[]))
+        .collect();
     let mut whole = request.clone();
     if let Some(keys) = whole.as_object_mut() {
         // As much as the model can write, so that any budget for thinking is below it.
@@ -101,6 +83,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::rules::Rule;
     use crate::answer::AnswerBody;
 
     fn refused(headers: &[(&str, &str)], request: &Value) -> Option<(u16, String)> {
@@ -135,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_new_has_to_be_announced() {
+    fn new_keys_need_a_beta_header() {
         let head = [("x-api-key", "k"), ("anthropic-version", "2023-06-01")];
         let managed = json!({"context_management": {"edits": []}});
         let file = json!({"messages": [{"role": "user", "content": [
@@ -159,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_yet_part_of_the_api_is_announced_or_refused() {
+    fn new_tools_need_a_beta_header() {
         let head = [("x-api-key", "k"), ("anthropic-version", "2023-06-01")];
         for (tool, beta) in [
             (

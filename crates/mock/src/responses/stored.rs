@@ -5,8 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::rules::Fault;
-use crate::rules::Rule;
-use crate::rules::openai_responses::{tied, untied};
+use crate::rules::openai_responses::{TABLE, tied, untied};
 use serde_json::{Value, json};
 
 use crate::answer::HttpAnswer;
@@ -58,11 +57,8 @@ impl StoredItems {
                 _ => false,
             };
             let id = text(item, "id");
-            (refers && !ids.known.contains(id)).then(|| Fault {
-                rule: Rule::Or4,
-                place: format!("input[{index}]"),
-                words: format!("Item with id '{id}' not found."),
-            })
+            let unknown = refers && !ids.known.contains(id);
+            unknown.then(|| TABLE.fault("unknown-item", format!("input[{index}]"), &[&id]))
         })
     }
 

@@ -7,7 +7,6 @@ mod validate;
 mod validate_marks;
 mod validate_settings;
 
-#[cfg(test)]
 pub(crate) use rules::TABLE;
 pub use simulate::{sign, undeclared, unsigned};
 pub use validate::{refusal, validate, validate_announced};

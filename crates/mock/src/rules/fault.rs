@@ -32,6 +32,11 @@ macro_rules! rules {
             /// All rules, in the order of the documentation.
             pub const ALL: [Self; [$($name),+].len()] = [$(Self::$rule),+];
 
+            /// Returns the rule of this name.
+            pub(crate) fn named(name: &str) -> Option<Self> {
+                Self::ALL.into_iter().find(|rule| rule.name() == name)
+            }
+
             /// Returns the rule's name in the documentation, for example `AM3`.
             #[must_use]
             pub fn name(self) -> &'static str {

@@ -3,6 +3,5 @@
 mod pairing;
 mod validate;
 
-#[cfg(test)]
 pub(crate) use validate::TABLE;
 pub use validate::{refusal, validate};

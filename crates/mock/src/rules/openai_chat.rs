@@ -5,6 +5,5 @@ mod pairing;
 mod settings;
 mod validate;
 
-#[cfg(test)]
 pub(crate) use validate::TABLE;
 pub use validate::{refusal, validate};

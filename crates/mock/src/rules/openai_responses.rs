@@ -6,9 +6,8 @@ mod settings;
 mod simulate;
 mod validate;
 
-pub use count::{COUNT_KEYS, validate_count};
+pub use count::validate_count;
 pub use pairing::{tied, untied};
 pub use simulate::{encrypt, unreadable};
-#[cfg(test)]
 pub(crate) use validate::TABLE;
 pub use validate::{refusal, validate};

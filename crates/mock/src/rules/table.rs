@@ -23,6 +23,11 @@
 //! - `=> words` refuses the value. The refusal is of the rule that stands among the conditions, or of
 //!   [`Rule::Shape`]; `at-object` reports it for the object, and `end` judges nothing more of that.
 //! - `-> each group` judges the entries of a list, `-> as group` the value.
+//! - `[refusals]` has the refusals of rules that are code ([`Check::report`]): `name RULE => words`, in which
+//!   `{a}` to `{f}` are the values that the code gives.
+//! - `[failures]` has the failures without a fault of the request: `status type code => message`, in which
+//!   `4*` is every status that begins with 4. `[codes]` has the codes of refusals: `code => part of the words`,
+//!   or `^beginning of the words`. Of both, the first line that applies counts.
 //! - Of consecutive rules for one key only the first that applies counts, and those that begin with `+`.
 //!
 //! In words, `{place}` is the place of the value and `{object}` that of the object, `{value}` a text,
@@ -31,6 +36,7 @@
 //! other name is the text under that key of the object.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 
 use plimsoll_wire::__internals::json_kind;
 use serde_json::Value;
@@ -44,6 +50,10 @@ pub(crate) type Flag<P> = fn(&Check<'_, P>, &Value, Option<&Value>) -> bool;
 /// The rules of a protocol for single values.
 pub(crate) struct Table<P: 'static> {
     groups: BTreeMap<&'static str, BTreeMap<&'static str, Vec<RuleRow<P>>>>,
+    /// The rules and the words of refusals by code.
+    refusals: BTreeMap<&'static str, (Rule, &'static str)>,
+    failures: Vec<(&'static str, &'static str)>,
+    codes: Vec<(&'static str, &'static str)>,
     /// Lines that cannot be read, and names of groups that do not exist. A test checks that there are
     /// none.
     pub(crate) errors: Vec<&'static str>,
@@ -103,6 +113,10 @@ enum Test<P: 'static> {
     Above(f64),
     /// `in:a,b`: one of these texts. Other types count as an empty text.
     OneOf(Vec<&'static str>),
+    /// `has:key`: the object has this key, and not `null`.
+    Has(&'static str),
+    /// `key=a,b`: under this key, the object has one of these texts, or `true`.
+    Key(&'static str, Vec<&'static str>),
     Flag(Flag<P>),
 }
 
@@ -111,6 +125,9 @@ impl<P: Clone> Table<P> {
     pub(crate) fn parse(text: &'static str, flags: &[(&str, Flag<P>)]) -> Self {
         let mut table = Self {
             groups: BTreeMap::new(),
+            refusals: BTreeMap::new(),
+            failures: Vec::new(),
+            codes: Vec::new(),
             errors: Vec::new(),
         };
         let mut words: BTreeMap<&str, &'static str> = BTreeMap::new();
@@ -139,6 +156,16 @@ impl<P: Clone> Table<P> {
             } else if let Some(kinds) = line.strip_prefix("= ") {
                 for kind in kinds.split_whitespace() {
                     table.rows((section.0, kind));
+                }
+            } else if ["refusals", "failures", "codes"].contains(&section.0)
+                && let Some((name, words)) = line.split_once(" => ")
+            {
+                let (first, rule) = name.split_once(' ').unwrap_or((name, "shape"));
+                match (section.0, Rule::named(rule)) {
+                    ("failures", _) => table.failures.push((name, words)),
+                    ("codes", _) => table.codes.push((words, name)),
+                    (_, Some(rule)) => drop(table.refusals.insert(first, (rule, words))),
+                    (_, None) => table.errors.push(line),
                 }
             } else if let Some(row) = RuleRow::parse(line, &words, flags) {
                 table.rows(section).push(row);
@@ -175,6 +202,53 @@ impl<P> Table<P> {
         rows.map(Vec::as_slice).unwrap_or_default()
     }
 
+    /// Returns a refusal of `[refusals]` with the values of its words.
+    pub(crate) fn fault(
+        &self,
+        name: &'static str,
+        place: impl Into<String>,
+        values: &[&dyn Display],
+    ) -> Fault {
+        let place = place.into();
+        let refusal = self.refusals.get(name).copied();
+        let (rule, words) = refusal.unwrap_or((Rule::Shape, name));
+        let letters = ["a", "b", "c", "d", "e", "f"].into_iter();
+        let value = |letter: &str| {
+            let mut named = letters.clone().zip(values);
+            named.find_map(|(known, value)| (known == letter).then(|| value.to_string()))
+        };
+        let words = filled(words, |name| match name {
+            "place" => place.clone(),
+            letter => value(letter).unwrap_or_default(),
+        });
+        Fault { rule, place, words }
+    }
+
+    /// Returns the type, the code and the message of a failure with this status.
+    pub(crate) fn failure(&self, status: u16) -> (&'static str, Option<&'static str>, &'static str) {
+        let status = status.to_string();
+        let applies = |pattern: &str| match pattern.strip_suffix('*') {
+            Some(beginning) => status.starts_with(beginning),
+            None => pattern == status,
+        };
+        let mut lines = self.failures.iter().map(|(head, words)| {
+            let mut head = head.split(' ');
+            (head.next().unwrap_or_default(), head.next().unwrap_or_default(), head.next(), *words)
+        });
+        let line = lines.find(|(pattern, ..)| applies(pattern));
+        line.map_or(("", None, ""), |(_, kind, code, words)| (kind, code, words))
+    }
+
+    /// Returns the code of a refusal with these words.
+    pub(crate) fn code(&self, words: &str) -> Option<&'static str> {
+        let applies = |part: &str| match part.strip_prefix('^') {
+            Some(beginning) => words.starts_with(beginning),
+            None => words.contains(part),
+        };
+        let line = self.codes.iter().find(|(part, _)| applies(part));
+        line.map(|(_, code)| *code)
+    }
+
     /// Returns `true` if a group has rows for exactly this kind.
     pub(crate) fn has(&self, group: &str, kind: &str) -> bool {
         self.groups
@@ -202,7 +276,7 @@ impl<P> RuleRow<P> {
             match word {
                 "end" => ends = true,
                 "at-object" => at_object = true,
-                _ => match Rule::ALL.into_iter().find(|rule| rule.name() == word) {
+                _ => match Rule::named(word) {
                     Some(named) => rule = named,
                     None => {
                         let plain = word.strip_prefix('!');
@@ -272,7 +346,11 @@ impl<P> Test<P> {
             "below" => Self::Below(argument.parse().ok()?),
             "above" => Self::Above(argument.parse().ok()?),
             "in" => Self::OneOf(argument.split(',').collect()),
-            _ => Self::Flag(flags.iter().find(|(flag, _)| *flag == word)?.1),
+            "has" => Self::Has(argument),
+            _ => match word.split_once('=') {
+                Some((key, values)) => Self::Key(key, values.split(',').collect()),
+                None => Self::Flag(flags.iter().find(|(flag, _)| *flag == word)?.1),
+            },
         })
     }
 }
@@ -302,6 +380,11 @@ impl<P> Test<P> {
             Self::Below(least) => number().is_some_and(|number| number < *least),
             Self::Above(most) => number().is_some_and(|number| number > *most),
             Self::OneOf(known) => known.contains(&text.unwrap_or_default()),
+            Self::Has(key) => lookup(object, key).is_some_and(|value| !value.is_null()),
+            Self::Key(key, known) => match lookup(object, key) {
+                Some(Value::Bool(set)) => *set && known.contains(&"true"),
+                value => known.contains(&value.and_then(Value::as_str).unwrap_or_default()),
+            },
             Self::Flag(holds) => holds(check, object, value),
         }
     }
@@ -332,6 +415,17 @@ impl<'p, P> Check<'p, P> {
 
     pub(crate) fn fault(&mut self, rule: Rule, place: impl Into<String>, words: impl Into<String>) {
         note(&mut self.faults, rule, place, words);
+    }
+
+    /// Reports a refusal of the table with the values of its words.
+    pub(crate) fn report(
+        &mut self,
+        name: &'static str,
+        place: impl Into<String>,
+        values: &[&dyn Display],
+    ) {
+        let Fault { rule, place, words } = self.table.fault(name, place, values);
+        self.fault(rule, place, words);
     }
 
     /// Judges an object, or any value, by the rows of a kind. Returns `false` if a rule with `end`
@@ -397,36 +491,42 @@ impl<'p, P> Check<'p, P> {
         (at, value): (JsonPath<'_>, Option<&Value>),
         (place, object): (JsonPath<'_>, &Value),
     ) {
-        let mut words = String::with_capacity(refusal.words.len() * 2);
-        let mut rest = refusal.words;
-        while let Some((before, inner)) = rest.split_once('{') {
-            let (name, after) = inner.split_once('}').unwrap_or((inner, ""));
-            rest = after;
-            words.push_str(before);
-            if name.starts_with(|first: char| first.is_ascii_digit()) {
-                words.push_str(&format!("{{{name}}}"));
-                continue;
+        let words = filled(refusal.words, |name| match name {
+            "place" => at.to_string(),
+            "object" => place.to_string(),
+            "value" => shown(value),
+            "number" => {
+                let number = value.and_then(Value::as_f64);
+                number.unwrap_or_default().to_string()
             }
-            words.push_str(&match name {
-                "place" => at.to_string(),
-                "object" => place.to_string(),
-                "value" => shown(value),
-                "number" => value
-                    .and_then(Value::as_f64)
-                    .unwrap_or_default()
-                    .to_string(),
-                "got" => kind_of(value),
-                "kind" => value.map_or("nothing", json_kind).to_owned(),
-                "length" => length(value).to_string(),
-                "bound" => bound.to_string(),
-                "newline" => "\n".to_owned(),
-                key => shown(lookup(object, key)),
-            });
-        }
-        words.push_str(rest);
+            "got" => kind_of(value),
+            "kind" => value.map_or("nothing", json_kind).to_owned(),
+            "length" => length(value).to_string(),
+            "bound" => bound.to_string(),
+            key => shown(lookup(object, key)),
+        });
         let place = if refusal.at_object { place } else { at };
         self.fault(refusal.rule, place, words);
     }
+}
+
+/// Fills in the names in braces. Braces of patterns, which begin with a digit, stay.
+fn filled(words: &str, value: impl Fn(&str) -> String) -> String {
+    let mut text = String::with_capacity(words.len() * 2);
+    let mut rest = words;
+    while let Some((before, inner)) = rest.split_once('{') {
+        let (name, after) = inner.split_once('}').unwrap_or((inner, ""));
+        rest = after;
+        text.push_str(before);
+        match name {
+            "newline" => text.push('\n'),
+            _ if name.starts_with(|first: char| first.is_ascii_digit()) => {
+                text.push_str(&format!("{{{name}}}"));
+            }
+            _ => text.push_str(&value(name)),
+        }
+    }
+    text + rest
 }
 
 /// Returns the value under a key or a path of keys; `.` is the object itself.

@@ -85,7 +85,7 @@ async fn a_stream_is_read_back_as_the_same_reply() {
 }
 
 #[tokio::test]
-async fn what_the_real_server_refuses_is_refused_in_its_words() {
+async fn invalid_requests_are_refused_in_the_words_of_the_server() {
     let server = server(openai(), "{\"say\": \"no\", \"repeat\": true}").await;
     let orphan = json!([user("hi"), {"role": "tool", "tool_call_id": "x", "content": "?"}]);
     let (status, body) = ask(&server, orphan).await;
@@ -289,7 +289,7 @@ async fn answers_may_be_given_as_they_stand() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_or_no_json_is_told() {
+async fn unknown_paths_and_invalid_json_are_refused() {
     let mock = openai().page("/v1/models", 503, json!({"busy": true}));
     let server = server(mock, "").await;
     assert_eq!(super::get(&server, "/v1/models", &[]).await.0, 503);

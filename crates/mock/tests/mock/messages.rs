@@ -284,7 +284,7 @@ async fn thinking_comes_back_as_it_was_signed_and_where_it_was() {
 }
 
 #[tokio::test]
-async fn what_the_api_refuses_is_refused_in_its_words() {
+async fn invalid_requests_are_refused_in_the_words_of_the_api() {
     let server = server(Mock::messages(), "{\"say\": \"no\", \"repeat\": true}").await;
     let call = json!([{"type": "tool_use", "id": "toolu_1", "name": "read", "input": {}}]);
     let orphan = json!([user("hi"), assistant(call.clone()), user("and?")]);
@@ -519,7 +519,7 @@ async fn it_can_be_overloaded_busy_and_cut_off() {
 }
 
 #[tokio::test]
-async fn what_it_says_may_depend_on_what_it_is_asked() {
+async fn an_answer_may_depend_on_the_request() {
     let mock = Mock::messages()
         .weighing(|request| request["messages"].as_array().unwrap().len() as u64)
         .then(|request, number| {

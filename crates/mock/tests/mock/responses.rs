@@ -377,7 +377,7 @@ async fn it_counts_and_tells_of_its_models() {
 }
 
 #[tokio::test]
-async fn what_was_not_said_here_is_not_found() {
+async fn an_unknown_item_is_not_found() {
     let script = r#"{"think": "Hm.", "say": "ok", "repeat": true}"#;
     let server = server(Mock::responses(), script).await;
     let mut stored = body(json!([user("hi")]));

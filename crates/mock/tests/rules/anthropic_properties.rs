@@ -283,7 +283,7 @@ proptest! {
 
     /// Messages in any order, dropped and doubled, once they are repaired.
     #[test]
-    fn whatever_was_damaged_is_accepted_once_it_is_mended(
+    fn a_damaged_request_is_accepted_after_its_repair(
         messages in history(exchange()),
         picks in proptest::collection::vec(any::<proptest::sample::Index>(), 0..30),
         effort in effort(),
@@ -307,7 +307,7 @@ proptest! {
     }
 
     #[test]
-    fn what_the_wire_holds_comes_back(messages in history(exchange())) {
+    fn a_rendered_history_is_read_back(messages in history(exchange())) {
         // Its thinking goes back, whether or not it is asked to think on.
         let profile = MessagesProfile {
             unasked_thinking: true,

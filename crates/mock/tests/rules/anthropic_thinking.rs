@@ -140,7 +140,7 @@ fn thinking_goes_back_through_many_loops() {
 }
 
 #[test]
-fn what_changes_before_bound_thinking_takes_it_away_in_the_whole_loop() {
+fn a_change_before_bound_thinking_removes_it_from_the_whole_loop() {
     let grown = || {
         let mut session = Session::new(BOUND);
         session.turn();

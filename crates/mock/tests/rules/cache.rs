@@ -144,7 +144,7 @@ fn breakpoints_stand_on_parts_and_change_nothing_else() {
 }
 
 #[test]
-fn what_was_cached_stays_as_it_was_sent() {
+fn cached_messages_are_sent_unchanged() {
     use Breakpoint::Message as At;
     let dialect = marking();
     let history = history();

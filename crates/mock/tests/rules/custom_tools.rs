@@ -42,7 +42,7 @@ fn a_history_with_them_is_valid_and_keeps_its_bytes() {
 }
 
 #[test]
-fn what_is_read_is_given_back() {
+fn a_custom_call_is_read_and_written_back() {
     let openai = Dialect::openai();
     let text = history().to_string();
     let chat = read(&text).unwrap();

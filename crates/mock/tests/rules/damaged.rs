@@ -133,7 +133,7 @@ fn told(faults: &[Fault], refusal: impl Fn(&Fault) -> (u16, Value)) -> Result<()
 }
 
 #[test]
-fn what_is_damaged_here_was_valid() {
+fn the_samples_are_valid_before_their_damage() {
     let [chat, responses, messages] = requests();
     assert_eq!(judge::openai_chat::validate(&chat, &Dialect::openai()), []);
     let openai = openai_responses::ResponsesProfile::openai();
@@ -157,7 +157,7 @@ proptest! {
 
     /// Whatever was read, and whatever else is asked for besides.
     #[test]
-    fn what_was_damaged_is_sent_in_a_valid_form(
+    fn a_damaged_transcript_is_sent_as_a_valid_request(
         numbers in numbers(),
         wire in 0_usize..3,
         which in 0_usize..2_000,

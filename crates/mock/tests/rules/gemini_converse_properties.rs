@@ -213,7 +213,7 @@ proptest! {
     }
 
     #[test]
-    fn what_a_gemini_signed_comes_back_as_it_came(
+    fn signatures_of_gemini_are_sent_back_unchanged(
         pieces in proptest::collection::vec((0_u8..3, "[a-zé🦀]{0,5}", any::<bool>()), 1..8),
     ) {
         let mut state = gemini::GeminiStreamState::new(0);

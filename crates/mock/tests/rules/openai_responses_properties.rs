@@ -231,7 +231,7 @@ proptest! {
     }
 
     #[test]
-    fn what_the_wire_holds_comes_back(messages in history(exchange())) {
+    fn a_rendered_history_is_read_back(messages in history(exchange())) {
         let profile = ResponsesProfile { reasoning: ReasoningItems::Plain, ..ResponsesProfile::openai() };
         let held = held(messages);
         let body = String::from_utf8(bytes(&held, &profile)).unwrap();

@@ -146,7 +146,7 @@ proptest! {
     }
 
     #[test]
-    fn what_the_wire_holds_comes_back(messages in history(exchange())) {
+    fn a_rendered_history_is_read_back(messages in history(exchange())) {
         let dialect = Dialect { echo_reasoning: EchoReasoning::Always, ..Dialect::openai() };
         let mut held: Vec<Message> = messages.into_iter().filter_map(held).collect();
         with_unique_ids(&mut held);

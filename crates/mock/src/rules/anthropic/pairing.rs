@@ -8,7 +8,6 @@ use plimsoll_wire::__internals::anthropic::{OpenCalls, calls_server, named_calle
 use serde_json::Value;
 
 use super::validate::{MessagesCheck, content, kind, role, text};
-use crate::rules::fault::Rule;
 
 /// Judges a list of messages.
 pub(super) fn check(check: &mut MessagesCheck<'_>, messages: &[Value]) {
@@ -20,8 +19,7 @@ pub(super) fn check(check: &mut MessagesCheck<'_>, messages: &[Value]) {
         call_ids = calls(message);
         for id in &call_ids {
             if !ids.insert(*id) {
-                let words = format!("messages.{index}: `tool_use` ids must be unique");
-                check.fault(Rule::V3, format!("messages.{index}"), words);
+                check.report("duplicate-call", format!("messages.{index}"), &[]);
             }
         }
         if !call_ids.is_empty() {
@@ -44,19 +42,10 @@ fn answers(
         let place = format!("messages.{index}.content.{at}");
         match call_ids.iter().position(|call_id| call_id == id) {
             None => {
-                let words = format!(
-                    "{place}: unexpected `tool_use_id` found in `tool_result` blocks: {id}. Each \
-                     `tool_result` block must have a corresponding `tool_use` block in the \
-                     previous message."
-                );
-                check.fault(Rule::Am2, place, words);
+                check.report("orphan", place, &[&id]);
             }
             Some(_) if !seen.insert(*id) => {
-                let words = format!(
-                    "{place}: each tool_use must have a single result. Found multiple \
-                     `tool_result` blocks with id: {id}"
-                );
-                check.fault(Rule::Am4, place, words);
+                check.report("second-result", place, &[&id]);
             }
             // They are paired by their ids, in any order.
             Some(_) => {}
@@ -68,12 +57,7 @@ fn answers(
         .count();
     if first < results.len() && !call_ids.is_empty() {
         let count = results.len();
-        let words = format!(
-            "messages.{index}: Did not find {count} `tool_result` block(s) at the beginning of \
-             this message. Messages following `tool_use` blocks must begin with a matching number \
-             of `tool_result` blocks."
-        );
-        check.fault(Rule::Am3, format!("messages.{index}"), words);
+        check.report("late-results", format!("messages.{index}"), &[&count]);
     }
 }
 
@@ -92,15 +76,9 @@ fn unanswered(
         return;
     }
     let place = format!("messages.{index}");
-    let words = format!(
-        "{place}: `tool_use` ids were found without `tool_result` blocks immediately after: {}. \
-         Each `tool_use` block must have a corresponding `tool_result` block in the next message.",
-        open.join(", ")
-    );
-    check.fault(Rule::Am1, place.clone(), words);
+    check.report("open-calls", place.clone(), &[&open.join(", ")]);
     if open.len() < call_ids.len() {
-        let words = "a batch of tool calls must be answered whole or not be there";
-        check.fault(Rule::V4, place, words);
+        check.report("part-of-batch", place, &[]);
     }
 }
 
@@ -133,22 +111,14 @@ fn of_servers(check: &mut MessagesCheck<'_>, messages: &[Value]) {
                     continue;
                 }
                 let place = format!("messages.{index}.content.{at}");
-                let words = format!(
-                    "{place}: unexpected `tool_use_id` found in `{kind}` blocks: {id}. Each \
-                     `{kind}` block must have a corresponding `server_tool_use` block before it."
-                );
-                check.fault(Rule::Am2, place, words);
+                check.report("server-orphan", place, &[&kind, &id]);
             } else {
                 waiting.other();
             }
         }
     }
     for (id, (name, index)) in waiting.refused() {
-        let words = format!(
-            "messages.{index}: `{name}` tool use with id `{id}` was found without a corresponding \
-             `{name}_tool_result` block"
-        );
-        check.fault(Rule::Am1, format!("messages.{index}"), words);
+        check.report("open-server-call", format!("messages.{index}"), &[&name, &id]);
     }
 }
 

@@ -8,8 +8,8 @@ use plimsoll_wire::anthropic::{
 };
 use serde_json::Value;
 
-use super::validate_settings::{INTERLEAVED, mode, thinks};
-use crate::rules::table::{Table, entries, kind, text};
+use super::validate_settings::INTERLEAVED;
+use crate::rules::table::{Table, entries, text};
 
 /// The longest name of a tool.
 const MAX_NAME: usize = 128;
@@ -26,9 +26,6 @@ pub(crate) static TABLE: LazyLock<Table<MessagesProfile>> = LazyLock::new(|| {
                 let value = value.and_then(Value::as_f64);
                 value.is_some_and(|value| (0.0..=1.0).contains(&value))
             }),
-            ("thinks", |_, request, _| thinks(request)),
-            ("disabled", |_, request, _| mode(request) == "disabled"),
-            ("enabled", |_, request, _| mode(request) == "enabled"),
             ("always-thinks", |check, _, _| {
                 check.profile.no_thinking == NoThinking::Refused
             }),
@@ -58,9 +55,6 @@ pub(crate) static TABLE: LazyLock<Table<MessagesProfile>> = LazyLock::new(|| {
             ("one-sampler", |check, _, _| {
                 check.profile.temperature && !check.profile.both_samplers
             }),
-            ("temperature", |_, request, _| {
-                request.get("temperature").is_some_and(|one| !one.is_null())
-            }),
             ("no-effort", |check, _, _| {
                 check.profile.effort == EffortSupport::Refused
             }),
@@ -71,13 +65,6 @@ pub(crate) static TABLE: LazyLock<Table<MessagesProfile>> = LazyLock::new(|| {
                     .is_some_and(|stops| stops.iter().any(blank))
             }),
             ("unforced", |check, _, _| !check.profile.forced_tools),
-            ("forces", |_, _, choice| {
-                matches!(chosen(choice), "any" | "tool")
-            }),
-            ("one-tool", |_, _, choice| chosen(choice) == "tool"),
-            ("any-tool", |_, _, choice| {
-                matches!(chosen(choice), "auto" | "none" | "any")
-            }),
             ("named-tools", |_, request, _| {
                 has_tool(request, |name| !name.is_empty())
             }),
@@ -92,19 +79,10 @@ pub(crate) static TABLE: LazyLock<Table<MessagesProfile>> = LazyLock::new(|| {
                 let name = name.and_then(Value::as_str);
                 name.is_some_and(|name| is_word(name) && name.len() <= MAX_NAME)
             }),
-            ("base64", |_, media, _| source(media) == "base64"),
-            ("data", |_, media, _| {
-                matches!(source(media), "base64" | "text")
-            }),
-            ("url", |_, media, _| source(media) == "url"),
-            ("file", |_, media, _| source(media) == "file"),
             // Blocks of the provider's own tools, which are passed through.
             ("provider", |_, block, _| {
                 let kind = text(block, "type");
                 kind.ends_with("_tool_use") || kind.ends_with("_tool_result")
-            }),
-            ("failed", |_, result, _| {
-                result.get("is_error") == Some(&Value::Bool(true))
             }),
         ],
     )
@@ -114,15 +92,7 @@ fn budget(thinking: Option<&Value>) -> Option<u64> {
     thinking?.get("budget_tokens")?.as_u64()
 }
 
-fn chosen(choice: Option<&Value>) -> &str {
-    choice.map_or("", kind)
-}
-
 fn has_tool(request: &Value, is_meant: impl Fn(&str) -> bool) -> bool {
     let mut tools = entries(request, "tools").iter();
     tools.any(|tool| is_meant(text(tool, "name")))
-}
-
-fn source(media: &Value) -> &str {
-    media.get("source").map_or("", kind)
 }

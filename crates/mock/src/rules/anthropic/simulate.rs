@@ -8,8 +8,9 @@ use plimsoll_wire::__internals::anthropic::MARK;
 use plimsoll_wire::__internals::anthropic::calls_server;
 use serde_json::Value;
 
+use super::rules::TABLE;
 use super::validate::{MessagesCheck, content, is_thinking, kind, text};
-use crate::rules::fault::{Fault, Rule};
+use crate::rules::fault::Fault;
 use crate::rules::table::entries;
 
 /// The prefix of our signatures.
@@ -41,12 +42,7 @@ pub fn undeclared(request: &Value) -> Option<Fault> {
     let mut blocks = messages.flat_map(content);
     let uses = |block: &Value| matches!(text(block, "type"), "tool_use" | "tool_result");
     let is_fault = entries(request, "tools").is_empty() && blocks.any(uses);
-    is_fault.then(|| Fault {
-        rule: Rule::Shape,
-        place: "tools".to_owned(),
-        words: "Requests which include `tool_use` or `tool_result` blocks must define tools"
-            .to_owned(),
-    })
+    is_fault.then(|| TABLE.fault("undeclared", "tools", &[]))
 }
 
 /// AM10 for a server that signs all its thinking with [`sign`]: returns a fault for the first thinking
@@ -60,12 +56,7 @@ pub fn unsigned(request: &Value) -> Option<Fault> {
         let mut blocks = content(message).iter();
         let at = blocks
             .position(|block| is_thinking(block) && !signature_of(block).starts_with(OURS))?;
-        let place = format!("messages.{index}.content.{at}");
-        Some(Fault {
-            rule: Rule::Am10,
-            words: format!("{place}: Invalid `signature` in `thinking` block"),
-            place,
-        })
+        Some(TABLE.fault("signature", format!("messages.{index}.content.{at}"), &[]))
     })
 }
 
@@ -114,12 +105,9 @@ fn verify(check: &mut MessagesCheck<'_>, place: String, block: &Value, begun: &[
     let expected: Vec<String> = expected.collect();
     let own = |signature: &str| signature.rsplit_once('-').map(|(own, _)| own.to_owned());
     if expected.iter().all(|expected| own(found) != own(expected)) {
-        let words = format!("{place}: Invalid `signature` in `thinking` block");
-        check.fault(Rule::Am10, place, words);
+        check.report("signature", place, &[]);
     } else if check.profile.binds_prefix && expected.iter().all(|expected| found != expected) {
-        let bound = "The block is bound to a different conversation";
-        let words = format!("{place}: Invalid `signature` in `thinking` block. {bound}");
-        check.fault(Rule::Am10, place, words);
+        check.report("signature-elsewhere", place, &[]);
     }
 }
 

@@ -35,10 +35,9 @@ pub fn validate_announced(request: &Value, profile: &MessagesProfile, betas: &st
     check.judge("request", "", &JsonPath::Dotted(""), request);
     validate_settings::check(&mut check, request);
     match request.get("messages").and_then(Value::as_array) {
-        None => check.fault(Rule::Shape, "messages", "messages: Field required"),
+        None => check.report("no-list", "messages", &[]),
         Some(messages) if messages.is_empty() => {
-            let words = "messages: at least one message is required";
-            check.fault(Rule::Am7, "messages", words);
+            check.report("no-messages", "messages", &[]);
         }
         Some(messages) => {
             for (index, message) in messages.iter().enumerate() {
@@ -88,8 +87,7 @@ impl MessagesCheck<'_> {
         let mut counted = ByteCounter(0);
         let _ = serde_json::to_writer(&mut counted, request);
         if counted.0 > self.profile.max_body.0 {
-            let words = "Request exceeds the maximum size";
-            self.fault(Rule::Am13, "the body", words);
+            self.report("too-large", "the body", &[]);
         }
     }
 
@@ -99,52 +97,37 @@ impl MessagesCheck<'_> {
         let role = role(message);
         let system = self.profile.later_system && index > 0;
         if role != "user" && role != "assistant" && !(role == "system" && system) {
-            let words = match role {
-                "system" => "messages: Unexpected role \"system\". The Messages API accepts a \
-                             top-level `system` parameter, not \"system\" as an input message role."
-                    .to_owned(),
-                _ => format!("{place}.role: Input should be 'user' or 'assistant'"),
-            };
-            self.fault(Rule::Shape, place.key("role"), words);
+            let refusal = if role == "system" { "system-role" } else { "role" };
+            self.report(refusal, place.key("role"), &[]);
         }
         let empty = match message.get("content") {
             Some(Value::String(text)) => {
                 if !text.is_empty() && text.trim().is_empty() {
-                    let words = "messages: text content blocks must contain non-whitespace text";
-                    self.fault(Rule::Am6, place, words);
+                    self.report("blank", place, &[]);
                 }
                 text.is_empty()
             }
             Some(Value::Array(blocks)) => {
                 self.each(group_of(role), &place.key("content"), blocks);
                 if role == "assistant" && blocks.last().is_some_and(is_thinking) {
-                    let words = format!(
-                        "{place}: The final block in an assistant message cannot be `thinking`."
-                    );
-                    self.fault(Rule::Am9, place, words);
+                    self.report("thinking-last", place, &[]);
                 }
                 blocks.is_empty()
             }
             _ => {
-                let words = format!("{place}.content: Field required");
-                self.fault(Rule::Shape, place.key("content"), words);
+                self.report("no-content", place.key("content"), &[]);
                 false
             }
         };
         if empty && !(last && role == "assistant") {
-            let words = format!(
-                "{place}: all messages must have non-empty content except for the optional final \
-                 assistant message"
-            );
-            self.fault(Rule::Am6, place, words);
+            self.report("nothing", place, &[]);
         }
     }
 
     /// Judges the order of the messages: the end of AM6, AM7 and AM8.
     fn order(&mut self, messages: &[Value]) {
         if messages.first().map(role) == Some("assistant") {
-            let words = "messages: first message must use the \"user\" role";
-            self.fault(Rule::Am7, "messages.0", words);
+            self.report("assistant-first", "messages.0", &[]);
         }
         let Some(last) = messages.last().filter(|last| role(last) == "assistant") else {
             return;
@@ -158,9 +141,7 @@ impl MessagesCheck<'_> {
             return;
         }
         if !self.profile.prefill {
-            let words = "This model does not support assistant message prefill. The conversation \
-                         must end with a user message.";
-            self.fault(Rule::Am8, place, words);
+            self.report("prefill", place, &[]);
             return;
         }
         let text = match last.get("content") {
@@ -169,8 +150,7 @@ impl MessagesCheck<'_> {
         };
         let text = text.and_then(Value::as_str).unwrap_or_default();
         if text.ends_with(char::is_whitespace) {
-            let words = "messages: final assistant content cannot end with trailing whitespace";
-            self.fault(Rule::Am6, place, words);
+            self.report("trailing-space", place, &[]);
         }
     }
 }

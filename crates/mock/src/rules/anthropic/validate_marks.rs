@@ -5,7 +5,6 @@ use plimsoll_wire::__internals::anthropic::MARK;
 use serde_json::Value;
 
 use super::validate::{MessagesCheck, content, is_thinking, kind, text};
-use crate::rules::fault::Rule;
 use crate::rules::json_path::JsonPath;
 use crate::rules::table::entries;
 
@@ -19,32 +18,23 @@ pub(super) fn check(check: &mut MessagesCheck<'_>, request: &Value) {
         };
         marks += 1;
         if text(mark, "type") != "ephemeral" {
-            let words = format!("{place}.{MARK}.type: Input should be 'ephemeral'");
-            check.fault(Rule::Am11, *place, words);
+            check.report("mark-type", *place, &[]);
         }
         if is_thinking(block) {
             let kind = kind(block);
-            let words = format!("{place}.{kind}.{MARK}: Extra inputs are not permitted");
-            check.fault(Rule::Am11, *place, words);
+            check.report("mark-on-thinking", *place, &[&kind]);
         }
         if kind(block) == "text" && text(block, "text").is_empty() {
-            let words = format!("{place}: {MARK} cannot be set for empty text blocks");
-            check.fault(Rule::Am11, *place, words);
+            check.report("mark-on-empty", *place, &[]);
         }
         match text(mark, "ttl") {
             "" | "5m" => short = true,
             "1h" if short => {
-                let words = format!(
-                    "{place}.{MARK}.ttl: a ttl='1h' {MARK} block must not come after a ttl='5m' \
-                     {MARK} block. Note that blocks are processed in the following order: \
-                     `tools`, `system`, `messages`."
-                );
-                check.fault(Rule::Am11, *place, words);
+                check.report("mark-order", *place, &[]);
             }
             "1h" => {}
             _ => {
-                let words = format!("{place}.{MARK}.ttl: Input should be '5m' or '1h'");
-                check.fault(Rule::Am11, *place, words);
+                check.report("mark-ttl", *place, &[]);
             }
         }
     });
@@ -53,10 +43,7 @@ pub(super) fn check(check: &mut MessagesCheck<'_>, request: &Value) {
         marks += 1;
     }
     if marks > MAX_BREAKPOINTS {
-        let words = format!(
-            "A maximum of {MAX_BREAKPOINTS} blocks with {MARK} may be provided. Found {marks}."
-        );
-        check.fault(Rule::Am11, "the request", words);
+        check.report("too-many-marks", "the request", &[&marks]);
     }
 }
 

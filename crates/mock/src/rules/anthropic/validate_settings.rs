@@ -7,7 +7,6 @@ use plimsoll_wire::__internals::anthropic::{FAMILIES, MCP_TOOLSET, family_of};
 use serde_json::Value;
 
 use super::validate::{MessagesCheck, content, is_thinking, kind, role, text};
-use crate::rules::fault::Rule;
 use crate::rules::json_path::JsonPath;
 use crate::rules::table::entries;
 
@@ -59,18 +58,8 @@ pub(super) fn check_loop(check: &mut MessagesCheck<'_>, request: &Value, message
         return;
     }
     let found = first.map_or("text", kind);
-    let words = format!(
-        "messages.{index}.content.0.type: Expected `thinking` or `redacted_thinking`, but found \
-         `{found}`. When `thinking` is enabled, a final `assistant` message must start with a \
-         thinking block (preceeding the lastmost set of `tool_use` and `tool_result` blocks). To \
-         avoid this requirement, disable `thinking`."
-    );
-    check.fault(Rule::Am9, format!("messages.{index}.content.0"), words);
+    check.report("loop-without-thinking", format!("messages.{index}.content.0"), &[&found]);
 }
-
-/// The beginning of the fault for thinking that was not requested, behind its place.
-const UNASKED: &str = "When thinking is disabled, an `assistant` message in the final position \
-                       cannot contain";
 
 fn check_unasked(check: &mut MessagesCheck<'_>, messages: &[Value]) {
     if check.profile.unasked_thinking {
@@ -92,19 +81,12 @@ fn check_unasked(check: &mut MessagesCheck<'_>, messages: &[Value]) {
     };
     let place = format!("messages.{index}.content.{at}");
     let kind = content(last).get(at).map_or("thinking", kind);
-    let words = format!(
-        "{place}: {UNASKED} `{kind}`. To use thinking blocks, enable `thinking` in your request."
-    );
-    check.fault(Rule::Am9, place, words);
+    check.report("unasked-thinking", place, &[&kind]);
 }
 
 /// Returns the thinking mode: `enabled`, `adaptive`, `disabled` or an empty text.
-pub(super) fn mode(request: &Value) -> &str {
+fn mode(request: &Value) -> &str {
     request.get("thinking").map_or("", kind)
-}
-
-pub(super) fn thinks(request: &Value) -> bool {
-    matches!(mode(request), "enabled" | "adaptive")
 }
 
 /// Judges the output limit by the model's maximum.
@@ -115,11 +97,7 @@ fn output(check: &mut MessagesCheck<'_>, request: &Value) {
     };
     if max > limit {
         let model = text(request, "model");
-        let words = format!(
-            "max_tokens: {max} > {limit}, which is the maximum allowed number of output tokens \
-             for {model}"
-        );
-        check.fault(Rule::Shape, "max_tokens", words);
+        check.report("output-limit", "max_tokens", &[&max, &limit, &model]);
     }
 }
 
@@ -139,30 +117,26 @@ fn tools(check: &mut MessagesCheck<'_>, request: &Value) {
         }
         let name = text(tool, "name");
         if !name.is_empty() && !names.insert(name) {
-            check.fault(Rule::Shape, "tools", "tools: Tool names must be unique.");
+            check.report("tool-twice", "tools", &[]);
         }
     }
 }
 
 /// Judges the definition of a tool that the provider defines.
 fn hosted(check: &mut MessagesCheck<'_>, place: JsonPath<'_>, kind: &str, name: &str) {
-    let words = match family_of(kind) {
+    match family_of(kind) {
         None => {
             let known = FAMILIES.iter().map(|family| format!("'{}_…'", family.kind));
             let known: Vec<String> = known.collect();
-            format!(
-                "{place}: Input tag '{kind}' found using 'type' does not match any of the expected \
-                 tags: 'custom', 'mcp_toolset', {}",
-                known.join(", ")
-            )
+            check.report("tool-type", place, &[&kind, &known.join(", ")]);
         }
-        Some(_) if name.is_empty() => format!("{place}.{kind}.name: Field required"),
-        Some(family) => match family.name.filter(|known| *known != name) {
-            Some(known) => format!("{place}.{kind}.name: Input should be '{known}'"),
-            None => return,
-        },
-    };
-    check.fault(Rule::Shape, place, words);
+        Some(_) if name.is_empty() => check.report("no-tool-name", place, &[&kind]),
+        Some(family) => {
+            if let Some(known) = family.name.filter(|known| *known != name) {
+                check.report("other-tool-name", place, &[&kind, &known]);
+            }
+        }
+    }
 }
 
 /// Judges context editing: AM14.
@@ -174,22 +148,14 @@ fn editing(check: &mut MessagesCheck<'_>, request: &Value) {
         let place = format!("context_management.edits.{index}");
         let name = kind(edit);
         if name.starts_with("clear_thinking") && cleared {
-            let words = format!(
-                "{place}: `clear_thinking` must be listed before `clear_tool_uses` in \
-                 `context_management.edits`"
-            );
-            check.fault(Rule::Am14, place, words);
+            check.report("edit-order", place, &[]);
         } else if name.starts_with("clear_tool_uses") {
             cleared = true;
         } else if name.starts_with("compact") {
             let trigger = edit.get("trigger").and_then(|trigger| trigger.get("value"));
             let trigger = trigger.and_then(Value::as_u64);
             if trigger.is_some_and(|trigger| trigger < MIN_COMPACTION) {
-                let words = format!(
-                    "{place}.trigger.value: Input should be greater than or equal to \
-                     {MIN_COMPACTION}"
-                );
-                check.fault(Rule::Am14, place, words);
+                check.report("compaction-trigger", place, &[]);
             }
         }
     }

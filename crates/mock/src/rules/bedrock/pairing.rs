@@ -6,7 +6,6 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::validate::{ConverseCheck, content, is_call, is_result, role, text};
-use crate::rules::fault::Rule;
 
 /// Judges a list of messages.
 pub(super) fn check(check: &mut ConverseCheck<'_>, messages: &[Value]) {
@@ -21,8 +20,7 @@ pub(super) fn check(check: &mut ConverseCheck<'_>, messages: &[Value]) {
         };
         if call_ids.iter().collect::<BTreeSet<_>>().len() < call_ids.len() {
             let place = format!("messages.{index}.content");
-            let words = format!("The toolUse blocks at {place} contain duplicate Ids.");
-            check.fault(Rule::V3, place, words);
+            check.report("duplicate-call", place, &[]);
         }
     }
     if !call_ids.is_empty() {
@@ -39,24 +37,14 @@ fn answers(check: &mut ConverseCheck<'_>, index: usize, call_ids: &[&str], resul
         .filter(|id| !result_ids.contains(id));
     let open: Vec<&str> = open.collect();
     if result_ids.len() > call_ids.len() {
-        let words = format!(
-            "The number of toolResult blocks at {place} exceeds the number of toolUse blocks of \
-             previous turn."
-        );
-        check.fault(Rule::Br2, place, words);
+        check.report("too-many-results", place, &[]);
     } else if !open.is_empty() {
-        let words = format!(
-            "Expected toolResult blocks at {place} for the following Ids: {}",
-            open.join(", ")
-        );
-        check.fault(Rule::Br3, place.clone(), words);
+        check.report("missing-results", place.clone(), &[&open.join(", ")]);
         if open.len() < call_ids.len() {
-            let words = "a batch of tool calls must be answered whole or not be there";
-            check.fault(Rule::V4, place, words);
+            check.report("part-of-batch", place, &[]);
         }
     } else if call_ids != result_ids {
-        let words = "the results of a batch must stand in the order of its calls";
-        check.fault(Rule::V3, place, words);
+        check.report("order", place, &[]);
     }
 }
 
@@ -66,9 +54,7 @@ fn alone(check: &mut ConverseCheck<'_>, index: usize, message: &Value, results: 
     let content_blocks = blocks.filter(|block| block.get("cachePoint").is_none());
     if results > 0 && content_blocks.count() > results && !check.profile.mixed_turn {
         let place = format!("messages.{index}.content");
-        let words = "Conversation blocks and tool result blocks cannot be provided in the same \
-                     turn.";
-        check.fault(Rule::Br4, place, words);
+        check.report("mixed", place, &[]);
     }
 }
 

@@ -11,7 +11,7 @@ use plimsoll_wire::bedrock::ConverseProfile;
 use serde_json::{Value, json};
 
 use super::pairing;
-use crate::rules::fault::{Fault, Rule};
+use crate::rules::fault::Fault;
 use crate::rules::json_path::JsonPath;
 use crate::rules::table::{self, Table, entries};
 pub(super) use crate::rules::table::{content, role, text};
@@ -118,28 +118,21 @@ impl ConverseCheck<'_> {
     fn roles(&mut self, messages: &[Value]) {
         let first = messages.first().map(role).unwrap_or_default();
         if first != "user" {
-            let words = "A conversation must start with a user message. Try again with a \
-                         conversation that starts with a user message.";
-            self.fault(Rule::Br1, "messages.0", words);
+            self.report("user-first", "messages.0", &[]);
         }
         for (index, pair) in messages.windows(2).enumerate() {
             if let [before, this] = pair
                 && role(before) == role(this)
             {
-                let words = "A conversation must alternate between user and assistant roles. Make \
-                             sure the conversation alternates between user and assistant roles \
-                             and try again.";
-                self.fault(Rule::Br1, format!("messages.{}", index + 1), words);
+                self.report("alternate", format!("messages.{}", index + 1), &[]);
             }
         }
         let last = messages.last().filter(|last| role(last) == "assistant");
         let calls = last.is_some_and(|last| content(last).iter().any(is_call));
         // A message with tool calls is judged with its results.
         if last.is_some() && !calls && !self.profile.prefill {
-            let words = "This model does not support assistant message prefill. The conversation \
-                         must end with a user message.";
             let place = format!("messages.{}", messages.len().saturating_sub(1));
-            self.fault(Rule::Am8, place, words);
+            self.report("prefill", place, &[]);
         }
     }
 
@@ -149,9 +142,7 @@ impl ConverseCheck<'_> {
         let Some(config) = config else {
             let mut blocks = messages.iter().flat_map(content);
             if blocks.any(|block| is_call(block) || is_result(block)) {
-                let words = "The toolConfig field must be defined when using toolUse and \
-                             toolResult content blocks.";
-                self.fault(Rule::Br5, "toolConfig", words);
+                self.report("no-tools", "toolConfig", &[]);
             }
             return;
         };

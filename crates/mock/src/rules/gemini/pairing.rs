@@ -6,11 +6,6 @@ use serde_json::Value;
 use super::validate::{
     GeminiCheck, call, calls, field, is_model, parts, response, responses, signature, text,
 };
-use crate::rules::fault::Rule;
-
-/// The API's message for a batch without a matching number of responses.
-const COUNT: &str = "Please ensure that the number of function response parts is equal to the \
-                     number of function call parts of the function call turn.";
 
 /// Judges a list of contents.
 pub(super) fn check(check: &mut GeminiCheck<'_>, contents: &[Value]) {
@@ -44,23 +39,14 @@ fn answers_only(content: &Value) -> bool {
 
 /// Reports responses without calls.
 fn orphan(check: &mut GeminiCheck<'_>, index: usize, content: &Value) {
-    let words = if calls(content).is_empty() {
-        "Please ensure that function response turn comes immediately after a function call \
-             turn. And the number of function response parts should be equal to number of function \
-             call parts of the function call turn."
-    } else {
-        "Please ensure that function call turn contains at least one function_call part which \
-             can not be mixed with function_response parts."
-    };
-    check.fault(Rule::Gm1, format!("contents[{index}]"), words);
+    let refusal = if calls(content).is_empty() { "orphan" } else { "mixed" };
+    check.report(refusal, format!("contents[{index}]"), &[]);
 }
 
 /// Judges the place of a content with calls (GM2) and its role.
 fn turn(check: &mut GeminiCheck<'_>, index: usize, content: &Value, before: Option<&Value>) {
     if !is_model(content) || before.is_none_or(is_model) {
-        let words = "Please ensure that function call turn comes immediately after a user turn or \
-                     after a function response turn.";
-        check.fault(Rule::Gm2, format!("contents[{index}]"), words);
+        check.report("call-turn", format!("contents[{index}]"), &[]);
     }
 }
 
@@ -70,16 +56,14 @@ fn batch(check: &mut GeminiCheck<'_>, index: usize, calls: &[&Value], answers: &
     let responses: Vec<&Value> = responses.collect();
     let place = format!("contents[{index}]");
     if responses.len() != calls.len() {
-        check.fault(Rule::Gm1, place.clone(), COUNT);
+        check.report("count", place.clone(), &[]);
         if !responses.is_empty() && responses.len() < calls.len() {
-            let words = "a batch of tool calls must be answered whole or not be there";
-            check.fault(Rule::V4, place, words);
+            check.report("part-of-batch", place, &[]);
         }
     } else if answers.len() > 1 {
-        check.fault(Rule::Gm4, place, COUNT);
+        check.report("split-responses", place, &[]);
     } else if !in_order(calls, &responses) {
-        let words = "the responses of a batch must stand in the order of its calls";
-        check.fault(Rule::V3, place, words);
+        check.report("order", place, &[]);
     }
     for (at, answer) in answers {
         alone(check, *at, answer);
@@ -93,16 +77,16 @@ fn alone(check: &mut GeminiCheck<'_>, at: usize, answer: &Value) {
     let first = first.count();
     let mixed = parts.iter().any(|part| response(part).is_none());
     let late = first < responses(answer).len();
-    let words = if mixed && !check.profile.prefill {
+    let refusal = if mixed && !check.profile.prefill {
         // The API reports this even if the request does not end there: it does not treat the content as
         // responses.
-        "Requests ending with a model turn are not supported."
+        "mixed-responses"
     } else if late {
-        "Please ensure that function response turn comes immediately after a function call turn."
+        "late-responses"
     } else {
         return;
     };
-    check.fault(Rule::Gm4, format!("contents[{at}]"), words);
+    check.report(refusal, format!("contents[{at}]"), &[]);
 }
 
 /// Returns `true` if the responses are in the order of the calls, compared by id if both have one,
@@ -140,14 +124,6 @@ fn signatures(check: &mut GeminiCheck<'_>, contents: &[Value]) {
             continue;
         };
         let name = call(part).map_or("", |call| text(call, "name"));
-        let words = format!(
-            "Function call is missing a thought_signature in functionCall parts. This is required \
-             for tools to work correctly, and missing thought_signature may lead to degraded model \
-             performance. Additional data, function call `default_api:{name}` , position {}. \
-             Please refer to https://ai.google.dev/gemini-api/docs/thought-signatures for more \
-             details.",
-            index + 1
-        );
-        check.fault(Rule::Gm3, format!("contents[{index}]"), words);
+        check.report("unsigned", format!("contents[{index}]"), &[&name, &(index + 1)]);
     }
 }

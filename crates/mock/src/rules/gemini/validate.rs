@@ -11,7 +11,7 @@ use plimsoll_wire::gemini::GeminiProfile;
 use serde_json::{Value, json};
 
 use super::pairing;
-use crate::rules::fault::{Fault, Rule};
+use crate::rules::fault::Fault;
 use crate::rules::json_path::JsonPath;
 pub(super) use crate::rules::table::text;
 use crate::rules::table::{self, Table, entries};
@@ -65,8 +65,7 @@ pub fn validate(request: &Value, profile: &GeminiProfile) -> Vec<Fault> {
     check.settings(request);
     match entries(request, "contents") {
         [] => {
-            let words = "* GenerateContentRequest.contents: contents is not specified\n";
-            check.fault(Rule::Gm5, "contents", words);
+            check.report("no-contents", "contents", &[]);
         }
         contents => {
             // A single content needs no role.
@@ -143,8 +142,7 @@ impl GeminiCheck<'_> {
         // Contents with tool calls are judged with their responses.
         if is_model(last) && calls(last).is_empty() {
             let place = format!("contents[{}]", contents.len().saturating_sub(1));
-            let words = "Requests ending with a model turn are not supported.";
-            self.fault(Rule::Gm5, place, words);
+            self.report("model-last", place, &[]);
         }
     }
 }

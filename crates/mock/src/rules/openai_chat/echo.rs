@@ -4,7 +4,6 @@ use plimsoll_wire::openai_chat::{EchoReasoning, EmptyReasoning, ErrorStyle};
 use serde_json::Value;
 
 use super::validate::{ChatCheck, calls, role};
-use crate::rules::fault::Rule;
 
 /// Judges a list of messages.
 pub(super) fn check(check: &mut ChatCheck<'_>, messages: &[Value]) {
@@ -48,14 +47,10 @@ fn missing(check: &mut ChatCheck<'_>, index: usize, message: &Value) {
     if is_echoed {
         return;
     }
-    let words = match dialect.voice {
-        ErrorStyle::Kimi => format!(
-            "thinking is enabled but reasoning_content is missing in assistant tool call message \
-             at index {index}"
-        ),
-        _ => "The `reasoning_content` in the thinking mode must be passed back to the API."
-            .to_owned(),
+    let refusal = match dialect.voice {
+        ErrorStyle::Kimi => "no-reasoning-kimi",
+        _ => "no-reasoning",
     };
     let place = format!("messages[{index}].reasoning_content");
-    check.fault(Rule::Oc6, place, words);
+    check.report(refusal, place, &[&index]);
 }

@@ -7,7 +7,6 @@ use plimsoll_wire::openai_chat::ErrorStyle;
 use serde_json::Value;
 
 use super::validate::{ChatCheck, calls, role};
-use crate::rules::fault::Rule;
 
 /// Judges a list of messages.
 pub(super) fn check(check: &mut ChatCheck<'_>, messages: &[Value]) {
@@ -59,8 +58,7 @@ impl<'m> Batch<'m> {
         match self.of.get_mut(id) {
             Some(counted) if counted.results < counted.calls => counted.results += 1,
             Some(_) => {
-                let words = format!("tool call {id} has more than one result");
-                check.fault(Rule::V3, place, words);
+                check.report("second-result", place, &[&id]);
             }
             None => unknown_call(check, place, id),
         }
@@ -89,33 +87,25 @@ impl<'m> Batch<'m> {
         let place = format!("messages[{index}].tool_calls");
         let all = self.call_ids.len();
         if self.of.len() < all {
-            let words = "two calls of one message have the same id";
-            check.fault(Rule::V3, place.clone(), words);
+            check.report("duplicate-call", place.clone(), &[]);
         }
         let open = self.open();
         if open.is_empty() {
             return;
         }
-        let words = format!(
-            "An assistant message with 'tool_calls' must be followed by tool messages responding \
-             to each 'tool_call_id'. The following tool_call_ids did not have response messages: \
-             {}",
-            open.join(", ")
-        );
+        let open_ids = open.join(", ");
         if check.profile.voice == ErrorStyle::Mistral {
-            let words = "Not the same number of function calls and responses";
-            check.fault(Rule::Oc7, place.clone(), words);
+            check.report("count", place.clone(), &[]);
         } else {
-            check.fault(Rule::Oc1, place.clone(), words.clone());
+            check.report("open-calls", place.clone(), &[&open_ids]);
         }
         if let Some((index, message)) = next
             && matches!(role(message), "user" | "system" | "developer")
         {
-            check.fault(Rule::Oc3, format!("messages[{index}]"), words);
+            check.report("message-before-results", format!("messages[{index}]"), &[&open_ids]);
         }
         if open.len() < all {
-            let words = "a batch of tool calls must be answered whole or not be there";
-            check.fault(Rule::V4, place, words);
+            check.report("part-of-batch", place, &[]);
         }
     }
 }
@@ -142,11 +132,8 @@ fn orphan(check: &mut ChatCheck<'_>, index: usize, message: &Value, messages: &[
 
 fn unknown_call(check: &mut ChatCheck<'_>, place: String, id: &str) {
     if check.profile.voice == ErrorStyle::Mistral {
-        let words = format!("Unexpected tool call id {id} in tool results");
-        check.fault(Rule::Oc7, place, words);
+        check.report("unknown-call-id", place, &[&id]);
         return;
     }
-    let words = "Invalid parameter: messages with role 'tool' must be a response to a preceeding \
-                 message with 'tool_calls'.";
-    check.fault(Rule::Oc2, place, words);
+    check.report("orphan", place, &[]);
 }

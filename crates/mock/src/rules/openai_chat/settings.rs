@@ -20,8 +20,7 @@ pub(super) fn check(check: &mut ChatCheck<'_>, request: &Value) {
         return;
     };
     for key in keys.keys().filter(|key| !TABLE.has("keys", key)) {
-        let words = format!("Unknown parameter: '{key}'.");
-        check.fault(Rule::Shape, key_place(key), words);
+        check.report("unknown-key", key_place(key), &[&key]);
     }
     check.judge("limits", "", &JsonPath::Named(""), request);
     thinking(check, request);
@@ -31,19 +30,13 @@ pub(super) fn check(check: &mut ChatCheck<'_>, request: &Value) {
     if let Some(format) = format.filter(|format| !format.is_null()) {
         check.judge("format", "", &JsonPath::Named("response_format"), format);
         if text(format, "type") == "json_object" && !mentions_json(request) {
-            let words = "'messages' must contain the word 'json' in some form, to use \
-                         'response_format' of type 'json_object'.";
-            check.fault(Rule::Shape, "messages", words);
+            check.report("no-json", "messages", &[]);
         }
     }
     let metadata = request.get("metadata").and_then(Value::as_object);
     for (key, value) in metadata.into_iter().flatten() {
         if !value.is_string() {
-            let words = format!(
-                "Invalid type for 'metadata.{key}': expected a string, but got {} instead.",
-                kind_of(Some(value))
-            );
-            check.fault(Rule::Shape, "metadata", words);
+            check.report("metadata", "metadata", &[&key, &kind_of(Some(value))]);
         }
     }
 }
@@ -63,33 +56,21 @@ fn thinking(check: &mut ChatCheck<'_>, request: &Value) {
     let effort = request.get("reasoning_effort").and_then(Value::as_str);
     let temperature = request.get("temperature").and_then(Value::as_f64);
     if let Some(value) = temperature.filter(|value| !takes_temperature(model, effort, *value)) {
-        let words = format!(
-            "Unsupported value: 'temperature' does not support {value} with this model. Only the \
-             default (1) value is supported."
-        );
-        check.fault(Rule::Shape, "temperature", words);
+        check.report("temperature", "temperature", &[&value]);
     }
     let tools = !entries(request, "tools").is_empty();
-    let prefix = format!(
-        "Function tools with reasoning_effort are not supported for {model} in \
-         /v1/chat/completions."
-    );
-    let words = match (reach(model), effort) {
+    let refusal = match (reach(model), effort) {
         (Reach::Nothing, _) => {
             check.fault(Rule::Shape, "model", ELSEWHERE);
             return;
         }
         (_, _) if !tools => return,
-        (Reach::NoTools, _) => format!("{prefix} Please use /v1/responses instead."),
-        (Reach::ToolsUnasked, Some(effort)) if effort != "none" => {
-            format!("{prefix} Please use /v1/responses instead.")
-        }
-        (Reach::ToolsAtNone, effort) if effort != Some("none") => format!(
-            "{prefix} To use function tools, use /v1/responses or set reasoning_effort to 'none'."
-        ),
+        (Reach::NoTools, _) => "tools-elsewhere",
+        (Reach::ToolsUnasked, Some(effort)) if effort != "none" => "tools-elsewhere",
+        (Reach::ToolsAtNone, effort) if effort != Some("none") => "tools-without-effort",
         _ => return,
     };
-    check.fault(Rule::Shape, "reasoning_effort", words);
+    check.report(refusal, "reasoning_effort", &[&model]);
 }
 
 /// Judges the tool choice: it must name one of the tools.
@@ -104,8 +85,7 @@ fn chosen(check: &mut ChatCheck<'_>, request: &Value) {
             let mut names = tools.iter().filter_map(name);
             !names.any(|name| name == *chosen)
         }) {
-            let words = format!("Tool choice '{name}' not found in 'tools' parameter.");
-            check.fault(Rule::Shape, "tool_choice", words);
+            check.report("choice", "tool_choice", &[&name]);
         }
     }
 }

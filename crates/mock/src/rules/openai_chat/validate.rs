@@ -37,8 +37,6 @@ pub(crate) static TABLE: LazyLock<Table<Dialect>> = LazyLock::new(|| {
             ("mistral", |check, _, _| {
                 check.profile.voice == ErrorStyle::Mistral
             }),
-            ("tool", |_, message, _| role(message) == "tool"),
-            ("assistant", |_, message, _| role(message) == "assistant"),
             // Whether an assistant message may be empty is another rule.
             ("silence", |_, message, content| {
                 content.is_none_or(Value::is_null)
@@ -82,28 +80,12 @@ pub(crate) static TABLE: LazyLock<Table<Dialect>> = LazyLock::new(|| {
                 let model = request.get("model").and_then(Value::as_str);
                 model.is_some_and(reasons)
             }),
-            ("streams", |_, request, _| {
-                request.get("stream") == Some(&Value::Bool(true))
-            }),
             ("tools", |_, request, _| {
                 request.get("tools").is_some_and(Value::is_array)
-            }),
-            ("max-tokens", |_, request, _| {
-                is_given(request, "max_tokens")
-            }),
-            ("logprobs", |_, request, _| {
-                request.get("logprobs") == Some(&Value::Bool(true))
-            }),
-            ("schema", |_, format, _| {
-                text(format, "type") == "json_schema"
             }),
         ],
     )
 });
-
-fn is_given(request: &Value, key: &str) -> bool {
-    request.get(key).is_some_and(|value| !value.is_null())
-}
 
 /// Returns the rules that a request breaks, in message order within each group of rules. Empty for a
 /// valid request. A bare array of messages is judged as a request's `messages`.
@@ -116,13 +98,10 @@ pub fn validate(request: &Value, dialect: &Dialect) -> Vec<Fault> {
     let mut check = ChatCheck::new(dialect, &TABLE);
     match messages {
         None => {
-            let words = "Missing required parameter: 'messages'.";
-            check.fault(Rule::Shape, "messages", words);
+            check.report("no-messages", "messages", &[]);
         }
         Some(messages) if messages.is_empty() => {
-            let words = "Invalid 'messages': empty array. Expected an array with minimum length \
-                         1, but got an empty array instead.";
-            check.fault(Rule::Shape, "messages", words);
+            check.report("no-message", "messages", &[]);
         }
         Some(messages) => {
             for (index, message) in messages.iter().enumerate() {
@@ -183,7 +162,7 @@ pub fn refusal(fault: &Fault, dialect: &Dialect) -> (u16, Value) {
                 "message": words,
                 "type": "invalid_request_error",
                 "param": fault.place,
-                "code": code(words),
+                "code": TABLE.code(words),
             });
             let status = if words == settings::ELSEWHERE {
                 404
@@ -193,27 +172,6 @@ pub fn refusal(fault: &Fault, dialect: &Dialect) -> (u16, Value) {
             (status, json!({"error": error}))
         }
     }
-}
-
-/// Returns OpenAI's error code for an invalid or unexpected field, by the beginning of its message.
-fn code(words: &str) -> Option<&'static str> {
-    const CODES: [(&str, &str); 13] = [
-        ("string too long", "string_above_max_length"),
-        ("array too long", "array_above_max_length"),
-        ("empty array", "empty_array"),
-        ("does not match pattern", "invalid_value"),
-        ("integer below minimum", "integer_below_min_value"),
-        ("integer above maximum", "integer_above_max_value"),
-        ("decimal below minimum", "decimal_below_min_value"),
-        ("decimal above maximum", "decimal_above_max_value"),
-        ("Missing required parameter", "missing_required_parameter"),
-        ("Unsupported parameter", "unsupported_parameter"),
-        ("Unsupported value", "unsupported_value"),
-        ("Unknown parameter", "unknown_parameter"),
-        ("Invalid value: '", "invalid_value"),
-    ];
-    let code = CODES.iter().find(|(part, _)| words.contains(part));
-    code.map(|(_, code)| *code)
 }
 
 pub(super) type ChatCheck<'d> = table::Check<'d, Dialect>;
@@ -233,18 +191,14 @@ impl ChatCheck<'_> {
                 if dialect.voice == ErrorStyle::Mistral {
                     self.unexpected(place.clone(), role, previous);
                 } else {
-                    let words = "System message must be at the beginning.";
-                    self.fault(Rule::T3, place.clone(), words);
+                    self.report("late-system", place.clone(), &[]);
                 }
             }
             if role == "user" && previous == "tool" && !dialect.user_after_tool {
                 if dialect.voice == ErrorStyle::Mistral {
                     self.unexpected(place.clone(), role, previous);
                 } else {
-                    let words = "After the optional system message, conversation roles must \
-                                 alternate user and assistant roles except for tool calls and \
-                                 results.";
-                    self.fault(Rule::T2, place.clone(), words);
+                    self.report("user-after-tool", place.clone(), &[]);
                 }
             }
             let twice = role == previous && (role == "user" || role == "assistant");
@@ -257,8 +211,7 @@ impl ChatCheck<'_> {
                     self.unexpected(place, role, previous);
                 }
             } else if (twice || headless) && dialect.merges_roles {
-                let words = "Conversation roles must alternate user/assistant/user/assistant/...";
-                self.fault(Rule::T1, place, words);
+                self.report("alternate", place, &[]);
             }
             previous = role;
             has_calls = !calls(message).is_empty();
@@ -269,25 +222,21 @@ impl ChatCheck<'_> {
             && !dialect.prefill
             && !(dialect.voice == ErrorStyle::Mistral && messages.last().is_some_and(is_prefix))
         {
-            let words = match dialect.voice {
-                ErrorStyle::Mistral => {
-                    "Expected last role User or Tool (or Assistant with prefix True) for serving \
-                     but got assistant"
-                }
-                _ => "Assistant response prefill is incompatible with enable_thinking",
+            let refusal = match dialect.voice {
+                ErrorStyle::Mistral => "last-role",
+                _ => "prefill",
             };
-            self.fault(Rule::Oc8, format!("messages[{last}]"), words);
+            self.report(refusal, format!("messages[{last}]"), &[]);
         }
         let no_user = !messages.iter().any(|message| role(message) == "user");
         if no_user && dialect.needs_user {
-            self.fault(Rule::T4, "messages", "No user query found in messages.");
+            self.report("no-user", "messages", &[]);
         }
     }
 
     /// Reports an order that Mistral does not accept: OC7.
     pub(super) fn unexpected(&mut self, place: String, role: &str, previous: &str) {
-        let words = format!("Unexpected role '{role}' after role '{previous}'");
-        self.fault(Rule::Oc7, place, words);
+        self.report("unexpected", place, &[&role, &previous]);
     }
 }
 

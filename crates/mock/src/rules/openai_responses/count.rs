@@ -4,36 +4,17 @@
 use plimsoll_wire::openai_responses::ResponsesProfile;
 use serde_json::Value;
 
-use super::validate::validate;
-use crate::rules::fault::{Fault, Rule, key_place};
-
-/// The keys that a request for a count may have.
-pub const COUNT_KEYS: [&str; 11] = [
-    "model",
-    "input",
-    "instructions",
-    "tools",
-    "tool_choice",
-    "parallel_tool_calls",
-    "reasoning",
-    "text",
-    "truncation",
-    "previous_response_id",
-    "personality",
-];
+use super::validate::{TABLE, validate};
+use crate::rules::fault::{Fault, key_place};
 
 /// Returns the rules that a request for a token count breaks. Empty for a valid one. The server stores
 /// nothing.
 #[must_use]
 pub fn validate_count(request: &Value, profile: &ResponsesProfile) -> Vec<Fault> {
     let keys = request.as_object().into_iter().flatten();
-    let unknown = keys.filter(|(key, _)| !COUNT_KEYS.contains(&key.as_str()));
+    let unknown = keys.filter(|(key, _)| !TABLE.has("count-keys", key));
     let mut faults: Vec<Fault> = unknown
-        .map(|(key, _)| Fault {
-            rule: Rule::Shape,
-            place: key_place(key),
-            words: format!("Unknown parameter: '{key}'."),
-        })
+        .map(|(key, _)| TABLE.fault("unknown-key", key_place(key), &[key]))
         .collect();
     faults.extend(validate(request, profile));
     faults

@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use plimsoll_wire::__internals::openai_responses::items::{self, is_tied};
 use serde_json::Value;
 
-use super::validate::ResponsesCheck;
-use crate::rules::fault::{Fault, Rule};
+use super::validate::{ResponsesCheck, TABLE};
+use crate::rules::fault::Fault;
 
 /// Judges the items of an input.
 pub(super) fn check(check: &mut ResponsesCheck<'_>, list: &[Value]) {
@@ -51,8 +51,7 @@ fn calls(check: &mut ResponsesCheck<'_>, list: &[Value]) {
                 continue;
             };
             if is_of_callers_tool(kind) && !ids.insert(id) {
-                let words = format!("Duplicate 'call_id': {id}");
-                check.fault(Rule::V3, format!("input[{at}].call_id"), words);
+                check.report("duplicate-call", format!("input[{at}].call_id"), &[&id]);
             }
             open.entry((id, output)).or_default().push(calls.len());
             calls.push(CallItem {
@@ -80,13 +79,10 @@ fn calls(check: &mut ResponsesCheck<'_>, list: &[Value]) {
                     }
                 }
                 None if known => {
-                    let words = format!("tool call {id} has more than one result");
-                    check.fault(Rule::V3, place, words);
+                    check.report("second-result", place, &[&id]);
                 }
                 None => {
-                    let words =
-                        format!("No tool call found for {spoken} output with call_id {id}.");
-                    check.fault(Rule::Or2, place, words);
+                    check.report("no-call", place, &[spoken, &id]);
                 }
             }
         }
@@ -94,11 +90,9 @@ fn calls(check: &mut ResponsesCheck<'_>, list: &[Value]) {
     let answered = calls.iter().filter(|one| one.answered);
     let begun: BTreeSet<usize> = answered.map(|one| one.batch).collect();
     for one in calls.iter().filter(|one| !one.answered) {
-        let words = format!("No tool output found for {} {}.", one.spoken, one.id);
-        check.fault(Rule::Or1, format!("input[{}]", one.at), words);
+        check.report("open-call", format!("input[{}]", one.at), &[&one.spoken, &one.id]);
         if begun.contains(&one.batch) {
-            let words = "a batch of tool calls must be answered whole or not be there";
-            check.fault(Rule::V4, format!("input[{}]", one.at), words);
+            check.report("part-of-batch", format!("input[{}]", one.at), &[]);
         }
     }
 }
@@ -132,11 +126,7 @@ fn reasoning(check: &mut ResponsesCheck<'_>, list: &[Value]) {
         }
     }
     for (at, item) in lone.into_iter().rev() {
-        let words = format!(
-            "Item '{}' of type 'reasoning' was provided without its required following item.",
-            id(item)
-        );
-        check.fault(Rule::Or3, format!("input[{at}]"), words);
+        check.report("lone-reasoning", format!("input[{at}]"), &[&id(item)]);
     }
 }
 
@@ -174,14 +164,7 @@ pub fn untied(request: &Value, ties: &BTreeMap<String, String>) -> Option<Fault>
         }
         let id = id(item);
         let of = ties.get(id).filter(|_| !reasoned && is_tied(kind))?;
-        Some(Fault {
-            rule: Rule::Or4,
-            place: format!("input[{at}]"),
-            words: format!(
-                "Item '{id}' of type '{kind}' was provided without its required 'reasoning' item: \
-                 '{of}'."
-            ),
-        })
+        Some(TABLE.fault("without-reasoning", format!("input[{at}]"), &[&id, &kind, of]))
     })
 }
 

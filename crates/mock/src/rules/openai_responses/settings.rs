@@ -8,7 +8,6 @@ use plimsoll_wire::openai_responses::ReasoningItems;
 use serde_json::Value;
 
 use super::validate::{ResponsesCheck, list};
-use crate::rules::fault::Rule;
 use crate::rules::json_path::JsonPath;
 use crate::rules::table::{entries, text};
 
@@ -25,8 +24,7 @@ fn reasoning(check: &mut ResponsesCheck<'_>, request: &Value) {
     let mut include = entries(request, "include").iter();
     let encrypted = include.any(|one| one == ENCRYPTED);
     if encrypted && profile.reasoning == ReasoningItems::None {
-        let words = "Encrypted content is not supported with this model.";
-        check.fault(Rule::Shape, "include", words);
+        check.report("encrypted", "include", &[]);
     }
     let effort = request.get("reasoning").and_then(|one| one.get("effort"));
     let Some(effort) = effort.and_then(Value::as_str) else {
@@ -35,19 +33,12 @@ fn reasoning(check: &mut ResponsesCheck<'_>, request: &Value) {
     let is_in = |efforts: &[Effort]| efforts.iter().any(|known| known.name() == effort);
     let place = "reasoning.effort";
     if profile.efforts.is_empty() {
-        let words = format!("Unsupported parameter: '{place}' is not supported with this model.");
-        check.fault(Rule::Shape, place, words);
+        check.report("effort", place, &[]);
     } else if !is_in(&Effort::ALL) {
         let known = Effort::ALL.iter().map(|effort| effort.name());
         check.unknown(JsonPath::Named(place), effort, known);
     } else if !is_in(&profile.efforts) {
-        let words = format!(
-            "Unsupported value: '{effort}' is not supported with the '{}' model. Supported values \
-             are: {}.",
-            text(request, "model"),
-            list(profile.efforts.iter().map(|effort| effort.name()))
-        );
-        check.fault(Rule::Shape, place, words);
+        check.report("effort-of-model", place, &[&effort, &text(request, "model"), &list(profile.efforts.iter().map(|effort| effort.name()))]);
     }
 }
 
@@ -58,8 +49,7 @@ fn tools(check: &mut ResponsesCheck<'_>, request: &Value) {
         let place = place.entry(index);
         match tool.get("type").and_then(Value::as_str) {
             None => {
-                let words = format!("Missing required parameter: '{place}.type'.");
-                check.fault(Rule::Shape, place.key("type"), words);
+                check.report("tool-type", place.key("type"), &[]);
             }
             Some(kind) if TOOLS.iter().all(|known| known.kind != kind) => {
                 check.unknown(place.key("type"), kind, TOOLS.iter().map(|tool| tool.kind));
@@ -85,8 +75,7 @@ fn tools(check: &mut ResponsesCheck<'_>, request: &Value) {
     };
     let known = |tool: &Value| of(tool, key).as_ref() == Some(&chosen);
     if !tools.iter().any(known) {
-        let words = format!("Tool choice '{chosen}' not found in 'tools' parameter.");
-        check.fault(Rule::Shape, "tool_choice", words);
+        check.report("choice", "tool_choice", &[&chosen]);
     }
 }
 
@@ -99,11 +88,7 @@ fn parameters(check: &mut ResponsesCheck<'_>, place: &JsonPath<'_>, tool: &Value
     let unfit =
         unfit_for_tool(parameters).or_else(|| unfit_for_strict(parameters).filter(|_| strict));
     if let Some(why) = unfit {
-        let words = format!(
-            "Invalid schema for function '{}': {why}",
-            text(tool, "name")
-        );
-        check.fault(Rule::Shape, *place, words);
+        check.report("function-schema", *place, &[&text(tool, "name"), &why]);
     }
 }
 
@@ -120,10 +105,6 @@ fn format(check: &mut ResponsesCheck<'_>, request: &Value) {
         .filter(|_| format.get("name").is_some_and(Value::is_string));
     let strict = format.get("strict") == Some(&Value::Bool(true));
     if let Some(why) = schema.filter(|_| strict).and_then(unfit_for_strict) {
-        let words = format!(
-            "Invalid schema for response_format '{}': {why}",
-            text(format, "name")
-        );
-        check.fault(Rule::Shape, "text.format.schema", words);
+        check.report("format-schema", "text.format.schema", &[&text(format, "name"), &why]);
     }
 }

@@ -6,7 +6,8 @@
 use plimsoll_wire::__internals::openai_responses::items;
 use serde_json::Value;
 
-use crate::rules::fault::{Fault, Rule};
+use super::validate::TABLE;
+use crate::rules::fault::Fault;
 
 /// The prefix of our content, similar to OpenAI's.
 const OURS: &str = "gAAAAsimulated";
@@ -43,13 +44,8 @@ pub fn unreadable(request: &Value) -> Option<Fault> {
         let shown: String = content.chars().take(SHOWN).collect();
         let from_end = content.chars().count().saturating_sub(SHOWN);
         let end: String = content.chars().skip(from_end).collect();
-        Some(Fault {
-            rule: Rule::Or4,
-            place: format!("input[{index}].encrypted_content"),
-            words: format!(
-                "The encrypted content {shown}...{end} could not be verified. Reason: {reason}"
-            ),
-        })
+        let place = format!("input[{index}].encrypted_content");
+        Some(TABLE.fault("unreadable", place, &[&shown, &end, &reason]))
     })
 }
 

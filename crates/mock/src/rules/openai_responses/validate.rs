@@ -20,29 +20,9 @@ use crate::rules::fault::{Fault, Rule};
 use crate::rules::json_path::JsonPath;
 use crate::rules::table::{self, Table, kind_of, text};
 
-/// The rules for single values.
 /// The maximum length of an item's id.
 const MAX_ITEM_ID: usize = 64;
-/// The codes of errors, by a part of their message.
-const CODES_OF_PARTS: [(&str, &str); 4] = [
-    ("could not be verified", "invalid_encrypted_content"),
-    ("string too long", "string_above_max_length"),
-    ("empty string", "empty_string"),
-    ("integer below minimum value", "integer_below_min_value"),
-];
-/// The codes of the other errors, by the beginning of their message.
-const CODES_OF_BEGINNINGS: [(&str, &str); 9] = [
-    ("Missing required parameter", "missing_required_parameter"),
-    ("Unsupported parameter", "unsupported_parameter"),
-    ("Unsupported value", "unsupported_value"),
-    ("Unknown parameter", "unknown_parameter"),
-    ("Invalid type", "invalid_type"),
-    ("Invalid schema for function", "invalid_function_parameters"),
-    ("Invalid schema", "invalid_json_schema"),
-    ("Invalid value", "invalid_value"),
-    ("Invalid 'input", "invalid_value"),
-];
-
+/// The rules for single values.
 pub(crate) static TABLE: LazyLock<Table<ResponsesProfile>> = LazyLock::new(|| {
     Table::parse(
         include_str!("../../../rules/openai_responses.txt"),
@@ -56,7 +36,6 @@ pub(crate) static TABLE: LazyLock<Table<ResponsesProfile>> = LazyLock::new(|| {
                 let kept = check.stored || check.profile.reasoning != ReasoningItems::Encrypted;
                 !kept && !items::is_encrypted(item)
             }),
-            ("by-model", |_, item, _| text(item, "role") == "assistant"),
             ("name", |_, _, name| {
                 let name = name.and_then(Value::as_str);
                 name.is_some_and(is_legal_name)
@@ -72,7 +51,6 @@ pub(crate) static TABLE: LazyLock<Table<ResponsesProfile>> = LazyLock::new(|| {
                 let effort = request.get("reasoning").map(|one| text(one, "effort"));
                 !check.profile.sampling && effort != Some("none")
             }),
-            ("connector", |_, tool, _| tool.get("connector_id").is_some()),
         ],
     )
 });
@@ -96,17 +74,10 @@ pub fn validate(request: &Value, profile: &ResponsesProfile) -> Vec<Fault> {
             pairing::check(&mut check, items);
         }
         None | Some(Value::Null | Value::Array(_)) => {
-            let words = "One of \"input\" or \"previous_response_id\" or 'prompt' or \
-                         'conversation_id' must be provided.";
-            check.fault(Rule::Shape, "input", words);
+            check.report("no-input", "input", &[]);
         }
         Some(other) => {
-            let words = format!(
-                "Invalid type for 'input': expected one of a string or array of objects, but got \
-                 {} instead.",
-                kind_of(Some(other))
-            );
-            check.fault(Rule::Shape, "input", words);
+            check.report("input-type", "input", &[&kind_of(Some(other))]);
         }
     }
     if !request.is_array() {
@@ -119,11 +90,6 @@ pub fn validate(request: &Value, profile: &ResponsesProfile) -> Vec<Fault> {
 #[must_use]
 pub fn refusal(fault: &Fault) -> (u16, Value) {
     let words = &fault.words;
-    let of_part = CODES_OF_PARTS.iter();
-    let mut of_part = of_part.filter(|(part, _)| words.contains(part));
-    let of_beginning = CODES_OF_BEGINNINGS.iter();
-    let mut of_beginning = of_beginning.filter(|(begins, _)| words.starts_with(begins));
-    let code = of_part.next().or_else(|| of_beginning.next());
     // Pairs are searched for in the whole input.
     let paired = matches!(
         fault.rule,
@@ -143,7 +109,7 @@ pub fn refusal(fault: &Fault) -> (u16, Value) {
         "message": words,
         "type": "invalid_request_error",
         "param": param,
-        "code": code.map(|(_, code)| code),
+        "code": TABLE.code(words),
     });
     (status, json!({ "error": error }))
 }
@@ -154,17 +120,12 @@ impl ResponsesCheck<'_> {
     /// Applies the rules that concern one item alone.
     fn item(&mut self, place: &JsonPath<'_>, item: &Value) {
         if !item.is_object() {
-            let words = format!(
-                "Invalid type for '{place}': expected an input item, but got {} instead.",
-                kind_of(Some(item))
-            );
-            self.fault(Rule::Shape, *place, words);
+            self.report("item-type", *place, &[&kind_of(Some(item))]);
             return;
         }
         match items::kind(item) {
             "" => {
-                let words = format!("Missing required parameter: '{place}.type'.");
-                self.fault(Rule::Shape, place.key("type"), words);
+                self.report("missing-type", place.key("type"), &[]);
             }
             kind if items::is_item(kind) => {
                 self.id(&place.key("id"), kind, item);
@@ -189,19 +150,12 @@ impl ResponsesCheck<'_> {
         };
         match prefix {
             Some((_, prefix)) if own && !id.starts_with(prefix) => {
-                let words = format!(
-                    "Invalid '{place}': '{id}'. Expected an ID that begins with '{prefix}'."
-                );
-                self.fault(Rule::Or5, *place, words);
+                self.report("id-prefix", *place, &[&id, &prefix]);
             }
             _ => {
                 let length = id.chars().count();
                 if length > MAX_ITEM_ID && kind != "reasoning" {
-                    let words = format!(
-                        "Invalid '{place}': string too long. Expected a string with maximum length \
-                         {MAX_ITEM_ID}, but got a string with length {length} instead."
-                    );
-                    self.fault(Rule::Or5, *place, words);
+                    self.report("id-length", *place, &[&length]);
                 }
             }
         }
@@ -214,11 +168,7 @@ impl ResponsesCheck<'_> {
         name: &str,
         known: impl IntoIterator<Item = &'n str>,
     ) {
-        let words = format!(
-            "Invalid value: '{name}'. Supported values are: {}.",
-            list(known)
-        );
-        self.fault(Rule::Shape, place, words);
+        self.report("unknown-value", place, &[&name, &list(known)]);
     }
 }
 
