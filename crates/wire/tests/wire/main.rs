@@ -5,3 +5,4 @@ mod openai_responses_stream;
 mod overflow;
 mod read;
 mod stream;
+mod streams;
