@@ -11,7 +11,7 @@ use marked::MarkedCache;
 use prefix::PrefixCache;
 
 pub use marked::MAX_CACHED_PREFIXES;
-pub use prefix::{CACHE_STEP, LEAST_CACHED, MAX_CACHED_REQUESTS};
+pub use prefix::{CACHE_STEP, LEAST_CACHED, MAX_CACHED_CHUNKS};
 
 /// How a provider caches prompts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

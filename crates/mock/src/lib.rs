@@ -40,7 +40,7 @@ mod script;
 mod server;
 mod turn;
 
-pub use cache::{CACHE_STEP, LEAST_CACHED, MAX_CACHED_PREFIXES, MAX_CACHED_REQUESTS};
+pub use cache::{CACHE_STEP, LEAST_CACHED, MAX_CACHED_CHUNKS, MAX_CACHED_PREFIXES};
 pub use error::MockError;
 pub use gate::{Gate, Opener};
 pub use mock::Mock;

@@ -1,7 +1,7 @@
 //! The requests that each server refuses, in its words.
 //!
-//! One module per protocol: `validate` returns each [`Fault`] of a request. The rules for single values are
-//! lines of text in `crates/mock/rules`. No I/O, no clock, no async.
+//! One module per protocol: `validate` returns each [`Fault`] of a request. The rules for single values, and
+//! the words of all refusals, are lines of text in `crates/mock/rules`. No I/O, no clock, no async.
 //!
 //! ```
 //! use plimsoll_mock::rules::openai_chat::validate;

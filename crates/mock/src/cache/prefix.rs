@@ -1,43 +1,57 @@
 //! [`PrefixCache`]: simulates OpenAI's prompt cache, which keeps the beginning of every request
 //! automatically. It does not model any provider's eviction. Anthropic's cache is in `marked.rs`.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 
 use plimsoll_context::Tokens;
 
-use crate::pieces::{Print, RequestPiece};
+use crate::pieces::{Print, RequestPiece, print};
 
 /// The minimum size of a cached prefix.
 pub const LEAST_CACHED: Tokens = Tokens(1_024);
 /// Cached prefixes are rounded down to a multiple of this many tokens.
 pub const CACHE_STEP: u64 = 128;
-/// The maximum number of requests with cached prefixes; the oldest are dropped.
-pub const MAX_CACHED_REQUESTS: usize = 64;
+/// The maximum number of cached prefixes, one for each chunk of a request; the oldest are dropped.
+pub const MAX_CACHED_CHUNKS: usize = 65_536;
 
-/// The prefixes of earlier requests.
+/// The prefixes of earlier requests, by the fingerprint of their content.
 #[derive(Debug, Default)]
-pub(crate) struct PrefixCache(VecDeque<Vec<Print>>);
+pub(crate) struct PrefixCache {
+    kept: HashSet<Print>,
+    order: VecDeque<Print>,
+}
 
 impl PrefixCache {
     /// Returns the number of cached tokens of a request, and adds the request to the cache.
     pub(crate) fn read(&mut self, request: &[RequestPiece]) -> Tokens {
-        let chunks = || request.iter().flat_map(|piece| &piece.chunks);
-        let same = |earlier: &Vec<Print>| {
-            let pairs = earlier.iter().zip(chunks());
-            pairs.take_while(|(old, (new, _))| *old == new).count()
-        };
-        let longest = self.0.iter().map(same).max().unwrap_or_default();
-        let held: Tokens = chunks().take(longest).map(|(_, tokens)| *tokens).sum();
-        if self.0.len() == MAX_CACHED_REQUESTS {
-            self.0.pop_front();
+        let mut prefix = Print::default();
+        let (mut held, mut is_held) = (Tokens::ZERO, true);
+        for (chunk, tokens) in request.iter().flat_map(|piece| &piece.chunks) {
+            prefix = print(&[&prefix, chunk]);
+            is_held &= !self.keep(prefix);
+            if is_held {
+                held += *tokens;
+            }
         }
-        self.0
-            .push_back(chunks().map(|(print, _)| *print).collect());
         if held >= LEAST_CACHED {
             Tokens(held.0 / CACHE_STEP * CACHE_STEP)
         } else {
             Tokens::ZERO
         }
+    }
+
+    /// Keeps a prefix. Returns `true` if it is new.
+    fn keep(&mut self, prefix: Print) -> bool {
+        let is_new = self.kept.insert(prefix);
+        if is_new {
+            self.order.push_back(prefix);
+        }
+        if self.order.len() > MAX_CACHED_CHUNKS
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.kept.remove(&oldest);
+        }
+        is_new
     }
 }
 

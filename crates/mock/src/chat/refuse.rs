@@ -30,12 +30,19 @@ fn server(dialect: &Dialect) -> &str {
 
 /// Checks whether the requested output must fit into the window as well.
 pub(crate) fn counts_output(dialect: &Dialect) -> bool {
-    matches!(server(dialect), "openai" | "deepseek" | "vllm" | "openrouter")
+    matches!(
+        server(dialect),
+        "openai" | "deepseek" | "vllm" | "openrouter"
+    )
 }
 
 /// Returns the refusal of a request that does not fit the window.
 pub(crate) fn too_long(size: Size, dialect: &Dialect) -> HttpAnswer {
-    let Size { used, output, window } = size;
+    let Size {
+        used,
+        output,
+        window,
+    } = size;
     let server = server(dialect);
     let with_output = format!("{server}+output");
     let body = |name: &str| {
@@ -43,7 +50,11 @@ pub(crate) fn too_long(size: Size, dialect: &Dialect) -> HttpAnswer {
         lines.find_map(|(known, body)| (known == name).then_some(body))
     };
     let asks = (output > Tokens::ZERO).then_some(with_output.as_str());
-    let mut text = asks.and_then(body).or_else(|| body(server)).unwrap_or_default().to_owned();
+    let mut text = asks
+        .and_then(body)
+        .or_else(|| body(server))
+        .unwrap_or_default()
+        .to_owned();
     for (name, tokens) in [
         ("<used>", used),
         ("<output>", output),

@@ -4,8 +4,8 @@
 //! [`validate_count`] judges a request that only counts tokens. The rules for bodies are in the `judge`
 //! crate.
 
-use crate::rules::anthropic::{TABLE, validate};
 use crate::rules::Fault;
+use crate::rules::anthropic::{TABLE, validate};
 use plimsoll_wire::__internals::anthropic::{CONTEXT_MANAGEMENT, FILES, beta_of};
 use plimsoll_wire::anthropic::MessagesProfile;
 use serde_json::Value;
@@ -83,8 +83,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::rules::Rule;
     use crate::answer::AnswerBody;
+    use crate::rules::Rule;
 
     fn refused(headers: &[(&str, &str)], request: &Value) -> Option<(u16, String)> {
         let header = |name: &str| {

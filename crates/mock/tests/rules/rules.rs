@@ -204,6 +204,45 @@ fn every_rule_is_held_by_a_validator_or_by_a_test_that_is_there() {
 }
 
 #[test]
+fn every_refusal_of_the_tables_is_used_and_every_used_one_is_there() {
+    let mock = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let read = |file: &Path| fs::read_to_string(file).unwrap();
+    for (protocol, elsewhere) in [
+        ("anthropic", Some("src/messages/admission.rs")),
+        ("bedrock", None),
+        ("gemini", None),
+        ("openai_chat", None),
+        ("openai_responses", Some("src/responses/stored.rs")),
+    ] {
+        let table = read(&mock.join(format!("rules/{protocol}.txt")));
+        let (_, refusals) = table.split_once("[refusals]\n").unwrap();
+        let lines = refusals.lines().take_while(|line| !line.starts_with('['));
+        let names = lines.filter_map(|line| line.split_once(" => ")?.0.split(' ').next());
+        let names: BTreeSet<&str> = names.collect();
+        let folder = fs::read_dir(mock.join("src/rules").join(protocol)).unwrap();
+        let files = folder.map(|file| file.unwrap().path());
+        let files = files.chain(elsewhere.map(|file| mock.join(file)));
+        let code: String = files.map(|file| read(&file)).collect();
+        let code: String = code.split_whitespace().collect();
+        for name in &names {
+            assert!(
+                code.contains(&format!("\"{name}\"")),
+                "{protocol}: {name} is not used"
+            );
+        }
+        for call in [".report(\"", "TABLE.fault(\""] {
+            let used = code
+                .split(call)
+                .skip(1)
+                .filter_map(|rest| rest.split('"').next());
+            for name in used {
+                assert!(names.contains(name), "{protocol}: there is no {name}");
+            }
+        }
+    }
+}
+
+#[test]
 fn there_are_no_other_rules() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2);
     let shared = root.unwrap().join("../shared/providers.md");

@@ -118,7 +118,11 @@ fn of_servers(check: &mut MessagesCheck<'_>, messages: &[Value]) {
         }
     }
     for (id, (name, index)) in waiting.refused() {
-        check.report("open-server-call", format!("messages.{index}"), &[&name, &id]);
+        check.report(
+            "open-server-call",
+            format!("messages.{index}"),
+            &[&name, &id],
+        );
     }
 }
 

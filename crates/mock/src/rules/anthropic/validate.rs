@@ -97,7 +97,11 @@ impl MessagesCheck<'_> {
         let role = role(message);
         let system = self.profile.later_system && index > 0;
         if role != "user" && role != "assistant" && !(role == "system" && system) {
-            let refusal = if role == "system" { "system-role" } else { "role" };
+            let refusal = if role == "system" {
+                "system-role"
+            } else {
+                "role"
+            };
             self.report(refusal, place.key("role"), &[]);
         }
         let empty = match message.get("content") {

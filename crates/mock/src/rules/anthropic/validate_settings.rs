@@ -58,7 +58,11 @@ pub(super) fn check_loop(check: &mut MessagesCheck<'_>, request: &Value, message
         return;
     }
     let found = first.map_or("text", kind);
-    check.report("loop-without-thinking", format!("messages.{index}.content.0"), &[&found]);
+    check.report(
+        "loop-without-thinking",
+        format!("messages.{index}.content.0"),
+        &[&found],
+    );
 }
 
 fn check_unasked(check: &mut MessagesCheck<'_>, messages: &[Value]) {

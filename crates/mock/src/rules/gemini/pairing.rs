@@ -39,7 +39,11 @@ fn answers_only(content: &Value) -> bool {
 
 /// Reports responses without calls.
 fn orphan(check: &mut GeminiCheck<'_>, index: usize, content: &Value) {
-    let refusal = if calls(content).is_empty() { "orphan" } else { "mixed" };
+    let refusal = if calls(content).is_empty() {
+        "orphan"
+    } else {
+        "mixed"
+    };
     check.report(refusal, format!("contents[{index}]"), &[]);
 }
 
@@ -124,6 +128,10 @@ fn signatures(check: &mut GeminiCheck<'_>, contents: &[Value]) {
             continue;
         };
         let name = call(part).map_or("", |call| text(call, "name"));
-        check.report("unsigned", format!("contents[{index}]"), &[&name, &(index + 1)]);
+        check.report(
+            "unsigned",
+            format!("contents[{index}]"),
+            &[&name, &(index + 1)],
+        );
     }
 }

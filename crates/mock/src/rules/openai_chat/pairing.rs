@@ -102,7 +102,11 @@ impl<'m> Batch<'m> {
         if let Some((index, message)) = next
             && matches!(role(message), "user" | "system" | "developer")
         {
-            check.report("message-before-results", format!("messages[{index}]"), &[&open_ids]);
+            check.report(
+                "message-before-results",
+                format!("messages[{index}]"),
+                &[&open_ids],
+            );
         }
         if open.len() < all {
             check.report("part-of-batch", place, &[]);

@@ -90,7 +90,11 @@ fn calls(check: &mut ResponsesCheck<'_>, list: &[Value]) {
     let answered = calls.iter().filter(|one| one.answered);
     let begun: BTreeSet<usize> = answered.map(|one| one.batch).collect();
     for one in calls.iter().filter(|one| !one.answered) {
-        check.report("open-call", format!("input[{}]", one.at), &[&one.spoken, &one.id]);
+        check.report(
+            "open-call",
+            format!("input[{}]", one.at),
+            &[&one.spoken, &one.id],
+        );
         if begun.contains(&one.batch) {
             check.report("part-of-batch", format!("input[{}]", one.at), &[]);
         }
@@ -164,7 +168,11 @@ pub fn untied(request: &Value, ties: &BTreeMap<String, String>) -> Option<Fault>
         }
         let id = id(item);
         let of = ties.get(id).filter(|_| !reasoned && is_tied(kind))?;
-        Some(TABLE.fault("without-reasoning", format!("input[{at}]"), &[&id, &kind, of]))
+        Some(TABLE.fault(
+            "without-reasoning",
+            format!("input[{at}]"),
+            &[&id, &kind, of],
+        ))
     })
 }
 

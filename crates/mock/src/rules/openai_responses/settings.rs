@@ -38,7 +38,15 @@ fn reasoning(check: &mut ResponsesCheck<'_>, request: &Value) {
         let known = Effort::ALL.iter().map(|effort| effort.name());
         check.unknown(JsonPath::Named(place), effort, known);
     } else if !is_in(&profile.efforts) {
-        check.report("effort-of-model", place, &[&effort, &text(request, "model"), &list(profile.efforts.iter().map(|effort| effort.name()))]);
+        check.report(
+            "effort-of-model",
+            place,
+            &[
+                &effort,
+                &text(request, "model"),
+                &list(profile.efforts.iter().map(|effort| effort.name())),
+            ],
+        );
     }
 }
 
@@ -105,6 +113,10 @@ fn format(check: &mut ResponsesCheck<'_>, request: &Value) {
         .filter(|_| format.get("name").is_some_and(Value::is_string));
     let strict = format.get("strict") == Some(&Value::Bool(true));
     if let Some(why) = schema.filter(|_| strict).and_then(unfit_for_strict) {
-        check.report("format-schema", "text.format.schema", &[&text(format, "name"), &why]);
+        check.report(
+            "format-schema",
+            "text.format.schema",
+            &[&text(format, "name"), &why],
+        );
     }
 }
