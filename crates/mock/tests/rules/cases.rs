@@ -281,11 +281,10 @@ fn broken_into_lines(body: &str) -> Vec<String> {
             '}' | ']' => drop(open.pop()),
             _ => {}
         }
-        let breaks = match (letter, open.as_slice()) {
-            (',', ['{'] | ['{', '[']) => true,
-            ('[', ['{', '[']) => true,
-            _ => false,
-        };
+        let breaks = matches!(
+            (letter, open.as_slice()),
+            (',', ['{'] | ['{', '[']) | ('[', ['{', '['])
+        );
         if breaks && !in_text {
             lines.push("| ".to_owned());
         }
