@@ -1,8 +1,8 @@
 //! Requests of OpenAI Responses: reading them.
 
 use plimsoll_context::{CallId, Message, Opaque, Part, Thinking, ToolCall};
-use plimsoll_wire::openai_responses::read;
 use plimsoll_wire::WireError;
+use plimsoll_wire::openai_responses::read;
 
 fn own(data: &str) -> Opaque {
     Opaque {
