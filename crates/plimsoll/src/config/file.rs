@@ -90,7 +90,7 @@ impl Config {
     ///     "#,
     /// )?;
     /// let agent = config.agent("assistant")?;
-    /// assert_eq!(agent.settings().builder.limits.max_turns, 20);
+    /// assert_eq!(agent.settings().builder.limits.max_turns, Some(20));
     ///
     /// let error = plimsoll::config::Config::parse("max_trns = 20").unwrap_err();
     /// assert!(error.to_string().contains("did you mean `max_turns`?"));

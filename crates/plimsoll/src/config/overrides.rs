@@ -22,7 +22,7 @@ impl<'a> Overrides<'a> {
     /// use plimsoll::config::{Config, Overrides};
     /// let over = Overrides::default().flag("--max-turns", "max_turns", "20");
     /// let agent = Config::parse("")?.resolve(None, &over)?;
-    /// assert_eq!(agent.settings().builder.limits.max_turns, 20);
+    /// assert_eq!(agent.settings().builder.limits.max_turns, Some(20));
     /// # Ok::<(), plimsoll::config::ConfigError>(())
     /// ```
     #[must_use]
