@@ -42,6 +42,7 @@ fn without_reasoning(unit: &mut Unit<'_>) -> Option<String> {
 /// the server would require the reasoning.
 fn items_without(patient: &mut Patient<'_, '_>, profile: &ResponsesProfile) {
     let is_stored = is_stored(patient);
+    let before = patient.repairs.len();
     let mut is_followed = false;
     for at in (0..patient.chat.units.len()).rev() {
         let Some(unit) = patient.chat.units.get_mut(at).filter(|unit| unit.is_left()) else {
@@ -61,6 +62,10 @@ fn items_without(patient: &mut Patient<'_, '_>, profile: &ResponsesProfile) {
         };
         unit.remove();
         patient.note(at, done);
+    }
+    // Reported in the order of the chat.
+    if let Some(removed) = patient.repairs.get_mut(before..) {
+        removed.reverse();
     }
     let mut is_without = false;
     for at in 0..patient.chat.units.len() {
