@@ -1,6 +1,7 @@
 //! What has to hold of a view that was read from anywhere: repaired, every server accepts it.
 
-use plimsoll_context::{Message, Part, repair};
+use plimsoll_context::{Message, Part};
+use plimsoll_testkit::repair;
 use plimsoll_wire::Target;
 use plimsoll_mock::rules::{Fault, Rule};
 use plimsoll_wire::openai_chat::{Dialect, EchoReasoning, Template, ToolStyle};

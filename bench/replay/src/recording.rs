@@ -4,7 +4,7 @@
 //! Summaries written by the recorded agent are left out, since another policy would not have
 //! created them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -12,10 +12,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use flate2::read::GzDecoder;
-use plimsoll_context::{Message, Repair, repair};
+use plimsoll_context::Message;
+use plimsoll_foreign::{Reasoning, Repair, Target, import, parse};
 use plimsoll_wire::WireError;
-use plimsoll_wire::openai_chat;
+use plimsoll_wire::openai_chat::Dialect;
 use serde::Deserialize;
+use serde_json::Value;
 
 use crate::error::ReplayError;
 use crate::retention::Probes;
@@ -65,21 +67,21 @@ impl Recording {
     /// the agent itself. Repairs damaged sessions.
     ///
     /// # Errors
-    /// If the text is not such an object.
+    /// If the text is not JSON, or has no list of messages.
     pub fn parse(line: &str) -> Result<Self, WireError> {
-        let chat = openai_chat::read(line)?;
+        let mut session = parse(line)?;
         let beside: SessionFields = serde_json::from_str(line).unwrap_or_default();
-        let is_summary = |at: usize| {
-            let mut events = beside.events.iter();
-            events.any(|event| event.summary_at == Some(at))
-        };
-        let said = chat.messages.into_iter().enumerate();
-        let said = said.filter(|(at, _)| !is_summary(*at));
-        let repaired = repair(said.map(|(_, message)| message).collect());
-        let messages = repaired.messages.into_iter();
-        let messages = messages.map(|(_, message)| Arc::new(message)).collect();
+        let summaries = beside.events.iter().filter_map(|event| event.summary_at);
+        let summaries: HashSet<usize> = summaries.collect();
+        if let Some(messages) = session.get_mut("messages").and_then(Value::as_array_mut) {
+            let mut places = 0..;
+            messages.retain(|_| places.next().is_none_or(|at| !summaries.contains(&at)));
+        }
+        let target = Target::Chat(Dialect::compatible());
+        let (messages, repairs) = import(&session.to_string(), &target, Reasoning::Keep)?;
+        let messages = messages.into_iter().map(Arc::new).collect();
         Ok(Self {
-            repairs: repaired.repairs,
+            repairs,
             ..Self::new(beside.id, messages)
         })
     }

@@ -96,7 +96,7 @@ fn recordings_come_from_plain_and_packed_files() {
         let sizes: Vec<usize> = found.iter().map(|found| found.messages.len()).collect();
         assert_eq!(sizes, [7, 9]);
     }
-    std::fs::write(&plain, format!("{}\n[1]\n", session(1))).unwrap();
+    std::fs::write(&plain, format!("{}\n{{}}\n", session(1))).unwrap();
     let error = read(&plain).unwrap_err().to_string();
     assert!(error.contains("line 2"), "{error}");
     std::fs::write(&packed, "not packed").unwrap();

@@ -28,7 +28,6 @@ mod memory;
 mod message;
 mod message_list;
 mod nearest;
-mod pair_calls;
 mod plan;
 mod plan_price;
 mod policy;
@@ -77,7 +76,6 @@ pub use message::{
 };
 pub use message_list::{MessageIter, MessageList};
 pub use nearest::{nearest, snake_case};
-pub use pair_calls::{CLOSED_CALL, Repair, RepairedTranscript, repair};
 pub use plan::{
     Edit, Plan, PlanContext, PlanError, ReadySummary, Recall, Rendition, SeqRange, SummaryRange,
     Trigger,

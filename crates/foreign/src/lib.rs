@@ -32,5 +32,7 @@ pub use chat::{Chat, WrittenChat};
 pub use compact::{Body, BodyCut, CutError, Slot, WrittenBody};
 pub use plimsoll_wire::Target;
 pub use protocol::Protocol;
-pub use repair::{Reasoning, Repair, RepairedRequest, import, parse, repair, repair_request};
+pub use repair::{
+    CLOSED_CALL, Reasoning, Repair, RepairedRequest, import, parse, repair, repair_request,
+};
 pub use unit::{Change, Place, Role, Unit};

@@ -15,6 +15,7 @@ mod counter;
 mod json;
 pub mod messages;
 pub mod notation;
+mod pair_calls;
 #[cfg(all(unix, feature = "postgres"))]
 pub mod postgres;
 mod random;
@@ -29,6 +30,7 @@ pub use child::ChildGuard;
 pub use computed::{ComputedProvider, reply};
 pub use counter::ByteCounter;
 pub use json::json_of;
+pub use pair_calls::{Repair, RepairedTranscript, repair};
 pub use random::{ROUNDS, Random, rounds};
 
 /// Names for the macro.

@@ -1,15 +1,9 @@
-//! Repairs a damaged transcript so that providers accept it: every call has one result, directly
-//! after it.
-//!
-//! This is for imported chats; a live run never produces such damage, and its pending calls are
-//! never repaired. The only invented content is the closing results of calls without one.
+//! Repairs messages that were read from damaged requests so that writers can be tested with them:
+//! every call has one result, directly after it. The product repairs requests (`plimsoll_foreign`).
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::fmt;
 
-use serde::{Deserialize, Serialize};
-
-use crate::message::{CallId, Message, Part};
+use plimsoll_context::{CallId, Message, Part};
 
 /// A repaired transcript, and the list of repairs.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,8 +15,7 @@ pub struct RepairedTranscript {
 }
 
 /// One repair. Positions count from 0 in the input.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "repair", rename_all = "snake_case")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Repair {
     /// A call without a result was closed with an error result.
     ClosedCall {
@@ -60,7 +53,7 @@ pub enum Repair {
 }
 
 /// The text of the result that closes a call without one.
-pub const CLOSED_CALL: &str = "aborted: this call has no result";
+const CLOSED_CALL: &str = "aborted: this call has no result";
 
 /// Repairs a transcript. Idempotent; an intact transcript is returned unchanged.
 #[must_use]
@@ -156,44 +149,6 @@ pub fn repair(messages: Vec<Message>) -> RepairedTranscript {
     }
 }
 
-impl Repair {
-    /// Returns the position of the repaired message.
-    #[must_use]
-    pub fn at(&self) -> usize {
-        match self {
-            Self::ClosedCall { at, .. }
-            | Self::DroppedResult { at, .. }
-            | Self::MovedResult { at, .. }
-            | Self::DroppedCall { at, .. }
-            | Self::DroppedEmpty { at } => *at,
-        }
-    }
-
-    /// Describes the damage and the repair, without the position.
-    #[must_use]
-    pub fn done(&self) -> String {
-        match self {
-            Self::ClosedCall { call, .. } => {
-                format!("call `{call}` has no result; closed it as aborted")
-            }
-            Self::DroppedResult { call, .. } => {
-                format!("this result answers no open call `{call}`; dropped it")
-            }
-            Self::MovedResult { call, .. } => format!("moved this result to its call `{call}`"),
-            Self::DroppedCall { call, .. } => {
-                format!("dropped the second call with the id `{call}`")
-            }
-            Self::DroppedEmpty { .. } => "it says nothing; dropped it".to_owned(),
-        }
-    }
-}
-
-impl fmt::Display for Repair {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "messages[{}]: {}", self.at(), self.done())
-    }
-}
-
 type Places = HashMap<CallId, VecDeque<usize>>;
 
 fn results_by_call(messages: &[Message]) -> Places {
@@ -262,7 +217,7 @@ fn says_nothing(message: &Message) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::ToolCall;
+    use plimsoll_context::ToolCall;
 
     fn calls(ids: &[&str]) -> Message {
         let call = |id: &&str| {

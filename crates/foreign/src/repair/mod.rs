@@ -24,6 +24,7 @@ use serde_json::Value;
 use crate::chat::Chat;
 use crate::protocol::Protocol;
 use crate::unit::Unit;
+pub use piece::CLOSED_CALL;
 
 /// One repair.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -9,7 +9,7 @@ use crate::protocol::Protocol;
 use crate::unit::{Role, Unit};
 
 /// The text of the result that closes a call without one.
-pub(super) const CLOSED: &str = plimsoll_context::CLOSED_CALL;
+pub const CLOSED_CALL: &str = "aborted: this call has no result";
 
 pub(super) fn text<'v>(value: &'v Value, key: &str) -> &'v str {
     value.get(key).and_then(Value::as_str).unwrap_or_default()
@@ -132,12 +132,12 @@ pub(super) fn set_result_id(protocol: Protocol, value: &mut Value, id: &str) {
 /// be invented.
 pub(super) fn closing(protocol: Protocol, call: &Value, id: &str) -> Option<Value> {
     match protocol {
-        Protocol::Chat => Some(json!({"role": "tool", "tool_call_id": id, "content": CLOSED})),
+        Protocol::Chat => Some(json!({"role": "tool", "tool_call_id": id, "content": CLOSED_CALL})),
         Protocol::Messages => Some(json!({
-            "type": "tool_result", "tool_use_id": id, "content": CLOSED, "is_error": true,
+            "type": "tool_result", "tool_use_id": id, "content": CLOSED_CALL, "is_error": true,
         })),
         Protocol::Responses if is_callers(items::kind(call)) => Some(json!({
-            "type": output_kind(protocol, call), "call_id": id, "output": CLOSED,
+            "type": output_kind(protocol, call), "call_id": id, "output": CLOSED_CALL,
         })),
         Protocol::Responses => None,
     }

@@ -187,7 +187,7 @@ fn rendered_requests_are_what_they_were() {
     for (name, source, request) in requests() {
         let (messages, _) = import(&request.to_string(), &source, Reasoning::Keep).unwrap();
         for (of, target) in &targets {
-            let whole = plimsoll_context::repair(messages.clone()).messages;
+            let whole = plimsoll_testkit::repair(messages.clone()).messages;
             let whole: Vec<Message> = whole.into_iter().map(|(_, one)| one).collect();
             frozen.check(of, &name, &rendered(&whole, target));
         }

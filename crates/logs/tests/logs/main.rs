@@ -7,7 +7,8 @@ mod originals;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use plimsoll_context::{CLOSED_CALL, Message};
+use plimsoll_context::Message;
+use plimsoll_foreign::CLOSED_CALL;
 use plimsoll_foreign::{Chat, Protocol, Role, Unit};
 use plimsoll_logs::{Agent, Copy, Ids, LogError, SessionLog, copy};
 use plimsoll_wire::{Document, anthropic, openai_chat, openai_responses};

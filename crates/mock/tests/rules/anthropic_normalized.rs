@@ -1,14 +1,14 @@
 //! Every recorded session of the shared data is repaired and sent to an Anthropic model: each
 //! request is valid. Skipped with a note if the data does not exist.
 
-use plimsoll_context::{Message, repair};
+use plimsoll_context::Message;
 use plimsoll_mock::rules::anthropic::validate;
 use plimsoll_wire::anthropic::{MessagesProfile, read, render};
 use plimsoll_wire::openai_chat;
 use plimsoll_wire::{Effort, RenderInput};
 use serde_json::Value;
 
-use plimsoll_testkit::recorded_sessions;
+use plimsoll_testkit::{recorded_sessions, repair};
 
 const MODELS: [&str; 4] = [
     "claude-sonnet-4-5",

@@ -3,13 +3,13 @@
 
 use plimsoll_context::{
     Breakpoint, CachePlan, CacheRetention, CallId, Message, Part, ToolCall, ToolResult, ToolSpec,
-    repair,
 };
 use plimsoll_mock::rules::anthropic::validate;
 use plimsoll_testkit::messages::{
     BatchCall, arguments, batch, between, data, file, history, image, opaque, some_text, thinking,
     url,
 };
+use plimsoll_testkit::repair;
 use plimsoll_wire::StreamDecoder;
 use plimsoll_wire::anthropic::{MessagesProfile, MessagesStreamState, read, read_reply, render};
 use plimsoll_wire::{Effort, RenderInput, ToolChoice};

@@ -188,7 +188,7 @@ proptest! {
             Target::Responses(one(&profiles(), which)),
             Target::Messages(anthropic::MessagesProfile::of_model(one(&MODELS, which))),
         ] {
-            let whole = plimsoll_context::repair(messages.clone()).messages;
+            let whole = plimsoll_testkit::repair(messages.clone()).messages;
             let whole: Vec<Message> = whole.into_iter().map(|(_, message)| message).collect();
             let tool_choice = tool_choice.clone();
             let body = match &target {
