@@ -188,13 +188,14 @@ impl ExecutionLimits {
             max_tool_calls: least(self.max_tool_calls, other.max_tool_calls),
             max_calls_per_tool: per_tool,
             max_identical_tool_calls: least(
-                self.max_identical_tool_calls,
-                other.max_identical_tool_calls,
+                self.identical_tool_calls(),
+                other.identical_tool_calls(),
             ),
-            // `None` is less than any number.
+            // As long as both remember; neither shortens the default of the other.
             tool_call_history_size: self
                 .tool_call_history_size
-                .max(other.tool_call_history_size),
+                .or(other.tool_call_history_size)
+                .map(|_| self.loop_history().max(other.loop_history())),
             max_memory: least(self.max_memory, other.max_memory),
             at_limit: self.at_limit.or(other.at_limit),
         }
@@ -302,5 +303,35 @@ mod tests {
         assert_eq!(counted.max_total_tokens, Some(Tokens(5)));
         assert_eq!(counted.count_tokens, Some(CountTokens::Processed));
         assert_eq!(counted.max_duration, Some(MAX_DURATION));
+    }
+
+    #[test]
+    fn loop_detection_is_never_loosened() {
+        let limits = |identical, history| ExecutionLimits {
+            max_identical_tool_calls: identical,
+            tool_call_history_size: history,
+            ..ExecutionLimits::default()
+        };
+        for (one, other, identical, history) in [
+            // The default of a history alone.
+            (
+                limits(None, Some(12)),
+                limits(Some(9), None),
+                Some(4),
+                Some(12),
+            ),
+            (
+                limits(Some(20), None),
+                limits(None, Some(10)),
+                Some(4),
+                Some(21),
+            ),
+            (limits(Some(3), None), limits(None, None), Some(3), None),
+            (limits(None, None), limits(None, None), None, None),
+        ] {
+            for both in [one.within(&other), other.within(&one)] {
+                assert_eq!(both, limits(identical, history));
+            }
+        }
     }
 }

@@ -400,7 +400,7 @@ impl EffectiveAgent {
             "summarization": own.summarization,
             "argument_digest": own.argument_digest,
             "max_history_messages": own.max_history_messages,
-            "limits": own.limits,
+            "limits": own.limits.filled(),
             "own_models": self.config.own_models().len(),
             "stages": self.stages(),
         })

@@ -70,7 +70,7 @@ fn steps() {
     for round in 0..ROUNDS {
         let all = (2 * TURNS + 2) as f64;
         bare.push(call(format!("Bare/b{round}/run"), json!(2 * TURNS + 2)) / all);
-        let request = json!({ "format": 1, "prompt": "Look everywhere." });
+        let request = json!({ "format": 2, "prompt": "Look everywhere." });
         ours.push(call(format!("plimsoll/s{round}/run"), request) / all);
     }
     let (bare, ours) = (median(bare), median(ours));

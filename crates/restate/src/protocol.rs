@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// The virtual object whose keys are the names of sessions.
 pub const SERVICE: &str = "plimsoll";
 /// The version of the requests. A worker refuses newer ones.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 
 /// A request to run a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

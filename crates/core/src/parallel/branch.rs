@@ -93,9 +93,12 @@ impl Branch {
         let turns = limits.max_turns();
         let turns = most_turns.map_or(turns, |most| most.min(turns));
         limits.max_turns = Some(turns);
+        // Turns that the reservation limits are divided like the other kinds.
+        let is_limited = reservation.left().max_turns.is_some();
         let with_below = turns.saturating_add(MAX_TURNS_BELOW);
+        let with_below = (!is_limited).then_some(with_below);
         let part = reservation
-            .reserve_part(&requested(&limits, Some(with_below)), parts)
+            .reserve_part(&requested(&limits, with_below), parts)
             .map_err(|nothing| format!("{nothing} for it"))?;
         if part.limits().max_cost.is_some() && self.agent.setup.sheet.is_none() {
             return Err(

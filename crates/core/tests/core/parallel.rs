@@ -660,6 +660,9 @@ async fn it_can_be_a_part_of_something_larger() {
     let branches = saying(&["North.", "East."]);
     let asked = agent_loop_parallel(&mut session, "?", branches, &TokenEfficient, options);
     let outcome = asked.await.unwrap();
+    for (result, text) in outcome.results.iter().zip(["North.", "East."]) {
+        assert_eq!(result.text, text);
+    }
     assert_eq!(all.spent().usage, outcome.tokens_used);
     let left = Tokens(50_000).minus(outcome.tokens_used.total_tokens());
     assert_eq!(all.left().max_total_tokens, Some(left));
