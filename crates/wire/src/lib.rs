@@ -85,9 +85,9 @@
 //!
 //! [`openai_responses::read`] does not keep these contents of a request: ids and statuses of messages
 //! and results, annotations and additional keys of texts, images and files, and whether a tool is
-//! `strict`, which the profile decides. [`Document::write`] restores all of them in unedited messages.
-//! Of a reply, log probabilities, item ids of tool calls (the server has not stored the items), and the
-//! response's id are not kept either.
+//! `strict`, which the profile decides. The crate `plimsoll-foreign` keeps all of them in unedited
+//! messages. Of a reply, log probabilities, item ids of tool calls (the server has not stored the
+//! items), and the response's id are not kept either.
 //!
 //! # Limits of Messages
 //!
