@@ -45,6 +45,10 @@ pub(crate) fn print_columns<const N: usize>(
     Ok(())
 }
 
+/// Maximum width of a column, in characters: one long name must not push the rest of every row off the
+/// terminal. Longer cells stand out.
+const WIDEST: usize = 24;
+
 /// Aligns the cells of a table below its heading. A `>` before a name aligns its column to the
 /// right.
 pub(crate) fn columns<const N: usize>(
@@ -56,7 +60,7 @@ pub(crate) fn columns<const N: usize>(
     let mut widths = [0; N];
     for row in &table {
         for (widest, cell) in widths.iter_mut().zip(row) {
-            *widest = measure_text_width(cell).max(*widest);
+            *widest = measure_text_width(cell).min(WIDEST).max(*widest);
         }
     }
     let line = |row: &[String; N]| {
@@ -126,6 +130,11 @@ mod tests {
             columns(["name", ">n", "rest"], rows.into_iter()),
             ["name      n  rest", "one       1  x", "四    12345"]
         );
+        let long = "a-name-of-more-than-24-letters";
+        let rows = [["one", "1"], [long, "2"]].map(|row| row.map(str::to_owned));
+        let rows = columns(["name", "n"], rows.into_iter());
+        assert_eq!(rows[1], format!("{:24}  1", "one"));
+        assert_eq!(rows[2], format!("{long}  2"));
     }
 
     #[test]

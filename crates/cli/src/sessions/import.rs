@@ -137,10 +137,11 @@ async fn exported(store: &SqliteStore, args: &ImportArgs, text: &str) -> Result<
     let mut export = Export::parse(text).map_err(CliError::failed)?;
     name(&mut export, args.to.as_deref())?;
     let mut imported = Vec::new();
+    let is_alone = export.sessions().len() == 1;
     for session in export.sessions_mut() {
         let id = session.id.clone();
         if store.head(&id).await?.is_some() {
-            return Err(taken(&id));
+            return Err(taken(&id, is_alone));
         }
         let settings = session.settings.take();
         session.settings = settings.and_then(|text| resume::portable(&text, true));
@@ -206,10 +207,14 @@ fn name(export: &mut Export, to: Option<&str>) -> Result<(), CliError> {
 }
 
 /// Rejects the name of an existing session.
-fn taken(id: &SessionId) -> CliError {
+fn taken(id: &SessionId, is_alone: bool) -> CliError {
+    let cure = if is_alone {
+        "give another name with --to, or delete it first"
+    } else {
+        "delete it first, or export only the others"
+    };
     CliError::usage(format!(
-        "there is a session {id} already, so nothing was imported; give another name with --to, or \
-         delete it first"
+        "there is a session {id} already, so nothing was imported; {cure}"
     ))
 }
 
@@ -221,7 +226,7 @@ async fn begin(store: &SqliteStore, args: &ImportArgs) -> Result<(SessionId, Lea
     };
     let lease = store.acquire(&id).await?;
     if !store.load(&id).await?.is_empty() {
-        return Err(taken(&id));
+        return Err(taken(&id, true));
     }
     Ok((id, lease))
 }

@@ -49,7 +49,11 @@ pub(crate) struct SearchHit {
 /// Runs the command.
 pub(crate) async fn run(store: &impl SessionReader, args: &SearchArgs) -> Result<u8, CliError> {
     let most = usize::try_from(args.limit).unwrap_or(usize::MAX);
-    let found = find(store, &args.words.join(" "), args.here, most).await?;
+    // One more shows whether there are more.
+    let wanted = most.saturating_add(1);
+    let mut found = find(store, &args.words.join(" "), args.here, wanted).await?;
+    let has_more = found.len() > most;
+    found.truncate(most);
     let terminal = Term::stdout();
     for (session, places) in &found {
         if args.json {
@@ -64,7 +68,7 @@ pub(crate) async fn run(store: &impl SessionReader, args: &SearchArgs) -> Result
     }
     if found.is_empty() {
         crate::note(NOTHING);
-    } else if found.len() == most {
+    } else if has_more {
         let searched = counted(most, "session");
         note!("the search ended after {searched}; a larger --limit searches on");
     }

@@ -32,7 +32,11 @@ impl Located {
         let (table, errors) = DeTable::parse_recoverable(text);
         if !errors.is_empty() {
             let faults = errors.iter().map(|error| ConfigFault {
-                place: error.span().map(|span| starts.at(span.start)),
+                place: Some(
+                    error
+                        .span()
+                        .map_or(Place::START, |span| starts.at(span.start)),
+                ),
                 text: format!("this is no TOML: {}", error.message()),
             });
             return Err(Faults(faults.collect()));
@@ -175,6 +179,7 @@ impl<'a> LineStarts<'a> {
         let line = self.starts.partition_point(|begin| *begin <= byte).max(1);
         let start = self.starts.get(line - 1).copied().unwrap_or_default();
         let before = self.text.get(start..byte).unwrap_or_default();
+        let before = before.trim_start_matches('\u{feff}');
         let column = before.chars().take(MAX_COLUMN).count() + 1;
         Place { line, column }
     }

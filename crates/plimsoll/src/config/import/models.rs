@@ -132,9 +132,11 @@ impl Translation {
                 continue;
             };
             let args = server.get("args").and_then(texts).unwrap_or_default();
-            let key = format!("{reach} {}", args.join(" "));
+            let key = format!("{reach} {args:?}");
             if let Some(name) = self.servers.get(&key) {
-                names.push(name.clone());
+                if !names.contains(name) {
+                    names.push(name.clone());
+                }
                 continue;
             }
             let name = self.new_name(reach);

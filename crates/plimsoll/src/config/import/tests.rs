@@ -150,6 +150,17 @@ fn an_ordinary_file_of_heartbit_is_understood() {
 }
 
 #[test]
+fn servers_that_differ_in_their_arguments_are_two() {
+    let servers = r#"[{ command = "npx", args = ["a b"] }, { command = "npx", args = ["a", "b"] }, { command = "npx", args = ["a", "b"] }]"#;
+    let text = HEARTBIT.replace(
+        r#"["http://localhost:8001/mcp", { command = "npx", args = ["-y", "files"], env = { API_TOKEN = "hush", PORT = "9" } }]"#,
+        servers,
+    );
+    let researcher = read(&import(&text), Some("researcher"));
+    assert_eq!(researcher.mcp.unwrap().len(), 2);
+}
+
+#[test]
 fn every_form_of_phi_core_means_the_same() {
     let toml = "[provider]\nmodel = \"gpt-4o\"\napi = \"openai\"\napi_key = \"${MY_KEY}\"\n\
         [provider.cost]\ninput_per_million = 2.5\noutput_per_million = 10\n\
