@@ -46,8 +46,11 @@ impl ShellCommand {
                 || (program == "sed" && !stage.contains("-i"));
             is_reader &= reads;
             let runs_file = is_in("interpreters", program);
+            let asks_only = ["--help", "--list", "--collect-only"]
+                .iter()
+                .any(|flag| stage.contains(flag));
             is_test |= !reads && words.iter().any(|word| is_test_word(word))
-                || runs_file && stage.split_whitespace().any(is_test_file);
+                || runs_file && !asks_only && stage.split_whitespace().any(is_test_file);
             if family.is_empty() || !reads {
                 let words = words.iter().take(FAMILY).copied();
                 family = words.collect::<Vec<_>>().join(" ");

@@ -32,6 +32,9 @@ const TODO_TEXTS: [&str; 7] = [
 
 const TODO: &str = "Todo: ";
 const CURRENT: &str = " (in progress)";
+const NOTHING_OPEN: &str = "nothing is open";
+/// Stands before the last number of a list whose entries the host numbers.
+const NUMBERED: &str = " (last number: ";
 const FAILED: &str = "Last failure: ";
 const FAILED_ARROW: &str = " → failed: ";
 const QUESTION: &str = "Open question: ";
@@ -41,6 +44,8 @@ const CHANGED: &str = "Changed, not tested since: ";
 #[derive(Debug, Default)]
 pub(crate) struct WorkState {
     todos: Vec<Todo>,
+    /// The last number that the host gave to an entry. 0 if it gives none.
+    numbered: usize,
     /// The last failed build or test that no success followed: its signature and the line that says
     /// why.
     failed: Option<(String, String)>,
@@ -95,17 +100,17 @@ impl WorkState {
         let values = call.arguments.as_object().into_iter().flatten();
         let mut lists = values.filter_map(|(_, value)| value.as_array());
         if let Some(list) = lists.find_map(|list| todos(list)) {
-            self.todos = list;
+            (self.todos, self.numbered) = (list, 0);
             return;
         }
         let text = |key: &str| call.arguments.get(key).and_then(Value::as_str);
         if name.contains("taskcreate") || name.contains("task_create") {
-            if let Some(subject) = text("subject").or_else(|| text("title"))
-                && self.todos.len() < TODOS_MAX
-            {
+            if let Some(subject) = text("subject").or_else(|| text("title")) {
                 // The host numbers the entries in order.
-                let todo = Todo::new(self.todos.len() + 1, subject, Status::Open);
+                self.numbered = self.numbered.max(self.todos.len()) + 1;
+                let todo = Todo::new(self.numbered, subject, Status::Open);
                 self.todos.push(todo);
+                self.bound();
             }
         } else if name.contains("taskupdate") || name.contains("task_update") {
             let id = text("taskId").or_else(|| text("task_id"));
@@ -114,6 +119,17 @@ impl WorkState {
             if let (Some(todo), Some(status)) = (todo, text("status")) {
                 todo.status = Status::of(status);
             }
+        }
+    }
+
+    /// Removes an entry that is done, else the oldest, if there are too many.
+    fn bound(&mut self) {
+        if self.todos.len() > TODOS_MAX {
+            let done = self
+                .todos
+                .iter()
+                .position(|todo| todo.status == Status::Done);
+            self.todos.remove(done.unwrap_or_default());
         }
     }
 
@@ -127,6 +143,8 @@ impl WorkState {
         });
         let todos: Vec<Todo> = todos.take(TODOS_MAX).collect();
         if !todos.is_empty() {
+            let numbers = todos.iter().filter_map(|todo| todo.id.parse().ok());
+            self.numbered = self.numbered.max(numbers.max().unwrap_or_default());
             self.todos = todos;
         }
     }
@@ -191,8 +209,14 @@ impl WorkState {
                 _ => format!("#{id} {text}"),
             })
             .collect();
+        let all = match self.numbered {
+            0 => String::new(),
+            last => format!("{NUMBERED}{last})"),
+        };
         if !open.is_empty() {
-            items.push(format!("{TODO}{}", open.join("; ")));
+            items.push(format!("{TODO}{}{all}", open.join("; ")));
+        } else if !all.is_empty() {
+            items.push(format!("{TODO}{NOTHING_OPEN}{all}"));
         }
         items.iter().map(SectionItem::note).collect()
     }
@@ -207,8 +231,15 @@ impl WorkState {
         } else if let Some(paths) = line.strip_prefix(CHANGED) {
             self.changed = paths.rsplit(", ").map(str::to_owned).collect();
         } else if let Some(todos) = line.strip_prefix(TODO) {
+            let last = |rest: &str| rest.strip_suffix(')')?.parse().ok();
+            let numbered = todos
+                .rsplit_once(NUMBERED)
+                .and_then(|(todos, rest)| Some((todos, last(rest)?)));
+            let (todos, numbered) = numbered.unwrap_or((todos, 0));
+            self.numbered = numbered;
+            let todos = todos.strip_prefix('#').unwrap_or_default();
             let todos = todos.split("; #").filter_map(|todo| {
-                let (id, text) = todo.trim_start_matches('#').split_once(' ')?;
+                let (id, text) = todo.split_once(' ')?;
                 Some(match text.strip_suffix(CURRENT) {
                     Some(text) => Todo::new(id, text, Status::Current),
                     None => Todo::new(id, text, Status::Open),

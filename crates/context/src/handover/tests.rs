@@ -1,5 +1,7 @@
 //! Tables of single rules: commands, outcomes, files, statements, rules and the form of the text.
 
+use std::ops::RangeInclusive;
+
 use super::calls::{Act, CallKind, TranscriptCall};
 use super::files::{FileList, FileRecord};
 use super::format::{Section, SectionItem, read, without_frames, write};
@@ -448,5 +450,52 @@ fn the_state_is_written_and_read_back() {
     again.ask(None);
     let items = again.items();
     assert_eq!(items.len(), 1);
-    assert_eq!(items[0].text, "Todo: #3 ship (in progress)");
+    assert_eq!(
+        items[0].text,
+        "Todo: #3 ship (in progress) (last number: 3)"
+    );
+}
+
+/// The last line of a state, after the tasks `from..=to` were created and those of `done` completed.
+fn tasks(
+    state: &mut WorkState,
+    created: RangeInclusive<usize>,
+    done: RangeInclusive<usize>,
+) -> String {
+    for task in created {
+        let arguments = format!(r#"{{"subject": "task {task}"}}"#);
+        state.call(&TranscriptCall::new("TaskCreate", &arguments));
+    }
+    for task in done {
+        let arguments = format!(r#"{{"taskId": "{task}", "status": "completed"}}"#);
+        state.call(&TranscriptCall::new("TaskUpdate", &arguments));
+    }
+    state.items().pop().unwrap().text
+}
+
+#[test]
+fn numbers_of_tasks_go_on_after_a_compaction() {
+    let mut first = WorkState::default();
+    let line = tasks(&mut first, 1..=3, 1..=2);
+    assert_eq!(line, "Todo: #3 task 3 (last number: 3)");
+    let mut second = WorkState::default();
+    second.carry(&line);
+    let line = tasks(&mut second, 4..=4, 3..=4);
+    assert_eq!(line, "Todo: nothing is open (last number: 4)");
+    let mut third = WorkState::default();
+    third.carry(&line);
+    assert_eq!(
+        tasks(&mut third, 5..=5, 1..=4),
+        "Todo: #5 task 5 (last number: 5)"
+    );
+}
+
+#[test]
+fn the_newest_of_many_tasks_are_told() {
+    let mut state = WorkState::default();
+    tasks(&mut state, 1..=40, 1..=40);
+    assert_eq!(
+        tasks(&mut state, 41..=45, 41..=43),
+        "Todo: #44 task 44; #45 task 45 (last number: 45)"
+    );
 }

@@ -323,7 +323,11 @@ impl<'t> WorkReader<'t> {
 
     /// Restores a line that [`WorkLine::item`] wrote.
     fn transcript_line(&mut self, text: &'t str) {
-        let (text, names) = text.split_once(NAMES).unwrap_or((text, ""));
+        let is_name = |name: &str| !name.contains(char::is_whitespace);
+        let (text, names) = text
+            .rsplit_once(NAMES)
+            .filter(|(_, names)| names.split(", ").all(is_name))
+            .unwrap_or((text, ""));
         let counted = text
             .strip_suffix(')')
             .and_then(|text| text.rsplit_once(" (×"));

@@ -116,6 +116,19 @@ fn a_small_handover_names_the_changed_file_before_scripts() {
 }
 
 #[test]
+fn a_decision_with_the_word_names_is_read_back_whole() {
+    let decision = "We decided to keep two fields; names: must stay lower case in every table.";
+    let messages = [
+        Message::user("Lay out the table."),
+        Message::assistant(decision),
+    ];
+    let once = of(&messages, 3_000);
+    assert!(once.contains(decision), "{once}");
+    let again = of(&[Message::Summary { text: once.clone() }], 3_000);
+    assert!(again.contains(decision), "{again}");
+}
+
+#[test]
 fn the_rest_of_the_tokens_goes_to_names_in_results_the_newest_first() {
     let mut messages = vec![Message::user("Find the crane.")];
     for (id, pattern) in ["dock", "crane"].into_iter().enumerate() {
