@@ -269,10 +269,7 @@ impl ExecutionLimits {
 
 /// Returns the smaller limit. `None` is no limit.
 fn least<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
-    match (one, other) {
-        (Some(one), Some(other)) => Some(one.min(other)),
-        (one, other) => one.or(other),
-    }
+    [one, other].into_iter().flatten().min()
 }
 
 #[cfg(test)]

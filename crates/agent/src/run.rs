@@ -223,13 +223,9 @@ impl Run {
     /// Returns the limits of the view, including the window learned so far.
     #[must_use]
     pub fn line(&self) -> ViewLimits {
-        let known = self.setup.line.window;
-        let window = match (known, self.state.facts.learned) {
-            (Some(known), Some(learned)) => Some(known.min(learned)),
-            (known, learned) => known.or(learned),
-        };
+        let windows = [self.setup.line.window, self.state.facts.learned];
         ViewLimits {
-            window,
+            window: windows.into_iter().flatten().min(),
             max_output: self.answer_limit.max_output,
             is_cold: self.is_cold(),
             ..self.setup.line

@@ -130,7 +130,10 @@ impl Reservation {
         let id = reserve(&mut self.account.lock(), self.account.id)?;
         Ok(Self {
             account: self.account.beside(id),
-            until: earlier(self.until, ends_in(requested.max_duration)),
+            until: [self.until, ends_in(requested.max_duration)]
+                .into_iter()
+                .flatten()
+                .min(),
             depth: self.depth,
         })
     }
@@ -141,7 +144,7 @@ impl Reservation {
         let id = self.account.lock().open_call(self.account.id);
         Self {
             account: self.account.beside(id),
-            until: earlier(self.until, until),
+            until: [self.until, until].into_iter().flatten().min(),
             depth: self.depth,
         }
     }
@@ -260,13 +263,6 @@ pub(crate) fn requested(limits: &ExecutionLimits, max_turns: Option<u64>) -> Exe
 
 fn ends_in(time: Option<Duration>) -> Option<Instant> {
     time.and_then(|time| Instant::now().checked_add(time))
-}
-
-fn earlier(one: Option<Instant>, other: Option<Instant>) -> Option<Instant> {
-    match (one, other) {
-        (Some(one), Some(other)) => Some(one.min(other)),
-        (one, other) => one.or(other),
-    }
 }
 
 #[cfg(test)]
