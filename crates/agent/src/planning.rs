@@ -121,8 +121,9 @@ impl Run {
         }
     }
 
-    /// Avoids a second compaction in the turn after one, if that is enough. Only new results are shortened, which does not
-    /// rewrite any message that was already sent. Limits go first: stages that enforce one run as well.
+    /// Avoids a second compaction in the turn after one, if that is enough. Only new results are
+    /// shortened, which does not rewrite any message that was already sent. Limits go first: stages that
+    /// enforce one run as well.
     ///
     /// Returns `None` if there was no compaction in the previous turn, if a stage acts on every turn,
     /// if the memory limit is reached, or if shortening the results is not enough.

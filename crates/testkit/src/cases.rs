@@ -12,9 +12,9 @@
 //! => accepted
 //! ```
 //!
-//! `== ` begins a case with its name, unique in its section, which `## ` begins. The lines after it are its input: a key and a
-//! value, of which several may have one key. Lines that begin with `=> ` are the expected outcome. A line
-//! `default key value` is part of every case below it that does not have the key, until the next `default` of
+//! `## ` begins a section. `== ` begins a case with its name, which is unique in its section. The lines
+//! after it are its input: a key and a value; a key may stand several times. Lines that begin with `=> `
+//! are the expected outcome. A line `default key value` is part of every case below it that does not have the key, until the next `default` of
 //! this key; `without key` leaves it out of one case.
 //!
 //! `PLIMSOLL_BLESS=1` writes the actual outcomes into the file, to be read in the diff.

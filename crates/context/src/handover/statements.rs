@@ -18,7 +18,7 @@ const HEDGES: [&str; 7] = [
 ];
 
 /// Returns the statements of a text: decisions, causes and results. Passing states ("2 tests still
-/// fail") may end later, so they are only in the `last` text of the agent, of which every sentence
+/// fail") may end later. They are left out, except in the last text of the agent, where every sentence
 /// counts.
 pub(crate) fn statements(text: &str, is_last: bool) -> Vec<&str> {
     let mut is_fenced = false;

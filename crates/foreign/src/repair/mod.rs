@@ -79,7 +79,7 @@ impl Repair {
         ("settings", "settings must fit the messages"),
     ];
 
-    /// Returns the rule of providers because of which the repair was made.
+    /// Returns the rule of providers that the repair restores.
     #[must_use]
     pub fn reason(&self) -> &'static str {
         let mut reasons = Self::REASONS.iter();

@@ -83,7 +83,7 @@ pub(crate) fn repaired(text: &str, target: &Target) -> RepairedRequest {
     repaired
 }
 
-/// Returns the places of the entries of which a text is no longer there, and that no repair names.
+/// Returns the places of entries that lost a text without a repair that names them.
 fn lost(before: &str, target: &Target, repaired: &RepairedRequest) -> Vec<String> {
     let mut request: Value = serde_json::from_str(before).unwrap();
     let list = match request.is_array() {

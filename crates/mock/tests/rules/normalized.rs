@@ -1,4 +1,5 @@
-//! Every recorded session of the shared data is read, message for message. Skipped with a note if the data does not exist.
+//! Every recorded session of the shared data is read, message for message. Skipped with a note if the
+//! data does not exist.
 
 use plimsoll_mock::rules::Rule;
 use plimsoll_mock::rules::openai_chat::validate;

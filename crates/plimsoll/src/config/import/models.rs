@@ -28,7 +28,7 @@ const MAX_NAME: usize = 24;
 pub(super) type PartOfModel = (Leaf, ImportRow, usize);
 
 impl Translation {
-    /// Writes the settings of models, of which each is made of several settings.
+    /// Writes the models. Several settings of the other system make one of them.
     pub(super) fn put_models(&mut self) {
         for (agent, parts) in std::mem::take(&mut self.models) {
             let text = |how: &str| {
