@@ -31,9 +31,10 @@ pub const SEARCH_BYTES: Bytes = Bytes(64 << 20);
 
 /// A store for the logs of sessions.
 ///
-/// Four methods are required. The others have defaults: `head` and `search` work but read more than a
-/// store of your own would have to, and the rest is refused as unsupported. Recall needs nothing else,
-/// because it reads the log. [`check_store`](crate::testing::check_store) tests an implementation.
+/// Four methods are required. The others have defaults: `head`, `search` and `fork` work but read or write
+/// more than a store of your own would have to, and the rest is refused as unsupported. Recall needs
+/// nothing else, because it reads the log. [`check_store`](crate::testing::check_store) tests an
+/// implementation.
 ///
 /// ```
 /// use std::collections::BTreeMap;
@@ -159,15 +160,29 @@ pub trait SessionStore: Send + Sync {
     /// Creates a session as a fork of another one, either completely or not at all.
     ///
     /// Its log consists of the first entries of the parent, followed by its own, which begin with
-    /// `own`. Nothing is copied, and later changes of the parent are not visible in the fork. The
-    /// parent may have a writer meanwhile.
+    /// `own`. Later changes of the parent are not visible in the fork. The parent may have a writer
+    /// meanwhile.
+    ///
+    /// The default copies the shared entries with one [`Self::append`], so the fork is a session like
+    /// any other, without a parent in the list. A store that shares them instead says so in
+    /// [`SessionInfo::fork`].
     ///
     /// # Errors
     /// [`StoreError::CannotFork`] if the parent is unknown or has fewer entries, if the new session
     /// has been written to, or beyond [`MAX_FORK_DEPTH`]. Nothing has changed then.
     async fn fork(&self, lease: &Lease, of: &Fork, own: &[Entry]) -> Result<(), StoreError> {
-        let _ = (lease, own);
-        Err(of.refused(ForkFault::Unable))
+        let session = lease.session().clone();
+        if self.head(&session).await?.is_some() {
+            return Err(of.refused(ForkFault::Taken { session }));
+        }
+        let mut log = self.load(&of.from).await?;
+        if log.is_empty() {
+            return Err(of.refused(ForkFault::Unknown));
+        }
+        of.check(log.len() as u64, 0)?;
+        log.truncate(usize::try_from(of.entries).unwrap_or(usize::MAX));
+        log.extend_from_slice(own);
+        self.append(lease, &log).await
     }
 
     /// Changes the title of a session, as shown by [`Self::list`]. Returns `false`, without any
@@ -457,9 +472,6 @@ pub enum ForkFault {
         "it is a fork of a fork, {MAX_FORK_DEPTH} levels deep; continue it, or start a new session"
     )]
     TooDeep,
-    /// The store does not support forks.
-    #[error("this store keeps no forks; choose another store")]
-    Unable,
 }
 
 /// The error if a text is not a valid session id.

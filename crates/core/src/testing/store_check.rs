@@ -15,8 +15,8 @@ const ENTRIES: u64 = PAGE_ENTRIES as u64 + 500;
 /// Entries that a fork shares.
 const SHARED: u64 = 40;
 
-/// Tests a store: leases, appends, pages, the list, search, recall, and, unless the store reports them as
-/// unsupported, forks, titles and deletion. Uses the sessions `check`, `check-other` and `check-fork`,
+/// Tests a store: leases, appends, pages, the list, search, recall, forks, and, unless the store reports
+/// them as unsupported, titles and deletion. Uses the sessions `check`, `check-other` and `check-fork`,
 /// which must not exist, and deletes them if the store can.
 ///
 /// # Errors
@@ -34,7 +34,7 @@ pub async fn check_store(store: &dyn SessionStore) -> Result<(), String> {
     check.recall().await?;
     let fork = check.forks(&lease).await?;
     check.title().await?;
-    check.deletion(&lease, fork.as_ref()).await
+    check.deletion(&lease, &fork).await
 }
 
 struct Check<'a> {
@@ -137,20 +137,15 @@ impl Check<'_> {
         same("m6 of another session", recalled.await, unknown)
     }
 
-    async fn forks(&self, parent: &Lease) -> Result<Option<Lease>, String> {
+    async fn forks(&self, parent: &Lease) -> Result<Lease, String> {
         let lease = self.acquire(&self.fork).await?;
         let of = |from: &SessionId, entries| Fork {
             from: from.clone(),
             entries,
         };
         let shared = of(&self.session, SHARED);
-        match self.store.fork(&lease, &shared, &[entry(1)]).await {
-            Err(StoreError::CannotFork {
-                why: ForkFault::Unable,
-                ..
-            }) => return Ok(None),
-            forked => fine("fork", forked)?,
-        }
+        let forked = self.store.fork(&lease, &shared, &[entry(1)]).await;
+        fine("fork", forked)?;
         fine("append", self.store.append(&lease, &[entry(2)]).await)?;
         fine("append", self.store.append(parent, &[entry(3)]).await)?;
         let wanted = (1..=SHARED).chain([1, 2]).map(entry);
@@ -167,8 +162,11 @@ impl Check<'_> {
             [SHARED, SHARED + 1],
         )?;
         let head = fine("head", self.store.head(&self.fork).await)?;
-        let head = head.and_then(|info| info.fork);
-        same("the parent of a fork", head, Some(shared.clone()))?;
+        let head = head.ok_or("the head of a fork is missing")?;
+        same("the number of a fork's entries", head.entries, SHARED + 2)?;
+        if head.fork.is_some() {
+            same("the parent of a fork", head.fork, Some(shared.clone()))?;
+        }
         let again = self.store.fork(&lease, &shared, &[]).await;
         let session = self.fork.clone();
         let taken = shared.refused(ForkFault::Taken { session });
@@ -185,7 +183,7 @@ impl Check<'_> {
         let forked = self.store.fork(&free, &unknown, &[]).await;
         let wanted = unknown.refused(ForkFault::Unknown);
         same("a fork of no session", forked, Err(wanted))?;
-        Ok(Some(lease))
+        Ok(lease)
     }
 
     async fn title(&self) -> Result<(), String> {
@@ -200,8 +198,9 @@ impl Check<'_> {
         same("rename of no session", missing, Ok(false))
     }
 
-    async fn deletion(&self, lease: &Lease, fork: Option<&Lease>) -> Result<(), String> {
-        if let Some(fork) = fork {
+    async fn deletion(&self, lease: &Lease, fork: &Lease) -> Result<(), String> {
+        let head = fine("head", self.store.head(&self.fork).await)?;
+        if head.is_some_and(|info| info.fork.is_some()) {
             let refused = StoreError::HasForks {
                 session: self.session.clone(),
                 forks: vec![self.fork.clone()],
@@ -210,11 +209,12 @@ impl Check<'_> {
                 Err(StoreError::Unsupported { .. }) => return Ok(()),
                 deleted => same("delete of a parent", deleted, Err(refused))?,
             }
-            same("delete", self.store.delete(fork).await, Ok(true))?;
         }
-        match self.store.delete(lease).await {
-            Err(StoreError::Unsupported { .. }) => return Ok(()),
-            deleted => same("delete", deleted, Ok(true))?,
+        for session in [fork, lease] {
+            match self.store.delete(session).await {
+                Err(StoreError::Unsupported { .. }) => return Ok(()),
+                deleted => same("delete", deleted, Ok(true))?,
+            }
         }
         same(
             "delete of no session",

@@ -272,19 +272,30 @@ impl SessionStore for LogOnly {
 }
 
 #[tokio::test]
-async fn a_store_without_forks_says_so() {
-    let stuck: Arc<dyn SessionStore> = Arc::new(LogOnly(MemoryStore::default()));
-    let provider = ScriptedProvider::new([]).then_always(Turn::say("yes"));
-    let agent = agent(&provider, &stuck, "p").build().unwrap();
+async fn a_store_that_only_keeps_logs_forks_by_copying() {
+    let logs: Arc<dyn SessionStore> = Arc::new(LogOnly(MemoryStore::default()));
+    let provider = fetches(0..2);
+    let agent = agent(&provider, &logs, "p").build().unwrap();
     let mut session = agent.session(id("p")).await.unwrap();
     session.run("go").await.unwrap();
-    let Err(error) = agent.fork(&id("p"), None, id("f")).await else {
-        panic!("it was forked");
+    drop(session);
+    let mut fork = agent.fork(&id("p"), None, id("f")).await.unwrap();
+    fork.run("and now?").await.unwrap();
+    drop(fork);
+
+    let requests = provider.requests();
+    let [.., before, after] = requests.as_slice() else {
+        panic!("{requests:?}");
     };
-    assert_eq!(
-        error.to_string(),
-        "session p cannot be forked: this store keeps no forks; choose another store"
-    );
+    let (before, after) = (messages(before), messages(after));
+    assert_eq!(after[..before.len()], before);
+    let first = logs.recall(&id("f"), &RecallKey::from("m2")).await.unwrap();
+    assert_eq!(first.text(), result("p", 0));
+    let again = agent.fork(&id("p"), None, id("f")).await.map(drop);
+    let Err(again) = again else {
+        panic!("it was forked twice");
+    };
+    assert!(again.to_string().contains("exists already"), "{again}");
 }
 
 #[tokio::test]
