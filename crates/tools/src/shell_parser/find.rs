@@ -8,6 +8,8 @@ use super::{MAX_TEXT, parse};
 
 /// Maximum nesting of scripts within scripts.
 const MAX_DEPTH: usize = 8;
+/// Maximum number of places within a word at which a script may begin. A word with more is unclear.
+const MAX_VALUES: usize = 64;
 /// Builtins of the shell that run their arguments, or read them as a script.
 const RUN_ARGUMENTS: [&str; 7] = [".", "builtin", "command", "eval", "exec", "source", "trap"];
 
@@ -261,6 +263,8 @@ impl Finder {
             };
             self.is_unclear |= !arguments.iter().all(is_fixed);
         }
+        // An alias replaces the first word of later commands.
+        self.is_unclear |= program == "alias" && !arguments.is_empty();
         for (word, at) in arguments.iter().zip(1..) {
             if self.is_unclear {
                 return;
@@ -277,14 +281,32 @@ impl Finder {
         }
     }
 
-    /// Handles a word that may contain a script, such as `rm x` or `alias.x=!rm x`.
+    /// Handles a word that may contain a script, such as `rm x`, `alias.x=!rm x` or `-Orm x`.
     fn word(&mut self, word: &ShellWord<'_>) {
         for part in &word.text {
             let ShellText::Literal(text) = part else {
                 continue;
             };
+            self.is_unclear |= text.contains("BASH_ALIASES");
             self.possible_script(text);
-            if let Some((_, value)) = text.split_once('=') {
+            if !text.contains(char::is_whitespace) {
+                continue;
+            }
+            let separators = text.match_indices(['=', ':', ',']);
+            let mut values: Vec<&str> = separators
+                .filter_map(|(at, _)| text.get(at + 1..))
+                .collect();
+            // The value of an option of one letter may follow it without a separator.
+            if let Some(letters) = text.strip_prefix('-') {
+                let name = letters.split(|c: char| !c.is_alphanumeric()).next();
+                let name = name.unwrap_or_default().char_indices().skip(1);
+                values.extend(name.filter_map(|(at, _)| letters.get(at..)));
+            }
+            if values.len() > MAX_VALUES {
+                self.is_unclear = true;
+                return;
+            }
+            for value in values {
                 self.possible_script(value);
             }
         }
