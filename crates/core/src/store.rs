@@ -376,7 +376,15 @@ pub enum StoreError {
         /// The session.
         session: SessionId,
     },
-    /// The file is damaged or not a store.
+    /// A part of the file cannot be read.
+    #[error(
+        "{path} is damaged inside; save its readable sessions with `plimsoll sessions salvage --to FOLDER`"
+    )]
+    Damaged {
+        /// The file.
+        path: String,
+    },
+    /// The file is not a store, or none of it can be read.
     #[error(
         "{path} cannot be read as a session store: {why}; move it away, and a new one is \
              created"

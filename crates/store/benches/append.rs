@@ -89,6 +89,31 @@ fn append_one_full(bencher: Bencher<'_, '_>, bytes: usize) {
     appends(bencher, Durability::Full, &[entry(bytes)]);
 }
 
+/// The same row, written by SQLite alone with the same index and the same sync.
+#[divan::bench(sample_count = 100, sample_size = 10, args = [1 << 10, 100 << 10])]
+fn append_one_full_raw(bencher: Bencher<'_, '_>, bytes: usize) {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let connection = rusqlite::Connection::open(folder.path().join("raw.db")).unwrap();
+    connection
+        .execute_batch(
+            "PRAGMA journal_mode = wal; PRAGMA synchronous = FULL;
+             CREATE TABLE entries (row INTEGER PRIMARY KEY, session INTEGER, n INTEGER, json TEXT);
+             CREATE UNIQUE INDEX log ON entries (session, n);",
+        )
+        .unwrap();
+    let json = serde_json::to_string(&entry(bytes)).unwrap();
+    let mut n = 0;
+    bencher
+        .counter(BytesCount::new(json.len()))
+        .bench_local(|| {
+            n += 1;
+            connection
+                .prepare_cached("INSERT INTO entries (session, n, json) VALUES (1, ?1, ?2)")
+                .and_then(|mut insert| insert.execute(rusqlite::params![n, json]))
+                .unwrap()
+        });
+}
+
 #[divan::bench(sample_count = 100, sample_size = 10)]
 fn append_ten_full(bencher: Bencher<'_, '_>) {
     appends(bencher, Durability::Full, &vec![entry(1 << 10); 10]);

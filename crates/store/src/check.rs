@@ -156,14 +156,17 @@ pub(crate) fn open_unchanged(path: &Path) -> Result<Connection, StoreError> {
             let why = "it has an older format; list its sessions once, which updates it";
             Err(fault::other(path, why))
         }
-        Err(StoreError::Corrupt { path, why }) => Err(StoreError::Corrupt {
-            path,
-            why: format!(
-                "{why}, and no session can be found; `sqlite3 {FILE} .recover` may still find rows"
-            ),
-        }),
+        Err(StoreError::Corrupt { why, .. }) => Err(unreadable(path, &why)),
+        Err(StoreError::Damaged { .. }) => Err(unreadable(path, "it is damaged inside")),
         Err(error) => Err(error),
     }
+}
+
+fn unreadable(path: &Path, why: &str) -> StoreError {
+    let why = format!(
+        "{why}, and no session can be found; `sqlite3 {FILE} .recover` may still find rows"
+    );
+    fault::corrupt(path, why)
 }
 
 /// A session while the rows of a store are read.

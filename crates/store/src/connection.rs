@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use plimsoll_context::Bytes;
 use plimsoll_core::StoreError;
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, ErrorCode, OpenFlags};
+use rusqlite::{Connection, ErrorCode, MAIN_DB, OpenFlags};
 use tokio::sync::Mutex;
 
 use crate::fault::{self, WorkError};
@@ -107,9 +107,7 @@ pub(crate) fn reader(path: &Path, options: &Options) -> Result<Connection, Store
 /// far as possible. Normally the last connection checkpoints the write-ahead log into the database;
 /// this one does not.
 pub(crate) fn observer(path: &Path, options: &Options) -> Result<Connection, StoreError> {
-    let mut log = path.as_os_str().to_owned();
-    log.push("-wal");
-    let has_log = std::fs::metadata(log).is_ok_and(|file| file.len() > 0);
+    let has_log = has_log(path);
     let connection = reader(path, options)?;
     // If there is no log, the connection removes the empty one that it creates.
     connection
@@ -123,10 +121,17 @@ pub(crate) fn observer(path: &Path, options: &Options) -> Result<Connection, Sto
 }
 
 /// Opens a connection that creates no file beside the database, so that it can read if nothing can
-/// be written, for example on a full disk. Nobody else may have the file open in the meantime.
+/// be written, for example on a full disk, in a backup or in another user's folder. Nobody else may
+/// have the file open in the meantime, unless the file itself may only be read.
+///
+/// # Errors
+/// If the file may only be read and its newest entries are in the write-ahead log.
 pub(crate) fn alone(path: &Path, options: &Options) -> Result<Connection, StoreError> {
     let connection = connect(path, options)?;
     let fault = fault::sqlite(path);
+    if connection.is_readonly(MAIN_DB).map_err(&fault)? {
+        return unchanging(path);
+    }
     connection.busy_timeout(Duration::ZERO).map_err(&fault)?;
     connection
         .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)
@@ -138,6 +143,46 @@ pub(crate) fn alone(path: &Path, options: &Options) -> Result<Connection, StoreE
         .pragma_update(None, "query_only", true)
         .map_err(&fault)?;
     Ok(connection)
+}
+
+/// Opens a file that this process may only read. SQLite then takes no locks and reads no write-ahead
+/// log.
+fn unchanging(path: &Path) -> Result<Connection, StoreError> {
+    if has_log(path) {
+        return Err(fault::other(
+            path,
+            "it may only be read, and its newest entries are still in sessions.db-wal; copy its folder \
+             to where it can be written, and choose the copy with PLIMSOLL_HOME",
+        ));
+    }
+    let file = without_links_above(path);
+    let mut uri = url_path(&file);
+    uri.insert_str(0, "file:");
+    uri.push_str("?immutable=1");
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+        | OpenFlags::SQLITE_OPEN_URI
+        | OpenFlags::SQLITE_OPEN_NOFOLLOW
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let fault = fault::sqlite(path);
+    let connection = Connection::open_with_flags(uri, flags).map_err(&fault)?;
+    connection
+        .pragma_update(None, "trusted_schema", false)
+        .map_err(&fault)?;
+    Ok(connection)
+}
+
+/// Returns a path as it stands in a URI.
+fn url_path(path: &Path) -> String {
+    let text = path.to_string_lossy();
+    let text = text.replace('%', "%25").replace('?', "%3f");
+    text.replace('#', "%23")
+}
+
+/// Checks whether entries stand in the write-ahead log beside a database.
+fn has_log(path: &Path) -> bool {
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    fs::metadata(log).is_ok_and(|file| file.len() > 0)
 }
 
 fn connect(path: &Path, options: &Options) -> Result<Connection, StoreError> {
@@ -317,6 +362,36 @@ mod tests {
                 .unwrap();
             assert_eq!(mode, "wal");
         }
+    }
+
+    #[test]
+    fn a_file_that_may_only_be_read_is_read_unless_its_log_has_entries() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path().join("a?b #1 %20");
+        fs::create_dir(&folder).unwrap();
+        let path = folder.join("sessions.db");
+        let options = Options::default();
+        drop(writer(&path, &options, schema::LOG, options.max_bytes).unwrap());
+        let names = || {
+            let files = fs::read_dir(&folder).unwrap();
+            files
+                .map(|file| file.unwrap().file_name())
+                .collect::<Vec<_>>()
+        };
+        let before = names();
+        let connection = unchanging(&path).unwrap();
+        let count = "SELECT count(*) FROM sessions";
+        let sessions = connection.query_row(count, [], |row| row.get::<_, i64>(0));
+        assert_eq!(sessions.unwrap(), 0);
+        connection.execute("DELETE FROM sessions", []).unwrap_err();
+        drop(connection);
+        assert_eq!(names(), before);
+        fs::write(folder.join("sessions.db-wal"), "x").unwrap();
+        let error = unchanging(&path).unwrap_err().to_string();
+        assert!(
+            error.contains("its newest entries are still in sessions.db-wal"),
+            "{error}"
+        );
     }
 
     #[cfg(unix)]

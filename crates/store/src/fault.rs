@@ -44,7 +44,7 @@ pub(crate) fn sqlite(path: &Path) -> impl Fn(Error) -> StoreError + '_ {
                 return corrupt(path, "it is not a SQLite database");
             }
             Some(ErrorCode::DatabaseCorrupt) => {
-                return corrupt(path, "it is damaged inside");
+                return StoreError::Damaged { path: text(path) };
             }
             Some(ErrorCode::DiskFull) => return full(path),
             // The index of the write-ahead log cannot be enlarged.
@@ -145,8 +145,7 @@ mod tests {
             ),
             (
                 ffi::SQLITE_CORRUPT,
-                "/data/sessions.db cannot be read as a session store: it is damaged inside; \
-                 move it away",
+                "/data/sessions.db is damaged inside; save its readable sessions with",
             ),
             (
                 ffi::SQLITE_BUSY,

@@ -439,8 +439,7 @@ async fn a_damaged_file_ends_in_a_sentence() {
     assert_eq!(
         error.to_string(),
         format!(
-            "{} cannot be read as a session store: it is damaged inside; move it away, and a new \
-             one is created",
+            "{} is damaged inside; save its readable sessions with `plimsoll sessions salvage --to FOLDER`",
             path.display()
         )
     );
