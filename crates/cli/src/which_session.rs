@@ -25,7 +25,7 @@ pub(crate) const NOTHING: &str =
 /// Maximum number of sessions that are listed for an ambiguous name.
 const LISTED: usize = 5;
 
-/// Returns the session with this name, or the only one whose name begins or ends with `text`.
+/// Returns the session with this name, or the only one whose generated name begins or ends with `text`.
 ///
 /// # Errors
 /// If there is none, or more than one.
@@ -34,7 +34,7 @@ pub(crate) async fn known(store: &impl SessionReader, text: &str) -> Result<Sess
     if store.head(&id).await?.is_some() {
         return Ok(id);
     }
-    match shortened(store, text, |_| true).await? {
+    match shortened(store, text).await? {
         Some(id) => Ok(id),
         None => Err(CliError::usage(format!(
             "there is no session {id}; `plimsoll sessions list` lists them"
@@ -73,8 +73,7 @@ impl SessionChoice {
     }
 }
 
-/// Returns the session of `run` and `chat`: a new one unless one is chosen. Only generated names
-/// may be shortened, since a new session may have any other name.
+/// Returns the session of `run` and `chat`: a new one unless one is chosen.
 ///
 /// # Errors
 /// If no session was run in this folder, if the name is ambiguous, or if nothing was or could be
@@ -96,7 +95,7 @@ pub(crate) async fn of_run(
     if store.head(&id).await?.is_some() {
         return Ok(id);
     }
-    Ok(shortened(store, text, is_generated).await?.unwrap_or(id))
+    Ok(shortened(store, text).await?.unwrap_or(id))
 }
 
 /// Lets the user choose at the terminal among the newest sessions, of this folder if there are any,
@@ -219,11 +218,9 @@ async fn newest_here(store: &SqliteStore) -> Result<SessionId, CliError> {
     )))
 }
 
-async fn shortened(
-    store: &impl SessionReader,
-    text: &str,
-    may_be: fn(&str) -> bool,
-) -> Result<Option<SessionId>, CliError> {
+/// Returns the only session whose name was generated and begins or ends with `text`. Names that a person
+/// gave are not shortened: a new session may have any of them, and a wrong one may be deleted.
+async fn shortened(store: &impl SessionReader, text: &str) -> Result<Option<SessionId>, CliError> {
     if text.len() < SHORTEST {
         return Ok(None);
     }
@@ -232,7 +229,7 @@ async fn shortened(
     let mut ids: Vec<SessionId> = ids
         .filter(|id| {
             let id = id.as_str();
-            may_be(id) && (id.starts_with(text) || id.ends_with(text))
+            is_generated(id) && (id.starts_with(text) || id.ends_with(text))
         })
         .collect();
     if ids.len() < 2 {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use plimsoll::SessionId;
-use plimsoll::store::{Retention, SessionReader};
+use plimsoll::store::{Retention, SessionReader, StoreError};
 use plimsoll::tokens::Bytes;
 use serde_json::json;
 
@@ -115,8 +115,15 @@ async fn remove(
             match store.delete_idle(&one.info.id).await {
                 Ok(_) => deleted.push(one),
                 Err(error) => {
+                    failures.push(match error {
+                        StoreError::Full { path } => format!(
+                            "session {} was not deleted: no space is left at {path}, and deleting needs a \
+                             little; remove another file first",
+                            one.info.id
+                        ),
+                        error => error.to_string(),
+                    });
                     rest.push(one);
-                    failures.push(error);
                 }
             }
         }

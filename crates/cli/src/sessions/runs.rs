@@ -15,6 +15,7 @@ use crate::error::{CliError, DONE};
 use crate::listing;
 use crate::sessions::entries::each_entry;
 use crate::sessions::files;
+use crate::terminal::text::counted;
 
 const HEADING: [&str; 9] = [
     "run", ">entries", ">turns", ">tools", ">read", ">wrote", ">cost", "outcome", "prompt",
@@ -73,7 +74,13 @@ pub(crate) async fn undo(
     let mut run = idle_run(&log)?;
     let mut undone = Vec::new();
     for _ in 0..args.runs {
-        undone.push(run.undo().map_err(CliError::usage)?);
+        undone.push(run.undo().map_err(|error| match undone.len() {
+            0 => CliError::usage(error),
+            left => CliError::usage(format!(
+                "only {} can be undone: --runs {left}",
+                counted(left, "run")
+            )),
+        })?);
     }
     store.append(&lease, &recorded(&mut run)).await?;
     if args.json {

@@ -157,7 +157,7 @@ fn more_than_there_is_undoes_nothing() {
     let show = || home.run(["sessions", "show", "tour"]).done().out;
     let before = show();
     home.run(["sessions", "undo", "tour", "--runs", "3"])
-        .refused(2, &["there is no run to undo"]);
+        .refused(2, &["only 2 runs can be undone: --runs 2"]);
     assert_eq!(show(), before);
     let zero = home.run(["sessions", "undo", "tour", "--runs", "0"]);
     assert_eq!(zero.code, Some(2), "{zero:?}");

@@ -261,7 +261,11 @@ fn names_may_be_shortened() {
     // A name that begins like a chosen one is a new one.
     home.agent(&fake, &["--session", "18f2c4a2-77b0-notes", "New."])
         .done();
-    home.run(["sessions", "show", "notes"]).done();
+    // A given name is not shortened: `delete` would take `prod-notes` for `notes`.
+    for command in ["show", "delete"] {
+        home.run(["sessions", command, "notes"])
+            .refused(2, &["there is no session notes"]);
+    }
 }
 
 #[test]
