@@ -1,12 +1,10 @@
 //! [`fit`]: converts the arguments of a tool call to the types of the tool's schema.
 //!
-//! Values of the wrong type are converted if that loses nothing; the others are reported. The tool
-//! itself still validates its arguments.
+//! Values of the wrong type are converted if that loses nothing. The tool itself validates its
+//! arguments.
 
 mod convert;
 mod expected;
-
-use std::fmt;
 
 use convert::Conversion;
 use serde::{Deserialize, Serialize};
@@ -47,30 +45,6 @@ pub struct ConvertedArguments {
     pub object: Map<String, Value>,
     /// The conversions.
     pub changes: Vec<Coercion>,
-    /// The errors that remain.
-    pub faults: Vec<ArgumentFault>,
-}
-
-/// One argument that does not match the schema.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ArgumentFault {
-    /// The path, as `a.b[0]`.
-    pub path: String,
-    /// The value as JSON, shortened; `None` if it is missing.
-    pub came: Option<String>,
-    /// A description of the expected value.
-    pub wanted: String,
-}
-
-impl fmt::Display for ArgumentFault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { path, came, wanted } = self;
-        match (came, wanted.as_str()) {
-            (None, "") => write!(f, "`{path}` is missing"),
-            (None, wanted) => write!(f, "`{path}` is missing: {wanted} is wanted"),
-            (Some(came), wanted) => write!(f, "`{path}` is {came}, and {wanted} is wanted"),
-        }
-    }
 }
 
 impl Arguments {
@@ -116,8 +90,8 @@ impl Arguments {
     }
 }
 
-/// Converts arguments to the types of their tool's JSON schema, and reports the remaining errors. What
-/// the schema does not say clearly is left to the tool.
+/// Converts arguments to the types of their tool's JSON schema. What the schema does not say clearly is
+/// left to the tool.
 ///
 /// These are converted, at any depth:
 ///
@@ -137,7 +111,6 @@ pub fn fit(schema: &Value, arguments: Arguments) -> ConvertedArguments {
     ConvertedArguments {
         object,
         changes: conversion.changes,
-        faults: conversion.faults,
     }
 }
 

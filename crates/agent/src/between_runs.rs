@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use plimsoll_context::{Form, Message, Pin, PinnedPart, Seq, Tokens};
 
-use crate::doom_loop::DoomLoopTracker;
 use crate::entry::{Entry, LOG_FORMAT};
 use crate::event::AppliedPlan;
 use crate::phase::{Phase, RequestAttempt};
@@ -66,10 +65,7 @@ impl Run {
         };
         self.answer_limit = AnswerLimit::new(&setup);
         self.server.last_call = LastCall::default();
-        let history = setup.limits.loop_history();
-        if self.state.doom_loop.history() != history {
-            self.state.doom_loop = DoomLoopTracker::new(history);
-        }
+        self.state.set_limits(&setup.limits);
         let before = std::mem::replace(&mut self.setup, setup);
         self.declare();
         before

@@ -15,7 +15,7 @@ use crate::call_hashes::identity;
 use crate::call_target::CallTarget;
 use crate::doom_loop::LoopVerdict;
 use crate::event::Event;
-use crate::hook_event::HookPoint;
+use crate::hook_input::HookPoint;
 use crate::notice;
 use crate::permission::{Permission, PermissionMode};
 use crate::setup::{KnownTool, Setup};
@@ -139,9 +139,6 @@ impl BatchReader<'_> {
         };
         let is_new = seen.insert(identity(&prepared));
         corrections.extend(corrections_of(call, name, fitted.changes));
-        if !fitted.faults.is_empty() {
-            return CallDecision::refused(notice::unfit(name, &fitted.faults));
-        }
         if !is_new && self.setup.limits.identical_tool_calls().is_some() {
             return CallDecision::refused(notice::SAME_CALL);
         }
@@ -203,10 +200,6 @@ pub(crate) fn check_rewritten(
         return Err(NotRun::Refused(notice::unknown_tool(&call.name, &names)));
     };
     let fitted = fit(&tool.spec.schema, arguments);
-    if !fitted.faults.is_empty() {
-        let why = notice::unfit(&tool.spec.name, &fitted.faults);
-        return Err(NotRun::Refused(why));
-    }
     let arguments = Value::Object(fitted.object);
     let call = ToolCall {
         arguments: arguments.to_string(),

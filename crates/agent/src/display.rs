@@ -6,7 +6,8 @@ use std::time::Duration;
 use plimsoll_context::Usage;
 
 use crate::doom_loop::Repetition;
-use crate::hook_event::HookPoint;
+use crate::hook_input::HookPoint;
+use crate::ledger::Ledger;
 use crate::limits::ExecutionLimits;
 use crate::notice::{next_does_not_fit, refusal};
 use crate::outcome::{EndReason, Outcome};
@@ -14,7 +15,6 @@ use crate::permission::{Permission, PermissionMode};
 use crate::request::ThinkingLevel;
 use crate::setup::QueueMode;
 use crate::spend::{Cost, Spend};
-use crate::tracker::ExecutionTracker;
 
 /// A number of things: "1 turn", "2 turns".
 pub(crate) struct Counted<'a>(pub(crate) u64, pub(crate) &'a str);
@@ -60,13 +60,6 @@ impl fmt::Display for EndReason {
                         f,
                         "The same {length} rounds of tool calls were asked for over and over, \
                          {times} rounds in a row"
-                    ),
-                    Repetition::Error => {
-                        write!(f, "The same tool was called in vain {times} times in a row")
-                    }
-                    Repetition::Text => write!(
-                        f,
-                        "The model repeated the same message {times} times in a row without effect"
                     ),
                 }?;
                 f.write_str("; the work is not done")
@@ -146,7 +139,7 @@ impl fmt::Display for ExecutionLimits {
     }
 }
 
-impl fmt::Display for ExecutionTracker {
+impl fmt::Display for Ledger {
     /// Formats what a run has used so far, such as "3 of 50 turns, 120 tokens, 2 tool calls, $0.0012".
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let turns = Counted(self.limits.max_turns(), "turn");

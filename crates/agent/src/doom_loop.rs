@@ -13,9 +13,6 @@ use crate::call_hashes::{hash, identity, outcome};
 pub const MIN_HISTORY: usize = 10;
 /// Maximum number of remembered batches, which bounds the memory of a run.
 pub const MAX_HISTORY: usize = 10_000;
-/// The factor for repetitions that are only similar (the same error, the same text). A model may be
-/// right to try once more in another way.
-const PATIENCE: u64 = 2;
 
 /// A detector of repetitions, based on a bounded ring buffer of hashed batches.
 ///
@@ -28,10 +25,8 @@ pub struct DoomLoopTracker {
     /// At `p - 1`: how many of the newest batches, without a gap, equal the batch `p` places before
     /// them. Only cycles with two rounds in the buffer are detected.
     matches: Vec<u64>,
-    errors: Option<Errors>,
-    text: Option<RepeatedText>,
     /// The calls of the newest batch until it has results.
-    open: Vec<CallHashes>,
+    open: Vec<u64>,
 }
 
 /// The kind of a repetition.
@@ -47,13 +42,9 @@ pub enum Repetition {
         /// Number of batches in one round.
         length: u64,
     },
-    /// The same error of the same tool, regardless of the arguments.
-    Error,
-    /// The same text without effect.
-    Text,
 }
 
-/// The severity of a repetition.
+/// The severity of a repetition, in ascending order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LoopVerdict {
     /// No reaction is needed.
@@ -66,51 +57,11 @@ pub enum LoopVerdict {
     Stop(Repetition, u64),
 }
 
-/// The result of one call, with its origin.
-#[derive(Debug, Clone, Copy)]
-pub struct CallOutcome<'a> {
-    /// The result.
-    pub result: &'a ToolResult,
-    /// The origin of the result.
-    pub fate: ResultOrigin,
-}
-
-/// The origin of a result.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ResultOrigin {
-    /// The tool was run.
-    Ran,
-    /// The call was not run, for another reason than repetition.
-    NotRun,
-    /// The call was not run because it was a repetition.
-    Refused,
-}
-
 #[derive(Debug, Clone, Copy)]
 struct BatchHashes {
     calls: u64,
     /// The hash of the results. If no call ran, the results of the last identical calls.
     results: Option<u64>,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct CallHashes {
-    tool: u64,
-    call: u64,
-}
-
-/// Consecutive batches that produced nothing but one error of one tool.
-#[derive(Debug, Clone, Copy)]
-struct Errors {
-    tool: u64,
-    error: u64,
-    times: u64,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct RepeatedText {
-    text: u64,
-    times: u64,
 }
 
 impl Default for DoomLoopTracker {
@@ -128,8 +79,6 @@ impl DoomLoopTracker {
             history,
             ring: VecDeque::new(),
             matches: vec![0; history / 2],
-            errors: None,
-            text: None,
             open: Vec::new(),
         }
     }
@@ -177,26 +126,21 @@ impl DoomLoopTracker {
 
     /// Adds a message of the model. A message without tool calls clears the history.
     pub fn record_message(&mut self, message: &Message) {
-        self.open.clear();
-        self.open.extend(message.calls().map(|call| CallHashes {
-            tool: hash(&call.name),
-            call: identity(call),
-        }));
+        self.open = message.calls().map(identity).collect();
         if self.open.is_empty() {
             return self.forget();
         }
-        let mut calls: Vec<u64> = self.open.iter().map(|open| open.call).collect();
+        let mut calls = self.open.clone();
         calls.sort_unstable();
         // Identical calls in one batch run once.
         calls.dedup();
         let calls = hash(&calls);
-        for (matches, period) in self.matches.iter_mut().zip(1..) {
-            let before = nth_newest(&self.ring, period - 1);
-            if before.is_some_and(|before| before.calls == calls) {
-                *matches += 1
+        for (matches, before) in self.matches.iter_mut().zip(newest_first(&self.ring)) {
+            *matches = if before.is_some_and(|before| before.calls == calls) {
+                *matches + 1
             } else {
-                *matches = 0
-            }
+                0
+            };
         }
         if self.ring.len() == self.history {
             self.ring.pop_front();
@@ -205,45 +149,30 @@ impl DoomLoopTracker {
             calls,
             results: None,
         });
-        self.record_text(message);
     }
 
-    /// Adds the results of the newest batch, in the order of its calls.
-    pub fn answered<'a>(&mut self, results: impl IntoIterator<Item = CallOutcome<'a>>) {
+    /// Adds the results of the newest batch, in the order of its calls. `None` stands for a call that
+    /// did not run.
+    pub fn answered<'a>(&mut self, results: impl IntoIterator<Item = Option<&'a ToolResult>>) {
         let open = std::mem::take(&mut self.open);
-        let answered: Vec<(CallHashes, CallOutcome)> = open.into_iter().zip(results).collect();
         let Some(mut newest) = self.ring.pop_back() else {
             return;
         };
-        let mut ran: Vec<(u64, u64)> = answered
-            .iter()
-            .filter(|(_, answered)| answered.fate == ResultOrigin::Ran)
-            .map(|(asked, answered)| (asked.call, outcome(answered.result)))
-            .collect();
+        let ran = open.into_iter().zip(results);
+        let ran = ran.filter_map(|(call, result)| Some((call, outcome(result?))));
+        let mut ran: Vec<(u64, u64)> = ran.collect();
         ran.sort_unstable();
         ran.dedup();
         let alike = || self.ring.iter().filter(|seen| seen.calls == newest.calls);
         let results = (!ran.is_empty()).then(|| hash(&ran));
-        let is_new = results.is_some() && !alike().any(|seen| seen.results == results);
         newest.results = results.or_else(|| alike().rev().find_map(|seen| seen.results));
-        for (matches, period) in self.matches.iter_mut().zip(1..) {
-            let before = nth_newest(&self.ring, period - 1).and_then(|before| before.results);
-            let differ = before.zip(newest.results).is_some_and(|(a, b)| a != b);
-            if differ {
+        for (matches, before) in self.matches.iter_mut().zip(newest_first(&self.ring)) {
+            let before = before.and_then(|before| before.results);
+            if before.zip(newest.results).is_some_and(|(a, b)| a != b) {
                 *matches = 0;
             }
         }
         self.ring.push_back(newest);
-        let succeeded = |(_, answered): &(CallHashes, CallOutcome)| {
-            answered.fate == ResultOrigin::Ran && !answered.result.is_error
-        };
-        if is_new
-            && answered.iter().any(succeeded)
-            && let Some(said) = &mut self.text
-        {
-            said.times = 1;
-        }
-        self.errors = self.errors_after(&answered);
     }
 
     /// Returns the severity of the current repetition, including the newest batch.
@@ -254,36 +183,19 @@ impl DoomLoopTracker {
     #[must_use]
     pub fn looping(&self, max_identical_tool_calls: u64) -> LoopVerdict {
         let most = max_identical_tool_calls.max(2);
-        let patient = most.saturating_mul(PATIENCE);
         let mut worst = LoopVerdict::No;
-        let mut consider = |what, times, most| {
-            let looping = rung(what, times, most);
-            if looping.severity() > worst.severity() {
-                worst = looping;
-            }
-        };
-        for (matches, period) in self.matches.iter().zip(1_u64..) {
-            match period {
-                1 => consider(Repetition::Identical, matches + 1, most),
-                length if *matches >= length && self.is_primitive(length) => {
-                    let what = Repetition::Period { length };
-                    consider(what, matches + length, 2 * length + 1);
-                }
-                _ => {}
-            }
-        }
-        if let Some(errors) = self.errors {
-            let is_next = |open: &CallHashes| open.tool == errors.tool;
-            let times = match self.open.is_empty() {
-                true => errors.times,
-                // Other calls in the same batch may succeed.
-                false if self.open.iter().all(is_next) => errors.times + 1,
-                false => 0,
+        for (matches, length) in self.matches.iter().zip(1_u64..) {
+            let verdict = if length == 1 {
+                verdict(Repetition::Identical, matches + 1, most)
+            } else if *matches >= length && self.is_primitive(length) {
+                let cycle = Repetition::Period { length };
+                verdict(cycle, matches + length, 2 * length + 1)
+            } else {
+                LoopVerdict::No
             };
-            consider(Repetition::Error, times, patient);
-        }
-        if let Some(repeated) = self.text {
-            consider(Repetition::Text, repeated.times, patient);
+            if verdict.severity() > worst.severity() {
+                worst = verdict;
+            }
         }
         worst
     }
@@ -296,44 +208,6 @@ impl DoomLoopTracker {
         (1..length).filter(|part| length % part == 0).all(|part| {
             let shifted = round().skip(part).take(length - part);
             round().take(length).zip(shifted).any(|(a, b)| a != b)
-        })
-    }
-
-    fn record_text(&mut self, message: &Message) {
-        let text = message.text();
-        let words: Vec<String> = text.split_whitespace().map(str::to_lowercase).collect();
-        self.text = (!words.is_empty()).then(|| {
-            let text = hash(&words);
-            let before = self.text.filter(|before| before.text == text);
-            let times = before.map_or(1, |before| before.times + 1);
-            RepeatedText { text, times }
-        });
-    }
-
-    /// Updates the consecutive errors with the results of a batch.
-    fn errors_after(&self, answered: &[(CallHashes, CallOutcome)]) -> Option<Errors> {
-        let mut came = answered
-            .iter()
-            .filter(|(_, answered)| answered.fate != ResultOrigin::Refused);
-        let Some((first, result)) = came.next() else {
-            let is_next = |errors: &Errors| answered.iter().all(|(a, _)| a.tool == errors.tool);
-            let errors = self.errors.filter(is_next)?;
-            let times = errors.times + 1;
-            return Some(Errors { times, ..errors });
-        };
-        let error = outcome(result.result);
-        let is_same = |(asked, answered): &(CallHashes, CallOutcome)| {
-            asked.tool == first.tool && outcome(answered.result) == error
-        };
-        if !result.result.is_error || !came.all(is_same) {
-            return None;
-        }
-        let is_next = |errors: &Errors| errors.tool == first.tool && errors.error == error;
-        let before = self.errors.filter(is_next);
-        Some(Errors {
-            tool: first.tool,
-            error,
-            times: before.map_or(1, |errors| errors.times + 1),
         })
     }
 }
@@ -349,12 +223,12 @@ impl LoopVerdict {
     }
 }
 
-/// Returns the batch at this distance from the newest.
-fn nth_newest(ring: &VecDeque<BatchHashes>, back: usize) -> Option<&BatchHashes> {
-    ring.iter().rev().nth(back)
+/// Returns the remembered batches from the newest on, then `None` without end.
+fn newest_first(ring: &VecDeque<BatchHashes>) -> impl Iterator<Item = Option<&BatchHashes>> {
+    ring.iter().rev().map(Some).chain(std::iter::repeat(None))
 }
 
-fn rung(what: Repetition, times: u64, most: u64) -> LoopVerdict {
+fn verdict(what: Repetition, times: u64, most: u64) -> LoopVerdict {
     match times {
         times if times >= most.saturating_add(2) => LoopVerdict::Stop(what, times),
         times if times >= most => LoopVerdict::Refuse(what),

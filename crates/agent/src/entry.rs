@@ -10,10 +10,10 @@ use plimsoll_context::{
 };
 use serde::{Deserialize, Serialize};
 
+use crate::ledger::{LimitKind, Nearness};
 use crate::outcome::{Outcome, is_nothing};
 use crate::run_record::RunConfigSnapshot;
 use crate::spend::Spend;
-use crate::tracker::{LimitKind, Nearness};
 
 /// The version of the log's format, recorded in the first entry.
 pub const LOG_FORMAT: u32 = 1;

@@ -8,10 +8,8 @@ use plimsoll_context::{Money, Ppm, PriceSheet, Tokens, Usage};
 use crate::limits::{AtLimit, CountTokens};
 use crate::outcome::EndReason;
 use crate::request::Request;
-use crate::setup::Setup;
-use crate::spend::Spend;
-use crate::state::State;
-use crate::tracker::{ExecutionTracker, NextCall};
+use crate::run::Run;
+use crate::spend::Amounts;
 
 /// The share by which a provider may count more tokens than our calibrated counter.
 ///
@@ -28,28 +26,34 @@ const NOTICE: Tokens = Tokens(64);
 /// more at once, and many servers reject a higher limit.
 const LONGEST_ANSWER: Tokens = Tokens(131_072);
 
-/// The estimates for the next calls of a run.
-///
-/// It does not see the run: the caller passes the facts.
-pub(crate) struct Forecast<'a> {
-    pub(crate) setup: &'a Setup,
-    pub(crate) state: &'a State,
-    pub(crate) tracker: ExecutionTracker,
-    /// The size of the request that would be sent now.
-    pub(crate) tokens: Tokens,
-    /// The tokens of the window that are reserved for the answer.
-    pub(crate) reserve: Tokens,
-    /// The expected growth of the view in one turn: that of the newest one.
-    pub(crate) growth: Tokens,
-    /// The provider's cache has expired.
-    pub(crate) is_cold: bool,
-    /// The model has been asked to finish.
-    pub(crate) is_finalizing: bool,
-}
+/// Tokens reserved for the result of a sub-agent, in addition to the estimate for the last call.
+pub const KEPT_FOR_RESULT: Tokens = Tokens(1_000);
 
-impl Forecast<'_> {
+impl Run {
+    /// Returns what the run keeps of its limits for itself: its next call with the results of its tools,
+    /// its remaining turns, and the tool calls that have not been started. Sub-agents may only use the
+    /// rest.
+    #[must_use]
+    pub fn keeps(&self) -> Amounts {
+        let result = Amounts {
+            tokens: KEPT_FOR_RESULT.0,
+            money: self.full_price(KEPT_FOR_RESULT).0,
+            ..Amounts::default()
+        };
+        let open = self.state.batch.iter().flat_map(|batch| batch.open());
+        Amounts {
+            turns: self
+                .setup
+                .limits
+                .max_turns()
+                .saturating_sub(self.tracker().turns),
+            tool_calls: open.filter(|call| !call.began).count() as u64,
+            ..self.next_call().plus(result)
+        }
+    }
+
     /// Returns the estimate for a last answer that is requested now.
-    pub(crate) fn next_call(&self) -> NextCall {
+    fn next_call(&self) -> Amounts {
         let processed = self.processed();
         self.call_of(processed, self.full_price(processed))
     }
@@ -59,8 +63,7 @@ impl Forecast<'_> {
     /// The first call of a run keeps its tools.
     pub(crate) fn has_to_be_last(&self) -> Option<EndReason> {
         let finalizes = self.setup.limits.at_limit() == AtLimit::Finalize;
-        let is_first = self.state.facts.totals.turns == 0;
-        if !finalizes || is_first {
+        if !finalizes || self.tracker().turns == 0 {
             return None;
         }
         self.no_call_after_next()
@@ -70,12 +73,12 @@ impl Forecast<'_> {
     fn no_call_after_next(&self) -> Option<EndReason> {
         let processed = self.processed();
         let this = self.call_of(processed, self.usual_price(processed));
-        self.tracker.exceeded_by(this + self.last_call())
+        self.tracker().exceeded_by(this.plus(self.last_call()))
     }
 
     /// Returns the limit that the next call would exceed, if there is one.
     pub(crate) fn exceeded_by_next(&self) -> Option<EndReason> {
-        self.tracker.exceeded_by(self.next_call())
+        self.tracker().exceeded_by(self.next_call())
     }
 
     /// Returns the limit that a call for a summary and the last answer after it would exceed. `used` is
@@ -86,45 +89,40 @@ impl Forecast<'_> {
             output: request.max_output.unwrap_or_default(),
             ..Usage::default()
         });
-        let sheet = self
-            .setup
-            .summary_model
-            .as_ref()
-            .and_then(|model| model.sheet);
-        let call = NextCall {
-            tokens: usage.total_tokens(),
-            cost: sheet
-                .and_then(|sheet| sheet.cost(usage))
-                .unwrap_or_default(),
+        let model = self.setup.summary_model.as_ref();
+        let cost = model.and_then(|model| model.sheet?.cost(usage));
+        let call = Amounts {
+            tokens: usage.total_tokens().0,
+            money: cost.unwrap_or_default().0,
+            ..Amounts::default()
         };
-        self.tracker.exceeded_by(call + self.next_call())
+        self.tracker().exceeded_by(call.plus(self.next_call()))
     }
 
     /// Returns how long the next answer may be without exceeding a limit. Returns `None` if the limits
     /// do not restrict it.
     pub(crate) fn answer_room(&self) -> Option<Tokens> {
-        let (limits, tracker) = (&self.setup.limits, &self.tracker);
+        let (limits, ledger) = (&self.setup.limits, self.tracker());
         let processed = self.processed();
-        let input = NextCall {
-            tokens: self.adds(processed),
-            cost: self.full_price(processed),
-        };
         // Not if this turns out to be the last call.
-        let finalizes = !self.is_finalizing && limits.at_limit() == AtLimit::Finalize;
+        let is_finalizing = self.current.finalizing.is_some();
+        let finalizes = !is_finalizing && limits.at_limit() == AtLimit::Finalize;
         let held = if finalizes && self.no_call_after_next().is_none() {
             self.last_call()
         } else {
-            NextCall::default()
+            Amounts::default()
         };
         let tokens = limits.max_total_tokens.map(|limit| {
-            let left = limit.minus(tracker.tokens_used);
-            left.minus(input.tokens).minus(held.tokens)
+            let left = limit.minus(ledger.tokens_used);
+            left.minus(ledger.counts(processed))
+                .minus(Tokens(held.tokens))
         });
         let money = limits.max_cost.and_then(|limit| {
             let output = self.sheet()?.rates.output;
-            let left = limit.minus(tracker.cost_accumulated.known);
-            let usual = self.usual_price(processed) + held.cost;
-            bought(left.minus(input.cost).min(left.minus(usual)), output)
+            let left = limit.minus(ledger.cost_accumulated.known);
+            let usual = self.usual_price(processed) + Money(held.money);
+            let left = left.minus(usual.max(self.full_price(processed)));
+            bought(left, output)
         });
         let room = [tokens, money].into_iter().flatten().min()?;
         let room = room.max(self.answer());
@@ -133,18 +131,18 @@ impl Forecast<'_> {
 
     /// Returns the maximum input of the next call, in the provider's tokens.
     pub(crate) fn allowed_input(&self) -> Tokens {
-        let (limits, tracker) = (&self.setup.limits, &self.tracker);
+        let (limits, ledger) = (&self.setup.limits, self.tracker());
         let answer = self.answer();
         let tokens = limits.max_total_tokens.map(|limit| {
-            let left = limit.minus(tracker.tokens_used).minus(answer);
+            let left = limit.minus(ledger.tokens_used).minus(answer);
             left + match limits.count_tokens() {
                 CountTokens::Processed => Tokens::ZERO,
-                CountTokens::Growth => self.state.facts.totals.newest,
+                CountTokens::Growth => ledger.newest,
             }
         });
         let money = limits.max_cost.and_then(|limit| {
             let sheet = self.sheet()?;
-            let left = limit.minus(tracker.cost_accumulated.known);
+            let left = limit.minus(ledger.cost_accumulated.known);
             bought(
                 left.minus(sheet.rates.output.of(answer)),
                 self.input_rate(&sheet),
@@ -155,57 +153,49 @@ impl Forecast<'_> {
     }
 
     /// Returns the estimate for the last answer after one more turn of usual growth.
-    fn last_call(&self) -> NextCall {
-        let calibration = self.state.facts.calibration;
-        let expected = self.growth;
-        let newest = self
-            .state
-            .facts
-            .heard
-            .map(|(counted, _)| self.tokens.minus(counted));
-        let grows = match expected {
-            Tokens::ZERO => newest.unwrap_or_default(),
+    fn last_call(&self) -> Amounts {
+        let facts = &self.state.facts;
+        let grows = match self.state.newest_turn() {
+            Tokens::ZERO => {
+                let heard = facts.heard.map(|(counted, _)| self.tokens().minus(counted));
+                heard.unwrap_or_default()
+            }
             expected => expected,
         };
-        let more = (grows + NOTICE).share(calibration.ratio());
+        let more = (grows + NOTICE).share(facts.calibration.ratio());
         let processed = self.processed() + more;
         let call = self.call_of(processed, self.full_price(processed));
         match self.setup.limits.count_tokens() {
             CountTokens::Processed => call,
             // The call before it will have read the rest.
-            CountTokens::Growth => NextCall {
-                tokens: more + self.answer(),
+            CountTokens::Growth => Amounts {
+                tokens: (more + self.answer()).0,
                 ..call
             },
         }
     }
 
     /// Returns the estimate for a call with this input, this input price and a brief answer.
-    fn call_of(&self, processed: Tokens, price: Money) -> NextCall {
+    fn call_of(&self, processed: Tokens, price: Money) -> Amounts {
         let answer = self.answer();
         let output = self.sheet().map_or(Money(0), |sheet| sheet.rates.output);
-        NextCall {
-            tokens: self.adds(processed) + answer,
-            cost: price + output.of(answer),
+        Amounts {
+            tokens: (self.tracker().counts(processed) + answer).0,
+            money: (price + output.of(answer)).0,
+            ..Amounts::default()
         }
-    }
-
-    /// Returns how much the input of a call adds to the counted tokens.
-    fn adds(&self, processed: Tokens) -> Tokens {
-        let count = self.setup.limits.count_tokens();
-        self.state.facts.totals.next(count, processed)
     }
 
     /// Returns the maximum input of the next call, in the provider's tokens.
     fn processed(&self) -> Tokens {
-        let calibration = self.state.facts.calibration;
+        let (tokens, facts) = (self.tokens(), &self.state.facts);
         // The provider reported the size of the previous request; only the growth is estimated.
-        let (known, new) = match self.state.facts.heard {
-            Some((counted, said)) if counted <= self.tokens => {
-                let grown = self.tokens.minus(counted);
-                (said, grown.share(calibration.ratio()))
+        let (known, new) = match facts.heard {
+            Some((counted, said)) if counted <= tokens => {
+                let grown = tokens.minus(counted);
+                (said, grown.share(facts.calibration.ratio()))
             }
-            _ => (Tokens::ZERO, calibration.reported(self.tokens)),
+            _ => (Tokens::ZERO, facts.calibration.reported(tokens)),
         };
         known + new + new.share(UNCOUNTED) + Tokens(1)
     }
@@ -225,13 +215,13 @@ impl Forecast<'_> {
             let share = Tokens(limit.0).share(ANSWER_SHARE);
             bought(Money(share.0), self.sheet()?.rates.output)
         });
-        let most = LAST_ANSWER_TOKENS.min(self.reserve);
+        let most = LAST_ANSWER_TOKENS.min(self.line().reserve());
         let parts = [of_tokens, of_money].into_iter().flatten();
         parts.fold(most, Tokens::min).max(Tokens(1))
     }
 
     /// Returns the price of this input if nothing is cached.
-    pub(crate) fn full_price(&self, processed: Tokens) -> Money {
+    fn full_price(&self, processed: Tokens) -> Money {
         let sheet = self.sheet();
         sheet.map_or(Money(0), |sheet| self.input_rate(&sheet).of(processed))
     }
@@ -242,7 +232,7 @@ impl Forecast<'_> {
             return Money(0);
         };
         let read = match sheet.rates.cache_read {
-            Some(_) if !self.is_cold => self.state.facts.cache.readable().min(processed),
+            Some(_) if !self.is_cold() => self.state.facts.cache.readable().min(processed),
             _ => Tokens::ZERO,
         };
         let read_rate = sheet.rates.cache_read.unwrap_or_default();
@@ -252,7 +242,7 @@ impl Forecast<'_> {
     /// Returns the price of a million tokens of uncached input.
     fn input_rate(&self, sheet: &PriceSheet) -> Money {
         let input = sheet.rates.input;
-        let writes = self.state.facts.totals.usage.cache_write > Tokens::ZERO;
+        let writes = self.tracker().usage.cache_write > Tokens::ZERO;
         let write = if writes {
             sheet.at_most().rewrite()
         } else {
@@ -266,62 +256,4 @@ impl Forecast<'_> {
 fn bought(money: Money, rate: Money) -> Option<Tokens> {
     let tokens = (u128::from(money.0) * 1_000_000).checked_div(u128::from(rate.0))?;
     Some(Tokens(u64::try_from(tokens).unwrap_or(u64::MAX)))
-}
-
-/// Tokens reserved for the result of a sub-agent, in addition to the estimate for the last call.
-pub const KEPT_FOR_RESULT: Tokens = Tokens(1_000);
-
-/// The usage of a run without the usage of its sub-agents, and the share of its limits that it
-/// reserves for itself. Sub-agents may only use the rest. Their usage arrives with the results of
-/// their tool calls.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct OwnUsage {
-    /// The usage.
-    pub spend: Spend,
-    /// The tokens of this usage, as the run's limits count them.
-    pub tokens: Tokens,
-    /// Tokens reserved for the run's next call.
-    pub keeps_tokens: Tokens,
-    /// Money reserved for the run's next call.
-    pub keeps_cost: Money,
-    /// Remaining turns.
-    pub keeps_turns: u64,
-    /// Requested tool calls that have not been started.
-    pub keeps_tool_calls: u64,
-    /// Tool calls without a result, including those not started.
-    pub open_calls: u64,
-    /// The usage of tool calls that have returned, for example of sub-agents.
-    pub others: Spend,
-}
-
-impl OwnUsage {
-    /// Returns the usage so far and the reserve of a run.
-    pub(crate) fn of(forecast: &Forecast<'_>) -> Self {
-        let (totals, tracker) = (&forecast.state.facts.totals, &forecast.tracker);
-        let next = forecast.next_call();
-        let spend = Spend {
-            usage: totals.usage,
-            estimated: totals.estimated,
-            cost: totals.cost,
-            turns: totals.turns,
-            tool_calls: totals.tool_calls,
-        };
-        let others = Spend {
-            turns: 0,
-            tool_calls: 0,
-            ..totals.spent
-        };
-        let batch = &forecast.state.batch;
-        let open = || batch.iter().flat_map(|batch| batch.open());
-        Self {
-            spend: spend.without(others),
-            tokens: tracker.tokens_used.minus(others.usage.total_tokens()),
-            keeps_tokens: next.tokens + KEPT_FOR_RESULT,
-            keeps_cost: next.cost + forecast.full_price(KEPT_FOR_RESULT),
-            keeps_turns: tracker.limits.max_turns().saturating_sub(totals.turns),
-            keeps_tool_calls: open().filter(|call| !call.began).count() as u64,
-            open_calls: open().count() as u64,
-            others: totals.spent,
-        }
-    }
 }

@@ -21,7 +21,8 @@ mod event;
 mod failure;
 mod filters;
 mod forecast;
-mod hook_event;
+mod hook_input;
+mod ledger;
 mod limits;
 mod memory;
 mod notice;
@@ -48,18 +49,15 @@ mod summary_writer;
 mod tool_calls;
 mod tool_names;
 mod tool_queue;
-mod tracker;
 mod turn;
 mod undo;
 mod window_use;
 
-pub use arguments::{ArgumentFault, Arguments, Coercion, ConvertedArguments, MAX_COERCIONS, fit};
+pub use arguments::{Arguments, Coercion, ConvertedArguments, MAX_COERCIONS, fit};
 pub use batch::CallKey;
 pub use between_runs::{CompactError, MAX_FOCUS};
 pub use call_target::{CallTarget, CommandTarget, PathTarget, ShellText, SimpleCommand, TargetOf};
-pub use doom_loop::{
-    CallOutcome, DoomLoopTracker, LoopVerdict, MAX_HISTORY, MIN_HISTORY, Repetition, ResultOrigin,
-};
+pub use doom_loop::{DoomLoopTracker, LoopVerdict, MAX_HISTORY, MIN_HISTORY, Repetition};
 pub use entry::{BranchRecord, Entry, LOG_FORMAT, Waiting, WindowEvidence};
 #[cfg(feature = "schema")]
 pub use event::event_schema;
@@ -69,8 +67,9 @@ pub use event::{
 };
 pub use failure::Failure;
 pub use filters::{FilterResult, InputFilter, InputFilters, MAX_FILTERS};
-pub use forecast::{KEPT_FOR_RESULT, OwnUsage};
-pub use hook_event::{Decision, HookEvent, HookPoint};
+pub use forecast::KEPT_FOR_RESULT;
+pub use hook_input::{Decision, EvictedMessage, Eviction, HookInput, HookPoint, Messages};
+pub use ledger::{ExecutionTracker, FEW, LAST_ANSWER, Ledger, LimitKind, NEAR, Nearness};
 pub use limits::{
     AtLimit, CountTokens, ExecutionLimits, IDENTICAL_TOOL_CALLS, MAX_DURATION, MAX_TOTAL_TOKENS,
     MAX_TURNS, TOOL_CALL_HISTORY,
@@ -89,7 +88,7 @@ pub use run_id::{BadRunId, DEFAULT_CONFIG, RunId};
 pub use run_record::{RunConfigSnapshot, RunReader, RunRecord, run_records};
 pub use run_start::MAX_WAITING;
 pub use setup::{KnownTool, QueueMode, Setup, SummaryModel};
-pub use spend::{Cost, Spend};
+pub use spend::{Amounts, Cost, Spend};
 pub use state::{FoldError, State};
 pub use step::{
     AffectedItem, Answer, Approver, Input, Now, PartialAnswer, PendingPlan, Question, Step,
@@ -99,6 +98,5 @@ pub use summary::MAX_SUMMARY_FAILURES;
 pub use summary_writer::MAX_SUMMARY_CALLS;
 pub use tool_names::{MAX_NAME, MAX_NAME_EDITS, NameMatch, ToolNames};
 pub use tool_queue::{MAX_BATCH, MAX_PARALLEL_TOOLS, ToolExecutionStrategy};
-pub use tracker::{ExecutionTracker, FEW, LAST_ANSWER, LimitKind, NEAR, Nearness, NextCall};
 pub use undo::{MAX_UNDO, UndoError};
 pub use window_use::{Contents, Share, WindowUse};

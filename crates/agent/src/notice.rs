@@ -5,22 +5,28 @@
 use crate::call_target::{CallTarget, CommandTarget};
 use std::time::Duration;
 
-use plimsoll_context::{Money, Part, Tokens, ToolCall, ToolResult};
+use plimsoll_context::{Money, Part, Tokens, ToolCall};
 
-use crate::arguments::ArgumentFault;
 use crate::doom_loop::Repetition;
+use crate::ledger::{Ledger, LimitKind};
 use crate::outcome::EndReason;
 use crate::tool_queue::MAX_BATCH;
-use crate::tracker::{ExecutionTracker, LimitKind};
 
-/// Maximum number of named errors in the arguments of one call.
-const FAULTS: usize = 5;
 /// Maximum length of an unknown tool name in a notice, in characters.
 const NAME: usize = 64;
 
 /// Returns the request for a last answer.
 pub(crate) fn finalize(reason: &EndReason) -> String {
-    let what = match reason {
+    let what = used(reason);
+    format!(
+        "[{what}. No tool can be called any more. Answer now from what you know, and say plainly \
+         what is done and what is not.]"
+    )
+}
+
+/// Returns a sentence that says how much of a limit is used.
+fn used(reason: &EndReason) -> String {
+    match reason {
         EndReason::ToolLimit { limit } => format!("All {limit} tool calls of this run are used"),
         EndReason::MaxTurns { limit } => format!("This is the last of {limit} turns"),
         EndReason::MaxTokens { limit, used } => {
@@ -32,30 +38,20 @@ pub(crate) fn finalize(reason: &EndReason) -> String {
         EndReason::MaxDuration { .. } => "The time of this run is nearly over".to_owned(),
         EndReason::MaxMemory { .. } => "This run can hold no more results".to_owned(),
         _ => "The run must end".to_owned(),
-    };
-    format!(
-        "[{what}. No tool can be called any more. Answer now from what you know, and say plainly \
-         what is done and what is not.]"
-    )
+    }
 }
 
 /// Returns the limit for which a notice asked the model for its last answer. Returns `None` if it is
 /// another notice, or if it belongs to a run with other limits.
-pub(crate) fn finalized_for(text: &str, tracker: &ExecutionTracker) -> Option<EndReason> {
-    let limits = &tracker.limits;
+pub(crate) fn finalized_for(text: &str, ledger: &Ledger) -> Option<EndReason> {
+    use LimitKind::{Duration, Memory, ToolCalls, Turns};
+    let limits = &ledger.limits;
+    let now = ledger.started_at;
     let counted = [
-        Some(EndReason::MaxTurns {
-            limit: limits.max_turns(),
-        })
-        .filter(|_| tracker.turns >= limits.max_turns()),
-        tracker.tool_calls_used_up(),
-        limits.max_duration.map(|limit| EndReason::MaxDuration {
-            limit_ms: u64::try_from(limit.as_millis()).unwrap_or(u64::MAX),
-        }),
-        limits.max_memory.map(|limit| EndReason::MaxMemory {
-            limit,
-            used: tracker.memory,
-        }),
+        ledger.used_up(Turns, now),
+        ledger.used_up(ToolCalls, now),
+        limits.max_duration.map(|_| ledger.reason(Duration)),
+        limits.max_memory.map(|_| ledger.reason(Memory)),
     ];
     let is_reported = |reason: &EndReason| finalize(reason) == text;
     if let Some(reason) = counted.into_iter().flatten().find(is_reported) {
@@ -82,34 +78,25 @@ pub(crate) fn finalized_for(text: &str, tracker: &ExecutionTracker) -> Option<En
 }
 
 /// Returns the warning that a limit is near.
-pub(crate) fn near(kind: LimitKind, tracker: &ExecutionTracker, now: Duration) -> String {
-    let limits = &tracker.limits;
+pub(crate) fn near(kind: LimitKind, ledger: &Ledger, now: Duration) -> String {
+    let limits = &ledger.limits;
     match kind {
         LimitKind::Turns => format!(
             "{} of the {} turns of this run are used",
-            tracker.turns,
+            ledger.turns,
             limits.max_turns()
         ),
         LimitKind::ToolCalls => format!(
             "{} of the {} tool calls of this run are used",
-            tracker.tool_calls,
+            ledger.tool_calls,
             limits.max_tool_calls.unwrap_or_default()
-        ),
-        LimitKind::Tokens => format!(
-            "{} of the {} tokens of this run are used",
-            tracker.tokens_used,
-            limits.max_total_tokens.unwrap_or_default()
-        ),
-        LimitKind::Cost => format!(
-            "{} of the {} of this run are spent",
-            tracker.cost_accumulated.known,
-            limits.max_cost.unwrap_or_default()
         ),
         LimitKind::Duration => format!(
             "{} of the {} seconds of this run are over",
             now.as_secs(),
             limits.max_duration.unwrap_or_default().as_secs()
         ),
+        LimitKind::Tokens | LimitKind::Cost | LimitKind::Memory => used(&ledger.reason(kind)),
     }
 }
 
@@ -167,42 +154,21 @@ pub(crate) fn repeated(kind: Repetition) -> &'static str {
             "[You have made the same few calls twice over, and their results are the same. Answer from \
              what you have, or do something else.]"
         }
-        Repetition::Error => {
-            "[This tool has failed with the same error several times in a row. Do something else, or \
-             say what stands in the way.]"
-        }
-        Repetition::Text => {
-            "[You have said the same several times in a row, and nothing came of it. Do something \
-             else, or say what stands in the way.]"
-        }
     }
 }
 
 /// Returns the result of a call that was not run because it is a repetition.
 pub(crate) fn repeated_call(kind: Repetition) -> &'static str {
     match kind {
-        Repetition::Identical => REPEATED_CALL,
-        Repetition::Period { .. } => REPEATED_CYCLE,
-        Repetition::Error => REPEATED_ERROR,
-        Repetition::Text => REPEATED_TEXT,
+        Repetition::Identical => {
+            "not run: you have made this very call several times in a row, and its result does not \
+             change; answer from what you have, or make another call"
+        }
+        Repetition::Period { .. } => {
+            "not run: you have made the same few calls over and over, and their results do not \
+             change; answer from what you have, or do something else"
+        }
     }
-}
-
-const REPEATED_CALL: &str = "not run: you have made this very call several times in a row, and its result does not change; \
-     answer from what you have, or make another call";
-const REPEATED_CYCLE: &str = "not run: you have made the same few calls over and over, and their results do not change; answer \
-     from what you have, or do something else";
-const REPEATED_ERROR: &str = "not run: this tool has failed with the same error again and again; do something else, or say \
-     what stands in the way";
-const REPEATED_TEXT: &str = "not run: you have said the same again and again, and nothing came of it; do something else, or \
-     say what stands in the way";
-
-/// Checks whether a call was not run because it is a repetition.
-pub(crate) fn is_of_a_loop(result: &ToolResult) -> bool {
-    let [Part::Text { text }] = result.parts.as_slice() else {
-        return false;
-    };
-    [REPEATED_CALL, REPEATED_CYCLE, REPEATED_ERROR, REPEATED_TEXT].contains(&text.as_str())
 }
 
 /// The result of a call that occurs twice in one message.
@@ -247,17 +213,6 @@ pub(crate) fn read_only(tool: &str) -> String {
         "not run: this run is read-only, and `{tool}` may change something; say what you would do \
          instead"
     )
-}
-
-/// Returns the result of a call with invalid arguments.
-pub(crate) fn unfit(tool: &str, faults: &[ArgumentFault]) -> String {
-    let shown = faults.iter().take(FAULTS).map(ToString::to_string);
-    let shown = shown.collect::<Vec<String>>().join("; ");
-    let more = match faults.len().saturating_sub(FAULTS) {
-        0 => String::new(),
-        more => format!("; and {more} more"),
-    };
-    format!("not run: the arguments of `{tool}` do not fit: {shown}{more}; call it again")
 }
 
 /// The result of a call in a reply that must not contain any.

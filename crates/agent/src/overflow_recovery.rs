@@ -11,7 +11,7 @@ use plimsoll_context::{Budget, Message, OUTPUT_RESERVE, Part, Plan, Tokens, Trig
 use crate::entry::{Entry, WindowEvidence};
 use crate::event::Event;
 use crate::failure::Failure;
-use crate::hook_event::{HookEvent, HookPoint};
+use crate::hook_input::{HookInput, HookPoint};
 use crate::notice;
 use crate::outcome::EndReason;
 use crate::phase::{ModelCallFacts, Next, Phase, RefusedRequest};
@@ -55,8 +55,8 @@ impl Run {
         // The run ends after a failure that was retried in vain. Other failures lead to another request.
         self.book_partial_answers(failure.is_retryable());
         let (failure, source) = self.with_cause(failure);
-        self.after(HookPoint::OnError, || HookEvent::OnError {
-            message: failure.to_string(),
+        self.after(HookPoint::OnError, |_| HookInput::OnError {
+            error: failure.to_string(),
         });
         let rung = call.rung + 1;
         match &failure {
@@ -263,12 +263,12 @@ impl Run {
             return;
         }
         let spent = self.tracker().spent(self.now.elapsed);
-        if let Some(reason) = spent.or_else(|| self.forecast().exceeded_by_next()) {
+        if let Some(reason) = spent.or_else(|| self.exceeded_by_next()) {
             self.queue.push_back(Step::Abort);
             let reason = self.current.finalizing.take().unwrap_or(reason);
             return self.finish(reason);
         }
-        let allowed = self.forecast().answer_room();
+        let allowed = self.answer_room();
         if let (Phase::Calling(calling), Some(allowed)) = (&mut self.phase, allowed) {
             let asked = calling.max_output.unwrap_or(Tokens::MAX);
             calling.max_output = Some(asked.min(allowed));

@@ -111,6 +111,8 @@ pub(crate) struct CurrentRun {
     /// Consecutive empty answers.
     pub(crate) empty_replies: u32,
     /// The first message of this run has at least this number.
+    pub(crate) began: Seq,
+    /// So does its question, after rules and messages that waited.
     pub(crate) asked_at: Seq,
     /// The reason for the next turn.
     pub(crate) cause: TurnTrigger,

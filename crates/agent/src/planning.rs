@@ -13,6 +13,7 @@ use plimsoll_context::{
 use crate::entry::Entry;
 use crate::event::{AppliedPlan, Event};
 use crate::forecast::UNCOUNTED;
+use crate::ledger::LimitKind;
 use crate::outcome::EndReason;
 use crate::phase::{Next, Phase, PlanFor, RefusedRequest};
 use crate::run::Run;
@@ -130,7 +131,13 @@ impl Run {
     fn rest(&mut self, budget: &Budget) -> Option<FitStatus> {
         let stages = self.setup.policy.stages();
         let eager = stages.iter().any(|stage| stage.is_eager());
-        if eager || !self.state.compacted_last_turn() || self.tracker().memory_used_up().is_some() {
+        if eager
+            || !self.state.compacted_last_turn()
+            || self
+                .tracker()
+                .used_up(LimitKind::Memory, self.now.elapsed)
+                .is_some()
+        {
             return None;
         }
         let limits = stages.iter().filter(|stage| stage.is_limit()).cloned();
@@ -150,9 +157,8 @@ impl Run {
     /// Returns a plan that makes the next call fit into the limits. Returns `None` if it already fits,
     /// or if no plan suffices.
     pub(crate) fn plan_within_limits(&self) -> Option<Plan> {
-        let forecast = self.forecast();
-        forecast.exceeded_by_next()?;
-        let allowed = forecast.allowed_input();
+        self.exceeded_by_next()?;
+        let allowed = self.allowed_input();
         let allowed = allowed.minus(allowed.share(UNCOUNTED)).minus(Tokens(1));
         let allowed = self.state.facts.calibration.counted(allowed);
         let goal = allowed.minus(self.tools.overhead + self.tools.joins);

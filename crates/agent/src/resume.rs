@@ -69,7 +69,7 @@ impl Run {
         messages
             .take_while(|message| !is_answer(message) && !message.is_user())
             .find_map(|message| match message {
-                Message::Notice { text } => notice::finalized_for(text, &tracker),
+                Message::Notice { text } => notice::finalized_for(text, tracker),
                 _ => None,
             })
     }

@@ -5,7 +5,6 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Duration;
 
 use plimsoll_context::{
     Budget, Bytes, CacheBreak, Calibration, CannotFit, Message, RESULT_SHARE, Tokens, ViewLimits,
@@ -13,7 +12,7 @@ use plimsoll_context::{
 
 use crate::entry::{Entry, Waiting};
 use crate::event::{AppliedPlan, Event};
-use crate::forecast::{Forecast, OwnUsage};
+use crate::ledger::Ledger;
 use crate::memory::RunMemory;
 use crate::outcome::EndReason;
 use crate::phase::{CurrentRun, Phase, RequestAttempt};
@@ -22,7 +21,6 @@ use crate::setup::{DeclaredTools, Setup};
 use crate::state::{FoldError, State};
 use crate::step::{Input, Now, Step};
 use crate::summary::Summaries;
-use crate::tracker::ExecutionTracker;
 
 /// The state machine of one session. It executes one run after another on the same log.
 ///
@@ -314,6 +312,7 @@ impl Run {
     /// The values are valid until they are set again.
     pub fn set_held_beside(&mut self, bytes: Bytes, copy_of_result: Bytes) {
         self.state.memory.set_beside(bytes, copy_of_result);
+        self.state.facts.ledger.memory = self.state.memory();
     }
 
     fn interrupt(&mut self) {
@@ -366,45 +365,15 @@ impl Run {
         self.notify(Event::Warning { text });
     }
 
-    /// Returns the estimates for the next calls.
-    pub(crate) fn forecast(&self) -> Forecast<'_> {
-        Forecast {
-            setup: &self.setup,
-            state: &self.state,
-            tracker: self.tracker(),
-            tokens: self.tokens(),
-            reserve: self.line().reserve(),
-            growth: self.state.newest_turn(),
-            is_cold: self.is_cold(),
-            is_finalizing: self.current.finalizing.is_some(),
-        }
-    }
-
     /// Returns `true` if the provider's cache has expired.
     pub(crate) fn is_cold(&self) -> bool {
         let sheet = self.setup.sheet;
         sheet.is_some_and(|sheet| sheet.is_cold_after(self.now.since_call))
     }
 
-    /// Returns the run's own usage and its reserve.
+    /// Returns what the run has used of its limits.
     #[must_use]
-    pub fn own(&self) -> OwnUsage {
-        OwnUsage::of(&self.forecast())
-    }
-
-    /// Returns the run's usage of its limits.
-    #[must_use]
-    pub fn tracker(&self) -> ExecutionTracker {
-        let totals = &self.state.facts.totals;
-        let limits = Arc::clone(&self.setup.limits);
-        ExecutionTracker {
-            turns: totals.turns,
-            tokens_used: totals.tokens(limits.count_tokens()),
-            cost_accumulated: totals.cost,
-            tool_calls: totals.tool_calls.saturating_add(totals.spent.tool_calls),
-            memory: self.state.memory(),
-            started_at: Duration::ZERO,
-            limits,
-        }
+    pub fn tracker(&self) -> &Ledger {
+        &self.state.facts.ledger
     }
 }

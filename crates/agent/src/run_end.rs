@@ -3,13 +3,15 @@
 //! The machine has no clock: the driver reports the elapsed time, and the machine returns its next
 //! deadline. Model calls and tools that hang are aborted here.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll_context::{CannotFit, Item, Message, Part, StopReason, Tokens, Trigger};
+use plimsoll_context::{CannotFit, Item, Message, Part, Seq, StopReason, Tokens, Trigger};
 
 use crate::entry::Entry;
 use crate::event::Event;
-use crate::hook_event::{HookEvent, HookPoint};
+use crate::hook_input::{HookInput, HookPoint, Messages};
+use crate::ledger::LimitKind;
 use crate::limits::AtLimit;
 use crate::notice;
 use crate::outcome::{EndReason, Outcome};
@@ -50,9 +52,7 @@ impl Run {
         if !self.is_running() || self.phase.is_compaction() {
             return;
         }
-        let reason = EndReason::MaxDuration {
-            limit_ms: self.limit_ms(),
-        };
+        let reason = self.tracker().reason(LimitKind::Duration);
         if self.now.elapsed >= end {
             self.queue.push_back(Step::Abort);
             return self.finish(reason);
@@ -81,11 +81,6 @@ impl Run {
         self.current.finalizing.is_none() && self.setup.limits.at_limit() == AtLimit::Finalize
     }
 
-    fn limit_ms(&self) -> u64 {
-        let limit = self.setup.limits.max_duration.unwrap_or_default();
-        u64::try_from(limit.as_millis()).unwrap_or(u64::MAX)
-    }
-
     /// Ends the run. Open calls receive a result, so that providers still accept the view.
     pub(crate) fn finish(&mut self, reason: EndReason) {
         self.book_partial_answers(true);
@@ -96,7 +91,7 @@ impl Run {
         if self.phase.is_in_turn() {
             // The model call of this turn has no answer.
             self.current.turn_end = Some(TurnAnswer {
-                turn: self.state.facts.totals.turns.saturating_add(1),
+                turn: self.tracker().turns.saturating_add(1),
                 stop: StopReason::Other,
                 usage: None,
             });
@@ -115,19 +110,19 @@ impl Run {
             text.push_str(notice::TAKEN_BACK);
             self.declare();
         }
-        let totals = &self.state.facts.totals;
+        let ledger = self.tracker();
         let outcome = Outcome {
             text,
             reason,
-            turns: totals.turns,
-            tool_calls: totals.tool_calls,
-            plans: totals.plans,
-            freed: totals.freed,
-            usage: totals.usage,
-            summary_usage: totals.summary_usage,
-            estimated: totals.estimated,
+            turns: ledger.turns,
+            tool_calls: ledger.own_tool_calls(),
+            plans: ledger.plans,
+            freed: ledger.freed,
+            usage: ledger.usage,
+            summary_usage: ledger.summary_usage,
+            estimated: ledger.estimated,
             cache: self.state.facts.cache.tally(),
-            cost: totals.cost,
+            cost: ledger.cost_accumulated,
             undelivered,
             rolled_back,
         };
@@ -140,11 +135,12 @@ impl Run {
         });
         let ended = || Box::new(outcome.clone());
         if self.current.opened {
-            self.after(HookPoint::AfterLoop, || HookEvent::AfterLoop {
+            self.after(HookPoint::AfterLoop, |run| HookInput::AfterLoop {
+                messages: run.messages_since(run.current.began),
                 outcome: ended(),
             });
         }
-        self.after(HookPoint::AfterTask, || HookEvent::AfterTask {
+        self.after(HookPoint::AfterTask, |_| HookInput::AfterTask {
             outcome: ended(),
         });
         self.queue.push_back(Step::Finish(outcome));
@@ -153,25 +149,30 @@ impl Run {
 
     /// Updates the usage in the reason, which includes the last call now.
     fn up_to_date(&self, reason: EndReason) -> EndReason {
-        let tracker = self.tracker();
         match reason {
-            EndReason::MaxTokens { limit, .. } => EndReason::MaxTokens {
-                limit,
-                used: tracker.tokens_used,
-            },
-            EndReason::MaxCost { limit, .. } => EndReason::MaxCost {
-                limit,
-                used: tracker.cost_accumulated.known,
-            },
+            EndReason::MaxTokens { .. } => self.tracker().reason(LimitKind::Tokens),
+            EndReason::MaxCost { .. } => self.tracker().reason(LimitKind::Cost),
             other => other,
         }
     }
 
     /// Informs the host if it has a hook at this point.
-    pub(crate) fn after(&mut self, point: HookPoint, moment: impl FnOnce() -> HookEvent) {
+    pub(crate) fn after(&mut self, point: HookPoint, input: impl FnOnce(&Self) -> HookInput) {
         if self.setup.hooks.contains(&point) {
-            self.queue.push_back(Step::After(moment()));
+            self.queue.push_back(Step::After(input(self)));
         }
+    }
+
+    /// Returns the messages of the view from this number on.
+    fn messages_since(&self, from: Seq) -> Messages {
+        let items = self.state.transcript.items().iter();
+        let items = items.filter(|item| item.seq >= from);
+        items.map(|item| Arc::clone(&item.message)).collect()
+    }
+
+    /// Returns all messages of the view.
+    pub(crate) fn view_messages(&self) -> Messages {
+        self.messages_since(Seq::default())
     }
 
     /// Ends a turn: the model call is answered, and all tool calls have results.
@@ -179,9 +180,9 @@ impl Run {
         let Some(TurnAnswer { turn, stop, usage }) = self.current.turn_end.take() else {
             return;
         };
-        let totals = &self.state.facts.totals;
-        let (total, cost) = (totals.usage, totals.cost.whole());
-        let estimated = totals.estimated;
+        let ledger = self.tracker();
+        let (total, cost) = (ledger.usage, ledger.cost_accumulated.whole());
+        let estimated = ledger.estimated;
         self.notify(Event::TurnEnd {
             turn,
             stop,
@@ -191,7 +192,8 @@ impl Run {
             cost,
             memory: self.state.memory(),
         });
-        self.after(HookPoint::AfterTurn, || HookEvent::AfterTurn {
+        self.after(HookPoint::AfterTurn, |run| HookInput::AfterTurn {
+            messages: run.view_messages(),
             turn,
             usage,
         });

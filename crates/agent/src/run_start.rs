@@ -9,7 +9,7 @@ use plimsoll_context::{Message, Part};
 
 use crate::entry::{Entry, Waiting};
 use crate::event::{EVENT_VERSION, Event, MessagePhase, TurnTrigger};
-use crate::hook_event::{Decision, HookEvent, HookPoint};
+use crate::hook_input::{Decision, HookInput, HookPoint};
 use crate::outcome::EndReason;
 use crate::phase::{CurrentRun, HostDecision, Phase, RequestAttempt, RunOpening};
 use crate::run::{AnswerLimit, Run};
@@ -39,22 +39,28 @@ impl Run {
 
     /// Asks the host if it has a hook at this point; otherwise continues.
     pub(crate) fn decide(&mut self, what: HostDecision) {
-        let moment = match &what {
-            HostDecision::Task(_) => HookEvent::BeforeTask,
-            HostDecision::Loop(_) => HookEvent::BeforeLoop {
+        let point = match &what {
+            HostDecision::Task(_) => HookPoint::BeforeTask,
+            HostDecision::Loop(_) => HookPoint::BeforeLoop,
+            HostDecision::Turn => HookPoint::BeforeTurn,
+            HostDecision::FollowUp => HookPoint::FollowUp,
+        };
+        if !self.setup.hooks.contains(&point) {
+            return self.go(what);
+        }
+        self.queue.push_back(Step::Before(match &what {
+            HostDecision::Task(_) => HookInput::BeforeTask,
+            HostDecision::Loop(_) => HookInput::BeforeLoop {
+                messages: self.view_messages(),
                 run: self.state.facts.runs,
             },
-            HostDecision::Turn => HookEvent::BeforeTurn {
-                turn: self.state.facts.totals.turns + 1,
+            HostDecision::Turn => HookInput::BeforeTurn {
+                messages: self.view_messages(),
+                turn: self.tracker().turns + 1,
             },
-            HostDecision::FollowUp => HookEvent::FollowUp,
-        };
-        if self.setup.hooks.contains(&moment.point()) {
-            self.queue.push_back(Step::Before(moment));
-            self.phase = Phase::Deciding(what);
-        } else {
-            self.go(what);
-        }
+            HostDecision::FollowUp => HookInput::FollowUp,
+        }));
+        self.phase = Phase::Deciding(what);
     }
 
     /// Handles the host's decision.
@@ -133,7 +139,10 @@ impl Run {
 
     pub(crate) fn begin(&mut self, run: u64) {
         self.open_log();
-        self.current = CurrentRun::default();
+        self.current = CurrentRun {
+            began: self.state.transcript.next_seq(),
+            ..CurrentRun::default()
+        };
         self.attempt = RequestAttempt::default();
         self.answer_limit = AnswerLimit::new(&self.setup);
         self.summaries.begin();

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::call_target::TargetOf;
 use crate::event::TurnTrigger;
 use crate::filters::InputFilters;
-use crate::hook_event::HookPoint;
+use crate::hook_input::HookPoint;
 use crate::limits::ExecutionLimits;
 use crate::permission::Permissions;
 use crate::request::Sampling;

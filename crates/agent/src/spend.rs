@@ -1,8 +1,9 @@
-//! [`Spend`]: usage besides the run's own model calls, for example of a sub-agent.
+//! [`Spend`]: what an agent or a tool has used, [`Cost`], and [`Amounts`], of which agents share limits.
 
-use plimsoll_context::{Money, Usage};
+use plimsoll_context::{Money, Tokens, Usage};
 use serde::{Deserialize, Serialize};
 
+use crate::limits::ExecutionLimits;
 use crate::outcome::is_nothing;
 
 /// Used tokens, money, turns and tool calls.
@@ -31,6 +32,83 @@ pub struct Cost {
     /// Number of calls with an unknown price.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unpriced: u64,
+}
+
+/// One value for each kind of amount of which agents share a limit.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Amounts<T = u64> {
+    /// Tokens, as the limits count them.
+    pub tokens: T,
+    /// Money, in billionths of a dollar.
+    pub money: T,
+    /// Model calls.
+    pub turns: T,
+    /// Tool calls.
+    pub tool_calls: T,
+}
+
+impl<T: Copy> Amounts<T> {
+    /// Applies `f` to each value.
+    pub fn map<R>(self, f: impl Fn(T) -> R) -> Amounts<R> {
+        Amounts {
+            tokens: f(self.tokens),
+            money: f(self.money),
+            turns: f(self.turns),
+            tool_calls: f(self.tool_calls),
+        }
+    }
+
+    /// Combines the values of both, kind by kind.
+    pub fn with<U: Copy, R>(self, other: Amounts<U>, f: impl Fn(T, U) -> R) -> Amounts<R> {
+        Amounts {
+            tokens: f(self.tokens, other.tokens),
+            money: f(self.money, other.money),
+            turns: f(self.turns, other.turns),
+            tool_calls: f(self.tool_calls, other.tool_calls),
+        }
+    }
+}
+
+impl Amounts {
+    /// Returns the sum of both.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        self.with(other, u64::saturating_add)
+    }
+}
+
+impl From<&Spend> for Amounts {
+    fn from(spend: &Spend) -> Self {
+        Self {
+            tokens: spend.usage.total_tokens().0,
+            money: spend.cost.known.0,
+            turns: spend.turns,
+            tool_calls: spend.tool_calls,
+        }
+    }
+}
+
+impl From<&ExecutionLimits> for Amounts<Option<u64>> {
+    fn from(limits: &ExecutionLimits) -> Self {
+        Self {
+            tokens: limits.max_total_tokens.map(|tokens| tokens.0),
+            money: limits.max_cost.map(|money| money.0),
+            turns: limits.max_turns,
+            tool_calls: limits.max_tool_calls,
+        }
+    }
+}
+
+impl From<Amounts<Option<u64>>> for ExecutionLimits {
+    fn from(limit: Amounts<Option<u64>>) -> Self {
+        Self {
+            max_total_tokens: limit.tokens.map(Tokens),
+            max_cost: limit.money.map(Money),
+            max_turns: limit.turns,
+            max_tool_calls: limit.tool_calls,
+            ..Self::default()
+        }
+    }
 }
 
 impl Cost {

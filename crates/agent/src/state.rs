@@ -3,8 +3,6 @@
 //! Everything that survives a crash is part of the state and changes only when an entry is absorbed. A
 //! live run and a resumed one are therefore always in the same state.
 
-mod totals;
-
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -14,18 +12,17 @@ use plimsoll_context::{
 };
 
 use crate::batch::{Batch, without_long_faults};
-use crate::doom_loop::{CallOutcome, DoomLoopTracker, ResultOrigin};
+use crate::doom_loop::DoomLoopTracker;
 use crate::entry::{Entry, LOG_FORMAT, Waiting};
+use crate::ledger::Ledger;
+use crate::limits::ExecutionLimits;
 use crate::memory::RunMemory;
-use crate::notice;
 use crate::outcome::EndReason;
 use crate::pins;
 use crate::setup::Setup;
-use crate::spend::{Cost, Spend};
+use crate::spend::Cost;
 use crate::tool_names::{NameMatch, ToolNames};
 use crate::undo::Marks;
-
-pub(crate) use totals::RunTotals;
 
 /// The state of a session, computed from its log.
 #[derive(Debug, Clone)]
@@ -43,7 +40,7 @@ pub struct State {
 }
 
 /// The facts that a log leads to, beside its messages.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Facts {
     pub(crate) calibration: Calibration,
     /// The tools of the newest run.
@@ -72,7 +69,7 @@ pub(crate) struct Facts {
     pub(crate) runs: u64,
     /// The newest answer is incomplete: the model only paused.
     pub(crate) paused: bool,
-    pub(crate) totals: RunTotals,
+    pub(crate) ledger: Ledger,
     total: Usage,
     total_cost: Cost,
     /// Number of messages that were ever queued.
@@ -149,9 +146,16 @@ impl State {
     /// Returns the state of an empty log for runs with this setup.
     #[must_use]
     pub fn for_setup(setup: &Setup) -> Self {
-        Self {
-            doom_loop: DoomLoopTracker::new(setup.limits.loop_history()),
-            ..Self::new(Arc::clone(&setup.counter))
+        let mut state = Self::new(Arc::clone(&setup.counter));
+        state.set_limits(&setup.limits);
+        state
+    }
+
+    /// Sets the limits of the next run.
+    pub(crate) fn set_limits(&mut self, limits: &Arc<ExecutionLimits>) {
+        self.facts.ledger.limits = Arc::clone(limits);
+        if self.doom_loop.history() != limits.loop_history() {
+            self.doom_loop = DoomLoopTracker::new(limits.loop_history());
         }
     }
 
@@ -180,6 +184,12 @@ impl State {
     /// # Errors
     /// If the entry does not match the entries before it; the state is then unchanged.
     pub fn absorb(&mut self, entry: &Entry) -> Result<(), FoldError> {
+        self.apply(entry)?;
+        self.facts.ledger.memory = self.memory.held();
+        Ok(())
+    }
+
+    fn apply(&mut self, entry: &Entry) -> Result<(), FoldError> {
         match entry {
             Entry::Opened { format } if *format > LOG_FORMAT => {
                 return Err(FoldError::Format { found: *format });
@@ -209,10 +219,7 @@ impl State {
                     // Only what this run adds is unread: an import or a failed run before it is past.
                     self.transcript.mark_sent();
                     self.facts.runs = *run;
-                    self.facts.totals = RunTotals {
-                        newest: self.facts.totals.newest,
-                        ..RunTotals::default()
-                    };
+                    self.facts.ledger.begin_run();
                     self.doom_loop.forget();
                     self.facts.cache.begin();
                     let open = self.batch.as_ref();
@@ -250,7 +257,7 @@ impl State {
             }
             // When a key is seen again, the log itself is searched for it.
             Entry::Accepted { .. } => {}
-            Entry::Warned { limit, near } => self.facts.totals.warned.push((*limit, *near)),
+            Entry::Warned { limit, near } => self.facts.ledger.warned.push((*limit, *near)),
             Entry::Reply {
                 message,
                 stop,
@@ -264,11 +271,8 @@ impl State {
                 self.facts.cache.answered(*counted, view, usage.as_ref());
                 self.facts.heard = usage.map(|usage| (*counted, usage.processed()));
                 self.transcript.mark_sent();
-                self.facts.totals.answered(
-                    usage.as_ref(),
-                    *counted,
-                    self.transcript.counter().message(message),
-                );
+                let reply = self.transcript.counter().message(message);
+                self.facts.ledger.answered(*usage, *counted, reply);
                 if !is_empty(message) {
                     let message = without_long_faults(message);
                     self.memory.takes(&message);
@@ -277,12 +281,10 @@ impl State {
                     self.transcript.push(message);
                     self.transcript.mark_sent();
                 }
-                self.facts.totals.turns += 1;
                 self.facts.turns += 1;
                 self.pay(Cost::of(*cost));
                 if let Some(usage) = usage {
                     self.facts.calibration.observe(*counted, usage.processed());
-                    self.facts.totals.usage = self.facts.totals.usage.combine(*usage);
                     self.facts.total = self.facts.total.combine(*usage);
                 }
             }
@@ -295,8 +297,7 @@ impl State {
                     NameMatch::Repaired(name) => name.to_owned(),
                     NameMatch::Known | NameMatch::Unknown => name.to_owned(),
                 };
-                self.facts.totals.tool_calls += 1;
-                *self.facts.totals.calls_of.entry(name).or_default() += 1;
+                self.facts.ledger.tool_started(name);
             }
             Entry::ToolResult {
                 message,
@@ -306,7 +307,9 @@ impl State {
                 self.take(message)?;
                 self.memory.takes(message);
                 self.charge(spent.usage, spent.estimated, spent.cost);
-                self.facts.totals.spent = self.facts.totals.spent.combine(*spent);
+                let ledger = &mut self.facts.ledger;
+                ledger.tool_calls = ledger.tool_calls.saturating_add(spent.tool_calls);
+                ledger.of_tools = ledger.of_tools.combine(*spent);
                 for text in wanted {
                     let rule = pins::rule(text);
                     let mut pinned = self.transcript.items().iter();
@@ -326,13 +329,14 @@ impl State {
                 self.join_tools();
                 if plan.is_compaction() {
                     self.facts.compacted_in = Some(self.facts.turns);
-                    self.facts.totals.plans += 1;
-                    self.facts.totals.freed += released.freed;
+                    self.facts.ledger.plans += 1;
+                    self.facts.ledger.freed += released.freed;
                 }
             }
             Entry::Summarized { usage, cost, .. } => {
                 self.charge(*usage, Usage::default(), Cost::of(*cost));
-                self.facts.totals.summary_usage = self.facts.totals.summary_usage.combine(*usage);
+                let ledger = &mut self.facts.ledger;
+                ledger.summary_usage = ledger.summary_usage.combine(*usage);
             }
             Entry::PartialReply {
                 message,
@@ -393,7 +397,15 @@ impl State {
                 winner,
                 judged,
                 ..
-            } => self.branched(branches, *winner, judged),
+            } => {
+                // The entries of the chosen branch follow and are counted then.
+                let losers = branches.iter().enumerate();
+                let losers = losers.filter(|(index, _)| Some(*index) != *winner);
+                for spent in losers.map(|(_, branch)| &branch.spent).chain([judged]) {
+                    self.facts.total = self.facts.total.combine(spent.usage);
+                    self.facts.total_cost = self.facts.total_cost.combine(spent.cost);
+                }
+            }
             Entry::RunEnded { outcome } => {
                 // The window may have been inferred wrongly from the refusal. A guess that leaves no
                 // tokens would end the session.
@@ -422,6 +434,13 @@ impl State {
     #[must_use]
     pub fn transcript(&self) -> &Transcript {
         &self.transcript
+    }
+
+    /// Returns the number of tool calls without a result, including those that have not been started.
+    #[must_use]
+    pub fn open_calls(&self) -> u64 {
+        let batch = self.batch.iter();
+        batch.flat_map(|batch| batch.open()).count() as u64
     }
 
     /// Returns the usage of all runs of the session.
@@ -473,27 +492,17 @@ impl State {
         self.facts.learned
     }
 
-    /// Adds usage that belongs to the session but to none of its own runs.
-    pub(crate) fn spend(&mut self, spent: &Spend) {
-        self.facts.total = self.facts.total.combine(spent.usage);
-        self.facts.total_cost = self.facts.total_cost.combine(spent.cost);
-    }
-
     /// Adds usage beside the run's own answered calls, reported and estimated. Each token counts in
     /// full.
     fn charge(&mut self, usage: Usage, estimated: Usage, cost: Cost) {
         self.pay(cost);
-        let totals = &mut self.facts.totals;
-        let tokens = usage.total_tokens() + estimated.total_tokens();
-        totals.processed += tokens;
-        totals.growth += tokens;
-        totals.estimated = totals.estimated.combine(estimated);
-        totals.usage = totals.usage.combine(usage);
+        self.facts.ledger.charge(usage, estimated);
         self.facts.total = self.facts.total.combine(usage);
     }
 
     fn pay(&mut self, cost: Cost) {
-        self.facts.totals.cost = self.facts.totals.cost.combine(cost);
+        let ledger = &mut self.facts.ledger;
+        ledger.cost_accumulated = ledger.cost_accumulated.combine(cost);
         self.facts.total_cost = self.facts.total_cost.combine(cost);
     }
 
@@ -511,17 +520,11 @@ impl State {
             self.transcript.push(message);
         }
         if batch.is_complete() {
-            self.doom_loop.answered(batch.calls().filter_map(|call| {
-                let Some(Message::ToolResult(result)) = call.result.as_deref() else {
-                    return None;
-                };
-                let fate = match call.began {
-                    true => ResultOrigin::Ran,
-                    false if notice::is_of_a_loop(result) => ResultOrigin::Refused,
-                    false => ResultOrigin::NotRun,
-                };
-                Some(CallOutcome { result, fate })
-            }));
+            self.doom_loop
+                .answered(batch.calls().map(|call| match call.result.as_deref() {
+                    Some(Message::ToolResult(result)) if call.began => Some(result),
+                    _ => None,
+                }));
             self.batch = None;
         }
         Ok(())

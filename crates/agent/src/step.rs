@@ -15,7 +15,7 @@ use crate::batch::CallKey;
 use crate::entry::Entry;
 use crate::event::Event;
 use crate::failure::Failure;
-use crate::hook_event::{Decision, HookEvent};
+use crate::hook_input::{Decision, HookInput};
 use crate::outcome::Outcome;
 use crate::request::Request;
 use crate::spend::Spend;
@@ -177,9 +177,9 @@ pub enum Step {
     /// Inform the host about the messages that a plan has affected.
     AfterPlan(Box<PendingPlan>),
     /// Ask the host's hook; the answer is [`Input::Decided`].
-    Before(HookEvent),
+    Before(HookInput),
     /// Call the host's hook, and continue once it has returned.
-    After(HookEvent),
+    After(HookInput),
     /// Run a tool.
     Execute(ToolCall),
     /// Ask the host's hook, the gate, or both, whether a call may run.

@@ -144,11 +144,8 @@ impl Run {
             return false;
         };
         let request = digest.request();
-        if self
-            .forecast()
-            .exceeded_by_summary(&request, Usage::default())
-            .is_some()
-        {
+        let exceeded = self.exceeded_by_summary(&request, Usage::default());
+        if exceeded.is_some() {
             return false;
         }
         self.summaries.start(digest);
@@ -182,11 +179,8 @@ impl Run {
     /// Returns `true` if the call is made.
     fn ask_summary_again(&mut self, digest: SummaryWriter) -> bool {
         let request = digest.request();
-        if self
-            .forecast()
-            .exceeded_by_summary(&request, digest.usage)
-            .is_some()
-        {
+        let exceeded = self.exceeded_by_summary(&request, digest.usage);
+        if exceeded.is_some() {
             self.summaries.is_skipped = true;
             let why = "the limits of the run do not allow the rest of it";
             self.end_digest(&digest, Some(why.to_owned()));

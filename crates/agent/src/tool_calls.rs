@@ -13,7 +13,7 @@ use crate::decode::{BatchReader, CallDecision, NotRun, PreparedCall, check_rewri
 use crate::doom_loop::{LoopVerdict, Repetition};
 use crate::entry::{Entry, Waiting};
 use crate::event::{Event, LoopConsequence, ToolPhase, TurnTrigger};
-use crate::hook_event::{HookEvent, HookPoint};
+use crate::hook_input::{HookInput, HookPoint};
 use crate::notice;
 use crate::outcome::EndReason;
 use crate::phase::Phase;
@@ -49,8 +49,7 @@ impl Run {
             setup: &self.setup,
             state: &self.state,
             looping,
-            is_last: is_finalizing
-                || self.setup.limits.max_turns() <= self.state.facts.totals.turns,
+            is_last: is_finalizing || self.setup.limits.max_turns() <= self.tracker().turns,
         };
         let mut ready = VecDeque::new();
         let mut ids = HashSet::new();
@@ -98,7 +97,7 @@ impl Run {
             return self.worked();
         }
         let slots = self.setup.max_parallel_tools.max(1);
-        let room = CallRoom::new(Arc::clone(&self.setup.limits), &self.state.facts.totals);
+        let room = CallRoom::new(self.tracker());
         let Phase::Working(queue) = &mut self.phase else {
             return;
         };
@@ -173,10 +172,10 @@ impl Run {
         let result = self.state.memory.within(limit, result);
         self.now.tool_usage.remove(&call.id);
         self.give(&call, phase, result, pins, spent);
-        self.after(HookPoint::AfterToolExecution, || {
-            HookEvent::AfterToolExecution {
+        self.after(HookPoint::AfterToolExecution, |_| {
+            HookInput::AfterToolExecution {
                 call: call.id.clone(),
-                name: call.name.clone(),
+                tool: call.name.clone(),
                 is_error,
             }
         });

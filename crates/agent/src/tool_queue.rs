@@ -11,9 +11,9 @@ use plimsoll_context::{CallId, ToolCall};
 use serde::{Deserialize, Serialize};
 
 use crate::decode::{NotRun, PreparedCall};
+use crate::ledger::Ledger;
 use crate::limits::ExecutionLimits;
 use crate::notice;
-use crate::state::RunTotals;
 use crate::step::Approver;
 
 /// Upper bound for the configured number of parallel tool calls. Each may hold a process or a
@@ -89,18 +89,15 @@ pub(crate) struct CallRoom {
 
 impl CallRoom {
     /// Returns what the limits leave after the calls that have run.
-    pub(crate) fn new(limits: Arc<ExecutionLimits>, totals: &RunTotals) -> Self {
-        let calls = limits.max_tool_calls;
+    pub(crate) fn new(ledger: &Ledger) -> Self {
+        let limits = Arc::clone(&ledger.limits);
         let of_tool = limits.max_calls_per_tool.iter().map(|(tool, limit)| {
-            let used = totals.calls_of.get(tool).copied().unwrap_or_default();
+            let used = ledger.calls_of.get(tool).copied().unwrap_or_default();
             (tool.clone(), limit.saturating_sub(used))
         });
+        let calls = limits.max_tool_calls;
         Self {
-            calls: calls.map(|limit| {
-                limit
-                    .saturating_sub(totals.tool_calls)
-                    .saturating_sub(totals.spent.tool_calls)
-            }),
+            calls: calls.map(|limit| limit.saturating_sub(ledger.tool_calls)),
             of_tool: of_tool.collect(),
             limits,
         }

@@ -11,7 +11,8 @@ use crate::entry::{Entry, Waiting};
 use crate::event::{Event, TurnTrigger};
 use crate::failure::Failure;
 use crate::forecast::UNCOUNTED;
-use crate::hook_event::{HookEvent, HookPoint};
+use crate::hook_input::{HookInput, HookPoint};
+use crate::ledger::LimitKind;
 use crate::limits::AtLimit;
 use crate::notice;
 use crate::outcome::EndReason;
@@ -22,7 +23,6 @@ use crate::run::{LastCall, Run};
 use crate::setup::QueueMode;
 use crate::state::is_empty;
 use crate::step::Step;
-use crate::tracker::ExecutionTracker;
 
 /// The smallest request for which a low token report is reported to the user.
 const LEAST_DOUBTED: Tokens = Tokens(4_096);
@@ -81,7 +81,7 @@ impl Run {
             self.current.cause = TurnTrigger::Steer;
         }
         self.notify(Event::TurnStart {
-            turn: self.state.facts.totals.turns + 1,
+            turn: self.tracker().turns + 1,
             cause: self.current.cause,
             tokens: self.tokens(),
             trigger,
@@ -95,9 +95,9 @@ impl Run {
     /// answer. Returns `false` if another step has to come first.
     fn keep_within_limits(&mut self) -> bool {
         // A plan may have freed memory.
-        let memory = self.tracker().memory_used_up();
+        let memory = self.tracker().used_up(LimitKind::Memory, self.now.elapsed);
         if self.current.finalizing.is_none()
-            && let Some(reason) = memory.or_else(|| self.forecast().has_to_be_last())
+            && let Some(reason) = memory.or_else(|| self.has_to_be_last())
         {
             match self.setup.limits.at_limit() {
                 // The notice is part of the view, which is planned again.
@@ -122,7 +122,7 @@ impl Run {
         if self.is_spent() {
             return;
         }
-        if let Some(reason) = self.forecast().exceeded_by_next() {
+        if let Some(reason) = self.exceeded_by_next() {
             let reason = self.current.finalizing.take().unwrap_or(reason);
             return self.finish(reason);
         }
@@ -148,7 +148,7 @@ impl Run {
             // The tokens reserved for the answer always stay available.
             sure.max(behind.min(line.reserve())).max(Tokens(1))
         });
-        let allowed = self.forecast().answer_room();
+        let allowed = self.answer_room();
         let room = [room, left, allowed].into_iter().flatten().min();
         let is_required = self.answer_limit.is_required || allowed.is_some();
         let max_output = match (self.answer_limit.max_output, room) {
@@ -257,7 +257,7 @@ impl Run {
             matches!(stop, Length | Window | ContentFilter)
         });
         self.current.turn_end = Some(TurnAnswer {
-            turn: self.state.facts.totals.turns,
+            turn: self.tracker().turns,
             stop,
             usage,
         });
@@ -292,8 +292,8 @@ impl Run {
     /// Ends the run. The filtered text is no answer, and a repeated request would be filtered again.
     fn filtered_out(&mut self) {
         let failure = Failure::ContentFilter;
-        self.after(HookPoint::OnError, || HookEvent::OnError {
-            message: failure.to_string(),
+        self.after(HookPoint::OnError, |_| HookInput::OnError {
+            error: failure.to_string(),
         });
         self.finish(EndReason::Failed { failure });
     }
@@ -319,19 +319,21 @@ impl Run {
         if self.current.finalizing.is_some() {
             return true;
         }
-        let (tracker, now) = (self.tracker(), self.now.elapsed);
-        let can_call = tracker.turns > 0 && !self.setup.tools.is_empty();
-        let used_up = tracker.tool_calls_used_up().filter(|_| can_call);
-        let finalizes = tracker.limits.at_limit() == AtLimit::Finalize;
+        let (ledger, now) = (self.tracker(), self.now.elapsed);
+        let can_call = ledger.turns > 0 && !self.setup.tools.is_empty();
+        let used_up = ledger.used_up(LimitKind::ToolCalls, now);
+        let used_up = used_up.filter(|_| can_call);
+        let is_last = ledger.is_last(now);
+        let finalizes = self.setup.limits.at_limit() == AtLimit::Finalize;
         match used_up {
             Some(reason) if finalizes => self.ask_to_finish(reason),
             Some(reason) => {
                 self.finish(reason);
                 return false;
             }
-            None => match tracker.is_last(now) {
+            None => match is_last {
                 Some(reason) if finalizes => self.ask_to_finish(reason),
-                _ => self.tell_near(&tracker),
+                _ => self.tell_near(),
             },
         }
         true
@@ -353,10 +355,9 @@ impl Run {
         if self.is_spent() {
             return false;
         }
-        let tracker = self.tracker();
         if self.current.finalizing.is_none()
-            && tracker.limits.at_limit() == AtLimit::Finalize
-            && let Some(reason) = tracker.is_last(self.now.elapsed)
+            && self.setup.limits.at_limit() == AtLimit::Finalize
+            && let Some(reason) = self.tracker().is_last(self.now.elapsed)
         {
             self.ask_to_finish(reason);
         }
@@ -364,16 +365,16 @@ impl Run {
     }
 
     /// Tells the model which limits are near, once for each.
-    fn tell_near(&mut self, tracker: &ExecutionTracker) {
-        let warned = &self.state.facts.totals.warned;
-        let mut near = tracker.near(self.now.elapsed);
-        near.retain(|near| !warned.contains(near));
+    fn tell_near(&mut self) {
+        let ledger = self.tracker();
+        let mut near = ledger.near(self.now.elapsed);
+        near.retain(|near| !ledger.warned.contains(near));
         if near.is_empty() {
             return;
         }
         let texts = near
             .iter()
-            .map(|(kind, _)| notice::near(*kind, tracker, self.now.elapsed));
+            .map(|(kind, _)| notice::near(*kind, ledger, self.now.elapsed));
         let mut texts: Vec<String> = texts.collect();
         texts.dedup();
         for (limit, near) in near {

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, pending};
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use plimsoll_agent::{Answer, Event, Failure, Input, Now, Outcome, Step};
+use plimsoll_agent::{Answer, Event, Failure, HookInput, Input, Now, Outcome, Step};
 use plimsoll_context::{Bytes, CallId, Reply};
 use tokio::sync::mpsc;
 use tokio::task::{JoinError, JoinSet};
@@ -24,13 +24,12 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::Instrument;
 
 use crate::error::Error;
-use crate::hooks::HookInput;
+
 use crate::remote::{InboxMessage, OpenInboxGuard, RemoteCommand};
 use crate::session::Session;
 use crate::telemetry::{RunSpan, ToolSpan};
 use crate::tool::{TOOL_UPDATES, Update, Updates};
 
-pub(crate) use call::ask;
 pub(crate) use log_write::LogWrite;
 pub(crate) use parts::Parts;
 pub(crate) use usage::{CallUsage, RunUsage};
@@ -244,7 +243,6 @@ impl Driven {
         end_open(session);
         let now = tokio::time::Instant::now();
         session.started = now.checked_sub(elapsed).unwrap_or(now);
-        session.began = session.run.state().transcript().next_seq();
         session.answers_refused = 0;
         session.reached = false;
         let open = session.inbox.open();

@@ -16,9 +16,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
-use plimsoll_agent::{Decision, HookPoint, Outcome};
-use plimsoll_context::{CallId, Message, Seq, Tokens, Usage};
-use serde::{Serialize, Serializer};
+use plimsoll_agent::{Decision, HookInput, HookPoint, Messages};
 use serde_json::Value;
 
 use command::Commands;
@@ -37,53 +35,6 @@ pub const HOOK_TIMEOUT: Duration = Duration::from_secs(30);
 /// [`check_answer`](crate::AgentBuilder::check_answer). A model that fails this often would fail
 /// again.
 pub const ANSWER_RETRIES: u32 = 3;
-
-/// The points at which a [`Hook`] is called unless it names its own.
-const USUAL_POINTS: [HookPoint; 18] = [
-    HookPoint::BeforeTask,
-    HookPoint::BeforeLoop,
-    HookPoint::BeforeTurn,
-    HookPoint::TransformContext,
-    HookPoint::BeforeToolExecution,
-    HookPoint::BeforeToolExecutionUpdate,
-    HookPoint::AfterToolExecutionUpdate,
-    HookPoint::TransformToolResult,
-    HookPoint::Steering,
-    HookPoint::AfterToolExecution,
-    HookPoint::BeforeCompactionStart,
-    HookPoint::AfterCompactionEnd,
-    HookPoint::AfterTurn,
-    HookPoint::CheckAnswer,
-    HookPoint::FollowUp,
-    HookPoint::OnError,
-    HookPoint::AfterLoop,
-    HookPoint::AfterTask,
-];
-
-/// The messages passed to a hook. The list is a copy that shares the messages.
-pub type Messages = Vec<Arc<Message>>;
-
-/// The messages that one plan has removed from the view or shortened in it.
-#[derive(Debug, Clone, Serialize)]
-#[serde(transparent)]
-pub struct Eviction {
-    /// The messages in view order, without summaries and markers of earlier plans.
-    pub items: Vec<EvictedMessage>,
-}
-
-/// A message that a plan has removed or shortened.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct EvictedMessage {
-    /// Sequence number in the session: 12 for `m12`.
-    pub seq: Seq,
-    /// `true` if the message was removed, `false` if it was shortened.
-    pub removed: bool,
-    /// Name of the tool, if it is a tool result.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tool: Option<String>,
-    /// The complete original, even if an earlier plan had shortened it.
-    pub message: Arc<Message>,
-}
 
 /// A hook of the host, as a type with state. Every method has a default that changes nothing.
 ///
@@ -118,7 +69,9 @@ pub trait Hook: Send + Sync + 'static {
     /// Returns the points at which the hook is called. Default: all but
     /// [`HookPoint::ConvertToLlm`] and [`HookPoint::OnEvict`], for which the log may be read.
     fn points(&self) -> Vec<HookPoint> {
-        USUAL_POINTS.to_vec()
+        let reads_log = [HookPoint::ConvertToLlm, HookPoint::OnEvict];
+        let points = HookPoint::ALL.into_iter();
+        points.filter(|point| !reads_log.contains(point)).collect()
     }
 
     /// Decides whether a task, a run, a turn, a compaction or a progress update may happen, or an
@@ -179,152 +132,6 @@ pub struct HookContext {
     pub state: Arc<AgentState>,
     /// The number of the run in its session, from 1.
     pub run: u64,
-}
-
-/// A point of a run with the data for its hooks.
-///
-/// A program reads it as JSON, with the number of messages in place of the messages.
-#[derive(Debug, Clone, Serialize)]
-#[serde(tag = "hook", rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum HookInput {
-    /// See [`HookPoint::BeforeTask`].
-    BeforeTask,
-    /// See [`HookPoint::BeforeLoop`].
-    BeforeLoop {
-        /// The view.
-        #[serde(serialize_with = "count")]
-        messages: Messages,
-        /// The number of the run in its session, from 1.
-        run: u64,
-    },
-    /// See [`HookPoint::BeforeTurn`].
-    BeforeTurn {
-        /// The view.
-        #[serde(serialize_with = "count")]
-        messages: Messages,
-        /// The number of the turn in its run, from 1.
-        turn: u64,
-    },
-    /// See [`HookPoint::TransformContext`].
-    TransformContext {
-        /// The messages of the request.
-        #[serde(serialize_with = "count")]
-        messages: Messages,
-    },
-    /// See [`HookPoint::ConvertToLlm`].
-    ConvertToLlm {
-        /// The messages of the request.
-        #[serde(serialize_with = "count")]
-        messages: Messages,
-    },
-    /// See [`HookPoint::BeforeToolExecution`].
-    BeforeToolExecution {
-        /// The name of the tool.
-        tool: String,
-        /// The call.
-        call: CallId,
-        /// The arguments, a JSON object.
-        arguments: Value,
-    },
-    /// See [`HookPoint::BeforeToolExecutionUpdate`].
-    BeforeToolExecutionUpdate {
-        /// The name of the tool.
-        tool: String,
-        /// The call.
-        call: CallId,
-        /// The text of the update.
-        text: String,
-    },
-    /// See [`HookPoint::AfterToolExecutionUpdate`].
-    AfterToolExecutionUpdate {
-        /// The name of the tool.
-        tool: String,
-        /// The call.
-        call: CallId,
-        /// The text of the update.
-        text: String,
-    },
-    /// See [`HookPoint::TransformToolResult`].
-    TransformToolResult {
-        /// The name of the tool.
-        tool: String,
-        /// The call.
-        call: CallId,
-        /// The text of the result.
-        result: String,
-        /// `true` if the call failed.
-        is_error: bool,
-    },
-    /// See [`HookPoint::Steering`].
-    Steering,
-    /// See [`HookPoint::AfterToolExecution`].
-    AfterToolExecution {
-        /// The name of the tool.
-        tool: String,
-        /// The call.
-        call: CallId,
-        /// `true` if the call failed.
-        is_error: bool,
-    },
-    /// See [`HookPoint::BeforeCompactionStart`].
-    BeforeCompactionStart {
-        /// The size of the request.
-        tokens: Tokens,
-        /// The number of messages in the view.
-        messages: usize,
-    },
-    /// See [`HookPoint::AfterCompactionEnd`].
-    AfterCompactionEnd {
-        /// The number of messages before.
-        messages_before: usize,
-        /// The number of messages after.
-        messages_after: usize,
-        /// The size of the request before.
-        tokens_before: Tokens,
-        /// The size of the request after.
-        tokens_after: Tokens,
-    },
-    /// See [`HookPoint::OnEvict`].
-    OnEvict {
-        /// The evicted messages.
-        evicted: Eviction,
-    },
-    /// See [`HookPoint::AfterTurn`].
-    AfterTurn {
-        /// The view.
-        #[serde(serialize_with = "count")]
-        messages: Messages,
-        /// The number of the turn in its run, from 1.
-        turn: u64,
-        /// The usage of its model call, if the provider reported it.
-        usage: Option<Usage>,
-    },
-    /// See [`HookPoint::CheckAnswer`].
-    CheckAnswer {
-        /// The text of the answer.
-        answer: String,
-    },
-    /// See [`HookPoint::FollowUp`].
-    FollowUp,
-    /// See [`HookPoint::OnError`].
-    OnError {
-        /// The text of the provider.
-        error: String,
-    },
-    /// See [`HookPoint::AfterLoop`].
-    AfterLoop {
-        /// The messages of this run that are in the view.
-        #[serde(serialize_with = "count")]
-        messages: Messages,
-        /// The outcome of the run.
-        outcome: Box<Outcome>,
-    },
-    /// See [`HookPoint::AfterTask`].
-    AfterTask {
-        /// The outcome of the run.
-        outcome: Box<Outcome>,
-    },
 }
 
 /// The answer of one hook.
@@ -520,7 +327,7 @@ impl Hooks {
                 continue;
             }
             let timeout = hook.timeout.unwrap_or(self.timeout());
-            let text = outcome.input.for_program(cx);
+            let text = line_for_program(&outcome.input, cx);
             let answer = hook.run(&text, timeout, &self.commands.variables).await;
             let program = hook.command.first().map_or("", String::as_str);
             outcome.take(&format!("{}: `{program}`", point.name()), answer);
@@ -634,61 +441,15 @@ fn effect_of_fault(point: HookPoint) -> &'static str {
     }
 }
 
-impl HookInput {
-    /// Returns the point.
-    #[must_use]
-    pub fn point(&self) -> HookPoint {
-        match self {
-            Self::BeforeTask => HookPoint::BeforeTask,
-            Self::BeforeLoop { .. } => HookPoint::BeforeLoop,
-            Self::BeforeTurn { .. } => HookPoint::BeforeTurn,
-            Self::TransformContext { .. } => HookPoint::TransformContext,
-            Self::ConvertToLlm { .. } => HookPoint::ConvertToLlm,
-            Self::BeforeToolExecution { .. } => HookPoint::BeforeToolExecution,
-            Self::BeforeToolExecutionUpdate { .. } => HookPoint::BeforeToolExecutionUpdate,
-            Self::AfterToolExecutionUpdate { .. } => HookPoint::AfterToolExecutionUpdate,
-            Self::TransformToolResult { .. } => HookPoint::TransformToolResult,
-            Self::Steering => HookPoint::Steering,
-            Self::AfterToolExecution { .. } => HookPoint::AfterToolExecution,
-            Self::BeforeCompactionStart { .. } => HookPoint::BeforeCompactionStart,
-            Self::AfterCompactionEnd { .. } => HookPoint::AfterCompactionEnd,
-            Self::OnEvict { .. } => HookPoint::OnEvict,
-            Self::AfterTurn { .. } => HookPoint::AfterTurn,
-            Self::CheckAnswer { .. } => HookPoint::CheckAnswer,
-            Self::FollowUp => HookPoint::FollowUp,
-            Self::OnError { .. } => HookPoint::OnError,
-            Self::AfterLoop { .. } => HookPoint::AfterLoop,
-            Self::AfterTask { .. } => HookPoint::AfterTask,
-        }
+/// Returns the line that a program reads: a JSON object.
+fn line_for_program(input: &HookInput, cx: &HookContext) -> String {
+    let mut input = serde_json::to_value(input).unwrap_or_default();
+    if let Value::Object(fields) = &mut input {
+        let id = cx.state.session_id.as_str();
+        fields.insert("session_id".to_owned(), id.into());
+        fields.insert("run".to_owned(), cx.run.into());
     }
-
-    /// Returns the name of the tool, if the point concerns a tool call.
-    fn tool(&self) -> Option<&str> {
-        match self {
-            Self::BeforeToolExecution { tool, .. }
-            | Self::BeforeToolExecutionUpdate { tool, .. }
-            | Self::AfterToolExecutionUpdate { tool, .. }
-            | Self::TransformToolResult { tool, .. }
-            | Self::AfterToolExecution { tool, .. } => Some(tool),
-            _ => None,
-        }
-    }
-
-    /// Returns the line that a program reads: a JSON object.
-    fn for_program(&self, cx: &HookContext) -> String {
-        let mut input = serde_json::to_value(self).unwrap_or_default();
-        if let Value::Object(fields) = &mut input {
-            let id = cx.state.session_id.as_str();
-            fields.insert("session_id".to_owned(), id.into());
-            fields.insert("run".to_owned(), cx.run.into());
-        }
-        format!("{input}\n")
-    }
-}
-
-/// Serializes the number of messages in place of the messages.
-fn count<S: Serializer>(messages: &Messages, serializer: S) -> Result<S::Ok, S::Error> {
-    messages.len().serialize(serializer)
+    format!("{input}\n")
 }
 
 impl fmt::Debug for Hooks {

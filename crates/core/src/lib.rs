@@ -7,6 +7,7 @@
 #![warn(clippy::indexing_slicing, clippy::string_slice)]
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
+mod accounts;
 mod agent;
 mod builder;
 mod driver;
@@ -17,7 +18,6 @@ mod hooks;
 mod host_pins;
 mod host_steps;
 mod journal;
-mod ledger;
 mod loop_config;
 mod memory_store;
 mod observer;
@@ -42,32 +42,31 @@ mod timed_filter;
 mod tool;
 mod window;
 
+pub use accounts::NothingLeft;
 pub use agent::{Agent, RECALL_LEAST_WINDOW, SUMMARY_TIMEOUT, new_session_id};
 pub use builder::{AgentBuilder, BuilderSettings, DriverSettings};
 pub use error::Error;
 pub use fork::fork_session;
 pub use gate::{AllowAll, DenyAll, Gate};
 pub use hooks::{
-    ANSWER_RETRIES, CommandHook, EvictedMessage, Eviction, HOOK_TIMEOUT, Hook, HookContext,
-    HookInput, HookReply, Hooks, Later, MAX_COMMAND_HOOKS, MAX_HOOK_OUTPUT, MAX_STUCK, Messages,
-    Now, ToolDecision,
+    ANSWER_RETRIES, CommandHook, HOOK_TIMEOUT, Hook, HookContext, HookReply, Hooks, Later,
+    MAX_COMMAND_HOOKS, MAX_HOOK_OUTPUT, MAX_STUCK, Now, ToolDecision,
 };
 pub use host_steps::{MAX_STEP_RESULT, MAX_STEPS, MAX_STEPS_SIZE};
 pub use journal::{
     JOURNAL_FORMAT, Journal, JournalFault, JournaledRun, LocalJournal, LogHead, RunStart, StepEnd,
     refuse_journaled,
 };
-pub use ledger::NothingLeft;
 pub use loop_config::{AgentLoopConfig, agent_loop, agent_loop_continue};
 pub use memory_store::MemoryStore;
 pub use observer::{MAX_OBSERVER_BACKLOG, Observer};
 pub use parallel::{
-    BRANCHES_AT_ONCE, Branch, BranchEnd, Choice, Custom, EVALUATION_TIMEOUT, Elaborate, Evaluation,
-    EvaluationStrategy, JUDGE_TIMEOUT, JUDGEMENT, JudgeModel, LlmJudge, Losers, MAX_BRANCHES,
-    MAX_ELABORATED, MAX_JUDGED, ParallelLoopOutcome, ParallelLoopResult, ParallelOptions,
-    PickFirst, TokenEfficient, agent_loop_parallel,
+    Branch, BranchEnd, Choice, Custom, EVALUATION_TIMEOUT, Elaborate, Evaluation,
+    EvaluationStrategy, JUDGE_TIMEOUT, JUDGEMENT, LlmJudge, MAX_BRANCHES, MAX_ELABORATED,
+    MAX_JUDGED, ParallelLoopOutcome, ParallelLoopResult, ParallelOptions, PickFirst,
+    TokenEfficient, agent_loop_parallel,
 };
-pub use plimsoll_agent::MAX_PARALLEL_TOOLS;
+pub use plimsoll_agent::{EvictedMessage, Eviction, HookInput, MAX_PARALLEL_TOOLS, Messages};
 pub use provider::Provider;
 pub use recall::{
     Hit, MessageKind, RecallError, RecallId, RecallKey, RecallTools, RecalledItem, recall_tools,

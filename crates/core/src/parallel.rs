@@ -8,8 +8,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use plimsoll_agent::{Event, ExecutionLimits, Spend};
-use plimsoll_context::Part;
+use futures_util::StreamExt;
+use futures_util::future::OptionFuture;
+use futures_util::stream::FuturesUnordered;
+use plimsoll_agent::{Entry, Event, ExecutionLimits, Outcome, Spend};
+use plimsoll_context::{Message, Money, Part, StopReason, Tokens};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 use crate::driver;
 use crate::error::Error;
@@ -19,30 +24,24 @@ use crate::session::Session;
 use crate::sub_agent::MAX_DEPTH;
 use crate::telemetry::evaluation;
 
-mod adopt;
 mod branch;
 mod judge;
 mod outcome;
-mod race;
 mod strategy;
 
 pub use branch::Branch;
-pub use judge::{
-    Elaborate, JUDGE_TIMEOUT, JUDGEMENT, JudgeModel, LlmJudge, MAX_ELABORATED, MAX_JUDGED,
-};
+pub use judge::{Elaborate, JUDGE_TIMEOUT, JUDGEMENT, LlmJudge, MAX_ELABORATED, MAX_JUDGED};
 pub use outcome::{BranchEnd, ParallelLoopOutcome, ParallelLoopResult};
 pub use strategy::{Choice, Custom, Evaluation, EvaluationStrategy, PickFirst, TokenEfficient};
 
-use adopt::{ChosenAnswer, adopt};
-use branch::Trunk;
-use race::Race;
+use branch::{RunningBranch, Trunk};
 
 /// Maximum number of branches in one evaluation. A judge cannot distinguish more.
 pub const MAX_BRANCHES: usize = 8;
-/// Default number of concurrent branches.
-pub const BRANCHES_AT_ONCE: usize = 4;
 /// Timeout for choosing an answer.
 pub const EVALUATION_TIMEOUT: Duration = Duration::from_secs(300);
+/// How long interrupted branches may take to close their logs.
+const CLOSING: Duration = Duration::from_secs(10);
 
 /// Options of a parallel evaluation.
 #[derive(Debug, Clone, Default)]
@@ -50,25 +49,20 @@ pub struct ParallelOptions {
     /// Limits for all branches and the choice together: tokens, money, tool calls and time.
     /// `max_turns` applies to each branch.
     ///
-    /// Amounts that a branch's own agent does not limit are shared equally, and unused amounts are
-    /// available to later branches. Default: each branch has only its own limits.
+    /// Amounts that a branch's own agent does not limit are shared equally. Default: each branch has
+    /// only its own limits.
     pub limits: Option<ExecutionLimits>,
     /// The reservation to charge, if this is part of a larger task, such as a tool call.
     pub reservation: Option<Reservation>,
-    /// Maximum number of concurrent branches. Default [`BRANCHES_AT_ONCE`].
-    pub at_once: Option<usize>,
-    /// What happens to the remaining branches after the decision.
-    pub losers: Losers,
 }
 
-/// The handling of the remaining branches after the decision.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Losers {
-    /// They continue to their end. Their answers are in their sessions and cost money.
-    #[default]
-    Finish,
-    /// They are cancelled, and waiting branches do not begin.
-    Cancel,
+/// What all branches have led to.
+#[derive(Default)]
+struct Race {
+    results: Vec<ParallelLoopResult>,
+    interrupted: bool,
+    /// Messages to the session that came meanwhile.
+    undelivered: Vec<Vec<Part>>,
 }
 
 /// Runs a prompt with several agents, each in a fork of the session, and takes over the answer that
@@ -78,7 +72,7 @@ pub enum Losers {
 /// fails, panics or reaches a limit loses. If no branch answers, the session's view does not
 /// change, and the outcome contains the reason for each branch.
 ///
-/// An interrupt of the session interrupts all branches. Messages sent meanwhile go to each branch.
+/// An interrupt of the session interrupts all branches. Messages sent meanwhile are not delivered.
 ///
 /// ```
 /// use plimsoll_core::testing::{ScriptedProvider, Turn};
@@ -136,60 +130,48 @@ async fn evaluate(
     driver::between_runs(session).await?;
     session.run.open_log();
     driver::settle(session).await?;
-    let trunk = Arc::new(trunk(session, prompt).await?);
-    let reservation = match reserve(&options) {
-        Ok(reservation) => reservation,
-        Err(fault) => return Err(Error::Build(vec![fault])),
-    };
+    let trunk = Trunk::of(session, prompt);
+    let reservation = reserve(&options).map_err(|fault| Error::Build(vec![fault]))?;
+    let name = strategy.name().to_owned();
     let names = (0..branches.len()).filter_map(|index| trunk.name(index, 0));
     session.parts.tell(Event::ParallelStarted {
-        strategy: strategy.name().to_owned(),
+        strategy: name.clone(),
         branches: names.map(String::from).collect(),
     });
     let open = session.inbox.open();
-    let mut race = Race::new(session, Arc::clone(&trunk), branches, strategy, options);
-    race.run(&reservation).await;
-    let Race {
-        results,
-        interrupted,
-        mut undelivered,
-        ..
-    } = race;
-    let mut results: Vec<ParallelLoopResult> = results.into_iter().flatten().collect();
-    results.sort_by_key(|result| result.branch);
-    let mut warnings = Vec::new();
+    let turns = options.limits.and_then(|limits| limits.max_turns);
+    let mut race = Race::default();
+    let shares = strategy.shares();
+    race.run(session, &trunk, branches, (&reservation, turns, shares))
+        .await;
     let judging = reservation.for_call(None);
-    let choice = if interrupted || !results.iter().any(ParallelLoopResult::answered) {
-        Choice::Nothing {
-            why: outcome::nobody(&results),
-        }
+    let mut warnings = Vec::new();
+    let nobody = Choice::Nothing {
+        why: outcome::nobody(&race.results),
+    };
+    let choice = if race.interrupted || !race.results.iter().any(ParallelLoopResult::answered) {
+        nobody
     } else {
-        let chosen = choose(session, strategy, &trunk, &results, &judging);
-        let (choice, told, late) = chosen.await;
+        let (choice, told) = choose(session, strategy, &trunk, &mut race, &judging).await;
         warnings = told;
-        undelivered.extend(late);
         choice
     };
     drop(open);
+    let Race {
+        results,
+        mut undelivered,
+        ..
+    } = race;
     undelivered.extend(session.inbox.close().into_iter().map(|spoken| spoken.parts));
     undelivered
         .iter()
         .for_each(|parts| session.parts.too_late(parts));
     let judged = judging.spent();
-    let (text, taken) = match &choice {
-        Choice::Branch(index) => match results.get(*index) {
-            Some(result) => (result.text.clone(), ChosenAnswer::Branch(result)),
-            None => (outcome::nobody(&results), ChosenAnswer::Nothing),
-        },
-        Choice::Merged { text, model } => (text.clone(), ChosenAnswer::Merged { text, model }),
-        Choice::Nothing { why } => (why.clone(), ChosenAnswer::Nothing),
+    let text = adopt(session, &trunk, &choice, name.clone(), &results, judged).await?;
+    let winner = match choice {
+        Choice::Branch(index) => Some(index),
+        Choice::Merged { .. } | Choice::Nothing { .. } => None,
     };
-    let winner = match taken {
-        ChosenAnswer::Branch(result) => Some(result.branch),
-        _ => None,
-    };
-    let answered = !matches!(taken, ChosenAnswer::Nothing);
-    adopt(session, &trunk, taken, strategy.name(), &results, judged).await?;
     let spent = results.iter().map(ParallelLoopResult::spent);
     let spent = spent.fold(judged, Spend::combine);
     for text in &warnings {
@@ -200,8 +182,8 @@ async fn evaluate(
     Ok(ParallelLoopOutcome {
         text,
         winner,
-        strategy: strategy.name().to_owned(),
-        answered,
+        strategy: name,
+        answered: !matches!(choice, Choice::Nothing { .. }),
         results,
         tokens_used: spent.usage,
         cost: spent.cost,
@@ -211,17 +193,71 @@ async fn evaluate(
     })
 }
 
-/// Collects the common starting point of all branches.
-async fn trunk(session: &Session, prompt: Vec<Part>) -> Result<Trunk, Error> {
-    Ok(Trunk {
-        parts: Arc::clone(&session.parts),
-        session: session.id().clone(),
-        entries: session.entries,
-        run: session.view().runs().saturating_add(1),
-        idle: session.idle(),
-        state: Arc::clone(&session.state),
-        prompt,
-    })
+impl Race {
+    /// Runs all branches to their end, within the reservation of all, which is divided by their number
+    /// and the shares of the choice.
+    async fn run(
+        &mut self,
+        session: &Session,
+        trunk: &Trunk,
+        branches: Vec<Branch>,
+        (reservation, turns, shares): (&Reservation, Option<u64>, u64),
+    ) {
+        let mut running = Vec::new();
+        let mut parts = branches.len() as u64 + shares;
+        for branch in branches.into_iter().enumerate() {
+            running.push(RunningBranch::prepare(branch, trunk, reservation, turns, parts).await);
+            parts -= 1;
+        }
+        let stop = CancellationToken::new();
+        let mut open = Vec::new();
+        let mut runs = FuturesUnordered::new();
+        for (branch, ready) in &mut running {
+            match std::mem::replace(ready, Err(BranchEnd::Cancelled)) {
+                Ok(ready) => {
+                    open.push(&*branch);
+                    runs.push(branch.run(trunk, ready, &stop));
+                }
+                Err(end) => self.end(session, branch.not_started(trunk, end)),
+            }
+        }
+        let mut closing = None;
+        loop {
+            let late = OptionFuture::from(closing.map(tokio::time::sleep_until));
+            tokio::select! {
+                biased;
+                result = runs.next() => match result {
+                    Some(result) => {
+                        open.retain(|branch| branch.index() != result.branch);
+                        self.end(session, result);
+                    }
+                    None => break,
+                },
+                command = session.inbox.next() => match command {
+                    RemoteCommand::Interrupt => {
+                        self.interrupted = true;
+                        stop.cancel();
+                        closing.get_or_insert_with(|| Instant::now() + CLOSING);
+                    }
+                    RemoteCommand::Say(spoken) => self.undelivered.push(spoken.parts),
+                },
+                Some(()) = late => break,
+            }
+        }
+        for branch in open {
+            let text = "[Stopped.]".to_owned();
+            self.end(session, branch.result(trunk, BranchEnd::Cancelled, text));
+        }
+        self.results.sort_by_key(|result| result.branch);
+    }
+
+    fn end(&mut self, session: &Session, result: ParallelLoopResult) {
+        session.parts.tell(Event::BranchEnded {
+            branch: result.branch,
+            record: result.record(),
+        });
+        self.results.push(result);
+    }
 }
 
 /// Asks the strategy. There is a choice even if the strategy fails.
@@ -229,11 +265,12 @@ async fn choose(
     session: &Session,
     strategy: &dyn EvaluationStrategy,
     trunk: &Trunk,
-    results: &[ParallelLoopResult],
+    race: &mut Race,
     reservation: &Reservation,
-) -> (Choice, Vec<String>, Vec<Vec<Part>>) {
+) -> (Choice, Vec<String>) {
     let texts = trunk.prompt.iter().filter_map(Part::as_text);
     let prompt = texts.collect::<Vec<&str>>().join("\n");
+    let results = &race.results;
     let evaluation = Evaluation {
         prompt: &prompt,
         results,
@@ -242,7 +279,6 @@ async fn choose(
         warnings: Mutex::default(),
     };
     let choosing = AssertUnwindSafe(strategy.evaluate(&evaluation)).catch_unwind();
-    let mut late = Vec::new();
     let choice = tokio::select! {
         biased;
         choosing = tokio::time::timeout(EVALUATION_TIMEOUT, choosing) => match choosing {
@@ -250,7 +286,7 @@ async fn choose(
             Ok(Err(_)) => evaluation.fall_back("the choice broke down"),
             Err(_) => evaluation.fall_back("there was no choice in time"),
         },
-        () = interrupted(session, &mut late) => Choice::Nothing {
+        () = interrupted(session, &mut race.undelivered) => Choice::Nothing {
             why: "[Interrupted before one was chosen.]".to_owned(),
         },
     };
@@ -265,8 +301,7 @@ async fn choose(
         choice => choice,
     };
     let warnings = evaluation.warnings.into_inner();
-    let warnings = warnings.unwrap_or_else(PoisonError::into_inner);
-    (choice, warnings, late)
+    (choice, warnings.unwrap_or_else(PoisonError::into_inner))
 }
 
 /// Completes on an interrupt. Messages received meanwhile are too late and are collected in `late`.
@@ -279,6 +314,77 @@ async fn interrupted(session: &Session, late: &mut Vec<Vec<Part>>) {
     }
 }
 
+/// Records the evaluation and takes over the chosen answer, in a single write of the log. Returns the
+/// answer, or the reason why there is none.
+async fn adopt(
+    session: &mut Session,
+    trunk: &Trunk,
+    choice: &Choice,
+    strategy: String,
+    results: &[ParallelLoopResult],
+    judged: Spend,
+) -> Result<String, Error> {
+    let (winner, text, entries) = match choice {
+        Choice::Branch(index) => match results.get(*index) {
+            Some(result) => {
+                let mut log = session.parts.store.load(&result.session_id).await?;
+                let is_fork = |entry: &Entry| matches!(entry, Entry::Forked { .. });
+                let begins = log.iter().rposition(is_fork).map_or(0, |at| at + 1);
+                let own = log.split_off(begins);
+                (Some(*index), result.text.clone(), own)
+            }
+            None => (None, outcome::nobody(results), Vec::new()),
+        },
+        Choice::Merged { text, model } => (None, text.clone(), merged(trunk, text, model)),
+        Choice::Nothing { why } => (None, why.clone(), Vec::new()),
+    };
+    let branched = Entry::Branched {
+        strategy,
+        branches: results.iter().map(ParallelLoopResult::record).collect(),
+        winner,
+        judged,
+    };
+    session.run.adopt(branched, entries)?;
+    let written = driver::settle(session).await;
+    // Tool results of the branch are not steps of a run of this session.
+    let _ = session.steps.take();
+    written.map(|()| text)
+}
+
+/// Returns the entries for the prompt and a merged answer. Their usage is part of the record of the
+/// branches and of the choice.
+fn merged(trunk: &Trunk, text: &str, model: &str) -> Vec<Entry> {
+    let message = |message| Arc::new(message);
+    vec![
+        Entry::RunStarted {
+            run: trunk.run,
+            model: model.to_owned(),
+            system: "".into(),
+            tools: Vec::new(),
+            later: Vec::new(),
+            config: None,
+        },
+        Entry::Message {
+            message: message(Message::User {
+                parts: trunk.prompt.clone(),
+            }),
+            queued: None,
+        },
+        Entry::Reply {
+            message: message(Message::Assistant {
+                parts: vec![Part::text(text)],
+            }),
+            stop: StopReason::Stop,
+            usage: None,
+            counted: Tokens::ZERO,
+            cost: Some(Money(0)),
+        },
+        Entry::RunEnded {
+            outcome: Outcome::answered(text),
+        },
+    ]
+}
+
 fn check(branches: &[Branch], options: &ParallelOptions) -> Result<(), Error> {
     let mut faults = Vec::new();
     match branches.len() {
@@ -287,9 +393,6 @@ fn check(branches: &[Branch], options: &ParallelOptions) -> Result<(), Error> {
             "there are {many} branches; give at most {MAX_BRANCHES}"
         )),
         _ => {}
-    }
-    if options.at_once == Some(0) {
-        faults.push("at_once is 0; let at least one branch run".to_owned());
     }
     if let Some(limits) = &options.limits {
         faults.extend(limits.faults());

@@ -143,15 +143,6 @@ impl Remote {
         self.0.memory.load(Ordering::Relaxed)
     }
 
-    /// Passes on a message if there is room for it, without waiting.
-    pub(crate) fn pass(&self, kind: Waiting, parts: Vec<Part>) -> bool {
-        let key = None;
-        matches!(
-            self.0.put(InboxMessage { kind, parts, key }),
-            PutOutcome::Taken
-        )
-    }
-
     async fn say(&self, kind: Waiting, message: UserMessage, key: Option<String>) -> bool {
         let Ok(parts) = message.checked() else {
             return false;

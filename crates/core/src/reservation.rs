@@ -5,11 +5,11 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use plimsoll_agent::{CountTokens, ExecutionLimits, OwnUsage, Spend};
+use plimsoll_agent::{CountTokens, ExecutionLimits, Spend};
 use plimsoll_context::Tokens;
 use tokio::time::Instant;
 
-use crate::ledger::{AccountId, Ledger, Limit, NothingLeft, Used};
+use crate::accounts::{AccountId, Accounts, Limit, NothingLeft, Used};
 
 /// The maximum number of model calls of all agents below one run, not counting the run's own calls.
 ///
@@ -51,7 +51,7 @@ pub struct Reservation {
 /// An account that is settled when it is dropped.
 #[derive(Debug)]
 struct OpenAccount {
-    ledger: Arc<Mutex<Ledger>>,
+    accounts: Arc<Mutex<Accounts>>,
     id: AccountId,
 }
 
@@ -60,10 +60,10 @@ impl Reservation {
     /// time starts now.
     #[must_use]
     pub fn new(limits: &ExecutionLimits) -> Self {
-        let (ledger, id) = Ledger::new(Limit::from(limits));
-        let ledger = Arc::new(Mutex::new(ledger));
+        let (accounts, id) = Accounts::new(Limit::from(limits));
+        let accounts = Arc::new(Mutex::new(accounts));
         Self {
-            account: Arc::new(OpenAccount { ledger, id }),
+            account: Arc::new(OpenAccount { accounts, id }),
             until: ends_in(limits.max_duration),
             depth: 0,
         }
@@ -100,29 +100,29 @@ impl Reservation {
         requested: &ExecutionLimits,
         parts: u64,
     ) -> Result<Self, NothingLeft> {
-        self.take(requested, |ledger, id| {
-            ledger.reserve(id, Limit::from(requested), parts)
+        self.take(requested, |accounts, id| {
+            accounts.reserve(id, Limit::from(requested), parts)
         })
     }
 
     /// Reserves a part for an agent that works for a run.
     ///
-    /// Additionally sets aside a share of 1/[`SLACK`](crate::ledger::SLACK), since the agent may
+    /// Additionally sets aside a share of 1/[`SLACK`](crate::accounts::SLACK), since the agent may
     /// exceed its part with its last call. This way the run itself can still make its own last call.
     pub(crate) fn reserve_for_agent(
         &self,
         requested: &ExecutionLimits,
         parts: u64,
     ) -> Result<Self, NothingLeft> {
-        self.take(requested, |ledger, id| {
-            ledger.reserve_with_slack(id, Limit::from(requested), parts)
+        self.take(requested, |accounts, id| {
+            accounts.reserve_with_slack(id, Limit::from(requested), parts)
         })
     }
 
     fn take(
         &self,
         requested: &ExecutionLimits,
-        reserve: impl FnOnce(&mut Ledger, AccountId) -> Result<AccountId, NothingLeft>,
+        reserve: impl FnOnce(&mut Accounts, AccountId) -> Result<AccountId, NothingLeft>,
     ) -> Result<Self, NothingLeft> {
         if self.until.is_some_and(|until| until <= Instant::now()) {
             return Err(NothingLeft::Time);
@@ -210,35 +210,30 @@ impl Reservation {
     }
 
     /// Records the usage of a run since `before`, which is set to the present usage, and promises the
-    /// run what it reserves for itself.
-    pub(crate) fn book(&self, own: &OwnUsage, before: &mut (Spend, Tokens)) {
-        let more = own.spend.without(before.0);
+    /// run what it keeps for itself. Both are as [`Ledger::own`](plimsoll_agent::Ledger::own) and
+    /// [`Run::keeps`](plimsoll_agent::Run::keeps) return them.
+    pub(crate) fn book(&self, own: (Spend, Tokens), keeps: Used, before: &mut (Spend, Tokens)) {
+        let more = own.0.without(before.0);
         let counted = Used {
-            tokens: own.tokens.minus(before.1).0,
+            tokens: own.1.minus(before.1).0,
             ..Used::from(&more)
         };
-        *before = (own.spend, own.tokens);
-        let promised = Used {
-            tokens: own.keeps_tokens.0,
-            money: own.keeps_cost.0,
-            turns: own.keeps_turns,
-            tool_calls: own.keeps_tool_calls,
-        };
-        let mut ledger = self.account.lock();
-        ledger.book(self.account.id, &more, counted);
-        ledger.promise(self.account.id, promised);
+        *before = own;
+        let mut accounts = self.account.lock();
+        accounts.book(self.account.id, &more, counted);
+        accounts.promise(self.account.id, keeps);
     }
 }
 
 impl OpenAccount {
-    fn lock(&self) -> MutexGuard<'_, Ledger> {
-        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Accounts> {
+        self.accounts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns another account of the same ledger.
+    /// Returns another account of the same accounts.
     fn beside(&self, id: AccountId) -> Arc<Self> {
         Arc::new(Self {
-            ledger: Arc::clone(&self.ledger),
+            accounts: Arc::clone(&self.accounts),
             id,
         })
     }

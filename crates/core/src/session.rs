@@ -60,8 +60,6 @@ pub struct Session {
     pub(crate) usage: RunUsage,
     /// When the current or most recent run began.
     pub(crate) started: tokio::time::Instant,
-    /// Sequence number of the first message of that run.
-    pub(crate) began: Seq,
     /// How many answers of that run were refused.
     pub(crate) answers_refused: u32,
     /// When the provider last answered in this process.
@@ -163,7 +161,6 @@ impl Session {
             steps: Steps::new(parts.settings.max_step_result),
             usage: RunUsage::default(),
             started: tokio::time::Instant::now(),
-            began: Seq::default(),
             answers_refused: 0,
             called: None,
             found: None,
@@ -422,7 +419,7 @@ impl Session {
     /// Returns the usage of limits in the current or most recent run.
     #[must_use]
     pub fn tracker(&self) -> ExecutionTracker {
-        self.run.tracker()
+        self.run.tracker().clone()
     }
 
     /// Returns the current state of the log.

@@ -15,10 +15,10 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
+use crate::accounts::NothingLeft;
 use crate::agent::{Agent, new_session_id};
 use crate::driver::Parts;
 use crate::error::Error;
-use crate::ledger::NothingLeft;
 use crate::observer::Observer;
 use crate::remote::Remote;
 use crate::reservation::{Reservation, requested};
@@ -109,6 +109,12 @@ impl Agent {
     pub fn as_tool(&self, name: impl Into<String>, description: impl Into<String>) -> SubAgentTool {
         let agent = self.clone();
         sub_agent(name, description, move || Some(agent.clone()))
+    }
+
+    /// Returns a model that the agent calls and whose prices are unknown, if there is one.
+    pub(crate) fn unpriced_model(&self) -> Option<&str> {
+        let own = self.setup.sheet.is_none().then_some(&*self.setup.model);
+        own.or_else(|| self.parts.unpriced_summarizer(&self.setup))
     }
 
     /// Returns this agent as part of a larger task: with the caller's store, within a reservation, and
@@ -251,17 +257,12 @@ impl SubAgentTool {
         {
             return Err(nothing(NothingLeft::TooFew(LimitKind::Tokens)));
         }
-        if granted.max_cost.is_some() && agent.setup.sheet.is_none() {
-            return Err(ToolError(format!(
-                "`{name}` was not started: this run may cost only so much, and the prices of its \
-                 model are unknown; do without it"
-            )));
-        }
         if granted.max_cost.is_some()
-            && let Some(model) = agent.parts.unpriced_summarizer(&agent.setup)
+            && let Some(model) = agent.unpriced_model()
         {
             return Err(ToolError(format!(
-                "`{name}` was not started: this run may cost only so much, and what `{model}`, which writes its summaries, costs is not known; do without it"
+                "`{name}` was not started: this run may cost only so much, and the prices of \
+                 `{model}` are unknown; do without it"
             )));
         }
         Ok(part.deeper())

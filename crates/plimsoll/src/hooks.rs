@@ -22,7 +22,7 @@
 //! ```
 
 pub use plimsoll_agent::{
-    Decision, FilterResult, HookEvent, HookPoint, InputFilter, InputFilters, MAX_FILTERS,
+    Decision, FilterResult, HookPoint, InputFilter, InputFilters, MAX_FILTERS,
 };
 pub use plimsoll_core::{
     ANSWER_RETRIES, CommandHook, EvictedMessage, Eviction, HOOK_TIMEOUT, Hook, HookContext,

@@ -17,7 +17,7 @@
 //! let mut session = agent.session(new_session_id()).await?;
 //! let branches = vec![Branch::new(agent), Branch::new(Agent::builder(careful).build()?)];
 //! let options = ParallelOptions::default();
-//! let strategy = PickFirst::Fastest;
+//! let strategy = PickFirst;
 //! let outcome = agent_loop_parallel(&mut session, "6 × 7?", branches, &strategy, options).await?;
 //! println!("{}", outcome.text);
 //! # Ok(())
@@ -26,8 +26,8 @@
 
 pub use plimsoll_agent::BranchRecord;
 pub use plimsoll_core::{
-    BRANCHES_AT_ONCE, Branch, BranchEnd, Choice, Custom, EVALUATION_TIMEOUT, Elaborate, Evaluation,
-    EvaluationStrategy, JUDGE_TIMEOUT, JUDGEMENT, JudgeModel, LlmJudge, Losers, MAX_BRANCHES,
-    MAX_ELABORATED, MAX_JUDGED, ParallelLoopOutcome, ParallelLoopResult, ParallelOptions,
-    PickFirst, TokenEfficient, agent_loop_parallel,
+    Branch, BranchEnd, Choice, Custom, EVALUATION_TIMEOUT, Elaborate, Evaluation,
+    EvaluationStrategy, JUDGE_TIMEOUT, JUDGEMENT, LlmJudge, MAX_BRANCHES, MAX_ELABORATED,
+    MAX_JUDGED, ParallelLoopOutcome, ParallelLoopResult, ParallelOptions, PickFirst,
+    TokenEfficient, agent_loop_parallel,
 };

@@ -1,19 +1,16 @@
-//! [`Conversion`]: converts values of the wrong type, and reports the errors that remain.
+//! [`Conversion`]: converts values of the wrong type.
 //!
 //! A value is only converted if nothing is lost and the meaning is unambiguous.
 
 use serde_json::{Map, Number, Value};
 
 use super::expected::{Expected, Kind};
-use super::{ArgumentFault, Coercion, MAX_COERCIONS, shown};
+use super::{Coercion, MAX_COERCIONS, shown};
 
 /// Integers up to here are represented exactly as floating point numbers.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 /// Maximum nesting of converted values. Deeper ones are left to the tool.
 const MAX_DEPTH: usize = 64;
-/// Maximum number of reported errors. The model sees only the first few.
-const MAX_FAULTS: usize = 16;
-
 /// The conversion of the arguments of one call.
 pub(super) struct Conversion<'a> {
     root: &'a Value,
@@ -21,7 +18,6 @@ pub(super) struct Conversion<'a> {
     path: String,
     depth: usize,
     pub(super) changes: Vec<Coercion>,
-    pub(super) faults: Vec<ArgumentFault>,
 }
 
 impl<'a> Conversion<'a> {
@@ -32,7 +28,6 @@ impl<'a> Conversion<'a> {
             path: String::new(),
             depth: 0,
             changes,
-            faults: Vec::new(),
         }
     }
 
@@ -44,20 +39,18 @@ impl<'a> Conversion<'a> {
         }
     }
 
-    /// Converts a value to the type that its schema expects.
-    fn value(&mut self, schema: &'a Value, value: &mut Value) {
-        if self.depth >= MAX_DEPTH {
-            return;
-        }
-        let Some(expected) = Expected::of(self.root, schema) else {
-            return;
+    /// Converts a value to the type that its schema expects. Returns `false` if it has another type.
+    fn value(&mut self, schema: &'a Value, value: &mut Value) -> bool {
+        let expected = Expected::of(self.root, schema);
+        let Some(expected) = expected.filter(|_| self.depth < MAX_DEPTH) else {
+            return true;
         };
         if value.is_null() && expected.nullable {
-            return;
+            return true;
         }
         if !expected.kind.matches(value) {
             let Some(new) = self.converted(&expected, value) else {
-                return self.fault(Some(value), expected.description());
+                return false;
             };
             self.replace(value, new);
         }
@@ -75,6 +68,7 @@ impl<'a> Conversion<'a> {
             }
             _ => {}
         }
+        true
     }
 
     fn fields(&mut self, expected: &Expected<'a>, object: &mut Map<String, Value>) {
@@ -88,15 +82,10 @@ impl<'a> Conversion<'a> {
         let absent: Vec<String> = absent.map(|(name, _)| name.clone()).collect();
         for name in absent {
             object.shift_remove(&name);
-            self.field(&name, |this| this.change("null".to_owned(), String::new()));
-        }
-        for name in expected.required() {
-            if !object.contains_key(name) {
-                let schema = expected.field(name);
-                let wanted = schema.and_then(|schema| Expected::of(self.root, schema));
-                let wanted = wanted.map_or_else(String::new, |wanted| wanted.description());
-                self.field(name, |this| this.fault(None, wanted));
-            }
+            self.field(&name, |this| {
+                this.change("null".to_owned(), String::new());
+                true
+            });
         }
         for (name, value) in object.iter_mut() {
             if let Some(schema) = expected.field(name) {
@@ -134,20 +123,17 @@ impl<'a> Conversion<'a> {
             depth: self.depth + 1,
             ..Self::new(self.root, Vec::new())
         };
-        if let Some(schema) = schema {
-            conversion.value(schema, &mut item);
-        }
-        let is_item = conversion.faults.is_empty();
+        let is_item = schema.is_none_or(|schema| conversion.value(schema, &mut item));
         is_item.then(|| Value::Array(vec![item]))
     }
 
-    fn field(&mut self, name: &str, inside: impl FnOnce(&mut Self)) {
+    fn field(&mut self, name: &str, inside: impl FnOnce(&mut Self) -> bool) {
         let dot = if self.path.is_empty() { "" } else { "." };
         self.at(&format!("{dot}{name}"), inside);
     }
 
     /// Runs `inside` one level deeper.
-    fn at(&mut self, step: &str, inside: impl FnOnce(&mut Self)) {
+    fn at(&mut self, step: &str, inside: impl FnOnce(&mut Self) -> bool) {
         let length = self.path.len();
         self.path.push_str(step);
         self.depth += 1;
@@ -167,16 +153,6 @@ impl<'a> Conversion<'a> {
                 path: self.path.clone(),
                 from,
                 to,
-            });
-        }
-    }
-
-    fn fault(&mut self, came: Option<&Value>, wanted: String) {
-        if self.faults.len() < MAX_FAULTS {
-            self.faults.push(ArgumentFault {
-                path: self.path.clone(),
-                came: came.map(came_as),
-                wanted,
             });
         }
     }
@@ -216,14 +192,4 @@ fn whole(number: &Number) -> Option<Number> {
     }
     let float = number.as_f64()?;
     (float.fract() == 0.0 && float.abs() < EXACT).then(|| Number::from(float as i64))
-}
-
-fn came_as(value: &Value) -> String {
-    let kind = match value {
-        Value::String(_) => "the string ",
-        Value::Array(_) => "the list ",
-        Value::Object(_) => "the object ",
-        Value::Null | Value::Bool(_) | Value::Number(_) => "",
-    };
-    format!("{kind}{}", shown(value))
 }

@@ -7,9 +7,6 @@ use serde_json::{Map, Value};
 
 /// Maximum length of a chain of references and choices.
 const MAX_STEPS: usize = 16;
-/// Maximum number of words of a fixed list in an error.
-const MAX_WORDS: usize = 12;
-
 /// A type of JSON schema, apart from `null`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -111,25 +108,6 @@ impl<'a> Expected<'a> {
     /// Returns the values of a fixed list.
     pub(super) fn words(&self) -> Option<&'a Vec<Value>> {
         self.schema.get("enum").and_then(Value::as_array)
-    }
-
-    /// Describes the value for error messages.
-    pub(super) fn description(&self) -> String {
-        if let Some(words) = self.words() {
-            let named: Vec<String> = words.iter().take(MAX_WORDS).map(super::shown).collect();
-            let more = if words.len() > MAX_WORDS { ", …" } else { "" };
-            return format!("one of {}{more}", named.join(", "));
-        }
-        let kind = match self.kind {
-            Kind::Boolean => "true or false",
-            Kind::Integer => "an integer",
-            Kind::Number => "a number",
-            Kind::String => "a string",
-            Kind::Array => "a list",
-            Kind::Object => "an object",
-        };
-        let null = if self.nullable { " or null" } else { "" };
-        format!("{kind}{null}")
     }
 }
 

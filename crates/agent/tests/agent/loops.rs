@@ -4,14 +4,14 @@
 use std::sync::Arc;
 
 use plimsoll_agent::{
-    Answer, CallOutcome, DoomLoopTracker, EndReason, Event, ExecutionLimits, LoopConsequence,
-    LoopVerdict, MAX_HISTORY, Repetition, ResultOrigin, Setup, ToolPhase,
+    Answer, DoomLoopTracker, EndReason, Event, ExecutionLimits, LoopConsequence, LoopVerdict,
+    MAX_HISTORY, Repetition, Setup, ToolPhase,
 };
 use plimsoll_context::{CallId, Message, Part, ToolCall, ToolResult};
 use proptest::prelude::*;
 
 use crate::stage::audit::audit;
-use crate::stage::{self, Stage, setup};
+use crate::stage::{Stage, setup};
 
 /// A batch in short: `a` a call, `a+b` two, `a:7` with an argument, `a=1` with a result, `a!1` with an
 /// error, `hm|a` with a text before it.
@@ -55,17 +55,16 @@ fn batch(written: &str) -> Batch {
 fn follows(tracker: &mut DoomLoopTracker, most: u64, batch: &Batch) -> (char, LoopVerdict) {
     tracker.record_message(&batch.message);
     let looping = tracker.looping(most);
-    let fate = match looping {
+    let runs = match looping {
         LoopVerdict::Stop(..) => return ('!', looping),
-        LoopVerdict::Refuse(_) => ResultOrigin::Refused,
-        LoopVerdict::Nudge(_) | LoopVerdict::No => ResultOrigin::Ran,
+        LoopVerdict::Refuse(_) => false,
+        LoopVerdict::Nudge(_) | LoopVerdict::No => true,
     };
-    let answered = |result| CallOutcome { result, fate };
-    tracker.answered(batch.results.iter().map(answered));
-    match (fate, tracker.looping(most)) {
-        (ResultOrigin::Refused, _) => ('x', looping),
-        (_, looping @ LoopVerdict::Nudge(_)) => ('n', looping),
-        (_, looping) => ('.', looping),
+    tracker.answered(batch.results.iter().map(|result| runs.then_some(result)));
+    match (runs, tracker.looping(most)) {
+        (false, _) => ('x', looping),
+        (true, looping @ LoopVerdict::Nudge(_)) => ('n', looping),
+        (true, looping) => ('.', looping),
     }
 }
 
@@ -129,60 +128,14 @@ fn what_is_caught_and_when() {
             "w:1 t!f w:2 t!f w:3 t!f w:4 t!f w:5 t!f w:6 t!f",
             "............",
         ),
-        // The same error of the same tool, whatever it is called with.
+        // Other arguments are other calls, even if the error is the same.
         (
             3,
             "a:1!e a:2!e a:3!e a:4!e a:5!e a:6!e a:7!e a:8!e",
-            "....nxx!",
-        ),
-        (1, "a:1!e a:2!e a:3!e a:4!e a:5!e a:6!e", "..nxx!"),
-        (
-            3,
-            "a:1!e a:2!f a:3!e a:4!f a:5!e a:6!f a:7!e a:8!f",
             "........",
         ),
-        (
-            3,
-            "a:1!e a:2!e a:3!e a:4!e a:5!e a:6!e b a:7!e a:8!e",
-            "....nx...",
-        ),
-        (
-            3,
-            "a:1!e b:1!e a:2!e b:2!e a:3!e b:3!e a:4!e b:4!e",
-            "........",
-        ),
-        (
-            3,
-            "a:1!e a:2!e a:3=1 a:4!e a:5!e a:6!e a:7!e a:8!e a:9!e",
-            ".......nx",
-        ),
-        (
-            3,
-            "a:1!e+b:1 a:2!e+b:2 a:3!e+b:3 a:4!e+b:4 a:5!e+b:5 a:6!e+b:6",
-            "......",
-        ),
-        (3, "a:1!e+a:2!e a:3!e a:4!e a:5!e a:6!e a:7!e", "....nx"),
-        // The same text, and nothing comes of it.
-        (
-            3,
-            "hm|a:1!1 Hm|a:2!2 hm|a:3!3 hm|a:4!4 hm|a:5!5 hm|a:6!6 hm|a:7!7 hm|a:8!8",
-            "....nxx!",
-        ),
-        (
-            3,
-            "hm|a:1!1 hm|a:2!2 hm|a:3 hm|a:4!4 hm|a:5!5 hm|a:6!6 hm|a:7!7",
-            "......n",
-        ),
-        (
-            3,
-            "hm|w:1 hm|w:2 hm|w:3 hm|w:4 hm|w:5 hm|w:6 hm|w:7 hm|w:8",
-            "........",
-        ),
-        (
-            3,
-            "hm|a:1!1 ah|a:2!2 hm|a:3!3 ah|a:4!4 hm|a:5!5 ah|a:6!6",
-            "......",
-        ),
+        // A text with the calls does not matter.
+        (3, "hm|a:1 hm|a:2 hm|a:3 hm|a:4 hm|a:5 hm|a:6", "......"),
     ] {
         assert_eq!(play(most, script), expected, "{most}: {script}");
     }
@@ -204,15 +157,6 @@ fn it_says_what_is_repeated_and_how_often() {
         ("a b a b", LoopVerdict::Nudge(period(2))),
         ("a b a b a b a", LoopVerdict::Stop(period(2), 7)),
         ("a b c a b c a", LoopVerdict::Refuse(period(3))),
-        (
-            "a:1!e a:2!e a:3!e a:4!e a:5!e",
-            LoopVerdict::Nudge(Repetition::Error),
-        ),
-        (
-            "h|a:1!1 h|a:2!2 h|a:3!3 h|a:4!4 h|a:5!5",
-            LoopVerdict::Nudge(Repetition::Text),
-        ),
-        // What is the same outweighs what is alike.
         (
             "h|a!e h|a!e h|a!e h|a!e h|a!e",
             LoopVerdict::Stop(Repetition::Identical, 5),
@@ -490,54 +434,6 @@ fn the_same_call_twice_in_one_message_runs_once() {
     stage.say("go").calls(&twice);
     assert_eq!(stage.running(), ["a", "b", "c"]);
     stage.finish();
-    audit(&stage);
-}
-
-#[test]
-fn a_tool_that_there_is_not_asked_for_again_and_again() {
-    let mut stage = Stage::new(looping(2));
-    stage.say("go");
-    for n in 0..6 {
-        assert!(!turn(&mut stage, n, &format!("delete:{{\"n\":{n}}}"), ""));
-    }
-    let kind = Repetition::Error;
-    assert_eq!(
-        stage.outcome().reason,
-        EndReason::DoomLoop { times: 6, kind }
-    );
-    assert!(
-        stage
-            .outcome()
-            .text
-            .contains("called in vain 6 times in a row")
-    );
-    let told = "n [This tool has failed with the same error several times in a row.";
-    assert!(
-        stage.last_request().contains(told),
-        "{}",
-        stage.last_request()
-    );
-    audit(&stage);
-}
-
-#[test]
-fn the_same_text_with_nothing_coming_of_it() {
-    let mut stage = Stage::new(looping(1));
-    stage.say("go");
-    for n in 0..6 {
-        let parts = vec![
-            Part::text("Let me try once more."),
-            stage::words::call(&format!("c{n}:tool{n}")),
-        ];
-        stage.reply(parts, None);
-    }
-    let kind = Repetition::Text;
-    assert_eq!(
-        stage.outcome().reason,
-        EndReason::DoomLoop { times: 6, kind }
-    );
-    assert!(stage.outcome().text.starts_with("Let me try once more."));
-    assert!(stage.outcome().text.contains("the work is not done"));
     audit(&stage);
 }
 

@@ -149,20 +149,18 @@ fn what_is_a_runs_own_and_what_it_keeps() {
         ..ExecutionLimits::turns(5)
     };
     let (mut run, _) = working(limits, &["a", "b", "c"]);
-    let own = run.own();
-    assert_eq!((own.spend.turns, own.spend.tool_calls), (1, 2));
-    assert_eq!(
-        (own.keeps_turns, own.keeps_tool_calls, own.open_calls),
-        (4, 1, 3)
-    );
-    assert_eq!(own.tokens, Tokens(1_010));
-    assert!(own.keeps_tokens >= KEPT_FOR_RESULT + Tokens(1_000));
-    assert!(own.others.is_nothing());
+    let (own, tokens) = run.tracker().own();
+    assert_eq!((own.turns, own.tool_calls), (1, 2));
+    let keeps = run.keeps();
+    assert_eq!((keeps.turns, keeps.tool_calls), (4, 1));
+    assert_eq!((tokens, run.state().open_calls()), (Tokens(1_010), 3));
+    assert!(Tokens(keeps.tokens) >= KEPT_FOR_RESULT + Tokens(1_000));
+    assert!(run.tracker().of_tools.is_nothing());
     run.handle(Now::default(), done("a", spent(500, 4)));
     settle(&mut run);
-    let own = run.own();
-    assert_eq!((own.tokens, own.others), (Tokens(1_010), spent(500, 4)));
-    assert_eq!((own.spend.tool_calls, own.keeps_tool_calls), (3, 0));
+    let ((own, tokens), of_tools) = (run.tracker().own(), run.tracker().of_tools);
+    assert_eq!((tokens, of_tools), (Tokens(1_010), spent(500, 4)));
+    assert_eq!((own.tool_calls, run.keeps().tool_calls), (3, 0));
     // The tool calls of others are the run's, and so are their tokens.
     let tracker = run.tracker();
     assert_eq!(

@@ -7,14 +7,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll_agent::{HookPoint, Outcome};
+use plimsoll_agent::{Eviction, HookInput, HookPoint, Messages, Outcome};
 use plimsoll_context::{CallId, Tokens, Usage};
 use serde_json::Value;
 
 use super::AgentBuilder;
-use crate::hooks::{
-    CommandHook, Eviction, Hook, HookContext, HookInput, HookOutput, HookReply, Hooks, Messages,
-};
+use crate::hooks::{CommandHook, Hook, HookContext, HookOutput, HookReply, Hooks};
 use crate::remote::UserMessage;
 use crate::session::{AgentOutput, AgentState};
 

@@ -8,8 +8,7 @@ use plimsoll_context::Reply;
 
 use super::{CallUsage, Parts};
 use crate::agent::SUMMARY_TIMEOUT;
-use crate::provider::Provider;
-use crate::retry::{CallReceivers, RetryConfig, call_with_retries};
+use crate::retry::{CallReceivers, call_with_retries};
 use crate::silent_overflow::refuse_truncated;
 use crate::telemetry::{Purpose, SpanContext};
 
@@ -64,23 +63,4 @@ pub(super) async fn summarize(
         call_usage.cut_off();
         Err(failure)
     })
-}
-
-/// Makes a call outside of a run, with the usual retries. `call_usage` receives the usage of attempts
-/// without a reply, even if the future is dropped.
-pub(crate) async fn ask(
-    provider: &dyn Provider,
-    request: &Request,
-    retry: &RetryConfig,
-    call_usage: &CallUsage,
-) -> Result<Reply, Failure> {
-    let traced_as = (SpanContext::default(), Purpose::Choice);
-    call_with_retries(
-        provider,
-        request,
-        retry,
-        CallReceivers::quiet(call_usage),
-        traced_as,
-    )
-    .await
 }

@@ -10,14 +10,14 @@ use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, pending};
 
 use plimsoll_agent::{
-    AffectedItem, Answer, Approver, Decision, Event, HookEvent, HookPoint, Input, PendingPlan,
-    Question, Verdict,
+    AffectedItem, Answer, Approver, Decision, Event, EvictedMessage, Eviction, HookInput,
+    HookPoint, Input, PendingPlan, Question, Verdict,
 };
-use plimsoll_context::{CallId, Form, Gap, Message, Part, Seq, ToolResult, head_tail};
+use plimsoll_context::{CallId, Form, Gap, Message, Part, ToolResult, head_tail};
 use tokio::time::Instant;
 
 use super::{Parts, until};
-use crate::hooks::{ANSWER_RETRIES, EvictedMessage, Eviction, HookContext, HookInput, HookOutcome};
+use crate::hooks::{ANSWER_RETRIES, HookContext, HookOutcome};
 use crate::recall::LogMessages;
 use crate::remote::RemoteCommand;
 use crate::session::Session;
@@ -90,9 +90,9 @@ async fn refusal(session: &mut Session, parts: &Arc<Parts>, input: HookInput) ->
 }
 
 /// Asks the host and passes its decision to the machine.
-pub(super) async fn before(session: &mut Session, parts: &Arc<Parts>, moment: HookEvent) {
-    let refused = match moment {
-        HookEvent::FollowUp => match check_answer(session, parts).await {
+pub(super) async fn before(session: &mut Session, parts: &Arc<Parts>, input: HookInput) {
+    let refused = match input {
+        HookInput::FollowUp => match check_answer(session, parts).await {
             AnswerCheck::Accepted => {
                 poll(session, parts, HookInput::FollowUp).await;
                 None
@@ -100,10 +100,7 @@ pub(super) async fn before(session: &mut Session, parts: &Arc<Parts>, moment: Ho
             AnswerCheck::AskedAgain => None,
             AnswerCheck::NotAccepted(why) => Some(why),
         },
-        moment => {
-            let input = input(session, moment);
-            refusal(session, parts, input).await
-        }
+        input => refusal(session, parts, input).await,
     };
     session.handle(Input::Decided(match refused {
         Some(why) => Decision::No { why },
@@ -112,8 +109,7 @@ pub(super) async fn before(session: &mut Session, parts: &Arc<Parts>, moment: Ho
 }
 
 /// Notifies the host.
-pub(super) async fn after(session: &mut Session, parts: &Arc<Parts>, moment: HookEvent) {
-    let input = input(session, moment);
+pub(super) async fn after(session: &mut Session, parts: &Arc<Parts>, input: HookInput) {
     call(session, parts, input).await;
 }
 
@@ -379,47 +375,5 @@ pub(super) fn context(session: &Session) -> HookContext {
     HookContext {
         state: Arc::clone(&session.state),
         run: session.run.state().runs(),
-    }
-}
-
-/// Returns the input of the hooks at an event of the machine.
-fn input(session: &Session, event: HookEvent) -> HookInput {
-    let items = session.run.state().transcript().items();
-    let since = |from: Seq| {
-        let shown = items.iter().filter(|item| item.seq >= from);
-        shown.map(|item| Arc::clone(&item.message)).collect()
-    };
-    let view = || since(Seq::default());
-    match event {
-        HookEvent::BeforeTask => HookInput::BeforeTask,
-        HookEvent::BeforeLoop { run } => HookInput::BeforeLoop {
-            messages: view(),
-            run,
-        },
-        HookEvent::BeforeTurn { turn } => HookInput::BeforeTurn {
-            messages: view(),
-            turn,
-        },
-        HookEvent::AfterToolExecution {
-            call,
-            name,
-            is_error,
-        } => HookInput::AfterToolExecution {
-            tool: name,
-            call,
-            is_error,
-        },
-        HookEvent::AfterTurn { turn, usage } => HookInput::AfterTurn {
-            messages: view(),
-            turn,
-            usage,
-        },
-        HookEvent::FollowUp => HookInput::FollowUp,
-        HookEvent::OnError { message } => HookInput::OnError { error: message },
-        HookEvent::AfterLoop { outcome } => HookInput::AfterLoop {
-            messages: since(session.began),
-            outcome,
-        },
-        HookEvent::AfterTask { outcome } => HookInput::AfterTask { outcome },
     }
 }

@@ -6,12 +6,11 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use plimsoll_agent::{Event, HookPoint, Input, Request};
+use plimsoll_agent::{Event, HookInput, HookPoint, Input, Messages, Request};
 use plimsoll_context::{Breakpoint, CallId, Message, Part, Tokens};
 
 use super::Parts;
 use super::hook_calls::{attend, context, warn};
-use crate::hooks::{HookInput, Messages};
 use crate::session::Session;
 
 /// Lets the host rewrite a request. If the result cannot be sent, the request stays unchanged.

@@ -105,13 +105,13 @@ impl Session {
 
     /// Opens the reservation of a new run: its own limits, or its part of another agent's.
     pub(super) fn open_ledger(&mut self) {
-        let (tracker, own) = (self.run.tracker(), self.run.own());
+        let ledger = self.run.tracker();
         let usage = &mut self.usage;
         usage.forget_tools();
         let under = usage.under.clone();
-        let reservation = under.unwrap_or_else(|| Reservation::of_run(&tracker.limits));
+        let reservation = under.unwrap_or_else(|| Reservation::of_run(&ledger.limits));
         // Usage by sub-agents and tools before a crash, for a run that continues after it.
-        reservation.spend(&own.others);
+        reservation.spend(&ledger.of_tools);
         usage.booked = Default::default();
         usage.reservation = Some(reservation);
         self.book();
@@ -119,28 +119,32 @@ impl Session {
 
     /// Records the usage of the run.
     pub(super) fn book(&mut self) {
-        let own = self.run.own();
         if let Some(reservation) = &self.usage.reservation {
-            reservation.book(&own, &mut self.usage.booked);
+            let (own, keeps) = (self.run.tracker().own(), self.run.keeps());
+            reservation.book(own, keeps, &mut self.usage.booked);
         }
     }
 
     /// Returns the reservation and the origin of a new tool call.
     pub(super) fn for_call(&mut self, call: &CallId) -> (Reservation, Origin) {
         self.book();
-        let (own, tracker) = (self.run.own(), self.run.tracker());
-        let last_answer = tracker.deadlines().map(|(last_answer, _)| last_answer);
+        let last_answer = self
+            .run
+            .tracker()
+            .deadlines()
+            .map(|(last_answer, _)| last_answer);
         let until = last_answer.and_then(|at| self.started.checked_add(at));
         let reservation = self.usage.reservation.as_ref();
         let part = reservation.map_or_else(Reservation::unlimited, |all| all.for_call(until));
         self.usage.calls.insert(call.clone(), part.clone());
         let at_once = self.run.setup().max_parallel_tools.max(1) as u64;
+        let open_calls = self.run.state().open_calls();
         let origin = Origin {
             of: CallKey::of(&self.run.setup().session, self.run.state(), call).map(|key| Caller {
                 session: self.id().clone(),
                 parts: Arc::clone(&self.parts),
                 key,
-                beside: own.open_calls.min(at_once).max(1),
+                beside: open_calls.min(at_once).max(1),
             }),
         };
         (part, origin)

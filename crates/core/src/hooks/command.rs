@@ -3,13 +3,13 @@
 
 use std::time::Duration;
 
-use plimsoll_agent::{HookPoint, Pattern};
+use plimsoll_agent::{HookInput, HookPoint, Pattern};
 use plimsoll_context::{Bytes, head_tail};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
-use super::{HookInput, HookOutput};
+use super::HookOutput;
 use crate::process::{Command, InheritedVariables, ProcessEnd, ProcessLimits};
 use crate::remote::UserMessage;
 

@@ -1,9 +1,10 @@
-//! One running branch: an agent that runs the prompt in a fork of the session, within its
-//! reservation.
+//! One branch: an agent that runs the prompt in a fork of the session, within its reservation.
 
-use std::sync::{Arc, OnceLock};
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use plimsoll_agent::{EndReason, Entry, ExecutionLimits, RunId};
 use plimsoll_context::Part;
 use tokio::time::Instant;
@@ -13,9 +14,9 @@ use super::outcome::{BranchEnd, ParallelLoopResult};
 use crate::agent::Agent;
 use crate::driver::Parts;
 use crate::error::Error;
-use crate::remote::Remote;
+use crate::panic_guard::panic_message;
 use crate::reservation::{MAX_TURNS_BELOW, Reservation, requested};
-use crate::session::{AgentState, Session};
+use crate::session::{AgentOutput, AgentState, Session};
 use crate::store::{Fork, ForkFault, Lease, SessionId, SessionStore, StoreError};
 use crate::sub_agent::{named_below, until_stopped};
 
@@ -25,8 +26,8 @@ const NAMES: u64 = 16;
 /// An agent that runs the prompt.
 #[derive(Clone)]
 pub struct Branch {
-    pub(super) agent: Agent,
-    pub(super) config_id: Option<String>,
+    agent: Agent,
+    config_id: Option<String>,
 }
 
 /// The common starting point of all branches.
@@ -34,28 +35,27 @@ pub(super) struct Trunk {
     pub(super) parts: Arc<Parts>,
     pub(super) session: SessionId,
     /// Number of entries of the log, which all forks share.
-    pub(super) entries: u64,
+    entries: u64,
     /// Number of the next run.
     pub(super) run: u64,
-    pub(super) idle: Option<Duration>,
-    pub(super) state: Arc<AgentState>,
+    idle: Option<Duration>,
+    state: Arc<AgentState>,
     pub(super) prompt: Vec<Part>,
 }
 
-/// A branch that has begun, as seen from outside.
-pub(super) struct RunningBranch {
-    pub(super) session: SessionId,
-    pub(super) began: Instant,
-    pub(super) reservation: Option<Reservation>,
-    /// Set once the session is open.
-    pub(super) remote: Arc<OnceLock<Remote>>,
-    pub(super) stop: CancellationToken,
+/// A branch that can begin: it has a fork and a part of the limits.
+pub(super) struct ReadyBranch {
+    lease: Lease,
+    limits: ExecutionLimits,
 }
 
-/// The result of a branch's task.
-pub(super) struct BranchResult {
-    pub(super) text: String,
-    pub(super) reason: EndReason,
+/// A branch as seen from outside.
+pub(super) struct RunningBranch {
+    index: usize,
+    branch: Branch,
+    session: SessionId,
+    reservation: Option<Reservation>,
+    began: Instant,
 }
 
 impl Branch {
@@ -75,15 +75,9 @@ impl Branch {
         self
     }
 
-    pub(super) fn config(&self) -> &str {
-        self.config_id
-            .as_deref()
-            .unwrap_or(&self.agent.setup.config_id)
-    }
-
     /// Reserves what the branch may use: one of `parts` equal parts of each kind that its agent does
     /// not limit.
-    pub(super) fn reserve(
+    fn reserve(
         &self,
         reservation: &Reservation,
         most_turns: Option<u64>,
@@ -100,80 +94,147 @@ impl Branch {
         let part = reservation
             .reserve_part(&requested(&limits, with_below), parts)
             .map_err(|nothing| format!("{nothing} for it"))?;
-        if part.limits().max_cost.is_some() && self.agent.setup.sheet.is_none() {
-            return Err(
-                "the prices of its model are unknown, but the branches share a cost limit; give \
-                 its agent prices"
-                    .to_owned(),
-            );
+        match self.agent.unpriced_model() {
+            Some(model) if part.limits().max_cost.is_some() => Err(format!(
+                "the prices of `{model}` are unknown, but the branches share a cost limit; give its \
+                 agent prices, or summarizer_prices if it only writes summaries"
+            )),
+            _ => Ok((part, limits)),
         }
-        if part.limits().max_cost.is_some()
-            && let Some(model) = self.agent.parts.unpriced_summarizer(&self.agent.setup)
-        {
-            return Err(format!(
-                "the prices of `{model}`, which writes its summaries, are unknown, but the \
-                 branches share a cost limit; set summarizer_prices"
-            ));
+    }
+}
+
+impl RunningBranch {
+    /// Prepares a branch. If it cannot begin, there is only its result.
+    pub(super) async fn prepare(
+        (index, branch): (usize, Branch),
+        trunk: &Trunk,
+        reservation: &Reservation,
+        most_turns: Option<u64>,
+        parts: u64,
+    ) -> (Self, Result<ReadyBranch, BranchEnd>) {
+        let mut running = Self {
+            index,
+            session: trunk
+                .name(index, 0)
+                .unwrap_or_else(|| trunk.session.clone()),
+            branch,
+            reservation: None,
+            began: Instant::now(),
+        };
+        let not_started = |why| BranchEnd::NotStarted { why };
+        let ready = match running.branch.reserve(reservation, most_turns, parts) {
+            Err(why) => Err(not_started(why)),
+            Ok((part, limits)) => {
+                running.reservation = Some(part);
+                let lease = trunk.fork(index).await;
+                let lease = lease.map_err(|error| not_started(error.to_string()));
+                lease.map(|lease| ReadyBranch { lease, limits })
+            }
+        };
+        if let Ok(ReadyBranch { lease, .. }) = &ready {
+            running.session = lease.session().clone();
         }
-        Ok((part, limits))
+        (running, ready)
     }
 
-    /// Returns the result of a branch with the given end.
-    pub(super) fn result(
+    pub(super) fn index(&self) -> usize {
+        self.index
+    }
+
+    /// Returns the result of a branch that could not begin.
+    pub(super) fn not_started(&self, trunk: &Trunk, end: BranchEnd) -> ParallelLoopResult {
+        let text = match &end {
+            BranchEnd::NotStarted { why } => why.clone(),
+            _ => String::new(),
+        };
+        self.result(trunk, end, text)
+    }
+
+    /// Runs the prompt in the fork. Whatever happens, there is a result.
+    pub(super) async fn run(
         &self,
-        index: usize,
         trunk: &Trunk,
-        begun: &RunningBranch,
-        end: BranchEnd,
-        text: String,
+        ready: ReadyBranch,
+        stop: &CancellationToken,
     ) -> ParallelLoopResult {
-        let spent = begun.reservation.as_ref();
-        let spent = spent.map(Reservation::spent).unwrap_or_default();
+        let run = AssertUnwindSafe(self.answer(trunk, ready, stop)).catch_unwind();
+        let why = match run.await {
+            Ok(Ok(output)) => {
+                let was_stopped = stop.is_cancelled() && output.reason == EndReason::Interrupted;
+                let end = if was_stopped {
+                    BranchEnd::Cancelled
+                } else {
+                    BranchEnd::Ended(output.reason)
+                };
+                return self.result(trunk, end, output.text);
+            }
+            Ok(Err(error)) => error.to_string(),
+            Err(panic) => format!("it broke down: {}", panic_message(&*panic)),
+        };
+        self.result(trunk, BranchEnd::Died { why: why.clone() }, why)
+    }
+
+    async fn answer(
+        &self,
+        trunk: &Trunk,
+        ReadyBranch { lease, limits }: ReadyBranch,
+        stop: &CancellationToken,
+    ) -> Result<AgentOutput, Error> {
+        let part = self.reservation.clone();
+        let part = part.unwrap_or_else(Reservation::unlimited);
+        let agent = &self.branch.agent;
+        let mut agent = agent.within(&part, &limits, Some(&trunk.parts), None);
+        agent.setup.config_id = self.config().to_owned();
+        let mut session = agent.open(lease, trunk.idle).await?;
+        session.below(&part);
+        // The fork has the host's context and extensions of the original session.
+        let own = session.state_mut();
+        own.dynamic_context.clone_from(&trunk.state.dynamic_context);
+        own.extensions = trunk.state.extensions.clone();
+        let remote = session.remote();
+        until_stopped(&remote, session.run_parts(trunk.prompt.clone()), stop).await
+    }
+
+    fn config(&self) -> &str {
+        let own = self.branch.config_id.as_ref();
+        own.unwrap_or(&self.branch.agent.setup.config_id)
+    }
+
+    /// Returns the result of the branch with the given end.
+    pub(super) fn result(&self, trunk: &Trunk, end: BranchEnd, text: String) -> ParallelLoopResult {
+        let spent = self.reservation.as_ref().map(Reservation::spent);
+        let spent = spent.unwrap_or_default();
         ParallelLoopResult {
-            branch: index,
-            session_id: begun.session.clone(),
-            run_id: RunId::new(begun.session.as_str(), self.config(), trunk.run),
+            branch: self.index,
+            session_id: self.session.clone(),
+            run_id: RunId::new(self.session.as_str(), self.config(), trunk.run),
             config_id: self.config().to_owned(),
-            model: self.agent.setup.model.clone(),
+            model: self.branch.agent.setup.model.clone(),
             text,
             end,
             usage: spent.usage,
             cost: spent.cost,
             turns: spent.turns,
             tool_calls: spent.tool_calls,
-            duration: begun.began.elapsed(),
-            rank: 0,
+            duration: self.began.elapsed(),
         }
-    }
-
-    /// Runs the prompt in the fork.
-    pub(super) async fn run(
-        self,
-        trunk: Arc<Trunk>,
-        lease: Lease,
-        (part, limits): (Reservation, ExecutionLimits),
-        remote: Arc<OnceLock<Remote>>,
-        stop: CancellationToken,
-    ) -> Result<BranchResult, Error> {
-        let mut agent = self.agent.within(&part, &limits, Some(&trunk.parts), None);
-        if let Some(config) = self.config_id {
-            agent.setup.config_id = config;
-        }
-        let mut session = agent.open(lease, trunk.idle).await?;
-        session.below(&part);
-        attach(&mut session, &trunk.state);
-        let reach = session.remote();
-        let _ = remote.set(reach.clone());
-        let run = session.run_parts(trunk.prompt.clone());
-        let output = until_stopped(&reach, run, &stop).await?;
-        Ok(BranchResult {
-            text: output.text,
-            reason: output.reason,
-        })
     }
 }
 
 impl Trunk {
+    pub(super) fn of(session: &Session, prompt: Vec<Part>) -> Self {
+        Self {
+            parts: Arc::clone(&session.parts),
+            session: session.id().clone(),
+            entries: session.entries,
+            run: session.view().runs().saturating_add(1),
+            idle: session.idle(),
+            state: Arc::clone(&session.state),
+            prompt,
+        }
+    }
+
     /// Returns the name of a branch's session.
     pub(super) fn name(&self, index: usize, attempt: u64) -> Option<SessionId> {
         let run = self.run;
@@ -187,7 +248,7 @@ impl Trunk {
     }
 
     /// Creates a fork. The shared entries are not copied.
-    pub(super) async fn fork(&self, index: usize) -> Result<Lease, Error> {
+    async fn fork(&self, index: usize) -> Result<Lease, Error> {
         let store = &*self.parts.store;
         let mut attempt = 0;
         loop {
@@ -222,11 +283,4 @@ impl Trunk {
             entries: self.entries,
         }
     }
-}
-
-/// Attaches the host's context and extensions of the original session to the fork.
-fn attach(session: &mut Session, state: &AgentState) {
-    let own = session.state_mut();
-    own.dynamic_context.clone_from(&state.dynamic_context);
-    own.extensions = state.extensions.clone();
 }

@@ -61,8 +61,6 @@ pub struct ParallelLoopResult {
     pub tool_calls: u64,
     /// Duration of the branch.
     pub duration: Duration,
-    /// Number of branches that ended earlier.
-    pub rank: usize,
 }
 
 /// The end of a branch.
@@ -71,7 +69,7 @@ pub struct ParallelLoopResult {
 pub enum BranchEnd {
     /// The run ended.
     Ended(EndReason),
-    /// Another answer was good enough, or the evaluation was interrupted.
+    /// The evaluation was interrupted.
     Cancelled,
     /// The branch failed.
     Died {

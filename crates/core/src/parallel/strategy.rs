@@ -16,13 +16,6 @@ pub trait EvaluationStrategy: Send + Sync {
     /// Returns the name used in events and in the log.
     fn name(&self) -> &str;
 
-    /// Checks whether the results so far decide the evaluation, so that the other branches may be
-    /// cancelled. `None` stands for a branch that is still running.
-    fn is_decided(&self, so_far: &[Option<ParallelLoopResult>]) -> bool {
-        let _ = so_far;
-        false
-    }
-
     /// Returns the size of the strategy's own share of the limits, counted in shares of a branch.
     fn shares(&self) -> u64 {
         0
@@ -64,15 +57,9 @@ pub enum Choice {
     },
 }
 
-/// Chooses the first branch that answered, either in the order of the branches or in time.
+/// Chooses the first branch that answered, in the order of the branches.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum PickFirst {
-    /// In the order of the branches.
-    #[default]
-    Configured,
-    /// In order of completion.
-    Fastest,
-}
+pub struct PickFirst;
 
 /// Chooses the answer with the fewest tokens.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -132,30 +119,11 @@ fn chosen(result: Option<&ParallelLoopResult>) -> Choice {
 #[async_trait]
 impl EvaluationStrategy for PickFirst {
     fn name(&self) -> &str {
-        match self {
-            Self::Configured => "pick_first",
-            Self::Fastest => "pick_fastest",
-        }
-    }
-
-    fn is_decided(&self, so_far: &[Option<ParallelLoopResult>]) -> bool {
-        let answered = |result: &&ParallelLoopResult| result.answered();
-        match self {
-            // All branches before it have ended without an answer.
-            Self::Configured => so_far
-                .iter()
-                .map_while(Option::as_ref)
-                .any(|r| r.answered()),
-            Self::Fastest => so_far.iter().flatten().any(|result| answered(&result)),
-        }
+        "pick_first"
     }
 
     async fn evaluate(&self, evaluation: &Evaluation<'_>) -> Choice {
-        let mut answered = evaluation.answered();
-        chosen(match self {
-            Self::Configured => answered.next(),
-            Self::Fastest => answered.min_by_key(|result| result.rank),
-        })
+        chosen(evaluation.answered().next())
     }
 }
 

@@ -1,7 +1,7 @@
 //! Reservations: the sums are right however they end.
 
 use super::*;
-use plimsoll_agent::Cost;
+use plimsoll_agent::{Amounts, Cost};
 use plimsoll_context::{Money, Usage};
 
 fn limits(tokens: u64) -> ExecutionLimits {
@@ -134,16 +134,15 @@ fn a_run_is_booked_once_and_keeps_what_it_needs() {
     };
     let run = Reservation::of_run(&limits);
     let mut booked = Default::default();
-    let own = OwnUsage {
-        spend: spend(1_000, 5),
-        tokens: Tokens(900),
-        keeps_tokens: Tokens(2_000),
-        keeps_turns: 49,
-        keeps_tool_calls: 1,
-        ..OwnUsage::default()
+    let own = (spend(1_000, 5), Tokens(900));
+    let keeps = Amounts {
+        tokens: 2_000,
+        turns: 49,
+        tool_calls: 1,
+        ..Amounts::default()
     };
-    run.book(&own, &mut booked);
-    run.book(&own, &mut booked);
+    run.book(own, keeps, &mut booked);
+    run.book(own, keeps, &mut booked);
     let call = run.for_call(None);
     let left = call.left();
     assert_eq!(left.max_total_tokens, Some(Tokens(10_000 - 900 - 2_000)));

@@ -20,8 +20,6 @@ pub(crate) enum Purpose {
     Turn,
     /// A summary.
     Summary,
-    /// A choice between answers.
-    Choice,
 }
 
 /// A call in progress. If it is dropped before its end, it was cut off.
@@ -50,7 +48,6 @@ impl Purpose {
         match self {
             Self::Turn => "turn",
             Self::Summary => "summary",
-            Self::Choice => "choice",
         }
     }
 }

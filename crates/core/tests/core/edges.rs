@@ -290,7 +290,7 @@ async fn whoever_writes_summaries_must_have_a_price_under_a_limit_of_money() {
             .unwrap();
         captain.run("go").await.unwrap();
         let told = model.requests()[1].to_string();
-        let refused = "which writes its summaries";
+        let refused = "the prices of `";
         assert_eq!(told.contains(refused), !known, "{told}");
         // As a branch.
         let mut session = captain.session(id("s")).await.unwrap();
@@ -299,7 +299,7 @@ async fn whoever_writes_summaries_must_have_a_price_under_a_limit_of_money() {
             ..ParallelOptions::default()
         };
         let branches = vec![Branch::new(scout(priced)), Branch::new(scout(priced))];
-        let first = PickFirst::Configured;
+        let first = PickFirst;
         let outcome = agent_loop_parallel(&mut session, "?", branches, &first, options);
         let outcome = outcome.await.unwrap();
         assert_eq!(outcome.answered, known, "{}", outcome.text);

@@ -575,7 +575,7 @@ async fn under_a_limit_of_money_its_price_must_be_known() {
     };
     let (told, _) = run(None).await;
     assert!(
-        told.contains("the prices of its model are unknown"),
+        told.contains("the prices of `scripted/model` are unknown"),
         "{told}"
     );
     let (told, output) = run(Some(sheet)).await;

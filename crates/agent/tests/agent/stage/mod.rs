@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_agent::{
-    Answer, AtLimit, Decision, Entry, Event, ExecutionLimits, Failure, HookEvent, HookPoint, Input,
+    Answer, AtLimit, Decision, Entry, Event, ExecutionLimits, Failure, HookInput, HookPoint, Input,
     KnownTool, Now, Outcome, PendingPlan, Question, Request, Run, Setup, Spend, Step, SummaryModel,
     TargetOf, Verdict,
 };
@@ -56,7 +56,7 @@ pub(crate) struct Stage {
     pub(crate) leaving: Vec<PendingPlan>,
     pub(crate) gone: Vec<PendingPlan>,
     /// The host's hooks that were asked or told, in order.
-    pub(crate) moments: Vec<HookEvent>,
+    pub(crate) moments: Vec<HookInput>,
     /// The same among the events.
     pub(crate) story: Vec<Notification>,
     /// Those that say no, by name.
@@ -306,7 +306,7 @@ impl Stage {
         panic!("the machine does not come to rest");
     }
 
-    fn met(&mut self, moment: HookEvent) {
+    fn met(&mut self, moment: HookInput) {
         self.story.push(Notification::HookEvent(moment.point()));
         self.moments.push(moment);
     }

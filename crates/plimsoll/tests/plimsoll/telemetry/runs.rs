@@ -238,15 +238,9 @@ fn branches_are_below_their_evaluation() {
             Branch::new(agent("Two.")).config_id("two"),
         ];
         let options = ParallelOptions::default();
-        agent_loop_parallel(
-            &mut session,
-            "Which?",
-            branches,
-            &PickFirst::Configured,
-            options,
-        )
-        .await
-        .unwrap();
+        agent_loop_parallel(&mut session, "Which?", branches, &PickFirst, options)
+            .await
+            .unwrap();
     });
     let all = spans
         .iter()

@@ -1,12 +1,11 @@
-//! [`Ledger`]: the accounts of agents that share limits.
+//! [`Accounts`]: those of agents that share limits.
 //!
 //! For each account and each kind that is limited there: used + promised + set aside below + left =
-//! limit. The ledger has no clock and no lock.
+//! limit. They have no clock and no lock.
 
 use std::collections::BTreeMap;
 
-use plimsoll_agent::{ExecutionLimits, LimitKind, Spend};
-use plimsoll_context::{Money, Tokens};
+use plimsoll_agent::{Amounts, LimitKind, Spend};
 
 /// The maximum number of open accounts. Beyond it, nothing can be reserved.
 pub(crate) const MAX_ACCOUNTS: usize = 1_024;
@@ -17,21 +16,8 @@ pub(crate) const MAX_ACCOUNTS: usize = 1_024;
 /// part by the size of one request.
 pub(crate) const SLACK: u64 = 4;
 
-/// One value for each kind that is shared.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Amounts<T> {
-    /// Tokens, input and output.
-    pub(crate) tokens: T,
-    /// Money, in billionths of a dollar.
-    pub(crate) money: T,
-    /// Model calls.
-    pub(crate) turns: T,
-    /// Tool calls.
-    pub(crate) tool_calls: T,
-}
-
 /// Used amounts.
-pub(crate) type Used = Amounts<u64>;
+pub(crate) type Used = Amounts;
 /// Allowed amounts; `None` means no limit.
 pub(crate) type Limit = Amounts<Option<u64>>;
 
@@ -59,7 +45,7 @@ pub enum NothingLeft {
 
 /// A tree of accounts.
 #[derive(Debug)]
-pub(crate) struct Ledger {
+pub(crate) struct Accounts {
     accounts: BTreeMap<AccountId, Account>,
     next: u64,
 }
@@ -81,95 +67,31 @@ struct Account {
     promised: Used,
 }
 
-impl<T: Copy> Amounts<T> {
-    /// Applies `f` to each value.
-    pub(crate) fn map<R>(self, f: impl Fn(T) -> R) -> Amounts<R> {
-        Amounts {
-            tokens: f(self.tokens),
-            money: f(self.money),
-            turns: f(self.turns),
-            tool_calls: f(self.tool_calls),
-        }
-    }
-
-    /// Combines the values of both, kind by kind.
-    pub(crate) fn with<U: Copy, R>(self, other: Amounts<U>, f: impl Fn(T, U) -> R) -> Amounts<R> {
-        Amounts {
-            tokens: f(self.tokens, other.tokens),
-            money: f(self.money, other.money),
-            turns: f(self.turns, other.turns),
-            tool_calls: f(self.tool_calls, other.tool_calls),
-        }
-    }
+/// Returns a kind that has nothing left and is needed to begin. An agent without tool calls can still
+/// answer, so these do not count.
+fn lacks(limit: &Limit) -> Option<LimitKind> {
+    [
+        (limit.tokens, LimitKind::Tokens),
+        (limit.money, LimitKind::Cost),
+        (limit.turns, LimitKind::Turns),
+    ]
+    .into_iter()
+    .find_map(|(amount, kind)| (amount == Some(0)).then_some(kind))
 }
 
-impl Used {
-    fn plus(self, other: Self) -> Self {
-        self.with(other, u64::saturating_add)
-    }
-}
-
-impl From<&Spend> for Used {
-    fn from(spend: &Spend) -> Self {
-        Self {
-            tokens: spend.usage.total_tokens().0,
-            money: spend.cost.known.0,
-            turns: spend.turns,
-            tool_calls: spend.tool_calls,
-        }
-    }
-}
-
-impl From<&ExecutionLimits> for Limit {
-    fn from(limits: &ExecutionLimits) -> Self {
-        Self {
-            tokens: limits.max_total_tokens.map(|tokens| tokens.0),
-            money: limits.max_cost.map(|money| money.0),
-            turns: limits.max_turns,
-            tool_calls: limits.max_tool_calls,
-        }
-    }
-}
-
-impl From<Limit> for ExecutionLimits {
-    fn from(limit: Limit) -> Self {
-        Self {
-            max_total_tokens: limit.tokens.map(Tokens),
-            max_cost: limit.money.map(Money),
-            max_turns: limit.turns,
-            max_tool_calls: limit.tool_calls,
-            ..Self::default()
-        }
-    }
-}
-
-impl Limit {
-    /// Returns a kind that has nothing left and is needed to begin. An agent without tool calls can
-    /// still answer, so these do not count.
-    fn lacks(&self) -> Option<LimitKind> {
-        [
-            (self.tokens, LimitKind::Tokens),
-            (self.money, LimitKind::Cost),
-            (self.turns, LimitKind::Turns),
-        ]
-        .into_iter()
-        .find_map(|(amount, kind)| (amount == Some(0)).then_some(kind))
-    }
-}
-
-impl Ledger {
-    /// Creates a ledger with a single account.
+impl Accounts {
+    /// Creates accounts with a single account.
     pub(crate) fn new(limit: Limit) -> (Self, AccountId) {
         let root = AccountId(0);
         let account = Account {
             limit,
             ..Account::default()
         };
-        let ledger = Self {
+        let accounts = Self {
             accounts: BTreeMap::from([(root, account)]),
             next: 1,
         };
-        (ledger, root)
+        (accounts, root)
     }
 
     /// Opens an account with `min(wanted, left)` of each kind. For a kind without a wanted amount, it
@@ -187,7 +109,7 @@ impl Ledger {
             Some(left) => Some(wanted.unwrap_or(left.div_ceil(parts.max(1))).min(left)),
             None => wanted,
         });
-        match limit.lacks() {
+        match lacks(&limit) {
             Some(kind) => Err(NothingLeft::Of(kind)),
             None => Ok(self.open(Account {
                 above: Some(above),

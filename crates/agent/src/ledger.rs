@@ -1,0 +1,341 @@
+//! [`Ledger`]: what a run has used, and the one place where it is compared with the run's limits.
+//!
+//! It has no clock: the caller passes the time. The run decides how to react.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use plimsoll_context::{Bytes, Ppm, Tokens, Usage};
+use serde::{Deserialize, Serialize};
+
+use crate::limits::{CountTokens, ExecutionLimits};
+use crate::outcome::EndReason;
+use crate::spend::{Amounts, Cost, Spend};
+
+/// The share of a limit at which the model is warned.
+pub const NEAR: Ppm = Ppm(700_000);
+/// The model is warned again when this many turns or tool calls remain.
+pub const FEW: u64 = 3;
+/// Smaller limits of turns or tool calls are always near, so the model is not told in advance.
+const WORTH_TELLING: u64 = 10;
+/// The divisor of the time limit for the time reserved for the last answer, up to [`LAST_ANSWER`].
+const LAST_SHARE: u32 = 10;
+/// Maximum time reserved for the last answer.
+pub const LAST_ANSWER: Duration = Duration::from_secs(30);
+
+/// What a run has used of its limits.
+///
+/// ```
+/// use std::time::Duration;
+/// use plimsoll_agent::{EndReason, ExecutionLimits, ExecutionTracker};
+/// let limits = ExecutionLimits::turns(3);
+/// let mut tracker = ExecutionTracker::new(limits, Duration::ZERO);
+/// tracker.turns = 3;
+/// assert_eq!(tracker.check_limits(Duration::ZERO), Some(EndReason::MaxTurns { limit: 3 }));
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Ledger {
+    /// The limits; shared, because a run reads them at every step.
+    pub limits: Arc<ExecutionLimits>,
+    /// The start of the run, on the same clock as `now`.
+    pub started_at: Duration,
+    /// Answered model calls.
+    pub turns: u64,
+    /// Tokens, as the limits count them. Estimated if the provider reported none.
+    pub tokens_used: Tokens,
+    /// The cost of all calls, including summaries and the calls of tools.
+    pub cost_accumulated: Cost,
+    /// Executed tool calls, including those of sub-agents.
+    pub tool_calls: u64,
+    /// The memory of the run's messages.
+    pub memory: Bytes,
+    /// The reported usage, including summaries and tools.
+    pub usage: Usage,
+    /// The part of it that belongs to summaries.
+    pub summary_usage: Usage,
+    /// Estimated usage of the calls for which the provider reported none. Not part of `usage`.
+    pub estimated: Usage,
+    /// What tools have used, for example sub-agents. Included in all sums above but `turns`.
+    pub of_tools: Spend,
+    /// Applied compactions.
+    pub plans: u64,
+    /// Tokens freed by them.
+    pub freed: Tokens,
+    /// Executed calls by tool.
+    pub(crate) calls_of: BTreeMap<String, u64>,
+    /// The limits about which the model was warned.
+    pub(crate) warned: Vec<(LimitKind, Nearness)>,
+    /// Tokens that the newest call has read and written.
+    pub(crate) newest: Tokens,
+}
+
+/// The name of [`Ledger`] in phi-core.
+pub type ExecutionTracker = Ledger;
+
+/// A kind of limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LimitKind {
+    /// `max_turns`.
+    Turns,
+    /// `max_tool_calls`.
+    ToolCalls,
+    /// `max_total_tokens`.
+    Tokens,
+    /// `max_cost`.
+    Cost,
+    /// `max_duration`.
+    Duration,
+    /// `max_memory`.
+    Memory,
+}
+
+impl fmt::Display for LimitKind {
+    /// Formats what is limited, such as "tool calls".
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Turns => "turns",
+            Self::ToolCalls => "tool calls",
+            Self::Tokens => "tokens",
+            Self::Cost => "dollars",
+            Self::Duration => "seconds",
+            Self::Memory => "bytes",
+        })
+    }
+}
+
+/// How near a limit is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Nearness {
+    /// 70 % is used.
+    Most,
+    /// Three turns or tool calls are left.
+    Few,
+}
+
+impl Ledger {
+    /// Creates a ledger without any usage.
+    #[must_use]
+    pub fn new(limits: impl Into<Arc<ExecutionLimits>>, started_at: Duration) -> Self {
+        Self {
+            limits: limits.into(),
+            started_at,
+            ..Self::default()
+        }
+    }
+
+    /// Begins the next run of the session.
+    pub(crate) fn begin_run(&mut self) {
+        *self = Self {
+            newest: self.newest,
+            ..Self::new(Arc::clone(&self.limits), self.started_at)
+        };
+    }
+
+    /// Adds an answered call, with the reported usage or else our own count.
+    pub(crate) fn answered(&mut self, usage: Option<Usage>, counted: Tokens, reply: Tokens) {
+        let usage = usage.inspect(|usage| self.usage = self.usage.combine(*usage));
+        let (processed, output) = match usage {
+            Some(usage) => (usage.processed(), usage.output),
+            None => {
+                self.estimated.input += counted;
+                self.estimated.output += reply;
+                (counted, reply)
+            }
+        };
+        self.turns += 1;
+        self.tokens_used += self.counts(processed) + output;
+        self.newest = processed + output;
+    }
+
+    /// Adds usage beside the run's own answered calls, reported and estimated. Each token counts in
+    /// full.
+    pub(crate) fn charge(&mut self, usage: Usage, estimated: Usage) {
+        self.tokens_used += usage.total_tokens() + estimated.total_tokens();
+        self.usage = self.usage.combine(usage);
+        self.estimated = self.estimated.combine(estimated);
+    }
+
+    /// Adds an executed call of a tool.
+    pub(crate) fn tool_started(&mut self, tool: String) {
+        self.tool_calls += 1;
+        *self.calls_of.entry(tool).or_default() += 1;
+    }
+
+    /// Returns how much the input of a call adds to the counted tokens: everything, or only the tokens
+    /// that the call before had neither read nor written.
+    pub(crate) fn counts(&self, processed: Tokens) -> Tokens {
+        match self.limits.count_tokens() {
+            CountTokens::Processed => processed,
+            CountTokens::Growth => processed.minus(self.newest),
+        }
+    }
+
+    /// Returns the executed tool calls without those of sub-agents.
+    #[must_use]
+    pub fn own_tool_calls(&self) -> u64 {
+        self.tool_calls.saturating_sub(self.of_tools.tool_calls)
+    }
+
+    /// Returns what the run has used, without its tools, with its tokens as the limits count them.
+    #[must_use]
+    pub fn own(&self) -> (Spend, Tokens) {
+        let all = Spend {
+            usage: self.usage,
+            estimated: self.estimated,
+            cost: self.cost_accumulated,
+            turns: self.turns.saturating_add(self.of_tools.turns),
+            tool_calls: self.tool_calls,
+        };
+        let tokens = self.of_tools.usage.total_tokens();
+        (all.without(self.of_tools), self.tokens_used.minus(tokens))
+    }
+
+    /// Returns the limit that is reached, if any: no further model call may be made.
+    ///
+    /// `max_tool_calls` and `max_memory` are reached when they are used up; a last call without tools
+    /// may follow then.
+    #[must_use]
+    pub fn check_limits(&self, now: Duration) -> Option<EndReason> {
+        let only_last_answer = || self.used_up(LimitKind::ToolCalls, now);
+        self.spent(now)
+            .or_else(only_last_answer)
+            .or_else(|| self.used_up(LimitKind::Memory, now))
+    }
+
+    /// Returns the limit that does not even allow a last answer, if any.
+    #[must_use]
+    pub fn spent(&self, now: Duration) -> Option<EndReason> {
+        use LimitKind::{Cost, Duration, Tokens, Turns};
+        let kinds = [Turns, Tokens, Cost, Duration];
+        kinds.into_iter().find_map(|kind| self.used_up(kind, now))
+    }
+
+    /// Returns the limit of this kind if it is used up.
+    #[must_use]
+    pub fn used_up(&self, kind: LimitKind, now: Duration) -> Option<EndReason> {
+        let (used, limit) = self.measure(kind, now)?;
+        (used >= limit).then(|| self.reason(kind))
+    }
+
+    /// Returns the limit on turns or time that only allows one more call, if any.
+    #[must_use]
+    pub fn is_last(&self, now: Duration) -> Option<EndReason> {
+        // The only turn of a run keeps its tools.
+        if self.turns == 0 {
+            return None;
+        }
+        if self.turns.saturating_add(1) >= self.limits.max_turns() {
+            return Some(self.reason(LimitKind::Turns));
+        }
+        let (last_answer, _) = self.deadlines()?;
+        (now >= last_answer).then(|| self.reason(LimitKind::Duration))
+    }
+
+    /// Returns the limit on tokens or money that these calls would exceed, if any.
+    #[must_use]
+    pub fn exceeded_by(&self, calls: Amounts) -> Option<EndReason> {
+        let more = [
+            (LimitKind::Tokens, calls.tokens),
+            (LimitKind::Cost, calls.money),
+        ];
+        let exceeds = |(kind, more): &(LimitKind, u64)| {
+            let measured = self.measure(*kind, self.started_at);
+            measured.is_some_and(|(used, limit)| used.saturating_add(*more) > limit)
+        };
+        let (kind, _) = more.into_iter().find(exceeds)?;
+        Some(self.reason(kind))
+    }
+
+    /// Returns two points in time on the clock of `started_at`: the time at which current activity is
+    /// aborted for the last answer, and the time at which the last answer is aborted.
+    #[must_use]
+    pub fn deadlines(&self) -> Option<(Duration, Duration)> {
+        let limit = self.limits.max_duration?;
+        let end = self.started_at.saturating_add(limit);
+        let kept = (limit / LAST_SHARE).min(LAST_ANSWER);
+        Some((end.saturating_sub(kept), end))
+    }
+
+    /// Returns the limits that are near.
+    #[must_use]
+    pub fn near(&self, now: Duration) -> Vec<(LimitKind, Nearness)> {
+        use LimitKind::{Cost, Duration, Tokens, ToolCalls, Turns};
+        let is_counted = |kind| matches!(kind, Turns | ToolCalls);
+        let measured = |kind| {
+            let (used, limit) = self.measure(kind, now)?;
+            (!is_counted(kind) || limit >= WORTH_TELLING).then_some((kind, used, limit))
+        };
+        let times = |one: u64, other: u64| u128::from(one) * u128::from(other);
+        let all = [Tokens, Cost, Duration, Turns, ToolCalls].into_iter();
+        let most = all.filter_map(measured).filter_map(|(kind, used, limit)| {
+            (times(used, Ppm::ONE.0) >= times(limit, NEAR.0)).then_some((kind, Nearness::Most))
+        });
+        let counted = [Turns, ToolCalls].into_iter().filter_map(measured);
+        let few = counted.filter(|(_, used, limit)| limit.saturating_sub(*used) <= FEW);
+        most.chain(few.map(|(kind, ..)| (kind, Nearness::Few)))
+            .collect()
+    }
+
+    /// Returns what is used of a limit, and the limit. `None` if there is no limit of this kind.
+    fn measure(&self, kind: LimitKind, now: Duration) -> Option<(u64, u64)> {
+        let limits = &self.limits;
+        let (used, limit) = match kind {
+            LimitKind::Turns => (self.turns, Some(limits.max_turns())),
+            LimitKind::ToolCalls => (self.tool_calls, limits.max_tool_calls),
+            LimitKind::Tokens => {
+                let limit = limits.max_total_tokens.map(|tokens| tokens.0);
+                (self.tokens_used.0, limit)
+            }
+            LimitKind::Cost => {
+                let limit = limits.max_cost.map(|money| money.0);
+                (self.cost_accumulated.known.0, limit)
+            }
+            LimitKind::Duration => {
+                let elapsed = now.saturating_sub(self.started_at);
+                (nanos(elapsed), limits.max_duration.map(nanos))
+            }
+            LimitKind::Memory => (self.memory.0, limits.max_memory.map(|bytes| bytes.0)),
+        };
+        Some((used, limit?))
+    }
+
+    /// Returns the reason of a run that ends at a limit of this kind.
+    pub(crate) fn reason(&self, kind: LimitKind) -> EndReason {
+        let limits = &self.limits;
+        match kind {
+            LimitKind::Turns => EndReason::MaxTurns {
+                limit: limits.max_turns(),
+            },
+            LimitKind::ToolCalls => EndReason::ToolLimit {
+                limit: limits.max_tool_calls.unwrap_or_default(),
+            },
+            LimitKind::Tokens => EndReason::MaxTokens {
+                limit: limits.max_total_tokens.unwrap_or_default(),
+                used: self.tokens_used,
+            },
+            LimitKind::Cost => EndReason::MaxCost {
+                limit: limits.max_cost.unwrap_or_default(),
+                used: self.cost_accumulated.known,
+            },
+            LimitKind::Duration => {
+                let limit = limits.max_duration.unwrap_or_default();
+                EndReason::MaxDuration {
+                    limit_ms: u64::try_from(limit.as_millis()).unwrap_or(u64::MAX),
+                }
+            }
+            LimitKind::Memory => EndReason::MaxMemory {
+                limit: limits.max_memory.unwrap_or_default(),
+                used: self.memory,
+            },
+        }
+    }
+}
+
+/// Returns a duration in nanoseconds. The longest ones, over 500 years, count as equal.
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
