@@ -3,90 +3,34 @@
 //! Values of the wrong type are converted if that loses nothing. The tool itself validates its
 //! arguments.
 
-mod convert;
 mod expected;
 
-use convert::Conversion;
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Number, Value};
 
-/// Maximum number of conversions in an event. Further ones are made but not reported.
-pub const MAX_COERCIONS: usize = 32;
-
-/// Maximum length of a value in an event or an error, in characters.
-const SHOWN: usize = 60;
+use expected::{Expected, Kind};
 
 /// The error of arguments that are no JSON object.
 const NO_OBJECT: &str = "it is valid JSON, but no object";
+/// Integers up to here are represented exactly as floating point numbers.
+const EXACT: f64 = 9_007_199_254_740_992.0;
+/// Maximum nesting of converted values. Deeper ones are left to the tool.
+const MAX_DEPTH: usize = 64;
 
-/// One converted argument.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Coercion {
-    /// The path, as `a.b[0]`; empty for the arguments as a whole.
-    pub path: String,
-    /// The model's value as JSON, shortened; empty if the field was missing.
-    pub from: String,
-    /// The tool's value as JSON, shortened; empty if the field was removed.
-    pub to: String,
-}
-
-/// The arguments that a model wrote, parsed as an object.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Arguments {
-    object: Map<String, Value>,
-    changes: Vec<Coercion>,
-}
-
-/// Arguments after conversion.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ConvertedArguments {
-    /// The arguments.
-    pub object: Map<String, Value>,
-    /// The conversions.
-    pub changes: Vec<Coercion>,
-}
-
-impl Arguments {
-    /// Parses the arguments that a model wrote.
-    ///
-    /// An empty text is an empty object, since some models send nothing for a tool without parameters.
-    /// A string that contains an object is parsed as that object.
-    ///
-    /// # Errors
-    /// If the text is not a JSON object. The error states the reason.
-    pub fn read(written: &str) -> Result<Self, String> {
-        let as_written = |object| Self {
-            object,
-            changes: Vec::new(),
-        };
-        if written.trim().is_empty() {
-            return Ok(as_written(Map::new()));
-        }
-        let value = serde_json::from_str(written).map_err(|error| error.to_string())?;
-        match value {
-            Value::Object(object) => Ok(as_written(object)),
-            Value::String(inner) => {
-                let object: Option<Map<String, Value>> = serde_json::from_str(&inner).ok();
-                let object = object.ok_or(NO_OBJECT)?;
-                let change = Coercion {
-                    path: String::new(),
-                    from: shown(&Value::String(inner)),
-                    to: shown(&Value::Object(object.clone())),
-                };
-                Ok(Self {
-                    object,
-                    changes: vec![change],
-                })
-            }
-            _ => Err(NO_OBJECT.to_owned()),
-        }
+/// Parses the arguments that a model wrote.
+///
+/// An empty text is an empty object, since some models send nothing for a tool without parameters. A
+/// string that contains an object is parsed as that object.
+///
+/// # Errors
+/// If the text is not a JSON object. The error states the reason.
+pub fn read_arguments(written: &str) -> Result<Map<String, Value>, String> {
+    if written.trim().is_empty() {
+        return Ok(Map::new());
     }
-
-    /// Returns the arguments as the model wrote them.
-    #[must_use]
-    pub fn object(&self) -> &Map<String, Value> {
-        &self.object
+    match serde_json::from_str(written).map_err(|error| error.to_string())? {
+        Value::Object(object) => Ok(object),
+        Value::String(inner) => serde_json::from_str(&inner).map_err(|_| NO_OBJECT.to_owned()),
+        _ => Err(NO_OBJECT.to_owned()),
     }
 }
 
@@ -100,28 +44,121 @@ impl Arguments {
 /// - a single value in place of a list
 /// - `null` for an optional field
 /// - the case of a word of a fixed list
-#[must_use]
-pub fn fit(schema: &Value, arguments: Arguments) -> ConvertedArguments {
-    let Arguments {
-        mut object,
-        changes,
-    } = arguments;
-    let mut conversion = Conversion::new(schema, changes);
-    conversion.arguments(&mut object);
-    ConvertedArguments {
-        object,
-        changes: conversion.changes,
+pub fn fit(schema: &Value, arguments: &mut Map<String, Value>) {
+    let expected = Expected::of(schema, schema);
+    if let Some(expected) = expected.filter(|expected| expected.kind == Kind::Object) {
+        fields(schema, &expected, arguments, 0);
     }
 }
 
-/// Returns a value as JSON, shortened.
-fn shown(value: &Value) -> String {
-    let mut text = value.to_string();
-    if let Some((end, _)) = text.char_indices().nth(SHOWN) {
-        text.truncate(end);
-        text.push('…');
+/// Converts a value to the type that its schema expects. Returns `false` if it has another type.
+fn convert(root: &Value, schema: &Value, value: &mut Value, depth: usize) -> bool {
+    let expected = Expected::of(root, schema);
+    let Some(expected) = expected.filter(|_| depth < MAX_DEPTH) else {
+        return true;
+    };
+    if value.is_null() && expected.nullable {
+        return true;
     }
-    text
+    if !expected.kind.matches(value) {
+        let Some(new) = converted(root, &expected, value, depth) else {
+            return false;
+        };
+        *value = new;
+    }
+    if let Some(word) = expected.words().and_then(|words| folded(words, value)) {
+        *value = word.clone();
+    }
+    match value {
+        Value::Object(object) => fields(root, &expected, object, depth + 1),
+        Value::Array(items) => {
+            if let Some(schema) = expected.item() {
+                for item in items {
+                    convert(root, schema, item, depth + 1);
+                }
+            }
+        }
+        _ => {}
+    }
+    true
+}
+
+fn fields(root: &Value, expected: &Expected<'_>, object: &mut Map<String, Value>, depth: usize) {
+    object.retain(|name, value| {
+        let field = expected.field(name);
+        let field = field.and_then(|schema| Expected::of(root, schema));
+        let takes_null = field.is_none_or(|field| field.nullable);
+        let is_required = expected.required().any(|required| required == name);
+        !value.is_null() || takes_null || is_required
+    });
+    for (name, value) in object.iter_mut() {
+        if let Some(schema) = expected.field(name) {
+            convert(root, schema, value, depth);
+        }
+    }
+}
+
+/// Returns the value as the expected type, if it means one value of that type.
+fn converted(root: &Value, expected: &Expected<'_>, value: &Value, depth: usize) -> Option<Value> {
+    match (expected.kind, value) {
+        (Kind::Array | Kind::Object, Value::String(text)) if is_json(text) => {
+            let inner: Value = serde_json::from_str(text).ok()?;
+            expected.kind.matches(&inner).then_some(inner)
+        }
+        (Kind::Array, Value::Null) => None,
+        (Kind::Array, single) => {
+            let (item, mut single) = (expected.item(), single.clone());
+            let is_item = item.is_none_or(|item| convert(root, item, &mut single, depth + 1));
+            is_item.then(|| Value::Array(vec![single]))
+        }
+        (Kind::Integer, Value::Number(number)) => whole(number).map(Value::Number),
+        (Kind::Integer, Value::String(text)) => whole(&number(text)?).map(Value::Number),
+        (Kind::Number, Value::String(text)) => number(text).map(Value::Number),
+        (Kind::Boolean, Value::String(text)) => {
+            text.trim().to_lowercase().parse().ok().map(Value::Bool)
+        }
+        // A fraction may have been written with more digits than its number has.
+        (Kind::String, Value::Number(number)) if !number.is_f64() => {
+            Some(Value::String(number.to_string()))
+        }
+        _ => None,
+    }
+}
+
+/// Checks whether a text can be an object or a list.
+fn is_json(text: &str) -> bool {
+    text.trim_start().starts_with(['{', '['])
+}
+
+/// Returns the only word of a fixed list that differs from the value by case and spaces.
+fn folded<'a>(words: &'a [Value], value: &Value) -> Option<&'a Value> {
+    let Value::String(text) = value else {
+        return None;
+    };
+    let written = text.trim().to_lowercase();
+    let folds = |word: &&Value| word.as_str().is_some_and(|it| it.to_lowercase() == written);
+    let mut meant = words.iter().filter(folds);
+    let first = meant.next().filter(|word| *word != value)?;
+    meant.next().is_none().then_some(first)
+}
+
+/// Parses a string that contains only a number. Returns `None` if it is not a JSON number, or if digits
+/// would be lost.
+fn number(text: &str) -> Option<Number> {
+    let text = text.trim();
+    let number: Number = serde_json::from_str(text).ok()?;
+    let is_whole = text.chars().all(|c| c.is_ascii_digit() || c == '-');
+    (!(number.is_f64() && is_whole)).then_some(number)
+}
+
+/// Converts a number to an integer. Returns `None` if that would lose precision.
+#[allow(clippy::cast_possible_truncation)]
+fn whole(number: &Number) -> Option<Number> {
+    if !number.is_f64() {
+        return Some(number.clone());
+    }
+    let float = number.as_f64()?;
+    (float.fract() == 0.0 && float.abs() < EXACT).then(|| Number::from(float as i64))
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use plimsoll_context::{CallId, Message, Part, Seq, ToolCall};
 
-use crate::arguments::Arguments;
+use crate::arguments::read_arguments;
 use crate::state::State;
 use crate::tool_names::MAX_NAME;
 
@@ -54,7 +54,7 @@ pub(crate) fn without_long_faults(message: &Arc<Message>) -> Arc<Message> {
     let is_long = |call: &ToolCall| {
         call.name.len() > MAX_NAME
             || call.arguments.len() > MAX_FAULTY_ARGUMENTS
-                && Arguments::read(&call.arguments).is_err()
+                && read_arguments(&call.arguments).is_err()
     };
     if !message.calls().any(is_long) {
         return Arc::clone(message);

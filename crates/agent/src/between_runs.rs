@@ -7,9 +7,9 @@ use plimsoll_context::{Form, Message, Pin, PinnedPart, Seq, Tokens};
 
 use crate::entry::{Entry, LOG_FORMAT};
 use crate::event::AppliedPlan;
-use crate::phase::{Phase, RequestAttempt};
+use crate::phase::Phase;
 use crate::pins::{MAX_PINS, PinError, REFUSAL, held, rule};
-use crate::run::{AnswerLimit, LastCall, Run};
+use crate::run::{LastCall, Run};
 use crate::setup::{REQUEST_OVERHEAD, Setup};
 use crate::state::FoldError;
 use crate::step::{Now, Step};
@@ -63,7 +63,7 @@ impl Run {
             counter: Arc::clone(&self.setup.counter),
             ..setup
         };
-        self.answer_limit = AnswerLimit::new(&setup);
+        self.server.reset_limit(&setup);
         self.server.last_call = LastCall::default();
         self.state.set_limits(&setup.limits);
         let before = std::mem::replace(&mut self.setup, setup);
@@ -273,7 +273,7 @@ impl Run {
             return Err(CompactError::Focus { bytes });
         }
         self.now = self.now.followed_by(now, false);
-        self.attempt = RequestAttempt::default();
+        self.is_hopeful = false;
         self.summaries.begin();
         // A summary from the last run does not take the focus into account.
         if focus.is_some() {

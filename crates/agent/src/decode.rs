@@ -7,9 +7,9 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use plimsoll_context::ToolCall;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use crate::arguments::{Arguments, Coercion, fit};
+use crate::arguments::{fit, read_arguments};
 use crate::batch::BatchCall;
 use crate::call_hashes::identity;
 use crate::call_target::CallTarget;
@@ -80,7 +80,7 @@ impl BatchReader<'_> {
         let calls = batch.flat_map(|batch| batch.calls()).enumerate();
         // The arguments of calls beyond the maximum are not needed.
         let calls = calls.map(|(at, call)| {
-            let arguments = Arguments::read(&call.call.arguments);
+            let arguments = read_arguments(&call.call.arguments);
             (call, arguments.map(|read| (at < MAX_BATCH).then_some(read)))
         });
         let calls: Vec<_> = calls.collect();
@@ -115,7 +115,7 @@ impl BatchReader<'_> {
     fn decide(
         &self,
         call: &ToolCall,
-        arguments: Arguments,
+        mut arguments: Map<String, Value>,
         seen: &mut HashSet<u64>,
         corrections: &mut Vec<Event>,
     ) -> CallDecision {
@@ -125,20 +125,28 @@ impl BatchReader<'_> {
             return CallDecision::refused(notice::unknown_tool(&call.name, &names));
         };
         let name = &tool.spec.name;
-        let fitted = fit(&tool.spec.schema, arguments);
-        let arguments = Value::Object(fitted.object);
+        let written = arguments.clone();
+        fit(&tool.spec.schema, &mut arguments);
+        let is_changed = arguments != written || is_text(&call.arguments);
+        let arguments = Value::Object(arguments);
         let prepared = ToolCall {
             id: call.id.clone(),
             name: name.clone(),
-            arguments: if fitted.changes.is_empty() {
-                call.arguments.clone()
-            } else {
+            arguments: if is_changed {
                 arguments.to_string()
+            } else {
+                call.arguments.clone()
             },
             opaque: call.opaque.clone(),
         };
         let is_new = seen.insert(identity(&prepared));
-        corrections.extend(corrections_of(call, name, fitted.changes));
+        if call.name != *name {
+            corrections.push(Event::ToolCallRepaired {
+                call: call.id.clone(),
+                from: call.name.clone(),
+                to: name.clone(),
+            });
+        }
         if !is_new && self.setup.limits.identical_tool_calls().is_some() {
             return CallDecision::refused(notice::SAME_CALL);
         }
@@ -193,14 +201,14 @@ pub(crate) fn check_rewritten(
     names: &ToolNames,
     call: &ToolCall,
 ) -> Result<PreparedCall, NotRun> {
-    let arguments = Arguments::read(&call.arguments)
+    let mut arguments = read_arguments(&call.arguments)
         .map_err(|why| NotRun::Refused(notice::unreadable(call, &why)))?;
     let Some(tool) = tool_of(setup, names, call) else {
         let names: Vec<&str> = names.iter().collect();
         return Err(NotRun::Refused(notice::unknown_tool(&call.name, &names)));
     };
-    let fitted = fit(&tool.spec.schema, arguments);
-    let arguments = Value::Object(fitted.object);
+    fit(&tool.spec.schema, &mut arguments);
+    let arguments = Value::Object(arguments);
     let call = ToolCall {
         arguments: arguments.to_string(),
         ..call.clone()
@@ -227,19 +235,9 @@ pub(crate) fn tool_of<'a>(
     setup.tools.iter().find(|tool| tool.spec.name == name)
 }
 
-/// Returns the events that report how a call was corrected.
-fn corrections_of(call: &ToolCall, name: &str, changes: Vec<Coercion>) -> Vec<Event> {
-    let renamed = (call.name != name).then(|| Event::ToolCallRepaired {
-        call: call.id.clone(),
-        from: call.name.clone(),
-        to: name.to_owned(),
-    });
-    let coerced = (!changes.is_empty()).then(|| Event::ArgumentsCoerced {
-        call: call.id.clone(),
-        name: name.to_owned(),
-        changes,
-    });
-    renamed.into_iter().chain(coerced).collect()
+/// Checks whether the arguments were written as a string of JSON.
+fn is_text(arguments: &str) -> bool {
+    arguments.trim_start().starts_with('"')
 }
 
 impl CallDecision {

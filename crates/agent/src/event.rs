@@ -10,7 +10,6 @@ use plimsoll_context::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::arguments::Coercion;
 use crate::display::Counted;
 use crate::doom_loop::Repetition;
 use crate::entry::{BranchRecord, Waiting};
@@ -141,16 +140,6 @@ pub enum Event {
         from: String,
         /// The name of the tool that receives the call.
         to: String,
-    },
-    /// Arguments of a tool call were converted to the types of the tool's schema. The view keeps the
-    /// model's own arguments.
-    ArgumentsCoerced {
-        /// The call.
-        call: CallId,
-        /// The tool's name.
-        name: String,
-        /// The conversions.
-        changes: Vec<Coercion>,
     },
     /// The model is repeating itself.
     LoopDetected {

@@ -174,12 +174,6 @@ impl Ledger {
         }
     }
 
-    /// Returns the executed tool calls without those of sub-agents.
-    #[must_use]
-    pub fn own_tool_calls(&self) -> u64 {
-        self.tool_calls.saturating_sub(self.of_tools.tool_calls)
-    }
-
     /// Returns what the run has used, without its tools, with its tokens as the limits count them.
     #[must_use]
     pub fn own(&self) -> (Spend, Tokens) {

@@ -53,7 +53,7 @@ mod turn;
 mod undo;
 mod window_use;
 
-pub use arguments::{Arguments, Coercion, ConvertedArguments, MAX_COERCIONS, fit};
+pub use arguments::{fit, read_arguments};
 pub use batch::CallKey;
 pub use between_runs::{CompactError, MAX_FOCUS};
 pub use call_target::{CallTarget, CommandTarget, PathTarget, ShellText, SimpleCommand, TargetOf};

@@ -1,6 +1,6 @@
 //! [`ExecutionLimits`]: limits on the length and the cost of a run.
 //!
-//! The size of the view is limited by a budget instead. `tracker.rs` measures the usage.
+//! The size of the view is limited by a budget instead. `ledger.rs` compares the usage with them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -229,36 +229,37 @@ impl ExecutionLimits {
     /// Returns all errors in the limits, one sentence each.
     #[must_use]
     pub fn faults(&self) -> Vec<String> {
-        let mut faults = Vec::new();
-        let mut fault = |bad: bool, text: &str| {
-            if bad {
-                faults.push(text.to_owned());
-            }
-        };
-        fault(
-            self.max_turns == Some(0),
-            "max_turns is 0; allow at least 1 turn",
-        );
-        fault(
-            self.max_total_tokens == Some(Tokens::ZERO),
-            "max_total_tokens is 0; allow at least 1, or no limit",
-        );
-        fault(
-            self.max_duration == Some(Duration::ZERO),
-            "max_duration is 0; allow some time, or no limit",
-        );
-        fault(
-            self.max_cost == Some(Money(0)),
-            "max_cost is 0; allow some money, or no limit",
-        );
-        fault(
-            self.max_memory == Some(Bytes(0)),
-            "max_memory is 0; allow some bytes, or no limit",
-        );
-        fault(
-            self.max_identical_tool_calls == Some(0),
-            "max_identical_tool_calls is 0; allow at least 1, or leave it unset for no limit",
-        );
+        let zero = [
+            ("max_turns", self.max_turns == Some(0), "at least 1 turn"),
+            (
+                "max_total_tokens",
+                self.max_total_tokens == Some(Tokens::ZERO),
+                "at least 1, or no limit",
+            ),
+            (
+                "max_duration",
+                self.max_duration == Some(Duration::ZERO),
+                "some time, or no limit",
+            ),
+            (
+                "max_cost",
+                self.max_cost == Some(Money(0)),
+                "some money, or no limit",
+            ),
+            (
+                "max_memory",
+                self.max_memory == Some(Bytes(0)),
+                "some bytes, or no limit",
+            ),
+            (
+                "max_identical_tool_calls",
+                self.max_identical_tool_calls == Some(0),
+                "at least 1, or leave it unset for no limit",
+            ),
+        ];
+        let zero = zero.into_iter().filter(|(_, is_zero, _)| *is_zero);
+        let zero = zero.map(|(name, _, cure)| format!("{name} is 0; allow {cure}"));
+        let mut faults: Vec<String> = zero.collect();
         faults.extend(DoomLoopTracker::fault(
             self.max_identical_tool_calls,
             self.loop_history(),

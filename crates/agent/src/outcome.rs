@@ -19,7 +19,7 @@ pub struct Outcome {
     pub text: String,
     /// Answered model calls.
     pub turns: u64,
-    /// Executed tool calls.
+    /// Executed tool calls, including those of sub-agents.
     pub tool_calls: u64,
     /// Applied plans.
     pub plans: u64,

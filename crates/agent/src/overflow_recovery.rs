@@ -75,7 +75,7 @@ impl Run {
                 {
                     // Without a limit for the answer, the server assumes a length that does not fit,
                     // and would do so again.
-                    self.answer_limit.is_required = true;
+                    self.server.needs_limit = true;
                     self.notify_overflow(&failure, rung);
                     return self.call(rung, Some(room));
                 }
@@ -251,7 +251,7 @@ impl Run {
         if lower == Tokens::ZERO || max_output == Some(lower) {
             return false;
         }
-        self.answer_limit.max_output = Some(lower);
+        self.server.max_output = Some(lower);
         true
     }
 

@@ -1,5 +1,5 @@
-//! [`Phase`]: the current activity of the machine, with the data of that activity, and the facts that begin
-//! anew with each run, [`CurrentRun`], and with each request, [`RequestAttempt`].
+//! [`Phase`]: the current activity of the machine, with the data of that activity, and [`CurrentRun`], the
+//! facts that begin anew with each run.
 
 use plimsoll_context::{CacheBreak, Seq, StopReason, Tokens, Usage};
 
@@ -8,6 +8,7 @@ use crate::event::TurnTrigger;
 use crate::failure::Failure;
 use crate::outcome::EndReason;
 use crate::step::{PendingPlan, UserInput};
+use crate::summary_writer::SummaryWriter;
 use crate::tool_queue::ToolQueue;
 
 /// The current activity of the machine.
@@ -21,9 +22,12 @@ pub(crate) enum Phase {
     /// The next turn is due.
     TurnDue,
     /// The turn has begun, and its request is due.
-    Preparing,
+    Preparing {
+        /// The host has vetoed a plan for it, so it is sent without one.
+        is_vetoed: bool,
+    },
     /// Waiting for a summary that the next plan needs.
-    Summarizing(PlanFor),
+    Summarizing(Box<SummaryWriter>, PlanFor),
     /// Waiting for the host to approve a plan.
     PlanPending(Box<(PendingPlan, Next)>),
     /// Waiting for a model call.
@@ -122,8 +126,6 @@ pub(crate) struct CurrentRun {
     pub(crate) turn_end: Option<TurnAnswer>,
     /// The run was accepted and announced.
     pub(crate) opened: bool,
-    /// The reason why a filter rejected the last input.
-    pub(crate) rejected: Option<String>,
 }
 
 /// A turn whose model call is answered.
@@ -134,25 +136,20 @@ pub(crate) struct TurnAnswer {
     pub(crate) usage: Option<Usage>,
 }
 
-/// Facts about the next request. They begin anew once it is sent.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct RequestAttempt {
-    /// The host has vetoed its plan.
-    pub(crate) vetoed: bool,
-    /// It does not fit by the usual estimate of the provider's count, so it is planned with the lowest
-    /// possible count.
-    pub(crate) hopeful: bool,
-}
-
 impl Phase {
+    /// A request is due for which no plan was vetoed.
+    pub(crate) const PREPARING: Self = Self::Preparing { is_vetoed: false };
+
     /// Returns `true` between the start of a turn and the answer to its request.
     pub(crate) fn is_in_turn(&self) -> bool {
         match self {
-            Self::Preparing | Self::Summarizing(PlanFor::Request) | Self::Calling(_) => true,
+            Self::Preparing { .. } | Self::Summarizing(_, PlanFor::Request) | Self::Calling(_) => {
+                true
+            }
             Self::PlanPending(pending) => !matches!(pending.1, Next::Compaction),
             Self::Idle
             | Self::TurnDue
-            | Self::Summarizing(PlanFor::Compaction(_))
+            | Self::Summarizing(_, PlanFor::Compaction(_))
             | Self::Working(_)
             | Self::Deciding(_)
             | Self::Compacting(_) => false,
@@ -162,7 +159,7 @@ impl Phase {
     /// Returns `true` during a compaction that the user asked for.
     pub(crate) fn is_compaction(&self) -> bool {
         match self {
-            Self::Compacting(_) | Self::Summarizing(PlanFor::Compaction(_)) => true,
+            Self::Compacting(_) | Self::Summarizing(_, PlanFor::Compaction(_)) => true,
             Self::PlanPending(pending) => matches!(pending.1, Next::Compaction),
             _ => false,
         }
@@ -171,10 +168,10 @@ impl Phase {
     /// Returns `true` if an activity is in progress that can be aborted for the last answer.
     pub(crate) fn is_cuttable(&self) -> bool {
         match self {
-            Self::Calling(_) | Self::Working(_) | Self::Summarizing(_) => true,
+            Self::Calling(_) | Self::Working(_) | Self::Summarizing(..) => true,
             Self::Idle
             | Self::TurnDue
-            | Self::Preparing
+            | Self::Preparing { .. }
             | Self::Compacting(_)
             | Self::PlanPending(_)
             | Self::Deciding(_) => false,

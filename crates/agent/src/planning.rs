@@ -53,8 +53,8 @@ impl Run {
 
     /// Asks the policy for a plan. A proposed plan is applied before the request is made. If the policy
     /// prefers a summary, it is requested first.
-    pub(crate) fn keep_under(&mut self, budget: &Budget) -> FitStatus {
-        if self.attempt.vetoed {
+    pub(crate) fn keep_under(&mut self, budget: &Budget, is_vetoed: bool) -> FitStatus {
+        if is_vetoed {
             return self.keep_under_window();
         }
         if let Some(kept) = self.rest(budget) {
@@ -82,9 +82,8 @@ impl Run {
         let plan = match proposal {
             Ok(Proposal { plan, wants }) => {
                 if let Some(span) = wants
-                    && self.start_summary(span, None)
+                    && self.start_summary(span, PlanFor::Request)
                 {
-                    self.phase = Phase::Summarizing(PlanFor::Request);
                     return FitStatus::Waiting;
                 }
                 plan
@@ -211,8 +210,7 @@ impl Run {
             .best_proposal(view, &budget, why, &context);
         if let Some(span) = proposal.wants {
             self.open_log();
-            if self.start_summary(span, Some(&compacting)) {
-                self.phase = Phase::Summarizing(PlanFor::Compaction(compacting));
+            if self.start_summary(span, PlanFor::Compaction(compacting)) {
                 return;
             }
         }
@@ -250,7 +248,7 @@ impl Run {
 
     /// Handles the host's answer.
     pub(crate) fn judged(&mut self, verdict: Verdict) {
-        let (pending, next) = match std::mem::replace(&mut self.phase, Phase::Preparing) {
+        let (pending, next) = match std::mem::replace(&mut self.phase, Phase::PREPARING) {
             Phase::PlanPending(waiting) => *waiting,
             other => {
                 self.phase = other;
@@ -262,7 +260,7 @@ impl Run {
             Verdict::Veto { why } => {
                 self.warn(format!("a plan was not applied: {why}"));
                 match next {
-                    Next::Request => self.attempt.vetoed = true,
+                    Next::Request => self.phase = Phase::Preparing { is_vetoed: true },
                     Next::Compaction => self.end_compaction(),
                     Next::Retry(RefusedRequest { failure, .. }) => {
                         self.finish(EndReason::Failed { failure });
@@ -273,7 +271,7 @@ impl Run {
     }
 
     fn apply_and_go_on(&mut self, pending: PendingPlan, next: Next) {
-        self.phase = Phase::Preparing;
+        self.phase = Phase::PREPARING;
         let Some(applied) = self.apply(pending) else {
             return match next {
                 Next::Request => {

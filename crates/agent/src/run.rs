@@ -15,7 +15,7 @@ use crate::event::{AppliedPlan, Event};
 use crate::ledger::Ledger;
 use crate::memory::RunMemory;
 use crate::outcome::EndReason;
-use crate::phase::{CurrentRun, Phase, RequestAttempt};
+use crate::phase::{CurrentRun, Phase};
 use crate::request::Aside;
 use crate::setup::{DeclaredTools, Setup};
 use crate::state::{FoldError, State};
@@ -56,25 +56,16 @@ pub struct Run {
     /// The facts that came with the last input.
     pub(crate) now: Now,
     pub(crate) current: CurrentRun,
-    pub(crate) attempt: RequestAttempt,
+    /// The next request does not fit by the usual estimate of the provider's count, so it is planned
+    /// with the lowest possible count. Until it is sent.
+    pub(crate) is_hopeful: bool,
     pub(crate) tools: DeclaredTools,
-    pub(crate) answer_limit: AnswerLimit,
     pub(crate) server: ServerFacts,
     pub(crate) summaries: Summaries,
     /// Rules of the host that are added as soon as no tool call is open.
     pub(crate) rules: Vec<String>,
     /// The last compaction that the user asked for and that was applied.
     pub(crate) compaction: Option<AppliedPlan>,
-}
-
-/// The limit of the answer that requests state. The recovery ladder lowers it if the provider allows
-/// less.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct AnswerLimit {
-    /// The limit, if there is one.
-    pub(crate) max_output: Option<Tokens>,
-    /// A limit is stated even if none is configured.
-    pub(crate) is_required: bool,
 }
 
 /// How a server is asked for a last answer without tool calls. A server that refuses one way is asked
@@ -93,6 +84,11 @@ pub(crate) enum LastCall {
 /// Facts about the server of the current setup.
 #[derive(Debug, Default)]
 pub(crate) struct ServerFacts {
+    /// The limit of the answer that requests state, if there is one. The recovery ladder lowers it if
+    /// the provider allows less.
+    pub(crate) max_output: Option<Tokens>,
+    /// A limit is stated even if none is configured.
+    pub(crate) needs_limit: bool,
     /// How it is asked for a last answer without tool calls.
     pub(crate) last_call: LastCall,
     /// The user was warned that it reports too few tokens.
@@ -101,13 +97,10 @@ pub(crate) struct ServerFacts {
     pub(crate) aside: Aside,
 }
 
-impl AnswerLimit {
-    /// Returns the configured limit.
-    pub(crate) fn new(setup: &Setup) -> Self {
-        Self {
-            max_output: setup.max_output,
-            is_required: false,
-        }
+impl ServerFacts {
+    /// Begins anew with the configured limit of the answer.
+    pub(crate) fn reset_limit(&mut self, setup: &Setup) {
+        (self.max_output, self.needs_limit) = (setup.max_output, false);
     }
 }
 
@@ -132,15 +125,17 @@ impl Run {
         }
         Self {
             tools: DeclaredTools::new(&setup, &state.transcript, state.facts.planned),
-            answer_limit: AnswerLimit::new(&setup),
             current: CurrentRun::default(),
+            server: ServerFacts {
+                max_output: setup.max_output,
+                ..ServerFacts::default()
+            },
             setup,
             state,
             phase: Phase::Idle,
             queue: VecDeque::new(),
             now: Now::default(),
-            attempt: RequestAttempt::default(),
-            server: ServerFacts::default(),
+            is_hopeful: false,
             summaries: Summaries::default(),
             rules: Vec::new(),
             compaction: None,
@@ -205,12 +200,12 @@ impl Run {
         if self.queue.is_empty() {
             match self.phase {
                 Phase::TurnDue => self.start_turn(),
-                Phase::Preparing => self.prepare(),
+                Phase::Preparing { is_vetoed } => self.prepare(is_vetoed),
                 Phase::Working(_) => self.work(),
                 Phase::Compacting(_) => self.plan_compaction(),
                 Phase::Idle
                 | Phase::Calling(_)
-                | Phase::Summarizing(_)
+                | Phase::Summarizing(..)
                 | Phase::PlanPending(_)
                 | Phase::Deciding(_) => {}
             }
@@ -224,7 +219,7 @@ impl Run {
         let windows = [self.setup.line.window, self.state.facts.learned];
         ViewLimits {
             window: windows.into_iter().flatten().min(),
-            max_output: self.answer_limit.max_output,
+            max_output: self.server.max_output,
             is_cold: self.is_cold(),
             ..self.setup.line
         }
@@ -263,7 +258,7 @@ impl Run {
     /// Returns the calibration of our counter for the next request.
     pub(crate) fn calibration(&self) -> Calibration {
         let known = self.state.facts.calibration;
-        if self.attempt.hopeful {
+        if self.is_hopeful {
             known.at_best(Tokens::ZERO).unwrap_or(known)
         } else {
             known
@@ -273,14 +268,14 @@ impl Run {
     /// Checks whether a request may fit although the estimate says that it does not.
     pub(crate) fn might_fit(&self, cannot_fit: &CannotFit) -> bool {
         let best = self.state.facts.calibration.at_best(cannot_fit.minimum);
-        !self.attempt.hopeful && best.is_some()
+        !self.is_hopeful && best.is_some()
     }
 
     /// Plans the next request as if it fits, if that is possible. Only the server knows, and its answer
     /// corrects the estimate.
     pub(crate) fn may_fit(&mut self, cannot_fit: &CannotFit) -> bool {
         let may = self.might_fit(cannot_fit);
-        self.attempt.hopeful |= may;
+        self.is_hopeful |= may;
         may
     }
 

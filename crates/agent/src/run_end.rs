@@ -62,6 +62,11 @@ impl Run {
         }
         // Otherwise the host is deciding; the last answer follows its decision.
         if self.phase.is_cuttable() {
+            let next = if self.phase.is_in_turn() {
+                Phase::PREPARING
+            } else {
+                Phase::TurnDue
+            };
             self.queue.push_back(Step::Abort);
             self.book_partial_answers(true);
             self.drop_digest();
@@ -69,11 +74,7 @@ impl Run {
             self.close_calls(notice::OUT_OF_TIME);
             self.say_pins();
             self.ask_to_finish(reason);
-            self.phase = if self.phase.is_in_turn() {
-                Phase::Preparing
-            } else {
-                Phase::TurnDue
-            };
+            self.phase = next;
         }
     }
 
@@ -115,7 +116,7 @@ impl Run {
             text,
             reason,
             turns: ledger.turns,
-            tool_calls: ledger.own_tool_calls(),
+            tool_calls: ledger.tool_calls,
             plans: ledger.plans,
             freed: ledger.freed,
             usage: ledger.usage,

@@ -38,10 +38,10 @@ pub struct RunRecord {
     pub outcome: Option<EndReason>,
     /// Answered model calls.
     pub turns: u64,
-    /// Executed tool calls.
+    /// Executed tool calls, including those of sub-agents.
     pub tool_calls: u64,
-    /// The usage, including summaries and sub-agents. Rejected branches have their own sessions and
-    /// records.
+    /// The usage, including summaries, sub-agents and the estimates for calls that broke off. Rejected
+    /// branches have their own sessions and records.
     pub usage: Usage,
     /// The cost of this usage.
     pub cost: Cost,
@@ -218,9 +218,18 @@ impl RunRecord {
                 self.pay(usage.unwrap_or_default(), Cost::of(*cost));
             }
             Entry::ToolStarted { .. } => self.tool_calls += 1,
-            Entry::ToolResult { spent, .. } => self.pay(spent.usage, spent.cost),
-            Entry::Summarized { usage, cost, .. } | Entry::PartialReply { usage, cost, .. } => {
-                self.pay(*usage, Cost::of(*cost));
+            Entry::ToolResult { spent, .. } => {
+                self.tool_calls = self.tool_calls.saturating_add(spent.tool_calls);
+                self.pay(spent.usage.combine(spent.estimated), spent.cost);
+            }
+            Entry::Summarized { usage, cost, .. } => self.pay(*usage, Cost::of(*cost)),
+            Entry::PartialReply {
+                usage,
+                estimated,
+                cost,
+                ..
+            } => {
+                self.pay(usage.combine(*estimated), Cost::of(*cost));
             }
             Entry::RunEnded { outcome } => self.outcome = Some(outcome.reason.clone()),
             _ => {}

@@ -11,8 +11,8 @@ use crate::entry::{Entry, Waiting};
 use crate::event::{EVENT_VERSION, Event, MessagePhase, TurnTrigger};
 use crate::hook_input::{Decision, HookInput, HookPoint};
 use crate::outcome::EndReason;
-use crate::phase::{CurrentRun, HostDecision, Phase, RequestAttempt, RunOpening};
-use crate::run::{AnswerLimit, Run};
+use crate::phase::{CurrentRun, HostDecision, Phase, RunOpening};
+use crate::run::Run;
 use crate::run_id::RunId;
 use crate::run_record::RunConfigSnapshot;
 use crate::setup::QueueMode;
@@ -116,13 +116,13 @@ impl Run {
 
     fn say(&mut self, message: UserInput) {
         let UserInput { parts, key } = message;
-        let Some(parts) = self.filtered(parts) else {
-            self.accept(key);
-            let why = self.current.rejected.take().unwrap_or_default();
-            return self.finish(EndReason::Refused {
-                by: "input_filter".to_owned(),
-                why,
-            });
+        let parts = match self.filtered(parts) {
+            Ok(parts) => parts,
+            Err(why) => {
+                self.accept(key);
+                let by = "input_filter".to_owned();
+                return self.finish(EndReason::Refused { by, why });
+            }
         };
         self.say_pins();
         // Messages that a crash has left in the queue are older than this one.
@@ -143,8 +143,8 @@ impl Run {
             began: self.state.transcript.next_seq(),
             ..CurrentRun::default()
         };
-        self.attempt = RequestAttempt::default();
-        self.answer_limit = AnswerLimit::new(&self.setup);
+        self.is_hopeful = false;
+        self.server.reset_limit(&self.setup);
         self.summaries.begin();
         let joining = self.setup.joining().filter(|_| !self.tools.has_joined);
         let later = joining.map(|tool| tool.spec.name.clone()).collect();
@@ -173,7 +173,7 @@ impl Run {
             ));
         }
         self.accept(key);
-        let Some(parts) = self.filtered(parts) else {
+        let Ok(parts) = self.filtered(parts) else {
             return;
         };
         let id = self.state.facts.queued + 1;
@@ -185,16 +185,10 @@ impl Run {
         self.tell_message(id, kind, MessagePhase::Queued, parts);
     }
 
-    /// Applies the input filters. Returns `None` if one rejects the message.
-    pub(crate) fn filtered(&mut self, parts: Vec<Part>) -> Option<Vec<Part>> {
-        match self.setup.input_filters.apply(parts) {
-            Ok(parts) => Some(parts),
-            Err(why) => {
-                self.notify(Event::InputRejected { why: why.clone() });
-                self.current.rejected = Some(why);
-                None
-            }
-        }
+    /// Applies the input filters. Returns the reason if one rejects the message.
+    fn filtered(&mut self, parts: Vec<Part>) -> Result<Vec<Part>, String> {
+        let filtered = self.setup.input_filters.apply(parts);
+        filtered.inspect_err(|why| self.notify(Event::InputRejected { why: why.clone() }))
     }
 
     /// Checks whether a message of this kind is queued.

@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use plimsoll_context::{Message, Money, ReadySummary, Reply, SummaryRange, Usage};
 
-use crate::between_runs::RequestedCompaction;
 use crate::entry::Entry;
 use crate::event::Event;
 use crate::failure::Failure;
@@ -20,26 +19,16 @@ use crate::summary_writer::{Progress, SummaryWriter};
 /// cost money and time.
 pub const MAX_SUMMARY_FAILURES: u32 = 3;
 
-/// The summaries of a session: at most one in progress, and one that the next plan may use.
-///
-/// It does not see the run: the caller passes the usage of calls and decides about limits.
+/// The summaries of a run or a compaction. The one in progress belongs to
+/// [`Phase::Summarizing`].
 #[derive(Debug, Default)]
 pub(crate) struct Summaries {
-    in_progress: Option<SummaryWriter>,
-    /// A finished summary.
+    /// A finished summary, which the next plan may use.
     pub(crate) ready: Option<ReadySummary>,
     /// The next plan is made without a model's summary, because one has just failed.
     pub(crate) is_skipped: bool,
     /// Consecutive failures in this run.
     failures: u32,
-}
-
-/// The next step after an answer of the summary model.
-enum SummaryProgress {
-    /// One more call is needed.
-    More(Box<SummaryWriter>),
-    /// The summary has ended, with the reason of its failure.
-    Ended(Box<SummaryWriter>, Option<String>),
 }
 
 impl Summaries {
@@ -59,62 +48,20 @@ impl Summaries {
     pub(crate) fn can_ask(&self) -> bool {
         !self.is_skipped && self.failures < MAX_SUMMARY_FAILURES
     }
-
-    fn start(&mut self, digest: SummaryWriter) {
-        self.ready = None;
-        self.in_progress = Some(digest);
-    }
-
-    /// Takes an answer of the model. Returns `None` if no summary is in progress.
-    fn take(&mut self, reply: Result<Reply, Failure>) -> Option<SummaryProgress> {
-        let mut digest = self.in_progress.take()?;
-        digest.calls += 1;
-        let progress = match reply {
-            Ok(reply) => digest.take(&reply),
-            Err(failure) => {
-                digest.usage = digest.usage.combine(failure.usage().unwrap_or_default());
-                Progress::Failed(failure.to_string())
-            }
-        };
-        Some(match progress {
-            Progress::More => SummaryProgress::More(Box::new(digest)),
-            Progress::Done(ready) => {
-                self.ready = Some(ready);
-                self.failures = 0;
-                SummaryProgress::Ended(Box::new(digest), None)
-            }
-            Progress::Failed(why) => {
-                self.is_skipped = true;
-                self.failures += 1;
-                SummaryProgress::Ended(Box::new(digest), Some(why))
-            }
-        })
-    }
-
-    /// Aborts the summary in progress.
-    fn abort(&mut self) -> Option<SummaryWriter> {
-        let mut digest = self.in_progress.take()?;
-        digest.calls += 1;
-        Some(digest)
-    }
 }
 
 impl Run {
-    /// Starts a summary that the policy asks for, for a request or for a compaction that the user asked
-    /// for. Returns `false` if no model can write it.
-    pub(crate) fn start_summary(
-        &mut self,
-        span: SummaryRange,
-        compacting: Option<&RequestedCompaction>,
-    ) -> bool {
+    /// Starts a summary that the policy asks for, and waits for it. Returns `false` if no model can write
+    /// it.
+    pub(crate) fn start_summary(&mut self, span: SummaryRange, what: PlanFor) -> bool {
         let Some(model) = self.setup.summary_model.clone() else {
             return false;
         };
         let model = SummaryModel {
             window: model.window.or(self.line().window),
-            prompt: match compacting {
-                Some(compacting) => compacting.prompt(&model.prompt),
-                None => model.prompt,
+            prompt: match &what {
+                PlanFor::Compaction(compacting) => compacting.prompt(&model.prompt),
+                PlanFor::Request => model.prompt,
             },
             ..model
         };
@@ -148,7 +95,8 @@ impl Run {
         if exceeded.is_some() {
             return false;
         }
-        self.summaries.start(digest);
+        self.summaries.ready = None;
+        self.phase = Phase::Summarizing(Box::new(digest), what);
         self.notify(started);
         self.queue.push_back(Step::Summarize(Box::new(request)));
         true
@@ -157,44 +105,52 @@ impl Run {
     /// Handles the end of a model call for a summary.
     pub(crate) fn summarized(&mut self, reply: Result<Reply, Failure>) {
         self.book_partial_summaries();
-        match self.summaries.take(reply) {
-            None => return,
-            Some(SummaryProgress::More(digest)) => {
-                if self.ask_summary_again(*digest) {
-                    return;
+        let (mut digest, what) = match std::mem::replace(&mut self.phase, Phase::PREPARING) {
+            Phase::Summarizing(digest, what) => (digest, what),
+            other => {
+                self.phase = other;
+                return;
+            }
+        };
+        digest.calls += 1;
+        let progress = match reply {
+            Ok(reply) => digest.take(&reply),
+            Err(failure) => {
+                digest.usage = digest.usage.combine(failure.usage().unwrap_or_default());
+                Progress::Failed(failure.to_string())
+            }
+        };
+        let failure = match progress {
+            Progress::More => {
+                let request = digest.request();
+                if self.exceeded_by_summary(&request, digest.usage).is_none() {
+                    self.phase = Phase::Summarizing(digest, what);
+                    return self.queue.push_back(Step::Summarize(Box::new(request)));
                 }
+                self.summaries.is_skipped = true;
+                Some("the limits of the run do not allow the rest of it".to_owned())
             }
-            Some(SummaryProgress::Ended(digest, failure)) => self.end_digest(&digest, failure),
-        }
-        match std::mem::replace(&mut self.phase, Phase::Preparing) {
-            Phase::Summarizing(PlanFor::Request) => {}
-            Phase::Summarizing(PlanFor::Compaction(compacting)) => {
-                self.phase = Phase::Compacting(compacting);
+            Progress::Done(ready) => {
+                self.summaries.ready = Some(ready);
+                self.summaries.failures = 0;
+                None
             }
-            other => self.phase = other,
+            Progress::Failed(why) => {
+                self.summaries.is_skipped = true;
+                self.summaries.failures += 1;
+                Some(why)
+            }
+        };
+        self.end_digest(&digest, failure);
+        if let PlanFor::Compaction(compacting) = what {
+            self.phase = Phase::Compacting(compacting);
         }
-    }
-
-    /// Makes the next call of a summary, or ends the summary if the limits do not allow another call.
-    /// Returns `true` if the call is made.
-    fn ask_summary_again(&mut self, digest: SummaryWriter) -> bool {
-        let request = digest.request();
-        let exceeded = self.exceeded_by_summary(&request, digest.usage);
-        if exceeded.is_some() {
-            self.summaries.is_skipped = true;
-            let why = "the limits of the run do not allow the rest of it";
-            self.end_digest(&digest, Some(why.to_owned()));
-            return false;
-        }
-        self.summaries.in_progress = Some(digest);
-        self.queue.push_back(Step::Summarize(Box::new(request)));
-        true
     }
 
     /// Adds the usage of the attempts without a reply to the summary in progress.
     pub(crate) fn book_partial_summaries(&mut self) {
         let answers = std::mem::take(&mut self.now.partial_summaries);
-        if let Some(digest) = &mut self.summaries.in_progress {
+        if let Phase::Summarizing(digest, _) = &mut self.phase {
             answers.iter().for_each(|answer| digest.lost(answer));
         }
     }
@@ -202,9 +158,13 @@ impl Run {
     /// Ends a summary in progress at the end of the run. Its usage so far is recorded.
     pub(crate) fn drop_digest(&mut self) {
         self.book_partial_summaries();
-        if let Some(digest) = self.summaries.abort() {
-            let why = "the run ended before it was written";
-            self.end_digest(&digest, Some(why.to_owned()));
+        match std::mem::replace(&mut self.phase, Phase::PREPARING) {
+            Phase::Summarizing(mut digest, _) => {
+                digest.calls += 1;
+                let why = "the run ended before it was written";
+                self.end_digest(&digest, Some(why.to_owned()));
+            }
+            other => self.phase = other,
         }
     }
 

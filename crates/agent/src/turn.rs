@@ -16,7 +16,7 @@ use crate::ledger::LimitKind;
 use crate::limits::AtLimit;
 use crate::notice;
 use crate::outcome::EndReason;
-use crate::phase::{HostDecision, ModelCallFacts, Next, Phase, RequestAttempt, TurnAnswer};
+use crate::phase::{HostDecision, ModelCallFacts, Next, Phase, TurnAnswer};
 use crate::planning::FitStatus;
 use crate::request::{Expects, Request, ToolChoice, cache_plan, take_miss};
 use crate::run::{LastCall, Run};
@@ -38,7 +38,7 @@ impl Run {
 
     /// Makes the request of the turn: checks the limits, delivers queued messages, plans, and calls the
     /// model.
-    pub(crate) fn prepare(&mut self) {
+    pub(crate) fn prepare(&mut self, is_vetoed: bool) {
         // A summary may have used up a limit.
         if !self.is_allowed() {
             return;
@@ -48,16 +48,18 @@ impl Run {
         }
         let budget = match self.budget() {
             Ok(budget) => budget,
-            Err(cannot_fit) if self.may_fit(&cannot_fit) => return self.prepare(),
+            Err(cannot_fit) if self.may_fit(&cannot_fit) => return self.prepare(is_vetoed),
             Err(cannot_fit) => return self.cannot_fit(cannot_fit),
         };
-        match self.keep_under(&budget) {
+        match self.keep_under(&budget, is_vetoed) {
             FitStatus::Under => {}
             FitStatus::Waiting => return,
-            FitStatus::Not(cannot_fit) if self.may_fit(&cannot_fit) => return self.prepare(),
+            FitStatus::Not(cannot_fit) if self.may_fit(&cannot_fit) => {
+                return self.prepare(is_vetoed);
+            }
             FitStatus::Not(cannot_fit) => return self.cannot_fit(cannot_fit),
         }
-        if !self.keep_within_limits() {
+        if !self.keep_within_limits(is_vetoed) {
             return;
         }
         if let Some(seq) = self.state.transcript.broken_pin() {
@@ -88,12 +90,12 @@ impl Run {
             window: self.line().window,
         });
         self.deliver(Waiting::Steer);
-        self.phase = Phase::Preparing;
+        self.phase = Phase::PREPARING;
     }
 
     /// Ensures that the request fits into the limits on tokens and money, with enough left for a last
     /// answer. Returns `false` if another step has to come first.
-    fn keep_within_limits(&mut self) -> bool {
+    fn keep_within_limits(&mut self, is_vetoed: bool) -> bool {
         // A plan may have freed memory.
         let memory = self.tracker().used_up(LimitKind::Memory, self.now.elapsed);
         if self.current.finalizing.is_none()
@@ -106,9 +108,7 @@ impl Run {
             }
             return false;
         }
-        if !self.attempt.vetoed
-            && let Some(plan) = self.plan_within_limits()
-        {
+        if !is_vetoed && let Some(plan) = self.plan_within_limits() {
             self.submit(plan, Next::Request);
             return false;
         }
@@ -127,7 +127,7 @@ impl Run {
             return self.finish(reason);
         }
         let calibration = self.calibration();
-        self.attempt = RequestAttempt::default();
+        self.is_hopeful = false;
         let counted = self.tokens();
         let last_call = self
             .current
@@ -150,8 +150,8 @@ impl Run {
         });
         let allowed = self.answer_room();
         let room = [room, left, allowed].into_iter().flatten().min();
-        let is_required = self.answer_limit.is_required || allowed.is_some();
-        let max_output = match (self.answer_limit.max_output, room) {
+        let is_required = self.server.needs_limit || allowed.is_some();
+        let max_output = match (self.server.max_output, room) {
             (Some(asked), Some(room)) => Some(asked.min(room)),
             (None, room) if is_required => room,
             (asked, _) => asked,
@@ -193,7 +193,7 @@ impl Run {
             dynamic_context: self.setup.dynamic_context.clone(),
             tool_choice: ToolChoice::Auto,
             format: None,
-            max_output: self.answer_limit.max_output,
+            max_output: self.server.max_output,
             sampling: self.setup.sampling,
             counted,
             cache: CachePlan::default(),

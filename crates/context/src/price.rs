@@ -119,12 +119,13 @@ impl Rates {
         cache_write: Some(Money(0)),
     };
 
-    /// Sets unknown prices to twice the price of fresh input, the highest price of any provider.
+    /// Sets unknown prices to the highest ones of any provider: a read from the cache costs no more than
+    /// fresh input, and a write at most twice as much.
     #[must_use]
     pub fn at_most(self) -> Self {
         let most = Some(Money(self.input.0.saturating_mul(2)));
         Self {
-            cache_read: self.cache_read.or(most),
+            cache_read: self.cache_read.or(Some(self.input)),
             cache_write: self.cache_write.or(most),
             ..self
         }
@@ -315,10 +316,13 @@ impl AddAssign for Money {
 }
 
 impl fmt::Display for Money {
-    /// Formats the amount in dollars, with four decimals below one dollar and two above.
+    /// Formats the amount in dollars, with four decimals below one dollar and two above. A smaller
+    /// amount has as many as it needs.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let dollars = self.0 as f64 / 1e9;
-        if dollars < 1.0 {
+        if self.0 > 0 && dollars < 0.0001 {
+            write!(f, "${}", format!("{dollars:.9}").trim_end_matches('0'))
+        } else if dollars < 1.0 {
             write!(f, "${dollars:.4}")
         } else {
             write!(f, "${dollars:.2}")
@@ -332,6 +336,33 @@ mod tests {
 
     fn dollars(dollars: f64) -> Money {
         Money::from_dollars(dollars).unwrap()
+    }
+
+    #[test]
+    fn an_unknown_price_of_the_cache_is_bounded() {
+        let rates = Rates {
+            input: dollars(2.0),
+            output: dollars(10.0),
+            cache_read: None,
+            cache_write: None,
+        };
+        let at_most = rates.at_most();
+        assert_eq!(at_most.cache_read, Some(dollars(2.0)));
+        assert_eq!(at_most.cache_write, Some(dollars(4.0)));
+    }
+
+    #[test]
+    fn no_amount_is_shown_as_nothing() {
+        for (money, shown) in [
+            (Money(0), "$0.0000"),
+            (Money(1), "$0.000000001"),
+            (Money(10_000), "$0.00001"),
+            (Money(100_000), "$0.0001"),
+            (Money(123_456_789), "$0.1235"),
+            (dollars(2.0), "$2.00"),
+        ] {
+            assert_eq!(money.to_string(), shown);
+        }
     }
 
     #[test]

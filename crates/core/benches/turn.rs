@@ -7,7 +7,11 @@ mod instant;
 
 use std::sync::Arc;
 
-use plimsoll_context::Tokens;
+use plimsoll_agent::{Input, Now, Run, Setup, Step};
+use plimsoll_context::{
+    Bpe, CallId, ContextStrategy, Memo, Part, Reply, StopReason, Tokens, ToolCall, ToolResult,
+    ToolSpec,
+};
 use plimsoll_core::{Agent, Session, SessionId, ToolError, Window, tool};
 use tokio::runtime::{Builder, Runtime};
 
@@ -22,6 +26,7 @@ fn main() {
     sections(&[
         ("turns_of_a_session", turns_of_a_session),
         ("turns_on_a_long_view", turns_on_a_long_view),
+        ("turns_with_tools", turns_with_tools),
     ]);
 }
 
@@ -53,6 +58,106 @@ fn turns_on_a_long_view() {
             row(&what, Amount(spent, Unit::Micros), required);
         }
     }
+}
+
+/// What the machine alone does in a turn: it takes a result, checks and plans, and makes the request.
+fn turns_with_tools() {
+    const TURN: Requirement = Requirement::AtMost(60.0);
+    for tools in [1, 100, 1_000] {
+        for messages in [100, 1_000, 10_000] {
+            let mut run = machine(tools);
+            turns(&mut run, messages / 2);
+            let one = |_| time(|| turns(&mut run, 20)).as_secs_f64() * 1e6 / 20.0;
+            let spent = median((0..SESSIONS).map(one).collect());
+            let what = format!("the machine, a turn with {tools} tools and {messages} messages");
+            row(&what, Amount(spent, Unit::Micros), TURN);
+        }
+    }
+}
+
+/// A machine whose run has begun, with the default policy.
+fn machine(tools: usize) -> Run {
+    let policy = ContextStrategy::default().policy(Default::default(), Default::default());
+    let mut setup = Setup::new("bench/none", Arc::new(Memo::new(Bpe::o200k())), policy);
+    setup.line.window = Some(Tokens(10_000_000));
+    let limits = plimsoll_agent::ExecutionLimits::turns(u64::MAX);
+    setup.limits = Arc::new(limits);
+    let schema = serde_json::json!({
+        "type": "object",
+        "properties": { "path": { "type": "string", "description": "The page to read" } },
+    });
+    setup.tools = (0..tools)
+        .map(|n| plimsoll_agent::KnownTool {
+            spec: ToolSpec {
+                name: format!("read_{n}"),
+                description: format!("Reads page {n} of the harbour's books."),
+                schema: schema.clone(),
+            },
+            idempotent: true,
+            asks: false,
+            edits_files: false,
+            after_plan: false,
+            target: Default::default(),
+        })
+        .collect();
+    let mut run = Run::resume(&[], setup).expect("an empty log");
+    let task = vec![Part::text("Read all pages.")];
+    run.handle(Now::default(), Input::User(task.into()));
+    run
+}
+
+/// So many turns with a tool call each.
+fn turns(run: &mut Run, turns: usize) {
+    let mut left = turns;
+    loop {
+        match run.poll() {
+            Step::Call(request) => {
+                std::hint::black_box(request);
+                if left == 0 {
+                    // The next turns begin with the answer to this call.
+                    return;
+                }
+                left -= 1;
+                answer(run);
+            }
+            Step::Execute(call) => run.handle(
+                Now::default(),
+                Input::ToolDone {
+                    result: ToolResult {
+                        call: call.id,
+                        parts: vec![Part::text("a page of the harbour's books")],
+                        is_error: false,
+                    },
+                    pins: Vec::new(),
+                    spent: Default::default(),
+                },
+            ),
+            // The call of the turns before has not been answered.
+            Step::Wait => {
+                left -= 1;
+                answer(run);
+            }
+            Step::Finish(outcome) => panic!("it ended: {outcome}"),
+            _ => {}
+        }
+    }
+}
+
+fn answer(run: &mut Run) {
+    let turn = run.tracker().turns;
+    let call = Part::ToolCall(ToolCall {
+        id: CallId(format!("call_{turn}")),
+        name: "read_0".to_owned(),
+        arguments: format!("{{\"path\":\"{turn}\"}}"),
+        opaque: None,
+    });
+    let reply = Reply {
+        parts: vec![call],
+        stop: StopReason::ToolCalls,
+        usage: None,
+        model: None,
+    };
+    run.handle(Now::default(), Input::Reply(Box::new(Ok(reply))));
 }
 
 fn runtimes() -> [(&'static str, Runtime); 2] {

@@ -26,8 +26,7 @@
 //! ```
 
 pub use plimsoll_agent::{
-    Arguments, Coercion, ConvertedArguments, Entry, FoldError, Input, KEPT_FOR_RESULT, KnownTool,
-    LOG_FORMAT, MAX_BATCH, MAX_COERCIONS, MAX_NAME, MAX_NAME_EDITS, NameMatch, Now, Outcome,
-    PendingPlan, Run, Setup, State, Step, SummaryModel, ToolNames, UserInput, Verdict, Waiting,
-    WindowEvidence, fit, refusal,
+    Entry, FoldError, Input, KEPT_FOR_RESULT, KnownTool, LOG_FORMAT, MAX_BATCH, MAX_NAME,
+    MAX_NAME_EDITS, NameMatch, Now, Outcome, PendingPlan, Run, Setup, State, Step, SummaryModel,
+    ToolNames, UserInput, Verdict, Waiting, WindowEvidence, fit, refusal,
 };

@@ -189,7 +189,7 @@ fn calls_that_others_have_used_up_do_not_run() {
     assert_eq!(outcome.reason, EndReason::ToolLimit { limit: 3 });
     assert_eq!(
         (outcome.text.as_str(), outcome.tool_calls),
-        ("It is half done.", 1)
+        ("It is half done.", 3)
     );
 }
 

@@ -60,7 +60,6 @@ fn every_event_is_as_the_schema_says() {
         "tool_call",
         "retrying",
         "tool_call_repaired",
-        "arguments_coerced",
         "plan_applied",
         "step",
         "turn_end",
