@@ -5,7 +5,7 @@ use std::sync::Once;
 
 use clap::Args;
 use plimsoll::config::{
-    AgentConfig, CONFIG_FILE, Config, ConfigError, ConfigFault, McpServer, Overrides, TRUST_FILE,
+    AgentConfig, CONFIG_FILE, Config, ConfigError, McpServer, Overrides, TRUST_FILE,
 };
 
 use crate::error::CliError;
@@ -90,8 +90,7 @@ impl Sources {
         if let Some(users) = users_file() {
             agent.protect(users);
         }
-        let path = config.path();
-        notes.extend(agent.warnings().iter().map(|warning| warning.in_file(path)));
+        notes.extend(agent.warnings().iter().map(ToString::to_string));
         let names: Vec<String> = std::env::vars_os()
             .filter_map(|(name, _)| name.into_string().ok())
             .collect();
@@ -170,6 +169,5 @@ fn announce(config: &Config) {
 
 /// Returns the warnings of a configuration, with their places.
 pub(crate) fn notes_of(config: &Config) -> Vec<String> {
-    let in_file = |fault: &ConfigFault| fault.in_file(config.path());
-    config.warnings().iter().map(in_file).collect()
+    config.warnings().iter().map(ToString::to_string).collect()
 }

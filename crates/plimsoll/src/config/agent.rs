@@ -5,13 +5,9 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use async_trait::async_trait;
-use plimsoll_agent::{ExecutionLimits, Failure, MAX_RULES, Request};
-use plimsoll_context::{
-    CacheRetention, Chars4, ContextStrategy, Delta, HostedTool, PriceSheet, Rates, Reply, Threshold,
-};
+use plimsoll_context::PriceSheet;
 use plimsoll_core::process::InheritedVariables;
-use plimsoll_core::{Agent, Error, Provider, Retention, Tool};
+use plimsoll_core::{Retention, Tool};
 use plimsoll_providers::{
     ModelBook, ModelClient, ModelClientBuilder, ModelFacts, ModelRef, Secret,
 };
@@ -19,29 +15,16 @@ use plimsoll_tools::{Root, Sandbox, SandboxMode, Skills, Toolbox};
 use plimsoll_wire::openai_chat::Dialect;
 
 use super::build_agent::AgentModel;
-use super::fault::{ConfigError, ConfigFault, Faults, Place};
+use super::fault::{ConfigError, ConfigFault, Origin};
 use super::file::SharedSettings;
 use super::guards::Guards;
-use super::layer::{FoundSetting, Origin};
+use super::layer::FoundSetting;
 use super::mcp::McpServer;
 use super::resolve::MergedSettings;
 use super::settings::AgentSettings;
 
 /// Maximum size of a prompt file. Catches mistakes such as a disk image.
 pub const MAX_PROMPT: u64 = 16 * 1024 * 1024;
-
-/// Tools that an agent has besides the named ones.
-const OUR_TOOLS: [&str; 5] = [
-    "recall",
-    "recall_search",
-    "get_tool_response",
-    "pin",
-    "skill",
-];
-
-/// Keys of the provider's own tools that hold secrets, which must not be in a file, a process list or
-/// a report.
-const SECRETS: [&str; 2] = ["authorization", "headers"];
 
 /// The configuration of one agent, or the settings that apply to all agents.
 #[derive(Debug, Clone)]
@@ -101,7 +84,7 @@ impl AgentConfig {
     }
 
     pub(super) fn found(&self, path: &str) -> Option<&FoundSetting> {
-        self.merged.found.get(path)
+        self.merged.layer.found.get(path)
     }
 
     /// Returns the facts about a model, from this configuration and the built-in table.
@@ -286,179 +269,10 @@ impl AgentConfig {
             .transpose()
     }
 
-    /// Converts a builder's faults, and adds the lines of the settings that caused them.
-    #[must_use]
-    pub fn place(&self, error: &Error) -> ConfigError {
-        let mut faults = Faults::default();
-        match error {
-            Error::Build(texts) => {
-                for text in texts {
-                    let (place, text) = self.merged.placed(text);
-                    faults.push(place, text);
-                }
-            }
-            other => faults.push(None, other.to_string()),
-        }
-        faults.error(self.path.as_deref())
-    }
-
     /// Creates an error about the agent that belongs to no line.
     #[must_use]
     pub fn fault(&self, text: String) -> ConfigError {
-        ConfigError::of(self.path.as_deref(), None, text)
-    }
-
-    /// Reports the faults of all settings taken together.
-    pub(crate) fn check(&self, faults: &mut Faults) {
-        let settings = self.settings();
-        let summarizes = matches!(
-            settings.builder.context_strategy,
-            Some(ContextStrategy::Summarize { .. } | ContextStrategy::Extract { .. })
-        );
-        let has_trigger = settings.builder.trigger != Threshold::Auto;
-        if !settings.builder.summarization && summarizes && has_trigger {
-            let fault = "`summarization` is false, so the `trigger` of this `context_strategy` has \
-                         no effect; remove one of the three, or choose \"evict\"";
-            let (place, text) = self.merged.placed(fault);
-            faults.push(place, text);
-        }
-        let agents = self.shared.agents.iter();
-        let agents: Vec<&str> = agents.map(|part| part.name.as_str()).collect();
-        self.check_names("sub_agents", "agent", &settings.sub_agents, &agents, faults);
-        self.check_called(faults);
-        let servers = self.shared.mcp.iter();
-        let servers: Vec<&str> = servers.map(|server| server.name.as_str()).collect();
-        let named = settings.mcp.as_deref().unwrap_or_default();
-        self.check_names("mcp", "MCP server", named, &servers, faults);
-        let rules = settings.permissions.len();
-        if rules > MAX_RULES {
-            let place = self.place_of("permissions");
-            let text = format!("there are {rules} permissions; {MAX_RULES} are allowed");
-            faults.push(place, text);
-        }
-        for fault in settings.builder.hosted_tools.iter().filter_map(secret_of) {
-            let place = self.place_of("hosted_tools");
-            faults.push(place, fault);
-        }
-        // The trial below has no rules, because rules for a program's tools would be faults there.
-        let permissions = self.permissions();
-        for tool in &settings.builder.hosted_tools {
-            if let Err(fault) = permissions.hosted(tool) {
-                let place = self.place_of("permissions");
-                faults.push(place, fault);
-            }
-        }
-        if let Err(error) = self.trial() {
-            for fault in error.faults {
-                faults.push(fault.place, fault.text);
-            }
-        }
-    }
-
-    /// Builds the agent without its tools and rules, on a model that is never called. So a builder
-    /// checks the combination of settings, and what a run will compute can be shown. No file is read.
-    ///
-    /// # Errors
-    /// If the settings contradict each other.
-    pub fn trial(&self) -> Result<Agent, ConfigError> {
-        // The prices of the model are known when there is one.
-        let prices = PriceSheet::of(Rates::FREE);
-        let mut builder = self.settings().apply(Agent::builder(Nobody));
-        if self.settings().summarizer.is_some() {
-            let summarizer = builder.summarizer(Arc::new(Nobody));
-            builder = summarizer.summarizer_prices(prices);
-        }
-        let built = builder.counter(Arc::new(Chars4)).prices(prices).build();
-        built.map_err(|error| self.place(&error))
-    }
-
-    /// Reports the names in a list that nothing has.
-    fn check_names(
-        &self,
-        path: &str,
-        what: &str,
-        names: &[String],
-        known: &[&str],
-        faults: &mut Faults,
-    ) {
-        let there_is = match known {
-            [] => "the configuration has none".to_owned(),
-            known => format!("there is: {}", known.join(", ")),
-        };
-        for name in names.iter().filter(|name| !known.contains(&name.as_str())) {
-            let text = format!("there is no {what} `{name}`; {there_is}");
-            faults.push(self.place_of(path), text);
-        }
-    }
-
-    /// Checks whether the agents that it may call can be tools beside its other tools.
-    fn check_called(&self, faults: &mut Faults) {
-        let settings = self.settings();
-        let place = self.place_of("sub_agents");
-        let all = settings.tools.iter().any(|name| name == "all");
-        let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-        for (at, name) in settings.sub_agents.iter().enumerate() {
-            let has = all || settings.tools.contains(name);
-            let is_tool = has && plimsoll_tools::NAMES.contains(&name.as_str());
-            if settings
-                .sub_agents
-                .iter()
-                .take(at)
-                .any(|other| other == name)
-            {
-                let text = format!("`{name}` stands twice in sub_agents; name it once");
-                faults.push(place, text);
-            } else if is_tool || OUR_TOOLS.contains(&name.as_str()) {
-                let text = format!(
-                    "the agent `{name}` has the name of a tool of the agent that is to call it; rename it"
-                );
-                faults.push(place, text);
-            } else if name.is_empty() || name.len() > 64 || !name.chars().all(good) {
-                let text = format!(
-                    "`{name}` cannot name a tool, which an agent is that another calls: use 1 to 64 \
-                     letters, digits, `_` or `-`"
-                );
-                faults.push(place, text);
-            }
-        }
-    }
-
-    /// Checks the tool names of `max_calls_per_tool`. A program may have more tools of its own.
-    ///
-    /// # Errors
-    /// One fault for each name that is neither a built-in nor a configured tool.
-    pub fn check_tools(&self) -> Result<(), ConfigError> {
-        let agents = self.shared.agents.iter().map(|part| part.name.as_str());
-        let known = plimsoll_tools::NAMES.iter().copied();
-        let known: Vec<&str> = known.chain(OUR_TOOLS).chain(agents).collect();
-        let is_of_mcp = |name: &str| {
-            let mut servers = self.shared.mcp.iter();
-            servers.any(|server| name.starts_with(&format!("{}_", server.name)))
-        };
-        let mut faults = Faults::default();
-        for name in self.settings().builder.limits.max_calls_per_tool.keys() {
-            if self
-                .settings()
-                .builder
-                .hosted_tools
-                .iter()
-                .any(|tool| tool.is_called(name))
-            {
-                let place = self.place_of("max_calls_per_tool");
-                let text = format!(
-                    "max_calls_per_tool names `{name}`, which the provider runs itself; limit it \
-                     with that tool's own setting, for example `max_uses`"
-                );
-                faults.push(place, text);
-                continue;
-            }
-            if known.contains(&name.as_str()) || is_of_mcp(name) {
-                continue;
-            }
-            let place = self.place_of("max_calls_per_tool");
-            faults.push(place, ExecutionLimits::no_such_tool(name, &known));
-        }
-        faults.check(self.path.as_deref())
+        ConfigError::of(Origin::Default, text)
     }
 
     /// Returns a model by its name. The agent's own model is called at the agent's own address.
@@ -478,24 +292,9 @@ impl AgentConfig {
         })
     }
 
-    /// Returns the place of a setting in the file.
-    fn place_of(&self, path: &str) -> Option<Place> {
-        self.found(path).and_then(FoundSetting::place)
-    }
-
     fn prompt(&self, path: &Path, what: &str) -> Result<String, ConfigError> {
         read_prompt(path, what).map_err(|fault| self.fault(fault))
     }
-}
-
-/// Returns the fault of a tool of the provider's own, if it holds a secret.
-fn secret_of(tool: &HostedTool) -> Option<String> {
-    let secret = SECRETS.iter().find(|key| tool.0.get(**key).is_some())?;
-    let name = tool.name();
-    Some(format!(
-        "`{secret}` of `{name}` in hosted_tools is a secret, which a configuration would show; give the \
-         tool in a program, with `hosted_tool`"
-    ))
 }
 
 /// Reads a file with a prompt.
@@ -514,33 +313,4 @@ pub(super) fn read_prompt(path: &Path, what: &str) -> Result<String, String> {
     };
     let file = std::fs::File::open(path).map_err(|error| bad(&error))?;
     io::read_to_string(file.take(MAX_PROMPT)).map_err(|error| bad(&error))
-}
-
-/// A model that is never called.
-struct Nobody;
-
-#[async_trait]
-impl Provider for Nobody {
-    fn model(&self) -> &str {
-        "nobody/none"
-    }
-
-    fn keeps(&self, _: CacheRetention) -> bool {
-        true
-    }
-
-    fn hosted_tool_faults(&self, _: &[HostedTool]) -> Vec<String> {
-        Vec::new()
-    }
-
-    async fn call(
-        &self,
-        _request: &Request,
-        _deltas: &(dyn Fn(Delta) + Send + Sync),
-    ) -> Result<Reply, Failure> {
-        Err(Failure::Refused {
-            status: None,
-            message: "a configuration is checked, nobody is asked".to_owned(),
-        })
-    }
 }

@@ -8,10 +8,10 @@ use serde_json::Value as Json;
 use toml::Value;
 
 use super::document::Located;
-use super::fault::{ConfigFault, Faults, Place};
+use super::fault::{ConfigFault, Faults, Origin, Place};
 use super::file::{AgentPart, Config, text};
 use super::key::key;
-use super::layer::{FoundSetting, Layer, Origin, Owner};
+use super::layer::{FoundSetting, Layer, Owner};
 
 /// Maximum number of agents that are files.
 pub const MAX_AGENT_FILES: usize = 50;
@@ -50,8 +50,7 @@ impl Config {
         match text(path) {
             Ok(text) => self.agent_text(path, &text, form),
             Err(error) => {
-                let faults = error.faults.iter();
-                self.leave_out(path, faults.collect());
+                self.leave_out(path, error.faults);
                 self
             }
         }
@@ -59,32 +58,27 @@ impl Config {
 
     /// Like [`Self::agent_file`], with the text of the file.
     pub(super) fn agent_text(mut self, path: &Path, text: &str, form: AgentFileForm) -> Self {
-        let mut faults = Faults::default();
-        let mut warnings = Faults::default();
-        let part = part_of(path, text, form, &mut faults, &mut warnings);
-        let told = warnings.0.iter().map(|warning| ConfigFault {
-            place: None,
-            text: warning.in_file(Some(path)),
-        });
-        self.warnings.extend(told.collect::<Vec<_>>());
-        if let Some(part) = part.filter(|_| faults.0.is_empty()) {
+        let mut faults = Faults::of_file(Some(path));
+        let mut warnings = Faults::of_file(Some(path));
+        let part = part_of(text, form, &mut faults, &mut warnings);
+        self.warnings.extend(warnings.list);
+        if let Some(part) = part.filter(|_| faults.list.is_empty()) {
             self = self.with(part, &mut faults);
         }
-        self.leave_out(path, faults.0.iter().collect());
+        self.leave_out(path, faults.list);
         self
     }
 
     /// Adds the reasons why a file is left out to the warnings.
-    fn leave_out(&mut self, path: &Path, faults: Vec<&ConfigFault>) {
-        let left_out = faults.into_iter().map(|fault| {
-            let why = fault.in_file(Some(path));
-            let text = match fault.place {
-                Some(_) => format!("{why} (the agent is left out)"),
-                None => format!("{}: {why} (the agent is left out)", path.display()),
+    fn leave_out(&mut self, path: &Path, faults: Vec<ConfigFault>) {
+        self.warnings.extend(faults.into_iter().map(|fault| {
+            let text = format!("{} (the agent is left out)", fault.text);
+            let text = match fault.origin {
+                Origin::File(..) => text,
+                _ => format!("{}: {text}", path.display()),
             };
-            ConfigFault { place: None, text }
-        });
-        self.warnings.extend(left_out);
+            ConfigFault { text, ..fault }
+        }));
     }
 
     /// Returns the names of the agents that are files, in the order in which they were added.
@@ -96,14 +90,13 @@ impl Config {
 
 /// Parses the text of an agent file.
 fn part_of(
-    path: &Path,
     whole: &str,
     form: AgentFileForm,
     faults: &mut Faults,
     warnings: &mut Faults,
 ) -> Option<AgentPart> {
     let (fields, body) = front_matter(whole)
-        .map_err(|why| faults.push(None, why))
+        .map_err(|why| faults.at(Origin::Default, why))
         .ok()?;
     let place_of = |key: &str| {
         let is_key = |line: &str| {
@@ -126,16 +119,18 @@ fn part_of(
             entries.push((key, Located::new(value, place)));
         }
     }
-    let mut layer = Layer::default();
-    layer.read(path, Owner::OneAgent, "", &entries, faults);
-    let Some(name) = layer.name().map(str::to_owned) else {
-        faults.push(None, "it needs a `name` between the two lines ---");
+    let mut layer = Layer::of(Owner::OneAgent, &entries, faults);
+    let Some(name) = layer.text("name").map(str::to_owned) else {
+        faults.at(
+            Origin::Default,
+            "it needs a `name` between the two lines ---",
+        );
         return None;
     };
     for path in ["system", "system_file"] {
         if let Some(found) = layer.found.get(path) {
             let why = "the text below the second line --- is its system prompt; leave out this one";
-            faults.push(found.place(), why);
+            faults.at(found.origin.clone(), why);
         }
     }
     let system = body.trim();
@@ -143,13 +138,13 @@ fn part_of(
         let found = FoundSetting {
             key,
             value: system.into(),
-            origin: Origin::File(path.to_owned(), Place::START),
+            origin: faults.origin(Place::START),
         };
         layer.found.insert(key.path(), found);
     }
     Some(AgentPart {
         name,
-        place: Place::START,
+        origin: faults.origin(Place::START),
         layer,
         is_file: true,
     })
@@ -237,7 +232,7 @@ mod tests {
         }
         let shown = folder.path().display().to_string() + "/";
         let warnings = config.warnings().iter();
-        let warnings = warnings.map(|fault| fault.text.replace(&shown, ""));
+        let warnings = warnings.map(|fault| fault.to_string().replace(&shown, ""));
         let warnings = warnings.collect();
         (config, warnings)
     }

@@ -329,8 +329,8 @@ impl AgentConfig {
             .resolve(&[], Some(part), &mut faults, &mut warnings);
         // A called agent must not do more than the command line allowed its caller.
         self.guards.hold(&mut merged);
+        faults.check()?;
         let path = self.path.as_deref();
-        faults.check(path)?;
         let mut called = Self::new(merged, Arc::clone(&self.shared), path, Vec::new());
         called.guards = self.guards.clone();
         Ok(called)

@@ -3,15 +3,8 @@
 
 use std::fmt::Write;
 
-use schemars::Schema;
-
-use super::hook::HookTable;
-use super::key::{Preset, Scope, SettingKey, description, fields_of, keys};
-use super::keys::schema_of;
-use super::mcp::McpTable;
-use super::permission::RuleTable;
-use super::provider::ProviderTable;
-use super::retention::SessionTable;
+use super::form::SettingKind;
+use super::key::{Preset, Scope, SettingKey, fields, keys};
 
 const HEAD: &str = "\
 # Settings of plimsoll. Everything here is a comment that says a default; take the `#` away to set it.
@@ -84,46 +77,70 @@ fn everywhere() -> impl Iterator<Item = &'static SettingKey> {
 #[must_use]
 pub fn markdown() -> String {
     let mut text = String::new();
-    line(&mut text, "| key | takes | default | what | flag |");
-    line(&mut text, "| --- | --- | --- | --- | --- |");
+    row(&mut text, ["key", "value", "default", "what", "flag"]);
+    row(&mut text, ["---"; 5]);
     for key in keys() {
-        let default = match &key.default {
-            Preset::Value(value) => format!("`{value}`"),
-            Preset::Words(words) => words.clone(),
-        };
         let flag = key.flag.as_ref();
-        let cells = [
-            format!("`{}`", key.path()),
-            key.takes.clone(),
-            default,
-            key.doc.clone(),
-            flag.map_or(String::new(), |flag| format!("`--{flag}`")),
-        ];
-        let cells = cells.map(|cell| cell.replace('|', "\\|")).join(" | ");
-        line(&mut text, &format!("| {cells} |"));
+        let flag = flag.map_or(String::new(), |flag| format!("`--{flag}`"));
+        let (path, default) = (format!("`{}`", key.path()), default(key));
+        row(&mut text, [&path, &value(key), &default, &key.doc, &flag]);
     }
-    for (title, schema) in [
-        ("`[[permissions]]`", schema_of::<RuleTable>()),
-        ("`[[hooks]]`", schema_of::<HookTable>()),
-        ("`[[mcp]]`", schema_of::<McpTable>()),
-        ("`[providers.NAME]`", schema_of::<ProviderTable>()),
-        ("`[sessions]`", schema_of::<SessionTable>()),
+    for table in [
+        "[[permissions]]",
+        "[[hooks]]",
+        "[[mcp]]",
+        "[providers.NAME]",
+        "[sessions]",
     ] {
-        line(&mut text, &format!("\n### {title}\n"));
-        table(&mut text, schema);
+        line(&mut text, &format!("\n### `{table}`\n"));
+        row(&mut text, ["key", "value", "default", "what"]);
+        row(&mut text, ["---"; 4]);
+        for key in fields(table) {
+            let name = format!("`{}`", key.name);
+            row(&mut text, [&name, &value(key), &default(key), &key.doc]);
+        }
     }
     text
 }
 
-fn table(text: &mut String, schema: Schema) {
-    line(text, "| key | takes | what |");
-    line(text, "| --- | --- | --- |");
-    for (name, field) in fields_of(schema) {
-        let takes = field.get("x-takes").and_then(|takes| takes.as_str());
-        let takes = takes.unwrap_or_default();
-        let doc = field.as_object().map(description).unwrap_or_default();
-        line(text, &format!("| `{name}` | {takes} | {doc} |"));
+fn default(key: &SettingKey) -> String {
+    match &key.default {
+        _ if key.is_required => "required".to_owned(),
+        Preset::Value(value) => format!("`{value}`"),
+        Preset::Words(words) => words.clone(),
     }
+}
+
+/// Returns a word for the form of a value, which the documentation explains, or the form itself.
+fn value(key: &SettingKey) -> String {
+    let takes = key.takes.as_str();
+    let word = match key.kind {
+        SettingKind::Whole => "number",
+        SettingKind::Tokens if takes.starts_with("tokens") => "size",
+        SettingKind::Tokens => "tokens",
+        SettingKind::Number if takes.starts_with("a fraction") => "share",
+        SettingKind::Dollars => "dollars",
+        SettingKind::Time => "time",
+        SettingKind::Text => "text",
+        SettingKind::Path => "path",
+        SettingKind::Paths => "paths",
+        SettingKind::Names => "names",
+        SettingKind::Texts => "texts",
+        SettingKind::Rules => "tables",
+        SettingKind::Tables if key.items().is_some() => "tables",
+        _ => return takes.to_owned(),
+    };
+    match takes.split_once(", or \"") {
+        Some((_, other)) if !other.starts_with("none") => format!("{word}, or \"{other}"),
+        Some(_) => format!("{word} or \"none\""),
+        None => word.to_owned(),
+    }
+}
+
+/// Adds a row of a table.
+fn row<const CELLS: usize>(text: &mut String, cells: [&str; CELLS]) {
+    let cells = cells.map(|cell| cell.replace('|', "\\|"));
+    line(text, &format!("| {} |", cells.join(" | ")));
 }
 
 fn line(text: &mut String, words: &str) {

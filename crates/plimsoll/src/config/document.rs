@@ -3,10 +3,10 @@
 use toml::Value;
 use toml::de::{DeTable, DeValue};
 
-use super::fault::{ConfigFault, Faults, Place};
+use super::fault::{Faults, Place};
 
-/// Maximum number of characters that are counted for a column, because a line can be a whole file.
-const MAX_COLUMN: usize = 1_000;
+/// Number of bytes in a block of [`Places`].
+const BLOCK: usize = 256;
 
 /// A value with its place: that of its key, or of the value itself in a list.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,22 +27,18 @@ pub(crate) enum Data {
 
 impl Located {
     /// Parses a text to a table. Reports every syntax error, not only the first.
-    pub(crate) fn parse(text: &str) -> Result<Self, Faults> {
-        let starts = LineStarts::of(text);
+    pub(crate) fn parse(text: &str, faults: &mut Faults) -> Option<Self> {
+        let places = Places::of(text);
         let (table, errors) = DeTable::parse_recoverable(text);
-        if !errors.is_empty() {
-            let faults = errors.iter().map(|error| ConfigFault {
-                place: Some(
-                    error
-                        .span()
-                        .map_or(Place::START, |span| starts.at(span.start)),
-                ),
-                text: format!("this is no TOML: {}", error.message()),
-            });
-            return Err(Faults(faults.collect()));
+        for error in &errors {
+            let start = error.span().map_or(0, |span| span.start);
+            let text = format!("this is no TOML: {}", error.message());
+            faults.push(places.at(start), text);
         }
         let table = DeValue::Table(table.into_inner());
-        Ok(Self::read(&table, Place::START, &starts))
+        errors
+            .is_empty()
+            .then(|| Self::read(&table, Place::START, &places))
     }
 
     /// Places a value and all of its parts.
@@ -108,19 +104,19 @@ impl Located {
         }
     }
 
-    fn read(value: &DeValue<'_>, place: Place, starts: &LineStarts<'_>) -> Self {
+    fn read(value: &DeValue<'_>, place: Place, places: &Places<'_>) -> Self {
         let data = match value {
             DeValue::Array(list) => {
                 let item = |item: &toml::Spanned<DeValue<'_>>| {
-                    Self::read(item.get_ref(), starts.at(item.span().start), starts)
+                    Self::read(item.get_ref(), places.at(item.span().start), places)
                 };
                 Data::List(list.iter().map(item).collect())
             }
             DeValue::Table(table) => {
                 let entries = table.iter().map(|(key, value)| {
-                    let place = starts.at(key.span().start);
+                    let place = places.at(key.span().start);
                     let name = key.get_ref().to_string();
-                    (name, Self::read(value.get_ref(), place, starts))
+                    (name, Self::read(value.get_ref(), place, places))
                 });
                 let mut entries: Vec<_> = entries.collect();
                 // The parser sorts by name; faults are reported from the top of the file.
@@ -136,7 +132,7 @@ impl Located {
 /// Parses one value of a flag or of the environment. Invalid TOML is treated as a text.
 pub(crate) fn parse_value(text: &str) -> Value {
     match DeValue::parse(text.trim()) {
-        Ok(value) => Located::read(value.get_ref(), Place::START, &LineStarts::of("")).value(),
+        Ok(value) => Located::read(value.get_ref(), Place::START, &Places::of("")).value(),
         Err(_) => Value::String(text.to_owned()),
     }
 }
@@ -161,28 +157,54 @@ fn plain_value(value: &DeValue<'_>) -> Value {
     }
 }
 
-/// A text with the first byte of each line.
-struct LineStarts<'a> {
+/// The places in a text. A column is found in one step, because a line can be a whole file.
+struct Places<'a> {
     text: &'a str,
-    starts: Vec<usize>,
+    /// The first byte of each line.
+    lines: Vec<usize>,
+    /// The number of characters before each block of bytes.
+    blocks: Vec<usize>,
 }
 
-impl<'a> LineStarts<'a> {
+impl<'a> Places<'a> {
     fn of(text: &'a str) -> Self {
         let ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
-        let starts = std::iter::once(0).chain(ends.map(|(at, _)| at + 1));
-        let starts = starts.collect();
-        Self { text, starts }
+        let lines = std::iter::once(0).chain(ends.map(|(at, _)| at + 1));
+        let chunks = text.as_bytes().chunks(BLOCK);
+        let counted = chunks.scan(0, |count, chunk| {
+            *count += chars(chunk);
+            Some(*count)
+        });
+        let blocks = std::iter::once(0).chain(counted);
+        Self {
+            text,
+            lines: lines.collect(),
+            blocks: blocks.collect(),
+        }
     }
 
     fn at(&self, byte: usize) -> Place {
-        let line = self.starts.partition_point(|begin| *begin <= byte).max(1);
-        let start = self.starts.get(line - 1).copied().unwrap_or_default();
-        let before = self.text.get(start..byte).unwrap_or_default();
-        let before = before.trim_start_matches('\u{feff}');
-        let column = before.chars().take(MAX_COLUMN).count() + 1;
+        let line = self.lines.partition_point(|begin| *begin <= byte).max(1);
+        let start = self.lines.get(line - 1).copied().unwrap_or_default();
+        // The mark of the byte order has no column.
+        let mark = usize::from(line == 1 && byte > 0 && self.text.starts_with('\u{feff}'));
+        let column = self.before(byte) - self.before(start) - mark + 1;
         Place { line, column }
     }
+
+    /// Returns the number of characters before a byte.
+    fn before(&self, byte: usize) -> usize {
+        let block = byte / BLOCK;
+        let rest = self.text.as_bytes().get(block * BLOCK..byte);
+        let begin = self.blocks.get(block).copied().unwrap_or_default();
+        begin + chars(rest.unwrap_or_default())
+    }
+}
+
+/// Returns the number of characters that begin in a part of a text.
+fn chars(bytes: &[u8]) -> usize {
+    let begins = bytes.iter().filter(|byte| **byte & 0xC0 != 0x80);
+    begins.count()
 }
 
 #[cfg(test)]
@@ -193,7 +215,7 @@ mod tests {
     fn every_key_knows_its_place() {
         let text = "a = 1\n\n[b]\nc = [\n  1,\n  2,\n]\n[[d]]\ne = 0x10\n[[d]]\nf = 1_000\nb.c = 1\n é.x = { y = 1 }\n";
         let text = text.replace('é', "\"é\"");
-        let document = Located::parse(&text).unwrap();
+        let document = Located::parse(&text, &mut Faults::default()).unwrap();
         let entries = document.entries().unwrap();
         let lines: Vec<_> = entries
             .iter()
@@ -213,13 +235,25 @@ mod tests {
 
     #[test]
     fn every_mistake_in_the_form_is_said() {
-        let faults = Located::parse("a = \nb = 1\nb = 2\n[c\n").unwrap_err().0;
-        let lines = faults
-            .iter()
-            .map(|fault| fault.place.map(|place| place.line));
+        let mut faults = Faults::of_file(None);
+        Located::parse("a = \nb = 1\nb = 2\n[c\n", &mut faults);
+        let lines = faults.list.iter();
+        let lines = lines.map(|fault| fault.origin.place().map(|place| place.line));
         let mut lines: Vec<Option<usize>> = lines.collect();
         lines.sort();
         assert_eq!(lines, [Some(1), Some(3), Some(4)], "{faults:?}");
+    }
+
+    #[test]
+    fn columns_are_counted_in_a_line_of_any_length() {
+        let text = format!("a = \"{}\"; b = 1", "é".repeat(5_000));
+        let mut faults = Faults::of_file(None);
+        assert!(Located::parse(&text, &mut faults).is_none());
+        assert_eq!(faults.list[0].origin.place().unwrap().column, 5_007);
+        let text = format!("\u{feff}a = {{ b = \"{}\", c = 1 }}", "é".repeat(5_000));
+        let document = Located::parse(&text, &mut faults).unwrap();
+        let places = ["b", "c"].map(|key| document.get("a").unwrap().get(key).unwrap().place);
+        assert_eq!(places.map(|place| place.column), [7, 5_015]);
     }
 
     #[test]

@@ -10,14 +10,12 @@ use std::sync::Arc;
 use plimsoll_context::{HostedTool, nearest};
 use plimsoll_core::Retention;
 use plimsoll_providers::{ModelBook, Origin as ModelOrigin};
-use plimsoll_tools::project_files::CONFIG_FILE;
 use toml::{Table, Value};
 
 use super::agent::AgentConfig;
 use super::agent_file::MAX_AGENT_FILES;
 use super::document::Located;
-use super::fault::{ConfigError, ConfigFault, Faults, Place};
-use super::fields::Fields;
+use super::fault::{ConfigError, ConfigFault, Faults, Origin, Place};
 use super::form::{Form, HostedTools};
 use super::guards::Guards;
 use super::layer::{Layer, Owner, TABLES};
@@ -60,7 +58,8 @@ pub(crate) struct SharedSettings {
 #[derive(Debug, Clone)]
 pub(crate) struct AgentPart {
     pub(crate) name: String,
-    pub(crate) place: Place,
+    /// The place of its table.
+    pub(crate) origin: Origin,
     pub(crate) layer: Layer,
     /// Whether it is a file of its own, which the others may call.
     pub(crate) is_file: bool,
@@ -110,11 +109,7 @@ impl Config {
     /// # Errors
     /// If settings of the two contradict each other.
     pub fn over(mut self, users: Self) -> Result<Self, ConfigError> {
-        let told = users.warnings.iter().map(|warning| ConfigFault {
-            place: None,
-            text: warning.in_file(users.path.as_deref()),
-        });
-        self.warnings.extend(told);
+        self.warnings.extend(users.warnings);
         let theirs = Arc::unwrap_or_clone(users.shared);
         let mut shared = Arc::unwrap_or_clone(self.shared);
         let new = theirs.mcp.into_iter();
@@ -135,7 +130,7 @@ impl Config {
         self.shared = Arc::new(shared);
         let (mut faults, mut warnings) = (Faults::default(), Faults::default());
         self.check(&mut faults, &mut warnings);
-        faults.check(self.path.as_deref())?;
+        faults.check()?;
         Ok(self)
     }
 
@@ -203,29 +198,37 @@ impl Config {
         name: Option<&str>,
         over: &Overrides<'_>,
     ) -> Result<AgentConfig, ConfigError> {
-        let path = self.path.as_deref();
         let mut faults = Faults::default();
-        let mut warnings = Faults(self.warnings.clone());
-        let (flags, variables) = over.layers(&mut faults);
+        let mut warnings = Faults::default();
+        warnings.add(self.warnings.iter().cloned());
+        let layers = over.layers(&mut faults);
         let agent = match name {
             None => None,
             Some(name) => {
                 let found = self.shared.agents.iter().find(|agent| agent.name == name);
                 if found.is_none() {
-                    faults.push(None, self.no_such(name));
+                    faults.at(Origin::Default, self.no_such(name));
                 }
                 found
             }
         };
-        let over = [&flags, &variables];
         let resolved = self
             .shared
-            .resolve(&over, agent, &mut faults, &mut warnings);
-        let mut agent = AgentConfig::new(resolved, Arc::clone(&self.shared), path, warnings.0);
-        agent.guards = Guards::of(&over);
+            .resolve(&layers, agent, &mut faults, &mut warnings);
+        let mut agent = self.agent_of(resolved, warnings.list);
+        agent.guards = Guards::of(&layers);
         agent.check(&mut faults);
-        faults.check(path)?;
+        faults.check()?;
         Ok(agent)
+    }
+
+    fn agent_of(&self, resolved: MergedSettings, warnings: Vec<ConfigFault>) -> AgentConfig {
+        AgentConfig::new(
+            resolved,
+            Arc::clone(&self.shared),
+            self.path.as_deref(),
+            warnings,
+        )
     }
 
     fn no_such(&self, name: &str) -> String {
@@ -243,22 +246,27 @@ impl Config {
 
     /// Parses the text of a file.
     pub(super) fn of(text: &str, path: Option<&Path>) -> Result<Self, ConfigError> {
-        let (mut faults, mut warnings) = (Faults::default(), Faults::default());
-        let document = Located::parse(text).map_err(|faults| faults.error(path))?;
-        let here = path.unwrap_or_else(|| Path::new(CONFIG_FILE));
+        let (mut faults, mut warnings) = (Faults::of_file(path), Faults::of_file(path));
+        let Some(document) = Located::parse(text, &mut faults) else {
+            return Err(faults.into());
+        };
         let mut shared = SharedSettings::read(&document, &mut faults, &mut warnings);
-        shared.agents = agents(&document, here, &mut faults);
+        // What agents say of a server or a provider that is faulty is judged when it is right.
+        let is_good = faults.list.is_empty();
+        shared.agents = agents(&document, &mut faults);
         let own = document.entries().into_iter().flatten();
         let own = own.filter(|(name, _)| !TABLES.contains(&name.as_str()));
-        shared.defaults.read(here, Owner::All, "", own, &mut faults);
+        shared.defaults = Layer::of(Owner::All, own, &mut faults);
         let mut config = Self {
             path: path.map(Path::to_owned),
             shared: Arc::new(shared),
             warnings: Vec::new(),
         };
-        config.check(&mut faults, &mut warnings);
-        config.warnings = warnings.0;
-        faults.check(path)?;
+        if is_good {
+            config.check(&mut faults, &mut warnings);
+        }
+        config.warnings = warnings.list;
+        faults.check()?;
         Ok(config)
     }
 
@@ -274,10 +282,8 @@ impl Config {
             return self.clone();
         }
         if self.file_agents().count() == MAX_AGENT_FILES {
-            faults.push(
-                None,
-                format!("there are {MAX_AGENT_FILES} such agents already"),
-            );
+            let text = format!("there are {MAX_AGENT_FILES} such agents already");
+            faults.at(Origin::Default, text);
             return self.clone();
         }
         let mut with = self.clone();
@@ -287,7 +293,7 @@ impl Config {
             faults,
             &mut Faults::default(),
         );
-        if faults.0.is_empty() {
+        if faults.list.is_empty() {
             with
         } else {
             self.clone()
@@ -306,11 +312,9 @@ impl Config {
         faults: &mut Faults,
         warnings: &mut Faults,
     ) {
-        let path = self.path.as_deref();
         for own in agents {
             let resolved = self.shared.resolve(&[], own, faults, warnings);
-            let agent = AgentConfig::new(resolved, Arc::clone(&self.shared), path, Vec::new());
-            agent.check(faults);
+            self.agent_of(resolved, Vec::new()).check(faults);
         }
     }
 }
@@ -319,21 +323,18 @@ impl SharedSettings {
     /// Returns the settings of an agent, or of all agents, below the layers `over`.
     pub(crate) fn resolve(
         &self,
-        over: &[&Layer],
+        over: &[Layer],
         agent: Option<&AgentPart>,
         faults: &mut Faults,
         warnings: &mut Faults,
     ) -> MergedSettings {
         let own = agent.map(|agent| &agent.layer);
-        let layers = over
-            .iter()
-            .copied()
-            .chain(own)
-            .chain([&self.defaults, &self.users]);
+        let layers = over.iter().chain(own);
+        let layers = layers.chain([&self.defaults, &self.users]);
         let mut resolved = MergedSettings::of(&layers.collect::<Vec<_>>(), faults, warnings);
         let is_called = agent.is_some_and(|agent| agent.is_file);
         let has_tools = resolved.settings.tools.iter().any(|name| name != "none");
-        if has_tools && !is_called && !resolved.found.contains_key("sub_agents") {
+        if has_tools && !is_called && !resolved.layer.found.contains_key("sub_agents") {
             let files = self.agents.iter().filter(|agent| agent.is_file);
             resolved.settings.sub_agents = files.map(|agent| agent.name.clone()).collect();
         }
@@ -353,7 +354,7 @@ impl SharedSettings {
 
     fn read(document: &Located, faults: &mut Faults, warnings: &mut Faults) -> Self {
         let mut shared = Self::default();
-        for given in list("[[mcp]]", document.get("mcp"), faults) {
+        for given in list("[[mcp]]", document, faults) {
             let Some(server) = McpServer::of(given, faults) else {
                 continue;
             };
@@ -365,11 +366,16 @@ impl SharedSettings {
         }
         for (name, given) in entries("[providers]", document.get("providers"), faults) {
             let settings = ProviderSettings::of(name, given, faults, warnings);
-            shared.providers.insert(name.clone(), settings);
+            shared
+                .providers
+                .extend(settings.map(|it| (name.clone(), it)));
         }
-        if let Some(given) = document.get("sessions") {
-            let fields = Fields::<SessionTable>::read("[sessions]", given, faults);
-            shared.retention = fields.value.retention();
+        let sessions = document.get("sessions");
+        let sessions =
+            sessions.and_then(|given| Layer::of_table("[sessions]", "[sessions]", given, faults));
+        if let Some(sessions) = sessions {
+            let table: SessionTable = sessions.typed("[sessions]");
+            shared.retention = table.retention();
         }
         // Each model is parsed by itself, so that every fault is reported: `vendor.model` or
         // `"vendor/model"`.
@@ -395,9 +401,9 @@ impl SharedSettings {
     }
 }
 
-/// Returns the tables of a list of tables.
-fn list<'a>(name: &str, given: Option<&'a Located>, faults: &mut Faults) -> &'a [Located] {
-    let Some(given) = given else {
+/// Returns the tables of a list of tables, such as `[[mcp]]`.
+fn list<'a>(name: &str, document: &'a Located, faults: &mut Faults) -> &'a [Located] {
+    let Some(given) = document.get(name.trim_matches(['[', ']'])) else {
         return &[];
     };
     given.items().unwrap_or_else(|| {
@@ -429,9 +435,9 @@ fn place_of(given: &Located, name: &str) -> Place {
     given.get(name).unwrap_or(given).place
 }
 
-fn agents(document: &Located, file: &Path, faults: &mut Faults) -> Vec<AgentPart> {
+fn agents(document: &Located, faults: &mut Faults) -> Vec<AgentPart> {
     let mut agents: Vec<AgentPart> = Vec::new();
-    let tables = list("[[agents]]", document.get("agents"), faults);
+    let tables = list("[[agents]]", document, faults);
     if let Some(first) = tables.get(MAX_AGENTS) {
         let count = tables.len();
         let text = format!("there are {count} agents; {MAX_AGENTS} may be in one file");
@@ -444,9 +450,8 @@ fn agents(document: &Located, file: &Path, faults: &mut Faults) -> Vec<AgentPart
             faults.push(given.place, text);
             continue;
         };
-        let mut layer = Layer::default();
-        layer.read(file, Owner::OneAgent, "", own, faults);
-        let Some(name) = layer.name().map(str::to_owned) else {
+        let layer = Layer::of(Owner::OneAgent, own, faults);
+        let Some(name) = layer.text("name").map(str::to_owned) else {
             faults.push(given.place, "[[agents]] needs a `name`");
             continue;
         };
@@ -454,16 +459,17 @@ fn agents(document: &Located, file: &Path, faults: &mut Faults) -> Vec<AgentPart
         if name.trim().is_empty() {
             faults.push(at, "an agent's `name` is empty; give one");
         }
+        let origin = faults.origin(given.place);
         if let Some(other) = agents.iter().find(|agent| agent.name == name) {
             let text = format!(
-                "two agents are named `{name}` (the other is on line {}); rename one",
-                other.place.line
+                "two agents are named `{name}` (the other is on {}); rename one",
+                other.origin.beside(&origin)
             );
             faults.push(at, text);
         }
         agents.push(AgentPart {
             name,
-            place: given.place,
+            origin,
             layer,
             is_file: false,
         });
@@ -474,7 +480,7 @@ fn agents(document: &Located, file: &Path, faults: &mut Faults) -> Vec<AgentPart
 pub(super) fn text(path: &Path) -> Result<String, ConfigError> {
     let unreadable = |what: String| {
         let text = format!("{} cannot be read: {what}", path.display());
-        ConfigError::of(Some(path), None, text)
+        ConfigError::of(Origin::Default, text)
     };
     let file = File::open(path).map_err(|error| unreadable(error.to_string()))?;
     let mut bytes = Vec::new();

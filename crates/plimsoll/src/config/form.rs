@@ -24,13 +24,13 @@ use serde_json::{Value as Json, json};
 use toml::Value;
 
 use super::hook::HookTable;
-use super::permission::{Rule, RuleTable};
+use super::permission::Rule;
 use super::settings::COUNTERS;
 
 mod parse;
 
 pub use parse::parse_tokens;
-use parse::{named_count, number, share, text, tokens, whole};
+use parse::{number, share, text, tokens, whole};
 pub(crate) use parse::{texts, time};
 
 /// The pattern of a time in the schema.
@@ -81,7 +81,7 @@ pub(crate) trait Form {
     /// Describes the accepted spellings.
     fn takes() -> String;
     /// Returns their JSON Schema.
-    fn schema(generator: &mut SchemaGenerator) -> Json;
+    fn schema() -> Json;
     /// Parses a value. Returns `None` if it has another form.
     fn read(given: &Value) -> Option<Self::Value>;
 }
@@ -114,8 +114,8 @@ impl<F: Form> JsonSchema for Set<F> {
         F::takes().into()
     }
 
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let mut schema = F::schema(generator);
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let mut schema = F::schema();
         if let Some(object) = schema.as_object_mut() {
             object.insert("x-kind".to_owned(), json!(F::KIND));
             object.insert("x-takes".to_owned(), F::takes().into());
@@ -138,7 +138,7 @@ macro_rules! form {
                 $takes.to_owned()
             }
 
-            fn schema(_: &mut SchemaGenerator) -> Json {
+            fn schema() -> Json {
                 json!($schema)
             }
 
@@ -163,10 +163,11 @@ form!(
         "required": ["over_chars"],
         "additionalProperties": false,
     }] },
-    |given| match (given.as_bool(), named_count(given)) {
-        (Some(is_on), _) => Some(is_on.then(ArgumentDigest::default)),
-        (_, Some(("over_chars", Some(over_chars)))) if over_chars >= LEAST_ARGUMENT_CHARS => {
-            Some(Some(ArgumentDigest { over_chars }))
+    |given| match given {
+        Value::Boolean(is_on) => Some(is_on.then(ArgumentDigest::default)),
+        Value::Table(table) if !table.is_empty() => {
+            let digest: ArgumentDigest = written(given)?;
+            (digest.over_chars >= LEAST_ARGUMENT_CHARS).then_some(Some(digest))
         }
         _ => None,
     }
@@ -195,7 +196,7 @@ form!(
         let places = given.get("manual").and_then(Value::as_table);
         let mut names = places.into_iter().flat_map(|places| places.keys());
         let is_known = names.all(|name| PLACES.contains(&name.as_str()));
-        is_known.then(|| CacheStrategy::deserialize(given.clone()).ok())?
+        is_known.then(|| written(given))?
     }
 );
 form!(
@@ -280,6 +281,12 @@ form!(
     texts
 );
 form!(
+    /// A program and its arguments.
+    Words, Vec<String>, Texts, "a program and its arguments, such as [\"./guard\", \"--strict\"]",
+    { "anyOf": [{ "type": "string" }, { "type": "array", "items": { "type": "string" } }] },
+    |given| texts(given).filter(|words| words.first().is_some_and(|word| !word.trim().is_empty()))
+);
+form!(
     /// Secrets by name.
     Secrets, BTreeMap<String, String>, Tables, "a table of texts",
     { "type": "object", "additionalProperties": { "type": "string" }, "x-secret": true },
@@ -298,8 +305,7 @@ form!(
     }
 );
 form!(
-    /// The earlier runs that go into a summary: `fixed_count(3)`, as a text or a table, or
-    /// `token_budget`.
+    /// The earlier runs that go into a summary.
     EarlierRuns, CompactionScope, Tables, "`{ fixed_count = 3 }` or \"token_budget\"",
     { "anyOf": [{ "enum": ["token_budget"] }, {
         "type": "object",
@@ -307,15 +313,10 @@ form!(
         "required": ["fixed_count"],
         "additionalProperties": false,
     }] },
-    |given| match named_count(given)? {
-        ("token_budget", None) => Some(CompactionScope::TokenBudget),
-        ("fixed_count", Some(count)) => Some(CompactionScope::FixedCount(count)),
-        _ => None,
-    }
+    written
 );
 form!(
-    /// The number of concurrent tool calls: `sequential`, `parallel` or `batched(4)`, as a text or a
-    /// table.
+    /// The number of concurrent tool calls.
     Execution, ToolExecutionStrategy, Choice, "\"sequential\", \"parallel\" or `{ batched = 4 }`",
     { "anyOf": [{ "enum": ["sequential", "parallel"] }, {
         "type": "object",
@@ -323,12 +324,7 @@ form!(
         "required": ["batched"],
         "additionalProperties": false,
     }] },
-    |given| match named_count(given)? {
-        ("sequential", None) => Some(ToolExecutionStrategy::Sequential),
-        ("parallel", None) => Some(ToolExecutionStrategy::Parallel),
-        ("batched", Some(count)) => Some(ToolExecutionStrategy::Batched(count)),
-        _ => None,
-    }
+    written
 );
 form!(
     /// Tools that run at the provider: a list of tables, or one table. Variables and flags may also
@@ -373,7 +369,7 @@ impl<const LEAST: u64, T: DeserializeOwned + Clone> Form for Whole<LEAST, T> {
         at_least("", LEAST)
     }
 
-    fn schema(_: &mut SchemaGenerator) -> Json {
+    fn schema() -> Json {
         json!({ "type": "integer", "minimum": LEAST })
     }
 
@@ -391,7 +387,7 @@ impl<const LEAST: u64> Form for TokenCount<LEAST> {
         at_least(" of tokens such as 8000 or \"8k\"", LEAST)
     }
 
-    fn schema(_: &mut SchemaGenerator) -> Json {
+    fn schema() -> Json {
         json!({ "anyOf": [
             { "type": "integer", "minimum": LEAST }, { "type": "string", "pattern": TOKENS },
         ] })
@@ -410,8 +406,8 @@ impl<F: Form> Form for Limit<F> {
         format!("{}, or \"none\"", F::takes())
     }
 
-    fn schema(generator: &mut SchemaGenerator) -> Json {
-        json!({ "anyOf": [F::schema(generator), { "enum": ["none", "unlimited"] }] })
+    fn schema() -> Json {
+        json!({ "anyOf": [F::schema(), { "enum": ["none", "unlimited"] }] })
     }
 
     fn read(given: &Value) -> Option<Option<F::Value>> {
@@ -444,7 +440,7 @@ impl<C: Choices> Form for Choice<C> {
         }
     }
 
-    fn schema(_: &mut SchemaGenerator) -> Json {
+    fn schema() -> Json {
         json!({ "enum": C::NAMES })
     }
 
@@ -503,8 +499,8 @@ impl Form for Rules {
             .to_owned()
     }
 
-    fn schema(generator: &mut SchemaGenerator) -> Json {
-        json!({ "type": "array", "items": generator.subschema_for::<RuleTable>() })
+    fn schema() -> Json {
+        json!({ "type": "array" })
     }
 
     fn read(given: &Value) -> Option<Vec<Rule>> {
@@ -529,8 +525,8 @@ impl Form for Hooks {
             .to_owned()
     }
 
-    fn schema(generator: &mut SchemaGenerator) -> Json {
-        json!({ "type": "array", "items": generator.subschema_for::<HookTable>() })
+    fn schema() -> Json {
+        json!({ "type": "array" })
     }
 
     fn read(given: &Value) -> Option<Vec<CommandHook>> {
@@ -542,9 +538,12 @@ impl Form for Hooks {
 }
 
 fn table_of<T: DeserializeOwned>(given: &Value) -> Option<T> {
-    given
-        .is_table()
-        .then(|| T::deserialize(given.clone()).ok())?
+    given.is_table().then(|| written(given))?
+}
+
+/// Returns a value whose own form is that of the file.
+fn written<T: DeserializeOwned>(given: &Value) -> Option<T> {
+    T::deserialize(given.clone()).ok()
 }
 
 /// Returns the value that an entry of a log has under the same name.

@@ -286,7 +286,7 @@ fn what_cannot_work_is_a_fault() {
         let said: Vec<String> = error
             .faults
             .iter()
-            .map(|fault| fault.in_file(None))
+            .map(ToString::to_string)
             .collect();
         let said = said.join("\n");
         assert!(said.contains(part), "{text}\n{said}\nhas no\n{part}");

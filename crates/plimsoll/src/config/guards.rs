@@ -7,6 +7,7 @@ use std::path::{Component, Path, PathBuf};
 use plimsoll_agent::Permission;
 use plimsoll_providers::ModelBook;
 
+use super::keys::OptionalSettings;
 use super::layer::Layer;
 use super::permission::Rule;
 use super::resolve::MergedSettings;
@@ -26,10 +27,10 @@ pub(crate) struct Guards {
 
 impl Guards {
     /// Returns the restrictions of these layers, uppermost first.
-    pub(crate) fn of(layers: &[&Layer]) -> Self {
+    pub(crate) fn of(layers: &[Layer]) -> Self {
         let mut guards = Self::default();
         for layer in layers {
-            let set = layer.typed();
+            let set = OptionalSettings::read(&layer.values());
             let rules = set.agent.permissions.0.into_iter().flatten();
             let forbid = rules.filter(|rule| rule.then != Permission::Allow);
             guards.rules.extend(forbid);
@@ -43,7 +44,7 @@ impl Guards {
         let own = &mut resolved.settings;
         own.permissions.splice(0..0, self.rules.iter().cloned());
         if let Some(root) = &self.root {
-            let says = resolved.found.contains_key("root");
+            let says = resolved.layer.found.contains_key("root");
             if !(says && is_below(&own.root, root)) {
                 own.root.clone_from(root);
             }

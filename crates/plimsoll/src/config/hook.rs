@@ -5,10 +5,7 @@ use plimsoll_core::CommandHook;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::document::Located;
-use super::fault::Faults;
-use super::fields::Fields;
-use super::form::{Choice, Choices, Seconds, Set, Texts};
+use super::form::{Choice, Choices, Seconds, Set, Texts, Words};
 
 /// The events on which a command can be run.
 pub const MOMENTS: [&str; 15] = [
@@ -34,29 +31,17 @@ pub const MOMENTS: [&str; 15] = [
 #[serde(default)]
 #[schemars(extend("additionalProperties" = false, "required" = ["on", "command"]))]
 pub(crate) struct HookTable {
-    /// The moment. Required.
+    /// The moment.
     on: Set<Choice<HookPoint>>,
-    /// The program and its arguments, which no shell reads. Required.
-    command: Set<Texts>,
-    /// How long it may take; `hook_timeout` unless set.
+    /// The program and its arguments, which no shell reads.
+    command: Set<Words>,
+    /// How long it may take. Default: `hook_timeout`.
     timeout: Set<Seconds>,
-    /// Only for these tools, `*` standing for anything; for all unless set.
+    /// Only for these tools, `*` standing for anything. Default: all.
     tools: Set<Texts>,
 }
 
 impl HookTable {
-    /// Reports the faults of a table as a whole.
-    pub(crate) fn check(given: &Located, faults: &mut Faults) {
-        let fields = Fields::<Self>::read("[[hooks]]", given, faults);
-        fields.require("a hook", &["on", "command"], faults);
-        let command = fields.value.command.0.as_ref();
-        let program = command.map(|command| command.first().map_or("", |word| word.trim()));
-        if program == Some("") {
-            let text = "`command` is empty; name the program, and then its arguments";
-            faults.push(fields.place_of("command"), text);
-        }
-    }
-
     /// Returns the hook. `None` if a required field is absent.
     pub(crate) fn hook(self) -> Option<CommandHook> {
         Some(CommandHook {

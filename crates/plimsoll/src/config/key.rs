@@ -1,5 +1,5 @@
-//! [`SettingKey`]: a setting with its names, default and description, from the schema of
-//! [`OptionalSettings`]. [`Preset`]: its default.
+//! [`SettingKey`]: a setting with its names, default and description, from the schema of its table.
+//! [`Preset`]: its default.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -9,7 +9,7 @@ use toml::{Table, Value};
 
 use super::document::parse_value;
 use super::form::SettingKind;
-use super::keys::{self, OptionalSettings};
+use super::keys::{TableForm, tables};
 
 /// One setting, with everything there is to know of it.
 #[derive(Debug)]
@@ -37,8 +37,14 @@ pub struct SettingKey {
     /// Whether a session that comes from another machine may bring it along. Not if the setting
     /// instructs the model, runs commands, allows tools or names addresses.
     pub is_portable: bool,
+    /// Whether a table without it is faulty.
+    pub(crate) is_required: bool,
+    /// Whether its value is a key, or contains some, and is never printed.
+    pub(crate) is_secret: bool,
     /// The schema of its value.
     pub(crate) schema: Map<String, Json>,
+    /// Checks whether its table can be read with a value.
+    accepts: fn(Table) -> bool,
 }
 
 /// The default of a setting.
@@ -59,55 +65,60 @@ pub enum Scope {
     AgentOnly,
 }
 
-static KEYS: LazyLock<Vec<SettingKey>> = LazyLock::new(|| {
-    let tables = keys::tables().into_iter();
-    let keys = tables.flat_map(|(group, table, schema)| {
-        let fields = fields_of(schema).into_iter();
-        fields.map(move |(name, schema)| SettingKey::of(group, table, name, schema))
-    });
-    keys.collect()
+/// The fields of all tables, in the order of the documentation.
+static FIELDS: LazyLock<Vec<SettingKey>> = LazyLock::new(|| {
+    let tables = tables().into_iter();
+    tables.flat_map(SettingKey::all_of).collect()
 });
 
-/// All keys by their full names.
+/// The fields of all tables by their full names.
 static NAMES: LazyLock<BTreeMap<String, &'static SettingKey>> =
-    LazyLock::new(|| KEYS.iter().map(|key| (key.path(), key)).collect());
+    LazyLock::new(|| FIELDS.iter().map(|key| (key.path(), key)).collect());
 
 /// Every key, in the order of the documentation.
 pub fn keys() -> impl Iterator<Item = &'static SettingKey> {
-    KEYS.iter()
+    FIELDS.iter().filter(|key| !key.group.is_empty())
 }
 
 /// Returns the key with this full name, or `None` if there is no such setting.
 #[must_use]
 pub fn key(path: &str) -> Option<&'static SettingKey> {
+    field(path).filter(|key| !key.group.is_empty())
+}
+
+/// Returns the field of any table with this full name, such as `[[mcp]].url`.
+pub(crate) fn field(path: &str) -> Option<&'static SettingKey> {
     NAMES.get(path).copied()
 }
 
-/// Returns the fields of a table with their schemas.
-pub(crate) fn fields_of(schema: schemars::Schema) -> Map<String, Json> {
-    match schema.to_value() {
-        Json::Object(mut object) => match object.remove("properties") {
-            Some(Json::Object(fields)) => fields,
-            _ => Map::new(),
-        },
-        _ => Map::new(),
-    }
-}
-
-/// Returns the description of a field, in one line.
-pub(crate) fn description(schema: &Map<String, Json>) -> String {
-    let text = schema.get("description").and_then(Json::as_str);
-    let words: Vec<&str> = text.unwrap_or_default().split_whitespace().collect();
-    words.join(" ")
+/// Returns the fields of a table, in the order of the documentation.
+pub(crate) fn fields(table: &str) -> impl Iterator<Item = &'static SettingKey> {
+    FIELDS.iter().filter(move |key| key.table == table)
 }
 
 impl SettingKey {
-    fn of(group: &'static str, table: &'static str, name: String, schema: Json) -> Self {
-        let mut schema = match schema {
-            Json::Object(schema) => schema,
-            _ => Map::new(),
-        };
-        let doc = description(&schema);
+    fn all_of(table: TableForm) -> Vec<Self> {
+        let schema = table.schema.as_value();
+        let required = schema["required"].as_array().into_iter().flatten();
+        let required: Vec<&str> = required.filter_map(Json::as_str).collect();
+        let fields = schema["properties"].as_object().into_iter().flatten();
+        let fields = fields.map(|(name, schema)| {
+            let is_required = required.contains(&name.as_str());
+            Self::of(&table, name, schema.as_object().cloned(), is_required)
+        });
+        fields.collect()
+    }
+
+    fn of(
+        table: &TableForm,
+        name: &str,
+        schema: Option<Map<String, Json>>,
+        is_required: bool,
+    ) -> Self {
+        let mut schema = schema.unwrap_or_default();
+        let doc = schema.get("description").and_then(Json::as_str);
+        let doc: Vec<&str> = doc.unwrap_or_default().split_whitespace().collect();
+        let doc = doc.join(" ");
         let (doc, default) = doc.rsplit_once(" Default: ").unwrap_or((&doc, "none."));
         let words = default.trim_end_matches('.');
         let value = words
@@ -118,6 +129,7 @@ impl SettingKey {
         let takes = take("x-takes").as_str().unwrap_or_default().to_owned();
         let flag = take("x-flag").as_str().map(str::to_owned);
         let is_portable = !take("x-private").as_bool().unwrap_or_default();
+        let is_secret = take("x-secret").as_bool().unwrap_or_default();
         let scope = match take("x-one-agent") {
             Json::Bool(true) => Scope::AgentOnly,
             _ => Scope::Everywhere,
@@ -125,9 +137,9 @@ impl SettingKey {
         let choices = schema.get("enum").and_then(Json::as_array);
         let choices = choices.into_iter().flatten().filter_map(Json::as_str);
         Self {
-            group,
-            table,
-            name,
+            group: table.group,
+            table: table.name,
+            name: name.to_owned(),
             kind,
             takes,
             choices: choices.map(str::to_owned).collect(),
@@ -139,7 +151,10 @@ impl SettingKey {
             flag,
             scope,
             is_portable,
+            is_required,
+            is_secret,
             schema,
+            accepts: table.accepts,
         }
     }
 
@@ -156,6 +171,13 @@ impl SettingKey {
         format!("{PREFIX}{path}")
     }
 
+    /// Returns the name of the table that each item of its list is, such as `[[hooks]]`.
+    pub(crate) fn items(&self) -> Option<String> {
+        let is_list = matches!(self.kind, SettingKind::Rules | SettingKind::Tables);
+        let table = format!("[[{}]]", self.name);
+        (is_list && is_table(&table)).then_some(table)
+    }
+
     /// Returns the default as a value, if it is one.
     pub(crate) fn preset(&self) -> Option<Value> {
         match &self.default {
@@ -166,8 +188,7 @@ impl SettingKey {
 
     /// Checks whether a value has one of the accepted spellings.
     pub(crate) fn accepts(&self, value: &Value) -> bool {
-        let one = Table::from_iter([(self.path(), value.clone())]);
-        OptionalSettings::read(&one).is_ok()
+        (self.accepts)(Table::from_iter([(self.name.clone(), value.clone())]))
     }
 
     /// Parses a text of the command line or the environment: a text, or a value as in a file. If
@@ -201,9 +222,9 @@ pub(crate) fn join(table: &str, name: &str) -> String {
     }
 }
 
-/// Checks whether there are keys within the table of this name.
+/// Checks whether there is a table of this name.
 pub(crate) fn is_table(path: &str) -> bool {
-    !known_in(path).is_empty()
+    !path.is_empty() && fields(path).next().is_some()
 }
 
 /// Returns the known names directly within a table, including tables.
@@ -214,6 +235,7 @@ pub(crate) fn known_in(table: &str) -> Vec<&'static str> {
     };
     let within = NAMES.keys().filter_map(|name| name.strip_prefix(&begin));
     let mut names: Vec<&'static str> = within
+        .filter(|name| !name.starts_with('['))
         .map(|rest| rest.split_once('.').map_or(rest, |(first, _)| first))
         .collect();
     names.dedup();

@@ -2,38 +2,25 @@
 //! line), each with its origin. `resolve.rs` merges layers.
 
 use std::collections::BTreeMap;
-use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use plimsoll_context::{nearest, snake_case};
-use toml::Value;
+use serde::de::DeserializeOwned;
+use toml::{Table, Value};
 
-use super::document::Located;
-use super::fault::{Faults, Place};
+use super::document::{Located, parse_value};
+use super::fault::{Faults, Origin, Place};
 use super::form::{Form, Names, SettingKind, Texts};
-use super::hook::HookTable;
 use super::import;
 use super::key::{self, PREFIX, Scope, SettingKey, join, keys};
-use super::permission::{Rule, RuleTable};
+use super::keys::read_table;
+use super::permission::Rule;
 
 /// Maximum number of names that are suggested after a mistake.
 const MAX_LISTED: usize = 16;
 
 /// Tables of a file that are not settings of an agent.
 pub(crate) const TABLES: [&str; 5] = ["agents", "mcp", "models", "providers", "sessions"];
-
-/// The origin of a setting.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Origin {
-    /// A command-line flag, as written.
-    Flag(String),
-    /// An environment variable.
-    Variable(String),
-    /// A place in a file.
-    File(PathBuf, Place),
-    /// The built-in default.
-    Default,
-}
 
 /// A setting with its origin.
 #[derive(Debug, Clone)]
@@ -59,47 +46,80 @@ pub(crate) enum Owner {
 }
 
 impl Layer {
-    /// Reads a table of a file. `table` is its name, which is empty for the table of an agent.
-    pub(crate) fn read<'a>(
-        &mut self,
-        file: &Path,
+    /// Reads settings of an agent, or of all agents.
+    pub(crate) fn of<'a>(
         owner: Owner,
-        table: &str,
         entries: impl IntoIterator<Item = &'a (String, Located)>,
         faults: &mut Faults,
-    ) {
+    ) -> Self {
+        let mut layer = Self::default();
         for (name, given) in entries {
-            let path = join(table, name);
-            let origin = Origin::File(file.to_owned(), given.place);
-            match (key::key(&path), given.entries()) {
-                (_, Some(inner)) if key::is_table(&path) => {
-                    self.tables.insert(path.clone(), origin);
-                    self.read(file, owner, &path, inner, faults);
-                }
-                (Some(key), _) if key.scope == Scope::AgentOnly && owner == Owner::All => {
+            match key::key(name) {
+                Some(key) if key.scope == Scope::AgentOnly && owner == Owner::All => {
                     let text = format!("`{name}` is of one agent; write it in [[agents]]");
                     faults.push(given.place, text);
                 }
-                (Some(key), _) => self.put(key, given, origin, faults),
-                (None, _) if key::is_table(&path) => {
-                    let text =
-                        format!("[{path}] is {}; give a table of settings", given.describe());
-                    faults.push(given.place, text);
+                None if key::is_table(name) => {
+                    let shown = format!("[{name}]");
+                    layer
+                        .tables
+                        .insert(name.clone(), faults.origin(given.place));
+                    layer.read(name, &shown, given, faults);
                 }
-                (None, _) => faults.push(given.place, unknown(table, name)),
+                _ => layer.field("", "", name, given, faults),
             }
         }
+        layer
+    }
+
+    /// Reads a table that is not one of settings, such as `[[mcp]]`; `shown` is its name in faults.
+    /// Returns `None` if it has any.
+    pub(crate) fn of_table(
+        table: &str,
+        shown: &str,
+        given: &Located,
+        faults: &mut Faults,
+    ) -> Option<Self> {
+        let before = faults.list.len();
+        let mut layer = Self::default();
+        layer.read(table, shown, given, faults);
+        for key in key::fields(table).filter(|key| key.is_required) {
+            if given.entries().is_some() && given.get(&key.name).is_none() {
+                faults.push(given.place, format!("{shown} needs `{}`", key.name));
+            }
+        }
+        (faults.list.len() == before).then_some(layer)
     }
 
     /// Parses flags. Each has the flag as written, the key's full name and the text.
     pub(crate) fn of_flags(flags: &[(String, String, String)], faults: &mut Faults) -> Self {
         let mut layer = Self::default();
         for (flag, path, text) in flags {
-            match key::key(path) {
-                Some(key) => layer.parse(key, text, Origin::Flag(flag.clone()), faults),
-                None => {
+            faults.source = Origin::Flag(flag.clone());
+            match (key::key(path), parse_value(text)) {
+                (Some(key), _) => {
+                    layer.put(key, &Located::new(key.parse(text), Place::START), faults);
+                }
+                (None, Value::Table(entries)) if key::is_table(path) => {
+                    layer.tables.insert(path.clone(), faults.source.clone());
+                    for (name, value) in entries {
+                        faults.source = Origin::Flag(format!("{flag}.{name}"));
+                        let given = Located::new(value, Place::START);
+                        layer.field(path, &format!("[{path}]"), &name, &given, faults);
+                    }
+                }
+                (None, value) if key::is_table(path) => {
+                    let first = key::known_in(path).first().copied().unwrap_or_default();
+                    let given = Located::new(value, Place::START).describe();
+                    let text = format!(
+                        "{flag} is {given}, but [{path}] is a table of settings; set one, as in {flag}.{first}=…"
+                    );
+                    faults.at(faults.source.clone(), text);
+                }
+                (None, _) => {
                     let (table, name) = path.rsplit_once('.').unwrap_or(("", path));
-                    faults.push(None, format!("{flag}: {}", unknown(table, name)));
+                    let text = unknown(table, &format!("[{table}]"), name);
+                    faults.at(faults.source.clone(), format!("{flag}: {text}"));
                 }
             }
         }
@@ -116,55 +136,75 @@ impl Layer {
             let name = key.variable();
             // An empty variable counts as unset.
             if let Some(text) = variables(&name).filter(|text| !text.trim().is_empty()) {
-                layer.parse(key, &text, Origin::Variable(name), faults);
+                faults.source = Origin::Variable(name);
+                layer.put(key, &Located::new(key.parse(&text), Place::START), faults);
             }
         }
         layer
     }
 
-    /// Adds the text of a flag or a variable.
-    fn parse(&mut self, key: &'static SettingKey, text: &str, origin: Origin, faults: &mut Faults) {
-        let mut own = Faults::default();
-        let given = Located::new(key.parse(text), Place::START);
-        self.put(key, &given, origin, &mut own);
-        for fault in own.0 {
-            faults.push(None, fault.text);
+    /// Returns the fields of a table, each of which has been accepted.
+    pub(crate) fn typed<T: DeserializeOwned + Default>(&self, table: &str) -> T {
+        read_table(&self.values(), table)
+    }
+
+    /// Returns the values by their full names.
+    pub(crate) fn values(&self) -> Table {
+        let found = self.found.iter();
+        found
+            .map(|(path, found)| (path.clone(), found.value.clone()))
+            .collect()
+    }
+
+    /// Returns the value of a setting, if it is a text.
+    pub(crate) fn text(&self, path: &str) -> Option<&str> {
+        self.found.get(path)?.value.as_str()
+    }
+
+    /// Reads a table of known fields.
+    fn read(&mut self, table: &str, shown: &str, given: &Located, faults: &mut Faults) {
+        let Some(entries) = given.entries() else {
+            let text = format!("{shown} is {}; give a table of settings", given.describe());
+            return faults.push(given.place, text);
+        };
+        for (name, given) in entries {
+            self.field(table, shown, name, given, faults);
         }
     }
 
-    /// Adds a value, or reports why it is not accepted. If a key is given more than once, the last
-    /// value applies; lists are joined.
-    fn put(
+    /// Reads a field of a table.
+    fn field(
         &mut self,
-        key: &'static SettingKey,
+        table: &str,
+        shown: &str,
+        name: &str,
         given: &Located,
-        origin: Origin,
         faults: &mut Faults,
     ) {
-        let mut own = Faults::default();
-        for item in given.items().into_iter().flatten() {
-            match key.kind {
-                SettingKind::Rules => RuleTable::check(item, &mut own),
-                _ if key.name == "hooks" => HookTable::check(item, &mut own),
-                _ => {}
+        match key::field(&join(table, name)) {
+            Some(key) => self.put(key, given, faults),
+            None => {
+                let text = unknown(table, shown, name);
+                let text = match &faults.source {
+                    Origin::Flag(flag) => format!("{flag}: {text}"),
+                    _ => text,
+                };
+                faults.push(given.place, text);
             }
+        }
+    }
+
+    /// Adds a value if it is accepted. If a key is given more than once, the last value applies; lists
+    /// are joined.
+    fn put(&mut self, key: &'static SettingKey, given: &Located, faults: &mut Faults) {
+        if !is_accepted(key, given, faults) {
+            return;
         }
         let mut found = FoundSetting {
             value: given.value(),
             key,
-            origin,
+            origin: faults.origin(given.place),
         };
-        if own.0.is_empty() && !key.accepts(&found.value) {
-            let (name, given) = (found.name(), given.describe());
-            let text = format!("{name} is {given}; give {}", key.takes);
-            own.push(found.place(), text);
-        }
-        if !own.0.is_empty() {
-            return own
-                .0
-                .into_iter()
-                .for_each(|it| faults.push(it.place, it.text));
-        }
         found.value = listed(&found);
         let before = self.found.remove(&key.path());
         let is_list = matches!(
@@ -179,11 +219,40 @@ impl Layer {
         }
         self.found.insert(key.path(), found);
     }
+}
 
-    /// Returns the name of the agent.
-    pub(crate) fn name(&self) -> Option<&str> {
-        self.found.get("name")?.value.as_str()
+/// Checks a value, and reports why it is not accepted: the field of a table in a list, the item of a
+/// list, or the whole.
+fn is_accepted(key: &SettingKey, given: &Located, faults: &mut Faults) -> bool {
+    let before = faults.list.len();
+    let items = given.items().unwrap_or_default();
+    if let Some(table) = key.items() {
+        for item in items {
+            Layer::of_table(&table, &table, item, faults);
+        }
     }
+    if faults.list.len() > before || key.accepts(&given.value()) {
+        return faults.list.len() == before;
+    }
+    let name = match &faults.source {
+        Origin::Flag(name) | Origin::Variable(name) => name.clone(),
+        Origin::File(..) | Origin::Default => format!("`{}`", key.name),
+    };
+    let mut items = items.iter();
+    let item = items.find(|item| !key.accepts(&Value::Array(vec![item.value()])));
+    let (name, given) = match item {
+        Some(item) => (format!("an item of {name}"), item),
+        None => (name, given),
+    };
+    // A key is never printed.
+    let described = if key.is_secret {
+        "wrong".to_owned()
+    } else {
+        given.describe()
+    };
+    let text = format!("{name} is {described}; give {}", key.takes);
+    faults.push(given.place, text);
+    false
 }
 
 /// Returns an accepted value with lists in one form and paths relative to the folder of the file,
@@ -212,8 +281,8 @@ fn listed(found: &FoundSetting) -> Value {
     listed.unwrap_or_else(|| value.clone())
 }
 
-/// Returns the fault of an unknown name.
-pub(crate) fn unknown(table: &str, name: &str) -> String {
+/// Returns the fault of an unknown name in a table, which faults call `shown`.
+fn unknown(table: &str, shown: &str, name: &str) -> String {
     let outer = table.split('.').next().unwrap_or(table);
     if TABLES.contains(&outer) {
         return format!("[{outer}] can only be set in a file");
@@ -227,9 +296,9 @@ pub(crate) fn unknown(table: &str, name: &str) -> String {
     }
     let known = key::known_in(table);
     let what = match (table, known.as_slice()) {
-        (_, []) => format!("there is no table [{table}]"),
+        (_, []) => format!("there is no table {shown}"),
         ("", _) => format!("there is no `{name}`"),
-        (table, _) => format!("there is no `{name}` in [{table}]"),
+        _ => format!("there is no `{name}` in {shown}"),
     };
     let tables = TABLES.iter().filter(|_| table.is_empty());
     let near = nearest(name, known.iter().chain(tables).copied());
@@ -254,49 +323,6 @@ pub(crate) fn unknown(table: &str, name: &str) -> String {
     match known.len() {
         1..=MAX_LISTED => format!("{what}; {advice}known are: {}", known.join(", ")),
         _ => format!("{what}; {advice}`plimsoll config show` lists all there are"),
-    }
-}
-
-impl FoundSetting {
-    pub(crate) fn place(&self) -> Option<Place> {
-        self.origin.place()
-    }
-
-    /// Returns the name as it was written.
-    fn name(&self) -> String {
-        match &self.origin {
-            Origin::Flag(name) | Origin::Variable(name) => name.clone(),
-            Origin::File(..) | Origin::Default => format!("`{}`", self.key.name),
-        }
-    }
-
-    /// Returns the name and the line.
-    pub(crate) fn named(&self) -> String {
-        match &self.origin {
-            Origin::File(_, place) => format!("`{}` (line {})", self.key.name, place.line),
-            Origin::Flag(name) | Origin::Variable(name) => format!("`{name}`"),
-            Origin::Default => format!("`{}`", self.key.name),
-        }
-    }
-}
-
-impl Origin {
-    pub(crate) fn place(&self) -> Option<Place> {
-        match self {
-            Self::File(_, place) => Some(*place),
-            _ => None,
-        }
-    }
-}
-
-impl fmt::Display for Origin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Flag(flag) => f.write_str(flag),
-            Self::Variable(name) => write!(f, "${name}"),
-            Self::File(path, place) => write!(f, "{}:{place}", path.display()),
-            Self::Default => f.write_str("default"),
-        }
     }
 }
 

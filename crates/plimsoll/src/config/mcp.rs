@@ -9,18 +9,22 @@ use serde::Deserialize;
 
 use super::document::Located;
 use super::fault::Faults;
-use super::fields::Fields;
 use super::form::{Filled, Flag, Seconds, Secrets, Set, Texts};
+use super::layer::Layer;
+use super::provider::secrets;
 
 /// The default timeout for a server's answers.
 pub const MCP_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The name of the table in [`fields`](super::key::fields).
+const TABLE: &str = "[[mcp]]";
 
 /// One of `[[mcp]]`.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(extend("additionalProperties" = false, "required" = ["name"]))]
 pub(crate) struct McpTable {
-    /// The server's name, before those of its tools. Required.
+    /// The server's name, before those of its tools.
     name: Set<Filled>,
     /// The program that is the server; this or `url`.
     command: Set<Filled>,
@@ -32,14 +36,14 @@ pub(crate) struct McpTable {
     url: Set<Filled>,
     /// Headers of requests to it; never printed.
     headers: Set<Secrets>,
-    /// How long one of its answers is waited for; 30 unless set.
+    /// How long one of its answers is waited for. Default: `30`.
     timeout: Set<Seconds>,
     /// The environment variable that contains the token for a server with a `url`.
     bearer_env: Set<Filled>,
-    /// Trust its annotations of tools: tools that only read run without asking. Default: false.
+    /// Trust its annotations of tools: tools that only read run without asking. Default: `false`.
     trust: Set<Flag>,
     /// Fail if the server cannot be started or reached, instead of continuing without it.
-    /// Default: false.
+    /// Default: `false`.
     required: Set<Flag>,
 }
 
@@ -171,67 +175,63 @@ impl McpServer {
         named.chain(token).collect()
     }
 
-    /// Reads a server. Reports its faults, and returns `None` if it has no name or cannot be reached.
+    /// Reads a server. Reports its faults, and returns `None` if it has any.
     pub(crate) fn of(given: &Located, faults: &mut Faults) -> Option<Self> {
-        let fields = Fields::<McpTable>::read("[[mcp]]", given, faults);
-        let table = &fields.value;
-        let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-        match &table.name.0 {
-            None if fields.failed("name") => {}
-            None => faults.push(fields.place, "[[mcp]] needs a `name`"),
-            Some(name) if !name.chars().all(good) => {
-                let text =
-                    format!("`{name}` cannot name a server; use letters, digits, `_` or `-`");
-                faults.push(fields.place_of("name"), text);
-            }
-            Some(_) => {}
-        }
-        let secrets = |given: &Set<Secrets>| {
-            let given = given.0.iter().flatten();
-            given
-                .map(|(name, value)| (name.clone(), Secret::new(value)))
-                .collect()
+        let table: McpTable = Layer::of_table(TABLE, TABLE, given, faults)?.typed(TABLE);
+        let name = table.name.0?;
+        let before = faults.list.len();
+        let mut fault = |key: &str, text: String| {
+            faults.push(given.get(key).unwrap_or(given).place, text);
         };
-        let (reach, stray, other) = match (table.command.0.clone(), table.url.0.clone()) {
-            (Some(command), None) => {
-                let args = table.args.0.clone().unwrap_or_default();
-                let env = secrets(&table.env);
-                (
-                    McpReach::Command { command, args, env },
-                    ["headers", "bearer_env"],
-                    "url",
-                )
-            }
+        let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+        if !name.chars().all(good) {
+            let text = format!("`{name}` cannot name a server; use letters, digits, `_` or `-`");
+            fault("name", text);
+        }
+        let strays: &[&str] = match (&table.command.0, &table.url.0) {
+            (Some(_), None) => &["headers", "bearer_env"],
             (None, Some(url)) => {
                 if !(url.starts_with("http://") || url.starts_with("https://")) {
                     let text = format!("`url` is {url:?}; it must start with http:// or https://");
-                    faults.push(fields.place_of("url"), text);
+                    fault("url", text);
                 }
-                let headers = secrets(&table.headers);
-                (McpReach::Url { url, headers }, ["args", "env"], "command")
+                &["args", "env"]
             }
             (Some(_), Some(_)) => {
                 let text = "a server has a `command` or a `url`; keep the one you mean";
-                faults.push(fields.place_of("url"), text);
-                return None;
+                fault("url", text.to_owned());
+                &[]
             }
             (None, None) => {
-                if !fields.failed("command") && !fields.failed("url") {
-                    let text = "[[mcp]] needs a `command` to start, or the `url` of a server";
-                    faults.push(fields.place, text);
-                }
-                return None;
+                let text = "[[mcp]] needs a `command` to start, or the `url` of a server";
+                fault("", text.to_owned());
+                &[]
             }
         };
-        for name in stray.iter().filter(|name| fields.has(name)) {
-            let text = format!("`{name}` is of a server with a `{other}`");
-            faults.push(fields.place_of(name), text);
+        for name in strays.iter().filter(|name| given.get(name).is_some()) {
+            let other = if table.url.0.is_some() {
+                "command"
+            } else {
+                "url"
+            };
+            fault(name, format!("`{name}` is of a server with a `{other}`"));
         }
-        Some(Self {
-            name: table.name.0.clone()?,
+        let reach = match (table.command.0, table.url.0) {
+            (Some(command), _) => McpReach::Command {
+                command,
+                args: table.args.0.unwrap_or_default(),
+                env: secrets(table.env),
+            },
+            (None, url) => McpReach::Url {
+                url: url?,
+                headers: secrets(table.headers),
+            },
+        };
+        (faults.list.len() == before).then_some(Self {
+            name,
             reach,
             timeout: table.timeout.0.unwrap_or(MCP_TIMEOUT),
-            bearer_env: table.bearer_env.0.clone(),
+            bearer_env: table.bearer_env.0,
             trusted: table.trust.0.unwrap_or_default(),
             required: table.required.0.unwrap_or_default(),
         })

@@ -69,11 +69,10 @@ impl<'a> Overrides<'a> {
         super::layer::unknown_variables(names, others)
     }
 
-    pub(crate) fn layers(&self, faults: &mut Faults) -> (Layer, Layer) {
+    pub(crate) fn layers(&self, faults: &mut Faults) -> [Layer; 2] {
         let flags = Layer::of_flags(&self.flags, faults);
-        let variables = self
-            .variables
-            .map(|variables| Layer::of_variables(variables, faults));
-        (flags, variables.unwrap_or_default())
+        let variables = self.variables;
+        let variables = variables.map(|variables| Layer::of_variables(variables, faults));
+        [flags, variables.unwrap_or_default()]
     }
 }

@@ -7,9 +7,6 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::Value;
 
-use super::document::Located;
-use super::fault::Faults;
-use super::fields::Fields;
 use super::form::{Choice, Choices, Filled, Set};
 
 /// One of `permissions`.
@@ -17,20 +14,13 @@ use super::form::{Choice, Choices, Filled, Set};
 #[serde(default)]
 #[schemars(extend("additionalProperties" = false, "required" = ["tool", "then"]))]
 pub(crate) struct RuleTable {
-    /// The tool; `*` stands for anything. Required.
+    /// The tool; `*` stands for anything.
     tool: Set<Filled>,
-    /// Only calls with such arguments: a pattern of every text in them, or FIELD=PATTERN.
+    /// Only calls with such arguments: a pattern of every text in them, or FIELD=PATTERN. Default:
+    /// all.
     arguments: Set<Filled>,
-    /// What happens to the call. Required.
+    /// What happens to the call.
     then: Set<Choice<Permission>>,
-}
-
-impl RuleTable {
-    /// Reports the faults of a table as a whole.
-    pub(crate) fn check(given: &Located, faults: &mut Faults) {
-        let fields = Fields::<Self>::read("[[permissions]]", given, faults);
-        fields.require("a rule of `permissions`", &["tool", "then"], faults);
-    }
 }
 
 impl Choices for Permission {

@@ -7,11 +7,14 @@ use serde::Deserialize;
 
 use super::document::Located;
 use super::fault::Faults;
-use super::fields::Fields;
 use super::form::{Filled, Secrets, Set};
+use super::layer::Layer;
 
 /// The provider for servers with an OpenAI-compatible API.
 pub(super) const COMPATIBLE: &str = "openai-compatible";
+
+/// The name of the table in [`fields`](super::key::fields).
+const TABLE: &str = "[providers.NAME]";
 
 /// `[providers.NAME]`.
 #[derive(Default, Deserialize, JsonSchema)]
@@ -45,39 +48,41 @@ pub struct ProviderSettings {
 }
 
 impl ProviderSettings {
+    /// Reads the settings of a provider. Reports their faults.
     pub(crate) fn of(
         name: &str,
         given: &Located,
         faults: &mut Faults,
         warnings: &mut Faults,
-    ) -> Self {
-        let place = format!("[providers.{name}]");
-        let fields = Fields::<ProviderTable>::read(&place, given, faults);
-        let table = &fields.value;
+    ) -> Option<Self> {
+        let shown = format!("[providers.{name}]");
+        let layer = Layer::of_table(TABLE, &shown, given, faults)?;
+        let table: ProviderTable = layer.typed(TABLE);
+        let place_of = |key| given.get(key).unwrap_or(given).place;
         match &table.base_url.0 {
             None if Vendor::named(name).is_err() => {
                 let text = format!(
-                    "{place} needs a `base_url`: there is no provider `{name}` that we know"
+                    "{shown} needs a `base_url`: there is no provider `{name}` that we know"
                 );
-                faults.push(fields.place, text);
+                faults.push(given.place, text);
             }
             Some(url) => {
                 if let Err(error) = BaseUrl::parse(url, None) {
-                    faults.push(fields.place_of("base_url"), error.to_string());
+                    faults.push(place_of("base_url"), error.to_string());
                 }
             }
             None => {}
         }
-        if fields.has("api_key") && fields.has("api_key_env") {
+        if table.api_key.0.is_some() && table.api_key_env.0.is_some() {
             let text =
                 "`api_key` and `api_key_env` are two settings of one thing; keep `api_key_env`";
-            faults.push(fields.place_of("api_key"), text);
-        } else if fields.has("api_key") {
+            faults.push(place_of("api_key"), text);
+        } else if table.api_key.0.is_some() {
             let text = format!(
-                "`api_key` of {place} is a key in a file; put it into the environment and name \
+                "`api_key` of {shown} is a key in a file; put it into the environment and name \
                  the variable with `api_key_env`"
             );
-            warnings.push(fields.place_of("api_key"), text);
+            warnings.push(place_of("api_key"), text);
         }
         if let Some(variable) = &table.api_key_env.0 {
             let good = |c: char| c.is_ascii_alphanumeric() || c == '_';
@@ -85,19 +90,16 @@ impl ProviderSettings {
                 // It may be the key itself, so it is not printed.
                 let text = "`api_key_env` is not the name of an environment variable; name the variable \
                      that contains the key";
-                faults.push(fields.place_of("api_key_env"), text);
+                faults.push(place_of("api_key_env"), text);
             }
         }
-        let headers = table.headers.0.iter().flatten();
-        Self {
+        Some(Self {
             name: name.to_owned(),
-            base_url: table.base_url.0.clone(),
-            api_key_env: table.api_key_env.0.clone(),
+            base_url: table.base_url.0,
+            api_key_env: table.api_key_env.0,
             api_key: table.api_key.0.as_deref().map(Secret::new),
-            headers: headers
-                .map(|(name, value)| (name.clone(), Secret::new(value)))
-                .collect(),
-        }
+            headers: secrets(table.headers),
+        })
     }
 
     /// Returns its keys, if they are set.
@@ -143,4 +145,12 @@ impl ProviderSettings {
         }
         Ok((model, builder))
     }
+}
+
+/// Returns secrets by name.
+pub(super) fn secrets(given: Set<Secrets>) -> Vec<(String, Secret)> {
+    let given = given.0.into_iter().flatten();
+    given
+        .map(|(name, value)| (name, Secret::new(&value)))
+        .collect()
 }

@@ -1,28 +1,27 @@
 //! [`MergedSettings`]: merges layers, the upper ones first, and reports contradictions. The
 //! combined effect of the settings is checked by a builder.
 
-use std::collections::BTreeMap;
+use toml::Value;
 
-use toml::{Table, Value};
-
-use super::fault::{Faults, Place};
+use super::fault::{ConfigFault, Faults, Origin};
 use super::keys::OptionalSettings;
-use super::layer::{FoundSetting, Layer, Origin};
+use super::layer::{FoundSetting, Layer};
 use super::provider::COMPATIBLE;
 use super::settings::AgentSettings;
 
 /// Pairs of groups of settings for one thing: names, or beginnings of names. An upper layer's group
-/// replaces a lower one's. The flag is `true` if one layer may set both, because a builder checks
-/// that they agree.
-const RIVALS: [(&[&str], &[&str], bool); 5] = [
-    (&["system"], &["system_file"], false),
-    (&["compaction.trigger"], &["compaction.compact_"], false),
-    (&["context_strategy"], CONTEXT, false),
-    (&["trigger", "target"], CONTEXT, false),
-    (&["max_parallel_tools"], &["tool_execution"], true),
+/// replaces a lower one's.
+const RIVALS: [(&[&str], &[&str]); 5] = [
+    (&["system"], &["system_file"]),
+    (&["compaction.trigger"], &["compaction.compact_"]),
+    (&["context_strategy"], CONTEXT),
+    (&["trigger", "target"], CONTEXT),
+    (&["max_parallel_tools"], &["tool_execution"]),
 ];
 /// The tables whose presence, even if they are empty, selects a context that is limited by its size.
 const CONTEXT: &[&str] = &["context.", "compaction."];
+/// A group that one layer may set together with its rival, because a builder checks that they agree.
+const CHECKED: &[&str] = &["max_parallel_tools"];
 
 /// Lists whose values of all layers apply, those of the upper ones first.
 const ADDED: [&str; 3] = ["pins", "permissions", "hooks"];
@@ -31,8 +30,14 @@ const ADDED: [&str; 3] = ["pins", "permissions", "hooks"];
 #[derive(Debug, Clone, Default)]
 pub(crate) struct MergedSettings {
     pub(crate) settings: AgentSettings,
-    /// The settings that were set, by full name.
-    pub(crate) found: BTreeMap<String, FoundSetting>,
+    /// The settings that were set.
+    pub(crate) layer: Layer,
+}
+
+/// A setting of a group, or its table.
+struct Mention {
+    name: String,
+    origin: Origin,
 }
 
 impl MergedSettings {
@@ -41,117 +46,135 @@ impl MergedSettings {
         let mut merged = Layer::default();
         let mut addresses: Vec<(FoundSetting, String)> = Vec::new();
         for layer in layers.iter().rev() {
-            for (one, other, may_be_both) in RIVALS {
+            let mut layer = Layer::clone(layer);
+            for (one, other) in RIVALS {
                 match (layer.mention(one), layer.mention(other)) {
-                    (Some(_), Some(_)) if may_be_both => {}
-                    (Some((first, at)), Some((second, place))) => {
-                        let text = format!(
-                            "{first} and {second} are two settings of one thing; keep the one you mean"
-                        );
-                        faults.push(at.max(place), text);
+                    (Some(_), Some(_)) if one == CHECKED => {}
+                    (Some(first), Some(second)) => {
+                        faults.add([first.contradicts(&second)]);
+                        // What follows from both is not reported as well.
+                        layer.remove(other);
                     }
-                    (Some(upper), None) => merged.replace(other, upper, warnings),
-                    (None, Some(upper)) => merged.replace(one, upper, warnings),
+                    (Some(upper), None) => merged.replace(other, &upper, warnings),
+                    (None, Some(upper)) => merged.replace(one, &upper, warnings),
                     (None, None) => {}
                 }
             }
-            merged.add(layer);
-            if let Some(url) = layer.found.get("base_url") {
+            if let Some(url) = layer.found.get("base_url").cloned() {
                 // An address without a model belongs to any compatible server.
-                let model = merged.text("model").unwrap_or(COMPATIBLE).to_owned();
-                addresses.push((url.clone(), model));
+                let model = layer.text("model").or(merged.text("model"));
+                addresses.push((url, model.unwrap_or(COMPATIBLE).to_owned()));
             }
+            merged.add(layer);
         }
         merged.choose_address(addresses, warnings);
         let mut settings = AgentSettings::default();
-        merged.typed().apply(&mut settings);
+        OptionalSettings::read(&merged.values()).apply(&mut settings);
         if merged.mention(CONTEXT).is_some() {
             settings.builder.context_config.get_or_insert_default();
         }
-        let found = merged.found;
-        Self { settings, found }
+        let layer = merged;
+        Self { settings, layer }
     }
 
-    /// Adds the places of the settings to a fault that names them.
-    pub(crate) fn placed(&self, fault: &str) -> (Option<Place>, String) {
+    /// Converts a builder's fault: adds the origins of the settings that it names.
+    pub(crate) fn placed(&self, fault: &str) -> ConfigFault {
         let words: Vec<&str> = fault
             .split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))
             .collect();
-        let named = self
-            .found
-            .values()
+        let named = self.layer.found.values();
+        let named = named
             .filter(|found| found.key.name.len() > 4 && words.contains(&found.key.name.as_str()));
         let mut named: Vec<&FoundSetting> = named.collect();
-        named.sort_by_key(|found| found.place());
-        let place = named.iter().find_map(|found| found.place());
-        if named.len() == usize::from(place.is_some()) {
-            return (place, fault.to_owned());
+        named.sort_by_key(|found| found.origin.place());
+        let placed = named.iter().find(|found| found.origin.place().is_some());
+        let origin = placed.map_or(Origin::Default, |found| found.origin.clone());
+        let text = if named.len() == usize::from(placed.is_some()) {
+            fault.to_owned()
+        } else {
+            let places = named.iter().map(|found| {
+                let name = &found.key.name;
+                match &found.origin {
+                    Origin::File(..) => format!("`{name}` is on {}", found.origin.beside(&origin)),
+                    other => format!("`{name}` is {other}"),
+                }
+            });
+            let places: Vec<String> = places.collect();
+            format!("{fault} ({})", places.join(", "))
+        };
+        ConfigFault { origin, text }
+    }
+}
+
+impl Mention {
+    /// Returns the fault of two settings of one layer, at the lower one.
+    fn contradicts(&self, other: &Self) -> ConfigFault {
+        let is_first = self.origin.place() <= other.origin.place();
+        let origin = if is_first {
+            &other.origin
+        } else {
+            &self.origin
+        };
+        let named = |it: &Self| it.origin.named(&it.name, origin);
+        let (first, second) = (named(self), named(other));
+        ConfigFault {
+            origin: origin.clone(),
+            text: format!(
+                "{first} and {second} are two settings of one thing; keep the one you mean"
+            ),
         }
-        let places = named.iter().map(|found| match found.place() {
-            Some(place) => format!("`{}` is on line {}", found.key.name, place.line),
-            None => format!("`{}` is {}", found.key.name, found.origin),
-        });
-        let places: Vec<String> = places.collect();
-        (place, format!("{fault} ({})", places.join(", ")))
     }
 }
 
 impl Layer {
-    /// Returns the settings with their types. Each value has been accepted before.
-    pub(crate) fn typed(&self) -> OptionalSettings {
-        let found = self.found.iter();
-        let values: Table = found
-            .map(|(path, found)| (path.clone(), found.value.clone()))
-            .collect();
-        OptionalSettings::read(&values).unwrap_or_default()
-    }
-
     /// Adds the settings of an upper layer.
-    fn add(&mut self, upper: &Self) {
-        self.tables.extend(upper.tables.clone());
-        for (path, found) in &upper.found {
-            let lower = self.found.insert(path.clone(), found.clone());
-            let lower = lower.filter(|_| ADDED.contains(&path.as_str()));
-            if let (Some(Value::Array(lower)), Some(found)) =
-                (lower.map(|lower| lower.value), self.found.get_mut(path))
-                && let Value::Array(own) = &mut found.value
+    fn add(&mut self, upper: Self) {
+        self.tables.extend(upper.tables);
+        for (path, mut found) in upper.found {
+            let lower = self.found.remove(&path).map(|lower| lower.value);
+            if let (true, Some(Value::Array(lower)), Value::Array(own)) =
+                (ADDED.contains(&path.as_str()), lower, &mut found.value)
             {
                 own.extend(lower);
             }
+            self.found.insert(path, found);
         }
     }
 
     /// Removes the settings of a group that `upper`, a setting of an upper layer, replaces. Warns if
     /// it is a flag or a variable, since the reader of the file does not see it.
-    fn replace(&mut self, group: &[&str], upper: (String, Option<Place>), warnings: &mut Faults) {
-        let Some((lower, place)) = self.mention(group) else {
+    fn replace(&mut self, group: &[&str], upper: &Mention, warnings: &mut Faults) {
+        let Some(lower) = self.mention(group) else {
             return;
         };
-        let (upper, upper_place) = upper;
-        if upper_place.is_none() {
-            warnings.push(place, format!("{upper} replaces {lower}"));
+        if upper.origin.place().is_none() {
+            let named = |it: &Mention| it.origin.named(&it.name, &lower.origin);
+            let text = format!("{} replaces {}", named(upper), named(&lower));
+            warnings.at(lower.origin, text);
         }
+        self.remove(group);
+    }
+
+    /// Removes the settings of a group.
+    fn remove(&mut self, group: &[&str]) {
         self.found.retain(|path, _| !is_in(group, path));
         self.tables
             .retain(|table, _| !is_in(group, &format!("{table}.")));
     }
 
-    /// Returns the name and the place of a setting of a group, or of its table, if one is set.
-    fn mention(&self, group: &[&str]) -> Option<(String, Option<Place>)> {
+    /// Returns a setting of a group, or its table, if one is set.
+    fn mention(&self, group: &[&str]) -> Option<Mention> {
         let mut tables = self.tables.iter();
-        if let Some((name, origin)) =
-            tables.find(|(name, _)| group.contains(&format!("{name}.").as_str()))
-            && let Origin::File(_, place) = origin
-        {
-            return Some((format!("[{name}] (line {})", place.line), Some(*place)));
-        }
+        let table = tables.find(|(name, _)| group.contains(&format!("{name}.").as_str()));
+        let table = table.map(|(name, origin)| (format!("[{name}]"), origin));
         let mut found = self.found.iter();
-        let (_, found) = found.find(|(path, _)| is_in(group, path))?;
-        Some((found.named(), found.place()))
-    }
-
-    fn text(&self, path: &str) -> Option<&str> {
-        self.found.get(path)?.value.as_str()
+        let found = || {
+            let (_, found) = found.find(|(path, _)| is_in(group, path))?;
+            Some((format!("`{}`", found.key.name), &found.origin))
+        };
+        let (name, origin) = table.or_else(found)?;
+        let origin = origin.clone();
+        Some(Mention { name, origin })
     }
 
     /// Removes an address that was set for another model, because a key would be sent to its server.
@@ -169,9 +192,9 @@ impl Layer {
             }
             let text = format!(
                 "{} is left out: it is the address of {of}, and the model is {model}; set both in one place",
-                url.named(),
+                url.origin.named("`base_url`", &url.origin),
             );
-            warnings.push(url.place(), text);
+            warnings.at(url.origin, text);
             self.found.remove("base_url");
         }
     }

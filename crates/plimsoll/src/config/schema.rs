@@ -5,24 +5,15 @@ use plimsoll_providers::MODEL_KEYS;
 use plimsoll_wire::Effort;
 use serde_json::{Map, Value, json};
 
-use super::key::{Preset, Scope, SettingKey, keys};
-use super::keys::schema_of;
-use super::mcp::McpTable;
-use super::provider::ProviderTable;
-use super::retention::SessionTable;
+use super::key::{Preset, Scope, SettingKey, fields, keys};
 
 /// Returns the schema.
 #[must_use]
 pub fn schema() -> Value {
-    let (mut agent, mut top) = (Map::new(), Map::new());
-    for key in keys() {
-        put(&mut agent, key);
-        if key.scope == Scope::Everywhere {
-            put(&mut top, key);
-        }
-    }
-    let mut agent = table(agent);
-    put_word(&mut agent, "required", json!(["name"]));
+    let agent = settings(&|_| true);
+    let agent = json!({
+        "type": "object", "properties": agent, "required": ["name"], "additionalProperties": false,
+    });
     let models = json!({
         "description": "Properties of models: a table per provider with one table per model in \
          it, or one table per \"provider/model\".",
@@ -31,79 +22,62 @@ pub fn schema() -> Value {
             model(), { "type": "object", "additionalProperties": model() },
         ] },
     });
-    let mcp = schema_of::<McpTable>().to_value();
-    let provider = schema_of::<ProviderTable>().to_value();
+    let mut top = settings(&|key| key.scope == Scope::Everywhere);
     let more = [
         ("agents", json!({ "type": "array", "items": agent })),
-        ("mcp", json!({ "type": "array", "items": mcp })),
+        ("mcp", json!({ "type": "array", "items": table("[[mcp]]") })),
         (
             "providers",
-            json!({ "type": "object", "additionalProperties": provider }),
+            json!({ "type": "object", "additionalProperties": table("[providers.NAME]") }),
         ),
-        ("sessions", schema_of::<SessionTable>().to_value()),
+        ("sessions", table("[sessions]")),
         ("models", models),
     ];
     top.extend(more.map(|(name, schema)| (name.to_owned(), schema)));
-    let mut schema = table(top);
-    strip(&mut schema);
-    put_word(
-        &mut schema,
-        "$schema",
-        "https://json-schema.org/draft/2020-12/schema",
-    );
-    put_word(&mut schema, "title", "plimsoll.toml");
-    schema
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "plimsoll.toml",
+        "type": "object",
+        "properties": top,
+        "additionalProperties": false,
+    })
 }
 
-/// Adds a key's schema to its table.
-fn put(properties: &mut Map<String, Value>, key: &SettingKey) {
-    let schema = of_key(key);
-    if key.table.is_empty() {
-        properties.insert(key.name.clone(), schema);
-        return;
-    }
-    let entry = properties.entry(key.table);
-    let entry = entry.or_insert_with(|| table(Map::new()));
-    if let Some(Value::Object(inner)) = entry.get_mut("properties") {
-        inner.insert(key.name.clone(), schema);
-    }
+/// Returns the schemas of an agent's settings, and of the tables within.
+fn settings(has: &dyn Fn(&SettingKey) -> bool) -> Map<String, Value> {
+    let own = keys().filter(|key| key.table.is_empty() && has(key));
+    let own = own.map(|key| (key.name.clone(), of_key(key)));
+    let tables = keys().filter(|key| !key.table.is_empty());
+    let tables = tables.map(|key| (key.table.to_owned(), table(key.table)));
+    own.chain(tables).collect()
 }
 
-/// Adds a keyword to a schema.
-fn put_word(schema: &mut Value, name: &str, value: impl Into<Value>) {
-    if let Some(object) = schema.as_object_mut() {
-        object.insert(name.to_owned(), value.into());
-    }
-}
-
-/// Removes the keywords that only this crate knows, and those of a whole document.
-fn strip(schema: &mut Value) {
-    match schema {
-        Value::Object(object) => {
-            object
-                .retain(|name, _| !name.starts_with("x-") && name != "$schema" && name != "title");
-            object.values_mut().for_each(strip);
-        }
-        Value::Array(list) => list.iter_mut().for_each(strip),
-        _ => {}
-    }
-}
-
-fn table(properties: Map<String, Value>) -> Value {
-    json!({ "type": "object", "properties": properties, "additionalProperties": false })
+/// Returns the schema of a table.
+fn table(name: &str) -> Value {
+    let properties = fields(name).map(|key| (key.name.clone(), of_key(key)));
+    let required = fields(name).filter(|key| key.is_required);
+    json!({
+        "type": "object",
+        "properties": properties.collect::<Map<_, _>>(),
+        "required": required.map(|key| key.name.as_str()).collect::<Vec<_>>(),
+        "additionalProperties": false,
+    })
 }
 
 fn of_key(key: &SettingKey) -> Value {
-    let mut schema = Value::Object(key.schema.clone());
+    let mut schema = key.schema.clone();
     let doc = match &key.default {
-        Preset::Words(words) => format!("{} Default: {words}.", key.doc),
-        Preset::Value(_) => key.doc.clone(),
+        Preset::Words(words) if !key.group.is_empty() => format!("{} Default: {words}.", key.doc),
+        _ => key.doc.clone(),
     };
-    put_word(&mut schema, "description", doc);
+    schema.insert("description".to_owned(), doc.into());
     if let Some(value) = key.preset() {
-        put_word(&mut schema, "default", json!(value));
+        schema.insert("default".to_owned(), json!(value));
     }
-    schema
+    if let Some(items) = key.items() {
+        schema.insert("items".to_owned(), table(&items));
+    }
+    schema.into()
 }
 
 fn model() -> Value {

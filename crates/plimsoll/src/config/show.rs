@@ -5,8 +5,8 @@ use serde_json::{Map, json};
 use toml::Value;
 
 use super::agent::AgentConfig;
+use super::fault::Origin;
 use super::key::{Preset, SettingKey, keys};
-use super::layer::Origin;
 
 /// A setting with its effective value.
 #[derive(Debug, Clone)]

@@ -84,24 +84,3 @@ pub(crate) fn texts(given: &Value) -> Option<Vec<String>> {
         _ => None,
     }
 }
-
-/// Parses `name`, `name(3)` or `{ name = 3 }`.
-pub(super) fn named_count(given: &Value) -> Option<(&str, Option<usize>)> {
-    match given {
-        Value::String(text) => match text.split_once('(') {
-            None => Some((text.trim(), None)),
-            Some((name, rest)) => {
-                let count = rest.trim_end().strip_suffix(')')?.trim();
-                Some((name.trim(), Some(count.parse().ok()?)))
-            }
-        },
-        Value::Table(table) if table.len() == 1 => {
-            let (name, count) = table.iter().next()?;
-            Some((
-                name.trim(),
-                Some(usize::try_from(count.as_integer()?).ok()?),
-            ))
-        }
-        _ => None,
-    }
-}

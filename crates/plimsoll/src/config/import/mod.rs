@@ -20,7 +20,7 @@ use plimsoll_context::snake_case as snake;
 use toml::Value;
 
 use super::document::Located;
-use super::fault::{ConfigError, Place};
+use super::fault::{ConfigError, Faults, Origin};
 use super::file::{self, Config, MAX_CONFIG_FILE};
 use rows::{ImportRow, OF_MODELS, ROWS};
 use translate::Translation;
@@ -98,7 +98,7 @@ impl Import {
         from: Option<System>,
         path: Option<&Path>,
     ) -> Result<Self, ConfigError> {
-        let wrong = |text: String| ConfigError::of(path, Place::START, text);
+        let wrong = |text: String| ConfigError::of(Origin::file(path), text);
         if text.len() as u64 > MAX_CONFIG_FILE {
             let most = MAX_CONFIG_FILE / (1024 * 1024);
             return Err(wrong(format!("it is larger than {most} MiB; {GIVE}")));
@@ -135,29 +135,27 @@ const GIVE: &str = "give a configuration file in TOML, YAML or JSON";
 /// such, otherwise YAML, of which JSON is a part.
 fn parse(text: &str, path: Option<&Path>) -> Result<Located, ConfigError> {
     let extension = path.and_then(Path::extension).and_then(|it| it.to_str());
-    let in_yaml = || match serde_json::from_str::<serde::de::IgnoredAny>(text) {
+    let mut faults = Faults::of_file(path);
+    let in_yaml = |faults: &mut Faults| match serde_json::from_str::<serde::de::IgnoredAny>(text) {
         // A text in JSON contains tabs only between its values, where YAML refuses them.
-        Ok(_) => yaml::read(&text.replace('\t', " ")),
-        Err(_) => yaml::read(text),
+        Ok(_) => yaml::read(&text.replace('\t', " "), faults),
+        Err(_) => yaml::read(text, faults),
     };
     let parsed = match extension {
-        Some("toml") => Located::parse(text),
-        Some("yaml" | "yml" | "json") => in_yaml(),
+        Some("toml") => Located::parse(text, &mut faults),
+        Some("yaml" | "yml" | "json") => in_yaml(&mut faults),
         _ => {
-            let table = Located::parse(text).or_else(|_| in_yaml());
-            return table
-                .ok()
-                .filter(|it| it.entries().is_some())
-                .ok_or_else(|| {
-                    let text = format!(
-                        "it is not TOML, YAML or JSON; {GIVE} (docs/coming-from.md translates \
+            let table = Located::parse(text, &mut faults).or_else(|| in_yaml(&mut faults));
+            return table.filter(|it| it.entries().is_some()).ok_or_else(|| {
+                let text = format!(
+                    "it is not TOML, YAML or JSON; {GIVE} (docs/coming-from.md translates \
                      settings in program code)"
-                    );
-                    ConfigError::of(path, Place::START, text)
-                });
+                );
+                ConfigError::of(Origin::file(path), text)
+            });
         }
     };
-    parsed.map_err(|faults| faults.error(path))
+    parsed.ok_or_else(|| faults.into())
 }
 
 /// Returns the system that most of the settings belong to, the first one of several. Returns `None`

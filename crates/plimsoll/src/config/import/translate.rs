@@ -6,10 +6,10 @@ use std::path::Path;
 use std::str::FromStr;
 
 use plimsoll_agent::Permission;
-use toml::Value;
+use toml::{Table, Value};
 
 use super::super::document::Located;
-use super::super::fault::{ConfigError, ConfigFault, Place};
+use super::super::fault::{ConfigError, Faults, Origin, Place};
 use super::super::file::Config;
 use super::super::form::texts;
 use super::super::key::{Scope, join, key};
@@ -186,18 +186,14 @@ impl Translation {
         let (toml, lines) = self.lines.write(self.system, &self.settings);
         let at = |line: usize| lines.get(line.saturating_sub(1)).copied().flatten();
         if let Err(error) = Config::parse(&toml) {
-            let faults = error.faults.into_iter().map(|fault| ConfigFault {
-                place: fault
-                    .place
-                    .and_then(|place| at(place.line))
-                    .map(Place::line),
-                text: format!(
-                    "it cannot become a plimsoll.toml: {}",
-                    placed(&fault.text, at)
-                ),
-            });
-            let (path, faults) = (path.map(Path::to_owned), faults.collect());
-            return Err(ConfigError { path, faults });
+            let mut faults = Faults::of_file(path);
+            for fault in error.faults {
+                let line = fault.origin.place().and_then(|place| at(place.line));
+                let origin = line.map_or(Origin::Default, |line| faults.origin(Place::line(line)));
+                let text = placed(&fault.text, at);
+                faults.at(origin, format!("it cannot become a plimsoll.toml: {text}"));
+            }
+            return Err(faults.into());
         }
         Ok(Import {
             system: self.system,
@@ -227,7 +223,8 @@ impl Translation {
         };
         let whole = leaf.value.as_integer().filter(|whole| *whole >= 0);
         let number = |whole: Option<i64>| whole.map_or_else(unusable, Value::Integer);
-        let size = |size: i64| Value::from(format!("batched({size})"));
+        let size =
+            |size: i64| Value::Table(Table::from_iter([("batched".to_owned(), size.into())]));
         let value = match row.how {
             "-" => return self.note(row.why),
             "tools" => return self.tools(leaf),

@@ -8,28 +8,35 @@ use yaml_rust2::parser::{Event, Parser};
 use yaml_rust2::scanner::{Marker, TScalarStyle};
 
 use super::super::document::{Data, Located};
-use super::super::fault::{ConfigFault, Faults, Place};
+use super::super::fault::{Faults, Place};
 use super::{MAX_DEPTH, unusable};
 
+/// A fault with its place.
+type Fault = (Place, String);
+
 /// Parses the first document of a text.
-pub(super) fn read(text: &str) -> Result<Located, Faults> {
+pub(super) fn read(text: &str, faults: &mut Faults) -> Option<Located> {
     let mut parser = Parser::new_from_str(text);
-    loop {
-        match next(&mut parser)? {
-            (Event::StreamStart | Event::DocumentStart | Event::Nothing, _) => {}
-            (event, place) => return node(&mut parser, event, place, 0),
+    let document = loop {
+        match next(&mut parser) {
+            Ok((Event::StreamStart | Event::DocumentStart | Event::Nothing, _)) => {}
+            Ok((event, place)) => break node(&mut parser, event, place, 0),
+            Err(fault) => break Err(fault),
         }
-    }
+    };
+    document
+        .map_err(|(place, text)| faults.push(place, text))
+        .ok()
 }
 
-fn next(parser: &mut Parser<Chars<'_>>) -> Result<(Event, Place), Faults> {
+fn next(parser: &mut Parser<Chars<'_>>) -> Result<(Event, Place), Fault> {
     let place = |mark: &Marker| Place {
         line: mark.line(),
         column: mark.col() + 1,
     };
     match parser.next_token() {
         Ok((event, mark)) => Ok((event, place(&mark))),
-        Err(error) => Err(fault(
+        Err(error) => Err((
             place(error.marker()),
             format!("this is no YAML: {}", error.info()),
         )),
@@ -42,10 +49,10 @@ fn node(
     event: Event,
     place: Place,
     depth: usize,
-) -> Result<Located, Faults> {
+) -> Result<Located, Fault> {
     if depth > MAX_DEPTH {
         let text = format!("tables stand in each other more than {MAX_DEPTH} deep");
-        return Err(fault(place, text));
+        return Err((place, text));
     }
     let data = match event {
         Event::Scalar(text, style, ..) => Data::Plain(scalar(text, style == TScalarStyle::Plain)),
@@ -81,11 +88,6 @@ fn node(
         _ => Data::Plain(unusable()),
     };
     Ok(Located { place, data })
-}
-
-fn fault(place: Place, text: String) -> Faults {
-    let place = Some(place);
-    Faults(vec![ConfigFault { place, text }])
 }
 
 fn scalar(text: String, is_plain: bool) -> Value {

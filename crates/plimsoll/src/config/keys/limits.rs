@@ -52,8 +52,8 @@ settings_table! {
         /// Maximum number of tool calls that run at the same time. Default: `1`.
         #[schemars(extend("x-flag" = "max-parallel-tools"))]
         max_parallel_tools: Whole<1, usize> => builder.max_parallel_tools;
-        /// How the tool calls of one message run: sequential, parallel or batched(N). Default:
-        /// `"sequential"`.
+        /// How the tool calls of one message run: one after the other, all at the
+        /// same time, or N at the same time. Default: `"sequential"`.
         #[schemars(extend("x-flag" = "tool-execution"))]
         tool_execution: Execution => builder.tool_execution;
         /// Maximum size of a tool result in the run's list of steps, in bytes. Default: `8192`.

@@ -30,11 +30,41 @@ mod context;
 mod limits;
 mod model;
 
-use schemars::{Schema, SchemaGenerator};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::DeserializeOwned;
 use toml::{Table, Value};
 
+use super::hook::HookTable;
+use super::mcp::McpTable;
+use super::permission::RuleTable;
+use super::provider::ProviderTable;
+use super::retention::SessionTable;
 use super::settings::AgentSettings;
+
+/// A table of a file.
+pub(crate) struct TableForm {
+    /// The heading in `--help`; empty if its fields are not settings of an agent.
+    pub(crate) group: &'static str,
+    /// The name: empty for an agent's own table, `retry` for a table within it, or with its brackets
+    /// for any other.
+    pub(crate) name: &'static str,
+    pub(crate) schema: Schema,
+    /// Checks whether a table with some of the fields can be read.
+    pub(crate) accepts: fn(Table) -> bool,
+}
+
+impl TableForm {
+    fn of<T: JsonSchema + DeserializeOwned>(group: &'static str, name: &'static str) -> Self {
+        let settings = schemars::generate::SchemaSettings::draft2020_12();
+        let settings = settings.with(|settings| settings.inline_subschemas = true);
+        Self {
+            group,
+            name,
+            schema: SchemaGenerator::from(settings).into_root_schema_for::<T>(),
+            accepts: |fields| T::deserialize(Value::Table(fields)).is_ok(),
+        }
+    }
+}
 
 /// Declares the tables of an agent's settings: the field, its type, the heading in `--help`, and
 /// the name of the table in a file (empty for the agent's own table).
@@ -47,12 +77,10 @@ macro_rules! tables {
         }
 
         impl OptionalSettings {
-            /// Reads settings by their full names, such as `retry.max_attempts`. Unknown names
-            /// are ignored.
-            ///
-            /// # Errors If a value has another form.
-            pub(crate) fn read(set: &Table) -> Result<Self, toml::de::Error> {
-                Ok(Self { $($field: table(set, $name)?,)* })
+            /// Reads settings by their full names, such as `retry.max_attempts`, whose values have
+            /// been accepted.
+            pub(crate) fn read(set: &Table) -> Self {
+                Self { $($field: read_table(set, $name),)* }
             }
 
             /// Overwrites settings with those that are set.
@@ -61,9 +89,16 @@ macro_rules! tables {
             }
         }
 
-        /// Returns the tables in their order in the documentation: heading, name and schema.
-        pub(crate) fn tables() -> Vec<(&'static str, &'static str, Schema)> {
-            vec![$(($group, $name, schema_of::<$table>())),*]
+        /// Returns all tables of a file, in their order in the documentation.
+        pub(crate) fn tables() -> Vec<TableForm> {
+            vec![
+                $(TableForm::of::<$table>($group, $name),)*
+                TableForm::of::<RuleTable>("", "[[permissions]]"),
+                TableForm::of::<HookTable>("", "[[hooks]]"),
+                TableForm::of::<McpTable>("", "[[mcp]]"),
+                TableForm::of::<ProviderTable>("", "[providers.NAME]"),
+                TableForm::of::<SessionTable>("", "[sessions]"),
+            ]
         }
     };
 }
@@ -81,18 +116,14 @@ tables! {
     compaction: context::CompactionTable, "Context", "compaction";
 }
 
-/// Returns the schema of a table, without references.
-pub(crate) fn schema_of<T: schemars::JsonSchema>() -> Schema {
-    let settings = schemars::generate::SchemaSettings::draft2020_12();
-    let settings = settings.with(|settings| settings.inline_subschemas = true);
-    SchemaGenerator::from(settings).into_root_schema_for::<T>()
-}
-
-/// Reads one table from settings by their full names.
-fn table<T: DeserializeOwned>(set: &Table, name: &str) -> Result<T, toml::de::Error> {
+/// Reads one table from fields by their full names, whose values have been accepted.
+pub(crate) fn read_table<T: DeserializeOwned + Default>(set: &Table, name: &str) -> T {
     let own = set.iter().filter_map(|(path, value)| {
-        let (table, key) = path.rsplit_once('.').unwrap_or(("", path));
-        (table == name).then(|| (key.to_owned(), value.clone()))
+        let key = match name {
+            "" => path.as_str(),
+            name => path.strip_prefix(name)?.strip_prefix('.')?,
+        };
+        Some((key.to_owned(), value.clone()))
     });
-    T::deserialize(Value::Table(own.collect()))
+    T::deserialize(Value::Table(own.collect())).unwrap_or_default()
 }
