@@ -178,6 +178,7 @@ pub(crate) async fn prepare(
     store: Arc<dyn SessionStore>,
     mcp: Option<Mcp>,
 ) -> Result<PreparedAgent, CliError> {
+    sources.name_config();
     trust::ask(&sources.root()).await?;
     let ResolvedSettings { mut agent, notes } = sources.resolve()?;
     // The configuration may set another root.

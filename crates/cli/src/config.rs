@@ -16,6 +16,7 @@ use crate::args::{ConfigArgs, ConfigCommand};
 use crate::error::{CliError, DONE, FAILED};
 use crate::input;
 use crate::mcp;
+use crate::paths;
 use crate::settings::{Sources, notes_of, users_file};
 use crate::terminal::text::counted;
 use crate::trust;
@@ -29,7 +30,7 @@ pub(crate) async fn run(args: &ConfigArgs) -> Result<u8, CliError> {
             connect,
             json,
         } => {
-            let config = checked(file.as_deref())?;
+            let config = checked(file.as_deref(), *connect)?;
             let tried = if *connect { tried(&config).await } else { None };
             check(&config, tried, *json)
         }
@@ -63,15 +64,32 @@ async fn tried(config: &Config) -> Option<McpTrial> {
 }
 
 /// Reads a configuration like `plimsoll run --config FILE`. Without a file, reads the one in the
-/// root, whether or not it is trusted.
-fn checked(file: Option<&Path>) -> Result<Config, CliError> {
+/// root, whether or not it is trusted; but nobody connects to the servers of one that is not.
+fn checked(file: Option<&Path>, connects: bool) -> Result<Config, CliError> {
     let found = Sources::default().found();
     let path = file.map_or_else(|| found.clone(), Path::to_owned);
     let is_users =
         users_file().is_some_and(|users| users.canonicalize().ok() == found.canonicalize().ok());
-    let in_root = (found.is_file() && !is_users).then_some(found);
+    let in_root = (file.is_none() && found.is_file() && !is_users).then_some(found);
+    let project = paths::project(&Sources::default().root()).found();
+    let untrusted = in_root.filter(|_| !trust::is_trusted(&project));
+    if let Some(untrusted) = &untrusted {
+        let shown = untrusted.display();
+        if let Some(why) = project.left_out_config() {
+            return Err(CliError::failed(format!(
+                "{why}; a run ignores it unless you name it with --config"
+            )));
+        }
+        if connects {
+            return Err(CliError::usage(format!(
+                "you have not trusted {shown}, so its MCP servers are not started; read it, then \
+                 run `plimsoll config trust`"
+            )));
+        }
+        say!("a run ignores {shown} until you trust it: read it, then run `plimsoll config trust`");
+    }
     let sources = Sources {
-        config: file.map(Path::to_owned).or(in_root),
+        config: file.map(Path::to_owned).or(untrusted),
         ..Sources::default()
     };
     let has_own = file.is_none() && users_file().is_some_and(|users| users.exists());

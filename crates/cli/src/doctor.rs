@@ -63,7 +63,7 @@ pub(crate) async fn run(args: &DoctorArgs) -> Result<u8, CliError> {
         out!("  {:<24} {}", model.name, local::state(model));
     }
     if !tools.is_empty() {
-        out!("MCP servers of {CONFIG_FILE} (plimsoll config check --connect tries them)");
+        out!("MCP servers of {CONFIG_FILE} (`plimsoll mcp test` tries them)");
         for server in &tools {
             out!("  {:<12} {}", server.name, server.place());
         }

@@ -7,13 +7,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::CliError;
 
-/// The flag of the permission mode. It has a short alias.
-const PERMISSION_MODE: &str = "permission-mode";
 /// The flags of settings that `-h` lists. `--help` lists all.
 const COMMON: [&str; 10] = [
     "tools",
     "root",
-    PERMISSION_MODE,
+    "permission-mode",
     "model",
     "base-url",
     "max-context",
@@ -24,6 +22,7 @@ const COMMON: [&str; 10] = [
 ];
 /// The flag that sets any key.
 const SET: &str = "set";
+const SET_FLAG: &str = "--set";
 /// The heading of the flags of permission rules.
 const RULES_HEADING: &str = "Agent and tools";
 /// Flags of permission rules. Denying overrides allowing.
@@ -38,11 +37,10 @@ const RULES: [(&str, &str); 2] = [
     ),
 ];
 
-/// The flags of settings that were given.
+/// The flags of settings that were given, in their order on the command line.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SettingFlags {
     given: Vec<Flag>,
-    set: Vec<String>,
 }
 
 /// A flag that sets a key.
@@ -75,12 +73,12 @@ impl SettingFlags {
     pub(crate) fn overrides(&self) -> Result<Overrides<'static>, CliError> {
         let mut over = Overrides::default();
         for Flag { flag, key, text } in &self.given {
-            over = over.flag(flag, key, text);
-        }
-        for text in &self.set {
-            over = over
-                .set(text)
-                .map_err(|fault| CliError::usage(format!("--set: {fault}")))?;
+            over = if flag == SET_FLAG {
+                let fault = |fault| CliError::usage(format!("{SET_FLAG}: {fault}"));
+                over.set(text).map_err(fault)?
+            } else {
+                over.flag(flag, key, text)
+            };
         }
         Ok(over)
     }
@@ -96,21 +94,15 @@ impl SettingFlags {
         self.given.retain(|flag| flag.key != path);
     }
 
-    /// Returns the value of a key. Ignores `--set`.
+    /// Returns the value of a key, the last one if there are several.
     pub(crate) fn text(&self, path: &str) -> Option<&str> {
-        let found = self.given.iter().find(|flag| flag.key == path);
+        let found = self.given.iter().rfind(|flag| flag.key == path);
         found.map(|flag| flag.text.as_str())
     }
 
     /// Returns all flags, including those of `--set`, with the full names of their keys.
     pub(crate) fn entries(&self) -> impl Iterator<Item = Flag> {
-        let set = self.set.iter().filter_map(|text| {
-            let (key, text) = text.split_once('=')?;
-            let (key, text) = (key.trim(), text.trim());
-            let known = config::key(key).map_or_else(|| key.to_owned(), SettingKey::path);
-            Some(Flag::new(format!("--set {key}"), known, text))
-        });
-        self.given.iter().cloned().chain(set)
+        self.given.iter().cloned()
     }
 
     /// Checks whether the key with this name is set.
@@ -128,34 +120,41 @@ impl SettingFlags {
 
 impl clap::FromArgMatches for SettingFlags {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let mut flags = Self::default();
+        let mut given: Vec<(usize, Flag)> = Vec::new();
         for (key, name) in with_flags() {
             let flag = format!("--{name}");
-            if key.kind == SettingKind::Flag {
-                if matches.get_flag(name) {
-                    let on = !name.starts_with("no-");
-                    flags
-                        .given
-                        .push(Flag::new(flag, key.path(), on.to_string()));
+            if key.kind != SettingKind::Flag {
+                given.extend(texts(matches, name).map(|(at, text)| {
+                    let flag = Flag::new(flag.clone(), key.path(), text);
+                    (at, flag)
+                }));
+            } else if matches.get_flag(name) {
+                let is_on = !name.starts_with("no-");
+                let at = matches.index_of(name).unwrap_or_default();
+                given.push((at, Flag::new(flag, key.path(), is_on.to_string())));
+            }
+        }
+        // The first rule that matches decides: one that denies stands before all others.
+        for (name, at) in [("deny", 0), ("allow", usize::MAX)] {
+            let flag = format!("--{name}");
+            given.extend(texts(matches, name).map(|(_, rule)| {
+                let rule = Flag::new(flag.clone(), "permissions", format!("{name} {rule}"));
+                (at, rule)
+            }));
+        }
+        given.extend(texts(matches, SET).map(|(at, text)| {
+            let flag = match text.split_once('=') {
+                Some((key, value)) => {
+                    let key = key.trim();
+                    Flag::new(format!("{SET_FLAG} {key}"), key, value.trim())
                 }
-                continue;
-            }
-            let texts = matches.get_many::<String>(name);
-            for text in texts.into_iter().flatten() {
-                flags.given.push(Flag::new(flag.clone(), key.path(), text));
-            }
-        }
-        for (name, _) in RULES {
-            let rules = matches.get_many::<String>(name);
-            for rule in rules.into_iter().flatten() {
-                let text = format!("{name} {rule}");
-                let flag = format!("--{name}");
-                flags.given.push(Flag::new(flag, "permissions", text));
-            }
-        }
-        let set = matches.get_many::<String>(SET);
-        flags.set = set.into_iter().flatten().cloned().collect();
-        Ok(flags)
+                None => Flag::new(SET_FLAG, "", text),
+            };
+            (at, flag)
+        }));
+        given.sort_by_key(|(at, _)| *at);
+        let given = given.into_iter().map(|(_, flag)| flag).collect();
+        Ok(Self { given })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
@@ -190,14 +189,21 @@ impl clap::Args for SettingFlags {
     }
 }
 
+/// Returns the values of a flag, with their positions on the command line.
+fn texts<'a>(matches: &'a ArgMatches, name: &str) -> impl Iterator<Item = (usize, &'a String)> {
+    let texts = matches.get_many::<String>(name).into_iter().flatten();
+    let places = matches.indices_of(name).into_iter().flatten();
+    places.zip(texts)
+}
+
 fn with_flags() -> impl Iterator<Item = (&'static SettingKey, &'static str)> {
-    config::keys().filter_map(|key| Some((key, key.flag.as_deref()?)))
+    config::keys().filter_map(|key| Some((key, key.flag?)))
 }
 
 fn arg(key: &'static SettingKey, name: &'static str) -> Arg {
     let mut arg = Arg::new(name).long(name);
-    if name == PERMISSION_MODE {
-        arg = arg.visible_alias("mode");
+    if let Some(alias) = key.alias {
+        arg = arg.visible_alias(alias);
     }
     let doc = key.doc.trim_end_matches('.');
     if key.kind == SettingKind::Flag {
@@ -235,7 +241,7 @@ fn uncapitalized(text: &str) -> String {
 }
 
 fn value_name(key: &SettingKey) -> &'static str {
-    match (key.name.as_str(), key.kind) {
+    match (key.name, key.kind) {
         ("model", _) => "PROVIDER/NAME",
         ("base_url", _) => "URL",
         ("root", _) => "DIR",

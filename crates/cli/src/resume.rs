@@ -147,7 +147,7 @@ fn is_portable(flag: &Flag) -> bool {
     let Some(key) = config::key(&flag.key) else {
         return false;
     };
-    match (key.name.as_str(), key.kind) {
+    match (key.name, key.kind) {
         ("permission_mode" | "sandbox", _) => flag.text == "read-only",
         // The remaining rules deny something.
         (_, SettingKind::Rules) => true,
@@ -225,7 +225,7 @@ fn content(path: &Path) -> Option<String> {
 /// Converts a flag to a form that is valid in other directories and for later runs. Returns `None`
 /// if it is valid only for the command that it was given to.
 fn lasting(flag: Flag) -> Option<Flag> {
-    match config::key(&flag.key).map(|key| (key.name.as_str(), key.kind)) {
+    match config::key(&flag.key).map(|key| (key.name, key.kind)) {
         // The model and its address are stored separately.
         Some(("model" | "base_url", _)) => None,
         // Flags that ask less than usual must be given again each time.

@@ -105,9 +105,17 @@ impl Sources {
             == (&other.config, other.no_config, &other.agent)
     }
 
+    /// Leaves the configuration of the project out if another one is named, or none.
+    pub(crate) fn name_config(&self) {
+        if self.config.is_some() || self.no_config {
+            trust::leave_config_out();
+        }
+    }
+
     /// Reads the configuration that was named, otherwise the one in the root. Merges it over the
     /// user's own one, and adds the agents that are defined in files of their own.
     pub(crate) fn read(&self) -> Result<Config, ConfigError> {
+        self.name_config();
         if self.no_config {
             return Ok(Config::default());
         }

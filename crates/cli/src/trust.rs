@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use plimsoll::config::{FoundFiles, ProjectFiles, TRUST_FILE, TrustError, TrustStore};
 
@@ -15,12 +16,33 @@ use crate::terminal::text::clean;
 
 /// The folders whose files the user knows to be ignored.
 static IGNORED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+/// Whether the user has named a configuration, or none, so that a project's has no effect.
+static IS_CONFIG_NAMED: AtomicBool = AtomicBool::new(false);
+
+/// Leaves the configuration of projects out of the files that a person may trust.
+pub(crate) fn leave_config_out() {
+    IS_CONFIG_NAMED.store(true, Ordering::Relaxed);
+}
+
+fn found(root: &Path) -> FoundFiles {
+    let found = paths::project(root).found();
+    if IS_CONFIG_NAMED.load(Ordering::Relaxed) {
+        found.without_config()
+    } else {
+        found
+    }
+}
+
+/// Checks whether a person trusts all files of a project.
+pub(crate) fn is_trusted(found: &FoundFiles) -> bool {
+    !found.is_empty() && store().untrusted(found).is_empty()
+}
 
 /// Returns the files of the user, and those of the project if a person trusts them. Otherwise
 /// prints once that they are ignored.
 pub(crate) fn project(root: &Path) -> ProjectFiles {
     let files = paths::project(root);
-    let found = files.found();
+    let found = found(root);
     if store().untrusted(&found).is_empty() {
         return files.trusting(found);
     }
@@ -37,7 +59,7 @@ pub(crate) fn project(root: &Path) -> ProjectFiles {
 /// Asks at a terminal whether the files of a project are to be trusted, unless they are already or
 /// the user has refused.
 pub(crate) async fn ask(root: &Path) -> Result<(), CliError> {
-    let found = paths::project(root).found();
+    let found = found(root);
     let store = store();
     let new = store.untrusted(&found);
     if new.is_empty() || !ask::can_ask() || lock(&IGNORED).contains(found.folder()) {

@@ -32,8 +32,9 @@ const JITTER: f64 = 0.2;
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RetryConfig {
-    /// Maximum number of attempts, including the first. Default 3; at least 1. After failures that
-    /// waiting seldom cures, at most [`FEW_ATTEMPTS`].
+    /// Maximum number of attempts, including the first. Default 10, which gives an overloaded server
+    /// about two and a half minutes; at least 1. After failures that waiting seldom cures, at most
+    /// [`FEW_ATTEMPTS`].
     pub max_attempts: u32,
     /// The first wait. Default 1 s.
     pub initial: Duration,
@@ -48,7 +49,7 @@ pub struct RetryConfig {
 impl Default for RetryConfig {
     fn default() -> Self {
         Self {
-            max_attempts: 3,
+            max_attempts: 10,
             initial: Duration::from_secs(1),
             factor: 2,
             cap: Duration::from_secs(30),

@@ -13,7 +13,8 @@ const MAX_DEPTH: usize = 16;
 /// is not a YAML mapping. The error is a sentence.
 pub fn front_matter(text: &str) -> Result<(Map<String, Value>, &str), String> {
     let (front, body) = parts(text)?;
-    let yaml = YamlLoader::load_from_str(front)
+    // The line --- counts, so that an error names the line of the file.
+    let yaml = YamlLoader::load_from_str(&format!("\n{front}"))
         .map_err(|error| format!("the text between the lines --- is not valid YAML: {error}"))?;
     match yaml.into_iter().next().map(|yaml| json(yaml, MAX_DEPTH)) {
         Some(Value::Object(fields)) => Ok((fields, body)),
@@ -92,6 +93,8 @@ mod tests {
             ),
             ("---\n- a\n---\n", "has no fields"),
             ("---\n\"a\n---\n", "not valid YAML"),
+            ("---\nname: a\nb: [\n---\n", "line 4 column 1"),
+            ("---\nname: a\n  b: c\n---\n", "line 3 column"),
         ] {
             let error = front_matter(text).err().unwrap_or_default();
             assert!(error.contains(why), "{text}: {error}");

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll::config::{AgentConfig, Config};
+use plimsoll::config::{self, AgentConfig, Config};
 use plimsoll::durable::{
     Approval, FORMAT, MessageRequest, RequestState, Restate, RestateError, RunRequest,
 };
@@ -29,14 +29,6 @@ use crate::settings::Sources;
 use crate::terminal::Verbosity;
 use crate::terminal::text::lines_of;
 
-/// Settings that a request may contain. All others are set by the worker.
-const LIMITS: [&str; 5] = [
-    "max_turns",
-    "max_total_tokens",
-    "max_duration",
-    "max_cost",
-    "max_tool_calls",
-];
 /// Maximum number of attempts to submit a request to an unreachable server. It is run only once.
 const TRIES: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(500);
@@ -233,7 +225,7 @@ fn limits_only(sources: &Sources) -> Result<AgentConfig, CliError> {
     let other = sources
         .flags
         .entries()
-        .find(|flag| !LIMITS.contains(&flag.key.as_str()));
+        .find(|flag| config::key(&flag.key).is_none_or(|key| !key.is_limit()));
     if let Some(flag) = other {
         return Err(CliError::usage(format!(
             "{} is a setting of the worker: give it to `plimsoll worker`; with --on, `run` \

@@ -474,3 +474,56 @@ fn compact_does_as_a_configuration_says() {
     home.pipe(["compact", "--config", "plimsoll.toml"], &chat)
         .refused(2, &["did you mean `context`"]);
 }
+
+#[test]
+fn the_last_flag_counts_however_it_is_written() {
+    let home = Home::new();
+    for (args, turns) in [
+        (
+            ["--set", "max_turns=3", "--max-turns", "4"],
+            "max_turns = 4",
+        ),
+        (
+            ["--max-turns", "4", "--set", "max_turns=3"],
+            "max_turns = 3",
+        ),
+    ] {
+        let said = home.run([&["config", "show"][..], &args].concat()).done();
+        assert!(said.out.contains(&format!("\n{turns}")), "{}", said.out);
+    }
+    // A rule that denies stands before one that allows.
+    let args = [
+        "config",
+        "show",
+        "--allow",
+        "bash",
+        "--deny",
+        "bash:command=rm *",
+    ];
+    let said = home.run(args).done();
+    let rules = said
+        .out
+        .lines()
+        .find(|line| line.starts_with("permissions"));
+    let rules = rules.unwrap();
+    assert!(rules.find("deny") < rules.find("allow"), "{rules}");
+    let said = home.run(["config", "show", "--set", "max_turns"]);
+    said.refused(2, &["--set: `max_turns` is not a setting; write KEY=VALUE"]);
+}
+
+#[test]
+fn a_rule_that_matches_no_call_is_not_good() {
+    for (rule, part) in [
+        (
+            "tool = \"bash\", arguments = \"comand=rm *\"",
+            "`comand` of `bash`",
+        ),
+        ("tool = \"nosuchtool\"", "nosuchtool"),
+    ] {
+        let said = check(
+            &format!("permissions = [{{ {rule}, then = \"deny\" }}]\n"),
+            &[],
+        );
+        said.refused(1, &["plimsoll.toml:1:1: ", part]);
+    }
+}

@@ -118,7 +118,7 @@ fn an_agent_names_its_servers() {
         1,
         &[
             "plimsoll.toml:9",
-            "there is no MCP server `shop`; there is: ship",
+            "there is no MCP server `shop`; did you mean `ship`? there is: ship",
         ],
     );
 }

@@ -199,3 +199,55 @@ fn the_question_at_a_terminal_shows_refuses_and_remembers() {
     let (body, _) = asked(&[("New or changed in this folder: AGENTS.md.", "\r")]);
     assert!(!body.contains("Send all keys"), "{body}");
 }
+
+#[test]
+fn nobody_connects_to_servers_of_a_folder_that_is_not_trusted() {
+    let home = Home::of_strangers();
+    let server = "[[mcp]]\nname = \"evil\"\ncommand = \"sh\"\nargs = [\"-c\", \"env > started\"]\n";
+    home.file("plimsoll.toml", server);
+    let said = home.run(["config", "check", "--connect"]);
+    said.refused(
+        2,
+        &["you have not trusted plimsoll.toml, so its MCP servers are not started"],
+    );
+    let said = home.run(["config", "check"]).done();
+    assert!(
+        said.err
+            .contains("a run ignores plimsoll.toml until you trust it"),
+        "{}",
+        said.err
+    );
+    home.run(["doctor"]).done();
+    home.run(["mcp", "list"]).done();
+    home.run(["mcp", "test"]);
+    assert!(!home.work().join("started").exists());
+    home.trust("");
+    let said = home.run(["config", "check", "--connect"]);
+    assert_eq!(said.code, Some(1), "{said:?}");
+    assert!(home.work().join("started").exists());
+}
+
+#[test]
+fn a_configuration_that_is_too_large_to_be_trusted_is_not_good() {
+    let home = Home::of_strangers();
+    let large = format!("max_turns = 3\n# {}\n", "x".repeat(70_000));
+    home.file("plimsoll.toml", large);
+    let said = home.run(["config", "check"]);
+    said.refused(
+        1,
+        &["plimsoll.toml is left out: it is larger than 64 KiB; a run ignores it unless you name it"],
+    );
+    home.run(["config", "check", "plimsoll.toml"]).done();
+}
+
+#[test]
+fn what_a_named_configuration_replaces_is_not_said_to_be_ignored() {
+    let home = Home::of_strangers();
+    home.file("plimsoll.toml", "max_turns = 3\n");
+    home.file("mine.toml", "max_turns = 4\n");
+    let said = home.run(["config", "show", "--config", "mine.toml"]).done();
+    assert_eq!(said.err, "");
+    home.file("AGENTS.md", "Be kind.");
+    let said = home.run(["config", "show", "--config", "mine.toml"]).done();
+    assert!(said.err.contains("ignoring AGENTS.md of"), "{}", said.err);
+}

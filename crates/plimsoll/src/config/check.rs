@@ -6,9 +6,12 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use plimsoll_agent::{ExecutionLimits, Failure, MAX_RULES, Request};
 use plimsoll_context::{
-    CacheRetention, Chars4, ContextStrategy, Delta, HostedTool, PriceSheet, Rates, Reply, Threshold,
+    CacheRetention, Chars4, ContextStrategy, Delta, HostedTool, PriceSheet, Rates, Reply,
+    Threshold, nearest,
 };
-use plimsoll_core::{Agent, Error, Provider};
+use plimsoll_core::{Agent, Error, Provider, Tool, ToolError, sub_agent, tool};
+use plimsoll_providers::{BaseUrl, ModelRef};
+use plimsoll_tools::{Root, Toolbox};
 
 use super::agent::AgentConfig;
 use super::fault::{ConfigError, Faults, Origin};
@@ -48,6 +51,12 @@ impl AgentConfig {
         let servers: Vec<&str> = servers.map(|server| server.name.as_str()).collect();
         let named = settings.mcp.as_deref().unwrap_or_default();
         self.check_names("mcp", "MCP server", named, &servers, faults);
+        let mut tools = settings.tools.as_slice();
+        if matches!(tools, [one] if ["all", "none"].contains(&one.as_str())) {
+            tools = &[];
+        }
+        self.check_names("tools", "tool", tools, &plimsoll_tools::NAMES, faults);
+        self.check_models(faults);
         let rules = settings.permissions.len();
         if rules > MAX_RULES {
             let text = format!("there are {rules} permissions; {MAX_RULES} are allowed");
@@ -74,6 +83,11 @@ impl AgentConfig {
     /// # Errors
     /// If the settings contradict each other.
     pub fn trial(&self) -> Result<Agent, ConfigError> {
+        self.trial_of(Vec::new())
+    }
+
+    /// Builds the agent with tools, and the rules for them if there are any.
+    fn trial_of(&self, tools: Vec<Arc<dyn Tool>>) -> Result<Agent, ConfigError> {
         // The prices of the model are known when there is one.
         let prices = PriceSheet::of(Rates::FREE);
         let mut builder = self.settings().apply(Agent::builder(Nobody));
@@ -81,8 +95,29 @@ impl AgentConfig {
             let summarizer = builder.summarizer(Arc::new(Nobody));
             builder = summarizer.summarizer_prices(prices);
         }
+        if !tools.is_empty() {
+            builder = builder
+                .permissions(self.permissions_for(&tools))
+                .tools(tools);
+        }
         let built = builder.counter(Arc::new(Chars4)).prices(prices).build();
         built.map_err(|error| self.place(&error))
+    }
+
+    /// Returns the built-in tools that the agent has, and those that are agents, to check names and
+    /// arguments. They are never called.
+    fn own_tools(&self) -> Vec<Arc<dyn Tool>> {
+        let tools =
+            Root::new(".").map(|root| Toolbox::new(root).select(&self.settings().tools.join(",")));
+        let mut tools = tools.ok().and_then(Result::ok).unwrap_or_default();
+        let called = self.settings().sub_agents.iter();
+        tools.extend(called.map(|name| {
+            Arc::new(sub_agent(name.as_str(), name.as_str(), || None)) as Arc<dyn Tool>
+        }));
+        // Whether there are skills is known when a run begins.
+        let skill = |_: serde_json::Value| async { Ok::<_, ToolError>(String::new()) };
+        tools.push(Arc::new(tool("skill", "Loads a skill.", skill)));
+        tools
     }
 
     /// Converts a builder's faults, and adds the origins of the settings that caused them.
@@ -94,6 +129,31 @@ impl AgentConfig {
             other => faults.at(Origin::Default, other.to_string()),
         }
         faults.into()
+    }
+
+    /// Checks the names of models, and the address.
+    fn check_models(&self, faults: &mut Faults) {
+        let settings = self.settings();
+        for (path, model) in [
+            ("model", &settings.model),
+            ("summary.model", &settings.summarizer),
+        ] {
+            let is_own = |model: &str| {
+                let provider = model.split('/').next().unwrap_or_default();
+                self.shared.providers.contains_key(provider)
+            };
+            if let Some(model) = model.as_ref().filter(|model| !is_own(model))
+                && let Err(error) = ModelRef::parse(model)
+            {
+                faults.at(self.origin_of(path), error.to_string());
+            }
+        }
+        // The port of an address without one depends on the provider.
+        let url = settings.base_url.as_ref();
+        let url = url.map(|url| BaseUrl::parse(url, Some("http://127.0.0.1:8080")));
+        if let Some(Err(error)) = url {
+            faults.at(self.origin_of("base_url"), error.to_string());
+        }
     }
 
     /// Reports the names in a list that nothing has.
@@ -110,7 +170,9 @@ impl AgentConfig {
             known => format!("there is: {}", known.join(", ")),
         };
         for name in names.iter().filter(|name| !known.contains(&name.as_str())) {
-            let text = format!("there is no {what} `{name}`; {there_is}");
+            let near = nearest(name, known.iter().copied());
+            let near = near.map_or(String::new(), |near| format!("did you mean `{near}`? "));
+            let text = format!("there is no {what} `{name}`; {near}{there_is}");
             faults.at(self.origin_of(path), text);
         }
     }
@@ -142,10 +204,12 @@ impl AgentConfig {
         }
     }
 
-    /// Checks the tool names of `max_calls_per_tool`. A program may have more tools of its own.
+    /// Checks the tool names and arguments of `permissions` and `max_calls_per_tool`. A program may have
+    /// more tools of its own.
     ///
     /// # Errors
-    /// One fault for each name that is neither a built-in nor a configured tool.
+    /// One fault for each name that is neither a built-in nor a configured tool, and for each rule that
+    /// cannot match a call.
     pub fn check_tools(&self) -> Result<(), ConfigError> {
         let agents = self.shared.agents.iter().map(|part| part.name.as_str());
         let known = plimsoll_tools::NAMES.iter().copied();
@@ -170,6 +234,12 @@ impl AgentConfig {
             };
             faults.at(self.origin_of("max_calls_per_tool"), text);
         }
+        faults.add(
+            self.trial_of(self.own_tools())
+                .err()
+                .into_iter()
+                .flat_map(|it| it.faults),
+        );
         faults.check()
     }
 

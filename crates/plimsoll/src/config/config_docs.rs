@@ -58,15 +58,30 @@ pub fn template() -> String {
             match &key.default {
                 Preset::Value(value) => line(&mut text, &format!("# {} = {value}", key.name)),
                 Preset::Words(words) => {
+                    let example = example(key);
                     line(
                         &mut text,
-                        &format!("# {} = …   (default: {words})", key.name),
+                        &format!("# {} = {example}   # default: {words}", key.name),
                     );
                 }
             }
         }
     }
     text + TAIL
+}
+
+/// Returns a value for a setting whose default is not a value.
+fn example(key: &SettingKey) -> String {
+    match key.kind {
+        SettingKind::Flag => "true".to_owned(),
+        SettingKind::Tokens => "10_000".to_owned(),
+        SettingKind::Whole => "100".to_owned(),
+        SettingKind::Number | SettingKind::Dollars => "0.5".to_owned(),
+        SettingKind::Time => "60".to_owned(),
+        SettingKind::Choice => format!("{:?}", key.choices.first().map_or("", String::as_str)),
+        SettingKind::Text | SettingKind::Path => "\"…\"".to_owned(),
+        _ => "[]".to_owned(),
+    }
 }
 
 fn everywhere() -> impl Iterator<Item = &'static SettingKey> {

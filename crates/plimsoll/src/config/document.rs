@@ -99,6 +99,7 @@ impl Located {
                 format!("{clipped:?}")
             }
             Data::Plain(other) => other.to_string(),
+            Data::List(list) if list.is_empty() => "an empty list".to_owned(),
             Data::List(_) => "a list".to_owned(),
             Data::Table(_) => "a table".to_owned(),
         }

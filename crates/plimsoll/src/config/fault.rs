@@ -99,6 +99,14 @@ impl Origin {
         }
     }
 
+    /// Returns the beginning of a fault, if its place does not show where it is.
+    pub(crate) fn prefix(&self) -> String {
+        match self {
+            Self::Flag(name) | Self::Variable(name) => format!("{name}: "),
+            Self::File(..) | Self::Default => String::new(),
+        }
+    }
+
     /// Returns the origin as a part of a fault that is at `other`: a line if both are in one file.
     pub(crate) fn beside(&self, other: &Self) -> String {
         match self.place() {

@@ -23,7 +23,7 @@ use super::mcp::McpServer;
 use super::overrides::Overrides;
 use super::provider::ProviderSettings;
 use super::resolve::MergedSettings;
-use super::retention::SessionTable;
+use super::retention;
 
 /// Maximum size of a configuration file. Catches mistakes such as a disk image.
 pub const MAX_CONFIG_FILE: u64 = 4 * 1024 * 1024;
@@ -371,32 +371,31 @@ impl SharedSettings {
                 .extend(settings.map(|it| (name.clone(), it)));
         }
         let sessions = document.get("sessions");
-        let sessions =
-            sessions.and_then(|given| Layer::of_table("[sessions]", "[sessions]", given, faults));
-        if let Some(sessions) = sessions {
-            let table: SessionTable = sessions.typed("[sessions]");
-            shared.retention = table.retention();
-        }
+        let sessions = sessions.and_then(|given| retention::of(given, faults));
+        shared.retention = sessions.unwrap_or_default();
         // Each model is parsed by itself, so that every fault is reported: `vendor.model` or
         // `"vendor/model"`.
         for (vendor, given) in entries("[models]", document.get("models"), faults) {
             if vendor.contains('/') {
-                shared.model(vendor, given.value(), given.place, faults);
+                shared.model(vendor, given.value(), given, faults);
                 continue;
             }
             for (model, given) in entries(&format!("[models.{vendor}]"), Some(given), faults) {
                 let row = Table::from_iter([(model.clone(), given.value())]);
-                shared.model(vendor, Value::Table(row), given.place, faults);
+                shared.model(vendor, Value::Table(row), given, faults);
             }
         }
         shared
     }
 
-    fn model(&mut self, name: &str, row: Value, place: Place, faults: &mut Faults) {
+    fn model(&mut self, name: &str, row: Value, given: &Located, faults: &mut Faults) {
         let rows = Table::from_iter([(name.to_owned(), row)]);
         match ModelBook::of(&rows, ModelOrigin::Configuration) {
             Ok(book) => self.models = std::mem::take(&mut self.models).overlay(book),
-            Err(error) => faults.push(place, error.to_string()),
+            Err(error) => {
+                let key = error.place.last().map_or("", String::as_str);
+                faults.push(place_of(given, key), error.to_string());
+            }
         }
     }
 }

@@ -1,7 +1,6 @@
 //! [`Form`]: the spellings of a value in a file, a variable or a flag, for example a number of tokens
-//! as `8000` or `"8k"`. [`Set`] is a setting in such a form that may be set or not.
+//! as `8000` or `"8k"`.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -15,15 +14,14 @@ use plimsoll_context::{
     HostedTool, LEAST_ARGUMENT_CHARS, Money, Ppm, Threshold, Tokens,
 };
 use plimsoll_core::{CommandHook, Window};
+use plimsoll_providers::Secret;
 use plimsoll_tools::SandboxMode;
 use plimsoll_wire::openai_chat::ToolStyle;
-use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::de::{DeserializeOwned, Deserializer, Error as _};
-use serde::{Deserialize, Serialize};
+use serde::de::DeserializeOwned;
 use serde_json::{Value as Json, json};
 use toml::Value;
 
-use super::hook::HookTable;
+use super::hook;
 use super::permission::Rule;
 use super::settings::COUNTERS;
 
@@ -39,7 +37,7 @@ const TIME: &str = r"^ *[0-9.]+ *(ms|s|m|min|h)? *$";
 const TOKENS: &str = "^[0-9][0-9_]*[kKmM]?$";
 
 /// The kind of a setting's value.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SettingKind {
     /// True or false.
     Flag,
@@ -54,7 +52,6 @@ pub enum SettingKind {
     /// A duration.
     Time,
     /// A text.
-    #[default]
     Text,
     /// One of several names.
     Choice,
@@ -78,50 +75,14 @@ pub(crate) trait Form {
     type Value: Clone;
     /// Its kind.
     const KIND: SettingKind;
+    /// Whether the value is never printed.
+    const IS_SECRET: bool = false;
     /// Describes the accepted spellings.
     fn takes() -> String;
     /// Returns their JSON Schema.
     fn schema() -> Json;
     /// Parses a value. Returns `None` if it has another form.
     fn read(given: &Value) -> Option<Self::Value>;
-}
-
-/// A setting that may be set.
-pub(crate) struct Set<F: Form>(pub(crate) Option<F::Value>);
-
-impl<F: Form> Default for Set<F> {
-    fn default() -> Self {
-        Self(None)
-    }
-}
-
-impl<'de, F: Form> Deserialize<'de> for Set<F> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let value = F::read(&Value::deserialize(deserializer)?);
-        match value {
-            Some(value) => Ok(Self(Some(value))),
-            None => Err(D::Error::custom(F::takes())),
-        }
-    }
-}
-
-impl<F: Form> JsonSchema for Set<F> {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        F::takes().into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        let mut schema = F::schema();
-        if let Some(object) = schema.as_object_mut() {
-            object.insert("x-kind".to_owned(), json!(F::KIND));
-            object.insert("x-takes".to_owned(), F::takes().into());
-        }
-        Schema::try_from(schema).unwrap_or_default()
-    }
 }
 
 /// Defines a form: its value, its kind, its description, its schema and its parser.
@@ -282,17 +243,12 @@ form!(
 );
 form!(
     /// A program and its arguments.
-    Words, Vec<String>, Texts, "a program and its arguments, such as [\"./guard\", \"--strict\"]",
-    { "anyOf": [{ "type": "string" }, { "type": "array", "items": { "type": "string" } }] },
-    |given| texts(given).filter(|words| words.first().is_some_and(|word| !word.trim().is_empty()))
-);
-form!(
-    /// Secrets by name.
-    Secrets, BTreeMap<String, String>, Tables, "a table of texts",
-    { "type": "object", "additionalProperties": { "type": "string" }, "x-secret": true },
+    Words, Vec<String>, Texts,
+    "a list of a program and its arguments, such as [\"./guard\", \"--strict\"]",
+    { "type": "array", "items": { "type": "string" }, "minItems": 1 },
     |given| {
-        let entries = given.as_table()?.iter();
-        entries.map(|(name, value)| Some((name.clone(), text(value)?))).collect()
+        let words = given.is_array().then(|| texts(given))??;
+        (!words.first()?.trim().is_empty()).then_some(words)
     }
 );
 form!(
@@ -360,6 +316,8 @@ pub(crate) struct Choice<C>(C);
 pub(crate) struct Rules;
 /// Commands for events of a run, as a list of tables.
 pub(crate) struct Hooks;
+/// Secrets by name.
+pub(crate) struct Secrets;
 
 impl<const LEAST: u64, T: DeserializeOwned + Clone> Form for Whole<LEAST, T> {
     type Value = T;
@@ -506,10 +464,7 @@ impl Form for Rules {
     fn read(given: &Value) -> Option<Vec<Rule>> {
         match given {
             Value::String(lines) => Rule::all_of(lines),
-            Value::Array(tables) => tables
-                .iter()
-                .map(|table| table_of(table).and_then(Rule::of))
-                .collect(),
+            Value::Array(tables) => tables.iter().map(Rule::of).collect(),
             _ => None,
         }
     }
@@ -530,15 +485,37 @@ impl Form for Hooks {
     }
 
     fn read(given: &Value) -> Option<Vec<CommandHook>> {
-        let tables = given.as_array()?.iter();
-        tables
-            .map(|table| table_of(table).and_then(HookTable::hook))
+        given.as_array()?.iter().map(hook::of).collect()
+    }
+}
+
+impl Form for Secrets {
+    type Value = Vec<(String, Secret)>;
+    const KIND: SettingKind = SettingKind::Tables;
+    const IS_SECRET: bool = true;
+
+    fn takes() -> String {
+        "a table of texts".to_owned()
+    }
+
+    fn schema() -> Json {
+        json!({ "type": "object", "additionalProperties": { "type": "string" } })
+    }
+
+    fn read(given: &Value) -> Option<Vec<(String, Secret)>> {
+        let entries = given.as_table()?.iter();
+        entries
+            .map(|(name, value)| Some((name.clone(), Secret::new(value.as_str()?))))
             .collect()
     }
 }
 
-fn table_of<T: DeserializeOwned>(given: &Value) -> Option<T> {
-    given.is_table().then(|| written(given))?
+/// Reads a field of a table. Returns `Some(None)` if it is absent.
+pub(crate) fn optional<F: Form>(table: &Value, name: &str) -> Option<Option<F::Value>> {
+    match table.get(name) {
+        Some(given) => F::read(given).map(Some),
+        None => Some(None),
+    }
 }
 
 /// Returns a value whose own form is that of the file.

@@ -22,7 +22,7 @@ const MAX_FILES: usize = 1_000;
 pub struct FoundFiles {
     folder: PathBuf,
     files: Vec<FoundFile>,
-    left_out: Vec<String>,
+    left_out: Vec<(FoundKind, String)>,
 }
 
 #[derive(Debug, Clone)]
@@ -69,8 +69,25 @@ impl FoundFiles {
 
     /// Returns one sentence for each file that is left out.
     #[must_use]
-    pub fn left_out(&self) -> &[String] {
-        &self.left_out
+    pub fn left_out(&self) -> Vec<&str> {
+        self.left_out.iter().map(|(_, why)| why.as_str()).collect()
+    }
+
+    /// Returns the sentence for the configuration, if that is left out.
+    #[must_use]
+    pub fn left_out_config(&self) -> Option<&str> {
+        let mut left_out = self.left_out.iter();
+        let config = left_out.find(|(kind, _)| *kind == FoundKind::Config);
+        config.map(|(_, why)| why.as_str())
+    }
+
+    /// Returns the files that have an effect beside a configuration that the user has named.
+    #[must_use]
+    pub fn without_config(mut self) -> Self {
+        let is_config = |kind| matches!(kind, FoundKind::Config | FoundKind::NamedPrompt);
+        self.files.retain(|file| !is_config(file.kind));
+        self.left_out.retain(|(kind, _)| !is_config(*kind));
+        self
     }
 
     /// Returns a short list such as "plimsoll.toml, AGENTS.md and 2 skills".
@@ -206,7 +223,8 @@ impl FoundFiles {
             }
             Err(error) => {
                 let path = path.display();
-                self.left_out.push(format!("{path} is left out: {error}"));
+                let why = format!("{path} is left out: {error}");
+                self.left_out.push((kind, why));
                 true
             }
         }

@@ -7,7 +7,7 @@ use std::path::{Component, Path, PathBuf};
 use plimsoll_agent::Permission;
 use plimsoll_providers::ModelBook;
 
-use super::keys::OptionalSettings;
+use super::form::{FilePath, Rules};
 use super::layer::Layer;
 use super::permission::Rule;
 use super::resolve::MergedSettings;
@@ -30,11 +30,10 @@ impl Guards {
     pub(crate) fn of(layers: &[Layer]) -> Self {
         let mut guards = Self::default();
         for layer in layers {
-            let set = OptionalSettings::read(&layer.values());
-            let rules = set.agent.permissions.0.into_iter().flatten();
+            let rules = layer.get::<Rules>("permissions").into_iter().flatten();
             let forbid = rules.filter(|rule| rule.then != Permission::Allow);
             guards.rules.extend(forbid);
-            guards.root = guards.root.or(set.agent.root.0);
+            guards.root = guards.root.or(layer.get::<FilePath>("root"));
         }
         guards
     }

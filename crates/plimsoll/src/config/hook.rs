@@ -2,10 +2,10 @@
 
 use plimsoll_agent::HookPoint;
 use plimsoll_core::CommandHook;
-use schemars::JsonSchema;
-use serde::Deserialize;
+use toml::Value;
 
-use super::form::{Choice, Choices, Seconds, Set, Texts, Words};
+use super::form::{Choice, Choices, Form, Seconds, Texts, Words, optional};
+use super::keys;
 
 /// The events on which a command can be run.
 pub const MOMENTS: [&str; 15] = [
@@ -26,31 +26,28 @@ pub const MOMENTS: [&str; 15] = [
     "after_task",
 ];
 
-/// One of `hooks`.
-#[derive(Default, Deserialize, JsonSchema)]
-#[serde(default)]
-#[schemars(extend("additionalProperties" = false, "required" = ["on", "command"]))]
-pub(crate) struct HookTable {
-    /// The moment.
-    on: Set<Choice<HookPoint>>,
-    /// The program and its arguments, which no shell reads.
-    command: Set<Words>,
-    /// How long it may take. Default: `hook_timeout`.
-    timeout: Set<Seconds>,
-    /// Only for these tools, `*` standing for anything. Default: all.
-    tools: Set<Texts>,
+keys::fields! {
+    /// One of `hooks`.
+    fields("", "[[hooks]]") {
+        /// The moment.
+        on: Choice<HookPoint>, required();
+        /// The program and its arguments, which no shell reads.
+        command: Words, required();
+        /// How long it may take. Default: `hook_timeout`.
+        timeout: Seconds;
+        /// Only for these tools, `*` standing for anything. Default: all.
+        tools: Texts;
+    }
 }
 
-impl HookTable {
-    /// Returns the hook. `None` if a required field is absent.
-    pub(crate) fn hook(self) -> Option<CommandHook> {
-        Some(CommandHook {
-            on: self.on.0?,
-            command: self.command.0?,
-            timeout: self.timeout.0,
-            tools: self.tools.0.unwrap_or_default(),
-        })
-    }
+/// Reads a hook. Returns `None` if its table has a fault.
+pub(crate) fn of(table: &Value) -> Option<CommandHook> {
+    Some(CommandHook {
+        on: Choice::<HookPoint>::read(table.get("on")?)?,
+        command: Words::read(table.get("command")?)?,
+        timeout: optional::<Seconds>(table, "timeout")?,
+        tools: optional::<Texts>(table, "tools")?.unwrap_or_default(),
+    })
 }
 
 impl Choices for HookPoint {

@@ -1,15 +1,15 @@
-//! [`SettingKey`]: a setting with its names, default and description, from the schema of its table.
-//! [`Preset`]: its default.
+//! [`SettingKey`]: a field of a table with its names, default and description, from the declarations in
+//! [`keys`](super::keys). [`Preset`]: its default.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use serde_json::{Map, Value as Json};
-use toml::{Table, Value};
+use serde_json::Value as Json;
+use toml::Value;
 
 use super::document::parse_value;
-use super::form::SettingKind;
-use super::keys::{TableForm, tables};
+use super::form::{Form, SettingKind};
+use super::settings::AgentSettings;
 
 /// One setting, with everything there is to know of it.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub struct SettingKey {
     /// The table of the setting; empty for the agent's own table.
     pub table: &'static str,
     /// The name within the table.
-    pub name: String,
+    pub name: &'static str,
     /// The kind of its value.
     pub kind: SettingKind,
     /// The accepted spellings.
@@ -31,7 +31,9 @@ pub struct SettingKey {
     /// The description, in one line.
     pub doc: String,
     /// The command-line flag.
-    pub flag: Option<String>,
+    pub flag: Option<&'static str>,
+    /// Another name of the flag.
+    pub alias: Option<&'static str>,
     /// The places that may set it.
     pub scope: Scope,
     /// Whether a session that comes from another machine may bring it along. Not if the setting
@@ -42,9 +44,12 @@ pub struct SettingKey {
     /// Whether its value is a key, or contains some, and is never printed.
     pub(crate) is_secret: bool,
     /// The schema of its value.
-    pub(crate) schema: Map<String, Json>,
-    /// Checks whether its table can be read with a value.
-    accepts: fn(Table) -> bool,
+    pub(crate) schema: Json,
+    accepts: fn(&Value) -> bool,
+    /// The path of the field of `AgentSettings` that it sets.
+    target: &'static [&'static str],
+    /// Sets an accepted value.
+    pub(crate) apply: fn(&Value, &mut AgentSettings),
 }
 
 /// The default of a setting.
@@ -66,10 +71,7 @@ pub enum Scope {
 }
 
 /// The fields of all tables, in the order of the documentation.
-static FIELDS: LazyLock<Vec<SettingKey>> = LazyLock::new(|| {
-    let tables = tables().into_iter();
-    tables.flat_map(SettingKey::all_of).collect()
-});
+static FIELDS: LazyLock<Vec<SettingKey>> = LazyLock::new(super::keys::all);
 
 /// The fields of all tables by their full names.
 static NAMES: LazyLock<BTreeMap<String, &'static SettingKey>> =
@@ -97,71 +99,98 @@ pub(crate) fn fields(table: &str) -> impl Iterator<Item = &'static SettingKey> {
 }
 
 impl SettingKey {
-    fn all_of(table: TableForm) -> Vec<Self> {
-        let schema = table.schema.as_value();
-        let required = schema["required"].as_array().into_iter().flatten();
-        let required: Vec<&str> = required.filter_map(Json::as_str).collect();
-        let fields = schema["properties"].as_object().into_iter().flatten();
-        let fields = fields.map(|(name, schema)| {
-            let is_required = required.contains(&name.as_str());
-            Self::of(&table, name, schema.as_object().cloned(), is_required)
-        });
-        fields.collect()
-    }
-
-    fn of(
-        table: &TableForm,
-        name: &str,
-        schema: Option<Map<String, Json>>,
-        is_required: bool,
+    /// Creates a field of the form `F`. `doc` ends with the default.
+    pub(crate) fn of<F: Form>(
+        group: &'static str,
+        table: &'static str,
+        name: &'static str,
+        doc: &str,
     ) -> Self {
-        let mut schema = schema.unwrap_or_default();
-        let doc = schema.get("description").and_then(Json::as_str);
-        let doc: Vec<&str> = doc.unwrap_or_default().split_whitespace().collect();
-        let doc = doc.join(" ");
-        let (doc, default) = doc.rsplit_once(" Default: ").unwrap_or((&doc, "none."));
-        let words = default.trim_end_matches('.');
+        let (doc, default) = doc.rsplit_once(" Default:").unwrap_or((doc, "none."));
+        let words = one_line(default);
+        let words = words.trim_end_matches('.');
         let value = words
             .strip_prefix('`')
             .and_then(|rest| rest.strip_suffix('`'));
-        let mut take = |word: &str| schema.remove(word).unwrap_or_default();
-        let kind = serde_json::from_value(take("x-kind")).unwrap_or_default();
-        let takes = take("x-takes").as_str().unwrap_or_default().to_owned();
-        let flag = take("x-flag").as_str().map(str::to_owned);
-        let is_portable = !take("x-private").as_bool().unwrap_or_default();
-        let is_secret = take("x-secret").as_bool().unwrap_or_default();
-        let scope = match take("x-one-agent") {
-            Json::Bool(true) => Scope::AgentOnly,
-            _ => Scope::Everywhere,
-        };
-        let choices = schema.get("enum").and_then(Json::as_array);
-        let choices = choices.into_iter().flatten().filter_map(Json::as_str);
+        let schema = F::schema();
+        let choices = schema["enum"].as_array().into_iter().flatten();
+        let choices = choices.filter_map(Json::as_str).map(str::to_owned);
         Self {
-            group: table.group,
-            table: table.name,
-            name: name.to_owned(),
-            kind,
-            takes,
-            choices: choices.map(str::to_owned).collect(),
+            group,
+            table,
+            name,
+            kind: F::KIND,
+            takes: F::takes(),
+            choices: choices.collect(),
             default: match value.filter(|value| !value.contains('`')) {
                 Some(value) => Preset::Value(value.to_owned()),
                 None => Preset::Words(words.to_owned()),
             },
-            doc: doc.to_owned(),
-            flag,
-            scope,
-            is_portable,
-            is_required,
-            is_secret,
+            doc: one_line(doc),
+            flag: None,
+            alias: None,
+            scope: Scope::Everywhere,
+            is_portable: true,
+            is_required: false,
+            is_secret: F::IS_SECRET,
             schema,
-            accepts: table.accepts,
+            accepts: |value| F::read(value).is_some(),
+            target: &[],
+            apply: |_, _| {},
         }
+    }
+
+    pub(crate) fn sets(
+        mut self,
+        target: &'static [&'static str],
+        apply: fn(&Value, &mut AgentSettings),
+    ) -> Self {
+        self.target = target;
+        self.apply = apply;
+        self
+    }
+
+    pub(crate) fn alias(mut self, alias: &'static str) -> Self {
+        self.alias = Some(alias);
+        self
+    }
+
+    pub(crate) fn flag(mut self, flag: &'static str) -> Self {
+        self.flag = Some(flag);
+        self
+    }
+
+    pub(crate) fn private(mut self) -> Self {
+        self.is_portable = false;
+        self
+    }
+
+    pub(crate) fn one_agent(mut self) -> Self {
+        self.scope = Scope::AgentOnly;
+        self
+    }
+
+    pub(crate) fn required(mut self) -> Self {
+        self.is_required = true;
+        self
+    }
+
+    pub(crate) fn secret(mut self) -> Self {
+        self.is_secret = true;
+        self
     }
 
     /// Returns its full name, such as `compaction.keep_recent_turns`.
     #[must_use]
     pub fn path(&self) -> String {
-        join(self.table, &self.name)
+        join(self.table, self.name)
+    }
+
+    /// Checks whether it is one of a run's [limits](plimsoll_agent::ExecutionLimits), which a durable
+    /// run takes with its task.
+    #[must_use]
+    pub fn is_limit(&self) -> bool {
+        self.target.starts_with(&["builder", "limits"])
     }
 
     /// Returns its environment variable.
@@ -188,7 +217,7 @@ impl SettingKey {
 
     /// Checks whether a value has one of the accepted spellings.
     pub(crate) fn accepts(&self, value: &Value) -> bool {
-        (self.accepts)(Table::from_iter([(self.name.clone(), value.clone())]))
+        (self.accepts)(value)
     }
 
     /// Parses a text of the command line or the environment: a text, or a value as in a file. If
@@ -229,15 +258,16 @@ pub(crate) fn is_table(path: &str) -> bool {
 
 /// Returns the known names directly within a table, including tables.
 pub(crate) fn known_in(table: &str) -> Vec<&'static str> {
-    let begin = match table {
-        "" => String::new(),
-        table => format!("{table}."),
-    };
-    let within = NAMES.keys().filter_map(|name| name.strip_prefix(&begin));
-    let mut names: Vec<&'static str> = within
-        .filter(|name| !name.starts_with('['))
-        .map(|rest| rest.split_once('.').map_or(rest, |(first, _)| first))
-        .collect();
-    names.dedup();
+    let mut names: Vec<&'static str> = fields(table).map(|key| key.name).collect();
+    if table.is_empty() {
+        names.extend(keys().map(|key| key.table).filter(|name| !name.is_empty()));
+        names.sort_unstable();
+        names.dedup();
+    }
     names
+}
+
+fn one_line(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    words.join(" ")
 }

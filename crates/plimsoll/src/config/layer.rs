@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use plimsoll_context::{nearest, snake_case};
-use serde::de::DeserializeOwned;
 use toml::{Table, Value};
 
 use super::document::{Located, parse_value};
@@ -13,7 +12,6 @@ use super::fault::{Faults, Origin, Place};
 use super::form::{Form, Names, SettingKind, Texts};
 use super::import;
 use super::key::{self, PREFIX, Scope, SettingKey, join, keys};
-use super::keys::read_table;
 use super::permission::Rule;
 
 /// Maximum number of names that are suggested after a mistake.
@@ -84,8 +82,9 @@ impl Layer {
         let mut layer = Self::default();
         layer.read(table, shown, given, faults);
         for key in key::fields(table).filter(|key| key.is_required) {
-            if given.entries().is_some() && given.get(&key.name).is_none() {
-                faults.push(given.place, format!("{shown} needs `{}`", key.name));
+            if given.entries().is_some() && given.get(key.name).is_none() {
+                let text = format!("{}{shown} needs `{}`", faults.source.prefix(), key.name);
+                faults.push(given.place, text);
             }
         }
         (faults.list.len() == before).then_some(layer)
@@ -109,17 +108,17 @@ impl Layer {
                     }
                 }
                 (None, value) if key::is_table(path) => {
-                    let first = key::known_in(path).first().copied().unwrap_or_default();
+                    let first = key::fields(path).next().map_or("", |key| key.name);
                     let given = Located::new(value, Place::START).describe();
                     let text = format!(
                         "{flag} is {given}, but [{path}] is a table of settings; set one, as in {flag}.{first}=…"
                     );
-                    faults.at(faults.source.clone(), text);
+                    faults.push(Place::START, text);
                 }
                 (None, _) => {
                     let (table, name) = path.rsplit_once('.').unwrap_or(("", path));
                     let text = unknown(table, &format!("[{table}]"), name);
-                    faults.at(faults.source.clone(), format!("{flag}: {text}"));
+                    faults.push(Place::START, format!("{flag}: {text}"));
                 }
             }
         }
@@ -143,17 +142,9 @@ impl Layer {
         layer
     }
 
-    /// Returns the fields of a table, each of which has been accepted.
-    pub(crate) fn typed<T: DeserializeOwned + Default>(&self, table: &str) -> T {
-        read_table(&self.values(), table)
-    }
-
-    /// Returns the values by their full names.
-    pub(crate) fn values(&self) -> Table {
-        let found = self.found.iter();
-        found
-            .map(|(path, found)| (path.clone(), found.value.clone()))
-            .collect()
+    /// Returns the value of a field.
+    pub(crate) fn get<F: Form>(&self, path: &str) -> Option<F::Value> {
+        F::read(&self.found.get(path)?.value)
     }
 
     /// Returns the value of a setting, if it is a text.
@@ -185,11 +176,7 @@ impl Layer {
             Some(key) => self.put(key, given, faults),
             None => {
                 let text = unknown(table, shown, name);
-                let text = match &faults.source {
-                    Origin::Flag(flag) => format!("{flag}: {text}"),
-                    _ => text,
-                };
-                faults.push(given.place, text);
+                faults.push(given.place, format!("{}{text}", faults.source.prefix()));
             }
         }
     }
@@ -206,7 +193,13 @@ impl Layer {
             origin: faults.origin(given.place),
         };
         found.value = listed(&found);
-        let before = self.found.remove(&key.path());
+        // A table that is not one of settings is read by itself.
+        let path = if key.group.is_empty() {
+            key.name.to_owned()
+        } else {
+            key.path()
+        };
+        let before = self.found.remove(&path);
         let is_list = matches!(
             key.kind,
             SettingKind::Names | SettingKind::Texts | SettingKind::Rules
@@ -217,7 +210,7 @@ impl Layer {
             before.append(more);
             *more = before;
         }
-        self.found.insert(key.path(), found);
+        self.found.insert(path, found);
     }
 }
 
@@ -235,14 +228,20 @@ fn is_accepted(key: &SettingKey, given: &Located, faults: &mut Faults) -> bool {
         return faults.list.len() == before;
     }
     let name = match &faults.source {
-        Origin::Flag(name) | Origin::Variable(name) => name.clone(),
-        Origin::File(..) | Origin::Default => format!("`{}`", key.name),
+        Origin::Flag(name) | Origin::Variable(name) if !key.group.is_empty() => name.clone(),
+        source => format!("{}`{}`", source.prefix(), key.name),
     };
     let mut items = items.iter();
     let item = items.find(|item| !key.accepts(&Value::Array(vec![item.value()])));
-    let (name, given) = match item {
-        Some(item) => (format!("an item of {name}"), item),
-        None => (name, given),
+    let entries = given.entries().filter(|_| key.kind == SettingKind::Tables);
+    let mut entries = entries.unwrap_or_default().iter();
+    let entry = entries.find(|(name, value)| {
+        !key.accepts(&Table::from_iter([(name.clone(), value.value())]).into())
+    });
+    let (name, given) = match (item, entry) {
+        (Some(item), _) => (format!("an item of {name}"), item),
+        (_, Some((entry, value))) => (format!("`{entry}` in {name}"), value),
+        (None, None) => (name, given),
     };
     // A key is never printed.
     let described = if key.is_secret {
@@ -300,6 +299,14 @@ fn unknown(table: &str, shown: &str, name: &str) -> String {
         ("", _) => format!("there is no `{name}`"),
         _ => format!("there is no `{name}` in {shown}"),
     };
+    let as_flag = name.replace('_', "-");
+    let of_flag = |key: &&SettingKey| [key.flag, key.alias].contains(&Some(as_flag.as_str()));
+    if let Some(key) = keys().find(of_flag).filter(|_| table.is_empty()) {
+        return format!(
+            "{what}: the setting of the flag --{as_flag} is `{}`",
+            key.path()
+        );
+    }
     let tables = TABLES.iter().filter(|_| table.is_empty());
     let near = nearest(name, known.iter().chain(tables).copied());
     let is_ours = near.is_some_and(|near| near == snake_case(name));

@@ -4,47 +4,44 @@
 use std::time::Duration;
 
 use plimsoll_providers::Secret;
-use schemars::JsonSchema;
-use serde::Deserialize;
 
 use super::document::Located;
 use super::fault::Faults;
-use super::form::{Filled, Flag, Seconds, Secrets, Set, Texts};
+use super::form::{Filled, Flag, Seconds, Secrets, Texts};
+use super::keys;
 use super::layer::Layer;
-use super::provider::secrets;
 
 /// The default timeout for a server's answers.
 pub const MCP_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The name of the table in [`fields`](super::key::fields).
+/// The name of the table.
 const TABLE: &str = "[[mcp]]";
 
-/// One of `[[mcp]]`.
-#[derive(Default, Deserialize, JsonSchema)]
-#[serde(default)]
-#[schemars(extend("additionalProperties" = false, "required" = ["name"]))]
-pub(crate) struct McpTable {
-    /// The server's name, before those of its tools.
-    name: Set<Filled>,
-    /// The program that is the server; this or `url`.
-    command: Set<Filled>,
-    /// Its arguments.
-    args: Set<Texts>,
-    /// Variables of its environment; never printed.
-    env: Set<Secrets>,
-    /// The address of a server that runs elsewhere.
-    url: Set<Filled>,
-    /// Headers of requests to it; never printed.
-    headers: Set<Secrets>,
-    /// How long one of its answers is waited for. Default: `30`.
-    timeout: Set<Seconds>,
-    /// The environment variable that contains the token for a server with a `url`.
-    bearer_env: Set<Filled>,
-    /// Trust its annotations of tools: tools that only read run without asking. Default: `false`.
-    trust: Set<Flag>,
-    /// Fail if the server cannot be started or reached, instead of continuing without it.
-    /// Default: `false`.
-    required: Set<Flag>,
+keys::fields! {
+    /// One of `[[mcp]]`.
+    fields("", TABLE) {
+        /// The server's name, before those of its tools.
+        name: Filled, required();
+        /// The program that is the server; this or `url`.
+        command: Filled;
+        /// Its arguments.
+        args: Texts;
+        /// Variables of its environment; never printed.
+        env: Secrets;
+        /// The address of a server that runs elsewhere.
+        url: Filled;
+        /// Headers of requests to it; never printed.
+        headers: Secrets;
+        /// How long one of its answers is waited for. Default: `30`.
+        timeout: Seconds;
+        /// The environment variable that contains the token for a server with a `url`.
+        bearer_env: Filled;
+        /// Trust its annotations of tools: tools that only read run without asking. Default: `false`.
+        trust: Flag;
+        /// Fail if the server cannot be started or reached, instead of continuing without it.
+        /// Default: `false`.
+        required: Flag;
+    }
 }
 
 /// The configuration of a tool server.
@@ -177,8 +174,9 @@ impl McpServer {
 
     /// Reads a server. Reports its faults, and returns `None` if it has any.
     pub(crate) fn of(given: &Located, faults: &mut Faults) -> Option<Self> {
-        let table: McpTable = Layer::of_table(TABLE, TABLE, given, faults)?.typed(TABLE);
-        let name = table.name.0?;
+        let table = Layer::of_table(TABLE, TABLE, given, faults)?;
+        let name = table.get::<Filled>("name")?;
+        let (command, url) = (table.get::<Filled>("command"), table.get::<Filled>("url"));
         let before = faults.list.len();
         let mut fault = |key: &str, text: String| {
             faults.push(given.get(key).unwrap_or(given).place, text);
@@ -188,7 +186,7 @@ impl McpServer {
             let text = format!("`{name}` cannot name a server; use letters, digits, `_` or `-`");
             fault("name", text);
         }
-        let strays: &[&str] = match (&table.command.0, &table.url.0) {
+        let strays: &[&str] = match (&command, &url) {
             (Some(_), None) => &["headers", "bearer_env"],
             (None, Some(url)) => {
                 if !(url.starts_with("http://") || url.starts_with("https://")) {
@@ -209,31 +207,27 @@ impl McpServer {
             }
         };
         for name in strays.iter().filter(|name| given.get(name).is_some()) {
-            let other = if table.url.0.is_some() {
-                "command"
-            } else {
-                "url"
-            };
+            let other = if url.is_some() { "command" } else { "url" };
             fault(name, format!("`{name}` is of a server with a `{other}`"));
         }
-        let reach = match (table.command.0, table.url.0) {
+        let reach = match (command, url) {
             (Some(command), _) => McpReach::Command {
                 command,
-                args: table.args.0.unwrap_or_default(),
-                env: secrets(table.env),
+                args: table.get::<Texts>("args").unwrap_or_default(),
+                env: table.get::<Secrets>("env").unwrap_or_default(),
             },
             (None, url) => McpReach::Url {
                 url: url?,
-                headers: secrets(table.headers),
+                headers: table.get::<Secrets>("headers").unwrap_or_default(),
             },
         };
-        (faults.list.len() == before).then_some(Self {
+        (faults.list.len() == before).then(|| Self {
             name,
             reach,
-            timeout: table.timeout.0.unwrap_or(MCP_TIMEOUT),
-            bearer_env: table.bearer_env.0,
-            trusted: table.trust.0.unwrap_or_default(),
-            required: table.required.0.unwrap_or_default(),
+            timeout: table.get::<Seconds>("timeout").unwrap_or(MCP_TIMEOUT),
+            bearer_env: table.get::<Filled>("bearer_env"),
+            trusted: table.get::<Flag>("trust").unwrap_or_default(),
+            required: table.get::<Flag>("required").unwrap_or_default(),
         })
     }
 }

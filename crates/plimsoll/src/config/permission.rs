@@ -3,24 +3,22 @@
 use std::str::FromStr;
 
 use plimsoll_agent::{Permission, PermissionRule};
-use schemars::JsonSchema;
-use serde::Deserialize;
 use toml::Value;
 
-use super::form::{Choice, Choices, Filled, Set};
+use super::form::{Choice, Choices, Filled, Form, optional};
+use super::keys;
 
-/// One of `permissions`.
-#[derive(Default, Deserialize, JsonSchema)]
-#[serde(default)]
-#[schemars(extend("additionalProperties" = false, "required" = ["tool", "then"]))]
-pub(crate) struct RuleTable {
-    /// The tool; `*` stands for anything.
-    tool: Set<Filled>,
-    /// Only calls with such arguments: a pattern of every text in them, or FIELD=PATTERN. Default:
-    /// all.
-    arguments: Set<Filled>,
-    /// What happens to the call.
-    then: Set<Choice<Permission>>,
+keys::fields! {
+    /// One of `permissions`.
+    fields("", "[[permissions]]") {
+        /// The tool; `*` stands for anything.
+        tool: Filled, required();
+        /// Only calls with such arguments: a pattern of every text in them, or FIELD=PATTERN. Default:
+        /// all.
+        arguments: Filled;
+        /// What happens to the call.
+        then: Choice<Permission>, required();
+    }
 }
 
 impl Choices for Permission {
@@ -54,12 +52,12 @@ impl Rule {
         }
     }
 
-    /// Returns the rule of a table. `None` if a required field is absent.
-    pub(crate) fn of(table: RuleTable) -> Option<Self> {
+    /// Reads a rule. Returns `None` if its table has a fault.
+    pub(crate) fn of(table: &Value) -> Option<Self> {
         Some(Self {
-            tool: table.tool.0?,
-            arguments: table.arguments.0,
-            then: table.then.0?,
+            tool: Filled::read(table.get("tool")?)?,
+            arguments: optional::<Filled>(table, "arguments")?,
+            then: Choice::<Permission>::read(table.get("then")?)?,
         })
     }
 

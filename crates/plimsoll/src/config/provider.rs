@@ -2,34 +2,32 @@
 //! and never printed.
 
 use plimsoll_providers::{BaseUrl, ModelClient, ModelClientBuilder, ModelRef, Secret, Vendor};
-use schemars::JsonSchema;
-use serde::Deserialize;
 
 use super::document::Located;
 use super::fault::Faults;
-use super::form::{Filled, Secrets, Set};
+use super::form::{Filled, Secrets};
+use super::keys;
 use super::layer::Layer;
 
 /// The provider for servers with an OpenAI-compatible API.
 pub(super) const COMPATIBLE: &str = "openai-compatible";
 
-/// The name of the table in [`fields`](super::key::fields).
+/// The name of the table.
 const TABLE: &str = "[providers.NAME]";
 
-/// `[providers.NAME]`.
-#[derive(Default, Deserialize, JsonSchema)]
-#[serde(default)]
-#[schemars(extend("additionalProperties" = false))]
-pub(crate) struct ProviderTable {
-    /// The address of its API. Required if NAME is not a built-in provider.
-    base_url: Set<Filled>,
-    /// The environment variable that contains its key.
-    api_key_env: Set<Filled>,
-    /// Its key itself: read, but better kept out of files; never printed.
-    #[schemars(extend("x-secret" = true))]
-    api_key: Set<Filled>,
-    /// Further headers of every request; never printed.
-    headers: Set<Secrets>,
+keys::fields! {
+    /// `[providers.NAME]`.
+    fields("", TABLE) {
+        /// The address of its API. Required if NAME is not a built-in provider. Default: the
+        /// provider's.
+        base_url: Filled;
+        /// The environment variable that contains its key.
+        api_key_env: Filled;
+        /// Its key itself: read, but better kept out of files; never printed.
+        api_key: Filled, secret();
+        /// Further headers of every request; never printed.
+        headers: Secrets;
+    }
 }
 
 /// The settings of the connection to a provider.
@@ -56,10 +54,12 @@ impl ProviderSettings {
         warnings: &mut Faults,
     ) -> Option<Self> {
         let shown = format!("[providers.{name}]");
-        let layer = Layer::of_table(TABLE, &shown, given, faults)?;
-        let table: ProviderTable = layer.typed(TABLE);
+        let table = Layer::of_table(TABLE, &shown, given, faults)?;
+        let text = |key| table.get::<Filled>(key);
+        let (base_url, api_key_env) = (text("base_url"), text("api_key_env"));
+        let api_key = text("api_key");
         let place_of = |key| given.get(key).unwrap_or(given).place;
-        match &table.base_url.0 {
+        match &base_url {
             None if Vendor::named(name).is_err() => {
                 let text = format!(
                     "{shown} needs a `base_url`: there is no provider `{name}` that we know"
@@ -73,18 +73,18 @@ impl ProviderSettings {
             }
             None => {}
         }
-        if table.api_key.0.is_some() && table.api_key_env.0.is_some() {
+        if api_key.is_some() && api_key_env.is_some() {
             let text =
                 "`api_key` and `api_key_env` are two settings of one thing; keep `api_key_env`";
             faults.push(place_of("api_key"), text);
-        } else if table.api_key.0.is_some() {
+        } else if api_key.is_some() {
             let text = format!(
                 "`api_key` of {shown} is a key in a file; put it into the environment and name \
                  the variable with `api_key_env`"
             );
             warnings.push(place_of("api_key"), text);
         }
-        if let Some(variable) = &table.api_key_env.0 {
+        if let Some(variable) = &api_key_env {
             let good = |c: char| c.is_ascii_alphanumeric() || c == '_';
             if !variable.chars().all(good) {
                 // It may be the key itself, so it is not printed.
@@ -95,10 +95,10 @@ impl ProviderSettings {
         }
         Some(Self {
             name: name.to_owned(),
-            base_url: table.base_url.0,
-            api_key_env: table.api_key_env.0,
-            api_key: table.api_key.0.as_deref().map(Secret::new),
-            headers: secrets(table.headers),
+            base_url,
+            api_key_env,
+            api_key: api_key.as_deref().map(Secret::new),
+            headers: table.get::<Secrets>("headers").unwrap_or_default(),
         })
     }
 
@@ -145,12 +145,4 @@ impl ProviderSettings {
         }
         Ok((model, builder))
     }
-}
-
-/// Returns secrets by name.
-pub(super) fn secrets(given: Set<Secrets>) -> Vec<(String, Secret)> {
-    let given = given.0.into_iter().flatten();
-    given
-        .map(|(name, value)| (name, Secret::new(&value)))
-        .collect()
 }

@@ -4,7 +4,6 @@
 use toml::Value;
 
 use super::fault::{ConfigFault, Faults, Origin};
-use super::keys::OptionalSettings;
 use super::layer::{FoundSetting, Layer};
 use super::provider::COMPATIBLE;
 use super::settings::AgentSettings;
@@ -69,7 +68,9 @@ impl MergedSettings {
         }
         merged.choose_address(addresses, warnings);
         let mut settings = AgentSettings::default();
-        OptionalSettings::read(&merged.values()).apply(&mut settings);
+        for found in merged.found.values() {
+            (found.key.apply)(&found.value, &mut settings);
+        }
         if merged.mention(CONTEXT).is_some() {
             settings.builder.context_config.get_or_insert_default();
         }
@@ -83,8 +84,11 @@ impl MergedSettings {
             .split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))
             .collect();
         let named = self.layer.found.values();
-        let named = named
-            .filter(|found| found.key.name.len() > 4 && words.contains(&found.key.name.as_str()));
+        let named = named.filter(|found| {
+            let name = found.key.name;
+            let is_rule = name == "permissions" && words.contains(&"permission");
+            is_rule || name.len() > 4 && words.contains(&name)
+        });
         let mut named: Vec<&FoundSetting> = named.collect();
         named.sort_by_key(|found| found.origin.place());
         let placed = named.iter().find(|found| found.origin.place().is_some());

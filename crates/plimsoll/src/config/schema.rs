@@ -46,7 +46,7 @@ pub fn schema() -> Value {
 /// Returns the schemas of an agent's settings, and of the tables within.
 fn settings(has: &dyn Fn(&SettingKey) -> bool) -> Map<String, Value> {
     let own = keys().filter(|key| key.table.is_empty() && has(key));
-    let own = own.map(|key| (key.name.clone(), of_key(key)));
+    let own = own.map(|key| (key.name.to_owned(), of_key(key)));
     let tables = keys().filter(|key| !key.table.is_empty());
     let tables = tables.map(|key| (key.table.to_owned(), table(key.table)));
     own.chain(tables).collect()
@@ -54,12 +54,12 @@ fn settings(has: &dyn Fn(&SettingKey) -> bool) -> Map<String, Value> {
 
 /// Returns the schema of a table.
 fn table(name: &str) -> Value {
-    let properties = fields(name).map(|key| (key.name.clone(), of_key(key)));
+    let properties = fields(name).map(|key| (key.name.to_owned(), of_key(key)));
     let required = fields(name).filter(|key| key.is_required);
     json!({
         "type": "object",
         "properties": properties.collect::<Map<_, _>>(),
-        "required": required.map(|key| key.name.as_str()).collect::<Vec<_>>(),
+        "required": required.map(|key| key.name).collect::<Vec<_>>(),
         "additionalProperties": false,
     })
 }
@@ -70,14 +70,14 @@ fn of_key(key: &SettingKey) -> Value {
         Preset::Words(words) if !key.group.is_empty() => format!("{} Default: {words}.", key.doc),
         _ => key.doc.clone(),
     };
-    schema.insert("description".to_owned(), doc.into());
+    schema["description"] = doc.into();
     if let Some(value) = key.preset() {
-        schema.insert("default".to_owned(), json!(value));
+        schema["default"] = json!(value);
     }
     if let Some(items) = key.items() {
-        schema.insert("items".to_owned(), table(&items));
+        schema["items"] = table(&items);
     }
-    schema.into()
+    schema
 }
 
 fn model() -> Value {

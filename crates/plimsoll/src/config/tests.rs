@@ -9,7 +9,7 @@ use plimsoll_context::{
     Threshold, Tokens,
 };
 
-use plimsoll_core::{BuilderSettings, DriverSettings};
+use plimsoll_core::BuilderSettings;
 
 use super::*;
 
@@ -239,7 +239,7 @@ fn everything_wrong_is_said_at_once_with_its_line() {
         "line 16: `max_turns` is 0",
         "line 19: two agents are named `a` (the other is on line 14)",
         "line 23: a server has a `command` or a `url`",
-        "line 24: models, openai, x, input",
+        "line 25: models, openai, x, input",
         "line 27: models, opnai: there is no such provider; did you mean `openai`?",
         "line 30: [providers.mine] needs a `base_url`",
         "line 31: `api_key_env` is not the name of an environment variable",
@@ -254,6 +254,12 @@ fn everything_wrong_is_said_at_once_with_its_line() {
 
 #[test]
 fn contradictions_name_both_sides_and_their_lines() {
+    for text in [
+        "trigger = 5000\n[compaction]\nkeep_first_turns = 1",
+        "context_strategy = \"evict\"\n[context]",
+    ] {
+        assert_eq!(faults(text).len(), 1, "told once");
+    }
     for (text, part) in [
         (
             "system = \"x\"\nsystem_file = \"y\"",
@@ -312,6 +318,142 @@ fn contradictions_name_both_sides_and_their_lines() {
             said.iter().any(|said| said.contains(part)),
             "{text}\n{said:#?}\nhas no\n{part}"
         );
+    }
+}
+
+#[test]
+fn a_fault_in_a_list_or_a_table_is_placed_where_it_is() {
+    for (text, said) in [
+        (
+            "pins = [\n  \"a\",\n  3,\n]",
+            "line 3: an item of `pins` is 3; give a list of texts",
+        ),
+        (
+            "max_calls_per_tool = {\n  read = 1, bash = -1 }",
+            "line 2: `bash` in `max_calls_per_tool` is -1; give a table of whole numbers from 0, such as { bash = 3 }",
+        ),
+        (
+            "[models.openai.\"gpt-9\"]\nwindow = \"4oo\"",
+            "line 2: models, openai, gpt-9, window: \"4oo\" is no whole number above 0",
+        ),
+        (
+            "[[permissions]]\ntool = \"bash\"",
+            "line 1: [[permissions]] needs `then`",
+        ),
+        (
+            "[[hooks]]\non = \"on_error\"\ncommand = \"touch x\"",
+            "line 3: `command` is \"touch x\"; give a list of a program and its arguments, such as [\"./guard\", \"--strict\"]",
+        ),
+    ] {
+        assert_eq!(faults(text), [said]);
+    }
+}
+
+#[test]
+fn what_a_run_refuses_is_refused_here() {
+    for (text, part) in [
+        (
+            "tools = [\"raed\"]",
+            "line 1: there is no tool `raed`; did you mean `read`?",
+        ),
+        ("model = \"gpt-4o\"", "line 1: `gpt-4o`"),
+        ("model = \"nope/x\"", "line 1: "),
+        ("[summary]\nmodel = \"nope/x\"", "line 2: "),
+        (
+            "base_url = \"not a url\"\nmodel = \"openai/gpt-4o\"",
+            "line 1: ",
+        ),
+        (
+            "mode = \"yes\"",
+            "the setting of the flag --mode is `permission_mode`",
+        ),
+        (
+            "max_context = 3",
+            "the setting of the flag --max-context is `window`",
+        ),
+    ] {
+        let said = faults(text);
+        assert!(said.len() == 1 && said[0].contains(part), "{said:?}");
+    }
+    for rule in [
+        "{ tool = \"bash\", arguments = \"comand=rm *\", then = \"deny\" }",
+        "{ tool = \"nosuchtool\", then = \"deny\" }",
+    ] {
+        let agent = good(&format!("permissions = [{rule}]")).defaults().unwrap();
+        let error = agent.check_tools().unwrap_err().to_string();
+        assert!(error.contains("line 1: "), "{error}");
+    }
+    let text = "[[agents]]\nname = \"a\"\nsub_agents = [\"b\"]\n[[agents]]\nname = \"b\"\n\
+        [[agents.permissions]]\ntool = \"x_y\"\nthen = \"deny\"\n[[mcp]]\nname = \"x\"\ncommand = \"x\"\n";
+    let config = good(&format!(
+        "permissions = [{{ tool = \"b\", then = \"deny\" }}, {{ tool = \"skill\", then = \"ask\" }}]\n{text}"
+    ));
+    for name in ["a", "b"] {
+        config.agent(name).unwrap().check_tools().unwrap();
+    }
+}
+
+#[test]
+fn faults_of_two_files_name_their_own() {
+    let read = |path: &str, text: &str| Config::of(text, Some(path.as_ref())).unwrap();
+    let users = read(
+        "home.toml",
+        "\n\n\ntool_execution = \"parallel\"\ntarget = 6000",
+    );
+    let own = read("plimsoll.toml", "trigger = 5000\nmax_parallel_tools = 3\n");
+    let error = own.over(users).unwrap_err().to_string();
+    assert!(
+        error.contains("(`trigger` is on line 1, `target` is on home.toml:5:1)"),
+        "{error}"
+    );
+    let users = read(
+        "home.toml",
+        "\n[[agents]]\nname = \"u\"\npins = [\"x\"]\nmax_parallel_tools = 2",
+    );
+    let own = read("plimsoll.toml", "tool_execution = { batched = 4 }\n");
+    own.over(users).unwrap();
+    let broken = Config::of(
+        "[[agents]]\nname = \"u\"\nsub_agents = [\"x\"]",
+        Some("home.toml".as_ref()),
+    );
+    let error = broken.unwrap_err().to_string();
+    assert!(
+        error.starts_with("home.toml:3:1: there is no agent `x`"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_table_can_be_a_flag() {
+    let config = Config::parse("").unwrap();
+    let set = |text: &str| config.resolve(None, &Overrides::default().set(text).unwrap());
+    let agent = set("compaction={ keep_recent_turns = 4 }").unwrap();
+    let context = agent.settings().builder.context_config.unwrap();
+    assert_eq!(context.compaction.keep_recent_turns, 4);
+    for (text, said) in [
+        (
+            "retry=3",
+            "--set retry is 3, but [retry] is a table of settings; set one, as in --set retry.max_attempts=…",
+        ),
+        (
+            "retry={ max_attempts = 0 }",
+            "--set retry.max_attempts is 0; give a whole number, 1 or more",
+        ),
+        (
+            "retry={ max_attemps = 1 }",
+            "--set retry.max_attemps: there is no `max_attemps` in [retry]; did you mean `max_attempts`?",
+        ),
+        (
+            "hooks=[{ on = \"x\", command = [\"y\"] }]",
+            "--set hooks: `on` is \"x\"; give",
+        ),
+        (
+            "permissions=[{ tool = \"bash\" }]",
+            "--set permissions: [[permissions]] needs `then`",
+        ),
+    ] {
+        let error = set(text).unwrap_err().to_string();
+        assert!(error.starts_with(said), "{error}");
     }
 }
 
@@ -505,11 +647,6 @@ fn every_name_is_of_one_key_and_every_default_is_true() {
                     .session_prune
                     .map(|_| SessionPruneConfig::default()),
                 tool_execution: set.builder.tool_execution,
-                // A configured agent is more patient than one of the library.
-                driver: DriverSettings {
-                    retry: set.builder.driver.retry,
-                    ..DriverSettings::default()
-                },
                 max_parallel_tools: set.builder.max_parallel_tools,
                 context_strategy: set.builder.context_strategy,
                 context_config: set.builder.context_config.map(|_| ContextConfig::default()),

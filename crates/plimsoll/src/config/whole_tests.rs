@@ -187,7 +187,8 @@ fn the_schema_takes_what_reading_takes() {
             "permissions = [{ tool = \"bash\", then = \"never\" }]",
             false,
         ),
-        ("[[hooks]]\non = \"on_error\"\ncommand = \"x\"", true),
+        ("[[hooks]]\non = \"on_error\"\ncommand = [\"x\"]", true),
+        ("[[hooks]]\non = \"on_error\"\ncommand = \"x -y\"", false),
         (
             "compaction = { compaction_scope = { fixed_count = 3 } }",
             true,
@@ -306,7 +307,7 @@ fn every_method_of_the_builder_is_reached_by_a_key() {
     let method = |key: &'static SettingKey| {
         let named = |(name, _): &&(&str, &str)| *name == key.path() || *name == key.table;
         let method = METHODS.iter().find(named);
-        method.map_or(key.name.as_str(), |(_, method)| method)
+        method.map_or(key.name, |(_, method)| method)
     };
     let mut reached: BTreeSet<&str> = keys().map(method).collect();
     // By the tables beside the keys: prices, and all limits at once.
@@ -393,7 +394,7 @@ fn every_key_takes_what_is_good_and_says_what_is_not() {
             for fault in &error.faults {
                 assert!(fault.origin.place().is_some(), "{set}{error}");
             }
-            let names = error.to_string().contains(&key.name) || error.to_string().contains("name");
+            let names = error.to_string().contains(key.name) || error.to_string().contains("name");
             let within = error.to_string().contains(key.table)
                 || error.to_string().contains("compaction would fire");
             assert!(names || within, "{set}{error}");

@@ -2,84 +2,65 @@
 
 use plimsoll_agent::{PermissionMode, QueueMode, TurnTrigger};
 use plimsoll_tools::SandboxMode;
-use schemars::JsonSchema;
-use serde::Deserialize;
 
 use super::super::form::{
-    Choice, FilePath, FilePaths, Flag, Hooks, HostedTools, Names, Rules, Set, Text, Texts,
+    Choice, FilePath, FilePaths, Flag, Hooks, HostedTools, Names, Rules, Text, Texts,
 };
-use super::super::settings::AgentSettings;
 
-settings_table! {
+fields! {
     /// The settings of an agent: its name, prompt and tools.
-    AgentTable {
+    agent("Agent and tools", "") {
         /// The agent's name, for `--agent` and for agents that call it. Default: required in
         /// [[agents]].
-        #[schemars(extend("x-one-agent" = true))]
-        name: Text => name;
+        name: Text => name, one_agent();
         /// A description of the agent, shown to agents that may call it. Default: none.
-        #[schemars(extend("x-private" = true, "x-one-agent" = true))]
-        description: Text => description;
+        description: Text => description, private(), one_agent();
         /// The system prompt. Default: the built-in prompt.
-        #[schemars(extend("x-private" = true))]
-        system: Text => system;
+        system: Text => system, private();
         /// File with the system prompt. Replaces `system`. Default: none.
-        #[schemars(extend("x-flag" = "system", "x-private" = true))]
-        system_file: FilePath => system_file;
+        system_file: FilePath => system_file, flag("system"), private();
         /// Text sent after the history in every request. It is not stored in the history.
         /// Default: none.
-        #[schemars(extend("x-private" = true))]
-        dynamic_context: Text => builder.dynamic_context;
+        dynamic_context: Text => builder.dynamic_context, private();
         /// Rules that are never evicted or shortened. Default: `[]`.
-        #[schemars(extend("x-flag" = "pin", "x-private" = true))]
-        pins: Texts => builder.pins;
+        pins: Texts => builder.pins, flag("pin"), private();
         /// Tools the agent may use: all, none, or names such as read,grep,bash. Default:
         /// `["all"]`.
-        #[schemars(extend("x-flag" = "tools"))]
-        tools: Names => tools;
+        tools: Names => tools, flag("tools");
         /// Directory that file tools cannot leave. Default: `"."`.
-        #[schemars(extend("x-flag" = "root"))]
-        root: FilePath => root;
+        root: FilePath => root, flag("root");
         /// Agents in the same file that this agent may call. Each becomes a tool. Default: `[]`.
-        #[schemars(extend("x-one-agent" = true))]
-        sub_agents: Names => sub_agents;
+        sub_agents: Names => sub_agents, one_agent();
         /// Folders of skills (a folder each with a SKILL.md). The agent gets a tool that loads
         /// one, unless it has no tools. [] for none. Default: the usual folders at the command
         /// line, none in a library.
-        #[schemars(extend("x-private" = true))]
-        skills: FilePaths => skills;
+        skills: FilePaths => skills, private();
         /// Names of the [[mcp]] servers whose tools the agent gets. Default: all of [[mcp]].
-        #[schemars(extend("x-one-agent" = true))]
-        mcp: Names => mcp;
+        mcp: Names => mcp, one_agent();
         /// Also offers `recall` under the name `get_tool_response(execution_id)`. Default:
         /// `false`.
         get_tool_response: Flag => builder.get_tool_response;
         /// Tools that the provider runs itself, in the provider's format. They run without
         /// asking; rules that deny them apply. Default: `[]`.
-        #[schemars(extend("x-private" = true))]
-        hosted_tools: HostedTools => builder.hosted_tools;
+        hosted_tools: HostedTools => builder.hosted_tools, private();
         /// Rules that allow, deny or ask before tool calls. The first matching rule decides;
         /// without one, `permission_mode` does. Default: none.
         permissions: Rules => permissions;
         /// What happens to tool calls without a matching rule: ask before file changes and
         /// commands, auto-edit (ask only before commands), yes (never ask) or read-only. Default:
         /// ask at the command line, auto-edit in a library.
-        #[schemars(extend("x-flag" = "permission-mode", "x-private" = true))]
-        permission_mode: Choice<PermissionMode> => permission_mode;
+        permission_mode: Choice<PermissionMode> => permission_mode, flag("permission-mode"), alias("mode"), private();
         /// What commands of `bash` may write to and reach, enforced by the kernel: off (no
         /// limit), workspace-write (write below the root and in the temporary directory, no
         /// network) or read-only (write nothing, no network). Needs Landlock in Linux 6.2 or
         /// newer, or macOS. Default: `"off"`.
-        #[schemars(extend("x-flag" = "sandbox", "x-private" = true))]
-        sandbox: Choice<SandboxMode> => sandbox;
+        sandbox: Choice<SandboxMode> => sandbox, flag("sandbox"), private();
         /// Variables of the environment that commands, hooks and MCP servers get although they
         /// look like keys. Default: `[]`.
-        #[schemars(extend("x-private" = true))]
-        pass_env: Names => builder.pass_env;
+        pass_env: Names => builder.pass_env, private();
         /// Commands that run at certain events of a run. They read JSON from standard input and
         /// may answer on standard output. Default: none.
-        #[schemars(extend("x-private" = true))]
-        hooks: Hooks => hooks;
+        hooks: Hooks => hooks, private();
         /// Deliver waiting steering messages all at once or one per turn. Default: `"all"`.
         steering_mode: Choice<QueueMode> => builder.steering;
         /// Deliver waiting follow-ups all at once or one per run. Default: `"all"`.

@@ -1,27 +1,22 @@
 //! Keys for limiting the context.
 
 use plimsoll_context::{Author, Bytes, ContextStrategy, LEAST_SUMMARY, SessionPruneConfig};
-use schemars::JsonSchema;
-use serde::Deserialize;
 
 use super::super::form::{
-    Choice, Counters, Digest, EarlierRuns, FilePath, Flag, Seconds, Set, Share, Size, Text,
-    TokenCount, Whole,
+    Choice, Counters, Digest, EarlierRuns, FilePath, Flag, Seconds, Share, Size, Text, TokenCount,
+    Whole,
 };
-use super::super::settings::AgentSettings;
 
-settings_table! {
+fields! {
     /// How the context is compacted.
-    ContextTable {
+    context("Context", "") {
         /// How the context is compacted when it becomes too large. Default: `extract`, or
         /// `summarize` if `summary.model` is set.
-        #[schemars(extend("x-flag" = "policy"))]
-        context_strategy: Choice<ContextStrategy> => builder.context_strategy;
+        context_strategy: Choice<ContextStrategy> => builder.context_strategy, flag("policy");
         /// Size above which the context is compacted: tokens of the whole request, or a share of
         /// the available tokens. Default: half of the available tokens, but at most 60,000; or the
         /// target divided by 0.7 if that is more.
-        #[schemars(extend("x-flag" = "trigger"))]
-        trigger: Size => builder.trigger;
+        trigger: Size => builder.trigger, flag("trigger");
         /// Size that a compaction aims for: tokens of the whole request, or a share of the
         /// available tokens. Default: 0.26 of the available tokens, but 4,000 to 40,000 and at
         /// most 0.6 of them; 0.7 of a trigger in tokens.
@@ -41,16 +36,15 @@ settings_table! {
         /// `true`.
         summarization: Flag => builder.summarization;
         /// Offer the model tools to recall evicted messages. Default: `true`.
-        #[schemars(extend("x-flag" = "no-recall"))]
-        recall: Flag => builder.recall;
+        recall: Flag => builder.recall, flag("no-recall");
         /// The token counter. Default: `"o200k"`.
         counter: Choice<Counters> => counter;
     }
 }
 
-settings_table! {
+fields! {
     /// The summaries of evicted messages.
-    SummaryTable {
+    summary("Context", "summary") {
         /// Maximum size of a summary in tokens. A summary without a model is by default as large
         /// as the user's words need. Default: `2000`.
         max_summary_tokens: TokenCount<{ LEAST_SUMMARY.0 }> => builder.summary.max_summary_tokens;
@@ -61,19 +55,17 @@ settings_table! {
         /// user's words. Default: `"model"`.
         author: Choice<Author> => builder.summary.author;
         /// The model that writes summaries, as PROVIDER/NAME. Default: the run's own.
-        #[schemars(extend("x-flag" = "summarizer", "x-private" = true))]
-        model: Text => summarizer;
+        model: Text => summarizer, flag("summarizer"), private();
         /// File with the summarizer's instructions. Default: the built-in prompt.
-        #[schemars(extend("x-flag" = "summary-prompt", "x-private" = true))]
-        prompt_file: FilePath => summary_prompt;
+        prompt_file: FilePath => summary_prompt, flag("summary-prompt"), private();
         /// Time limit of one summarizer call, in seconds. Default: 120, or 300 on this machine.
         timeout: Seconds => builder.driver.summary_timeout;
     }
 }
 
-settings_table! {
+fields! {
     /// How old tool results are shortened.
-    PruneTable {
+    session_prune("Context", "session_prune") {
         /// Number of newest exchanges whose tool results are not pruned. Default: `2`.
         keep_recent_n: Whole<0, usize>
             => builder.session_prune[get_or_insert_default].keep_recent_n;
@@ -87,9 +79,9 @@ settings_table! {
     }
 }
 
-settings_table! {
+fields! {
     /// A context limited by its size.
-    ContextSizeTable {
+    context_size("Context", "context") {
         /// Maximum size of a request in tokens, if the model's window is not smaller. Default:
         /// `100000`.
         max_context_tokens: TokenCount<1> => builder.context_config[get_or_insert_default].max_context_tokens;
@@ -98,9 +90,9 @@ settings_table! {
     }
 }
 
-settings_table! {
+fields! {
     /// When and how a context limited by its size is compacted.
-    CompactionTable {
+    compaction("Context", "compaction") {
         /// Share of the context at which compaction starts. Default: `0.9`.
         compact_at_pct: Share => builder.context_config[get_or_insert_default].compaction.compact_at_pct;
         /// Share of the context kept free below `compact_at_pct`. Default: `0.05`.

@@ -3,58 +3,45 @@
 use plimsoll_agent::ThinkingLevel;
 use plimsoll_context::CacheRetention;
 use plimsoll_wire::openai_chat::ToolStyle;
-use schemars::JsonSchema;
-use serde::Deserialize;
 
 use super::super::form::{
-    Breakpoints, Choice, ContextWindow, Flag, Seconds, Set, Temperature, Text, TokenCount, Whole,
+    Breakpoints, Choice, ContextWindow, Flag, Seconds, Temperature, Text, TokenCount, Whole,
 };
-use super::super::settings::AgentSettings;
 
-settings_table! {
+fields! {
     /// The model that an agent runs on.
-    ModelTable {
+    model("Model", "") {
         /// The model, as PROVIDER/NAME, or `local`. Default: a server on this machine, else
         /// `local`.
-        #[schemars(extend("x-flag" = "model", "x-private" = true))]
-        model: Text => model;
+        model: Text => model, flag("model"), private();
         /// Address of the API. Default for any OpenAI-compatible server. Default: the provider's.
-        #[schemars(extend("x-flag" = "base-url", "x-private" = true))]
-        base_url: Text => base_url;
+        base_url: Text => base_url, flag("base-url"), private();
         /// Context window in tokens, or "unknown" to learn it from the provider's errors.
         /// Default: reported by the server.
-        #[schemars(extend("x-flag" = "max-context"))]
-        window: ContextWindow => builder.window;
+        window: ContextWindow => builder.window, flag("max-context");
         /// How tools are called: with the API's own tool calls, or as one JSON object per turn,
         /// for small models. Default: native; json for our local models.
-        #[schemars(extend("x-flag" = "tool-style"))]
-        tool_style: Choice<ToolStyle> => tool_style;
+        tool_style: Choice<ToolStyle> => tool_style, flag("tool-style");
         /// Maximum number of tokens in one response. Default: the provider's.
-        #[schemars(extend("x-flag" = "max-tokens"))]
-        max_tokens: TokenCount<1> => builder.max_tokens;
+        max_tokens: TokenCount<1> => builder.max_tokens, flag("max-tokens");
         /// Sampling temperature. Default: the provider's.
-        #[schemars(extend("x-flag" = "temperature"))]
-        temperature: Temperature => builder.sampling.temperature;
+        temperature: Temperature => builder.sampling.temperature, flag("temperature");
         /// Sampling seed, for providers that support one. Default: none.
-        #[schemars(extend("x-flag" = "seed"))]
-        seed: Whole<0> => builder.sampling.seed;
+        seed: Whole<0> => builder.sampling.seed, flag("seed");
         /// How much the model reasons before it answers. "off" disables reasoning if the model
         /// allows that. Default: the provider's.
-        #[schemars(extend("x-flag" = "thinking-level"))]
-        thinking_level: Choice<ThinkingLevel> => builder.sampling.thinking;
+        thinking_level: Choice<ThinkingLevel> => builder.sampling.thinking, flag("thinking-level");
         /// Time limit for opening a connection, in seconds. Default: `15`.
-        #[schemars(extend("x-flag" = "connect-timeout"))]
-        connect_timeout: Seconds => timeouts.connect;
+        connect_timeout: Seconds => timeouts.connect, flag("connect-timeout");
         /// Time without a received byte after which a call is abandoned, in seconds. Default:
         /// `300`.
-        #[schemars(extend("x-flag" = "idle-timeout"))]
-        idle_timeout: Seconds => timeouts.idle;
+        idle_timeout: Seconds => timeouts.idle, flag("idle-timeout");
     }
 }
 
-settings_table! {
+fields! {
     /// When failed calls of the model are retried.
-    RetryTable {
+    retry("Model", "retry") {
         /// Maximum number of attempts per model call, including the first; at most 3 if the
         /// server cannot be reached or its response is cut or malformed. Default: `10`.
         max_attempts: Whole<1, u32> => builder.driver.retry.max_attempts;
@@ -70,9 +57,9 @@ settings_table! {
     }
 }
 
-settings_table! {
+fields! {
     /// How the provider's prompt cache is used.
-    CacheTable {
+    cache("Model", "cache") {
         /// Use the provider's prompt cache. Default: `true`.
         enabled: Flag => builder.cache.enabled;
         /// Where cache breakpoints are placed: automatically, not at all, or manually: after the
@@ -81,7 +68,6 @@ settings_table! {
         /// How long the provider keeps the prompt cache: the usual time, longer for tools and
         /// system prompt (head), or longer for everything (long). Writing a longer cache may cost
         /// more. Default: `"usual"`.
-        #[schemars(extend("x-flag" = "cache-retention"))]
-        retention: Choice<CacheRetention> => builder.retention;
+        retention: Choice<CacheRetention> => builder.retention, flag("cache-retention");
     }
 }
