@@ -362,7 +362,7 @@ mod tests {
             "an hour is not waited for"
         );
         assert_eq!(config.wait(1, &limited(Some(u64::MAX))), None);
-        assert_eq!(config.wait(3, &limited(None)), None, "three tries in all");
+        assert_eq!(config.wait(10, &limited(None)), None, "ten tries in all");
         let says = |attempt, asked| config.given_up(attempt, limited(asked)).to_string();
         assert!(
             says(1, Some(3_600_000)).ends_with(

@@ -690,6 +690,10 @@ async fn a_summariser_that_fails_or_never_answers_stops_nobody() {
         let agent = agent(provider.clone(), "summarize")
             .summarizer(Arc::new(short.clone()))
             .summary_timeout(Duration::from_secs(20))
+            .retry_config(RetryConfig {
+                max_attempts: 3,
+                ..RetryConfig::default()
+            })
             .observer(seen.observer())
             .build()
             .unwrap();

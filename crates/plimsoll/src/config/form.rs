@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use plimsoll_agent::{
-    AtLimit, CountTokens, PermissionMode, QueueMode, Sampling, ThinkingLevel,
-    ToolExecutionStrategy, TurnTrigger,
+    AtLimit, CountTokens, HookPoint, Permission, PermissionMode, QueueMode, Sampling,
+    ThinkingLevel, ToolExecutionStrategy, TurnTrigger,
 };
 use plimsoll_context::{
     ArgumentDigest, Author, CacheRetention, CacheStrategy, CompactionScope, ContextStrategy,
@@ -21,7 +21,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value as Json, json};
 use toml::Value;
 
-use super::hook;
+use super::hook::{self, MOMENTS};
 use super::permission::Rule;
 use super::settings::COUNTERS;
 
@@ -75,8 +75,6 @@ pub(crate) trait Form {
     type Value: Clone;
     /// Its kind.
     const KIND: SettingKind;
-    /// Whether the value is never printed.
-    const IS_SECRET: bool = false;
     /// Describes the accepted spellings.
     fn takes() -> String;
     /// Returns their JSON Schema.
@@ -304,6 +302,36 @@ form!(
     }
 );
 
+form!(
+    /// Permission rules: a list of tables, or lines of the form `allow TOOL:PATTERN`.
+    Rules, Vec<Rule>, Rules,
+    "a list of tables, such as { tool = \"bash\", arguments = \"command=git status\", then = \
+     \"allow\" }",
+    { "type": "array" },
+    |given| match given {
+        Value::String(lines) => Rule::all_of(lines),
+        _ => given.as_array()?.iter().map(Rule::of).collect(),
+    }
+);
+form!(
+    /// Commands for events of a run, as a list of tables.
+    Hooks, Vec<CommandHook>, Tables,
+    "a list of tables, such as { on = \"before_tool_execution\", command = [\"./guard\"] }",
+    { "type": "array" },
+    |given| given.as_array()?.iter().map(hook::of).collect()
+);
+form!(
+    /// Secrets by name.
+    Secrets, Vec<(String, Secret)>, Tables, "a table of texts",
+    { "type": "object", "additionalProperties": { "type": "string" } },
+    |given| {
+        let entries = given.as_table()?.iter();
+        entries
+            .map(|(name, value)| Some((name.clone(), Secret::new(value.as_str()?))))
+            .collect()
+    }
+);
+
 /// A whole number, at least `LEAST`.
 pub(crate) struct Whole<const LEAST: u64, T = u64>(T);
 /// A number of tokens, at least `LEAST`.
@@ -312,13 +340,6 @@ pub(crate) struct TokenCount<const LEAST: u64>;
 pub(crate) struct Limit<F>(F);
 /// One of several names.
 pub(crate) struct Choice<C>(C);
-/// Permission rules: a list of tables, or lines of the form `allow TOOL:PATTERN`.
-pub(crate) struct Rules;
-/// Commands for events of a run, as a list of tables.
-pub(crate) struct Hooks;
-/// Secrets by name.
-pub(crate) struct Secrets;
-
 impl<const LEAST: u64, T: DeserializeOwned + Clone> Form for Whole<LEAST, T> {
     type Value = T;
     const KIND: SettingKind = SettingKind::Whole;
@@ -436,7 +457,9 @@ choices! {
     TurnTrigger, Self, &["user", "sub_agent", "continue"], stored;
     Author, Self, &["model", "extract"], stored;
     CacheRetention, Self, &Self::NAMES, Self::named;
+    Permission, Self, &["allow", "deny", "ask"], |name| name.parse().ok();
     PermissionMode, Self, &Self::NAMES, |name| name.parse().ok();
+    HookPoint, Self, &MOMENTS, stored;
     SandboxMode, Self, &Self::NAMES, |name| name.parse().ok();
     ToolStyle, Self, &["native", "json"], |name| Some(match name {
         "json" => Self::JsonSchema,
@@ -445,69 +468,6 @@ choices! {
     ContextStrategy, Self, &["evict", "summarize", "extract", "sliding_window", "unlimited"],
         |name| Self::named(name, None);
     Counters, &'static str, &COUNTERS, Some;
-}
-
-impl Form for Rules {
-    type Value = Vec<Rule>;
-    const KIND: SettingKind = SettingKind::Rules;
-
-    fn takes() -> String {
-        "a list of tables, such as { tool = \"bash\", arguments = \"command=git status\", then = \
-         \"allow\" }"
-            .to_owned()
-    }
-
-    fn schema() -> Json {
-        json!({ "type": "array" })
-    }
-
-    fn read(given: &Value) -> Option<Vec<Rule>> {
-        match given {
-            Value::String(lines) => Rule::all_of(lines),
-            Value::Array(tables) => tables.iter().map(Rule::of).collect(),
-            _ => None,
-        }
-    }
-}
-
-impl Form for Hooks {
-    type Value = Vec<CommandHook>;
-    const KIND: SettingKind = SettingKind::Tables;
-
-    fn takes() -> String {
-        "in a file, a list of tables, such as { on = \"before_tool_execution\", command = \
-         [\"./guard\"] }"
-            .to_owned()
-    }
-
-    fn schema() -> Json {
-        json!({ "type": "array" })
-    }
-
-    fn read(given: &Value) -> Option<Vec<CommandHook>> {
-        given.as_array()?.iter().map(hook::of).collect()
-    }
-}
-
-impl Form for Secrets {
-    type Value = Vec<(String, Secret)>;
-    const KIND: SettingKind = SettingKind::Tables;
-    const IS_SECRET: bool = true;
-
-    fn takes() -> String {
-        "a table of texts".to_owned()
-    }
-
-    fn schema() -> Json {
-        json!({ "type": "object", "additionalProperties": { "type": "string" } })
-    }
-
-    fn read(given: &Value) -> Option<Vec<(String, Secret)>> {
-        let entries = given.as_table()?.iter();
-        entries
-            .map(|(name, value)| Some((name.clone(), Secret::new(value.as_str()?))))
-            .collect()
-    }
 }
 
 /// Reads a field of a table. Returns `Some(None)` if it is absent.

@@ -4,7 +4,7 @@ use plimsoll_agent::HookPoint;
 use plimsoll_core::CommandHook;
 use toml::Value;
 
-use super::form::{Choice, Choices, Form, Seconds, Texts, Words, optional};
+use super::form::{Choice, Form, Seconds, Texts, Words, optional};
 use super::keys;
 
 /// The events on which a command can be run.
@@ -50,18 +50,10 @@ pub(crate) fn of(table: &Value) -> Option<CommandHook> {
     })
 }
 
-impl Choices for HookPoint {
-    type Value = Self;
-    const NAMES: &'static [&'static str] = &MOMENTS;
-
-    fn named(name: &'static str) -> Option<Self> {
-        serde_json::from_value(name.into()).ok()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::form::Choices;
 
     #[test]
     fn every_moment_is_one() {

@@ -132,7 +132,7 @@ impl SettingKey {
             scope: Scope::Everywhere,
             is_portable: true,
             is_required: false,
-            is_secret: F::IS_SECRET,
+            is_secret: false,
             schema,
             accepts: |value| F::read(value).is_some(),
             target: &[],

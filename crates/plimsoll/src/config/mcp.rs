@@ -27,11 +27,11 @@ keys::fields! {
         /// Its arguments.
         args: Texts;
         /// Variables of its environment; never printed.
-        env: Secrets;
+        env: Secrets, secret();
         /// The address of a server that runs elsewhere.
         url: Filled;
         /// Headers of requests to it; never printed.
-        headers: Secrets;
+        headers: Secrets, secret();
         /// How long one of its answers is waited for. Default: `30`.
         timeout: Seconds;
         /// The environment variable that contains the token for a server with a `url`.

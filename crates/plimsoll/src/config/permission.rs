@@ -5,7 +5,7 @@ use std::str::FromStr;
 use plimsoll_agent::{Permission, PermissionRule};
 use toml::Value;
 
-use super::form::{Choice, Choices, Filled, Form, optional};
+use super::form::{Choice, Filled, Form, optional};
 use super::keys;
 
 keys::fields! {
@@ -18,15 +18,6 @@ keys::fields! {
         arguments: Filled;
         /// What happens to the call.
         then: Choice<Permission>, required();
-    }
-}
-
-impl Choices for Permission {
-    type Value = Self;
-    const NAMES: &'static [&'static str] = &["allow", "deny", "ask"];
-
-    fn named(name: &'static str) -> Option<Self> {
-        name.parse().ok()
     }
 }
 

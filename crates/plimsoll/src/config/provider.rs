@@ -26,7 +26,7 @@ keys::fields! {
         /// Its key itself: read, but better kept out of files; never printed.
         api_key: Filled, secret();
         /// Further headers of every request; never printed.
-        headers: Secrets;
+        headers: Secrets, secret();
     }
 }
 
