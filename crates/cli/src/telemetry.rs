@@ -1,11 +1,9 @@
-//! The telemetry of the program: a log on stderr, and spans and metrics for an OpenTelemetry
-//! collector, by the variables of OpenTelemetry. The library emits spans and exports nothing.
+//! The telemetry of the program: a log on stderr, and spans for an OpenTelemetry collector, by the
+//! variables of OpenTelemetry. The library emits spans and exports nothing.
 
 #[cfg(feature = "otlp")]
 mod export;
 mod log;
-#[cfg(feature = "otlp")]
-mod metrics;
 mod settings;
 #[cfg(test)]
 #[cfg(feature = "otlp")]
@@ -24,7 +22,7 @@ type BoxedLayer = Box<dyn Layer<Registry> + Send + Sync>;
 #[derive(Debug, Default)]
 pub(crate) struct Telemetry {
     #[cfg(feature = "otlp")]
-    exporters: Option<export::Exporters>,
+    exporter: Option<export::Exporter>,
 }
 
 /// Sets up the telemetry that the environment requests. A failure is reported and does not affect
@@ -52,10 +50,9 @@ fn dispatch(settings: &Settings) -> (Option<Dispatch>, Telemetry, Vec<String>) {
         Ok(log) => layers.extend(log),
         Err(fault) => faults.push(fault),
     }
-    let telemetry = if settings.exports() {
-        exported(settings, &mut layers)
-    } else {
-        Ok(Telemetry::default())
+    let telemetry = match &settings.traces {
+        Some(address) => exported(address, settings, &mut layers),
+        None => Ok(Telemetry::default()),
     };
     let telemetry = telemetry.unwrap_or_else(|fault| {
         faults.push(fault);
@@ -67,24 +64,28 @@ fn dispatch(settings: &Settings) -> (Option<Dispatch>, Telemetry, Vec<String>) {
 }
 
 #[cfg(feature = "otlp")]
-fn exported(settings: &Settings, layers: &mut Vec<BoxedLayer>) -> Result<Telemetry, String> {
-    let exporters = Some(export::begin(settings, layers)?);
-    Ok(Telemetry { exporters })
+fn exported(
+    address: &str,
+    settings: &Settings,
+    layers: &mut Vec<BoxedLayer>,
+) -> Result<Telemetry, String> {
+    let exporter = Some(export::begin(address, settings, layers)?);
+    Ok(Telemetry { exporter })
 }
 
 #[cfg(not(feature = "otlp"))]
-fn exported(_: &Settings, _: &mut Vec<BoxedLayer>) -> Result<Telemetry, String> {
-    let fault = "spans and metrics are not sent: this build has not the feature `otlp`; build it \
+fn exported(_: &str, _: &Settings, _: &mut Vec<BoxedLayer>) -> Result<Telemetry, String> {
+    let fault = "spans are not sent: this build lacks the feature `otlp`; build it \
                  with `--features otlp`";
     Err(fault.to_owned())
 }
 
 impl Telemetry {
-    /// Sends the remaining data, for a few seconds at most. Returns a sentence for the user if an
+    /// Sends the remaining spans, for a few seconds at most. Returns a sentence for the user if an
     /// export failed, now or earlier.
     pub(crate) fn finish(self) -> Option<String> {
         #[cfg(feature = "otlp")]
-        return self.exporters.and_then(export::Exporters::finish);
+        return self.exporter.and_then(export::Exporter::finish);
         #[cfg(not(feature = "otlp"))]
         None
     }

@@ -144,9 +144,7 @@ async fn follow(
             }
             Step::BeforePlan(pending) => {
                 flush(session).await?;
-                let span = session.spans.plan(&pending, &session.run.setup().model);
-                let verdict = hook_calls::keep(session, &parts, &pending);
-                let verdict = verdict.instrument(span).await;
+                let verdict = hook_calls::keep(session, &parts, &pending).await;
                 session.handle(Input::PlanVerdict(verdict));
             }
             Step::AfterPlan(pending) => {

@@ -16,7 +16,7 @@ use tracing::Instrument;
 use crate::driver::CallUsage;
 use crate::panic_guard::panic_message;
 use crate::provider::Provider;
-use crate::telemetry::{Purpose, SpanContext, retried, trace_call};
+use crate::telemetry::{SpanContext, retried, trace_call};
 
 /// Longer waits are not shown as a number.
 const MOST_TOLD: Duration = Duration::from_secs(365 * 24 * 3600);
@@ -173,7 +173,7 @@ pub(crate) async fn call_with_retries(
     request: &Request,
     retry: &RetryConfig,
     receivers: CallReceivers<'_>,
-    (context, purpose): (SpanContext, Purpose),
+    context: SpanContext,
 ) -> Result<Reply, Failure> {
     let CallReceivers {
         check,
@@ -188,7 +188,7 @@ pub(crate) async fn call_with_retries(
             request.to_mut().max_output = max_output;
         }
         let request = &*request;
-        let traced = trace_call(provider, request, &context, purpose, attempt);
+        let traced = trace_call(provider, request, &context, attempt);
         let deltas = |delta| {
             if matches!(delta, Delta::Used { usage } if !usage.is_plausible()) {
                 return;

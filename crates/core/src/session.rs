@@ -480,6 +480,7 @@ impl Session {
     /// Returns the context of the session's spans.
     pub(crate) fn span_context(&self) -> SpanContext {
         SpanContext {
+            purpose: "turn",
             session: Some(self.id().clone()),
             contents: self.parts.telemetry.contents,
             prices: self.run.setup().sheet,
@@ -491,6 +492,7 @@ impl Session {
         let setup = self.run.setup();
         let own = setup.summary_model.as_ref();
         SpanContext {
+            purpose: "summary",
             prices: own.map_or(setup.sheet, |model| model.sheet),
             ..self.span_context()
         }

@@ -29,11 +29,11 @@ use tracing::Span;
 
 use crate::store::SessionId;
 
-pub(crate) use call::{Purpose, retried, trace_call};
+pub(crate) use call::{retried, trace_call};
 pub use contents::{MAX_CONTENT, MAX_CONTENT_TEXT};
 pub(crate) use run::{RunSpan, evaluation};
 pub(crate) use session::SpanRecorder;
-pub(crate) use tool::{ToolErrorKind, ToolSpan};
+pub(crate) use tool::ToolSpan;
 
 /// The target of spans and events.
 pub const TARGET: &str = "plimsoll";
@@ -60,9 +60,11 @@ pub(crate) struct TelemetryOptions {
     pub(crate) called: Option<Arc<str>>,
 }
 
-/// The session of a span.
+/// The purpose of a call, and its session.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SpanContext {
+    /// `turn`, `summary` or `choice`.
+    pub(crate) purpose: &'static str,
     /// `None` if the call belongs to no session.
     pub(crate) session: Option<SessionId>,
     /// Whether spans contain messages, cut to [`MAX_CONTENT`]. Every reader of the spans can then

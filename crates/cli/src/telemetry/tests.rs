@@ -9,15 +9,14 @@ use std::time::{Duration, Instant};
 use plimsoll::model::Failure;
 use plimsoll::pricing::{PriceSheet, Rates};
 use plimsoll::testing::{ScriptedProvider, Turn};
-use plimsoll::{Agent, AgentBuilder, ContextStrategy, Money, Tokens, ToolError, Window, tool};
+use plimsoll::{Agent, AgentBuilder, Money, Tokens, ToolError, Window, tool};
 use serde_json::json;
 
 use super::dispatch;
 use super::export::FINISH_TIMEOUT;
 use super::settings::Settings;
-use collector::{Collector, Point};
+use collector::Collector;
 
-const DOCS: &str = include_str!("../../../../docs/telemetry.md");
 const SECRET: &str = "SENTINEL-4711";
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
@@ -79,76 +78,6 @@ fn looking() -> AgentBuilder {
         .window(Window::Known(Tokens(32_000)))
 }
 
-/// The points of a metric with these labels.
-fn points<'a>(points: &'a [Point], name: &str, labels: &[(&str, &str)]) -> Vec<&'a Point> {
-    let fits = |point: &&Point| {
-        let has = |(key, value): &(&str, &str)| {
-            point.attributes.get(*key).map(String::as_str) == Some(*value)
-        };
-        point.name == name && labels.iter().all(has)
-    };
-    points.iter().filter(fits).collect()
-}
-
-#[test]
-fn metrics_have_units_buckets_and_few_labels() {
-    let collector = Collector::start();
-    assert_eq!(run(&collector.settings(), looking()), None);
-    let all = collector.points();
-    let one = |name: &str, labels: &[(&str, &str)]| {
-        let found = points(&all, name, labels);
-        assert_eq!(found.len(), 1, "{name} {labels:?}: {found:?}");
-        found[0].clone()
-    };
-    let model = ("gen_ai.request.model", "model");
-    let spans = collector.spans();
-    let run = spans.iter().find(|span| span.name == "invoke_agent");
-    let run = run.unwrap();
-    for (kind, key) in [
-        ("input", "gen_ai.usage.input_tokens"),
-        ("output", "gen_ai.usage.output_tokens"),
-    ] {
-        let tokens = one(
-            "gen_ai.client.token.usage",
-            &[model, ("gen_ai.token.type", kind)],
-        );
-        assert_eq!((tokens.count, &*tokens.unit), (2, "{token}"));
-        assert_eq!(tokens.value.to_string(), run.attributes[key]);
-        assert_eq!(tokens.bounds.last(), Some(&67_108_864.0));
-    }
-    let limited = [model, ("error.type", "rate_limited")];
-    let failed = one("gen_ai.client.operation.duration", &limited);
-    assert_eq!(
-        (failed.count, &*failed.unit, failed.bounds[0]),
-        (1, "s", 0.01)
-    );
-    assert_eq!(failed.bounds.last(), Some(&81.92));
-    let calls = points(&all, "gen_ai.client.operation.duration", &[model]);
-    assert_eq!(calls.iter().map(|point| point.count).sum::<u64>(), 3);
-    let first = one("gen_ai.client.operation.time_to_first_chunk", &[model]);
-    assert_eq!(first.count, 2);
-    let labels = [("gen_ai.tool.name", "look"), ("error.type", "tool_error")];
-    one("gen_ai.execute_tool.duration", &labels);
-    let invented = ("gen_ai.tool.name", "invented_by_the_model");
-    assert!(points(&all, "gen_ai.execute_tool.duration", &[invented]).is_empty());
-    let duration = one("gen_ai.invoke_agent.duration", &[model]);
-    assert_eq!((duration.count, duration.bounds[0]), (1, 0.1));
-    let retries = one("plimsoll.retries", &[model]);
-    assert_eq!((retries.value, &*retries.unit), (1.0, "{retry}"));
-    let cost = one("plimsoll.cost", &[model]);
-    assert_eq!(cost.value.to_string(), run.attributes["plimsoll.cost"]);
-    for point in &all {
-        assert!(DOCS.contains(&format!("`{}`", point.name)), "{point:?}");
-        for label in point.attributes.keys() {
-            let is_unbounded = label.contains("conversation") || label.contains("call.id");
-            assert!(!is_unbounded, "{point:?}");
-        }
-    }
-    assert!(!collector.has_read(SECRET));
-    assert!(collector.has_read("execute_tool look"));
-    assert_eq!(collector.resource()["service.name"], "plimsoll");
-}
-
 #[test]
 fn spans_are_one_trace_with_their_kinds_states_and_events() {
     let collector = Collector::start();
@@ -176,60 +105,9 @@ fn spans_are_one_trace_with_their_kinds_states_and_events() {
     };
     assert_eq!(reasons(calling), "[tool_call]");
     assert_eq!(reasons(answering), "[stop]");
-}
-
-#[test]
-fn plans_are_counted() {
-    let calls = (0..12).map(|n| Turn::call("fetch", json!({"at": format!("row {n}")})));
-    let model = ScriptedProvider::new(calls).then_always(Turn::say("done"));
-    let fetch = tool("fetch", "Fetches.", |input: Look| async move {
-        Ok::<_, ToolError>(format!("{} of {SECRET}\n", input.at).repeat(120))
-    });
-    let agent = Agent::builder(model)
-        .tool(fetch.idempotent())
-        .context_strategy(ContextStrategy::named("sliding_window", Some(Tokens(6_000))).unwrap())
-        .window(Window::Known(Tokens(32_000)));
-    let collector = Collector::start();
-    assert_eq!(run(&collector.settings(), agent), None);
-    let spans = collector.spans();
-    let plans: Vec<_> = spans.iter().filter(|span| span.name == "compact").collect();
-    let freed = plans.iter().map(|plan| {
-        let freed = &plan.attributes["plimsoll.plan.tokens_freed"];
-        freed.parse::<f64>().unwrap()
-    });
-    let all = collector.points();
-    let why = ("plimsoll.plan.why", "request");
-    let value = |name| points(&all, name, &[why])[0].value;
-    assert_eq!(value("plimsoll.plans"), plans.len() as f64);
-    assert_eq!(value("plimsoll.plan.tokens_freed"), freed.sum::<f64>());
-}
-
-#[test]
-fn refusals_and_limits_are_counted() {
-    let watch = tool("watch", "", |_: Look| async move {
-        Ok::<_, ToolError>("all hands on deck ".repeat(200))
-    });
-    let model = ScriptedProvider::new([])
-        .then_always(Turn::call("watch", json!({"at": "sea"})))
-        .with_window(Tokens(3_000));
-    // It is told of a window that there is not.
-    let agent = Agent::builder(model)
-        .tool(watch.idempotent())
-        .window(Window::Known(Tokens(30_000)))
-        .max_turns(12);
-    let collector = Collector::start();
-    assert_eq!(run(&collector.settings(), agent), None);
-    let spans = collector.spans();
-    let refused = spans
-        .iter()
-        .filter(|span| span.attributes.get("error.type").map(String::as_str) == Some("overflow"));
-    let refused = refused.count();
-    assert!(refused > 0);
-    let all = collector.points();
-    let overflows = points(&all, "plimsoll.overflows", &[]);
-    assert_eq!(overflows[0].value, refused as f64);
-    let ended = ("plimsoll.outcome", "max_turns");
-    assert_eq!(points(&all, "plimsoll.limit_hits", &[ended])[0].value, 1.0);
+    assert!(!collector.has_read(SECRET));
+    assert!(collector.has_read("execute_tool look"));
+    assert_eq!(collector.resource()["service.name"], "plimsoll");
 }
 
 fn settings(address: &str, timeout: Duration) -> Settings {
@@ -263,22 +141,14 @@ const EXPORT_TIMEOUT: Duration = Duration::from_secs(60);
 
 #[test]
 fn a_silent_collector_is_waited_for_for_a_few_seconds() {
-    for change in [
-        (|_| {}) as fn(&mut Settings),
-        |settings| settings.metrics = None,
-        |settings| settings.traces = None,
-    ] {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = format!("http://user:pass-word@{}", listener.local_addr().unwrap());
-        let mut settings = settings(&address, EXPORT_TIMEOUT);
-        change(&mut settings);
-        let began = Instant::now();
-        let warning = run(&settings, talk()).unwrap();
-        let took = began.elapsed();
-        assert!(took < FINISH_TIMEOUT + EXPORT_TIMEOUT / 2, "{took:?}");
-        assert!(!warning.contains("pass-word"), "{warning}");
-        assert!(warning.contains("no answer within 3 s"), "{warning}");
-    }
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://user:pass-word@{}", listener.local_addr().unwrap());
+    let began = Instant::now();
+    let warning = run(&settings(&address, EXPORT_TIMEOUT), talk()).unwrap();
+    let took = began.elapsed();
+    assert!(took < FINISH_TIMEOUT + EXPORT_TIMEOUT / 2, "{took:?}");
+    assert!(!warning.contains("pass-word"), "{warning}");
+    assert!(warning.contains("no answer within 3 s"), "{warning}");
 }
 
 #[test]
@@ -286,14 +156,8 @@ fn settings_that_cannot_be_followed_are_refused() {
     let long = Duration::from_secs(1);
     let error = |settings: &Settings| dispatch(settings).2.join("; ");
     for address in ["localhost:4318", "ftp://x", "no address at all"] {
-        let whole = settings(address, long);
-        assert!(error(&whole).contains("spans"), "{address}");
-        // One that is good does not make the other so.
-        let half = Settings {
-            traces: Some("http://localhost:4318/v1/traces".into()),
-            ..whole
-        };
-        assert!(error(&half).contains("metrics"), "{address}");
+        let refused = error(&settings(address, long));
+        assert!(refused.contains("spans"), "{address}");
     }
     let grpc = Settings {
         protocol: Some("grpc".into()),

@@ -128,7 +128,7 @@ fn set(command: &mut Command, variables: &[(&str, &str)]) {
 }
 
 #[test]
-fn a_collector_is_sent_spans_and_metrics_and_nothing_that_was_said() {
+fn a_collector_is_sent_spans_and_nothing_that_was_said() {
     let (home, collector) = (Home::new(), Collector::start());
     let endpoint = format!("http://{}", collector.address);
     let headers = format!("x-key={}", KEYS[1]);
@@ -147,8 +147,9 @@ fn a_collector_is_sent_spans_and_metrics_and_nothing_that_was_said() {
     );
     assert_eq!(said.out, "It says so.\n");
     let heads = collector.heads();
-    for path in ["/v1/traces", "/v1/metrics"] {
-        let head = heads.iter().find(|head| head.contains(path)).unwrap();
+    assert!(!heads.is_empty());
+    for head in &heads {
+        assert!(head.contains("/v1/traces"), "{head}");
         assert!(
             head.contains("application/x-protobuf") && head.contains(KEYS[1]),
             "{head}"
@@ -159,7 +160,6 @@ fn a_collector_is_sent_spans_and_metrics_and_nothing_that_was_said() {
         "execute_tool read",
         "chat ",
         "gen_ai.usage.input_tokens",
-        "gen_ai.client.token.usage",
         "plimsoll.run",
         "server.port",
         "night-watch",
@@ -244,12 +244,6 @@ fn contents_are_sent_where_the_variable_asks_for_them() {
         assert!(collector.reads(there), "{there}");
     }
     assert!(!collector.reads(KEYS[0]));
-    assert!(
-        collector
-            .heads()
-            .iter()
-            .all(|head| !head.contains("/v1/metrics"))
-    );
 }
 
 #[test]
@@ -275,7 +269,7 @@ fn what_cannot_be_sent_is_said_once_and_changes_nothing() {
     let refused = told(&[endpoint]);
     assert_eq!(refused.len(), 1, "{refused:?}");
     assert!(
-        refused[0].contains("not all spans and metrics were sent"),
+        refused[0].contains("not all spans were sent"),
         "{refused:?}"
     );
     assert_eq!(told(&[endpoint, ("OTEL_SDK_DISABLED", "true")]), [""; 0]);

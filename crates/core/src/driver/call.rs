@@ -10,7 +10,7 @@ use super::{CallUsage, Parts};
 use crate::agent::SUMMARY_TIMEOUT;
 use crate::retry::{CallReceivers, call_with_retries};
 use crate::silent_overflow::refuse_truncated;
-use crate::telemetry::{Purpose, SpanContext};
+use crate::telemetry::SpanContext;
 
 /// Calls the run's own model and reports its deltas as they arrive.
 pub(super) async fn call(
@@ -25,13 +25,12 @@ pub(super) async fn call(
         tell: &tell,
         call_usage: &call_usage,
     };
-    let traced_as = (context, Purpose::Turn);
     call_with_retries(
         &*parts.provider,
         &request,
         &parts.settings.retry,
         receivers,
-        traced_as,
+        context,
     )
     .await
 }
@@ -45,14 +44,13 @@ pub(super) async fn summarize(
     call_usage: Arc<CallUsage>,
 ) -> Result<Reply, Failure> {
     let wait = parts.settings.summary_timeout.unwrap_or(SUMMARY_TIMEOUT);
-    let traced_as = (context, Purpose::Summary);
     let receivers = CallReceivers::quiet(&call_usage);
     let work = call_with_retries(
         &*parts.summarizer,
         &request,
         &parts.settings.retry,
         receivers,
-        traced_as,
+        context,
     );
     tokio::time::timeout(wait, work).await.unwrap_or_else(|_| {
         let failure = Failure::Transient {

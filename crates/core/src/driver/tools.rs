@@ -16,7 +16,6 @@ use crate::panic_guard::panic_message;
 use crate::reservation::Reservation;
 use crate::secret::Secrets;
 use crate::sub_agent::Origin;
-use crate::telemetry::ToolErrorKind;
 use crate::tool::{MAX_TOOL_OUTPUT, Pins, Tool, ToolContext, ToolError, ToolOutput, Updates};
 
 /// The result of a tool call and its side effects.
@@ -24,13 +23,13 @@ pub(super) struct FinishedCall {
     pub(super) result: ToolResult,
     pub(super) pins: Vec<String>,
     pub(super) spent: Spend,
-    /// The kind of failure, if it failed.
-    fault: Option<ToolErrorKind>,
+    /// The kind of failure in its span, if it failed.
+    fault: Option<&'static str>,
 }
 
 impl FinishedCall {
     /// Returns the data for the call's span.
-    pub(super) fn span_data(&self) -> (&ToolResult, Option<ToolErrorKind>) {
+    pub(super) fn span_data(&self) -> (&ToolResult, Option<&'static str>) {
         (&self.result, self.fault)
     }
 
@@ -40,14 +39,14 @@ impl FinishedCall {
             result: failed(call, format!("the tool broke down: {error}")),
             pins: Vec::new(),
             spent: Spend::default(),
-            fault: Some(ToolErrorKind::Broken),
+            fault: Some("broken"),
         }
     }
 }
 
 /// The end of one attempt of a call.
 enum AttemptEnd {
-    Ended(ToolResult, Option<ToolErrorKind>),
+    Ended(ToolResult, Option<&'static str>),
     Late,
 }
 
@@ -65,7 +64,7 @@ pub(super) async fn execute(
     let (mut result, fault) = match tool {
         None => {
             let text = format!("there is no tool `{}`", call.name);
-            (failed(call.id, text), Some(ToolErrorKind::Unknown))
+            (failed(call.id, text), Some("unknown_tool"))
         }
         Some(tool) => {
             let cx = |cancel| ToolContext {
@@ -99,7 +98,7 @@ pub(super) async fn execute(
                         parts.tell(Event::Warning { text });
                     }
                     AttemptEnd::Late => {
-                        break (too_late(&*tool, &call, tries), Some(ToolErrorKind::Late));
+                        break (too_late(&*tool, &call, tries), Some("timeout"));
                     }
                 }
             }
@@ -136,17 +135,14 @@ async fn once(
             secrets.strike_out_of(&mut output.parts);
             return AttemptEnd::Ended(done(id, output), None);
         }
-        Ok(Some(Ok(Err(ToolError(text))))) => (text, ToolErrorKind::Told),
+        Ok(Some(Ok(Err(ToolError(text))))) => (text, "tool_error"),
         Ok(Some(Err(error))) if error.is_panic() => {
             let text = panic_message(&*error.into_panic());
-            (
-                format!("`{name}` broke down: {text}"),
-                ToolErrorKind::Broken,
-            )
+            (format!("`{name}` broke down: {text}"), "broken")
         }
         Ok(_) => {
             let text = format!("`{name}` was stopped before it ended");
-            (text, ToolErrorKind::Broken)
+            (text, "broken")
         }
         Err(_) => {
             cancel.cancel();

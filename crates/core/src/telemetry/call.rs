@@ -13,15 +13,6 @@ use super::run::dollars;
 use super::{SpanContext, TARGET, fail, int, names};
 use crate::provider::Provider;
 
-/// The purpose of a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Purpose {
-    /// A turn of a run.
-    Turn,
-    /// A summary.
-    Summary,
-}
-
 /// A call in progress. If it is dropped before its end, it was cut off.
 pub(crate) struct CallSpan {
     span: Span,
@@ -43,21 +34,11 @@ struct CallProgress {
     refused: Option<u16>,
 }
 
-impl Purpose {
-    fn word(self) -> &'static str {
-        match self {
-            Self::Turn => "turn",
-            Self::Summary => "summary",
-        }
-    }
-}
-
 /// Begins the span of a call.
 pub(crate) fn trace_call(
     provider: &dyn Provider,
     request: &Request,
     context: &SpanContext,
-    purpose: Purpose,
     attempt: u32,
 ) -> CallSpan {
     let server = provider.server();
@@ -78,7 +59,7 @@ pub(crate) fn trace_call(
         gen_ai.request.seed = request.sampling.seed.map(int),
         server.address = server.as_ref().map(|server| server.host.as_str()),
         server.port = server.as_ref().map(|server| i64::from(server.port)),
-        plimsoll.purpose = purpose.word(),
+        plimsoll.purpose = context.purpose,
         plimsoll.attempt = i64::from(attempt),
         plimsoll.request.tokens = int(request.counted.0),
         plimsoll.cost = Empty,

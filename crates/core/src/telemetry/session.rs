@@ -1,35 +1,24 @@
 //! [`SpanRecorder`]: telemetry from the machine's events. Plans and summaries have their own spans,
-//! everything else is an event of the run's span.
+//! everything else is an event of the run's span. The span of a plan has no duration.
 
-use plimsoll_agent::{Event, PendingPlan, Setup, ToolPhase};
-use plimsoll_context::{Plan, Tokens};
+use plimsoll_agent::{AppliedPlan, Event, Setup, ToolPhase};
 use tracing::field::Empty;
 use tracing::{Span, info_span};
 
 use super::run::dollars;
 use super::{TARGET, fail, int, names};
 
-/// The spans in progress.
+/// The span of the summary in progress.
 #[derive(Debug, Default)]
-pub(crate) struct SpanRecorder {
-    summary: Option<Span>,
-    plan: Option<Span>,
-}
+pub(crate) struct SpanRecorder(Option<Span>);
 
 impl SpanRecorder {
     /// Returns the span of the current summary.
     pub(crate) fn of_summary(&self) -> Span {
-        self.summary.clone().unwrap_or_else(Span::current)
+        self.0.clone().unwrap_or_else(Span::current)
     }
 
-    /// Begins the span of a plan that is about to be applied.
-    pub(crate) fn plan(&mut self, pending: &PendingPlan, model: &str) -> Span {
-        let span = plan_span(&pending.plan, pending.tokens, model);
-        self.plan = Some(span.clone());
-        span
-    }
-
-    /// Drops the spans in progress.
+    /// Drops the span in progress.
     pub(crate) fn forget(&mut self) {
         *self = Self::default();
     }
@@ -43,7 +32,7 @@ impl SpanRecorder {
                 tokens,
             } => {
                 let (_, name) = names(model);
-                self.summary = Some(info_span!(
+                self.0 = Some(info_span!(
                     target: TARGET,
                     "summarize",
                     otel.name = %format_args!("summarize {name}"),
@@ -58,28 +47,14 @@ impl SpanRecorder {
                 ));
             }
             Event::SummaryEnded { calls, failure, .. } => {
-                if let Some(span) = self.summary.take() {
+                if let Some(span) = self.0.take() {
                     span.record("plimsoll.summary.calls", int(*calls));
                     if failure.is_some() {
                         fail(&span, "summary_failed");
                     }
                 }
             }
-            Event::PlanApplied(applied) if applied.is_compaction => {
-                let (before, after) = (applied.tokens_before, applied.tokens_after);
-                let span = self.plan.take();
-                let span = span.unwrap_or_else(|| plan_span(&applied.plan, before, &setup.model));
-                span.record("plimsoll.plan.applied", true);
-                span.record("plimsoll.plan.tokens_after", int(after.0));
-                span.record(
-                    "plimsoll.plan.messages_before",
-                    int(applied.messages_before as u64),
-                );
-                span.record(
-                    "plimsoll.plan.messages_after",
-                    int(applied.messages_after as u64),
-                );
-            }
+            Event::PlanApplied(applied) if applied.is_compaction => plan(applied, &setup.model),
             Event::Overflow { rung, window, .. } => tell!(
                 WARN,
                 "overflow",
@@ -117,9 +92,10 @@ impl SpanRecorder {
     }
 }
 
-/// Creates the span `compact`, which lasts from the plan to the smaller view.
-fn plan_span(plan: &Plan, tokens: Tokens, model: &str) -> Span {
+/// Records the span `compact` of an applied plan.
+fn plan(applied: &AppliedPlan, model: &str) {
     let (vendor, model) = names(model);
+    let plan = &applied.plan;
     let price = plan.price.as_ref();
     info_span!(
         target: TARGET,
@@ -132,13 +108,12 @@ fn plan_span(plan: &Plan, tokens: Tokens, model: &str) -> Span {
         plimsoll.plan.stages = plan.stages.join(","),
         plimsoll.plan.edits = int(plan.edits.len() as u64),
         plimsoll.plan.tokens_freed = int(plan.frees.0),
-        plimsoll.plan.tokens_before = int(tokens.0),
-        plimsoll.plan.tokens_after = Empty,
-        plimsoll.plan.messages_before = Empty,
-        plimsoll.plan.messages_after = Empty,
+        plimsoll.plan.tokens_before = int(applied.tokens_before.0),
+        plimsoll.plan.tokens_after = int(applied.tokens_after.0),
+        plimsoll.plan.messages_before = int(applied.messages_before as u64),
+        plimsoll.plan.messages_after = int(applied.messages_after as u64),
         plimsoll.plan.tokens_rewritten = price.map(|price| int(price.rewrites.0)),
         plimsoll.plan.loses = price.and_then(|price| price.loses).map(dollars),
         plimsoll.plan.saves = price.and_then(|price| price.saves).map(dollars),
-        plimsoll.plan.applied = Empty,
-    )
+    );
 }

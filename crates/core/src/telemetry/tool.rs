@@ -7,30 +7,6 @@ use tracing::{Instrument, Span, info_span};
 use super::contents::cut;
 use super::{SpanContext, TARGET, fail};
 
-/// The kind of failure of a tool call, for `error.type`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ToolErrorKind {
-    /// The tool returned an error.
-    Told,
-    /// The tool timed out.
-    Late,
-    /// The tool panicked or was stopped.
-    Broken,
-    /// There is no such tool.
-    Unknown,
-}
-
-impl ToolErrorKind {
-    fn word(self) -> &'static str {
-        match self {
-            Self::Told => "tool_error",
-            Self::Late => "timeout",
-            Self::Broken => "broken",
-            Self::Unknown => "unknown_tool",
-        }
-    }
-}
-
 /// A tool call in progress.
 pub(crate) struct ToolSpan {
     span: Span,
@@ -61,16 +37,16 @@ impl ToolSpan {
         Self { span, contents }
     }
 
-    /// Runs the call in its span.
+    /// Runs the call in its span. `ended` returns its result and, if it failed, its `error.type`.
     pub(crate) async fn run<T>(
         self,
         work: impl Future<Output = T>,
-        ended: fn(&T) -> (&ToolResult, Option<ToolErrorKind>),
+        ended: fn(&T) -> (&ToolResult, Option<&'static str>),
     ) -> T {
         let done = work.instrument(self.span.clone()).await;
         let (result, fault) = ended(&done);
         if let Some(fault) = fault {
-            fail(&self.span, fault.word());
+            fail(&self.span, fault);
         }
         if self.contents {
             let text = Message::ToolResult(result.clone()).text();

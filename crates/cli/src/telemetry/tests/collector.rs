@@ -1,5 +1,5 @@
-//! A collector on its own thread. It stores the received telemetry as bytes and as spans and
-//! metrics, and rejects data that it cannot decode.
+//! A collector on its own thread. It stores the received telemetry as bytes and as spans, and
+//! rejects data that it cannot decode.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -10,12 +10,9 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::post;
-use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue};
-use opentelemetry_proto::tonic::metrics::v1::metric::Data;
-use opentelemetry_proto::tonic::metrics::v1::number_data_point;
 use prost::Message;
 use tokio::sync::oneshot;
 
@@ -38,24 +35,10 @@ pub(crate) struct SentSpan {
     pub(crate) events: Vec<(String, Attributes)>,
 }
 
-/// A metric's point as it was sent.
-#[derive(Debug, Clone)]
-pub(crate) struct Point {
-    pub(crate) name: String,
-    pub(crate) unit: String,
-    /// A counter's value, or a histogram's sum.
-    pub(crate) value: f64,
-    /// How many values a histogram has.
-    pub(crate) count: u64,
-    pub(crate) bounds: Vec<f64>,
-    pub(crate) attributes: Attributes,
-}
-
 #[derive(Default)]
 struct CollectedData {
     bodies: Vec<Vec<u8>>,
     spans: Vec<SentSpan>,
-    points: Vec<Point>,
     resource: Attributes,
 }
 
@@ -71,7 +54,6 @@ impl Collector {
         let kept = Arc::new(Mutex::new(CollectedData::default()));
         let app = Router::new()
             .route("/v1/traces", post(traces))
-            .route("/v1/metrics", post(metrics))
             .with_state(Arc::clone(&kept));
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
@@ -107,10 +89,6 @@ impl Collector {
 
     pub(crate) fn spans(&self) -> Vec<SentSpan> {
         self.kept.lock().unwrap().spans.clone()
-    }
-
-    pub(crate) fn points(&self) -> Vec<Point> {
-        self.kept.lock().unwrap().points.clone()
     }
 
     pub(crate) fn resource(&self) -> Attributes {
@@ -161,52 +139,6 @@ async fn traces(State(kept): State<Arc<Mutex<CollectedData>>>, body: Bytes) -> S
                     .map(|event| (event.name, read(event.attributes)))
                     .collect(),
             });
-        }
-    }
-    StatusCode::OK
-}
-
-async fn metrics(State(kept): State<Arc<Mutex<CollectedData>>>, body: Bytes) -> StatusCode {
-    let Ok(request) = ExportMetricsServiceRequest::decode(body.clone()) else {
-        return StatusCode::BAD_REQUEST;
-    };
-    let mut kept = kept.lock().unwrap();
-    kept.bodies.push(body.to_vec());
-    let scopes = request
-        .resource_metrics
-        .into_iter()
-        .flat_map(|resource| resource.scope_metrics);
-    for metric in scopes.flat_map(|scope| scope.metrics) {
-        let point = Point {
-            name: metric.name,
-            unit: metric.unit,
-            value: 0.0,
-            count: 0,
-            bounds: Vec::new(),
-            attributes: Attributes::new(),
-        };
-        match metric.data.unwrap() {
-            Data::Sum(sum) => kept
-                .points
-                .extend(sum.data_points.into_iter().map(|data| Point {
-                    value: match data.value.unwrap() {
-                        number_data_point::Value::AsDouble(value) => value,
-                        number_data_point::Value::AsInt(value) => value as f64,
-                    },
-                    attributes: read(data.attributes),
-                    ..point.clone()
-                })),
-            Data::Histogram(all) => {
-                kept.points
-                    .extend(all.data_points.into_iter().map(|data| Point {
-                        value: data.sum.unwrap(),
-                        count: data.count,
-                        bounds: data.explicit_bounds,
-                        attributes: read(data.attributes),
-                        ..point.clone()
-                    }))
-            }
-            other => panic!("{other:?}"),
         }
     }
     StatusCode::OK
