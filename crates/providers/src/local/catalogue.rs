@@ -73,8 +73,6 @@ pub struct Package {
     pub package: String,
     /// Its version.
     pub version: String,
-    /// Arguments of pip that select a build, independent of the Python that runs pip.
-    pub tags: Vec<String>,
     /// The size of the wheel in bytes.
     pub bytes: u64,
     /// The sha256 of the wheel.
@@ -108,6 +106,14 @@ impl Catalogue {
         use std::env::consts::{ARCH, OS};
         let fits = |server: &&ServerBuild| server.os == OS && server.arch == ARCH;
         self.servers.iter().find(fits)
+    }
+}
+
+impl LocalModel {
+    /// Returns the host at which its makers offer it.
+    pub(super) fn host(&self) -> String {
+        let host = self.url.split('/').nth(2).unwrap_or_default();
+        host.split(':').next().unwrap_or_default().to_owned()
     }
 }
 

@@ -24,53 +24,68 @@ pub const MAX_TRIES: u32 = 8;
 /// The maximum number of redirects. Large files are stored on another host.
 const MAX_REDIRECTS: usize = 5;
 
-/// The result of one attempt.
-enum Try {
-    Whole,
-    /// The download was interrupted, for this reason.
-    Cut(String),
-    /// Another attempt would fail as well, for this reason.
-    Refused(String),
+/// A file to download, which may be a part of a larger one.
+pub(super) struct Wanted<'a> {
+    pub(super) url: Url,
+    /// Its exact size.
+    pub(super) bytes: u64,
+    /// The name of the whole, its size, and the bytes of it that are there already.
+    pub(super) label: &'a str,
+    pub(super) total: u64,
+    pub(super) before: u64,
 }
 
-/// Fetches `url` into a file of exactly `bytes` bytes.
-pub(super) async fn fetch(
-    url: &str,
-    to: &Path,
-    bytes: u64,
-    label: &str,
-    watch: Watch<'_>,
-) -> Result<(), LocalError> {
-    let parsed = Url::parse(url).ok();
-    let host = parsed
-        .as_ref()
-        .and_then(Url::host_str)
-        .unwrap_or(url)
-        .to_owned();
-    let no = |reason: String| LocalError::Official {
-        host: host.clone(),
-        reason,
-    };
-    let client = client(parsed.as_ref()).map_err(&no)?;
-    let mut last = String::new();
-    for _ in 0..MAX_TRIES {
-        let before = size(to);
-        match attempt(&client, url, to, bytes, label, watch).await? {
-            Try::Whole => return Ok(()),
-            Try::Refused(reason) => return Err(no(reason)),
-            // Give up at once if an attempt received nothing.
-            Try::Cut(reason) if size(to).unwrap_or(0) == before.unwrap_or(0) => {
-                return Err(no(reason));
-            }
-            Try::Cut(reason) => last = reason,
+/// The reasons why a file is not there.
+pub(super) enum FetchError {
+    /// Its source does not give it.
+    Source(String),
+    /// It cannot be written.
+    Disk(LocalError),
+}
+
+impl From<LocalError> for FetchError {
+    fn from(error: LocalError) -> Self {
+        Self::Disk(error)
+    }
+}
+
+impl FetchError {
+    /// Converts the error, with this one for the fault of a source.
+    pub(super) fn or(self, source: impl FnOnce(String) -> LocalError) -> LocalError {
+        match self {
+            Self::Source(reason) => source(reason),
+            Self::Disk(error) => error,
         }
     }
-    Err(no(format!("it broke off {MAX_TRIES} times: {last}")))
 }
 
-fn client(url: Option<&Url>) -> Result<Client, String> {
-    let client = match url.map(Url::scheme) {
-        Some("http") => tls::plain_client(),
+/// Downloads a file. Errors do not contain the address, which may include a password.
+pub(super) async fn fetch(
+    wanted: &Wanted<'_>,
+    to: &Path,
+    watch: Watch<'_>,
+) -> Result<(), FetchError> {
+    let client = client(&wanted.url).map_err(FetchError::Source)?;
+    let mut cut = String::new();
+    for _ in 0..MAX_TRIES {
+        let before = size(to).unwrap_or(0);
+        match attempt(&client, wanted, to, watch).await? {
+            None => return Ok(()),
+            // Give up at once if an attempt received nothing.
+            Some(reason) if size(to).unwrap_or(0) == before => {
+                return Err(FetchError::Source(reason));
+            }
+            Some(reason) => cut = reason,
+        }
+    }
+    let reason = format!("it broke off {MAX_TRIES} times: {cut}");
+    Err(FetchError::Source(reason))
+}
+
+/// Creates a client for an address.
+pub(super) fn client(url: &Url) -> Result<Client, String> {
+    let client = match url.scheme() {
+        "http" => tls::plain_client(),
         _ => tls::client(),
     };
     client
@@ -81,32 +96,34 @@ fn client(url: Option<&Url>) -> Result<Client, String> {
         .map_err(|error| innermost(&error))
 }
 
+/// Downloads what is missing. Returns the reason if that is interrupted.
 async fn attempt(
     client: &Client,
-    url: &str,
+    wanted: &Wanted<'_>,
     to: &Path,
-    bytes: u64,
-    label: &str,
     watch: Watch<'_>,
-) -> Result<Try, LocalError> {
+) -> Result<Option<String>, FetchError> {
+    let bytes = wanted.bytes;
     let mut have = size(to).unwrap_or(0);
     if have > bytes {
         remove_file(to)?;
         have = 0;
     }
     if have == bytes {
-        return Ok(Try::Whole);
+        return Ok(None);
     }
-    let mut request = client.get(url);
+    let mut request = client.get(wanted.url.clone());
     if have > 0 {
         request = request.header(RANGE, format!("bytes={have}-"));
     }
+    let refused = |reason: String| Err(FetchError::Source(reason));
     let mut answer = match timeout(SILENCE, request.send()).await {
         Ok(Ok(answer)) => answer,
-        Ok(Err(error)) => return Ok(Try::Refused(innermost(&error))),
-        Err(_) => return Ok(Try::Refused("no answer".to_owned())),
+        Ok(Err(error)) => return refused(innermost(&error.without_url())),
+        Err(_) => return refused("no answer".to_owned()),
     };
-    let mut file = match answer.status() {
+    let on_disk = |error| LocalError::file(to, error);
+    let file = match answer.status() {
         StatusCode::OK => {
             have = 0;
             File::create(to).await
@@ -117,37 +134,33 @@ async fn attempt(
         status => {
             // The partial file may be the reason, so remove it.
             remove_file(to)?;
-            return Ok(Try::Refused(format!("status {}", status.as_u16())));
+            return refused(format!("status {}", status.as_u16()));
         }
-    }
-    .map_err(|error| LocalError::file(to, error))?;
-    let ended = loop {
+    };
+    let mut file = file.map_err(on_disk)?;
+    let cut = loop {
         let piece = match timeout(SILENCE, answer.chunk()).await {
             Ok(Ok(Some(piece))) => piece,
-            Ok(Ok(None)) if have == bytes => break Try::Whole,
-            Ok(Ok(None)) => break Try::Cut(format!("it ended after {have} of {bytes} bytes")),
-            Ok(Err(error)) => break Try::Cut(innermost(&error)),
-            Err(_) => break Try::Cut(format!("silent for {} s", SILENCE.as_secs())),
+            Ok(Ok(None)) if have == bytes => break None,
+            Ok(Ok(None)) => break Some(format!("it ended after {have} of {bytes} bytes")),
+            Ok(Err(error)) => break Some(innermost(&error.without_url())),
+            Err(_) => break Some(format!("silent for {} s", SILENCE.as_secs())),
         };
         have += piece.len() as u64;
         if have > bytes {
             drop(file);
             remove_file(to)?;
-            return Ok(Try::Refused(format!("it is larger than {bytes} bytes")));
+            return refused(format!("it is larger than {bytes} bytes"));
         }
-        file.write_all(&piece)
-            .await
-            .map_err(|error| LocalError::file(to, error))?;
+        file.write_all(&piece).await.map_err(on_disk)?;
         watch(Progress::At {
-            label,
-            done: have,
-            total: bytes,
+            label: wanted.label,
+            done: (wanted.before + have).min(wanted.total),
+            total: wanted.total,
         });
     };
-    file.flush()
-        .await
-        .map_err(|error| LocalError::file(to, error))?;
-    Ok(ended)
+    file.flush().await.map_err(on_disk)?;
+    Ok(cut)
 }
 
 /// Returns the position at which a part of a file begins. Parses `bytes 100-199/200`.

