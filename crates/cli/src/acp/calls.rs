@@ -52,15 +52,6 @@ struct OpenCall {
     below: Vec<String>,
 }
 
-/// The description of a call.
-pub(super) struct CallDescription {
-    title: String,
-    kind: ToolKind,
-    locations: Vec<ToolCallLocation>,
-    diff: Option<Diff>,
-    input: Option<Value>,
-}
-
 impl Calls {
     pub(super) fn new(root: PathBuf, previews: Arc<Previews>) -> Self {
         Self {
@@ -86,12 +77,11 @@ impl Calls {
         CallId(format!("below-{}-{}", state.asked, call.0))
     }
 
-    /// Returns the client's id of a call, and whether the client knows it already.
-    pub(super) fn open(&self, call: &CallId) -> (ToolCallId, bool) {
+    /// Returns the client's id of a call, which is open from now on.
+    pub(super) fn open(&self, call: &CallId) -> ToolCallId {
         let mut state = lock(&self.state);
-        let is_known = state.open.contains_key(call);
         state.open.entry(call.clone()).or_default();
-        (state.id(call), is_known)
+        state.id(call)
     }
 
     /// Returns the update for a call that has ended. Without a text, the client keeps the shown
@@ -111,17 +101,17 @@ impl Calls {
     pub(super) fn update(
         &self,
         call: &CallId,
-        of: &CallDescription,
+        of: ToolCallUpdateFields,
         status: ToolCallStatus,
     ) -> SessionUpdate {
-        let (id, is_known) = self.open(call);
-        if let Some(open) = lock(&self.state).open.get_mut(call) {
-            open.has_diff |= of.diff.is_some();
-        }
-        if is_known {
-            SessionUpdate::ToolCallUpdate(of.update(id, status))
-        } else {
-            SessionUpdate::ToolCall(of.call(id, status))
+        let mut state = lock(&self.state);
+        let is_known = state.open.contains_key(call);
+        let open = state.open.entry(call.clone()).or_default();
+        open.has_diff |= of.content.is_some();
+        let update = ToolCallUpdate::new(state.id(call), of.status(status));
+        match ToolCall::try_from(update.clone()) {
+            Ok(call) if !is_known => SessionUpdate::ToolCall(call),
+            _ => SessionUpdate::ToolCallUpdate(update),
         }
     }
 
@@ -138,7 +128,7 @@ impl Calls {
     }
 
     /// Describes a call before it runs.
-    pub(super) fn describe(&self, name: &str, arguments: &str) -> CallDescription {
+    pub(super) fn describe(&self, name: &str, arguments: &str) -> ToolCallUpdateFields {
         let arguments_json = serde_json::from_str(arguments).ok();
         let change = arguments_json.as_ref().and_then(|arguments| {
             let change = self.previews.toolbox()?.preview(name, arguments)?;
@@ -148,7 +138,7 @@ impl Calls {
     }
 
     /// Describes a call of the past. Its change is known only from its arguments.
-    pub(super) fn describe_past(&self, name: &str, arguments: &str) -> CallDescription {
+    pub(super) fn describe_past(&self, name: &str, arguments: &str) -> ToolCallUpdateFields {
         let json: Value = serde_json::from_str(arguments).unwrap_or_default();
         let text = |name: &str| json.get(name).and_then(Value::as_str).map(str::to_owned);
         let (before, after) = match name {
@@ -163,7 +153,7 @@ impl Calls {
         });
         let mut of = self.described(name, arguments, change);
         // The numbers of the lines are those of the text in the arguments.
-        for location in &mut of.locations {
+        for location in of.locations.iter_mut().flatten() {
             location.line = None;
         }
         of
@@ -174,7 +164,7 @@ impl Calls {
         name: &str,
         arguments: &str,
         change: Option<FileChange>,
-    ) -> CallDescription {
+    ) -> ToolCallUpdateFields {
         let size = |change: &FileChange| {
             change.after.len() + change.before.as_ref().map_or(0, String::len)
         };
@@ -195,48 +185,21 @@ impl Calls {
             let location = ToolCallLocation::new(self.root.join(path));
             location.line(line)
         });
-        CallDescription {
-            title: clean(format!("{name} {argument}").trim_end()),
-            kind: kind(name),
-            locations: locations.into_iter().collect(),
-            diff: change.map(|change| {
-                Diff::new(self.root.join(&change.path), change.after).old_text(change.before)
-            }),
-            input: input.filter(|_| arguments.len() as u64 <= MAX_TEXT.0),
-        }
+        let diff = change.map(|change| {
+            Diff::new(self.root.join(&change.path), change.after).old_text(change.before)
+        });
+        ToolCallUpdateFields::new()
+            .title(clean(format!("{name} {argument}").trim_end()))
+            .kind(kind(name))
+            .content(diff.map(|diff| vec![ToolCallContent::Diff(diff)]))
+            .locations(locations.into_iter().collect::<Vec<_>>())
+            .raw_input(input.filter(|_| arguments.len() as u64 <= MAX_TEXT.0))
     }
 }
 
 impl CallsState {
     fn id(&self, call: &CallId) -> ToolCallId {
         ToolCallId::new(format!("{}-{}", self.message, call.0))
-    }
-}
-
-impl CallDescription {
-    fn call(&self, id: ToolCallId, status: ToolCallStatus) -> ToolCall {
-        ToolCall::new(id, self.title.as_str())
-            .kind(self.kind)
-            .status(status)
-            .content(self.content().unwrap_or_default())
-            .locations(self.locations.clone())
-            .raw_input(self.input.clone())
-    }
-
-    pub(super) fn update(&self, id: ToolCallId, status: ToolCallStatus) -> ToolCallUpdate {
-        let fields = ToolCallUpdateFields::new()
-            .title(self.title.as_str())
-            .kind(self.kind)
-            .status(status)
-            .content(self.content())
-            .locations(self.locations.clone())
-            .raw_input(self.input.clone());
-        ToolCallUpdate::new(id, fields)
-    }
-
-    fn content(&self) -> Option<Vec<ToolCallContent>> {
-        let diff = self.diff.clone()?;
-        Some(vec![ToolCallContent::Diff(diff)])
     }
 }
 

@@ -45,7 +45,7 @@ pub(crate) async fn run(args: &AcpArgs) -> Result<u8, CliError> {
     let mut sources = args.sources.clone();
     sources.consent(args.yes);
     let store = agent::store().await?;
-    let waiting = Arc::<WaitingUpdates>::default();
+    let waiting = Arc::new(WaitingUpdates::new());
     let server = Arc::new(AcpServer::new(sources, store, Arc::clone(&waiting)));
     let late = async {
         server.closing().await;

@@ -13,7 +13,7 @@ use agent_client_protocol::v1::schema::{
 use agent_client_protocol::{Client, Lines};
 use futures_util::{Sink, Stream, StreamExt, sink, stream};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, stdin, stdout};
-use tokio::sync::Notify;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::input::INPUT_LIMIT;
 
@@ -31,17 +31,24 @@ pub(super) struct Outbox {
 }
 
 /// The updates that the client has not read yet.
-#[derive(Default)]
 pub(super) struct WaitingUpdates {
-    count: AtomicUsize,
+    /// A permit for each update that may be added.
+    room: Semaphore,
     /// The number of updates that were dropped since the client last read all others.
     dropped: AtomicUsize,
-    fewer: Notify,
     /// Whether the client does not read any more.
     is_gone: AtomicBool,
 }
 
 impl WaitingUpdates {
+    pub(super) fn new() -> Self {
+        Self {
+            room: Semaphore::new(MAX_WAITING),
+            dropped: AtomicUsize::new(0),
+            is_gone: AtomicBool::new(false),
+        }
+    }
+
     /// Returns standard input and output as a connection. Its updates are counted. A line beyond the
     /// limit of the input is read as several, which are refused.
     pub(super) fn stdio(
@@ -82,21 +89,19 @@ impl WaitingUpdates {
 
     /// Counts a new update. Returns `false` if it has to be dropped.
     fn add(&self) -> bool {
-        if self.count.load(Ordering::SeqCst) < MAX_WAITING {
-            self.count.fetch_add(1, Ordering::SeqCst);
-            return true;
+        let added = self.room.try_acquire().map(SemaphorePermit::forget);
+        if added.is_err() {
+            self.dropped.fetch_add(1, Ordering::SeqCst);
         }
-        self.dropped.fetch_add(1, Ordering::SeqCst);
-        false
+        added.is_ok()
     }
 
     fn written(&self, line: &str) {
         if !line.contains(UPDATE) {
             return;
         }
-        let left = self.count.fetch_sub(1, Ordering::SeqCst).saturating_sub(1);
-        self.fewer.notify_waiters();
-        if left == 0 {
+        self.room.add_permits(1);
+        if self.room.available_permits() == MAX_WAITING {
             let dropped = self.dropped.swap(0, Ordering::SeqCst);
             if dropped > 0 {
                 say!("the client did not read; {dropped} updates were dropped");
@@ -129,16 +134,9 @@ impl Outbox {
 
     /// Waits until an update would not be dropped, or until the connection ends.
     pub(super) async fn space(&self) {
-        loop {
-            // Registering before the check ensures that no notification is missed.
-            let fewer = self.waiting.fewer.notified();
-            if self.waiting.count.load(Ordering::SeqCst) < MAX_WAITING {
-                return;
-            }
-            tokio::select! {
-                () = fewer => {}
-                () = self.client.incoming_closed() => return,
-            }
+        tokio::select! {
+            _ = self.waiting.room.acquire() => {}
+            () = self.client.incoming_closed() => {}
         }
     }
 }

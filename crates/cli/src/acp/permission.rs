@@ -5,14 +5,14 @@ use std::sync::{Arc, Mutex};
 
 use agent_client_protocol::v1::schema::{
     PermissionOption, PermissionOptionKind, RequestPermissionOutcome, RequestPermissionRequest,
-    ToolCallStatus, ToolCallUpdate,
+    ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields,
 };
 use async_trait::async_trait;
 use plimsoll::model::CallId;
 use plimsoll::permissions::{Answer, Question};
 use plimsoll::{Gate, PermissionMode};
 
-use super::calls::{self, CallDescription, Calls};
+use super::calls::{self, Calls};
 use super::outbox::Outbox;
 use crate::approvals::{Approvals, Offer, is_edit};
 use crate::ask::{self, PROTECTED, Reply};
@@ -78,11 +78,12 @@ impl Permission {
         };
         let of = self.calls.describe(&call.name, &call.arguments);
         let pending = ToolCallStatus::Pending;
-        self.outbox.send(self.calls.update(&id, &of, pending));
+        self.outbox
+            .send(self.calls.update(&id, of.clone(), pending));
         let offer = self.approvals.offer(question);
         let request = RequestPermissionRequest::new(
             self.outbox.session.clone(),
-            self.shown(question, &of, &id),
+            self.shown(question, of, &id),
             options(&offer),
         );
         let response = self.outbox.client.send_request(request).block_task().await;
@@ -110,9 +111,9 @@ impl Permission {
     }
 
     /// Returns the call with everything that the user needs to decide.
-    fn shown(&self, question: &Question, of: &CallDescription, id: &CallId) -> ToolCallUpdate {
-        let (id, _) = self.calls.open(id);
-        let mut update = of.update(id, ToolCallStatus::Pending);
+    fn shown(&self, question: &Question, of: ToolCallUpdateFields, id: &CallId) -> ToolCallUpdate {
+        let of = of.status(ToolCallStatus::Pending);
+        let mut update = ToolCallUpdate::new(self.calls.open(id), of);
         let content = update.fields.content.get_or_insert_default();
         if content.is_empty() {
             let all = tool_line::in_full("", &question.call.arguments);

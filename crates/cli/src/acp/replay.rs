@@ -49,7 +49,7 @@ fn send_part(part: &Part, outbox: &Outbox, calls: &Calls) {
         Part::Thinking(thinking) if !thinking.text.is_empty() => outbox.think(&thinking.text),
         Part::ToolCall(call) => {
             let of = calls.describe_past(&call.name, &call.arguments);
-            outbox.send(calls.update(&call.id, &of, ToolCallStatus::Pending));
+            outbox.send(calls.update(&call.id, of, ToolCallStatus::Pending));
         }
         _ => {}
     }

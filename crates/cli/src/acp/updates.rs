@@ -128,7 +128,7 @@ impl Updates {
     }
 
     fn hosted(&self, call: &CallId, name: &str, text: &str) {
-        let (id, _) = self.calls.open(call);
+        let id = self.calls.open(call);
         let title = format!("{} {}", clean(name), one_line(text));
         let call = ToolCall::new(id, title)
             .kind(ToolKind::Fetch)
@@ -145,7 +145,7 @@ impl Updates {
             Delta::Thinking { text } => self.outbox.think(text),
             Delta::CallStarted { call, name } => {
                 let of = self.calls.describe_past(name, "");
-                self.send(self.calls.update(call, &of, ToolCallStatus::Pending));
+                self.send(self.calls.update(call, of, ToolCallStatus::Pending));
             }
             Delta::HostedCall { call, name, text } => self.hosted(call, name, text),
             Delta::HostedResult {
@@ -185,7 +185,7 @@ impl Observer for Updates {
             } => {
                 state.text.complete();
                 let of = self.calls.describe(&clean(name), whole);
-                self.send(self.calls.update(call, &of, ToolCallStatus::InProgress));
+                self.send(self.calls.update(call, of, ToolCallStatus::InProgress));
             }
             Event::ToolCall {
                 phase, call, whole, ..
@@ -195,8 +195,7 @@ impl Observer for Updates {
                 self.send(self.calls.close(call, is_error, whole));
             }
             Event::ToolUpdate { call, text, .. } => {
-                let (id, _) = self.calls.open(call);
-                self.send(calls::progress(id, text));
+                self.send(calls::progress(self.calls.open(call), text));
             }
             Event::SubAgent {
                 call, name, event, ..
