@@ -3,7 +3,6 @@
 
 mod model;
 
-use plimsoll::config::{CONFIG_FILE, Config, McpServer};
 use plimsoll::providers::{self, KeyState, ServerState};
 use serde_json::json;
 
@@ -23,13 +22,8 @@ pub(crate) async fn run(args: &DoctorArgs) -> Result<u8, CliError> {
     let detected = providers::detect(&providers::environment).await;
     let local = local::list()?;
     let data = paths::data()?;
-    let tools = tools();
     if args.json {
-        let tools: Vec<_> = tools
-            .iter()
-            .map(|server| json!({ "name": server.name, "place": server.place() }))
-            .collect();
-        let report = json!({ "keys": detected.keys, "servers": detected.servers, "local": local, "mcp": tools, "data": data });
+        let report = json!({ "keys": detected.keys, "servers": detected.servers, "local": local, "data": data });
         out!("{report}");
         return Ok(DONE);
     }
@@ -62,19 +56,6 @@ pub(crate) async fn run(args: &DoctorArgs) -> Result<u8, CliError> {
     for model in &local {
         out!("  {:<24} {}", model.name, local::state(model));
     }
-    if !tools.is_empty() {
-        out!("MCP servers of {CONFIG_FILE} (`plimsoll mcp test` tries them)");
-        for server in &tools {
-            out!("  {:<12} {}", server.name, server.place());
-        }
-    }
     out!("Sessions\n  {}", data.display());
     Ok(DONE)
-}
-
-/// Returns the MCP servers of the configuration in this directory, without starting any. Errors in
-/// the configuration are ignored here; `plimsoll config check` reports them.
-fn tools() -> Vec<McpServer> {
-    let config = Config::read(CONFIG_FILE);
-    config.map_or_else(|_| Vec::new(), |config| config.mcp().to_vec())
 }

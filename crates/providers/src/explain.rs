@@ -91,8 +91,8 @@ pub struct RequestExplanation {
     pub hosted_tools: OwnTools,
     /// The features that it does not support.
     pub cannot: Vec<Peculiarity>,
-    /// An example. `None` if it cannot be rendered.
-    pub sample: Option<Sample>,
+    /// An example.
+    pub sample: Sample,
 }
 
 /// A peculiarity of a server, in one sentence.
@@ -111,7 +111,7 @@ pub struct Level {
     pub sent: Map<String, Value>,
 }
 
-/// An example: a question, thinking, two tool calls at once, and their results.
+/// An example: a question, with a tool.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Sample {
     /// The request.
@@ -243,17 +243,13 @@ fn explained_profile(client: &ModelClient) -> Explanation {
 }
 
 /// Renders the example.
-fn sampled(client: &ModelClient, wishes: &RequestedFeatures) -> Option<Sample> {
-    let question = wishes.of(sample::question(Some(EXAMPLE)), client);
-    let mut decoder = client.protocol.decoder(&question);
-    let reply = decoder.read_whole(sample::reply(client.protocol.sample()));
-    // The signature of thinking is only valid after the same question.
-    let reply = client.rendered(&question).prefix.bind(reply.ok()?);
-    let request = wishes.of(sample::answered(EXAMPLE, reply), client);
+fn sampled(client: &ModelClient, wishes: &RequestedFeatures) -> Sample {
+    let request = wishes.of(sample::question(Some(EXAMPLE)), client);
     let notes = client.rendered(&request).notes.into_iter();
-    let left_out = notes.map(|note| format!("{:?}", note.what)).collect();
-    let request = client.json(&request);
-    Some(Sample { left_out, request })
+    Sample {
+        left_out: notes.map(|note| format!("{:?}", note.what)).collect(),
+        request: client.json(&request),
+    }
 }
 
 /// Returns the keys that each level sends, taken from rendered requests.

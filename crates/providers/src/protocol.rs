@@ -113,9 +113,6 @@ pub(crate) trait Protocol: Debug + Send + Sync {
     fn rejection_texts(&self) -> Option<RejectionTexts> {
         None
     }
-
-    /// Returns the name of the reply in `data/samples.toml` that such a model sends.
-    fn sample(&self) -> &'static str;
 }
 
 /// The endpoint that counts the tokens of a request.

@@ -314,18 +314,10 @@ fn tell(
     list("Its requests", &explained.peculiarities)?;
     list("Prompt cache", &explained.caching)?;
     list("It cannot take", &explained.cannot)?;
-    match &explained.sample {
-        None => out!("The requests are written by another library, so no example is shown."),
-        Some(sample) => {
-            out!(
-                "An example: a question, an answer with thinking and two tool calls, their results"
-            );
-            let pretty = serde_json::to_string_pretty(&sample.request).unwrap_or_default();
-            out!("{pretty}");
-            for left_out in &sample.left_out {
-                out!("  not in it: {left_out}");
-            }
-        }
+    out!("An example: a question, with a tool");
+    out!("{:#}", explained.sample.request);
+    for left_out in &explained.sample.left_out {
+        out!("  not in it: {left_out}");
     }
     if let Some(said) = connected {
         tell_connected(said)?;

@@ -44,7 +44,7 @@ fn every_figure_has_its_origin() {
     assert_eq!(told["window"]["tokens"], 1_000_000);
     assert_eq!(told["facts"]["max_output"]["from"], "user");
     let request = &told["explained"]["sample"]["request"];
-    assert_eq!(request["messages"].as_array().unwrap().len(), 3);
+    assert_eq!(request["messages"].as_array().unwrap().len(), 1);
 }
 
 #[test]

@@ -1,9 +1,13 @@
 //! The explanation of every vendor agrees with its requests, and the validator accepts the example.
 
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
 use super::*;
 use crate::model_ref::ModelRef;
 use crate::models::{ModelBook, Origin};
 use crate::vendor::{VENDORS, Wire};
+use plimsoll_context::{Message, Part};
 use plimsoll_core::Secret;
 use plimsoll_mock::rules::Fault;
 use plimsoll_mock::rules::Validate as _;
@@ -26,16 +30,58 @@ fn usual(model: &str) -> RequestExplanation {
     builder.explain(&|_| None).unwrap()
 }
 
-/// Returns the rules of the model's server that its example breaks.
-fn faults(model: &str, sample: &Sample) -> Vec<Fault> {
+/// Replies in the formats of servers.
+static REPLIES: LazyLock<BTreeMap<String, String>> =
+    LazyLock::new(|| toml::from_str(include_str!("replies.toml")).unwrap());
+
+/// Returns the request after a reply that thinks and calls two tools, whose results follow.
+fn second_request(model: &str) -> Value {
+    let builder = ModelClient::builder(ModelRef::parse(model).unwrap());
+    let builder = builder
+        .base_url("http://127.0.0.1:1/v1")
+        .key(Secret::new(HUSH));
+    let client = builder.build_with(&|_| None).unwrap();
+    let (protocol, profile) = client.protocol.profile();
+    let name = match (protocol, &profile["thinking"], &profile["reasoning"]) {
+        ("messages", thinking, _) if thinking != "none" => "messages-thinking".to_owned(),
+        ("responses", _, Value::String(kind)) if kind != "none" => format!("responses-{kind}"),
+        (protocol, ..) => protocol.to_owned(),
+    };
+    let question = sample::question(Some(EXAMPLE));
+    let reply = client
+        .protocol
+        .decoder(&question)
+        .read_whole(&REPLIES[&name])
+        .unwrap();
+    // The signature of thinking is only valid after the same question.
+    let reply = client.rendered(&question).prefix.bind(reply);
+    let mut messages: Vec<Message> = question.messages.iter().map(|m| (**m).clone()).collect();
+    let calls = reply.parts.iter().filter_map(|part| match part {
+        Part::ToolCall(call) => Some(call.id.clone()),
+        _ => None,
+    });
+    let results = calls.zip(["The sea is calm.", "Land!"]);
+    let results: Vec<Message> = results
+        .map(|(id, text)| Message::result(id, text))
+        .collect();
+    assert_eq!(results.len(), 2, "{name}");
+    messages.push(Message::Assistant {
+        parts: reply.parts.clone(),
+    });
+    messages.extend(results);
+    client.json(&sample::request(Some(EXAMPLE), messages))
+}
+
+/// Returns the rules of the model's server that a request breaks.
+fn faults(model: &str, request: &Value) -> Vec<Fault> {
     let mut target = crate::target(&ModelRef::parse(model).unwrap()).unwrap();
     // A server that is not asked for encrypted reasoning reads it as it is.
     if let Target::Responses(profile) = &mut target
-        && sample.request.get("include").is_none()
+        && request.get("include").is_none()
     {
         profile.reasoning = ReasoningItems::Plain;
     }
-    target.validate(&sample.request)
+    target.validate(request)
 }
 
 fn sent(model: &str) -> Vec<String> {
@@ -46,7 +92,7 @@ fn sent(model: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_example_is_accepted_of_every_vendor_and_family() {
+fn requests_are_accepted_by_every_vendor_and_family() {
     let names = |vendor: &str| match vendor {
         "anthropic" => vec![
             "claude-3-5-haiku",
@@ -76,12 +122,11 @@ fn the_example_is_accepted_of_every_vendor_and_family() {
         for name in names(vendor.name) {
             let model = format!("{}/{name}", vendor.name);
             let explained = explained(&model);
-            let sample = explained.sample.as_ref().unwrap();
-            assert_eq!(faults(&model, sample), [], "{model}: {}", sample.request);
+            for request in [&explained.sample.request, &second_request(&model)] {
+                assert_eq!(faults(&model, request), [], "{model}: {request}");
+            }
             assert!(!explained.peculiarities.is_empty(), "{model}");
             assert_eq!(explained.thinking.len(), 5);
-            let text = sample.request.to_string();
-            assert!(text.contains("a.txt") && text.contains("Land!"), "{text}");
             let all = serde_json::to_string(&explained).unwrap();
             assert!(!all.contains("hush"), "{all}");
         }
@@ -120,7 +165,7 @@ fn a_model_that_chat_does_not_go_all_the_way_with_goes_over_responses() {
         let usual = usual(model);
         assert_eq!(usual.wire, "OpenAI Responses", "{model}");
         let responses = model.replace("openai/", "openai-responses/");
-        assert_eq!(faults(&responses, &usual.sample.unwrap()), [], "{model}");
+        assert_eq!(faults(&responses, &usual.sample.request), [], "{model}");
         let says = |said: &Peculiarity| said.says.contains(why);
         assert!(usual.peculiarities.iter().any(says), "{model}");
         assert_eq!(usual.thinking[4].sent["reasoning"]["effort"], "high");
@@ -136,8 +181,8 @@ fn a_model_that_chat_does_not_go_all_the_way_with_goes_over_responses() {
         assert_eq!(proxied.wire, "OpenAI Chat Completions", "{model}");
         let sent = proxied.thinking[4].sent.get("reasoning_effort");
         assert_eq!(sent.and_then(Value::as_str), effort, "{model}");
-        let sample = proxied.sample.unwrap();
-        let found = self::faults(model, &sample);
+        let sample = proxied.sample;
+        let found = self::faults(model, &sample.request);
         assert_eq!(found.len(), faults, "{model}: {found:?}");
         let said = proxied
             .peculiarities
@@ -160,8 +205,7 @@ fn its_own_thinking_goes_back_where_the_wire_has_a_place_for_it() {
         ("deepseek/deepseek-reasoner", true),
         ("openai/gpt-5", false),
     ] {
-        let sample = explained(model).sample.unwrap();
-        let text = sample.request.to_string();
+        let text = second_request(model).to_string();
         let is = text.contains("I read both at once") || text.contains("encrypted_content\":\"ZXh");
         assert_eq!(is, goes_back, "{model}: {text}");
     }
@@ -180,7 +224,7 @@ fn what_the_user_says_of_a_model_is_heeded() {
         builder.facts(facts).explain(&|_| None).unwrap()
     };
     let claude = of("anthropic/claude-opus-5");
-    let request = &claude.sample.as_ref().unwrap().request;
+    let request = &claude.sample.request;
     assert!(request.get("thinking").is_none(), "{request}");
     assert!(request["max_tokens"].as_u64().unwrap() <= 9_000);
     let five = of("openai/gpt-5");

@@ -128,10 +128,6 @@ impl Protocol for ChatProtocol {
     fn sends_thinking_levels(&self) -> bool {
         !self.efforts.is_empty()
     }
-
-    fn sample(&self) -> &'static str {
-        "chat"
-    }
 }
 
 impl ChatProtocol {

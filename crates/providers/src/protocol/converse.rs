@@ -85,13 +85,4 @@ impl Protocol for ConverseProtocol {
     fn sends_thinking_levels(&self) -> bool {
         self.profile.takes_effort(&self.model)
     }
-
-    fn sample(&self) -> &'static str {
-        match &self.profile.maker {
-            Maker::Anthropic(claude) if claude.thinking != ThinkingStyle::None => {
-                "converse-thinking"
-            }
-            _ => "converse",
-        }
-    }
 }

@@ -88,11 +88,4 @@ impl Protocol for GeminiProtocol {
     fn sends_thinking_levels(&self) -> bool {
         self.profile.thinking != Thinking::None
     }
-
-    fn sample(&self) -> &'static str {
-        match self.profile.thinking {
-            Thinking::None => "gemini",
-            _ => "gemini-thinking",
-        }
-    }
 }

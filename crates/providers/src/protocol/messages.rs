@@ -133,13 +133,6 @@ impl Protocol for MessagesProtocol {
     fn rejection_texts(&self) -> Option<RejectionTexts> {
         Some(REJECTIONS)
     }
-
-    fn sample(&self) -> &'static str {
-        match self.profile.thinking {
-            ThinkingStyle::None => "messages",
-            _ => "messages-thinking",
-        }
-    }
 }
 
 /// Returns the address of an endpoint. Users of this API leave the version out of the base URL, as

@@ -2,7 +2,7 @@
 
 use plimsoll_agent::{Request, ThinkingLevel};
 use plimsoll_wire::openai_responses::{
-    ORIGIN, ReasoningItems, ResponsesProfile, ResponsesStreamState, hosted_kinds, not_hosted,
+    ORIGIN, ResponsesProfile, ResponsesStreamState, hosted_kinds, not_hosted,
 };
 use plimsoll_wire::{Effort, EncodedRequest, RenderInput, StreamDecoder};
 use reqwest::Url;
@@ -151,14 +151,6 @@ impl Protocol for ResponsesProtocol {
 
     fn rejection_texts(&self) -> Option<RejectionTexts> {
         Some(REJECTIONS)
-    }
-
-    fn sample(&self) -> &'static str {
-        match self.profile.reasoning {
-            ReasoningItems::None => "responses",
-            ReasoningItems::Encrypted => "responses-encrypted",
-            ReasoningItems::Plain => "responses-plain",
-        }
     }
 }
 
