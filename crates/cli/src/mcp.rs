@@ -1,14 +1,16 @@
 //! The MCP servers (`[[mcp]]`) of a command: connected before the first run, reported, refreshed
 //! between runs, and closed with the command.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use plimsoll::Tool;
 use plimsoll::config::{AgentConfig, McpServer};
-use plimsoll::tools::mcp::{McpServers, McpState, McpStatus};
+use plimsoll::tools::mcp::{McpError, McpServers, McpState, McpStatus};
 
 use crate::error::CliError;
+use crate::lock;
 use crate::terminal::Verbosity;
+use crate::terminal::text::one_line;
 
 /// The servers of a command; `None` if none are configured.
 #[derive(Clone, Default)]
@@ -59,18 +61,39 @@ impl Mcp {
 /// Connects to servers as an agent would. Returns lines about each, and whether all of them are
 /// available.
 pub(crate) async fn check(agent: &AgentConfig, servers: &[McpServer]) -> (Vec<String>, bool) {
+    connected(agent, servers, |_| Vec::new()).await
+}
+
+/// Like [`check`], with a line for each tool.
+pub(crate) async fn check_tools(agent: &AgentConfig, servers: &[McpServer]) -> (Vec<String>, bool) {
+    let tools = |servers: &McpServers| {
+        let tools = servers.tools(&[]);
+        tools.iter().map(|tool| described(&**tool)).collect()
+    };
+    connected(agent, servers, tools).await
+}
+
+async fn connected(
+    agent: &AgentConfig,
+    servers: &[McpServer],
+    about: impl Fn(&McpServers) -> Vec<String>,
+) -> (Vec<String>, bool) {
     let (mut told, mut all_there) = (Vec::new(), true);
     for server in servers {
-        let mcp = connect(agent, &[server], |_| {}).await;
+        let statuses = Mutex::new(Vec::new());
+        let mcp = connect(agent, &[server], |status| {
+            lock(&statuses).push(status.clone())
+        })
+        .await;
+        for status in &*lock(&statuses) {
+            all_there &= !matches!(status.state, McpState::Absent(_));
+            told.extend(lines(status));
+        }
         match mcp {
-            Ok(Mcp(Some(servers))) => {
-                for status in servers.status() {
-                    all_there &= !matches!(status.state, McpState::Absent(_));
-                    told.extend(lines(&status));
-                }
-                servers.close().await;
+            Ok(mcp) => {
+                told.extend(mcp.0.iter().flat_map(|servers| about(servers)));
+                mcp.close().await;
             }
-            Ok(Mcp(None)) => {}
             Err(stop) => {
                 all_there = false;
                 told.push(stop.to_string());
@@ -80,6 +103,17 @@ pub(crate) async fn check(agent: &AgentConfig, servers: &[McpServer]) -> (Vec<St
     (told, all_there)
 }
 
+/// Describes a tool in one line.
+fn described(tool: &dyn Tool) -> String {
+    let spec = tool.spec();
+    let asks = if tool.asks() { " (asks)" } else { "" };
+    let does = one_line(&spec.description);
+    format!("  {}{asks}  {does}", spec.name)
+        .trim_end()
+        .to_owned()
+}
+
+/// Connects to servers. `told` receives the status of each.
 async fn connect(
     agent: &AgentConfig,
     servers: &[&McpServer],
@@ -91,11 +125,21 @@ async fn connect(
     let variables = &plimsoll::providers::environment;
     let inherited = agent.inherited_variables(variables);
     let root = &agent.settings().root;
-    let clients = servers
-        .iter()
-        .map(|server| server.client(root, variables, &inherited));
-    let clients: Result<Vec<_>, String> = clients.collect();
-    let clients = clients.map_err(CliError::usage)?;
+    let mut clients = Vec::new();
+    for server in servers {
+        match server.client(root, variables, &inherited) {
+            Ok(client) => clients.push(client),
+            Err(why) if server.required => {
+                let cure = "set it, or remove the server from the configuration";
+                return Err(CliError::usage(format!("{why}; {cure}")));
+            }
+            Err(why) => told(&McpStatus {
+                name: server.name.clone(),
+                state: McpState::Absent(McpError::Unset { why }),
+                notes: Vec::new(),
+            }),
+        }
+    }
     let servers = McpServers::connect(clients, told).await;
     Ok(Mcp(Some(Arc::new(servers.map_err(CliError::failed)?))))
 }

@@ -2,11 +2,11 @@
 //! to them.
 
 use std::fs::OpenOptions;
-use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
-use std::path::PathBuf;
+use std::io::{self, ErrorKind, Write};
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use plimsoll::config::{CONFIG_FILE, Config, McpReach, McpServer};
+use plimsoll::config::{CONFIG_FILE, Config, ConfigError, McpReach, McpServer};
 use serde_json::json;
 
 use crate::error::{CliError, DONE, FAILED};
@@ -98,14 +98,33 @@ fn file(project: bool) -> Result<PathBuf, CliError> {
     })
 }
 
+/// Returns the text of a configuration, which need not exist.
+fn read(path: &Path) -> Result<String, CliError> {
+    match std::fs::read_to_string(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(String::new()),
+        text => text.map_err(|error| {
+            CliError::failed(format!("{} cannot be read: {error}", path.display()))
+        }),
+    }
+}
+
+/// Adds a text to a file. If that fails, the file has its previous content.
+fn append(path: &Path, text: &str) -> io::Result<()> {
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    let mut file = OpenOptions::new().create(true).append(true).open(path)?;
+    let end = file.metadata()?.len();
+    let added = file
+        .write_all(text.as_bytes())
+        .and_then(|()| file.sync_all());
+    added.inspect_err(|_| drop(file.set_len(end)))
+}
+
 fn remove(name: &str, project: bool) -> Result<u8, CliError> {
     let path = file(project)?;
     let shown = path.display();
-    let text = match std::fs::read_to_string(&path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
-        Err(error) => return Err(CliError::failed(format!("{shown} cannot be read: {error}"))),
-    };
+    let text = read(&path)?;
     let names = |text: &str| {
         let config =
             Config::parse(text).map_err(|error| CliError::failed(format!("{shown}: {error}")))?;
@@ -159,30 +178,7 @@ fn without(text: &str, name: &str) -> String {
 fn add(args: &AddArgs) -> Result<u8, CliError> {
     let path = file(args.project)?;
     let shown = path.display();
-    let failed = |error| CliError::failed(format!("{shown} cannot be written: {error}"));
-    if let Some(folder) = path
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty())
-    {
-        std::fs::create_dir_all(folder).map_err(failed)?;
-    }
-    let mut options = OpenOptions::new();
-    let options = options.read(true).write(true).create(true).truncate(false);
-    let mut file = options.open(&path).map_err(failed)?;
-    let mut text = String::new();
-    file.read_to_string(&mut text)
-        .map_err(|error| match error.kind() {
-            ErrorKind::InvalidData => CliError::failed(format!("{shown} is not UTF-8")),
-            _ => failed(error),
-        })?;
-    let table = table(args);
-    let separator = match text.as_str() {
-        "" => "",
-        text if text.ends_with('\n') => "\n",
-        _ => "\n\n",
-    };
-    // The new content is validated before anything is written.
-    let whole = format!("{text}{separator}{table}");
+    let text = read(&path)?;
     let had =
         Config::parse(&text).map_err(|error| CliError::failed(format!("{shown}: {error}")))?;
     if had.mcp().iter().any(|server| server.name == args.name) {
@@ -191,21 +187,31 @@ fn add(args: &AddArgs) -> Result<u8, CliError> {
             "{shown} has a server {name} already; choose another name"
         )));
     }
-    Config::parse(&whole)
-        .map_err(|error| CliError::usage(format!("nothing was added: {error}")))?;
-    let end = file.seek(SeekFrom::End(0)).map_err(failed)?;
-    let added = file.write_all(format!("{separator}{table}").as_bytes());
-    if let Err(error) = added.and_then(|()| file.sync_all()) {
-        // Restore the previous content.
-        let _ = file.set_len(end);
-        return Err(failed(error));
-    }
-    say!(
-        "added {} to {shown}; `plimsoll mcp test {}` tries it",
-        args.name,
-        args.name
-    );
+    let separator = match text.as_str() {
+        "" => "",
+        text if text.ends_with('\n') => "\n",
+        _ => "\n\n",
+    };
+    let table = format!("{separator}{}", table(args));
+    // The new content is validated before anything is written.
+    Config::parse(&format!("{text}{table}"))
+        .map_err(|error| CliError::usage(format!("nothing was added: {}", faults(&error))))?;
+    append(&path, &table)
+        .map_err(|error| CliError::failed(format!("{shown} cannot be written: {error}")))?;
+    let name = &args.name;
+    let trust = if args.project {
+        "trust it with `plimsoll config trust`, then "
+    } else {
+        ""
+    };
+    say!("added {name} to {shown}; {trust}`plimsoll mcp test {name}` tries it");
     Ok(DONE)
+}
+
+/// Returns the faults of a text, without their places in it.
+fn faults(error: &ConfigError) -> String {
+    let texts = error.faults.iter().map(|fault| fault.text.as_str());
+    texts.collect::<Vec<_>>().join("; ")
 }
 
 /// Returns the server as a table of a configuration.
@@ -254,15 +260,15 @@ fn list(as_json: bool) -> Result<u8, CliError> {
     Ok(DONE)
 }
 
-/// Returns the command or the address of a server, without environment variables and headers, which
-/// may be secret.
+/// Returns the command or the address of a server, without the parts that may be secret:
+/// environment variables, headers, and the password and the query of an address.
 fn reach(server: &McpServer) -> String {
     match &server.reach {
         McpReach::Command { command, args, .. } => {
             let words = std::iter::once(command).chain(args);
             words.cloned().collect::<Vec<_>>().join(" ")
         }
-        McpReach::Url { url, .. } => url.clone(),
+        McpReach::Url { .. } => server.place(),
     }
 }
 
@@ -279,7 +285,7 @@ async fn test(name: Option<&str>) -> Result<u8, CliError> {
         }));
     }
     let agent = config.defaults().map_err(CliError::usage)?;
-    let (told, all_there) = mcp::check(&agent, &servers).await;
+    let (told, all_there) = mcp::check_tools(&agent, &servers).await;
     for line in told {
         out!("{line}");
     }

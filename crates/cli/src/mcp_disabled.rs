@@ -46,3 +46,7 @@ pub(crate) async fn check(_agent: &AgentConfig, servers: &[McpServer]) -> (Vec<S
         (vec![WITHOUT.to_owned()], false)
     }
 }
+
+pub(crate) async fn check_tools(agent: &AgentConfig, servers: &[McpServer]) -> (Vec<String>, bool) {
+    check(agent, servers).await
+}

@@ -21,6 +21,12 @@ pub enum McpError {
         /// The cause, with the server's last output.
         why: String,
     },
+    /// A variable that the server needs is not set.
+    #[error("{why}")]
+    Unset {
+        /// A sentence with the server and the variable.
+        why: String,
+    },
     /// The server was not ready in time.
     #[error(
         "the MCP server `{server}` was not ready within {secs} s{words}; set `timeout` to wait longer"

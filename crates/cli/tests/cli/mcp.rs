@@ -175,13 +175,8 @@ fn they_are_listed_and_tried_without_a_model() {
     let home = home(&format!(
         "{CONFIG}[[mcp]]\nname = \"web\"\nurl = \"http://me:hush-hush@127.0.0.1:1/mcp?key=hush-hush-hush\"\nbearer_env = \"WEB_TOKEN\"\n"
     ));
-    let said = home.run(["doctor"]).done();
-    assert!(said.out.contains("ship         sh\n"), "{}", said.out);
-    assert!(
-        said.out.contains("web          http://127.0.0.1:1/mcp\n"),
-        "{}",
-        said.out
-    );
+    let listed = home.run(["mcp", "list"]).done().out;
+    assert_eq!(listed, "ship  sh ship.sh\nweb   http://127.0.0.1:1/mcp\n");
     let said = home.run(["config", "check", "plimsoll.toml"]).done();
     assert!(
         said.out.contains("mcp: web, http://127.0.0.1:1/mcp\n"),
@@ -227,7 +222,10 @@ fn a_server_is_added_listed_and_tried() {
     let listed = home.run(["mcp", "list"]).done().out;
     assert_eq!(listed, "ship  sh ship.sh a \"b\" \\ c\n");
     let tried = home.run(["mcp", "test", "ship"]).done().out;
-    assert!(tried.contains("MCP server ship: 1 tool"), "{tried}");
+    assert!(
+        tried.contains("MCP server ship: 1 tool\n  ship_look (asks)"),
+        "{tried}"
+    );
     home.run(["mcp", "test", "boat"])
         .refused(2, &["there is no server boat"]);
 
@@ -243,7 +241,10 @@ fn a_server_is_added_listed_and_tried() {
         "TOKEN",
     ];
     home.file("plimsoll.toml", "max_turns = 3 # mine");
-    home.run(args).done();
+    let said = home.run(args).done();
+    assert!(said.err.contains("`plimsoll config trust`"), "{}", said.err);
+    let wrong = home.run(["mcp", "add", "bad", "--url", "notaurl"]);
+    wrong.refused(2, &["nothing was added: `url`"]);
     let text = std::fs::read_to_string(home.work().join("plimsoll.toml")).unwrap();
     assert_eq!(
         text,
@@ -259,6 +260,11 @@ fn a_server_is_added_listed_and_tried() {
             .count(),
         2
     );
+    let url = "https://me:hush@mcp.example.com/keyed?key=hush";
+    home.run(["mcp", "add", "keyed", "--url", url]).done();
+    let listed = home.run(["mcp", "list"]).done().out;
+    assert!(listed.contains("https://mcp.example.com/keyed"), "{listed}");
+    assert!(!listed.contains("hush"), "{listed}");
 }
 
 #[test]
@@ -295,4 +301,26 @@ fn nothing_is_added_to_a_file_that_would_be_wrong_then() {
         let left = std::fs::read_to_string(home.work().join("plimsoll.toml")).unwrap();
         assert_eq!(left, text);
     }
+}
+
+#[test]
+fn a_run_goes_on_without_a_server_whose_variable_is_not_set() {
+    let home = Home::new();
+    let config =
+        "[[mcp]]\nname = \"far\"\nurl = \"http://127.0.0.1:9/mcp\"\nbearer_env = \"FAR_TOKEN\"\n";
+    home.file("servers.toml", config);
+    let fake = Fake::new([FakeAnswer::say("Aye.")]);
+    let said = home
+        .agent(&fake, &["--config", "servers.toml", "Go."])
+        .done();
+    assert!(
+        said.err.contains(
+            "`far` needs the variable FAR_TOKEN, which is not set; its tools are left out"
+        ),
+        "{}",
+        said.err
+    );
+    home.file("servers.toml", format!("{config}required = true\n"));
+    let refused = home.agent(&fake, &["--config", "servers.toml", "Go."]);
+    refused.refused(2, &["FAR_TOKEN, which is not set", "remove the server"]);
 }
