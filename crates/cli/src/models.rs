@@ -55,7 +55,7 @@ pub(crate) fn run(args: &ModelsArgs) -> Result<u8, CliError> {
         .into_iter()
         .map(|(vendor, name)| (format!("{vendor}/{name}"), book.find(vendor, name)))
         .collect();
-    let lines = listing::columns(HEADING, found.iter().map(cells));
+    let lines = listing::columns(HEADING, found.iter().map(cells), None);
     let terminal = Term::stdout();
     let widest = lines.iter().map(|line| measure_text_width(line)).max();
     if !terminal.is_term() || widest <= Some(columns(&terminal)) {

@@ -18,10 +18,10 @@ use crate::terminal::fitted;
 const HEADING: [&str; 7] = [
     "session",
     "last written",
-    ">entries",
-    ">cost",
-    ">size",
-    "model",
+    ">entries?1",
+    ">cost?4",
+    ">size?2",
+    "model?3",
     "title",
 ];
 
@@ -106,7 +106,8 @@ pub(crate) fn ancestry<'a>(
 
 /// Returns the heading, and aligned lines, one for each session.
 pub(crate) fn lines(sessions: &[ListedSession]) -> Vec<String> {
-    listing::columns(HEADING, sessions.iter().map(cells))
+    let width = listing::width_of(&Term::stderr());
+    listing::columns(HEADING, sessions.iter().map(cells), width)
 }
 
 /// Writes a line to standard error, cut at the width of a terminal.

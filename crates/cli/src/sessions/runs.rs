@@ -18,7 +18,15 @@ use crate::sessions::files;
 use crate::terminal::text::counted;
 
 const HEADING: [&str; 9] = [
-    "run", ">entries", ">turns", ">tools", ">read", ">wrote", ">cost", "outcome", "prompt",
+    "run",
+    ">entries?4",
+    ">turns?5",
+    ">tools?3",
+    ">read?2",
+    ">wrote?1",
+    ">cost?6",
+    "outcome",
+    "prompt",
 ];
 
 #[derive(Debug, clap::Args)]
