@@ -5,12 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
 use plimsoll::SessionId;
-use plimsoll::store::SessionReader;
+use plimsoll::store::{ExportError, SessionReader};
 
 use super::list::{ancestry, parents};
 use crate::error::{CliError, DONE};
 use crate::input::INPUT_LIMIT;
 use crate::resume::portable;
+use crate::stdout;
 use crate::which_session::known;
 
 #[derive(Debug, clap::Args)]
@@ -53,9 +54,11 @@ pub(crate) async fn run(store: &impl SessionReader, args: &ExportArgs) -> Result
              export fewer sessions into one file"
         );
     }
-    let out = store.export(&wanted, io::stdout()).await;
-    out.map_err(CliError::failed)?
-        .flush()
-        .map_err(CliError::failed)?;
+    let written = match store.export(&wanted, io::stdout()).await {
+        Ok(mut out) => out.flush(),
+        Err(ExportError::Write(error)) => Err(error),
+        Err(error) => return Err(CliError::failed(error)),
+    };
+    written.map_err(|error| stdout::failed(&error))?;
     Ok(DONE)
 }

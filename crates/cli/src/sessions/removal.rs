@@ -26,9 +26,10 @@ pub(crate) struct DeleteArgs {
 }
 
 #[derive(Debug, clap::Args)]
+#[group(id = "outdated", required = true, multiple = true, args = ["older_than", "max_size"])]
 pub(crate) struct PruneArgs {
     /// Delete sessions that were last written so long ago (30d, 12w)
-    #[arg(long, value_name = "AGE", value_parser = age, required_unless_present = "max_size")]
+    #[arg(long, value_name = "AGE", value_parser = age)]
     older_than: Option<Duration>,
     /// Delete the oldest sessions until the logs of all take at most so much (500MB, 2GB)
     #[arg(long, value_name = "SIZE", value_parser = size)]

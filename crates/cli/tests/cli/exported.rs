@@ -1,6 +1,8 @@
 //! `plimsoll sessions export | import`: several sessions in one file with their listed properties,
 //! and incomplete files.
 
+use std::process::Stdio;
+
 use serde_json::Value;
 
 use super::command::{CommandOutput, Home};
@@ -57,6 +59,18 @@ fn list(home: &Home) -> Vec<Value> {
     list.lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect()
+}
+
+#[test]
+fn a_reader_that_goes_away_ends_the_export_quietly() {
+    let home = home(&says());
+    let mut command = home.command(["sessions", "export", "--all"]);
+    let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    let err = String::from_utf8(output.stderr).unwrap();
+    assert_eq!((output.status.code(), &*err), (Some(141), ""));
 }
 
 #[test]

@@ -85,6 +85,13 @@ fn old_sessions_are_pruned() {
         .done();
     assert_eq!(all.out.lines().count(), 4, "{}", all.out);
     assert!(names(&home).is_empty());
+    let unsaid = home.run(["sessions", "prune"]);
+    assert_eq!(unsaid.code, Some(2), "{}", unsaid.err);
+    assert!(
+        unsaid
+            .err
+            .contains("<--older-than <AGE>|--max-size <SIZE>>")
+    );
     for bad in ["3x", "-1d", "d"] {
         let age = format!("--older-than={bad}");
         let refused = home.run(["sessions", "prune", &age]);
