@@ -61,9 +61,15 @@ pub(crate) fn piped() -> Receiver<InputEvent> {
 /// this returns. They have a channel of their own, because a pipe may fill that of the lines. `idle` is the
 /// meaning of a signal if no run is under way.
 pub(crate) fn signals(presses: Sender<Press>, of: SharedInterrupts, idle: Press) -> io::Result<()> {
-    let mut signals = Signals::listen()?;
+    #[cfg(unix)]
+    let mut interrupts = {
+        use tokio::signal::unix::{SignalKind, signal};
+        signal(SignalKind::interrupt())?
+    };
+    #[cfg(windows)]
+    let mut interrupts = tokio::signal::windows::ctrl_c()?;
     tokio::spawn(async move {
-        while signals.next().await {
+        while interrupts.recv().await.is_some() {
             let press = keys(&of).press(Instant::now(), idle);
             if presses.send(press).await.is_err() {
                 return;
@@ -71,36 +77,4 @@ pub(crate) fn signals(presses: Sender<Press>, of: SharedInterrupts, idle: Press)
         }
     });
     Ok(())
-}
-
-/// Receives interrupt signals.
-#[cfg(unix)]
-struct Signals(tokio::signal::unix::Signal);
-
-#[cfg(unix)]
-impl Signals {
-    fn listen() -> io::Result<Self> {
-        use tokio::signal::unix::{SignalKind, signal};
-        signal(SignalKind::interrupt()).map(Self)
-    }
-
-    /// Waits for a signal. Returns `false` if there will be no more.
-    async fn next(&mut self) -> bool {
-        self.0.recv().await.is_some()
-    }
-}
-
-/// Receives interrupt signals.
-#[cfg(not(unix))]
-struct Signals;
-
-#[cfg(not(unix))]
-impl Signals {
-    fn listen() -> io::Result<Self> {
-        Ok(Self)
-    }
-
-    async fn next(&mut self) -> bool {
-        tokio::signal::ctrl_c().await.is_ok()
-    }
 }
