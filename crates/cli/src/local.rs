@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use plimsoll::config::{AgentConfig, AgentModel};
 use plimsoll::providers::local::{
-    Download, DownloadSource, DownloadState, DownloadableModel, LocalError, LocalModels, Progress,
+    Download, DownloadState, DownloadableModel, LocalError, LocalModels, Progress,
 };
 use plimsoll::providers::{ModelClient, ModelRef, ServerLocation};
 use plimsoll::wire::openai_chat::{Dialect, ToolStyle};
@@ -30,8 +30,6 @@ const UNKNOWN_WINDOW: u64 = 4096;
 const MAX_TOKENS: u64 = 512;
 /// Maximum number of identical tool calls in a row. Small models tend to repeat calls.
 const MAX_IDENTICAL: u64 = 3;
-/// Number of progress lines for a file if there is no terminal.
-const LINES: u64 = 10;
 
 /// Describes how much of a model has been downloaded.
 pub(crate) fn state(model: &DownloadableModel) -> &'static str {
@@ -50,11 +48,7 @@ pub(crate) fn list() -> Result<Vec<DownloadableModel>, CliError> {
 
 pub(crate) async fn run(args: &ModelArgs) -> Result<u8, CliError> {
     match &args.command {
-        ModelCommand::Pull {
-            name,
-            mirror,
-            quiet,
-        } => pull(name.as_deref(), mirror, shown(*quiet)).await,
+        ModelCommand::Pull { name, quiet } => pull(name.as_deref(), shown(*quiet)).await,
         ModelCommand::List { json } => {
             let models = list()?;
             if *json {
@@ -81,16 +75,11 @@ pub(crate) async fn run(args: &ModelArgs) -> Result<u8, CliError> {
     }
 }
 
-async fn pull(name: Option<&str>, mirror: &str, shown: FetchProgress) -> Result<u8, CliError> {
-    let source = match mirror {
-        "official" => DownloadSource::Official,
-        "registry" => DownloadSource::Registry,
-        _ => DownloadSource::Auto,
-    };
+async fn pull(name: Option<&str>, shown: FetchProgress) -> Result<u8, CliError> {
     let models = models()?;
     let watch = |progress: Progress<'_>| shown.show(progress);
     let fetch = async {
-        let path = models.pull(name, source, &watch).await?;
+        let path = models.pull(name, &watch).await?;
         models.pull_server(&watch).await?;
         Ok(path)
     };
@@ -132,7 +121,7 @@ pub(crate) async fn start(
     let style = settings.tool_style.unwrap_or(ToolStyle::JsonSchema);
     let missing = models.missing(name).map_err(|error| stop_of(&error))?;
     if !missing.is_empty() {
-        consent(&missing, by).await?;
+        consent(name, &missing, by).await?;
     }
     let shown = shown(said == Verbosity::Answers);
     let watch = |progress: Progress<'_>| shown.show(progress);
@@ -171,19 +160,23 @@ pub(crate) async fn start(
     })
 }
 
-/// Describes the missing files and asks whether to download them. Without a terminal, a model that
-/// the user named is downloaded without a question, and any other is an error.
-async fn consent(missing: &[Download], by: ChosenBy) -> Result<(), CliError> {
+/// Describes the missing files and asks whether to download them. Without a terminal, they are an
+/// error.
+async fn consent(name: Option<&str>, missing: &[Download], by: ChosenBy) -> Result<(), CliError> {
     let why = match by {
         ChosenBy::User => None,
         ChosenBy::Session => Some("it is no longer on this machine"),
         ChosenBy::Default => Some("no model is named, and no model server runs on this machine"),
     };
     let sized = |file: &Download| format!("{} ({})", file.name, megabytes(file.bytes));
-    if let (Some(why), false) = (why, ask::can_ask()) {
+    if !ask::can_ask() {
         let files: Vec<String> = missing.iter().map(sized).collect();
+        let why = why.map_or_else(String::new, |why| {
+            format!("{why}; name a model with --model, or use --model local: ")
+        });
         return Err(CliError::usage(format!(
-            "{why}; name a model with --model, or use --model local, which downloads {}",
+            "{why}the local model is not here yet; download it with `plimsoll model pull{}`: {}",
+            name.map_or_else(String::new, |name| format!(" {name}")),
             files.join(" and ")
         )));
     }
@@ -197,9 +190,6 @@ async fn consent(missing: &[Download], by: ChosenBy) -> Result<(), CliError> {
     for file in missing {
         let (name, origin, licence) = (sized(file), &file.origin, &file.licence);
         note!("  {name}\n    from {origin}\n    licence: {licence}");
-    }
-    if !ask::can_ask() {
-        return Ok(());
     }
     let question = "Checksums are verified. Download it now?";
     if ask::confirm(question, "nothing was downloaded").await? {
@@ -257,21 +247,12 @@ fn stop_of(error: &LocalError) -> CliError {
     }
 }
 
-/// Progress of a fetch: a status line on a terminal, otherwise a few lines.
+/// Progress of a fetch: a status line on a terminal, otherwise a line for each file.
 struct FetchProgress {
     /// `None` if nothing is shown.
     terminal: Option<Terminal>,
-    file: Mutex<Option<FileProgress>>,
-}
-
-/// The progress of the current file.
-struct FileProgress {
-    label: String,
-    began: Instant,
-    /// Bytes that were already there at the beginning.
-    had: u64,
-    /// Lines written so far.
-    lines: u64,
+    /// The current file, the time at which it began, and the bytes that were there already.
+    file: Mutex<Option<(String, Instant, u64)>>,
 }
 
 fn shown(quiet: bool) -> FetchProgress {
@@ -296,24 +277,19 @@ impl FetchProgress {
     }
 
     fn at(&self, terminal: &Terminal, label: &str, done: u64, total: u64) {
-        let mut current = lock(&self.file);
-        let same = current.take().filter(|file| file.label == label);
-        let file = current.insert(same.unwrap_or_else(|| FileProgress {
-            label: label.to_owned(),
-            began: Instant::now(),
-            had: done,
-            lines: 0,
-        }));
+        let mut file = lock(&self.file);
         let of = format!("{label}: {} of {}", megabytes(done), megabytes(total));
+        let same = file.take().filter(|(current, ..)| current == label);
+        let is_new = same.is_none();
+        let (_, began, had) =
+            file.insert(same.unwrap_or_else(|| (label.to_owned(), Instant::now(), done)));
         let left = time_left(
-            file.began.elapsed(),
-            done.saturating_sub(file.had),
+            began.elapsed(),
+            done.saturating_sub(*had),
             total.saturating_sub(done),
         );
         terminal.status((done < total).then(|| format!("{of}{left}")).as_deref());
-        let now = done.saturating_mul(LINES) / total.max(1);
-        if !terminal.has_status() && now > file.lines {
-            file.lines = now;
+        if is_new && !terminal.has_status() {
             crate::say(&of);
         }
     }

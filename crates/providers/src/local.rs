@@ -41,17 +41,6 @@ pub struct LocalModels {
     patience: Duration,
 }
 
-/// The source of model downloads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DownloadSource {
-    /// The makers of the model, or the registry if they cannot be reached.
-    Auto,
-    /// The makers only.
-    Official,
-    /// The registry only.
-    Registry,
-}
-
 /// The progress of a download or a start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress<'a> {

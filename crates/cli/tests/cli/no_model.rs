@@ -29,16 +29,25 @@ fn nothing_is_fetched_where_nobody_can_be_asked() {
         let Some(command) = without_servers(&home, args) else {
             return;
         };
-        feed(command, b"").refused(
-            2,
-            &[
-                "no model is named",
-                "--model local, which downloads",
-                "1117 MB",
-            ],
-        );
+        feed(command, b"").refused(2, &["no model is named", "or use --model local", "1117 MB"]);
         assert!(!home.data().join("cache").exists());
     }
+}
+
+#[test]
+fn a_named_local_model_is_not_fetched_where_nobody_can_be_asked() {
+    let home = Home::new();
+    for (model, pull) in [
+        ("local", "`plimsoll model pull`"),
+        (
+            "local/qwen2.5-coder-0.5b",
+            "`plimsoll model pull qwen2.5-coder-0.5b`",
+        ),
+    ] {
+        let said = home.run(["run", "--model", model, "Say hello"]);
+        said.refused(2, &["download it with", pull, "MB"]);
+    }
+    assert!(!home.data().join("cache").exists());
 }
 
 #[test]

@@ -30,16 +30,6 @@ pub enum LocalError {
         /// The error of the operating system.
         source: io::Error,
     },
-    /// The official source does not provide the file.
-    #[error(
-        "{host} cannot be reached or does not give the file: {reason}; try again, or --mirror registry"
-    )]
-    Official {
-        /// The host.
-        host: String,
-        /// The reason.
-        reason: String,
-    },
     /// The registry does not provide the package.
     #[error(
         "the package registry does not give {package}: {reason}; check the network, then run it \
@@ -54,7 +44,7 @@ pub enum LocalError {
     /// The checksum of a download is wrong.
     #[error(
         "the downloaded {what} is not the expected file (its sha256 differs), so it was deleted; \
-         try again, or choose another --mirror"
+         try again"
     )]
     WrongSum {
         /// The download.

