@@ -6,10 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::ValueEnum;
-use plimsoll::Usage;
 use plimsoll::machine::Entry;
 use plimsoll::pricing::{Cost, Spend};
 use plimsoll::store::{LogEntry, SessionReader, StoreError};
+use plimsoll::{SessionId, Usage};
 use serde_json::json;
 
 use crate::error::{CliError, DONE};
@@ -102,16 +102,20 @@ async fn show(store: &impl SessionReader, args: &UsageArgs) -> Result<u8, CliErr
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         now.map_or(0, |now| now.saturating_sub(age).as_secs())
     });
+    let ids: BTreeSet<SessionId> = store.list().await?.into_iter().map(|it| it.id).collect();
     let mut all = Vec::new();
     for session in list::sessions(store, args.here).await? {
-        if session.info.updated >= since {
+        // The log of the caller has the usage of its sub-agents.
+        let has_caller = caller_of(&session.info.id).is_some_and(|caller| ids.contains(&caller));
+        if session.info.updated >= since && !has_caller {
             all.push(used(store, session, since).await);
         }
     }
     let branches: BTreeSet<String> = all.iter().flat_map(|used| used.branches.clone()).collect();
     all.retain(|used| !branches.contains(used.session.info.id.as_str()));
     let mut rows = rows(args.by, &all);
-    let name = args.by.name();
+    let name = args.by.to_possible_value();
+    let name = name.as_ref().map_or("", |value| value.get_name());
     if args.json {
         for Row { about, spent, .. } in rows {
             let (calls, usage, cost) = (spent.turns, spent.usage, spent.cost);
@@ -121,7 +125,12 @@ async fn show(store: &impl SessionReader, args: &UsageArgs) -> Result<u8, CliErr
         return Ok(DONE);
     }
     if rows.is_empty() {
-        crate::say("nothing was used yet; `plimsoll run` starts a session");
+        crate::say(match (args.since, args.here) {
+            (None, false) => "nothing was used yet; `plimsoll run` starts a session",
+            (None, true) => "nothing was used in this folder yet",
+            (Some(_), false) => "nothing was used since then",
+            (Some(_), true) => "nothing was used in this folder since then",
+        });
         return Ok(DONE);
     }
     if rows.len() > 1 {
@@ -132,9 +141,28 @@ async fn show(store: &impl SessionReader, args: &UsageArgs) -> Result<u8, CliErr
             title: String::new(),
         });
     }
-    let heading = [">calls", ">read", ">cached", ">wrote", ">cost", name, ""];
+    let heading = [
+        ">calls?4",
+        ">read?3",
+        ">cached?1",
+        ">wrote?2",
+        ">cost",
+        name,
+        "",
+    ];
     listing::print_columns(heading, rows.iter().map(cells))?;
     Ok(DONE)
+}
+
+/// Returns the session that has called the sub-agent of this session, if the name is one of
+/// a sub-agent: `CALLER.TOOL.MESSAGE-CALL`.
+fn caller_of(id: &SessionId) -> Option<SessionId> {
+    let (rest, call) = id.as_str().rsplit_once('.')?;
+    let (message, index) = call.split_once('-')?;
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let (caller, _) = rest.rsplit_once('.')?;
+    let caller = Some(caller).filter(|_| is_number(message) && is_number(index))?;
+    SessionId::new(caller).ok()
 }
 
 /// Reads the log of a session as far as it can be read.
@@ -252,18 +280,6 @@ fn rows(by: By, all: &[SessionUsage]) -> Vec<Row> {
         }),
     }
     rows
-}
-
-impl By {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Day => "day",
-            Self::Month => "month",
-            Self::Model => "model",
-            Self::Folder => "folder",
-            Self::Session => "session",
-        }
-    }
 }
 
 fn cells(row: &Row) -> [String; 7] {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::command::Home;
+use super::command::{Home, feed};
 use super::fake::{Fake, FakeAnswer};
 
 const PRICES: &str = "[openai-compatible.m]\ninput = 1000.0\noutput = 2000.0\ncache_read = 500.0\n";
@@ -89,9 +89,14 @@ fn the_list_of_sessions_says_what_each_has_cost() {
 fn a_price_that_is_not_known_is_not_made_up() {
     let home = Home::new();
     let said = home.run(["usage"]).done();
-    assert!(said.err.contains("nothing was used"), "{}", said.err);
+    assert!(said.err.contains("nothing was used yet"), "{}", said.err);
     let fake = Fake::new([FakeAnswer::say("First.")]);
     home.agent(&fake, &["Begin."]).done();
+    std::fs::create_dir(home.work().join("other")).unwrap();
+    let mut elsewhere = home.command(["usage", "--here"]);
+    elsewhere.current_dir(home.work().join("other"));
+    let said = feed(elsewhere, b"").done();
+    assert!(said.err.contains("in this folder yet"), "{}", said.err);
     let row = &rows(&home, "day")[0];
     assert_eq!(
         (&row["cost"]["known"], &row["cost"]["unpriced"]),
@@ -119,4 +124,23 @@ fn shells_and_man_know_every_command() {
     assert!(page("plimsoll.1").contains("plimsoll\\-run(1)"));
     assert!(page("plimsoll-run.1").contains("max\\-cost"));
     assert!(page("plimsoll-sessions-prune.1").contains("older\\-than"));
+}
+
+#[test]
+fn the_usage_of_sub_agents_is_counted_once() {
+    let home = Home::new();
+    home.file(
+        "plimsoll.toml",
+        "[[agents]]\nname = \"chief\"\nsub_agents = [\"mate\"]\n[[agents]]\nname = \"mate\"\n",
+    );
+    let call = FakeAnswer::call(&[("mate", r#"{"task":"Look."}"#)]);
+    let fake = Fake::new([call, FakeAnswer::say("A sail."), FakeAnswer::say("Aye.")]);
+    home.agent(&fake, &["--agent", "chief", "Is there a ship?"])
+        .done();
+    assert_eq!(fake.asked().len(), 3);
+    for by in ["day", "model", "folder", "session"] {
+        let calls = rows(&home, by).into_iter();
+        let calls = calls.map(|row| row["calls"].as_u64().unwrap());
+        assert_eq!(calls.sum::<u64>(), 3, "{by}");
+    }
 }
