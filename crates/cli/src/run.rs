@@ -7,7 +7,9 @@ use std::thread;
 use std::time::Duration;
 
 use plimsoll::SessionStore;
-use plimsoll::{AgentOutput, EndReason, Error, Part, Remote, Session};
+use plimsoll::model::Failure;
+use plimsoll::store::SqliteStore;
+use plimsoll::{AgentOutput, EndReason, Error, Part, Remote, Session, SessionId};
 
 use crate::agent::{self, ReadyAgent, TEXT_LIMIT, unreadable};
 use crate::answer_schema::AnswerSchema;
@@ -17,6 +19,7 @@ use crate::error::{self, CliError};
 use crate::outcome::{code_of, stop_of};
 use crate::resume;
 use crate::run_screen::RunScreen;
+use crate::sessions::runs;
 use crate::terminal::Verbosity;
 use crate::which_session;
 
@@ -41,6 +44,9 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, CliError> {
     let mut sources = args.sources.clone();
     sources.consent(args.yes);
     if store.head(&id).await?.is_some() {
+        if task.is_none() {
+            is_unfinished(&store, &id).await?;
+        }
         resume::restore(&store, &id, &mut sources).await?;
     } else if task.is_none() {
         return Err(CliError::usage(format!(
@@ -108,6 +114,18 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, CliError> {
     Ok(code)
 }
 
+/// Checks that the last run of a session can be continued without a task.
+async fn is_unfinished(store: &SqliteStore, id: &SessionId) -> Result<(), CliError> {
+    let records = runs::records(store, id).await?;
+    let last = records.iter().rev().find(|record| !record.rolled_back);
+    match last.and_then(|last| last.outcome.as_ref()) {
+        Some(EndReason::Answered) => Err(CliError::usage(format!(
+            "the last run of session {id} was answered; give a task to go on"
+        ))),
+        _ => Ok(()),
+    }
+}
+
 async fn drive(session: &mut Session, task: Option<Vec<Part>>) -> Result<AgentOutput, Error> {
     let output = match task {
         Some(task) => session.run_parts(task).await,
@@ -127,7 +145,9 @@ fn hint(output: &AgentOutput) -> Option<String> {
         )),
         reason if reason.is_limit() => Some(format!("continue with: {again}")),
         EndReason::Failed { failure } if code_of(&output.reason) == error::MODEL => {
-            let patience = if failure.is_retryable() {
+            // A server that cannot be reached is asked a few times at most.
+            let is_unreachable = matches!(failure, Failure::Transient { status: None, .. });
+            let patience = if failure.is_retryable() && !is_unreachable {
                 "\nor be more patient: set retry.max_attempts, and go on with: plimsoll run -c"
             } else {
                 ""

@@ -106,6 +106,21 @@ fn a_rate_limit_is_waited_for_as_long_as_is_asked() {
         said.err
     );
     said.refused(5, &["rate limit", "Rate limit reached"]);
+    let unreachable = [
+        "run",
+        "--model",
+        "openai-compatible/m",
+        "--base-url",
+        "http://127.0.0.1:1/v1",
+    ];
+    let unreachable = [&unreachable[..], &["--max-context", "20000", "Do it."]].concat();
+    let said_of_nobody = home.run(unreachable);
+    assert_eq!(said_of_nobody.code, Some(5), "{}", said_of_nobody.err);
+    assert!(
+        !said_of_nobody.err.contains("be more patient"),
+        "{}",
+        said_of_nobody.err
+    );
     assert_eq!(fake.asked().len(), 3, "and no more");
     goes_on(&home, &said);
 

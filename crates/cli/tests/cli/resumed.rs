@@ -213,3 +213,15 @@ fn a_model_that_is_no_longer_there_is_named_in_one_sentence() {
     home.run(["run", "--session", "s", "Again."])
         .refused(2, &["session s runs on mine/m: ", "MINE_KEY"]);
 }
+
+#[test]
+fn an_answered_run_is_not_continued_without_a_task() {
+    let (home, fake) = (Home::new(), says(&["one", "two"]));
+    home.agent(&fake, &["--session", "s", "Begin."]).done();
+    for again in [&["--session", "s"][..], &["-c"]] {
+        home.agent(&fake, again)
+            .refused(2, &["session s was answered", "give a task"]);
+    }
+    home.agent(&fake, &["-c", "And?"]).done();
+    assert_eq!(fake.asked().len(), 2);
+}
