@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use plimsoll::permissions::{AllowAll, Answer, DenyAll, Question};
 use plimsoll::{Gate, PermissionMode};
 
-use crate::approvals::{Always, Approvals, Offer};
+use crate::approvals::{Always, Approvals, Offer, is_edit};
 use crate::diff::Previews;
 use crate::error::CliError;
 use crate::lock;
@@ -103,10 +103,14 @@ impl Gate for Refuse {
                          changed; --yes allows it"
                     .to_owned()
             } else {
+                let edits = if is_edit(question) {
+                    "--permission-mode auto-edit allows changes of files, "
+                } else {
+                    ""
+                };
                 format!(
                     "note: there is no terminal to ask at, so `{name}` did not run; --allow \
-                     {name} allows it, --permission-mode auto-edit allows changes of files, --yes \
-                     everything"
+                     {name} allows it, {edits}--yes everything"
                 )
             });
         }

@@ -3,7 +3,7 @@
 
 use std::cmp::Reverse;
 
-use console::Style;
+use console::{Style, Term};
 use plimsoll::context::{Contents, Share, WindowUse};
 use plimsoll::machine::Entry;
 use plimsoll::policy::Plan;
@@ -11,10 +11,11 @@ use plimsoll::store::SqliteStore;
 use plimsoll::{Session, SessionStore, Tokens};
 
 use crate::error::CliError;
+use crate::terminal::columns;
 use crate::terminal::style::{BLUE, BOLD, CYAN, Colours, DIM, GREEN, MAGENTA, RED, YELLOW};
 use crate::terminal::text::clean;
 
-/// Cells of the bar.
+/// Cells of the bar, unless the terminal is too narrow.
 const BAR: u64 = 60;
 /// Number of tools with a row of their own, the heaviest first. The others share one.
 const TOOL_ROWS: usize = 12;
@@ -30,6 +31,12 @@ struct WindowPart {
     mark: String,
     count: Option<usize>,
     tokens: Tokens,
+}
+
+/// Returns the number of cells of the bar.
+fn cells() -> u64 {
+    let columns = columns(&Term::stdout()).saturating_sub(MARGIN.len());
+    BAR.min(columns as u64)
 }
 
 /// Draws the use of a session's window, line by line.
@@ -148,10 +155,10 @@ fn parts(of: &WindowUse, colours: Colours) -> Vec<WindowPart> {
 
 /// Draws the parts, the free tokens, and the reserve for the answer.
 fn bar(parts: &[WindowPart], limit: Option<Tokens>, all: Tokens, colours: Colours) -> String {
-    let limit = limit.map_or(BAR, |limit| cell(limit, all)).min(BAR);
+    let limit = limit.map_or(cells(), |limit| cell(limit, all)).min(cells());
     let (mut bar, mut drawn, mut sum) = (MARGIN.to_owned(), 0, Tokens::ZERO);
     let mut draw = |mark: &str, end: u64| {
-        for _ in drawn..end.min(BAR) {
+        for _ in drawn..end.min(cells()) {
             bar.push_str(mark);
         }
         drawn = drawn.max(end);
@@ -161,7 +168,7 @@ fn bar(parts: &[WindowPart], limit: Option<Tokens>, all: Tokens, colours: Colour
         draw(&part.mark, cell(sum, all));
     }
     draw(&colours.paint(DIM, "░"), limit);
-    draw(&colours.paint(DIM, "·"), BAR);
+    draw(&colours.paint(DIM, "·"), cells());
     bar
 }
 
@@ -172,7 +179,7 @@ fn trigger(of: &WindowUse, all: Tokens, colours: Colours) -> Option<String> {
     if let Some(target) = of.target {
         text.push_str(&format!(", ends at {target}"));
     }
-    let at = usize::try_from(cell(trigger, all).min(BAR)).ok()?;
+    let at = usize::try_from(cell(trigger, all).min(cells())).ok()?;
     let before = text.chars().count() + 1;
     let line = match at.checked_sub(before) {
         Some(blanks) => format!("{}{text} ▲", " ".repeat(blanks)),
@@ -215,7 +222,7 @@ fn percent(tokens: Tokens, all: Tokens) -> String {
 }
 
 fn cell(tokens: Tokens, all: Tokens) -> u64 {
-    tokens.0.saturating_mul(BAR) / all.0.max(1)
+    tokens.0.saturating_mul(cells()) / all.0.max(1)
 }
 
 #[cfg(test)]

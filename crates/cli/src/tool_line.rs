@@ -99,7 +99,10 @@ pub(crate) fn result(phase: ToolPhase, tool: &str, text: &str, time: Duration) -
     let count = lines.len();
     let mut details = Vec::new();
     let summary = match (phase, tool) {
-        (ToolPhase::Skipped, _) => format!("skipped: {}", one_line(text)),
+        (ToolPhase::Skipped, _) => {
+            let why = text.strip_prefix("skipped: ").unwrap_or(text);
+            format!("skipped: {}", one_line(why))
+        }
         (ToolPhase::Error, _) => {
             let lines = lines.into_iter().filter(|line| !line.trim().is_empty());
             let lines: Vec<&str> = lines.collect();
@@ -292,6 +295,14 @@ mod tests {
             Duration::from_millis(3_210),
         );
         assert_eq!(slow.summary, "exit 3 · 3.2 s");
+    }
+
+    #[test]
+    fn a_skipped_call_says_so_once() {
+        for text in ["skipped: no call is left", "no call is left"] {
+            let skipped = result(ToolPhase::Skipped, "bash", text, Duration::ZERO);
+            assert_eq!(skipped.summary, "skipped: no call is left");
+        }
     }
 
     #[test]

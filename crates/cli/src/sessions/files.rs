@@ -146,6 +146,11 @@ impl ChangedFile {
         }
     }
 
+    /// Returns `true` if the session left the file as it was before.
+    fn is_restored(&self) -> bool {
+        self.changes.first().and_then(|change| change.before) == self.after()
+    }
+
     fn state_now(&self) -> FileState {
         match self.now() {
             Ok(now) => self.state(now.as_deref()),
@@ -201,6 +206,7 @@ pub(crate) async fn changed_lines(
     for file in ChangedFile::all(store, id).await? {
         let diff = file.diff(store).await?;
         let summary = match &diff {
+            _ if file.is_restored() => "restored".to_owned(),
             Some(diff) => diff.summary(colours),
             None => "not kept, not text or too large to compare".to_owned(),
         };
@@ -247,7 +253,10 @@ async fn list(store: &SqliteStore, id: &SessionId, json: bool) -> Result<u8, Cli
     let mut rows = Vec::new();
     for file in ChangedFile::all(store, id).await? {
         let diff = file.diff(store).await?;
-        let lines = diff.as_ref().map(|diff| diff.summary(Colours::None));
+        let lines = match &diff {
+            _ if file.is_restored() => Some("restored".to_owned()),
+            diff => diff.as_ref().map(|diff| diff.summary(Colours::None)),
+        };
         rows.push(FileRow {
             entries: file.changes.iter().map(|change| change.entry).collect(),
             at: file.changes.last().map_or(0, |change| change.at),

@@ -216,7 +216,11 @@ fn keys_in_the_middle_of_a_stream_hold_nothing_up() {
 
 #[test]
 fn context_is_a_picture_of_the_window_that_fits_the_terminal() {
-    for (columns, variables) in [(80, [("NO_COLOR", "")]), (120, [("NO_COLOR", "1")])] {
+    for (columns, cells, variables) in [
+        (60, 57, [("NO_COLOR", "")]),
+        (80, 60, [("NO_COLOR", "")]),
+        (120, 60, [("NO_COLOR", "1")]),
+    ] {
         let home = Home::with_notes();
         let fake = Fake::new([
             FakeAnswer::call(&[("read", "{\"path\":\"notes.txt\"}")]),
@@ -238,12 +242,12 @@ fn context_is_a_picture_of_the_window_that_fits_the_terminal() {
             "{screen}"
         );
         let bar: Vec<char> = lines[1].trim_start().chars().collect();
-        assert_eq!(bar.len(), 60, "{screen}");
+        assert_eq!(bar.len(), cells, "{screen}");
         let is_coloured = variables[0].1.is_empty();
         assert_eq!(bar[0], if is_coloured { '█' } else { 'T' }, "{screen}");
-        assert_eq!(bar[59], '·', "{screen}");
+        assert_eq!(bar[cells - 1], '·', "{screen}");
         let trigger = lines[2].trim_end().chars().position(|c| c == '▲').unwrap();
-        assert!((2..62).contains(&trigger), "{screen}");
+        assert!((2..cells + 2).contains(&trigger), "{screen}");
         for (row, name) in [
             "system prompt",
             "tools",

@@ -136,6 +136,10 @@ fn files_are_restored_and_restored_again() {
     }
     assert_eq!(file(&home, "main.rs").as_deref(), Some(MAIN));
     assert_eq!(file(&home, "docs/notes.md"), None);
+    let table = home.run(["sessions", "files", "tour"]).done().out;
+    for line in table.lines().skip(1) {
+        assert!(line.contains("  restored  "), "{table}");
+    }
     let again = restore(&home, &["--yes"]).done();
     assert_eq!(
         again.err,

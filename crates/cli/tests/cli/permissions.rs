@@ -127,6 +127,8 @@ fn modes_say_what_runs_where_nobody_can_be_asked() {
             said.err
         );
         assert!(said.err.contains(told), "{all:?}: {}", said.err);
+        let advises = said.err.contains("auto-edit allows changes");
+        assert!(!(edited && advises), "{all:?}: {}", said.err);
     }
     let said = home().run(["run", "--yes", "--mode", "ask", "x"]);
     assert_eq!(said.code, Some(2), "{}", said.err);
