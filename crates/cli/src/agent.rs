@@ -21,7 +21,6 @@ use plimsoll::{
 use crate::error::CliError;
 use crate::mcp::Mcp;
 use crate::model_choice::{self, ChosenBy, ModelChoice, ModelLimits};
-use crate::model_facts;
 use crate::outcome::stop_of;
 use crate::paths;
 use crate::sandbox;
@@ -213,7 +212,6 @@ pub(crate) async fn prepare(
             crate::note(&note);
         }
     }
-    agent.add_models(model_facts::unconfigured()?);
     agent.check_summarizer().map_err(CliError::usage)?;
     let by = match sources.resumed {
         Some(_) => ChosenBy::Session,

@@ -42,9 +42,7 @@ Exit codes:
   130  interrupted; the session can be continued
   141  the reader of the output closed it
 
-Sessions and models are stored in $PLIMSOLL_HOME, or in the XDG directories if that is not set. \
-models.toml in the configuration directory ($PLIMSOLL_HOME, or plimsoll in $XDG_CONFIG_HOME) \
-overrides the built-in table of models.";
+Sessions and models are stored in $PLIMSOLL_HOME, or in the XDG directories if that is not set.";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -391,16 +389,15 @@ Examples:
   plimsoll models                            # all known models
   plimsoll models gpt-5 --json
 
-Your own values go into models.toml, in $PLIMSOLL_HOME, or in plimsoll in $XDG_CONFIG_HOME:
+Your own values go into plimsoll.toml and override built-in ones:
 
-  [openai.\"gpt-9\"]
+  [models.openai.\"gpt-9\"]
   window = 400_000
   max_output = 128_000
   input = 2.0                                # dollars per million tokens
   output = 8.0
   cache_read = 0.2
 
-They override built-in values. [models] in plimsoll.toml overrides both. \
 A window that the server reports overrides everything.";
 
 #[derive(Debug, Args)]

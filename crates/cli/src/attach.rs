@@ -62,7 +62,7 @@ impl Recipient {
         }
         Err(CliError::usage(format!(
             "{} accepts no images; choose another model, or set `images = true` for it in \
-             models.toml",
+             [models] of the configuration",
             self.model
         )))
     }

@@ -142,8 +142,7 @@ async fn window(
         WindowSource::Explicit => "as given",
         WindowSource::Reported => "from the server",
         WindowSource::Known(Origin::BuiltIn) => "as published",
-        WindowSource::Known(Origin::User) => "from your models.toml",
-        WindowSource::Known(Origin::Configuration) => "from the configuration",
+        WindowSource::Known(Origin::User | Origin::Configuration) => "from the configuration",
         WindowSource::Fallback => "assumed; set it with --max-context",
     };
     (Window::Known(found.tokens), from)

@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use console::{Term, measure_text_width};
 use plimsoll::Tokens;
-use plimsoll::providers::{Fact, ModelBook, ModelFacts, Origin};
+use plimsoll::providers::{Fact, ModelFacts, Origin};
 use serde_json::{Value, json};
 
 use crate::args::ModelsArgs;
 use crate::error::{CliError, DONE, FAILED};
 use crate::listing;
 use crate::model_facts;
+use crate::settings::users_file;
 use crate::terminal::columns;
 use crate::terminal::text::lines_of;
 
@@ -29,7 +30,7 @@ const HEADING: [&str; 8] = [
 /// Runs the command.
 pub(crate) fn run(args: &ModelsArgs) -> Result<u8, CliError> {
     let resolved = args.sources.resolve()?;
-    let book = model_facts::book(resolved.agent.own_models())?;
+    let book = model_facts::book(resolved.agent.own_models());
     let pattern = args.pattern.as_deref().unwrap_or("").to_lowercase();
     let found: Vec<(&str, &str)> = book
         .models()
@@ -40,11 +41,7 @@ pub(crate) fn run(args: &ModelsArgs) -> Result<u8, CliError> {
             .iter()
             .map(|(vendor, name)| as_json(&format!("{vendor}/{name}"), &book.find(vendor, name)))
             .collect();
-        let own = model_facts::own_path()?;
-        out!(
-            "{}",
-            json!({ "models": rows, "own": own.exists().then_some(own) })
-        );
+        out!("{}", json!({ "models": rows }));
         return Ok(DONE);
     }
     if found.is_empty() {
@@ -71,8 +68,16 @@ pub(crate) fn run(args: &ModelsArgs) -> Result<u8, CliError> {
         }
     }
     out!("");
-    for text in legend(&book)? {
-        out!("{text}");
+    out!(
+        "{} models; sizes in tokens, prices in dollars per million tokens; -: unknown",
+        book.len()
+    );
+    match users_file() {
+        Some(path) => out!(
+            "*: yours; your own values go into [models] of {}",
+            path.display()
+        ),
+        None => out!("*: yours"),
     }
     Ok(DONE)
 }
@@ -149,25 +154,8 @@ pub(crate) fn can(facts: &ModelFacts, mark: impl Fn(Origin) -> String) -> Vec<St
 fn mark(from: Origin) -> &'static str {
     match from {
         Origin::BuiltIn => "",
-        Origin::User => "*",
-        Origin::Configuration => "+",
+        Origin::User | Origin::Configuration => "*",
     }
-}
-
-fn legend(book: &ModelBook) -> Result<[String; 2], CliError> {
-    let own = model_facts::own_path()?;
-    let yours = if own.exists() {
-        "* yours, in"
-    } else {
-        "your own values go into"
-    };
-    Ok([
-        format!(
-            "{} models; sizes in tokens, prices in dollars per million tokens; -: unknown",
-            book.len()
-        ),
-        format!("{yours} {}", own.display()),
-    ])
 }
 
 /// Returns the facts about a model, each with its source.

@@ -207,7 +207,7 @@ impl Provider for ModelClient {
             Some(_) if self.protocol.sends_thinking_levels() => Vec::new(),
             Some(_) => vec![format!(
                 "thinking_level has no effect: {model} is not known to take one; if it does, \
-                 write `thinking = true` for it in models.toml"
+                 set `thinking = true` for it in [models]"
             )],
         }
     }

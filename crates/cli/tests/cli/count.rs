@@ -79,7 +79,7 @@ fn what_the_user_says_of_a_model_is_in_what_is_weighed_by_its_provider() {
     let weighed = |mine: &str| {
         let home = Home::new();
         std::fs::create_dir_all(home.data()).unwrap();
-        std::fs::write(home.data().join("models.toml"), mine).unwrap();
+        std::fs::write(home.data().join("plimsoll.toml"), mine).unwrap();
         let fake = Fake::messages(|_, _| FakeAnswer::error(500, "nothing is generated"));
         let image =
             json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}});
@@ -92,6 +92,6 @@ fn what_the_user_says_of_a_model_is_in_what_is_weighed_by_its_provider() {
         report["total"].as_u64().unwrap()
     };
     let sees = weighed("");
-    let blind = weighed("[anthropic.\"claude-opus-4-6\"]\nimages = false");
+    let blind = weighed("[models.anthropic.\"claude-opus-4-6\"]\nimages = false");
     assert_ne!(sees, blind, "a note stands for the image");
 }

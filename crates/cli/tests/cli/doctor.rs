@@ -24,8 +24,8 @@ fn report(home: &Home, variable: &str, model: &str) -> Value {
 fn every_figure_has_its_origin() {
     let home = Home::new();
     std::fs::create_dir_all(home.data()).unwrap();
-    let mine = "[anthropic.claude-opus-5]\nmax_output = 9000";
-    std::fs::write(home.data().join("models.toml"), mine).unwrap();
+    let mine = "[models.anthropic.claude-opus-5]\nmax_output = 9000";
+    std::fs::write(home.data().join("plimsoll.toml"), mine).unwrap();
     let model = "anthropic/claude-opus-5";
     let said = with_key(&home, "ANTHROPIC_API_KEY", &["doctor", "--model", model]).done();
     for words in [
@@ -33,7 +33,7 @@ fn every_figure_has_its_origin() {
         "https://api.anthropic.com/v1 (the usual one)",
         "$ANTHROPIC_API_KEY is set",
         "1000000 tokens (built in)",
-        "9000 tokens at most (yours)",
+        "9000 tokens at most (configured)",
         "from 512 tokens on (built in)",
         "POST messages/count_tokens",
     ] {
@@ -42,7 +42,7 @@ fn every_figure_has_its_origin() {
     assert!(!said.out.contains("hush") && !said.out.contains('\u{1b}'));
     let told = report(&home, "ANTHROPIC_API_KEY", model);
     assert_eq!(told["window"]["tokens"], 1_000_000);
-    assert_eq!(told["facts"]["max_output"]["from"], "user");
+    assert_eq!(told["facts"]["max_output"]["from"], "configuration");
     let request = &told["explained"]["sample"]["request"];
     assert_eq!(request["messages"].as_array().unwrap().len(), 1);
 }
@@ -271,8 +271,8 @@ fn the_window_is_the_one_that_a_run_begins_with() {
     let url = fake.url();
     std::fs::create_dir_all(home.data()).unwrap();
     let window = |own: u64, more: &[&str]| {
-        let row = format!("[openai-compatible.m]\nwindow = {own}");
-        std::fs::write(home.data().join("models.toml"), row).unwrap();
+        let row = format!("[models.openai-compatible.m]\nwindow = {own}");
+        std::fs::write(home.data().join("plimsoll.toml"), row).unwrap();
         let model = ["--model", "openai-compatible/m", "--base-url", &url];
         let args = [&["doctor", "--json"], &model[..], more].concat();
         let said = home.run(args).done();

@@ -109,12 +109,12 @@ fn images_that_are_mentioned_go_along() {
 
 #[test]
 fn the_model_reads_an_image_if_it_is_known_to_see() {
-    let models = "[openai-compatible.\"m\"]\nimages = true\n";
+    let models = "[models.openai-compatible.\"m\"]\nimages = true\n";
     for sees in [true, false] {
         let home = Home::new();
         if sees {
             std::fs::create_dir_all(home.data()).unwrap();
-            std::fs::write(home.data().join("models.toml"), models).unwrap();
+            std::fs::write(home.data().join("plimsoll.toml"), models).unwrap();
         }
         home.file("a.png", png());
         let read = FakeAnswer::call(&[("read", r#"{"path":"a.png"}"#)]);

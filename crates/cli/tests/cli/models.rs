@@ -9,7 +9,7 @@ use super::terminal::Terminal;
 fn home(models: &str) -> Home {
     let home = Home::new();
     std::fs::create_dir_all(home.data()).unwrap();
-    std::fs::write(home.data().join("models.toml"), models).unwrap();
+    std::fs::write(home.data().join("plimsoll.toml"), models).unwrap();
     home
 }
 
@@ -26,10 +26,12 @@ fn one(home: &Home, model: &str) -> Value {
 
 #[test]
 fn what_is_known_is_listed_with_who_says_so() {
-    let home = home("[openai.gpt-5]\nwindow = 300_000\n[xai.grok-9]\ninput = 1.0\noutput = 2.0");
+    let home = home(
+        "[models.openai.gpt-5]\nwindow = 300_000\n[models.xai.grok-9]\ninput = 1.0\noutput = 2.0",
+    );
     let five = one(&home, "openai/gpt-5");
     assert_eq!(five["window"]["value"], 300_000);
-    assert_eq!(five["window"]["from"], "user");
+    assert_eq!(five["window"]["from"], "configuration");
     assert_eq!(five["max_output"]["from"], "built_in");
     assert_eq!(five["prices"]["value"]["input"], 1.25);
     let all = listed(&home, &[]);
@@ -42,7 +44,12 @@ fn what_is_known_is_listed_with_who_says_so() {
         said.out
     );
     let said = home.run(["models", "grok-9"]).done();
-    assert!(said.out.contains("* yours, in"), "{}", said.out);
+    assert!(
+        said.out
+            .contains("*: yours; your own values go into [models] of "),
+        "{}",
+        said.out
+    );
     assert_eq!(home.run(["models", "no-such"]).code, Some(1));
     let file = home.file(
         "plimsoll.toml",
@@ -58,7 +65,8 @@ fn what_is_known_is_listed_with_who_says_so() {
 
 #[test]
 fn a_narrow_terminal_shows_each_model_in_lines_of_its_own() {
-    let home = home("[xai.grok-9]\nwindow = 300_000\ninput = 1.0\noutput = 2.0\nimages = true");
+    let home =
+        home("[models.xai.grok-9]\nwindow = 300_000\ninput = 1.0\noutput = 2.0\nimages = true");
     let command = || home.command(["models", "grok-9"]);
     let mut narrow = Terminal::start(command(), &[], 60);
     assert_eq!(narrow.end(), Some(0));
@@ -76,11 +84,11 @@ fn a_narrow_terminal_shows_each_model_in_lines_of_its_own() {
 #[test]
 fn a_run_has_the_window_that_is_known_where_its_server_tells_none() {
     let fake = || Fake::new([FakeAnswer::say("Done.")]);
-    let mine = "[openai-compatible.m]\nwindow = 12_345";
+    let mine = "[models.openai-compatible.m]\nwindow = 12_345";
     let said = home(mine).agent(&fake(), &["Say it."]).done();
     assert!(
         said.err
-            .contains("window 12345 tokens, from your models.toml"),
+            .contains("window 12345 tokens, from the configuration"),
         "{}",
         said.err
     );

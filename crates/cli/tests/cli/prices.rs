@@ -6,7 +6,7 @@ use super::fake::{Fake, FakeAnswer};
 fn home(prices: &str) -> Home {
     let home = Home::new();
     std::fs::create_dir_all(home.data()).unwrap();
-    std::fs::write(home.data().join("models.toml"), prices).unwrap();
+    std::fs::write(home.data().join("plimsoll.toml"), prices).unwrap();
     home
 }
 
@@ -17,14 +17,15 @@ fn fake() -> Fake {
 #[test]
 fn a_users_prices_are_used() {
     // 60 tokens fresh, 40 from the cache, 10 written.
-    let prices = "[openai-compatible.m]\ninput = 1000.0\noutput = 2000.0\ncache_read = 500.0";
+    let prices =
+        "[models.openai-compatible.m]\ninput = 1000.0\noutput = 2000.0\ncache_read = 500.0";
     let said = home(prices).agent(&fake(), &["Say it."]).done();
     assert!(said.err.contains("$0.1000"), "{}", said.err);
 }
 
 #[test]
 fn a_price_that_is_not_known_is_not_told() {
-    let prices = "[openai-compatible.m]\ninput = 1000.0\noutput = 2000.0";
+    let prices = "[models.openai-compatible.m]\ninput = 1000.0\noutput = 2000.0";
     let said = home(prices).agent(&fake(), &["Say it."]).done();
     assert!(!said.err.contains('$'), "{}", said.err);
     let said = Home::new().agent(&fake(), &["Say it."]).done();
@@ -33,9 +34,9 @@ fn a_price_that_is_not_known_is_not_told() {
 
 #[test]
 fn an_agent_that_is_called_costs_what_its_own_model_costs() {
-    let prices = "[openai-compatible.m]\ninput = 1000.0\noutput = 2000.0\ncache_read = 500.0\n";
-    let dear =
-        "[openai-compatible.dear]\ninput = 100000.0\noutput = 200000.0\ncache_read = 50000.0\n";
+    let prices =
+        "[models.openai-compatible.m]\ninput = 1000.0\noutput = 2000.0\ncache_read = 500.0\n";
+    let dear = "[models.openai-compatible.dear]\ninput = 100000.0\noutput = 200000.0\ncache_read = 50000.0\n";
     // Each call: 60 tokens fresh, 40 from the cache, 10 written.
     for (prices, bill) in [
         (format!("{prices}{dear}"), "$10.20"),
@@ -72,7 +73,8 @@ fn summary(said: &CommandOutput) -> String {
 
 #[test]
 fn what_no_server_said_is_estimated_and_called_so() {
-    let prices = "[openai-compatible.m]\ninput = 1000.0\noutput = 2000.0\ncache_read = 500.0";
+    let prices =
+        "[models.openai-compatible.m]\ninput = 1000.0\noutput = 2000.0\ncache_read = 500.0";
     let fake = Fake::new([FakeAnswer::say("Done.").unreported()]);
     let said = home(prices).agent(&fake, &["Say it."]).done();
     let summary = summary(&said);
@@ -97,8 +99,7 @@ fn a_limit_on_money_without_prices_says_where_to_write_them() {
         2,
         &[
             "max_cost requires the prices of `openai-compatible/m`",
-            "models.toml",
-            "[openai-compatible.\"m\"] with `input = …` and `output = …`",
+            "[models.openai-compatible.\"m\"] with `input = …` and `output = …`",
         ],
     );
     assert!(fake.asked().is_empty());
@@ -108,21 +109,23 @@ fn a_limit_on_money_without_prices_says_where_to_write_them() {
 fn bad_prices_end_the_run_before_it_begins() {
     let table = [
         (
-            "[openai-compatible.m]\ninput = -1\noutput = 1",
+            "[models.openai-compatible.m]\ninput = -1\noutput = 1",
             "m, input: -1 is no price",
         ),
-        ("[openai-compatible.m]\ninput = 1", "m: `output` is missing"),
         (
-            "[openai-compatible.m]\ninput = 1\noutput = 1\ncache = 1",
+            "[models.openai-compatible.m]\ninput = 1",
+            "m: `output` is missing",
+        ),
+        (
+            "[models.openai-compatible.m]\ninput = 1\noutput = 1\ncache = 1",
             "m, cache: there is no such key",
         ),
-        ("no toml", "line 1: no TOML"),
     ];
     for (prices, part) in table {
         let fake = fake();
         let said = home(prices).agent(&fake, &["Say it."]);
         assert_eq!(said.code, Some(2), "{}", said.err);
-        assert!(said.err.contains("models.toml"), "{}", said.err);
+        assert!(said.err.contains("plimsoll.toml"), "{}", said.err);
         assert!(said.err.contains(part), "{}", said.err);
         assert!(fake.asked().is_empty());
     }

@@ -5,14 +5,15 @@ use serde_json::Value;
 use super::command::{Home, feed};
 use super::fake::{Fake, FakeAnswer};
 
-const PRICES: &str = "[openai-compatible.m]\ninput = 1000.0\noutput = 2000.0\ncache_read = 500.0\n";
+const PRICES: &str =
+    "[models.openai-compatible.m]\ninput = 1000.0\noutput = 2000.0\ncache_read = 500.0\n";
 
 /// A home with two sessions of one call each, and a fork that has said nothing of its own. Each call: 60
 /// tokens fresh, 40 from the cache, 10 written, for $0.10.
 fn home() -> Home {
     let home = Home::new();
     std::fs::create_dir_all(home.data()).unwrap();
-    std::fs::write(home.data().join("models.toml"), PRICES).unwrap();
+    std::fs::write(home.data().join("plimsoll.toml"), PRICES).unwrap();
     let fake = Fake::new(["First.", "Second."].map(FakeAnswer::say));
     for name in ["one", "two"] {
         home.agent(&fake, &["--session", name, "Begin."]).done();

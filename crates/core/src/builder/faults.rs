@@ -169,8 +169,8 @@ fn unpriced(model: &str) -> String {
         .split_once('/')
         .unwrap_or(("openai-compatible", model));
     format!(
-        "max_cost requires the prices of `{model}`, which are unknown; write them into models.toml \
-         (`plimsoll models` shows its path), in dollars for a million tokens: [{vendor}.\"{name}\"] with `input = …` and `output = …`; in Rust, set `prices`"
+        "max_cost requires the prices of `{model}`, which are unknown; write them into the \
+         configuration, in dollars for a million tokens: [models.{vendor}.\"{name}\"] with `input = …` and `output = …`; in Rust, set `prices`"
     )
 }
 
