@@ -1,13 +1,10 @@
-//! Mock servers as a client meets them, each protocol on its own.
+//! Mock servers as a client meets them.
 
-mod chat;
 mod docs;
-mod gemini;
-mod messages;
-mod responses;
+mod exchanges;
 
-use plimsoll_mock::{Mock, Script, Server};
-use serde_json::Value;
+use plimsoll_mock::{Mock, Script, Server, Turn};
+use serde_json::{Value, json};
 
 async fn server(mock: Mock, script: &str) -> Server {
     let script = Script::parse(script).unwrap();
@@ -29,13 +26,13 @@ async fn post(
     read(client.send().await.unwrap()).await
 }
 
-async fn get(server: &Server, path: &str, headers: &[(&str, &str)]) -> (u16, Value) {
+/// What a GET is answered with.
+async fn fetch(server: &Server, path: &str, headers: &[(&str, &str)]) -> (u16, String) {
     let mut client = client().get(format!("{}{path}", server.address()));
     for (name, value) in headers {
         client = client.header(*name, *value);
     }
-    let (status, text) = read(client.send().await.unwrap()).await;
-    (status, serde_json::from_str(&text).unwrap())
+    read(client.send().await.unwrap()).await
 }
 
 /// A client of any server; the tests speak no TLS, but a client has to be able to.
@@ -47,7 +44,7 @@ fn client() -> reqwest::Client {
 async fn read(response: reqwest::Response) -> (u16, String) {
     let status = response.status().as_u16();
     let text = response.text().await;
-    (status, text.unwrap_or_else(|error| format!("cut: {error}")))
+    (status, text.unwrap_or_else(|_| "cut".to_owned()))
 }
 
 #[tokio::test]
@@ -66,30 +63,16 @@ async fn every_answer_names_its_request() {
     }
 }
 
-/// The events of a stream: their names, where they have one, and what they say.
-fn events(text: &str) -> Vec<(String, Value)> {
-    let mut events = Vec::new();
-    for event in text.split("\n\n").filter(|event| !event.trim().is_empty()) {
-        let field = |name: &str| event.lines().find_map(|line| line.strip_prefix(name));
-        let data = field("data: ").unwrap();
-        if data != "[DONE]" {
-            let name = field("event: ").unwrap_or_default().to_owned();
-            events.push((name, serde_json::from_str(data).unwrap()));
-        }
-    }
-    events
-}
-
 #[tokio::test]
 async fn bodies_are_kept_only_where_they_are_wanted() {
-    let body = serde_json::json!({"messages": []});
+    let body = json!({"messages": []});
     for (mock, kept) in [
         (Mock::chat("openai").unwrap(), true),
         (Mock::chat("openai").unwrap().keeps_outlines(), false),
     ] {
         let server = server(mock, "").await;
         let (status, _) = post(&server, "/v1/chat/completions", &[("x-a", "b")], &body).await;
-        get(&server, "/v1/models", &[]).await;
+        fetch(&server, "/v1/models", &[]).await;
         let asked = &server.requests()[0];
         assert_eq!((status, asked.status), (400, 400));
         assert_eq!(asked.body == body, kept);
@@ -99,4 +82,47 @@ async fn bodies_are_kept_only_where_they_are_wanted() {
         let tally = server.tally();
         assert_eq!((tally.asked, tally.refused), (1, 1));
     }
+}
+
+#[tokio::test]
+async fn an_answer_may_depend_on_the_request() {
+    let mock = Mock::chat("openai").unwrap().then(|request, number| {
+        let asked = request["messages"][0]["content"].as_str().unwrap();
+        Turn::say(format!("{asked} {number}"))
+    });
+    let server = server(mock, "{\"say\": \"the script comes first\"}").await;
+    for (asked, said) in [("a", "the script comes first"), ("b", "b 1"), ("c", "c 2")] {
+        let body = json!({"model": "m", "messages": [{"role": "user", "content": asked}]});
+        let (_, reply) = post(&server, "/v1/chat/completions", &[], &body).await;
+        let reply: Value = serde_json::from_str(&reply).unwrap();
+        assert_eq!(reply["choices"][0]["message"]["content"], said);
+    }
+    let (turn, opener) = Turn::say("slow").gated(1);
+    assert_eq!(turn, turn.clone());
+    opener.open();
+}
+
+#[tokio::test]
+async fn a_page_may_be_replaced_and_invalid_json_is_refused() {
+    let mock = Mock::chat("openai")
+        .unwrap()
+        .page("/v1/models", 503, json!({}));
+    let server = server(mock, "").await;
+    assert_eq!(fetch(&server, "/v1/models", &[]).await.0, 503);
+    server.page("/v1/models", 200, json!([]));
+    assert_eq!(fetch(&server, "/v1/models", &[]).await, (200, "[]".into()));
+    let url = format!("{}/v1/chat/completions", server.address());
+    let sent = client().post(url).body("{").send().await.unwrap();
+    let (status, body) = read(sent).await;
+    assert_eq!(status, 400);
+    assert!(body.contains("not valid JSON"), "{body}");
+}
+
+#[tokio::test]
+async fn a_server_ends_when_it_is_dropped() {
+    let server = server(Mock::chat("openai").unwrap(), "").await;
+    let url = format!("{}/v1/models", server.address());
+    drop(server);
+    tokio::task::yield_now().await;
+    assert!(client().get(url).send().await.is_err());
 }

@@ -19,20 +19,3 @@ pub fn validate_count(request: &Value, profile: &ResponsesProfile) -> Vec<Fault>
     faults.extend(validate(request, profile));
     faults
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    #[test]
-    fn a_count_is_asked_for_without_what_a_reply_needs() {
-        let profile = ResponsesProfile::openai();
-        let request = json!({"model": "gpt-5", "input": "hi"});
-        assert_eq!(validate_count(&request, &profile), []);
-        let streamed = json!({"model": "gpt-5", "input": "hi", "stream": true});
-        let words = &validate_count(&streamed, &profile)[0].words;
-        assert_eq!(words, "Unknown parameter: 'stream'.");
-        assert!(!validate_count(&json!({"model": "gpt-5"}), &profile).is_empty());
-    }
-}
