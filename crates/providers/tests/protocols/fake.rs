@@ -1,4 +1,4 @@
-//! A strict server on loopback for the APIs that the mock servers do not have. Validates every
+//! A strict server on loopback for every API, with answers of raw bytes. Validates every
 //! request like the real server and answers from a script, including truncated streams. Ends with
 //! the test's runtime.
 
@@ -13,7 +13,7 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Response, StatusCode};
 use futures_util::stream::{self, Stream, StreamExt};
 use plimsoll_mock::rules as judge;
-use plimsoll_wire::{bedrock, gemini};
+use plimsoll_wire::{anthropic, bedrock, gemini, openai_chat, openai_responses};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
@@ -30,7 +30,7 @@ pub(crate) struct ReceivedRequest {
 #[derive(Debug)]
 pub(crate) struct FakeAnswer {
     status: u16,
-    headers: Vec<(&'static str, String)>,
+    headers: Vec<(String, String)>,
     pieces: Vec<BodyPiece>,
     end: End,
 }
@@ -60,6 +60,9 @@ pub(crate) struct Fake {
 /// Whose rules a request is judged by.
 #[derive(Debug)]
 pub(crate) enum Judge {
+    Chat(openai_chat::Dialect),
+    Responses(openai_responses::ResponsesProfile),
+    Messages(anthropic::MessagesProfile),
     Gemini(gemini::GeminiProfile),
     Converse(bedrock::ConverseProfile),
 }
@@ -67,23 +70,31 @@ pub(crate) enum Judge {
 impl Judge {
     fn path(&self) -> &'static str {
         match self {
+            Self::Chat(_) => "/chat/completions",
+            Self::Responses(_) => "/responses",
+            Self::Messages(_) => "/messages",
             Self::Gemini(_) => ":streamGenerateContent",
             Self::Converse(_) => "/converse-stream",
         }
     }
 
     /// The status and the words of a refusal; nothing for a valid request.
-    fn refuse(&self, body: &Value) -> Option<(u16, Value)> {
-        match self {
-            Self::Gemini(profile) => {
-                let faults = judge::gemini::validate(body, profile);
-                faults.first().map(judge::gemini::refusal)
-            }
-            Self::Converse(profile) => {
-                let faults = judge::bedrock::validate(body, profile);
-                faults.first().map(judge::bedrock::refusal)
-            }
-        }
+    fn refuse(&self, body: &Value, betas: &str) -> Option<(u16, Value)> {
+        let faults = match self {
+            Self::Chat(dialect) => judge::openai_chat::validate(body, dialect),
+            Self::Responses(profile) => judge::openai_responses::validate(body, profile),
+            Self::Messages(profile) => judge::anthropic::validate_announced(body, profile, betas),
+            Self::Gemini(profile) => judge::gemini::validate(body, profile),
+            Self::Converse(profile) => judge::bedrock::validate(body, profile),
+        };
+        let fault = faults.first()?;
+        Some(match self {
+            Self::Chat(dialect) => judge::openai_chat::refusal(fault, dialect),
+            Self::Responses(_) => judge::openai_responses::refusal(fault),
+            Self::Messages(_) => judge::anthropic::refusal(fault),
+            Self::Gemini(_) => judge::gemini::refusal(fault),
+            Self::Converse(_) => judge::bedrock::refusal(fault),
+        })
     }
 }
 
@@ -129,8 +140,8 @@ impl FakeAnswer {
         }
     }
 
-    pub(crate) fn header(mut self, name: &'static str, value: impl Into<String>) -> Self {
-        self.headers.push((name, value.into()));
+    pub(crate) fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.headers.push((name.into(), value.into()));
         self
     }
 
@@ -238,11 +249,14 @@ async fn answer(
     inner.asked.lock().unwrap().push(ReceivedRequest {
         path: path.clone(),
         query,
-        headers,
+        headers: headers.clone(),
         body: body.clone(),
     });
     let answer = if path.ends_with(inner.judge.path()) {
-        match inner.judge.refuse(&body) {
+        let betas = headers
+            .get("anthropic-beta")
+            .map(|betas| betas.to_str().unwrap());
+        match inner.judge.refuse(&body, betas.unwrap_or_default()) {
             Some((status, refusal)) => {
                 let answer = FakeAnswer::new(status, refusal.to_string());
                 match inner.judge {
@@ -266,7 +280,7 @@ async fn answer(
     };
     let mut response = Response::builder().status(StatusCode::from_u16(answer.status).unwrap());
     for (name, value) in &answer.headers {
-        response = response.header(*name, value);
+        response = response.header(name, value);
     }
     Ok(response.body(Body::from_stream(answer.body())).unwrap())
 }

@@ -1,13 +1,13 @@
-//! Clients of Gemini and Bedrock's Converse against strict fakes on loopback, in the same scenarios
-//! as the other protocols. Uses no other network and only waits for timeouts of a few milliseconds.
+//! Clients of all protocols against a strict fake on loopback: single calls, failures, histories of any kind,
+//! and runs with the APIs that `tests/server` does not have. Uses no other network and only waits for timeouts
+//! of a few milliseconds.
 
-mod converse;
+mod calls;
 mod eventstream;
-mod failures;
 mod fake;
-mod gemini;
 mod histories;
 mod runs;
+mod transport;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -18,8 +18,13 @@ use plimsoll_context::{
     CachePlan, CallId, Delta, Message, Part, Reply, Thinking, Tokens, ToolSpec,
 };
 use plimsoll_core::Provider;
-use plimsoll_providers::{ModelBook, ModelClient, ModelClientBuilder, Origin, Secret, Timeouts};
+use plimsoll_providers::{ModelClient, ModelClientBuilder, ModelRef, Secret, Timeouts};
 use plimsoll_testkit::messages::tool_call;
+use plimsoll_wire::anthropic::MessagesProfile;
+use plimsoll_wire::bedrock::ConverseProfile;
+use plimsoll_wire::gemini::GeminiProfile;
+use plimsoll_wire::openai_chat::Dialect;
+use plimsoll_wire::openai_responses::ResponsesProfile;
 use serde_json::Value;
 
 const KEY: &str = "sk-0123456789-hush";
@@ -35,10 +40,16 @@ async fn server(model: &str, script: impl IntoIterator<Item = FakeAnswer>) -> Fa
 }
 
 fn judge(model: &str) -> Judge {
-    let (vendor, name) = model.split_once('/').unwrap();
+    let (vendor, name) = model.split_once('/').unwrap_or((model, "m"));
     match vendor {
-        "gemini" | "vertex" => Judge::Gemini(plimsoll_wire::gemini::GeminiProfile::of_model(name)),
-        _ => Judge::Converse(plimsoll_wire::bedrock::ConverseProfile::of_model(name)),
+        "gemini" | "vertex" => Judge::Gemini(GeminiProfile::of_model(name)),
+        "bedrock" => Judge::Converse(ConverseProfile::of_model(name)),
+        "anthropic" | "claude" => Judge::Messages(MessagesProfile::of_model(name)),
+        "openai-responses" | "responses" => Judge::Responses(ResponsesProfile::openai()),
+        _ => {
+            let dialect = model.parse::<ModelRef>().unwrap().vendor().dialect;
+            Judge::Chat(Dialect::named(dialect).unwrap())
+        }
     }
 }
 
@@ -50,14 +61,6 @@ fn builder(model: &str, fake: &Fake) -> ModelClientBuilder {
 
 fn provider(model: &str, fake: &Fake) -> ModelClient {
     builder(model, fake).build_with(&|_| None).unwrap()
-}
-
-/// A provider whose user says this of its model.
-fn knowing(model: &str, row: &str, fake: &Fake) -> ModelClient {
-    let book = ModelBook::parse(&format!("[\"{model}\"]\n{row}"), Origin::User).unwrap();
-    let facts = book.facts(&model.parse().unwrap());
-    let builder = builder(model, fake).facts(facts);
-    builder.build_with(&|_| None).unwrap()
 }
 
 /// A provider that gives up on silence at once.
@@ -145,12 +148,4 @@ fn answered(request: &Request, reply: &Reply) -> Request {
         request.messages.push(Arc::new(result));
     }
     request
-}
-
-fn text_of(deltas: &[Delta]) -> String {
-    let texts = deltas.iter().filter_map(|delta| match delta {
-        Delta::Text { text } => Some(text.as_str()),
-        _ => None,
-    });
-    texts.collect()
 }

@@ -3,7 +3,6 @@
 
 mod calls;
 mod detection;
-mod failures;
 mod messages;
 mod mocked;
 mod responses;
@@ -11,7 +10,6 @@ mod weigh;
 mod windows;
 
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use mocked::Fake;
 use plimsoll_agent::{Expects, Failure, Request, Sampling, ToolChoice};
@@ -19,7 +17,7 @@ use plimsoll_context::{
     CachePlan, CallId, Delta, Message, Part, Reply, Thinking, Tokens, ToolCall, ToolSpec,
 };
 use plimsoll_core::Provider;
-use plimsoll_providers::{ModelClient, ModelClientBuilder, Secret, Timeouts, Wire};
+use plimsoll_providers::{ModelClient, ModelClientBuilder, Secret, Wire};
 
 const KEY: &str = "sk-0123456789-hush";
 
@@ -32,18 +30,6 @@ fn builder(model: &str, fake: &Fake) -> ModelClientBuilder {
 fn chat(model: &str, fake: &Fake) -> ModelClient {
     builder(model, fake)
         .wire(Wire::Chat)
-        .build_with(&|_| None)
-        .unwrap()
-}
-
-/// A provider that gives up on silence at once.
-fn hasty(model: &str, fake: &Fake) -> ModelClient {
-    let timeouts = Timeouts {
-        idle: Duration::from_millis(30),
-        ..Timeouts::default()
-    };
-    builder(model, fake)
-        .timeouts(timeouts)
         .build_with(&|_| None)
         .unwrap()
 }

@@ -137,7 +137,7 @@ async fn chat_completions_has_no_such_endpoint() {
 
 /// A model that answers whatever it is asked.
 fn cheap() -> Mock {
-    Mock::messages().then(|_, _| super::messages::answer_of("done"))
+    Mock::messages().then(|_, _| Turn::say("done"))
 }
 
 /// One whose tokens are as long as twelve bytes of a request, and that can say so.
