@@ -14,6 +14,8 @@ use crate::cache::{CachedTokens, Caching};
 use crate::pieces::RequestPiece;
 use crate::turn::Turn;
 
+pub(crate) use crate::rules::table::{entries as list, text};
+
 /// A function that returns a header of a request by its lower-case name.
 pub(crate) type Header<'h> = &'h dyn Fn(&str) -> Option<String>;
 
@@ -157,15 +159,6 @@ impl PendingReply<'_> {
     pub(crate) fn model(&self) -> &str {
         text(self.request, "model")
     }
-}
-
-pub(crate) fn text<'v>(value: &'v Value, key: &str) -> &'v str {
-    value.get(key).and_then(Value::as_str).unwrap_or_default()
-}
-
-pub(crate) fn list<'v>(value: &'v Value, key: &str) -> &'v [Value] {
-    let list = value.get(key).and_then(Value::as_array);
-    list.map(Vec::as_slice).unwrap_or_default()
 }
 
 /// Splits a text into two pieces. Empty pieces are omitted.

@@ -45,9 +45,4 @@ impl Opener {
         // If no answer waits any more, there is nothing to open.
         let _ = self.0.send(());
     }
-
-    /// Waits until the server drops the answer because its client has disconnected.
-    pub async fn abandoned(&mut self) {
-        self.0.closed().await;
-    }
 }

@@ -19,7 +19,7 @@ pub mod gemini;
 mod json_path;
 pub mod openai_chat;
 pub mod openai_responses;
-mod table;
+pub(crate) mod table;
 
 use plimsoll_wire::Target;
 use serde_json::Value;

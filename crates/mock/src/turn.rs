@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::gate::{Gate, Opener};
@@ -21,77 +21,56 @@ use crate::gate::{Gate, Opener};
 /// assert_eq!(script.len(), 6);
 /// # Ok::<(), plimsoll_mock::MockError>(())
 /// ```
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Turn {
     /// The reasoning before the answer. If the protocol lets the request disable reasoning, it is
     /// only sent if allowed.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub think: Option<String>,
     /// Whether to add a redacted thinking block (Anthropic Messages).
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub redacted: bool,
     /// The text of the answer.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub say: Option<String>,
     /// The citations of `say`, in the protocol's format (Anthropic Messages, OpenAI Responses).
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub citations: Vec<Value>,
     /// Blocks or items in the protocol's format, such as those of hosted tools. They follow the
     /// text and are sent unchanged (Anthropic Messages, OpenAI Responses).
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub blocks: Vec<Value>,
     /// The tool calls.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub call: Vec<Call>,
     /// The text after the calls.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub say_after: Option<String>,
     /// The stop reason in the protocol's terms, if it differs from the default for this turn.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub stop: Option<String>,
     /// Usage counts that override the server's own, in the protocol's terms.
-    #[serde(skip_serializing_if = "Map::is_empty")]
     pub usage: Map<String, Value>,
     /// The HTTP status with which the request fails.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub fail: Option<u16>,
     /// The status of a failure in the middle of the stream. An answer without streaming fails with
     /// this status.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub fail_in_stream: Option<u16>,
     /// The message of the failure.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
     /// The seconds in the Retry-After header.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_after: Option<u64>,
     /// The complete body of the answer, as a text that is sent unchanged or as JSON. Replaces the
     /// fields above.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub body: Option<Value>,
     /// The complete events of the answer, as texts that are sent unchanged after `data: ` or as
     /// JSON. Replaces the fields above.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub events: Option<Vec<Value>>,
     /// Additional headers of the answer.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
     /// Milliseconds before each piece of the answer.
-    #[serde(skip_serializing_if = "is_zero")]
     pub slow_ms: u64,
     /// Whether each byte of the answer is sent as a separate piece.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub bytewise: bool,
     /// Whether the connection breaks in the middle of the answer, or at the end of `body` and
     /// `events`.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub cut: bool,
     /// Whether the answer stops in the middle and never ends, or at the end of `body` and `events`.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub hang: bool,
     /// Whether the turn also answers every further request.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub repeat: bool,
     /// The position at which the answer waits for a test.
     #[serde(skip)]
@@ -99,7 +78,7 @@ pub struct Turn {
 }
 
 /// A tool call of a turn.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Call {
     /// The name of the tool.
@@ -108,7 +87,7 @@ pub struct Call {
     #[serde(default)]
     pub arguments: Value,
     /// The id of the call. Default: chosen by the server.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub id: Option<String>,
 }
 
@@ -222,8 +201,4 @@ impl Call {
             other => other.to_string(),
         }
     }
-}
-
-fn is_zero(number: &u64) -> bool {
-    *number == 0
 }

@@ -17,8 +17,8 @@
 //! - `[group kind]` begins the rules for objects of a kind, which is their `type` as a rule.
 //!   `[group *]` is for all other kinds, `[group]` for a group of one kind.
 //! - `include group` repeats the rules of `[group]`. `= A B` names kinds without further rules.
-//! - A rule begins with a key: `a.b` is a key within a key, `x/a` the key `a` in the place `x.a`, `.` the
-//!   object itself. Conditions follow, all of which must hold; `!` negates one. They are those of
+//! - A rule begins with a key: `a.b` is a key within a key, `x/a` the key `a` in the place `x.a`, `aB|a_b` a key
+//!   in two spellings, `.` the object itself. Conditions follow, all of which must hold; `!` negates one. They are those of
 //!   [`Test`] and the protocol's own, which are code.
 //! - `=> words` refuses the value. The refusal is of the rule that stands among the conditions, or of
 //!   [`Rule::Shape`]; `at-object` reports it for the object, and `end` judges nothing more of that.
@@ -68,6 +68,8 @@ struct RuleRow<P: 'static> {
     label: &'static str,
     /// The key, or a path of keys with dots between.
     key: &'static str,
+    /// The other spelling of the key, which places have; the same if there is only one.
+    spoken: &'static str,
     /// Whether it applies even if the row before it, for the same key, did.
     besides: bool,
     tests: Vec<(bool, Test<P>)>,
@@ -281,6 +283,7 @@ impl<P> RuleRow<P> {
         let besides = key.starts_with('+');
         let key = key.strip_prefix('+').unwrap_or(key);
         let (label, key) = key.split_once('/').unwrap_or(("", key));
+        let (key, spoken) = key.split_once('|').unwrap_or((key, key));
         let (mut rule, mut ends, mut at_object) = (Rule::Shape, false, false);
         let mut tests = Vec::new();
         for word in left {
@@ -317,10 +320,19 @@ impl<P> RuleRow<P> {
         Some(Self {
             label,
             key,
+            spoken,
             besides,
             tests,
             then,
         })
+    }
+
+    /// Returns the value under the key, in the first spelling that the object has.
+    fn lookup<'v>(&self, object: &'v Value) -> Option<&'v Value> {
+        match lookup(object, self.key) {
+            None if self.key != self.spoken => lookup(object, self.spoken),
+            found => found,
+        }
     }
 
     /// Returns the number that the value is compared with.

@@ -8,8 +8,9 @@ use plimsoll_wire::anthropic::{
 };
 use serde_json::Value;
 
+use super::validate::is_thinking;
 use super::validate_settings::INTERLEAVED;
-use crate::rules::table::{Table, entries, text};
+use crate::rules::table::{Table, content, entries, role, text};
 
 /// The longest name of a tool.
 const MAX_NAME: usize = 128;
@@ -78,6 +79,17 @@ pub(crate) static TABLE: LazyLock<Table<MessagesProfile>> = LazyLock::new(|| {
             ("tool-name", |_, _, name| {
                 let name = name.and_then(Value::as_str);
                 name.is_some_and(|name| is_word(name) && name.len() <= MAX_NAME)
+            }),
+            ("later-system", |check, _, _| {
+                check.profile.later_system && check.entry.0 > 0
+            }),
+            // The last message, if it is the assistant's.
+            ("prefill", |check, message, _| {
+                let (index, count) = check.entry;
+                role(message) == "assistant" && index + 1 == count
+            }),
+            ("ends-thinking", |_, message, _| {
+                content(message).last().is_some_and(is_thinking)
             }),
             // Blocks of the provider's own tools, which are passed through.
             ("provider", |_, block, _| {

@@ -15,7 +15,7 @@ use super::rules::TABLE;
 use super::{pairing, simulate, validate_marks, validate_settings};
 use crate::rules::fault::{Fault, Rule};
 use crate::rules::json_path::JsonPath;
-use crate::rules::table;
+use crate::rules::table::{self, entries};
 pub(super) use crate::rules::table::{content, kind, role, text};
 
 /// Returns the rules that a request breaks, in message order within each group of rules. Empty for a
@@ -34,21 +34,12 @@ pub fn validate_announced(request: &Value, profile: &MessagesProfile, betas: &st
     check.size(request);
     check.judge("request", "", &JsonPath::Dotted(""), request);
     validate_settings::check(&mut check, request);
-    match request.get("messages").and_then(Value::as_array) {
-        None => check.report("no-list", "messages", &[]),
-        Some(messages) if messages.is_empty() => {
-            check.report("no-messages", "messages", &[]);
-        }
-        Some(messages) => {
-            for (index, message) in messages.iter().enumerate() {
-                check.message(index, message, index + 1 == messages.len());
-            }
-            check.order(messages);
-            pairing::check(&mut check, messages);
-            validate_settings::check_loop(&mut check, request, messages);
-            simulate::check(&mut check, request, messages);
-        }
-    }
+    check.judge("messages", "", &JsonPath::Dotted(""), request);
+    let messages = entries(request, "messages");
+    check.order(messages);
+    pairing::check(&mut check, messages);
+    validate_settings::check_loop(&mut check, request, messages);
+    simulate::check(&mut check, request, messages);
     validate_marks::check(&mut check, request);
     check.faults
 }
@@ -66,15 +57,6 @@ pub fn refusal(fault: &Fault) -> (u16, Value) {
 
 pub(super) type MessagesCheck<'p> = table::Check<'p, MessagesProfile>;
 
-/// Returns the group of the blocks that a message of this role may contain.
-fn group_of(role: &str) -> &'static str {
-    match role {
-        "user" => "user",
-        "assistant" => "assistant",
-        _ => "other",
-    }
-}
-
 impl MessagesCheck<'_> {
     /// Returns `true` if the header announces the feature.
     pub(super) fn announces(&self, beta: &str) -> bool {
@@ -89,43 +71,6 @@ impl MessagesCheck<'_> {
         let _ = write!(counted, "{request}");
         if counted.0 > self.profile.max_body.0 {
             self.report("too-large", "the body", &[]);
-        }
-    }
-
-    fn message(&mut self, index: usize, message: &Value, last: bool) {
-        let list = JsonPath::Dotted("messages");
-        let place = list.entry(index);
-        let role = role(message);
-        let system = self.profile.later_system && index > 0;
-        if role != "user" && role != "assistant" && !(role == "system" && system) {
-            let refusal = if role == "system" {
-                "system-role"
-            } else {
-                "role"
-            };
-            self.report(refusal, place.key("role"), &[]);
-        }
-        let empty = match message.get("content") {
-            Some(Value::String(text)) => {
-                if !text.is_empty() && text.trim().is_empty() {
-                    self.report("blank", place, &[]);
-                }
-                text.is_empty()
-            }
-            Some(Value::Array(blocks)) => {
-                self.each(group_of(role), &place.key("content"), blocks);
-                if role == "assistant" && blocks.last().is_some_and(is_thinking) {
-                    self.report("thinking-last", place, &[]);
-                }
-                blocks.is_empty()
-            }
-            _ => {
-                self.report("no-content", place.key("content"), &[]);
-                false
-            }
-        };
-        if empty && !(last && role == "assistant") {
-            self.report("nothing", place, &[]);
         }
     }
 

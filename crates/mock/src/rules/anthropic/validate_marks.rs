@@ -4,7 +4,7 @@ use plimsoll_context::MAX_BREAKPOINTS;
 use plimsoll_wire::__internals::anthropic::MARK;
 use serde_json::Value;
 
-use super::validate::{MessagesCheck, content, is_thinking, kind, text};
+use super::validate::{MessagesCheck, content, kind, text};
 use crate::rules::json_path::JsonPath;
 use crate::rules::table::entries;
 
@@ -17,26 +17,12 @@ pub(super) fn check(check: &mut MessagesCheck<'_>, request: &Value) {
             return;
         };
         marks += 1;
-        if text(mark, "type") != "ephemeral" {
-            check.report("mark-type", *place, &[]);
+        check.judge("mark", "", place, block);
+        let ttl = text(mark, "ttl");
+        if ttl == "1h" && short {
+            check.report("mark-order", *place, &[]);
         }
-        if is_thinking(block) {
-            let kind = kind(block);
-            check.report("mark-on-thinking", *place, &[&kind]);
-        }
-        if kind(block) == "text" && text(block, "text").is_empty() {
-            check.report("mark-on-empty", *place, &[]);
-        }
-        match text(mark, "ttl") {
-            "" | "5m" => short = true,
-            "1h" if short => {
-                check.report("mark-order", *place, &[]);
-            }
-            "1h" => {}
-            _ => {
-                check.report("mark-ttl", *place, &[]);
-            }
-        }
+        short |= matches!(ttl, "" | "5m");
     });
     // A breakpoint that the API sets itself counts towards the limit.
     if request.get(MARK).is_some_and(|mark| !mark.is_null()) {

@@ -62,22 +62,10 @@ pub(crate) static TABLE: LazyLock<Table<GeminiProfile>> = LazyLock::new(|| {
 #[must_use]
 pub fn validate(request: &Value, profile: &GeminiProfile) -> Vec<Fault> {
     let mut check = GeminiCheck::new(profile, &TABLE);
-    check.settings(request);
-    match entries(request, "contents") {
-        [] => {
-            check.report("no-contents", "contents", &[]);
-        }
-        contents => {
-            // A single content needs no role.
-            let kind = if contents.len() == 1 { "single" } else { "" };
-            for (index, content) in contents.iter().enumerate() {
-                let place = JsonPath::Named("contents");
-                check.content(kind, &place.entry(index), content);
-            }
-            pairing::check(&mut check, contents);
-            check.last(contents);
-        }
-    }
+    check.judge("request", "", &JsonPath::Named(""), request);
+    let contents = entries(request, "contents");
+    pairing::check(&mut check, contents);
+    check.last(contents);
     check.faults
 }
 
@@ -95,44 +83,6 @@ pub fn refusal(fault: &Fault) -> (u16, Value) {
 pub(super) type GeminiCheck<'p> = table::Check<'p, GeminiProfile>;
 
 impl GeminiCheck<'_> {
-    fn settings(&mut self, request: &Value) {
-        let system = field(request, "systemInstruction", "system_instruction");
-        if let Some(system) = system.filter(|system| !system.is_null()) {
-            self.content("system", &JsonPath::Named("system_instruction"), system);
-        }
-        for (index, tool) in entries(request, "tools").iter().enumerate() {
-            let list = JsonPath::Named("tools");
-            let place = list.entry(index);
-            self.judge("tool", "", &place, tool);
-            let declared = field(tool, "functionDeclarations", "function_declarations");
-            let declared = declared.and_then(Value::as_array);
-            let place = place.key("function_declarations");
-            for (at, one) in declared.into_iter().flatten().enumerate() {
-                self.judge("function", "", &place.entry(at), one);
-            }
-        }
-        self.judge("request", "", &JsonPath::Named(""), request);
-    }
-
-    /// Judges the role and the parts of a content (GM5): there is at least one, and none is empty.
-    fn content(&mut self, kind: &str, place: &JsonPath<'_>, content: &Value) {
-        self.judge("content", kind, place, content);
-        let list = place.key("parts");
-        for (index, part) in parts(content).iter().enumerate() {
-            let place = list.entry(index);
-            if !self.judge("part", "", &place, part) {
-                continue;
-            }
-            if let Some(call) = call(part) {
-                self.judge("function_call", "", &place.key("function_call"), call);
-            }
-            if let Some(response) = response(part) {
-                let place = place.key("function_response");
-                self.judge("function_response", "", &place, response);
-            }
-        }
-    }
-
     /// Judges the last content: it must not be the model's, unless the model accepts a prefill.
     fn last(&mut self, contents: &[Value]) {
         let refused = !self.profile.prefill;

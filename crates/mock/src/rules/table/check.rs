@@ -17,6 +17,8 @@ pub(crate) struct Check<'p, P: 'static> {
     pub(crate) betas: &'p str,
     /// Whether the server stores the requests that it receives.
     pub(crate) stored: bool,
+    /// The index of the entry that is judged, and the number of entries of its list.
+    pub(crate) entry: (usize, usize),
     pub(crate) faults: Vec<Fault>,
     table: &'static Table<P>,
 }
@@ -27,6 +29,7 @@ impl<'p, P> Check<'p, P> {
             profile,
             betas: "",
             stored: false,
+            entry: (0, 0),
             faults: Vec::new(),
             table,
         }
@@ -61,7 +64,7 @@ impl<'p, P> Check<'p, P> {
             if row.key != key {
                 is_judged = false;
                 key = row.key;
-                value = lookup(object, key);
+                value = row.lookup(object);
             }
             if is_judged && !row.besides {
                 continue;
@@ -69,8 +72,8 @@ impl<'p, P> Check<'p, P> {
             let labelled = place.key(row.label);
             let at = match (row.label, key) {
                 (_, ".") => *place,
-                ("", key) => place.key(key),
-                (_, key) => labelled.key(key),
+                ("", _) => place.key(row.spoken),
+                _ => labelled.key(row.spoken),
             };
             if !row.applies(self, object, value) {
                 continue;
@@ -98,9 +101,12 @@ impl<'p, P> Check<'p, P> {
 
     /// Judges the entries of a list by their types.
     pub(crate) fn each(&mut self, group: &str, place: &JsonPath<'_>, entries: &[Value]) {
+        let outer = self.entry;
         for (index, entry) in entries.iter().enumerate() {
+            self.entry = (index, entries.len());
             self.judge(group, text(entry, "type"), &place.entry(index), entry);
         }
+        self.entry = outer;
     }
 
     fn refuse(
