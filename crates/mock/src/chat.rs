@@ -5,7 +5,7 @@ mod encode;
 mod refuse;
 
 use crate::rules::Fault;
-use crate::rules::openai_chat::{refusal, validate};
+use crate::rules::openai_chat::{error_body, refusal, validate};
 use plimsoll_context::{TokenCounter, Tokens};
 use plimsoll_wire::openai_chat::Dialect;
 use serde_json::{Value, json};
@@ -126,9 +126,7 @@ pub(crate) fn models(
 /// Returns OpenAI's answer for an unknown path.
 pub(crate) fn nowhere(method: &str, path: &str, speaks: &str) -> HttpAnswer {
     let words = format!("Invalid URL ({method} {path}); this mock speaks {speaks}");
-    let error =
-        json!({"message": words, "type": "invalid_request_error", "param": null, "code": null});
-    HttpAnswer::new(404, json!({ "error": error }))
+    HttpAnswer::new(404, error_body("invalid_request_error", None, None, &words))
 }
 
 /// Returns the number of tokens in a message.

@@ -6,7 +6,9 @@ mod encode;
 mod weigh;
 
 use crate::rules::Fault;
-use crate::rules::anthropic::{TABLE, refusal, undeclared, unsigned, validate_announced};
+use crate::rules::anthropic::{
+    TABLE, error_body, refusal, undeclared, unsigned, validate_announced,
+};
 use plimsoll_context::{TokenCounter, Tokens};
 use plimsoll_wire::anthropic::MessagesProfile;
 use serde_json::{Value, json};
@@ -30,8 +32,7 @@ fn profile(request: &Value) -> MessagesProfile {
 }
 
 fn error(status: u16, kind: &str, message: &str) -> HttpAnswer {
-    let error = json!({"type": kind, "message": message});
-    HttpAnswer::new(status, json!({"type": "error", "error": error}))
+    HttpAnswer::new(status, error_body(kind, message))
 }
 
 impl Api for Messages {

@@ -10,6 +10,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::rules::Fault;
+use crate::rules::openai_chat::error_body;
 use crate::rules::openai_responses::{TABLE, refusal, unreadable, validate, validate_count};
 use plimsoll_context::{TokenCounter, Tokens};
 use plimsoll_wire::openai_responses::{ReasoningItems, ResponsesProfile};
@@ -57,8 +58,7 @@ impl fmt::Debug for Responses {
 }
 
 fn error(status: u16, kind: &str, code: Option<&str>, message: &str) -> HttpAnswer {
-    let error = json!({"message": message, "type": kind, "param": null, "code": code});
-    HttpAnswer::new(status, json!({ "error": error }))
+    HttpAnswer::new(status, error_body(kind, None, code, message))
 }
 
 impl Api for Responses {
@@ -110,9 +110,9 @@ impl Api for Responses {
     }
 
     fn too_long(&self, _: &Value, _: Size) -> HttpAnswer {
-        let error = json!({"message": TOO_LONG, "type": "invalid_request_error", "param": "input",
-            "code": "context_length_exceeded"});
-        HttpAnswer::new(400, json!({ "error": error }))
+        let code = Some("context_length_exceeded");
+        let body = error_body("invalid_request_error", Some("input"), code, TOO_LONG);
+        HttpAnswer::new(400, body)
     }
 
     fn too_many(&self, request: &Value, requested: Tokens, limit: Tokens) -> HttpAnswer {

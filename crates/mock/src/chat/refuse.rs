@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::answer::HttpAnswer;
 use crate::api::Size;
-use crate::rules::openai_chat::TABLE;
+use crate::rules::openai_chat::{TABLE, error_body};
 
 /// The refusals of requests that are too long: `server => body` or, for a request with an output limit,
 /// `server+output => body`.
@@ -79,7 +79,8 @@ pub(crate) fn too_many(requested: Tokens, limit: Tokens) -> HttpAnswer {
 /// Returns a failure from the script.
 pub(crate) fn failure(status: u16, message: Option<&str>) -> HttpAnswer {
     let (kind, _, words) = TABLE.failure(status);
-    let message = message.unwrap_or(words);
-    let error = json!({"message": message, "type": kind, "param": null, "code": null});
-    HttpAnswer::new(status, json!({ "error": error }))
+    HttpAnswer::new(
+        status,
+        error_body(kind, None, None, message.unwrap_or(words)),
+    )
 }

@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::rules::Fault;
+use crate::rules::openai_chat::error_body;
 use crate::rules::openai_responses::{TABLE, tied, untied};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::answer::HttpAnswer;
 use crate::api::{list, text};
@@ -115,13 +116,8 @@ pub(super) fn goes_on(request: &Value) -> Option<HttpAnswer> {
         let words = format!("Conversation with id '{}' not found.", kept?);
         (404, None, None, words)
     };
-    let error = json!({
-        "message": words,
-        "type": "invalid_request_error",
-        "param": param,
-        "code": code,
-    });
-    Some(HttpAnswer::new(status, json!({ "error": error })))
+    let body = error_body("invalid_request_error", param, code, &words);
+    Some(HttpAnswer::new(status, body))
 }
 
 fn stores(request: &Value) -> bool {
@@ -131,6 +127,7 @@ fn stores(request: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn the_oldest_are_forgotten() {

@@ -9,4 +9,5 @@ mod validate_settings;
 
 pub(crate) use rules::TABLE;
 pub use simulate::{sign, undeclared, unsigned};
+pub(crate) use validate::error_body;
 pub use validate::{refusal, validate, validate_announced};

@@ -5,5 +5,5 @@ mod pairing;
 mod settings;
 mod validate;
 
-pub(crate) use validate::TABLE;
+pub(crate) use validate::{TABLE, error_body};
 pub use validate::{refusal, validate};

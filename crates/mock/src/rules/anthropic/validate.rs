@@ -51,8 +51,12 @@ pub fn refusal(fault: &Fault) -> (u16, Value) {
         Rule::Am13 => (413, "request_too_large"),
         _ => (400, "invalid_request_error"),
     };
-    let error = json!({"type": kind, "message": fault.words});
-    (status, json!({"type": "error", "error": error}))
+    (status, error_body(kind, &fault.words))
+}
+
+/// Returns the body of an error.
+pub(crate) fn error_body(kind: &str, message: &str) -> Value {
+    json!({"type": "error", "error": {"type": kind, "message": message}})
 }
 
 pub(super) type MessagesCheck<'p> = table::Check<'p, MessagesProfile>;

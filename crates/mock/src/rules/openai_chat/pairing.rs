@@ -67,19 +67,15 @@ impl<'m> Batch<'m> {
     /// Returns the calls without a result, in their order. If two calls have the same id, the first one
     /// is answered first.
     fn open(&self) -> Vec<&'m str> {
-        let mut answered: HashMap<&str, usize> = HashMap::new();
-        for (id, counted) in &self.of {
-            answered.insert(id, counted.results);
-        }
-        let waits = |id: &&'m str| match answered.get_mut(id) {
-            Some(left) if *left > 0 => {
-                *left -= 1;
-                false
-            }
-            _ => true,
+        let answered = self.of.iter().map(|(id, counted)| (*id, counted.results));
+        let mut answered: HashMap<&str, usize> = answered.collect();
+        let mut take_result = |id: &&'m str| {
+            let left = answered.entry(id).or_default();
+            *left = left.checked_sub(1)?;
+            Some(())
         };
         let mut call_ids = self.call_ids.clone();
-        call_ids.retain(waits);
+        call_ids.retain(|id| take_result(id).is_none());
         call_ids
     }
 

@@ -158,20 +158,26 @@ pub fn refusal(fault: &Fault, dialect: &Dialect) -> (u16, Value) {
             (400, body)
         }
         ErrorStyle::OpenAi | ErrorStyle::DeepSeek | ErrorStyle::Kimi | ErrorStyle::Template => {
-            let error = json!({
-                "message": words,
-                "type": "invalid_request_error",
-                "param": fault.place,
-                "code": TABLE.code(words),
-            });
             let status = if words == settings::ELSEWHERE {
                 404
             } else {
                 400
             };
-            (status, json!({"error": error}))
+            let kind = "invalid_request_error";
+            let body = error_body(kind, Some(&fault.place), TABLE.code(words), words);
+            (status, body)
         }
     }
+}
+
+/// Returns the body of an error in OpenAI's format.
+pub(crate) fn error_body(
+    kind: &str,
+    param: Option<&str>,
+    code: Option<&str>,
+    message: &str,
+) -> Value {
+    json!({"error": {"message": message, "type": kind, "param": param, "code": code}})
 }
 
 pub(super) type ChatCheck<'d> = table::Check<'d, Dialect>;
@@ -183,35 +189,30 @@ impl ChatCheck<'_> {
         let mut previous = "";
         let mut has_calls = false;
         let mut only_systems = true;
+        let is_mistral = dialect.voice == ErrorStyle::Mistral;
         for (index, message) in messages.iter().enumerate() {
-            let place = format!("messages[{index}].role");
             let role = role(message);
             let system = role == "system" || role == "developer";
-            if system && index > 0 && dialect.system_first {
-                if dialect.voice == ErrorStyle::Mistral {
-                    self.unexpected(place.clone(), role, previous);
-                } else {
-                    self.report("late-system", place.clone(), &[]);
-                }
-            }
-            if role == "user" && previous == "tool" && !dialect.user_after_tool {
-                if dialect.voice == ErrorStyle::Mistral {
-                    self.unexpected(place.clone(), role, previous);
-                } else {
-                    self.report("user-after-tool", place.clone(), &[]);
-                }
-            }
             let twice = role == previous && (role == "user" || role == "assistant");
             let headless = role == "assistant" && only_systems;
-            if dialect.voice == ErrorStyle::Mistral {
-                // Mistral accepts consecutive user messages and an assistant message at the start.
-                // Calls without results are reported elsewhere.
-                let assistant = role == "assistant" && !has_calls;
-                if twice && assistant && dialect.merges_roles {
+            // Mistral accepts consecutive user messages and an assistant message at the start. Calls
+            // without results are reported elsewhere.
+            let out_of_turn = match is_mistral {
+                true => twice && role == "assistant" && !has_calls,
+                false => twice || headless,
+            };
+            let after_tool = role == "user" && previous == "tool";
+            for (is_broken, refusal) in [
+                (system && index > 0 && dialect.system_first, "late-system"),
+                (after_tool && !dialect.user_after_tool, "user-after-tool"),
+                (out_of_turn && dialect.merges_roles, "alternate"),
+            ] {
+                let place = format!("messages[{index}].role");
+                if is_broken && is_mistral {
                     self.unexpected(place, role, previous);
+                } else if is_broken {
+                    self.report(refusal, place, &[]);
                 }
-            } else if (twice || headless) && dialect.merges_roles {
-                self.report("alternate", place, &[]);
             }
             previous = role;
             has_calls = !calls(message).is_empty();
@@ -220,12 +221,9 @@ impl ChatCheck<'_> {
         let last = messages.len().saturating_sub(1);
         if previous == "assistant"
             && !dialect.prefill
-            && !(dialect.voice == ErrorStyle::Mistral && messages.last().is_some_and(is_prefix))
+            && !(is_mistral && messages.last().is_some_and(is_prefix))
         {
-            let refusal = match dialect.voice {
-                ErrorStyle::Mistral => "last-role",
-                _ => "prefill",
-            };
+            let refusal = if is_mistral { "last-role" } else { "prefill" };
             self.report(refusal, format!("messages[{last}]"), &[]);
         }
         let no_user = !messages.iter().any(|message| role(message) == "user");

@@ -70,20 +70,14 @@ fn calls(check: &mut ResponsesCheck<'_>, list: &[Value]) {
                 continue;
             }
             let place = format!("input[{at}].call_id");
-            let waiting = open.get_mut(&(id, *output));
-            let known = waiting.is_some();
-            match waiting.and_then(|waiting| first_of(waiting, newest)) {
-                Some(found) => {
-                    if let Some(one) = calls.get_mut(found) {
-                        one.answered = true;
-                    }
-                }
-                None if known => {
-                    check.report("second-result", place, &[&id]);
-                }
-                None => {
-                    check.report("no-call", place, &[spoken, &id]);
-                }
+            let Some(waiting) = open.get_mut(&(id, *output)) else {
+                check.report("no-call", place, &[spoken, &id]);
+                continue;
+            };
+            let call = first_of(waiting, newest).and_then(|found| calls.get_mut(found));
+            match call {
+                Some(call) => call.answered = true,
+                None => check.report("second-result", place, &[&id]),
             }
         }
     }

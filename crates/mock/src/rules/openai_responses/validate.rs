@@ -12,12 +12,13 @@ use std::sync::LazyLock;
 use plimsoll_wire::__internals::is_legal_name;
 use plimsoll_wire::__internals::openai_responses::items;
 use plimsoll_wire::openai_responses::{ReasoningItems, ResponsesProfile};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::pairing;
 use super::settings;
 use crate::rules::fault::{Fault, Rule};
 use crate::rules::json_path::JsonPath;
+use crate::rules::openai_chat::error_body;
 use crate::rules::table::{self, Table, kind_of, text};
 
 /// The maximum length of an item's id.
@@ -105,13 +106,13 @@ pub fn refusal(fault: &Fault) -> (u16, Value) {
     } else {
         400
     };
-    let error = json!({
-        "message": words,
-        "type": "invalid_request_error",
-        "param": param,
-        "code": TABLE.code(words),
-    });
-    (status, json!({ "error": error }))
+    let body = error_body(
+        "invalid_request_error",
+        Some(param),
+        TABLE.code(words),
+        words,
+    );
+    (status, body)
 }
 
 pub(super) type ResponsesCheck<'p> = table::Check<'p, ResponsesProfile>;
