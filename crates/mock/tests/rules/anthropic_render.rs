@@ -1,4 +1,4 @@
-//! Requests on Anthropic Messages: reading them, and budgets and breakpoints over many requests. Single
+//! Requests on Anthropic Messages: budgets and breakpoints over many requests. Single
 //! requests are the cases in `tests/cases/rendered/messages.txt`.
 
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use plimsoll_context::{
 };
 use plimsoll_mock::rules::anthropic::validate;
 use plimsoll_testkit::messages::{tool_call as call, tool_result as result};
-use plimsoll_wire::anthropic::{MessagesProfile, read, render};
+use plimsoll_wire::anthropic::{MessagesProfile, render};
 use plimsoll_wire::{Effort, LeftOut, RenderInput};
 use serde_json::Value;
 
@@ -57,50 +57,6 @@ fn hosted_tools_are_part_of_the_prefix() {
     };
     let search = own_tool(r#"{"type":"web_search_20250305", "name":"web_search","max_uses":3}"#);
     assert_ne!(prefix(&[]), prefix(&[search]));
-}
-
-#[test]
-fn a_request_is_read() {
-    let text = r#"{"model":"m","max_tokens":9,"system":"Be brief.","tools":[
-        {"name":"read","input_schema":{"type":"object"}},{"type":"web_search_20250305","name":"web_search"}],
-        "messages":[{"role":"user","content":"q"},{"role":"assistant","content":"x"},
-        {"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":[{"type":"text","text":"A"}],"is_error":true},
-        {"type":"text","text":"and?","cache_control":{"type":"ephemeral"}}]}]}"#;
-    let chat = read(text).unwrap();
-    assert_eq!(
-        chat.messages,
-        [
-            Message::system("Be brief."),
-            Message::user("q"),
-            Message::assistant("x"),
-            result("a", vec![Part::text("A")], true),
-            Message::user("and?"),
-        ]
-    );
-    let entries = chat.spans.iter().map(|span| span.entries.clone());
-    assert_eq!(entries.collect::<Vec<_>>(), [0..0, 0..1, 1..2, 2..3, 2..3]);
-    assert_eq!(chat.tools[0].name, "read");
-    let search = r#"{"type":"web_search_20250305","name":"web_search"}"#;
-    assert_eq!(chat.hosted_tools, [own_tool(search)]);
-    for (text, place) in [
-        ("{}", "messages"),
-        ("5", "messages"),
-        ("[5]", "messages[0]"),
-        (r#"[{"content":"x"}]"#, "messages[0].role"),
-        (r#"[{"role":"tool","content":"x"}]"#, "messages[0].role"),
-        (r#"[{"role":"user","content":5}]"#, "messages[0].content"),
-        (
-            r#"[{"role":"user","content":[{"type":"text"}]}]"#,
-            "messages[0].content[0].text",
-        ),
-        (
-            r#"[{"role":"assistant","content":[{"type":"tool_use","id":1}]}]"#,
-            "messages[0].content[0].id",
-        ),
-    ] {
-        let error = read(text).unwrap_err().to_string();
-        assert!(error.starts_with(&format!("{place}: expected")), "{error}");
-    }
 }
 
 /// Each other budget costs the cache of all messages, so it does not follow the room step by step.

@@ -3,6 +3,6 @@
 mod anthropic_stream;
 mod openai_responses_stream;
 mod overflow;
-mod read;
+mod reads;
 mod stream;
 mod streams;
