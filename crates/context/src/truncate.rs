@@ -123,46 +123,69 @@ pub(crate) fn text_in_tokens(
     if let Message::ToolResult(result) = message {
         return result_in_tokens(result, max, counter, marker);
     }
+    let fixed_beside = |text: &str| max.minus(weight.minus(counter.text(text)));
+    let cut = match message {
+        Message::Notice { text } => Message::Notice {
+            text: shorten(text, fixed_beside(text), counter)?,
+        },
+        Message::Summary { text } => Message::Summary {
+            text: shorten(text, fixed_beside(text), counter)?,
+        },
+        other => parts_in_tokens(other, max, counter),
+    };
+    (counter.message(&cut) < weight).then_some(cut)
+}
+
+/// Shortens the texts of a message, and the arguments of its calls, in proportion to their sizes. Images and
+/// files become notes. A part that cannot be made as short keeps its size, and the others become shorter.
+fn parts_in_tokens(message: &Message, max: Tokens, counter: &dyn TokenCounter) -> Message {
     let plain = map_parts(message, |part| match part {
         Part::Image(_) | Part::File(_) => Part::text(note(part)),
         other => other.clone(),
     });
-    let cuttable: Tokens = match &plain {
-        Message::Notice { text } | Message::Summary { text } => counter.text(text),
-        other => other
-            .parts()
-            .iter()
-            .map(|part| cut_text(part, counter))
-            .sum(),
-    };
-    // Each text is reduced in proportion to its size; parts that cannot be cut reduce the share of
-    // all texts.
-    let fixed = counter.message(&plain).minus(cuttable);
-    let room = u128::from(max.minus(fixed).0);
-    let short = |text: &str| {
-        let share = u128::from(counter.text(text).0) * room / u128::from(cuttable.0.max(1));
-        shorten(text, Tokens(u64::try_from(share).ok()?), counter)
-    };
-    let cut = match &plain {
-        Message::Notice { text } => Message::Notice { text: short(text)? },
-        Message::Summary { text } => Message::Summary { text: short(text)? },
-        other => map_parts(other, |part| match part {
-            Part::Text { text } => short(text).map_or_else(|| part.clone(), Part::text),
-            Part::ToolCall(call) => short(&call.arguments)
-                .filter(|json| is_object(json))
-                .map_or_else(
-                    || part.clone(),
-                    |arguments| {
-                        Part::ToolCall(ToolCall {
-                            arguments,
-                            ..call.clone()
-                        })
-                    },
-                ),
-            other => other.clone(),
-        }),
-    };
-    (counter.message(&cut) < weight).then_some(cut)
+    let whole = counter.message(&plain);
+    let weights = plain.parts().iter().map(|part| cut_text(part, counter));
+    let mut weights: Vec<Tokens> = weights.collect();
+    for _ in 0..TRIES {
+        let cuttable: Tokens = weights.iter().copied().sum();
+        let room = u128::from(max.minus(whole.minus(cuttable)).0);
+        let mut is_short = true;
+        let parts = plain.parts().iter().zip(&mut weights);
+        let parts = parts.map(|(part, weight)| {
+            let share = u128::from(weight.0) * room / u128::from(cuttable.0.max(1));
+            let share = Tokens(u64::try_from(share).unwrap_or(u64::MAX));
+            if *weight <= share {
+                return part.clone();
+            }
+            let short = short_part(part, share, counter);
+            if short.is_none() {
+                (*weight, is_short) = (Tokens::ZERO, false);
+            }
+            short.unwrap_or_else(|| part.clone())
+        });
+        let parts: Vec<Part> = parts.collect();
+        if is_short {
+            return with_parts(&plain, parts);
+        }
+    }
+    plain
+}
+
+/// Shortens the text of a part, or the arguments of a call, which stay a JSON object.
+fn short_part(part: &Part, max: Tokens, counter: &dyn TokenCounter) -> Option<Part> {
+    match part {
+        Part::Text { text } => shorten(text, max, counter).map(Part::text),
+        Part::ToolCall(call) => {
+            let arguments = shorten(&call.arguments, max, counter)?;
+            is_object(&arguments).then(|| {
+                Part::ToolCall(ToolCall {
+                    arguments,
+                    ..call.clone()
+                })
+            })
+        }
+        _ => None,
+    }
 }
 
 impl Marker {
@@ -421,7 +444,10 @@ fn is_high_surrogate(escape: &str) -> bool {
 /// Returns the message with other parts. A notice or a summary has no parts and is returned
 /// unchanged.
 fn map_parts(message: &Message, part: impl Fn(&Part) -> Part) -> Message {
-    let parts = message.parts().iter().map(part).collect();
+    with_parts(message, message.parts().iter().map(part).collect())
+}
+
+fn with_parts(message: &Message, parts: Vec<Part>) -> Message {
     match message {
         Message::System { .. } => Message::System { parts },
         Message::User { .. } => Message::User { parts },

@@ -124,6 +124,8 @@ struct CutReport {
     tokens: u64,
     left: usize,
     stages: String,
+    /// The repairs that the compaction required.
+    repairs: Vec<Repair>,
 }
 
 impl Treatment {
@@ -228,6 +230,7 @@ impl Treatment {
             tokens: (body.overhead(counter.as_ref()) + cut.tokens).0,
             left: cut.left,
             stages: stages.unwrap_or_default(),
+            repairs: cut.repairs,
         });
         Ok(())
     }
@@ -311,6 +314,11 @@ impl Treatment {
                 counted(self.messages, "message"),
             ));
         }
+        let repairs = self.cut.iter().flat_map(|cut| &cut.repairs);
+        done.extend(repairs.take(DESCRIBED).map(|repair| {
+            let Repair { place, done, .. } = repair;
+            format!("  repaired after the compaction {place}: {done}")
+        }));
         if !done.is_empty() {
             done.splice(0..0, [String::new(), "Done:".to_owned()]);
         }
@@ -321,8 +329,12 @@ impl Treatment {
     pub(super) fn as_json(&self, copy: Option<Value>) -> Value {
         let log = &self.log;
         let cut = self.cut.as_ref();
-        let cut = cut
-            .map(|cut| json!({ "tokens": cut.tokens, "messages": cut.left, "stages": cut.stages }));
+        let cut = cut.map(|cut| {
+            json!({
+                "tokens": cut.tokens, "messages": cut.left, "stages": cut.stages,
+                "repairs": cut.repairs,
+            })
+        });
         json!({
             "agent": log.agent.name(),
             "session": log.id,

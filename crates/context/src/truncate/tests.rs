@@ -367,3 +367,32 @@ fn brackets_all_the_way_down_are_bounded() {
     assert!(short.len() <= 1_000);
     serde_json::from_str::<Value>(&short).unwrap();
 }
+
+/// A note in the place of an image, and a short text, cannot become shorter: the long text beside them does.
+#[test]
+fn a_long_text_makes_room_for_the_parts_that_cannot_be_cut() {
+    let image = Part::Image(crate::message::Image {
+        source: Source::Data {
+            media_type: "image/png".into(),
+            base64: "A".repeat(4_000).into(),
+        },
+        size: None,
+        detail: None,
+    });
+    let parts = vec![
+        Part::text("Look at it:"),
+        image,
+        Part::text("word ".repeat(3_000)),
+    ];
+    let message = Message::User { parts };
+    for max in [120, 200, 500, 1_000, 3_000] {
+        let max = Tokens(max);
+        let cut = text_in_tokens(&message, max, &Chars4, &Marker::default()).unwrap();
+        assert!(
+            Chars4.message(&cut) <= max,
+            "{max}: {}",
+            Chars4.message(&cut)
+        );
+        assert_eq!(cut.parts()[0], Part::text("Look at it:"));
+    }
+}

@@ -12,7 +12,8 @@ use thiserror::Error;
 
 use super::{Body, Slot};
 use crate::chat::Chat;
-use crate::repair::Repair;
+use crate::protocol::Protocol;
+use crate::repair::{Repair, order, own_id};
 
 /// The maximum number of attempts at a cut. A repair after a cut may insert a few words, so
 /// the next attempt has a smaller target.
@@ -69,6 +70,9 @@ impl<'a> Body<'a> {
     /// Compacts the messages to a budget according to a policy, and writes the body. Returns `None` if
     /// the policy changes nothing. `view` is the result of [`Body::transcript`].
     ///
+    /// A cut moves the results of Responses that do not stand directly behind their calls there, because a
+    /// plan would separate them. The plan refers to the messages in that order.
+    ///
     /// If thinking is bound to the messages before it, all thinking behind the first change has to be
     /// removed. It is removed before anything else is. If the request requires it (AM9) and there is
     /// enough space, the current tool loop still begins with its thinking; a summary of later messages
@@ -84,6 +88,13 @@ impl<'a> Body<'a> {
         policy: &Policy,
         line: &ViewLimits,
     ) -> Result<Option<BodyCut<'a>>, CutError> {
+        if let Some((body, moved)) = self.ordered()? {
+            let cut = body.cut(&body.transcript(view.counter()), policy, line)?;
+            return Ok(cut.map(|mut cut| {
+                cut.repairs.splice(0..0, moved);
+                cut
+            }));
+        }
         match self.cut_to(view, policy, line) {
             Err(CutError::CannotFit(error)) => Err(self.advised(view, policy, line, error).into()),
             cut => cut,
@@ -116,6 +127,21 @@ impl<'a> Body<'a> {
             minimum = next.minimum.max(minimum + step);
         }
         CannotFit { minimum, ..error }
+    }
+
+    /// Returns the body with every result directly behind its call, and the results that were moved. `None`
+    /// if they stand there already.
+    fn ordered(&self) -> Result<Option<(Self, Vec<Repair>)>, WireError> {
+        let is_responses = self.chat.protocol == Protocol::Responses;
+        if !is_responses || !has_late_results(&self.messages) {
+            return Ok(None);
+        }
+        let mut chat = self.chat.clone();
+        let moved = order(&mut chat, &self.target);
+        if moved.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some((Self::of(chat, &self.target)?, moved)))
     }
 
     fn cut_to(
@@ -292,6 +318,38 @@ struct PlannedCut {
     after: Transcript,
     /// The messages that lose their thinking.
     unthinking: BTreeSet<usize>,
+}
+
+/// Checks whether a result of Responses stands elsewhere than directly behind the message of its call.
+fn has_late_results(messages: &[Arc<Message>]) -> bool {
+    let ids = |message: &Message| -> Vec<String> {
+        let of_opaque = |part: &Part| match part {
+            Part::Opaque(opaque) => own_id(&serde_json::from_str(&opaque.data).ok()?),
+            Part::ToolCall(call) => Some(call.id.0.clone()),
+            _ => None,
+        };
+        message.parts().iter().filter_map(of_opaque).collect()
+    };
+    let mut open: BTreeSet<String> = BTreeSet::new();
+    messages.iter().any(|message| match message.as_ref() {
+        Message::Assistant { .. } => {
+            open = ids(message).into_iter().collect();
+            false
+        }
+        Message::ToolResult(result) => !open.contains(&result.call.0),
+        Message::User { .. } => {
+            let outputs = ids(message);
+            let is_late = outputs.iter().any(|id| !open.contains(id));
+            if outputs.is_empty() {
+                open.clear();
+            }
+            is_late
+        }
+        _ => {
+            open.clear();
+            false
+        }
+    })
 }
 
 /// Returns the number of messages of a view, without the markers of gaps.

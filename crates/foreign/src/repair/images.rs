@@ -33,42 +33,37 @@ pub(super) fn fix(patient: &mut Patient<'_, '_>) {
         Protocol::Chat | Protocol::Messages => json!({"type": "text", "text": NO_IMAGE}),
         Protocol::Responses => json!({"type": "input_text", "text": NO_IMAGE}),
     };
-    let mut removed: Vec<(usize, usize)> = Vec::new();
+    // The units of the removed images, from the end.
+    let mut removed: Vec<usize> = Vec::new();
     for at in (0..patient.chat.units.len()).rev() {
-        let Some(unit) = patient.chat.units.get_mut(at).filter(|unit| unit.is_left()) else {
+        let unit = patient.chat.units.get_mut(at);
+        let Some(unit) = unit.filter(|unit| unit.is_left()) else {
             continue;
         };
         if is_over(unit.value()) {
-            *unit.edit() = note.clone();
-            removed.push((at, 1));
+            unit.edit().clone_from(&note);
+            removed.push(at);
         }
         for key in ["content", "output"] {
             let parts = list(unit.value(), key).iter().enumerate().rev();
             let over = parts.filter(|(_, part)| is_over(part));
-            let over: Vec<usize> = over.map(|(place, _)| place).collect();
-            if over.is_empty() {
-                continue;
+            let over: Vec<usize> = over.map(|(nth, _)| nth).collect();
+            for nth in over {
+                let part = list_mut(unit.edit(), key).and_then(|parts| parts.get_mut(nth));
+                part.map(|part| part.clone_from(&note));
+                removed.push(at);
             }
-            let parts = list_mut(unit.edit(), key).into_iter().flatten();
-            for (_, part) in parts.enumerate().filter(|(place, _)| over.contains(place)) {
-                part.clone_from(&note);
-            }
-            removed.push((at, over.len()));
         }
     }
-    removed.reverse();
-    let place = |(at, _): &(usize, usize)| patient.chat.place(*at);
-    let entries = removed.chunk_by(|one, next| place(one) == place(next));
-    let entries: Vec<(String, usize)> = entries
-        .map(|entry| {
-            let count = entry.iter().map(|(_, count)| count).sum();
-            (entry.first().map(place).unwrap_or_default(), count)
-        })
-        .collect();
-    for (place, count) in entries {
-        let images = if count == 1 { "image" } else { "images" };
-        let done = format!("too many bytes: put a note in the place of {count} {images}");
-        patient.note_at(place, done);
+    let places = removed.iter().rev().map(|at| patient.chat.place(*at));
+    let places: Vec<String> = places.collect();
+    for images in places.chunk_by(|one, next| one == next) {
+        let count = match images.len() {
+            1 => "1 image".to_owned(),
+            count => format!("{count} images"),
+        };
+        let done = format!("too many bytes: put a note in the place of {count}");
+        patient.note_at(images.first().cloned().unwrap_or_default(), done);
     }
 }
 

@@ -2,9 +2,8 @@
 //!
 //! Each fix-up changes only the units that need it. The order is the order of [`FIX_UPS`].
 
-mod ids;
+mod calls;
 mod images;
-mod pairs;
 mod piece;
 mod roles;
 mod settings;
@@ -23,68 +22,41 @@ use serde_json::Value;
 
 use crate::chat::Chat;
 use crate::protocol::Protocol;
-use crate::unit::Unit;
+use crate::unit::{Role, Unit};
+pub(crate) use calls::order;
 pub use piece::CLOSED_CALL;
+pub(crate) use piece::own_id;
 
 /// One repair.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Repair {
     /// The place in the input: `messages[3]`, `input[7]`, `system`.
     pub place: String,
-    /// The name of the fix-up: one of [`Repair::REASONS`].
+    /// The name of the fix-up, as docs/repair.md lists them.
     pub fix: &'static str,
     /// The action, in words.
     pub done: String,
 }
 
 impl Repair {
-    /// The names of the fix-ups, each with the rule of providers that it restores.
-    pub const REASONS: [(&'static str, &'static str); 13] = [
-        (
-            "shapes",
-            "values must have the type and the place that the API defines",
-        ),
-        (
-            "images",
-            "images must not exceed the provider's limit for bytes",
-        ),
-        (
-            "ids",
-            "each tool call must have an id of its own, in the provider's form",
-        ),
-        ("orphans", "each result must answer one earlier tool call"),
-        ("unanswered", "each tool call must have one result"),
-        ("order", "results must stand directly behind their calls"),
-        (
-            "hosted",
-            "a call of the provider's own tool must have its result",
-        ),
-        ("empty", "messages and texts must not be empty"),
-        (
-            "thinking",
-            "thinking must be signed, complete and unchanged since it was signed",
-        ),
-        (
-            "roles",
-            "messages must have the order of roles that the server requires",
-        ),
-        (
-            "last",
-            "the last message must be one that the model answers",
-        ),
-        (
-            "reasoning",
-            "the server requires reasoning back with tool calls",
-        ),
-        ("settings", "settings must fit the messages"),
-    ];
-
     /// Returns the rule of providers that the repair restores.
     #[must_use]
     pub fn reason(&self) -> &'static str {
-        let mut reasons = Self::REASONS.iter();
-        let reason = reasons.find(|(fix, _)| *fix == self.fix);
-        reason.map_or("", |(_, reason)| reason)
+        match self.fix {
+            "shapes" => "values must have the type and the place that the API defines",
+            "images" => "images must not exceed the provider's limit for bytes",
+            "ids" => "each tool call must have an id of its own, in the provider's form",
+            "orphans" => "each result must answer one earlier tool call",
+            "unanswered" => "each tool call must have one result",
+            "order" => "results must stand directly behind their calls",
+            "hosted" => "a call of the provider's own tool must have its result",
+            "empty" => "messages and texts must not be empty",
+            "thinking" => "thinking must be signed, complete and unchanged since it was signed",
+            "roles" => "messages must have the order of roles that the server requires",
+            "last" => "the last message must be one that the model answers",
+            "reasoning" => "the server requires reasoning back with tool calls",
+            _ => "settings must fit the messages",
+        }
     }
 }
 
@@ -114,18 +86,18 @@ pub(crate) struct Patient<'c, 'a> {
     pub(crate) reasoning: Reasoning,
     /// Whether it is a request. A history, which names no model, may end with the model's message.
     pub(crate) is_request: bool,
+    /// The name of the current fix-up.
     fix: &'static str,
     repairs: Vec<Repair>,
 }
 
 type FixUp = fn(&mut Patient<'_, '_>);
 
-/// The fix-ups, in their order.
-const FIX_UPS: [(&str, FixUp); 10] = [
+/// The fix-ups, in their order. `ids` also does `orphans`, `unanswered`, `order` and `hosted`.
+const FIX_UPS: [(&str, FixUp); 9] = [
     ("shapes", shapes::fix),
     ("images", images::fix),
-    ("ids", ids::fix),
-    ("pairs", pairs::fix),
+    ("ids", calls::fix),
     ("empty", shapes::empty),
     ("thinking", thinking::fix),
     ("roles", roles::fix),
@@ -163,8 +135,7 @@ pub fn import(
     target: &Target,
     reasoning: Reasoning,
 ) -> Result<(Vec<Message>, Vec<Repair>), WireError> {
-    let protocol = Protocol::of(target);
-    let mut chat = Chat::read(text, protocol)?;
+    let mut chat = Chat::read(text, Protocol::of(target))?;
     // The messages are not sent as they are, so they may end with the model's.
     chat.set_key("model", None);
     // Without a message there is nothing to repair.
@@ -187,14 +158,9 @@ pub fn parse(text: &str) -> Result<Value, WireError> {
 
 /// Repairs a chat, and returns the repairs. Deterministic and idempotent.
 pub fn repair(chat: &mut Chat<'_>, target: &Target, reasoning: Reasoning) -> Vec<Repair> {
-    let is_request = chat.key("model").is_some();
     let mut patient = Patient {
-        chat,
-        target,
         reasoning,
-        is_request,
-        fix: "",
-        repairs: Vec::new(),
+        ..Patient::new(chat, target)
     };
     for (name, fix) in FIX_UPS {
         patient.fix = name;
@@ -203,13 +169,29 @@ pub fn repair(chat: &mut Chat<'_>, target: &Target, reasoning: Reasoning) -> Vec
     patient.repairs
 }
 
-impl Patient<'_, '_> {
+impl<'c, 'a> Patient<'c, 'a> {
+    fn new(chat: &'c mut Chat<'a>, target: &'c Target) -> Self {
+        Self {
+            is_request: chat.key("model").is_some(),
+            chat,
+            target,
+            reasoning: Reasoning::Keep,
+            fix: "",
+            repairs: Vec::new(),
+        }
+    }
+
     pub(crate) fn protocol(&self) -> Protocol {
         self.chat.protocol
     }
 
+    /// Returns a unit that is written.
+    fn left(&self, at: usize) -> Option<&Unit<'a>> {
+        self.chat.units.get(at).filter(|unit| unit.is_left())
+    }
+
     /// Changes each unit that is written, and reports the actions that `change` returns.
-    pub(crate) fn each(&mut self, mut change: impl FnMut(&mut Unit<'_>) -> Option<String>) {
+    fn each<D: Into<String>>(&mut self, mut change: impl FnMut(&mut Unit<'_>) -> Option<D>) {
         for at in 0..self.chat.units.len() {
             let unit = self.chat.units.get_mut(at);
             if let Some(done) = unit.filter(|unit| unit.is_left()).and_then(&mut change) {
@@ -218,13 +200,39 @@ impl Patient<'_, '_> {
         }
     }
 
+    /// Returns the content of a unit to be changed, and reports the change.
+    fn edit(&mut self, at: usize, done: impl Into<String>) -> Option<&mut Value> {
+        self.note(at, done);
+        self.chat.units.get_mut(at).map(Unit::edit)
+    }
+
+    /// Removes a unit, and reports why.
+    fn remove(&mut self, at: usize, why: impl Into<String>) {
+        self.note(at, why);
+        if let Some(unit) = self.chat.units.get_mut(at) {
+            unit.remove();
+        }
+    }
+
+    /// Inserts a message of this role before a unit, and reports that.
+    fn insert(&mut self, at: usize, role: Role, value: Value, done: &'static str) {
+        let at = at.min(self.chat.units.len());
+        self.note(at, done);
+        let role = match self.protocol() {
+            Protocol::Messages => role,
+            Protocol::Chat | Protocol::Responses => Role::Own,
+        };
+        let unit = Unit::inserted(role, self.chat.new_turn(), value);
+        self.chat.units.insert(at, unit);
+    }
+
     /// Reports a repair at a unit.
-    pub(crate) fn note(&mut self, unit: usize, done: impl Into<String>) {
+    fn note(&mut self, unit: usize, done: impl Into<String>) {
         let place = self.chat.place(unit);
         self.note_at(place, done);
     }
 
-    pub(crate) fn note_at(&mut self, place: String, done: impl Into<String>) {
+    fn note_at(&mut self, place: String, done: impl Into<String>) {
         let repair = Repair {
             place,
             fix: self.fix,
@@ -236,10 +244,9 @@ impl Patient<'_, '_> {
     }
 
     /// Returns the index of the first unit of the list that is written.
-    pub(crate) fn first_of_list(&self) -> usize {
+    fn first_of_list(&self) -> Option<usize> {
         let mut units = self.chat.units.iter();
-        let is_of_list = |unit: &Unit<'_>| !unit.is_beside() && unit.is_left();
-        units.position(is_of_list).unwrap_or(self.chat.units.len())
+        units.position(|unit| !unit.is_beside() && unit.is_left())
     }
 }
 

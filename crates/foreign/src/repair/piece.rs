@@ -28,6 +28,20 @@ pub(super) fn list_mut<'v>(value: &'v mut Value, key: &str) -> Option<&'v mut Ve
     value.get_mut(key)?.as_array_mut()
 }
 
+/// Sets a key of an object. Does nothing for any other value.
+pub(super) fn set(value: &mut Value, key: &str, to: impl Into<Value>) {
+    if let Value::Object(object) = value {
+        object.insert(key.to_owned(), to.into());
+    }
+}
+
+/// Removes a key of an object.
+pub(super) fn unset(value: &mut Value, key: &str) {
+    if let Value::Object(object) = value {
+        object.shift_remove(key);
+    }
+}
+
 /// Returns the role of a unit: that of its message, or the one that it states itself.
 pub(super) fn role<'u>(unit: &'u Unit<'_>) -> &'u str {
     match unit.role {
@@ -64,19 +78,15 @@ pub(super) fn calls(protocol: Protocol, unit: &Unit<'_>) -> Vec<Option<String>> 
         Protocol::Responses => {
             let kind = items::kind(value);
             let is_call = items::PAIRS.iter().any(|(call, ..)| *call == kind);
-            let needs = is_callers(kind) || own_id(value).is_some();
-            if is_call && needs {
-                vec![own_id(value)]
-            } else {
-                Vec::new()
-            }
+            let needs_result = is_call && (is_callers(kind) || own_id(value).is_some());
+            needs_result.then(|| own_id(value)).into_iter().collect()
         }
-        _ => Vec::new(),
+        Protocol::Chat | Protocol::Messages => Vec::new(),
     }
 }
 
 /// Checks whether an item of Responses is a call of the caller's own tools.
-pub(super) fn is_callers(kind: &str) -> bool {
+fn is_callers(kind: &str) -> bool {
     matches!(kind, "function_call" | "custom_tool_call")
 }
 
@@ -88,20 +98,18 @@ pub(super) fn result(protocol: Protocol, unit: &Unit<'_>) -> Option<Option<Strin
         Protocol::Messages => (unit.role == Role::User && kind(value) == "tool_result")
             .then(|| id(value, "tool_use_id")),
         Protocol::Responses => {
-            let kind = items::kind(value);
-            let on_server = own_id(value).is_none() && text(value, "execution") == "server";
-            (items::is_output(kind) && !on_server).then(|| own_id(value))
+            let own = own_id(value);
+            let on_server = own.is_none() && text(value, "execution") == "server";
+            (items::is_output(items::kind(value)) && !on_server).then_some(own)
         }
     }
 }
 
 /// Returns the kind of the results that a unit's calls need. Only Responses has several.
 pub(super) fn output_kind(protocol: Protocol, call: &Value) -> &'static str {
-    if protocol != Protocol::Responses {
-        return "";
-    }
     let kind = items::kind(call);
-    let pair = items::PAIRS.iter().find(|(call, ..)| *call == kind);
+    let mut pairs = items::PAIRS.iter();
+    let pair = pairs.find(|(call, ..)| protocol == Protocol::Responses && *call == kind);
     pair.map_or("", |(.., output)| output)
 }
 
@@ -109,12 +117,11 @@ pub(super) fn output_kind(protocol: Protocol, call: &Value) -> &'static str {
 pub(super) fn set_call_id(protocol: Protocol, value: &mut Value, nth: usize, id: &str) {
     match protocol {
         Protocol::Chat => {
-            if let Some(call) = list_mut(value, "tool_calls").and_then(|calls| calls.get_mut(nth)) {
-                set(call, "id", id.into());
-            }
+            let call = list_mut(value, "tool_calls").and_then(|calls| calls.get_mut(nth));
+            call.map(|call| set(call, "id", id));
         }
-        Protocol::Messages => set(value, "id", id.into()),
-        Protocol::Responses => set(value, "call_id", id.into()),
+        Protocol::Messages => set(value, "id", id),
+        Protocol::Responses => set(value, "call_id", id),
     }
 }
 
@@ -125,7 +132,7 @@ pub(super) fn set_result_id(protocol: Protocol, value: &mut Value, id: &str) {
         Protocol::Messages => "tool_use_id",
         Protocol::Responses => "call_id",
     };
-    set(value, key, id.into());
+    set(value, key, id);
 }
 
 /// Returns a result that closes a call. `None` for calls of the provider's own tools, whose results cannot
@@ -152,35 +159,21 @@ pub(super) fn user(protocol: Protocol, text: &str) -> Value {
     }
 }
 
-/// Sets a key of an object. Does nothing for any other value.
-pub(super) fn set(value: &mut Value, key: &str, to: Value) {
-    if let Value::Object(object) = value {
-        object.insert(key.to_owned(), to);
-    }
-}
-
-/// Removes a key of an object.
-pub(super) fn unset(value: &mut Value, key: &str) {
-    if let Value::Object(object) = value {
-        object.shift_remove(key);
-    }
-}
-
 /// Writes an id that is a number as a text.
 pub(super) fn number_id(value: &mut Value, key: &str) {
     let number = value.get(key).filter(|id| id.is_number());
     if let Some(number) = number.map(Value::to_string) {
-        set(value, key, number.into());
+        set(value, key, number);
     }
 }
 
 /// Gives a call a name if it has none, and a legal one if it `must_be_legal`.
 pub(super) fn name_call(call: &mut Value, must_be_legal: bool) {
     match call.get("name").and_then(Value::as_str) {
-        None => set(call, "name", "unnamed".into()),
+        None => set(call, "name", "unnamed"),
         Some(name) if must_be_legal && !is_legal_name(name) => {
             let name = legal_name(name).into_owned();
-            set(call, "name", name.into());
+            set(call, "name", name);
         }
         Some(_) => {}
     }
@@ -188,14 +181,12 @@ pub(super) fn name_call(call: &mut Value, must_be_legal: bool) {
 
 /// Writes the arguments of a call as a text. A call without arguments has an empty object.
 pub(super) fn text_arguments(call: &mut Value, key: &str) {
-    match call.get(key) {
-        Some(Value::String(_)) => {}
-        None | Some(Value::Null) => set(call, key, "{}".into()),
-        Some(other) => {
-            let text = other.to_string();
-            set(call, key, text.into());
-        }
-    }
+    let text = match call.get(key) {
+        Some(Value::String(_)) => return,
+        None | Some(Value::Null) => "{}".to_owned(),
+        Some(other) => other.to_string(),
+    };
+    set(call, key, text);
 }
 
 /// Checks whether a part has a text.
@@ -211,26 +202,26 @@ pub(super) fn as_text(value: &Value) -> String {
     }
 }
 
-/// Converts a text of any protocol to a part of this kind. Returns `Ok(None)` if it says nothing, and the part itself
-/// if it is no text.
+/// Converts a text of any protocol to a part of this kind. Returns `Ok(None)` if it says nothing, and the part
+/// itself if it is no text.
 pub(super) fn text_part(mut part: Value, own: &str) -> Result<Option<Value>, Value> {
-    let new = |text: &Value| Some(json!({"type": own, "text": as_text(text)}));
-    let kind = match &part {
-        Value::Null => return Ok(None),
-        Value::Object(_) => kind(&part).to_owned(),
-        other => return Ok(new(other)),
-    };
-    match (kind.as_str(), part.get("text")) {
+    let new = |text: &Value| Ok(Some(json!({"type": own, "text": as_text(text)})));
+    if part.is_null() {
+        return Ok(None);
+    }
+    if !part.is_object() {
+        return new(&part);
+    }
+    match (kind(&part), part.get("text")) {
         ("", Some(Value::String(_))) => {
-            set(&mut part, "type", own.into());
+            set(&mut part, "type", own);
             Ok(Some(part))
         }
         (kind, Some(Value::String(_))) if kind == own => Ok(Some(part)),
-        ("text" | "input_text" | "output_text", Some(Value::Null)) => Ok(None),
         // The JSON of a tool, perhaps.
-        ("text", None) if has_more(&part) => Ok(new(&part.to_string().into())),
-        ("text" | "input_text" | "output_text", None) => Ok(None),
-        ("text" | "input_text" | "output_text", Some(text)) => Ok(new(text)),
+        ("text", None) if has_more(&part) => new(&part.to_string().into()),
+        ("text" | "input_text" | "output_text", None | Some(Value::Null)) => Ok(None),
+        ("text" | "input_text" | "output_text", Some(text)) => new(text),
         _ => Err(part),
     }
 }
@@ -241,35 +232,38 @@ fn has_more(part: &Value) -> bool {
     keys.any(|key| !["type", "cache_control", "citations"].contains(&key.as_str()))
 }
 
-/// The kinds of parts that contain a file in some protocol, and the keys of its bytes or its address.
-const FILES: [&str; 9] = [
-    "image",
-    "image_url",
-    "input_image",
-    "document",
-    "file",
-    "input_file",
-    "audio",
-    "input_audio",
-    "resource",
-];
-const BYTES: [&str; 10] = [
-    "source",
-    "data",
-    "blob",
-    "url",
-    "image_url",
-    "file",
-    "file_id",
-    "file_data",
-    "file_url",
-    "input_audio",
-];
-
 /// Checks whether a part contains a file. Results of tools may look like parts of a message.
 pub(super) fn is_file(part: &Value) -> bool {
-    let inner = part.get("resource").unwrap_or(part);
-    FILES.contains(&kind(part)) && BYTES.iter().any(|key| inner.get(*key).is_some())
+    let is_kind = matches!(
+        kind(part),
+        "image"
+            | "image_url"
+            | "input_image"
+            | "document"
+            | "file"
+            | "input_file"
+            | "audio"
+            | "input_audio"
+            | "resource"
+    );
+    // The keys of its bytes or its address.
+    let is_source = |key: &String| {
+        matches!(
+            key.as_str(),
+            "source"
+                | "data"
+                | "blob"
+                | "url"
+                | "image_url"
+                | "file"
+                | "file_id"
+                | "file_data"
+                | "file_url"
+                | "input_audio"
+        )
+    };
+    let inner = part.get("resource").unwrap_or(part).as_object();
+    is_kind && inner.is_some_and(|inner| inner.keys().any(is_source))
 }
 
 /// Returns the text in place of a part that a result cannot have: a note for a file, its JSON otherwise.
@@ -280,20 +274,18 @@ pub(super) fn part_as_text(part: &Value) -> String {
     }
 }
 
-/// Converts a content, with each of its parts. Returns `None` for one that stays a text.
-pub(super) fn content(
-    content: Option<&Value>,
-    part: impl Fn(Value) -> Option<Value>,
-) -> Option<Value> {
-    match content {
-        Some(Value::String(_)) => None,
-        None | Some(Value::Null) => Some("".into()),
-        Some(Value::Array(parts)) => Some(parts.iter().cloned().filter_map(part).collect()),
+/// Converts a content, with each of its parts. A text stays.
+pub(super) fn convert(value: &mut Value, key: &str, part: impl Fn(Value) -> Option<Value>) {
+    let content: Value = match value.get(key) {
+        Some(Value::String(_)) => return,
+        None | Some(Value::Null) => "".into(),
+        Some(Value::Array(parts)) => parts.iter().cloned().filter_map(part).collect(),
         Some(one @ Value::Object(_)) if is_text(one) || !kind(one).is_empty() => {
-            Some(part(one.clone()).into_iter().collect())
+            part(one.clone()).into_iter().collect()
         }
-        Some(other) => Some(other.to_string().into()),
-    }
+        Some(other) => other.to_string().into(),
+    };
+    set(value, key, content);
 }
 
 fn id(value: &Value, key: &str) -> Option<String> {
@@ -302,7 +294,7 @@ fn id(value: &Value, key: &str) -> Option<String> {
 }
 
 /// Returns the id of a call or an output of Responses. An older local shell uses the id of the item.
-fn own_id(value: &Value) -> Option<String> {
+pub(crate) fn own_id(value: &Value) -> Option<String> {
     id(value, "call_id").or_else(|| {
         let is_shell = items::kind(value).starts_with("local_shell_call");
         is_shell.then(|| id(value, "id")).flatten()

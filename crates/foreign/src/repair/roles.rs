@@ -10,8 +10,7 @@ use serde_json::{Value, json};
 
 use super::Patient;
 use super::piece::{kind, list, role, set, text, unset, user};
-use super::thinking::mode;
-use crate::protocol::Protocol;
+use super::thinking::thinks;
 use crate::unit::{Role, Unit};
 
 /// Inserts or joins messages between which the server would refuse the order of roles.
@@ -19,9 +18,9 @@ pub(super) fn fix(patient: &mut Patient<'_, '_>) {
     match patient.target {
         Target::Responses(_) => {}
         Target::Messages(_) => {
-            let first = patient.first_of_list();
+            let first = patient.first_of_list().unwrap_or_default();
             let is_answer = |unit: &Unit<'_>| unit.role == Role::Assistant;
-            if patient.chat.units.get(first).is_some_and(is_answer) {
+            if patient.left(first).is_some_and(is_answer) {
                 open(patient, first);
             }
         }
@@ -33,41 +32,26 @@ pub(super) fn fix(patient: &mut Patient<'_, '_>) {
                 one_call_each(patient);
             }
             neighbors(patient, dialect);
+            let units = &patient.chat.units;
             let is_user = |unit: &Unit<'_>| unit.is_left() && role(unit) == "user";
-            if dialect.needs_user && !patient.chat.units.iter().any(is_user) {
-                let is_system = |unit: &Unit<'_>| is_system(role(unit));
-                let systems = patient
-                    .chat
-                    .units
-                    .iter()
-                    .take_while(|unit| is_system(unit) || !unit.is_left());
-                let first = systems.count();
-                open(patient, first);
+            if dialect.needs_user && !units.iter().any(is_user) {
+                let is_before = |unit: &&Unit<'_>| !unit.is_left() || is_system(unit);
+                let systems = units.iter().take_while(is_before).count();
+                open(patient, systems);
             }
         }
     }
 }
 
-fn is_system(role: &str) -> bool {
-    matches!(role, "system" | "developer")
+fn is_system(unit: &Unit<'_>) -> bool {
+    matches!(role(unit), "system" | "developer")
 }
 
 /// Inserts the first message of the user.
 fn open(patient: &mut Patient<'_, '_>, at: usize) {
-    patient.note(at, "put a short message of the user's before it");
-    insert_user(patient, at, prompt_texts::OPENING);
-}
-
-fn insert_user(patient: &mut Patient<'_, '_>, at: usize, text: &str) {
-    let protocol = patient.protocol();
-    let role = match protocol {
-        Protocol::Messages => Role::User,
-        Protocol::Chat | Protocol::Responses => Role::Own,
-    };
-    let turn = patient.chat.new_turn();
-    let at = at.min(patient.chat.units.len());
-    let unit = Unit::inserted(role, turn, user(protocol, text));
-    patient.chat.units.insert(at, unit);
+    let message = user(patient.protocol(), prompt_texts::OPENING);
+    let done = "put a short message of the user's before it";
+    patient.insert(at, Role::User, message, done);
 }
 
 /// Joins the system messages at the beginning, and moves later ones into the user's role.
@@ -75,57 +59,49 @@ fn systems_first(patient: &mut Patient<'_, '_>) {
     let mut first = None;
     let mut is_beginning = true;
     for at in 0..patient.chat.units.len() {
-        let Some(unit) = patient.chat.units.get(at).filter(|unit| unit.is_left()) else {
+        let Some(unit) = patient.left(at) else {
             continue;
         };
-        if !is_system(role(unit)) {
+        if !is_system(unit) {
             is_beginning = false;
-            continue;
-        }
-        let content = unit.value().get("content").cloned().unwrap_or_default();
-        match (is_beginning, first) {
-            (true, None) => first = Some(at),
-            (true, Some(first)) => {
-                join(&mut patient.chat.units, first, at);
-                patient.note(at, "joined it with the system message before it");
+        } else if !is_beginning {
+            let frame = Value::from(prompt_texts::LATER_SYSTEM);
+            let content = unit.value().get("content").cloned().unwrap_or_default();
+            let done = "moved it into the user's role: the server accepts one system message";
+            if let Some(value) = patient.edit(at, done) {
+                set(value, "role", "user");
+                set(value, "content", joined(&frame, &content));
             }
-            (false, _) => {
-                let frame = Value::from(prompt_texts::LATER_SYSTEM);
-                if let Some(unit) = patient.chat.units.get_mut(at) {
-                    let value = unit.edit();
-                    set(value, "role", "user".into());
-                    set(value, "content", joined(&frame, &content));
-                }
-                patient.note(
-                    at,
-                    "moved it into the user's role: the server accepts one system message",
-                );
-            }
+        } else if let Some(first) = first {
+            join(
+                patient,
+                first,
+                at,
+                "joined it with the system message before it",
+            );
+        } else {
+            first = Some(at);
         }
     }
 }
 
-/// Joins the content, the calls and the reasoning of a message to an earlier one, and removes it.
-fn join(units: &mut [Unit<'_>], to: usize, from: usize) {
-    let Some(second) = units.get_mut(from) else {
+/// Joins the content and the calls of a message to an earlier one, and removes it.
+fn join(patient: &mut Patient<'_, '_>, to: usize, from: usize, done: &str) {
+    let second = patient.left(from).map(|unit| unit.value().clone());
+    let second = second.unwrap_or_default();
+    patient.remove(from, done);
+    let Some(first) = patient.chat.units.get_mut(to) else {
         return;
     };
-    let value = second.value().clone();
-    second.remove();
-    let Some(first) = units.get_mut(to) else {
-        return;
-    };
-    let content = joined(&said(first.value()), &said(&value));
-    let calls: Vec<Value> = list(first.value(), "tool_calls")
-        .iter()
-        .chain(list(&value, "tool_calls"))
-        .cloned()
-        .collect();
+    let content = joined(&said(first.value()), &said(&second));
+    let calls = list(first.value(), "tool_calls").iter();
+    let calls = calls.chain(list(&second, "tool_calls"));
+    let calls: Vec<Value> = calls.cloned().collect();
     let first = first.edit();
     set(first, "content", content);
     unset(first, "refusal");
     if !calls.is_empty() {
-        set(first, "tool_calls", calls.into());
+        set(first, "tool_calls", calls);
     }
 }
 
@@ -140,54 +116,44 @@ fn said(message: &Value) -> Value {
 
 /// Returns two contents as one.
 fn joined(one: &Value, other: &Value) -> Value {
+    let parts = |content: &Value| match content {
+        Value::Array(parts) => parts.clone(),
+        Value::String(text) => vec![json!({"type": "text", "text": text})],
+        _ => Vec::new(),
+    };
     match (one, other) {
         (Value::Null, content) | (content, Value::Null) => content.clone(),
         (Value::String(one), Value::String(other)) => format!("{one}\n\n{other}").into(),
-        (one, other) => {
-            let parts = |content: &Value| match content {
-                Value::Array(parts) => parts.clone(),
-                Value::String(text) => vec![json!({"type": "text", "text": text})],
-                _ => Vec::new(),
-            };
-            [parts(one), parts(other)].concat().into()
-        }
+        (one, other) => [parts(one), parts(other)].concat().into(),
     }
 }
 
 /// Gives each call a message of its own, directly before its result.
 fn one_call_each(patient: &mut Patient<'_, '_>) {
-    let is_batch = |unit: &Unit<'_>| unit.is_left() && list(unit.value(), "tool_calls").len() > 1;
-    if !patient.chat.units.iter().any(is_batch) {
-        return;
-    }
-    let old = mem::take(&mut patient.chat.units);
     let mut waiting: Vec<Value> = Vec::new();
-    let mut split = Vec::new();
-    for mut unit in old {
-        if is_batch(&unit) {
-            split.push(patient.chat.units.len());
-            waiting = list(unit.value(), "tool_calls").to_vec();
+    for mut unit in mem::take(&mut patient.chat.units) {
+        let at = patient.chat.units.len();
+        let calls = list(unit.value(), "tool_calls");
+        if unit.is_left() && calls.len() > 1 {
+            waiting = calls.to_vec();
             let first = waiting.remove(0);
-            set(unit.edit(), "tool_calls", vec![first].into());
+            set(unit.edit(), "tool_calls", vec![first]);
             patient.chat.units.push(unit);
+            patient.note(at, "gave each of its calls a message of its own");
             continue;
         }
-        if unit.is_left() && role(&unit) == "tool" {
-            let id = text(unit.value(), "tool_call_id");
-            if let Some(at) = waiting.iter().position(|call| text(call, "id") == id) {
-                let call = waiting.remove(at);
-                let value = json!({"role": "assistant", "content": null, "tool_calls": [call]});
-                let turn = unit.turn;
-                patient
-                    .chat
-                    .units
-                    .push(Unit::inserted(Role::Own, turn, value));
-            }
+        let id = text(unit.value(), "tool_call_id");
+        let is_result = unit.is_left() && role(&unit) == "tool";
+        let call = waiting
+            .iter()
+            .position(|call| is_result && text(call, "id") == id);
+        if let Some(call) = call {
+            let call = waiting.remove(call);
+            let value = json!({"role": "assistant", "content": null, "tool_calls": [call]});
+            let unit = Unit::inserted(Role::Own, unit.turn, value);
+            patient.chat.units.push(unit);
         }
         patient.chat.units.push(unit);
-    }
-    for at in split {
-        patient.note(at, "gave each of its calls a message of its own");
     }
 }
 
@@ -198,37 +164,31 @@ fn neighbors(patient: &mut Patient<'_, '_>, dialect: &Dialect) {
     let mut only_systems = true;
     let mut at = 0;
     while at < patient.chat.units.len() {
-        let Some(unit) = patient.chat.units.get(at).filter(|unit| unit.is_left()) else {
+        let Some(unit) = patient.left(at) else {
             at += 1;
             continue;
         };
-        let own = role(unit).to_owned();
-        let previous = last.and_then(|last| patient.chat.units.get(last));
-        let previous_role = previous
-            .map(|unit| role(unit).to_owned())
-            .unwrap_or_default();
-        let has_calls = previous.is_some_and(|unit| !list(unit.value(), "tool_calls").is_empty());
-        let is_twice = own == previous_role
-            && (own == "assistant" && !has_calls || own == "user" && !is_mistral);
-        if own == "user" && previous_role == "tool" && !dialect.user_after_tool {
-            patient.note(at, "put a short message of the model's before it");
-            let turn = patient.chat.new_turn();
+        let before = last.and_then(|last| patient.left(last));
+        let (own, previous) = (role(unit), before.map_or("", role));
+        let has_calls = before.is_some_and(|unit| !list(unit.value(), "tool_calls").is_empty());
+        let is_twice =
+            own == previous && (own == "assistant" && !has_calls || own == "user" && !is_mistral);
+        let is_first_answer = own == "assistant" && only_systems;
+        let needs_bridge = own == "user" && previous == "tool" && !dialect.user_after_tool;
+        only_systems &= is_system(unit);
+        if needs_bridge {
             let bridge = json!({"role": "assistant", "content": prompt_texts::BRIDGE});
-            patient
-                .chat
-                .units
-                .insert(at, Unit::inserted(Role::Own, turn, bridge));
+            let done = "put a short message of the model's before it";
+            patient.insert(at, Role::Assistant, bridge, done);
             at += 1;
         } else if let (true, true, Some(last)) = (is_twice, dialect.merges_roles, last) {
-            join(&mut patient.chat.units, last, at);
-            patient.note(at, "joined it with the message before it");
+            join(patient, last, at, "joined it with the message before it");
             at += 1;
             continue;
-        } else if own == "assistant" && only_systems && dialect.merges_roles && !is_mistral {
+        } else if is_first_answer && dialect.merges_roles && !is_mistral {
             open(patient, at);
             at += 1;
         }
-        only_systems &= is_system(&own);
         last = Some(at);
         at += 1;
     }
@@ -237,47 +197,33 @@ fn neighbors(patient: &mut Patient<'_, '_>, dialect: &Dialect) {
 /// Adds a short message of the user's behind an answer that the server would not continue, and removes the
 /// white space at the end of one that it does. A log is continued with a message of the user.
 pub(super) fn last(patient: &mut Patient<'_, '_>) {
-    if patient.chat.is_log() {
+    let mut units = patient.chat.units.iter();
+    let at = units.rposition(|unit| unit.is_left() && !unit.is_beside());
+    let Some((at, unit)) = at.and_then(|at| Some((at, patient.left(at)?))) else {
+        return;
+    };
+    if patient.chat.is_log() || role(unit) != "assistant" {
         return;
     }
-    let Some(at) = patient
-        .chat
-        .units
-        .iter()
-        .rposition(|unit| unit.is_left() && !unit.is_beside())
-    else {
-        return;
-    };
-    let Some(unit) = patient.chat.units.get(at) else {
-        return;
-    };
     let is_refused = match patient.target {
         Target::Responses(_) => return,
-        _ if role(unit) != "assistant" => return,
         Target::Chat(dialect) => {
             let is_prefix = unit.value().get("prefix") == Some(&Value::Bool(true));
             !(dialect.prefill || dialect.voice == ErrorStyle::Mistral && is_prefix)
         }
         Target::Messages(_) if goes_on_from(kind(unit.value())) => return,
-        Target::Messages(profile) => {
-            !profile.prefill || matches!(mode(patient.chat).as_str(), "enabled" | "adaptive")
-        }
+        Target::Messages(profile) => !profile.prefill || thinks(patient.chat),
     };
+    let words = text(unit.value(), "text");
+    let trimmed = words.trim_end().to_owned();
+    let is_trimmed = trimmed.len() < words.len() && matches!(patient.target, Target::Messages(_));
     if is_refused && patient.is_request {
         let end = patient.chat.units.len();
-        insert_user(patient, end, prompt_texts::GO_ON);
-        patient.note(end, "put a short message of the user's at the end");
-        return;
-    }
-    if !matches!(patient.target, Target::Messages(_)) {
-        return;
-    }
-    let text = text(unit.value(), "text");
-    let trimmed = text.trim_end().to_owned();
-    if trimmed.len() < text.len()
-        && let Some(unit) = patient.chat.units.get_mut(at)
-    {
-        set(unit.edit(), "text", trimmed.into());
-        patient.note(at, "removed the white space at its end");
+        let message = user(patient.protocol(), prompt_texts::GO_ON);
+        let done = "put a short message of the user's at the end";
+        patient.insert(end, Role::User, message, done);
+    } else if is_trimmed {
+        let value = patient.edit(at, "removed the white space at its end");
+        value.map(|value| set(value, "text", trimmed));
     }
 }

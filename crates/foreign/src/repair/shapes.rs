@@ -1,137 +1,26 @@
 //! The fix-ups `shapes` and `empty`: values have the JSON type and the keys that the protocol requires, and
 //! no text or message is empty where the provider refuses that.
 
+use plimsoll_wire::__internals::openai_responses::items;
 use plimsoll_wire::openai_chat::NoContent;
 use plimsoll_wire::{Target, prompt_texts};
 use serde_json::{Value, json};
 
-use super::piece::{self, kind, list, set, text, unset};
+use super::piece::{self, kind, list, list_mut, set, text, unset};
 use super::{Patient, shapes_chat, shapes_messages, shapes_responses};
-use crate::protocol::Protocol;
 use crate::unit::{Role, Unit};
 
 /// Converts values of the wrong JSON type, adds missing keys, and removes entries and parts that the protocol
 /// does not have.
 pub(super) fn fix(patient: &mut Patient<'_, '_>) {
     match patient.target {
-        Target::Chat(dialect) => shapes_chat::fix(patient, dialect),
+        Target::Chat(dialect) => patient.each(|unit| {
+            let new = shapes_chat::message(unit.value().clone(), dialect);
+            reshape(unit, new)
+        }),
         Target::Responses(profile) => shapes_responses::fix(patient, profile),
         Target::Messages(profile) => shapes_messages::fix(patient, profile),
     }
-}
-
-/// Removes texts and messages without content. A chat that is empty then gets an opening message.
-pub(super) fn empty(patient: &mut Patient<'_, '_>) {
-    let target = patient.target;
-    patient.each(|unit| {
-        let (edited, gone) = match target {
-            Target::Chat(dialect) => silent_message(unit, dialect.no_content),
-            Target::Messages(_) => blank_block(unit),
-            Target::Responses(_) => (false, false),
-        };
-        if gone {
-            unit.remove();
-        }
-        let done = match (gone, edited) {
-            (true, _) => "it says nothing; dropped it",
-            (false, true) => "removed what says nothing from its content",
-            (false, false) => return None,
-        };
-        Some(done.to_owned())
-    });
-    if patient.first_of_list() == patient.chat.units.len() {
-        let protocol = patient.protocol();
-        let turn = patient.chat.new_turn();
-        let role = match protocol {
-            Protocol::Messages => Role::User,
-            Protocol::Chat | Protocol::Responses => Role::Own,
-        };
-        let value = piece::user(protocol, prompt_texts::OPENING);
-        patient.chat.units.push(Unit::inserted(role, turn, value));
-        let at = patient.chat.units.len() - 1;
-        patient.note(at, "put in an opening message: nothing was left");
-    }
-}
-
-/// Returns whether a message of Chat Completions was edited, and whether it says nothing.
-fn silent_message(unit: &mut Unit<'_>, no_content: NoContent) -> (bool, bool) {
-    let value = unit.value();
-    if piece::role(unit) != "assistant" {
-        return (false, false);
-    }
-    let has_calls = !list(value, "tool_calls").is_empty()
-        || value.get("function_call").is_some_and(Value::is_object);
-    let says_more = value.get("refusal").is_some_and(Value::is_string)
-        || value.get("audio").is_some_and(Value::is_object);
-    let content = value.get("content");
-    let is_silent = match content {
-        None | Some(Value::Null) => true,
-        Some(Value::String(text)) => text.is_empty(),
-        Some(Value::Array(parts)) => parts.is_empty(),
-        Some(_) => false,
-    };
-    if !is_silent {
-        return (false, false);
-    }
-    if !(has_calls || says_more) {
-        return (true, true);
-    }
-    let is_right = match (content, no_content) {
-        (Some(Value::String(_)), NoContent::Omit) => false,
-        (Some(Value::String(_)), _) => has_calls,
-        (Some(Value::Array(_)), _) => has_calls,
-        (Some(_), NoContent::Null) => true,
-        (Some(_), _) => false,
-        (None, NoContent::Empty) => false,
-        (None, _) => true,
-    };
-    if !is_right {
-        let value = unit.edit();
-        match no_content {
-            NoContent::Null => set(value, "content", Value::Null),
-            NoContent::Empty if has_calls => set(value, "content", "".into()),
-            NoContent::Empty => set(value, "content", " ".into()),
-            NoContent::Omit => unset(value, "content"),
-        }
-    }
-    (!is_right, false)
-}
-
-/// Returns whether a block of Messages was edited, and whether it says nothing.
-fn blank_block(unit: &mut Unit<'_>) -> (bool, bool) {
-    let is_blank = |block: &Value| kind(block) == "text" && text(block, "text").trim().is_empty();
-    if unit.is_beside() {
-        let is_blank_text = |value: &Value| value.as_str().is_some_and(|text| text.is_empty());
-        if is_blank_text(unit.value()) {
-            return (false, false);
-        }
-        let blocks = unit
-            .value()
-            .as_array()
-            .map(Vec::as_slice)
-            .unwrap_or_default();
-        if !blocks.iter().any(is_blank) {
-            return (false, false);
-        }
-        if let Some(blocks) = unit.edit().as_array_mut() {
-            blocks.retain(|block| !is_blank(block));
-        }
-        return (true, unit.value() == &json!([]));
-    }
-    if is_blank(unit.value()) {
-        return (true, true);
-    }
-    if kind(unit.value()) != "tool_result" {
-        return (false, false);
-    }
-    let is_text = |value: &Value| value.get("content").is_some_and(Value::is_string);
-    if is_text(unit.value()) || !list(unit.value(), "content").iter().any(is_blank) {
-        return (false, false);
-    }
-    if let Some(blocks) = piece::list_mut(unit.edit(), "content") {
-        blocks.retain(|block| !is_blank(block));
-    }
-    (true, false)
 }
 
 /// Gives a unit its new value, or removes it if there is none. Returns the action.
@@ -156,8 +45,134 @@ fn difference(old: &Value, new: &Value) -> String {
     let changed = after
         .iter()
         .filter(|(key, value)| before.get(*key) != Some(*value));
-    let changed = changed.map(|(key, _)| key.as_str());
     let gone = before.keys().filter(|key| !after.contains_key(*key));
-    let keys: Vec<&str> = changed.chain(gone.map(String::as_str)).collect();
+    let keys = changed.map(|(key, _)| key).chain(gone);
+    let keys: Vec<&str> = keys.map(String::as_str).collect();
     format!("changed {}", keys.join(", "))
+}
+
+/// The treatment of a unit that says nothing, or of which a part says nothing.
+enum Silence {
+    Removed,
+    Edited,
+}
+
+/// Removes texts, lists and messages without content. A chat that is empty then gets an opening message.
+pub(super) fn empty(patient: &mut Patient<'_, '_>) {
+    let target = patient.target;
+    patient.each(|unit| {
+        let silence = match target {
+            Target::Chat(dialect) => silent_message(unit, dialect.no_content),
+            Target::Responses(_) => silent_item(unit),
+            Target::Messages(_) if unit.is_beside() => blank_system(unit),
+            Target::Messages(_) => blank_block(unit),
+        };
+        match silence? {
+            Silence::Removed => {
+                unit.remove();
+                Some("it says nothing; dropped it")
+            }
+            Silence::Edited => Some("removed what says nothing from its content"),
+        }
+    });
+    if patient.first_of_list().is_none() {
+        let end = patient.chat.units.len();
+        let message = piece::user(patient.protocol(), prompt_texts::OPENING);
+        patient.insert(
+            end,
+            Role::User,
+            message,
+            "put in an opening message: nothing was left",
+        );
+    }
+}
+
+fn silent_message(unit: &mut Unit<'_>, no_content: NoContent) -> Option<Silence> {
+    let value = unit.value();
+    let content = value.get("content");
+    let is_list = content.is_some_and(|content| *content == json!([]));
+    match piece::role(unit) {
+        "assistant" => {}
+        "tool" if is_list => {
+            set(unit.edit(), "content", "");
+            return Some(Silence::Edited);
+        }
+        _ => return is_list.then_some(Silence::Removed),
+    }
+    let is_silent = match content {
+        None | Some(Value::Null) => true,
+        Some(Value::String(text)) => text.is_empty(),
+        Some(_) => is_list,
+    };
+    if !is_silent {
+        return None;
+    }
+    let has_calls = !list(value, "tool_calls").is_empty()
+        || value.get("function_call").is_some_and(Value::is_object);
+    let says_more = value.get("refusal").is_some_and(Value::is_string)
+        || value.get("audio").is_some_and(Value::is_object);
+    if !has_calls && !says_more {
+        return Some(Silence::Removed);
+    }
+    let is_right = match content {
+        None => no_content != NoContent::Empty,
+        Some(Value::Null) => no_content == NoContent::Null,
+        Some(Value::String(_)) => has_calls && no_content != NoContent::Omit,
+        Some(_) => false,
+    };
+    if is_right {
+        return None;
+    }
+    let value = unit.edit();
+    match no_content {
+        NoContent::Null => set(value, "content", Value::Null),
+        NoContent::Empty => set(value, "content", if has_calls { "" } else { " " }),
+        NoContent::Omit => unset(value, "content"),
+    }
+    Some(Silence::Edited)
+}
+
+fn silent_item(unit: &mut Unit<'_>) -> Option<Silence> {
+    let is_empty = |key: &str| unit.value().get(key).is_some_and(|list| *list == json!([]));
+    match items::kind(unit.value()) {
+        "message" => is_empty("content").then_some(Silence::Removed),
+        "function_call_output" | "custom_tool_call_output" if is_empty("output") => {
+            set(unit.edit(), "output", "");
+            Some(Silence::Edited)
+        }
+        _ => None,
+    }
+}
+
+fn is_blank(block: &Value) -> bool {
+    kind(block) == "text" && text(block, "text").trim().is_empty()
+}
+
+fn blank_system(unit: &mut Unit<'_>) -> Option<Silence> {
+    if !unit.value().as_array()?.iter().any(is_blank) {
+        return None;
+    }
+    let blocks = unit.edit().as_array_mut()?;
+    blocks.retain(|block| !is_blank(block));
+    Some(match blocks.is_empty() {
+        true => Silence::Removed,
+        false => Silence::Edited,
+    })
+}
+
+fn blank_block(unit: &mut Unit<'_>) -> Option<Silence> {
+    if is_blank(unit.value()) {
+        return Some(Silence::Removed);
+    }
+    let is_result = kind(unit.value()) == "tool_result";
+    if !is_result || !list(unit.value(), "content").iter().any(is_blank) {
+        return None;
+    }
+    let value = unit.edit();
+    let blocks = list_mut(value, "content")?;
+    blocks.retain(|block| !is_blank(block));
+    if blocks.is_empty() {
+        unset(value, "content");
+    }
+    Some(Silence::Edited)
 }

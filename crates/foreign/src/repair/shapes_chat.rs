@@ -5,88 +5,58 @@ use plimsoll_wire::openai_chat::{Dialect, EchoReasoning, ErrorStyle};
 use plimsoll_wire::prompt_texts;
 use serde_json::{Value, json};
 
-use super::Patient;
 use super::piece::{self, as_text, kind, number_id, set, text, text_arguments, text_part, unset};
-use super::shapes::reshape;
-
-const ROLES: [&str; 6] = [
-    "system",
-    "developer",
-    "user",
-    "assistant",
-    "tool",
-    "function",
-];
-
-/// Converts every message.
-pub(super) fn fix(patient: &mut Patient<'_, '_>, dialect: &Dialect) {
-    patient.each(|unit| {
-        let new = message(unit.value().clone(), dialect);
-        reshape(unit, new)
-    });
-}
 
 /// Returns a message as the server expects it. `None` if it is nothing.
-fn message(value: Value, dialect: &Dialect) -> Option<Value> {
+pub(super) fn message(value: Value, dialect: &Dialect) -> Option<Value> {
     let mut value = match value {
         Value::Null => return None,
         Value::Object(_) => value,
         other => json!({"role": "user", "content": as_text(&other)}),
     };
-    let role = text(&value, "role");
-    let role = match role {
-        known if ROLES.contains(&known) => known.to_owned(),
-        _ if value.get("tool_call_id").is_some() => "tool".to_owned(),
-        _ if value.get("tool_calls").is_some() => "assistant".to_owned(),
-        _ => "user".to_owned(),
+    let has = |key: &str| value.get(key).is_some();
+    let role = match text(&value, "role") {
+        role @ ("system" | "developer" | "user" | "assistant" | "tool" | "function") => role,
+        _ if has("tool_call_id") => "tool",
+        _ if has("tool_calls") => "assistant",
+        _ => "user",
     };
-    if text(&value, "role") != role {
-        set(&mut value, "role", role.as_str().into());
-    }
+    let role = role.to_owned();
+    set(&mut value, "role", role.as_str());
     tool_calls(&mut value, &role, dialect);
     let allows_null = matches!(role.as_str(), "assistant" | "function");
-    let content = match value.get("content") {
-        None | Some(Value::Null) if allows_null => None,
-        content => piece::content(content, |part| content_part(part, &role, dialect)),
-    };
-    if let Some(content) = content {
-        set(&mut value, "content", content);
+    if !(allows_null && value.get("content").is_none_or(Value::is_null)) {
+        let part = |part| content_part(part, &role, dialect);
+        piece::convert(&mut value, "content", part);
     }
     number_id(&mut value, "tool_call_id");
     let is_forbidden = dialect.voice == ErrorStyle::Mistral
         && dialect.echo_reasoning == EchoReasoning::Never
         && role == "assistant";
-    for key in ["reasoning_content", "reasoning"] {
-        let is_wrong = key == "reasoning_content"
-            && value
-                .get(key)
-                .is_some_and(|text| !text.is_string() && !text.is_null());
-        if is_forbidden || is_wrong {
-            unset(&mut value, key);
-        }
+    let reasoning = value.get("reasoning_content");
+    if is_forbidden || reasoning.is_some_and(|text| !text.is_string() && !text.is_null()) {
+        unset(&mut value, "reasoning_content");
+    }
+    if is_forbidden {
+        unset(&mut value, "reasoning");
     }
     Some(value)
 }
 
 /// Converts the list of calls. An empty list is removed.
 fn tool_calls(value: &mut Value, role: &str, dialect: &Dialect) {
-    let Some(old) = value.get("tool_calls").filter(|calls| !calls.is_null()) else {
-        return;
+    let calls = match value.get("tool_calls") {
+        None | Some(Value::Null) => return,
+        Some(Value::Array(calls)) if role == "assistant" => calls.clone(),
+        Some(call @ Value::Object(_)) if role == "assistant" => vec![call.clone()],
+        Some(_) => Vec::new(),
     };
-    let calls: Vec<Value> = match old {
-        _ if role != "assistant" => Vec::new(),
-        Value::Array(calls) => calls.clone(),
-        call @ Value::Object(_) => vec![call.clone()],
-        _ => Vec::new(),
-    };
-    let calls: Vec<Value> = calls
-        .into_iter()
-        .filter_map(|call| one_call(call, dialect))
-        .collect();
+    let calls = calls.into_iter();
+    let calls: Vec<Value> = calls.filter_map(|call| one_call(call, dialect)).collect();
     if calls.is_empty() {
         unset(value, "tool_calls");
     } else {
-        set(value, "tool_calls", calls.into());
+        set(value, "tool_calls", calls);
     }
 }
 
@@ -99,13 +69,10 @@ fn one_call(mut call: Value, dialect: &Dialect) -> Option<Value> {
     } else {
         ("function", "arguments")
     };
-    let mut inner = match call.get(key) {
-        Some(inner @ Value::Object(_)) => inner.clone(),
+    let mut inner = match (call.get(key), call.get("name")) {
+        (Some(inner @ Value::Object(_)), _) => inner.clone(),
         // The name and the arguments stand beside the id, as in other protocols.
-        _ if call.get("name").is_some() => {
-            let take = |key: &str| call.get(key).cloned().unwrap_or_default();
-            json!({"name": take("name"), taken: take(taken)})
-        }
+        (_, Some(name)) => json!({"name": name, taken: call.get(taken)}),
         _ => return None,
     };
     let is_openai = ["openai", "openrouter"].contains(&dialect.name.as_str());
@@ -113,7 +80,7 @@ fn one_call(mut call: Value, dialect: &Dialect) -> Option<Value> {
     text_arguments(&mut inner, taken);
     if dialect.object_arguments {
         let object = object_text(text(&inner, taken)).into_owned();
-        set(&mut inner, taken, object.into());
+        set(&mut inner, taken, object);
     }
     set(&mut call, key, inner);
     Some(call)
@@ -128,7 +95,7 @@ fn content_part(part: Value, role: &str, dialect: &Dialect) -> Option<Value> {
     let note = |text: &str| Some(json!({"type": "text", "text": text}));
     match kind(&part) {
         "" if has_address(&part) && role != "tool" => {
-            set(&mut part, "type", "image_url".into());
+            set(&mut part, "type", "image_url");
             Some(part)
         }
         "" => note(&part.to_string()),

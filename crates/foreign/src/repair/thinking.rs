@@ -17,122 +17,111 @@ use crate::chat::Chat;
 use crate::protocol::Protocol;
 use crate::unit::{Change, Role, Unit};
 
+const GONE: &str = "left out its thinking";
+
 /// Removes thinking without a signature, after a change that it is bound to, or that the request did not ask
 /// for.
 pub(super) fn fix(patient: &mut Patient<'_, '_>) {
     match patient.target {
-        Target::Chat(_) if patient.reasoning == Reasoning::Drop => patient.each(without_reasoning),
+        Target::Chat(_) if patient.reasoning == Reasoning::Drop => patient.each(|unit| {
+            let keys = ["reasoning_content", "reasoning"];
+            let is_there = keys.iter().any(|key| unit.value().get(*key).is_some());
+            is_there.then(|| {
+                let value = unit.edit();
+                keys.iter().for_each(|key| unset(value, key));
+                GONE
+            })
+        }),
         Target::Chat(_) => {}
         Target::Responses(profile) => items_without(patient, profile),
         Target::Messages(profile) => blocks_without(patient, profile),
     }
 }
 
-fn without_reasoning(unit: &mut Unit<'_>) -> Option<String> {
-    let keys = ["reasoning_content", "reasoning"];
-    if keys.iter().all(|key| unit.value().get(*key).is_none()) {
-        return None;
-    }
-    let value = unit.edit();
-    keys.iter().for_each(|key| unset(value, key));
-    Some("left out its thinking".to_owned())
-}
-
 /// Removes reasoning that no item follows, or that no server can read. Items behind it lose the id by which
 /// the server would require the reasoning.
 fn items_without(patient: &mut Patient<'_, '_>, profile: &ResponsesProfile) {
     let is_stored = is_stored(patient);
-    let before = patient.repairs.len();
-    let mut is_followed = false;
-    for at in (0..patient.chat.units.len()).rev() {
-        let Some(unit) = patient.chat.units.get_mut(at).filter(|unit| unit.is_left()) else {
-            continue;
-        };
-        if kind(unit.value()) != "reasoning" {
-            is_followed = !unit.is_beside() && is_models(Protocol::Responses, unit);
-            continue;
+    let is_models = |unit: &Unit<'_>| !unit.is_beside() && is_models(Protocol::Responses, unit);
+    let mut is_next = false;
+    let units = patient.chat.units.iter().rev();
+    let followed = units.map(|unit| {
+        let is_followed = is_next;
+        if unit.is_left() && kind(unit.value()) != "reasoning" {
+            is_next = is_models(unit);
         }
-        let done = match patient.reasoning {
-            Reasoning::Drop => "left out its thinking",
-            Reasoning::Keep if !is_followed => "left out its thinking: no item follows it",
-            Reasoning::Keep if is_forgotten(unit.value(), profile, is_stored) => {
-                "left out its thinking: its content is missing"
-            }
-            Reasoning::Keep => continue,
-        };
-        unit.remove();
-        patient.note(at, done);
-    }
-    // Reported in the order of the chat.
-    if let Some(removed) = patient.repairs.get_mut(before..) {
-        removed.reverse();
-    }
+        is_followed
+    });
+    let followed: Vec<bool> = followed.collect();
     let mut is_without = false;
-    for at in 0..patient.chat.units.len() {
-        let Some(unit) = patient.chat.units.get_mut(at) else {
+    for (at, is_followed) in followed.into_iter().rev().enumerate() {
+        let Some(unit) = patient.chat.units.get(at) else {
             continue;
         };
         let item = unit.value();
         if kind(item) == "reasoning" {
-            is_without = !unit.is_left();
-        } else if unit.is_left() && !is_models(Protocol::Responses, unit) {
+            let why = match patient.reasoning {
+                _ if !unit.is_left() => None,
+                Reasoning::Drop => Some(GONE),
+                Reasoning::Keep if !is_followed => {
+                    Some("left out its thinking: no item follows it")
+                }
+                Reasoning::Keep if is_forgotten(item, profile, is_stored) => {
+                    Some("left out its thinking: its content is missing")
+                }
+                Reasoning::Keep => None,
+            };
+            is_without = !unit.is_left() || why.is_some();
+            if let Some(why) = why {
+                patient.remove(at, why);
+            }
+        } else if unit.is_left() && !is_models(unit) {
             is_without = false;
         } else if is_without
             && unit.is_left()
             && items::is_tied(items::kind(item))
             && item.get("id").is_some()
         {
-            unset(unit.edit(), "id");
-            patient.note(at, "left out its id, which belongs to its thinking");
+            let value = patient.edit(at, "left out its id, which belongs to its thinking");
+            value.map(|value| unset(value, "id"));
         }
     }
 }
 
 /// Removes the thinking of whole tool loops.
 fn blocks_without(patient: &mut Patient<'_, '_>, profile: &MessagesProfile) {
-    let loops = loops(&patient.chat.units);
-    let thinking: Vec<usize> = (0..patient.chat.units.len())
-        .filter(|at| patient.chat.units.get(*at).is_some_and(is_thinking))
-        .collect();
+    let units = &patient.chat.units;
+    let loops = loops(units);
     let loop_of = |at: usize| loops.get(at).copied().unwrap_or_default();
-    let mut gone: BTreeSet<usize> = BTreeSet::new();
-    for at in &thinking {
-        let Some(unit) = patient.chat.units.get(*at) else {
-            continue;
-        };
-        let is_last = is_last_of_turn(&patient.chat.units, *at);
-        if patient.reasoning == Reasoning::Drop || !is_signed(unit.value()) || is_last {
-            gone.insert(loop_of(*at));
-        }
-    }
-    if patient.is_request && !profile.unasked_thinking && !thinks(patient) {
-        gone.extend(unasked(&patient.chat.units).into_iter().map(loop_of));
+    let thinking = units.iter().enumerate();
+    let thinking = thinking.filter(|(_, unit)| is_thinking(unit));
+    let thinking: Vec<usize> = thinking.map(|(at, _)| at).collect();
+    let is_refused = |at: &&usize| {
+        let unit = units.get(**at);
+        patient.reasoning == Reasoning::Drop
+            || unit.is_some_and(|unit| !is_signed(unit.value()))
+            || is_last_of_turn(units, **at)
+    };
+    let refused = thinking.iter().filter(is_refused);
+    let mut gone: BTreeSet<usize> = refused.map(|at| loop_of(*at)).collect();
+    if patient.is_request && !profile.unasked_thinking && !thinks(patient.chat) {
+        gone.extend(unasked(units).into_iter().map(loop_of));
     }
     loop {
         for at in &thinking {
-            if gone.contains(&loop_of(*at))
-                && let Some(unit) = patient
-                    .chat
-                    .units
-                    .get_mut(*at)
-                    .filter(|unit| unit.is_left())
-            {
-                unit.remove();
-                patient.note(*at, "left out its thinking");
+            if gone.contains(&loop_of(*at)) && patient.left(*at).is_some() {
+                patient.remove(*at, GONE);
             }
         }
-        if !profile.binds_prefix {
+        let change = first_change(&patient.chat.units).filter(|_| profile.binds_prefix);
+        let behind = thinking
+            .iter()
+            .filter(|at| Some(**at) > change && change.is_some());
+        let before = gone.len();
+        gone.extend(behind.map(|at| loop_of(*at)));
+        if gone.len() == before {
             return;
         }
-        let Some(change) = first_change(&patient.chat.units) else {
-            return;
-        };
-        let behind = thinking.iter().filter(|at| **at > change);
-        let behind: BTreeSet<usize> = behind.map(|at| loop_of(*at)).collect();
-        if behind.is_subset(&gone) {
-            return;
-        }
-        gone.extend(behind);
     }
 }
 
@@ -146,19 +135,15 @@ pub(crate) fn is_thinking(unit: &Unit<'_>) -> bool {
 
 /// Checks whether a unit is thinking of Messages or a reasoning item of Responses.
 pub(crate) fn is_reasoning(unit: &Unit<'_>) -> bool {
-    matches!(
-        kind(unit.value()),
-        "thinking" | "redacted_thinking" | "reasoning"
-    )
+    let kind = kind(unit.value());
+    matches!(kind, "thinking" | "redacted_thinking" | "reasoning")
 }
 
 fn is_signed(block: &Value) -> bool {
+    let has = |key: &str| block.get(key).is_some_and(Value::is_string);
     match kind(block) {
-        "thinking" => {
-            block.get("thinking").is_some_and(Value::is_string)
-                && !text(block, "signature").is_empty()
-        }
-        _ => block.get("data").is_some_and(Value::is_string),
+        "thinking" => has("thinking") && !text(block, "signature").is_empty(),
+        _ => has("data"),
     }
 }
 
@@ -174,14 +159,11 @@ fn is_last_of_turn(units: &[Unit<'_>], at: usize) -> bool {
 pub(crate) fn loops(units: &[Unit<'_>]) -> Vec<usize> {
     let (mut number, mut is_after_question) = (0, true);
     let loops = units.iter().map(|unit| {
-        if !unit.is_left() {
-            return number;
+        if unit.is_left() {
+            let asks = unit.role != Role::Assistant && kind(unit.value()) != "tool_result";
+            number += usize::from(asks && !is_after_question);
+            is_after_question = asks;
         }
-        let asks = unit.role != Role::Assistant && kind(unit.value()) != "tool_result";
-        if asks && !is_after_question {
-            number += 1;
-        }
-        is_after_question = asks;
         number
     });
     loops.collect()
@@ -189,9 +171,8 @@ pub(crate) fn loops(units: &[Unit<'_>]) -> Vec<usize> {
 
 /// Returns the first unit that is not as it was.
 fn first_change(units: &[Unit<'_>]) -> Option<usize> {
-    let changed = units
-        .iter()
-        .position(|unit| unit.change() != Change::Unchanged);
+    let mut all = units.iter();
+    let changed = all.position(|unit| unit.change() != Change::Unchanged);
     let places = units.iter().zip(units.iter().skip(1));
     let mut places = places.map(|(one, next)| one.place.is_some() && one.place > next.place);
     let moved = places.position(|is_moved| is_moved);
@@ -199,8 +180,8 @@ fn first_change(units: &[Unit<'_>]) -> Option<usize> {
 }
 
 /// Checks whether the request asks for thinking.
-fn thinks(patient: &Patient<'_, '_>) -> bool {
-    matches!(mode(patient.chat).as_str(), "enabled" | "adaptive")
+pub(super) fn thinks(chat: &Chat<'_>) -> bool {
+    matches!(mode(chat).as_str(), "enabled" | "adaptive")
 }
 
 /// Returns the mode of a request's thinking.
@@ -232,19 +213,17 @@ fn is_result((_, unit): &Placed<'_>) -> bool {
 /// Returns the first unit of the model's first message in the current tool loop.
 pub(crate) fn start_of_loop(units: &[Unit<'_>]) -> Option<usize> {
     let units = messages(units);
-    let turns = units.chunk_by(is_same_message);
-    let role = |turn: &&[Placed<'_>]| turn.first().map(|(_, unit)| unit.role);
-    let mut rest = turns.rev().peekable();
-    let mut start = rest.next_if(|turn| role(turn) == Some(Role::Assistant));
-    while let Some(turn) = rest.next() {
-        let has_results = turn.iter().any(is_result);
-        if role(&turn) != Some(Role::User) || !has_results {
+    let is_answer = |turn: &&[Placed<'_>]| {
+        let first = turn.first();
+        first.is_some_and(|(_, unit)| unit.role == Role::Assistant)
+    };
+    let mut rest = units.chunk_by(is_same_message).rev().peekable();
+    let mut start = rest.next_if(is_answer);
+    while rest.next_if(|turn| turn.iter().any(is_result)).is_some() {
+        let Some(turn) = rest.next_if(is_answer) else {
             break;
-        }
-        match rest.next() {
-            Some(turn) if role(&turn) == Some(Role::Assistant) => start = Some(turn),
-            _ => break,
-        }
+        };
+        start = Some(turn);
     }
     Some(start?.first()?.0)
 }
@@ -270,12 +249,13 @@ pub(super) fn echo(patient: &mut Patient<'_, '_>) {
         EmptyReasoning::Empty => "",
     };
     let has_calls = |unit: &Unit<'_>| !list(unit.value(), "tool_calls").is_empty();
-    let mut exchange_calls = Vec::new();
+    // Exchanges are numbered by the messages of the user.
     let mut number = 0;
+    let mut exchanges_with_calls = BTreeSet::new();
     for unit in patient.chat.units.iter().filter(|unit| unit.is_left()) {
         number += usize::from(piece::role(unit) == "user");
         if has_calls(unit) {
-            exchange_calls.push(number);
+            exchanges_with_calls.insert(number);
         }
     }
     let mut number = 0;
@@ -284,17 +264,18 @@ pub(super) fn echo(patient: &mut Patient<'_, '_>) {
         let is_needed = match dialect.echo_reasoning {
             EchoReasoning::Never => false,
             EchoReasoning::ToolTurns => has_calls(unit),
-            EchoReasoning::ToolExchanges => exchange_calls.binary_search(&number).is_ok(),
+            EchoReasoning::ToolExchanges => exchanges_with_calls.contains(&number),
             EchoReasoning::Always => true,
         };
-        let is_there = match unit.value().get("reasoning_content") {
-            Some(Value::String(text)) => !text.is_empty() || empty.is_empty(),
-            _ => false,
-        };
+        let own = unit
+            .value()
+            .get("reasoning_content")
+            .and_then(Value::as_str);
+        let is_there = own.is_some_and(|text| !text.is_empty() || empty.is_empty());
         if !is_needed || is_there || piece::role(unit) != "assistant" {
             return None;
         }
-        set(unit.edit(), "reasoning_content", empty.into());
-        Some("put in an empty reasoning, which the server requires".to_owned())
+        set(unit.edit(), "reasoning_content", empty);
+        Some("put in an empty reasoning, which the server requires")
     });
 }

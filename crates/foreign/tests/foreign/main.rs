@@ -25,5 +25,6 @@ mod clients;
 mod cutting;
 mod damaged;
 mod judged;
+mod late_results;
 mod repair;
 mod spelled;

@@ -134,6 +134,50 @@ fn an_empty_chat_gets_an_opening_message() {
     }
 }
 
+/// OpenAI refuses an empty list as a content; a message of nothing else leaves.
+#[test]
+fn no_empty_list_is_left() {
+    let [chat, responses, claude] = ["openai", "openai-responses", "anthropic"]
+        .map(|name| Target::of_protocol(name, None).unwrap());
+    let call = json!({"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"});
+    let block = json!({"type": "tool_use", "id": "c", "name": "f", "input": {}});
+    let blank = json!({"type": "text", "text": " "});
+    for (list, target, expected) in [
+        (
+            json!([user("q"), {"role": "user", "content": []}, {"role": "system", "content": []},
+                {"role": "assistant", "content": [], "tool_calls": asks(&["1"])["tool_calls"]},
+                {"role": "tool", "tool_call_id": "1", "content": []}]),
+            chat,
+            json!([user("q"), asks(&["1"]), {"role": "tool", "tool_call_id": "1", "content": ""}]),
+        ),
+        (
+            json!([user("q"), {"type": "message", "role": "user", "content": []}, call,
+                {"type": "function_call_output", "call_id": "c", "output": []}]),
+            responses,
+            json!([user("q"), call, {"type": "function_call_output", "call_id": "c", "output": ""}]),
+        ),
+        (
+            json!([user("q"), {"role": "user", "content": []}, {"role": "assistant", "content": [block]},
+                {"role": "user", "content": [
+                    {"type": "tool_result", "tool_use_id": "c", "content": [blank]}]}]),
+            claude,
+            json!([user("q"), {"role": "assistant", "content": [block]},
+                {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c"}]}]),
+        ),
+    ] {
+        let request = json!({"model": "m", "max_tokens": 9, target.list(): list});
+        let repaired = repaired(&request.to_string(), &target);
+        let mut after: Value = serde_json::from_str(&repaired.request).unwrap();
+        // The order of the keys does not count.
+        assert_eq!(
+            after[target.list()].take(),
+            expected,
+            "{:?}",
+            repaired.repairs
+        );
+    }
+}
+
 #[test]
 fn the_oldest_images_beyond_the_limit_become_notes() {
     let data = "A".repeat(4_500_000);

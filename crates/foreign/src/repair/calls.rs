@@ -1,0 +1,398 @@
+//! The fix-ups `ids`, `orphans`, `unanswered`, `order` and `hosted`: every call has an id of its own and one
+//! result, directly behind its turn, and every result has a call.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::mem;
+use std::ops::Range;
+
+use plimsoll_wire::__internals::anthropic::{OpenCalls, calls_server, named_caller};
+use plimsoll_wire::__internals::is_word;
+use plimsoll_wire::openai_chat::CallIds;
+use plimsoll_wire::{CallIdForm, CallIdMap, Target};
+
+use super::piece::{
+    calls, closing, is_models, kind, output_kind, result, set_call_id, set_result_id, text,
+};
+use super::{Patient, Repair};
+use crate::chat::Chat;
+use crate::protocol::Protocol;
+use crate::unit::{Role, Unit};
+
+/// A call, with the unit of its result.
+#[derive(Debug)]
+struct Call {
+    /// The index of its unit.
+    unit: usize,
+    /// Its number within the unit.
+    nth: usize,
+    id: Option<String>,
+    result: Option<usize>,
+}
+
+/// The calls of a chat, and the results that belong to none.
+#[derive(Debug, Default)]
+struct Pairs {
+    calls: Vec<Call>,
+    orphans: Vec<usize>,
+}
+
+/// Gives every call an id, drops results without a call, closes calls without a result, and moves results
+/// that do not stand directly behind their call, if the protocol requires that.
+pub(super) fn fix(patient: &mut Patient<'_, '_>) {
+    let protocol = patient.protocol();
+    let mut found = pairs(patient.chat);
+    patient.fix = "ids";
+    rename(patient, &mut found.calls);
+    patient.fix = "orphans";
+    for at in found.orphans {
+        let id = patient.left(at).and_then(|unit| result(protocol, unit));
+        let id = id.flatten().unwrap_or_default();
+        let why = format!("this result answers no open call `{id}`; dropped it");
+        patient.remove(at, why);
+    }
+    patient.fix = "unanswered";
+    let open: Vec<&Call> = found
+        .calls
+        .iter()
+        .filter(|one| one.result.is_none())
+        .collect();
+    let mut added = Added::default();
+    let turns = Turns::of(patient.chat);
+    for call in open {
+        close(patient, call, &turns, &mut added);
+    }
+    if protocol != Protocol::Responses {
+        patient.fix = "order";
+        move_late(patient, &found.calls, &turns, &mut added);
+    }
+    added.insert_into(patient.chat);
+    if protocol == Protocol::Messages {
+        patient.fix = "hosted";
+        hosted(patient);
+    }
+}
+
+/// Moves every result directly behind the turn of its call, also if the protocol does not require that.
+pub(crate) fn order(chat: &mut Chat<'_>, target: &Target) -> Vec<Repair> {
+    let mut patient = Patient::new(chat, target);
+    patient.fix = "order";
+    let found = pairs(patient.chat);
+    let turns = Turns::of(patient.chat);
+    let mut added = Added::default();
+    move_late(&mut patient, &found.calls, &turns, &mut added);
+    added.insert_into(patient.chat);
+    patient.repairs
+}
+
+/// Gives ids to calls without one, to the second of two calls with one id, and to calls whose id has a form
+/// that the server refuses, together with their results.
+fn rename(patient: &mut Patient<'_, '_>, calls: &mut [Call]) {
+    let protocol = patient.protocol();
+    let rule = IdRule::of(patient.target);
+    let mut taken: HashSet<(usize, String)> = HashSet::new();
+    for call in calls {
+        let scope = if rule.is_per_message {
+            call.unit + 1
+        } else {
+            0
+        };
+        let own = call.id.take().filter(|id| rule.accepts(id));
+        let is_free = |id: &str| !taken.contains(&(scope, id.to_owned()));
+        let id = match own {
+            Some(id) if is_free(&id) => id,
+            own => {
+                let seed = own.unwrap_or_else(|| format!("call_{}_{}", call.unit, call.nth));
+                let id = rule.new_id(&seed, is_free);
+                let value = patient.edit(call.unit, format!("gave a call the id `{id}`"));
+                value.map(|value| set_call_id(protocol, value, call.nth, &id));
+                id
+            }
+        };
+        if let Some(at) = call.result
+            && let Some(unit) = patient.left(at)
+            && result(protocol, unit) != Some(Some(id.clone()))
+        {
+            let value = patient.edit(at, format!("gave the result of a call the id `{id}`"));
+            value.map(|value| set_result_id(protocol, value, &id));
+        }
+        taken.insert((scope, id.clone()));
+        call.id = Some(id);
+    }
+}
+
+/// Adds a result to a call without one.
+fn close(patient: &mut Patient<'_, '_>, call: &Call, turns: &Turns, added: &mut Added<'_>) {
+    let protocol = patient.protocol();
+    let Some(unit) = patient.left(call.unit) else {
+        return;
+    };
+    let id = call.id.clone().unwrap_or_default();
+    let Some(value) = closing(protocol, unit.value(), &id) else {
+        patient.remove(call.unit, format!("call `{id}` has no result; dropped it"));
+        return;
+    };
+    let done = format!("call `{id}` has no result; closed it as aborted");
+    patient.note(call.unit, done);
+    let role = match protocol {
+        Protocol::Messages => Role::User,
+        Protocol::Chat | Protocol::Responses => Role::Own,
+    };
+    let (at, turn) = added.place(patient.chat, turns, call);
+    added
+        .units
+        .insert((at, call.unit, call.nth), Unit::inserted(role, turn, value));
+}
+
+/// Takes results that do not stand directly behind the turn of their call, to be added there. In Messages
+/// they come first in the next message of the user.
+fn move_late<'a>(
+    patient: &mut Patient<'_, 'a>,
+    calls: &[Call],
+    turns: &Turns,
+    added: &mut Added<'a>,
+) {
+    for call in calls {
+        let Some(at) = call.result else { continue };
+        if turns.answers(patient.chat, call.unit).range.contains(&at) {
+            continue;
+        }
+        let (before, turn) = added.place(patient.chat, turns, call);
+        let id = call.id.as_deref().unwrap_or_default();
+        patient.note(at, format!("moved this result to its call `{id}`"));
+        let Some(unit) = patient.chat.units.get_mut(at) else {
+            continue;
+        };
+        // Its place stays in the list as that of a removed unit.
+        let gone = unit.without_content();
+        let mut unit = mem::replace(unit, gone);
+        if patient.chat.protocol == Protocol::Messages {
+            unit.turn = turn;
+        }
+        added.units.insert((before, call.unit, call.nth), unit);
+    }
+}
+
+/// Units that are added behind the turns of their calls.
+#[derive(Default)]
+struct Added<'a> {
+    /// The units, by the index before which they belong, and by their call.
+    units: BTreeMap<(usize, usize, usize), Unit<'a>>,
+    /// The messages of results that had none, by the index before which they belong.
+    turns: HashMap<usize, usize>,
+}
+
+impl<'a> Added<'a> {
+    /// Returns the index before which the result of a call belongs, and the number of its message.
+    fn place(&mut self, chat: &mut Chat<'_>, turns: &Turns, call: &Call) -> (usize, usize) {
+        let answers = turns.answers(chat, call.unit);
+        let before = answers.range.end;
+        let new = || *self.turns.entry(before).or_insert_with(|| chat.new_turn());
+        (before, answers.turn.unwrap_or_else(new))
+    }
+
+    fn insert_into(self, chat: &mut Chat<'a>) {
+        let mut added = self.units.into_iter().peekable();
+        if added.peek().is_none() {
+            return;
+        }
+        let old = mem::take(&mut chat.units);
+        for (at, unit) in old.into_iter().enumerate() {
+            while let Some((_, new)) = added.next_if(|((before, ..), _)| *before <= at) {
+                chat.units.push(new);
+            }
+            chat.units.push(unit);
+        }
+        chat.units.extend(added.map(|(_, unit)| unit));
+    }
+}
+
+/// The number of the turn of each unit. Items of the model that follow each other are one turn.
+struct Turns(Vec<usize>);
+
+/// The results directly behind a turn of the model.
+struct Answers {
+    range: Range<usize>,
+    /// The number of their message in Messages, if it exists.
+    turn: Option<usize>,
+}
+
+impl Turns {
+    fn of(chat: &Chat<'_>) -> Self {
+        let (mut number, mut last) = (0, None);
+        let units = chat.units.iter().enumerate();
+        let numbers = units.map(|(at, unit)| {
+            let key = match chat.protocol {
+                Protocol::Messages => (unit.turn, unit.role == Role::Own),
+                Protocol::Responses if is_models(chat.protocol, unit) => (usize::MAX, true),
+                Protocol::Chat | Protocol::Responses => (at, false),
+            };
+            if unit.is_left() && last.replace(key).is_some_and(|last| last != key) {
+                number += 1;
+            }
+            number
+        });
+        Self(numbers.collect())
+    }
+
+    /// Returns the results that directly follow the turn of a unit.
+    fn answers(&self, chat: &Chat<'_>, unit: usize) -> Answers {
+        let number = self.0.get(unit).copied().unwrap_or_default();
+        let start = self.0.partition_point(|turn| *turn <= number);
+        let (mut range, mut turn) = (start..start, None);
+        let rest = chat.units.iter().enumerate().skip(start);
+        for (at, unit) in rest.filter(|(_, unit)| unit.is_left()) {
+            if chat.protocol == Protocol::Messages
+                && (unit.role != Role::User || *turn.get_or_insert(unit.turn) != unit.turn)
+            {
+                break;
+            }
+            if result(chat.protocol, unit).is_none() {
+                break;
+            }
+            range.end = at + 1;
+        }
+        Answers { range, turn }
+    }
+}
+
+/// Removes calls of the provider's own tools without a result, and results without such a call.
+fn hosted(patient: &mut Patient<'_, '_>) {
+    let mut waiting: OpenCalls<usize> = OpenCalls::default();
+    let mut gone: Vec<(usize, &str)> = Vec::new();
+    let mut open: Option<usize> = None;
+    let units = patient.chat.units.iter().enumerate();
+    for (at, unit) in units.filter(|(_, unit)| unit.is_left()) {
+        let (value, is_answer) = (unit.value(), unit.role == Role::Assistant);
+        let begins = open.replace(unit.turn) != Some(unit.turn);
+        if begins && is_answer {
+            waiting.turn();
+        }
+        match kind(value) {
+            "tool_result" if !is_answer && begins => waiting.answered(),
+            "tool_result" if !is_answer => {}
+            _ if !is_answer => waiting.other_message(),
+            kind if calls_server(kind) => waiting.call(text(value, "id"), at),
+            "tool_use" => waiting.host_call(named_caller(value)),
+            kind if !kind.ends_with("_tool_result") => waiting.other(),
+            _ if waiting.result(text(value, "tool_use_id")) => {}
+            _ => gone.push((at, "nothing asked for it")),
+        }
+    }
+    gone.extend(waiting.refused().map(|(_, at)| (*at, "it has no result")));
+    gone.sort_unstable();
+    for (at, why) in gone {
+        let block = patient.left(at).map(|unit| kind(unit.value()).to_owned());
+        let block = block.unwrap_or_default();
+        patient.remove(at, format!("left out its block `{block}`: {why}"));
+    }
+}
+
+/// The ids that a server accepts.
+struct IdRule {
+    form: CallIdForm,
+    /// The maximum length, in characters.
+    longest: usize,
+    /// Whether an id may be used again in another message.
+    is_per_message: bool,
+}
+
+impl IdRule {
+    fn of(target: &Target) -> Self {
+        let (form, longest, is_per_message) = match target {
+            Target::Chat(dialect) => match dialect.call_ids {
+                CallIds::NineAlphanumeric => (CallIdForm::NineAlphanumeric, usize::MAX, true),
+                CallIds::Visible => (CallIdForm::Visible, 40, true),
+            },
+            Target::Responses(_) => (CallIdForm::Visible, 64, false),
+            Target::Messages(_) => (CallIdForm::Word, usize::MAX, false),
+        };
+        Self {
+            form,
+            longest,
+            is_per_message,
+        }
+    }
+
+    fn accepts(&self, id: &str) -> bool {
+        let fits = match self.form {
+            CallIdForm::Visible => !id.is_empty(),
+            CallIdForm::Word => is_word(id),
+            CallIdForm::NineAlphanumeric => self.form.accepts(id),
+        };
+        fits && id.chars().count() <= self.longest
+    }
+
+    fn new_id(&self, seed: &str, is_free: impl Fn(&str) -> bool) -> String {
+        let mut number = 1;
+        let mut seed = seed.to_owned();
+        loop {
+            let id = CallIdMap::new(self.form).call(&seed).into_owned();
+            if is_free(&id) {
+                return id;
+            }
+            number += 1;
+            seed = format!("{seed}_{number}");
+        }
+    }
+}
+
+/// Finds the result of each call: the first open call with its id in the newest turn of the model, otherwise
+/// the last one before. A result without an id belongs to the next call that waits for one.
+fn pairs(chat: &Chat<'_>) -> Pairs {
+    let protocol = chat.protocol;
+    let mut pairs = Pairs::default();
+    let mut open: HashMap<(Option<String>, &str), Vec<usize>> = HashMap::new();
+    let mut newest = 0;
+    let mut last = None;
+    let units = chat.units.iter().enumerate();
+    for (at, unit) in units.filter(|(_, unit)| unit.is_left()) {
+        let turn = is_models(protocol, unit).then_some(match protocol {
+            Protocol::Chat => at,
+            Protocol::Messages => unit.turn,
+            Protocol::Responses => 0,
+        });
+        if turn.is_some() && turn != last {
+            newest = pairs.calls.len();
+        }
+        last = turn;
+        let output = output_kind(protocol, unit.value());
+        for (nth, id) in calls(protocol, unit).into_iter().enumerate() {
+            let call = pairs.calls.len();
+            if id.is_some() {
+                open.entry((None, output)).or_default().push(call);
+            }
+            open.entry((id.clone(), output)).or_default().push(call);
+            pairs.calls.push(Call {
+                unit: at,
+                nth,
+                id,
+                result: None,
+            });
+        }
+        let Some(id) = result(protocol, unit) else {
+            continue;
+        };
+        let output = match protocol {
+            Protocol::Responses => kind(unit.value()),
+            Protocol::Chat | Protocol::Messages => "",
+        };
+        let waiting = open.get_mut(&(id, output));
+        let call = waiting.and_then(|waiting| take(waiting, newest, &pairs.calls));
+        match call.and_then(|call| pairs.calls.get_mut(call)) {
+            Some(call) => call.result = Some(at),
+            None => pairs.orphans.push(at),
+        }
+    }
+    pairs
+}
+
+/// Takes the call that a result answers.
+fn take(waiting: &mut Vec<usize>, newest: usize, calls: &[Call]) -> Option<usize> {
+    waiting.retain(|call| calls.get(*call).is_some_and(|call| call.result.is_none()));
+    let at = waiting.partition_point(|call| *call < newest);
+    if at < waiting.len() {
+        Some(waiting.remove(at))
+    } else {
+        waiting.pop()
+    }
+}

@@ -1,0 +1,188 @@
+//! Chats whose results stand late, twice or nowhere: no cut separates a result from its call, and none replaces
+//! a result by the text that closes a call without one.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use plimsoll_context::{Chars4, TokenCounter, Tokens, ViewLimits};
+use plimsoll_foreign::{Body, BodyCut, CLOSED_CALL, Chat, CutError, Protocol, Reasoning, repair};
+use plimsoll_wire::Target;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use crate::cutting::policies;
+use crate::judged::faults;
+use crate::random_chats::{chat, claude, history, step};
+
+fn targets() -> [Target; 3] {
+    let named = ["openai", "openai-responses", "anthropic"];
+    named.map(|name| Target::of_protocol(name, None).unwrap())
+}
+
+fn counter() -> Arc<dyn TokenCounter> {
+    Arc::new(Chars4)
+}
+
+/// Repairs and cuts, as the filter does.
+fn cut<'a>(
+    text: &'a str,
+    target: &Target,
+    budget: u64,
+    policy: usize,
+) -> Result<Option<BodyCut<'a>>, CutError> {
+    let mut chat = Chat::read(text, Protocol::of(target)).unwrap();
+    repair(&mut chat, target, Reasoning::Keep);
+    let body = Body::of(chat, target).unwrap();
+    let view = body.transcript(&counter());
+    let limits = ViewLimits::exactly(Tokens(budget));
+    body.cut(&view, &policies()[policy], &limits)
+}
+
+/// The results of a request, by the ids of their calls.
+fn results(request: &Value, target: &Target) -> BTreeMap<String, String> {
+    let mut results = BTreeMap::new();
+    let mut add = |id: &Value, content: &Value| {
+        let id = id.as_str().unwrap_or_default().to_owned();
+        results.entry(id).or_insert(content.to_string());
+    };
+    for entry in request[target.list()].as_array().unwrap() {
+        let kind = entry["type"].as_str().unwrap_or_default();
+        if entry["role"] == "tool" {
+            add(&entry["tool_call_id"], &entry["content"]);
+        } else if kind.ends_with("_output") {
+            add(&entry["call_id"], &entry["output"]);
+        }
+        for block in entry["content"].as_array().into_iter().flatten() {
+            if block["type"] == "tool_result" {
+                add(&block["tool_use_id"], &block["content"]);
+            }
+        }
+    }
+    results
+}
+
+/// Takes the results out of a request, and puts them back where `picks` says: late, twice or not at all.
+fn scatter(request: &mut Value, target: &Target, picks: &mut dyn FnMut(usize) -> usize) {
+    let is_result = |value: &Value| {
+        let kind = value["type"].as_str().unwrap_or_default();
+        value["role"] == "tool" || kind == "tool_result" || kind.ends_with("_output")
+    };
+    let list = request[target.list()].as_array_mut().unwrap();
+    let mut late: Vec<(usize, Value)> = Vec::new();
+    for (at, entry) in list.iter_mut().enumerate() {
+        if let Some(blocks) = entry["content"].as_array_mut() {
+            let count = blocks.len();
+            blocks.retain(|block| {
+                let stays = !is_result(block) || picks(3) > 0;
+                if !stays {
+                    late.push((at, json!({"role": "user", "content": [block]})));
+                }
+                stays
+            });
+            if blocks.is_empty() && count > 0 {
+                blocks.push(json!({"type": "text", "text": "Wait."}));
+            }
+        } else if is_result(entry) && picks(3) == 0 {
+            late.push((at, entry.take()));
+        }
+    }
+    for (at, entry) in late.into_iter().rev() {
+        let again = match picks(8) {
+            0 => 0,
+            1 => 2,
+            _ => 1,
+        };
+        for _ in 0..again {
+            let to = at + 1 + picks(list.len() - at);
+            list.insert(to.min(list.len()), entry.clone());
+        }
+    }
+    list.retain(|entry| !entry.is_null());
+    list.push(json!({"role": "user", "content": "Go on."}));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_cut_loses_the_result_of_a_call_that_stays(
+        steps in prop::collection::vec(step(), 1..8),
+        protocol in 0_usize..3,
+        share in 5_u64..100,
+        policy in 0_usize..4,
+        picks in prop::collection::vec(any::<usize>(), 40),
+    ) {
+        let target = &targets()[protocol];
+        let mut request = match protocol {
+            0 => chat(&steps),
+            1 => history(&steps, false),
+            _ => claude(&steps, false),
+        };
+        let mut picks = picks.into_iter();
+        scatter(&mut request, target, &mut |below| picks.next().unwrap_or(7) % below.max(1));
+        let text = request.to_string();
+        let before = results(&request, target);
+        let budget = Chars4.text(&text).0 * share / 100;
+        let Ok(Some(cut)) = cut(&text, target, budget, policy) else { return Ok(()) };
+        prop_assert_eq!(faults(&cut.text, target), [""; 0], "{}\n{}", text, cut.text);
+        let after: Value = serde_json::from_str(&cut.text).unwrap();
+        for (id, result) in results(&after, target) {
+            let is_closed = result.contains(CLOSED_CALL);
+            prop_assert!(!is_closed || !before.contains_key(&id), "{id}\n{text}\n{}", cut.text);
+        }
+    }
+}
+
+fn words(count: usize, word: &str) -> String {
+    format!("{word} ").repeat(count)
+}
+
+fn user(text: &str) -> Value {
+    json!({"type": "message", "role": "user", "content": text})
+}
+
+/// The user writes while a tool runs, so the result stands behind the message.
+#[test]
+fn a_cut_of_responses_moves_a_late_result_behind_its_call() {
+    let call = |kind: &str| match kind {
+        "function_call" => json!({"type": kind, "call_id": "c", "name": "f", "arguments": "{}"}),
+        kind => json!({"type": kind, "call_id": "c", "id": "lsh_1", "status": "completed",
+            "action": {"type": "exec", "command": ["ls"], "env": {}}}),
+    };
+    for kind in ["function_call", "local_shell_call"] {
+        let output =
+            json!({"type": format!("{kind}_output"), "call_id": "c", "output": "THE PORT IS 8431"});
+        let request = json!({"model": "m", "store": false, "input": [
+            user("The task."),
+            {"type": "message", "role": "assistant", "content": words(900, "old")},
+            user(&words(900, "past")),
+            call(kind),
+            user("And hurry."),
+            output,
+            {"type": "message", "role": "assistant", "content": "Done."},
+            user("Go on."),
+        ]});
+        let text = request.to_string();
+        let target = &targets()[1];
+        let whole = Chars4.text(&text).0;
+        assert!(
+            cut(&text, target, whole * 2, 1).unwrap().is_none(),
+            "nothing is to do"
+        );
+        for policy in 0..3 {
+            let cut = cut(&text, target, whole / 2, policy).unwrap().unwrap();
+            assert!(cut.text.contains("8431"), "{kind} {policy}: {}", cut.text);
+            assert!(
+                !cut.text.contains(CLOSED_CALL),
+                "{kind} {policy}: {}",
+                cut.text
+            );
+            assert_eq!(faults(&cut.text, target), [""; 0]);
+            let told: Vec<String> = cut.repairs.iter().map(ToString::to_string).collect();
+            assert_eq!(
+                told,
+                ["input[5]: moved this result to its call `c` (order)"]
+            );
+        }
+    }
+}
