@@ -40,6 +40,8 @@ pub struct Chat<'a> {
 #[derive(Debug, Clone, Copy)]
 struct Turn<'a> {
     raw: &'a str,
+    /// Its place in the list.
+    entry: usize,
     /// The number of its units.
     blocks: usize,
     /// Whether the content is a text instead of a list of blocks.
@@ -315,6 +317,9 @@ impl<'a> Chat<'a> {
         if let Some(turn) = turn
             && turn.blocks == units.len()
             && units.iter().all(|unit| unit.change() == Change::Unchanged)
+            && units
+                .iter()
+                .all(|unit| unit.place.and_then(Place::entry) == Some(turn.entry))
             && units.is_sorted_by_key(|unit| unit.place)
         {
             return Cow::Borrowed(turn.raw);
@@ -350,6 +355,7 @@ impl<'a> Chat<'a> {
         if self.protocol == Protocol::Messages {
             self.turns.push(Turn {
                 raw,
+                entry,
                 blocks: 0,
                 is_text: false,
             });
@@ -394,6 +400,7 @@ impl<'a> Chat<'a> {
         }
         self.turns.push(Turn {
             raw,
+            entry,
             blocks,
             is_text,
         });

@@ -7,6 +7,7 @@ use std::ops::Range;
 
 use plimsoll_wire::__internals::anthropic::{OpenCalls, calls_server, named_caller};
 use plimsoll_wire::__internals::is_word;
+use plimsoll_wire::__internals::openai_responses::items;
 use plimsoll_wire::openai_chat::CallIds;
 use plimsoll_wire::{CallIdForm, CallIdMap, Target};
 
@@ -355,7 +356,7 @@ fn pairs(chat: &Chat<'_>) -> Pairs {
             newest = pairs.calls.len();
         }
         last = turn;
-        let output = output_kind(protocol, unit.value());
+        let output = items::pairing_kind(output_kind(protocol, unit.value()));
         for (nth, id) in calls(protocol, unit).into_iter().enumerate() {
             let call = pairs.calls.len();
             if id.is_some() {
@@ -373,7 +374,7 @@ fn pairs(chat: &Chat<'_>) -> Pairs {
             continue;
         };
         let output = match protocol {
-            Protocol::Responses => kind(unit.value()),
+            Protocol::Responses => items::pairing_kind(kind(unit.value())),
             Protocol::Chat | Protocol::Messages => "",
         };
         let waiting = open.get_mut(&(id, output));

@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::cutting::policies;
-use crate::judged::faults;
+use crate::judged::{faults, repaired};
 use crate::random_chats::{chat, claude, history, step};
 
 fn targets() -> [Target; 3] {
@@ -139,6 +139,36 @@ fn words(count: usize, word: &str) -> String {
 
 fn user(text: &str) -> Value {
     json!({"type": "message", "role": "user", "content": text})
+}
+
+/// Parallel calls as separate messages, with their results behind both.
+#[test]
+fn a_result_that_moves_into_a_message_that_lost_its_own_keeps_its_content() {
+    let call = |id: &str| json!({"type": "tool_use", "id": id, "name": "f", "input": {}});
+    let result = |id: &str| {
+        let content = format!("result of {id}");
+        json!({"type": "tool_result", "tool_use_id": id, "content": content})
+    };
+    let says = |role: &str, block: Value| json!({"role": role, "content": [block]});
+    let request = json!({"model": "m", "max_tokens": 9, "messages": [
+        user("Both."), says("assistant", call("a")), says("assistant", call("b")),
+        says("user", result("a")), says("user", result("b")), user("Go on."),
+    ]});
+    let target = &targets()[2];
+    let repaired = repaired(&request.to_string(), target);
+    let after: Value = serde_json::from_str(&repaired.request).unwrap();
+    assert_eq!(results(&after, target), results(&request, target));
+}
+
+/// Codex answers a call of its local shell as one of a function, and the API accepts that.
+#[test]
+fn a_local_shell_that_is_answered_as_a_function_stays() {
+    let call = json!({"type": "local_shell_call", "call_id": "c", "id": "lsh_1", "status": "completed",
+        "action": {"type": "exec", "command": ["ls"], "env": {}}});
+    let output = json!({"type": "function_call_output", "call_id": "c", "output": "a.txt"});
+    let request = json!({"model": "m", "input": [user("List."), call, output]}).to_string();
+    let repaired = repaired(&request, &targets()[1]);
+    assert_eq!(repaired.request, request, "{:?}", repaired.repairs);
 }
 
 /// The user writes while a tool runs, so the result stands behind the message.

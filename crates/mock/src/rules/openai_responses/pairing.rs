@@ -53,6 +53,7 @@ fn calls(check: &mut ResponsesCheck<'_>, list: &[Value]) {
             if is_of_callers_tool(kind) && !ids.insert(id) {
                 check.report("duplicate-call", format!("input[{at}].call_id"), &[&id]);
             }
+            let output = items::pairing_kind(output);
             open.entry((id, output)).or_default().push(calls.len());
             calls.push(CallItem {
                 at,
@@ -70,7 +71,7 @@ fn calls(check: &mut ResponsesCheck<'_>, list: &[Value]) {
                 continue;
             }
             let place = format!("input[{at}].call_id");
-            let Some(waiting) = open.get_mut(&(id, *output)) else {
+            let Some(waiting) = open.get_mut(&(id, items::pairing_kind(output))) else {
                 check.report("no-call", place, &[spoken, &id]);
                 continue;
             };
