@@ -229,36 +229,36 @@ fn with_parallel(tree: &Tree<Links>, chain: Vec<usize>) -> Vec<usize> {
     }
     let on_chain: HashSet<usize> = chain.iter().copied().collect();
     let mut done = HashSet::new();
+    let mut asked: HashSet<LinkId> = HashSet::new();
     let mut active = Vec::with_capacity(chain.len());
     for at in chain {
         if !done.insert(at) {
             continue;
         }
         active.push(at);
-        let answer = tree.nodes.get(at).and_then(|node| node.data.answer);
-        let parts = answer
-            .and_then(|answer| answers.get(&answer))
-            .into_iter()
-            .flatten();
+        let node = tree.nodes.get(at);
+        let answer = node.and_then(|node| answers.get(&node.data.answer?));
         let mut calls: Vec<LinkId> = Vec::new();
-        for part in parts {
+        for part in answer.into_iter().flatten() {
             let is_new = done.insert(*part);
             if is_new {
                 active.push(*part);
             }
-            if is_new || *part == at {
-                calls.extend(
-                    tree.nodes
-                        .get(*part)
-                        .iter()
-                        .flat_map(|node| node.data.calls.iter().copied()),
-                );
-            }
+            let node = tree.nodes.get(*part).filter(|_| is_new || *part == at);
+            calls.extend(node.iter().flat_map(|node| &node.data.calls));
         }
+        asked.extend(&calls);
+        // An entry with results for several answers follows the last of them.
+        let is_asked = |call: &LinkId| asked.contains(call) || !results.contains_key(call);
         for result in calls.iter().filter_map(|call| results.get(call)).flatten() {
             // A result on the chain moves here as well, with the other blocks of its entry.
             let is_near = on_chain.contains(result) || *result > at;
-            if is_near && done.insert(*result) {
+            let mut calls = tree
+                .nodes
+                .get(*result)
+                .into_iter()
+                .flat_map(|node| &node.data.results);
+            if is_near && calls.all(is_asked) && done.insert(*result) {
                 active.push(*result);
             }
         }

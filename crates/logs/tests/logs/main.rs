@@ -632,3 +632,43 @@ fn a_changed_id_of_a_call_is_in_the_copy() {
         assert!(calls.any(|call| call.id.0 == "renamed"), "{name}");
     }
 }
+
+/// One entry answers the calls of two answers: it stands behind the second one, and no result is lost.
+#[test]
+fn an_entry_that_answers_two_answers_follows_the_second() {
+    let entry = |at: usize, kind: &str, id: Option<&str>, content: Value| {
+        let parent = (at > 0).then(|| format!("e{}", at - 1));
+        json!({"parentUuid": parent, "isSidechain": false, "uuid": format!("e{at}"), "type": kind,
+            "sessionId": "s", "message": {"role": kind, "id": id, "content": content}})
+        .to_string()
+    };
+    let call = |id: &str| json!([{"type": "tool_use", "id": id, "name": "f", "input": {}}]);
+    let result = |id: &str| json!({"type": "tool_result", "tool_use_id": id, "content": "r"});
+    let lines = [
+        entry(0, "user", None, json!("The task.")),
+        entry(1, "assistant", Some("m1"), call("c1")),
+        entry(2, "assistant", Some("m2"), call("c2")),
+        entry(3, "user", None, json!([result("c1"), result("c2")])),
+        entry(
+            4,
+            "assistant",
+            Some("m3"),
+            json!([{"type": "text", "text": "Done."}]),
+        ),
+    ];
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log.jsonl");
+    std::fs::write(&path, lines.join("\n")).unwrap();
+    let mut log = SessionLog::read(&path, None).unwrap();
+    let mut chat = log.take_chat();
+    let target = plimsoll_wire::Target::of_protocol("anthropic", None).unwrap();
+    let repairs = plimsoll_foreign::repair(&mut chat, &target, plimsoll_foreign::Reasoning::Keep);
+    let fixes: Vec<&str> = repairs.iter().map(|repair| repair.fix).collect();
+    assert!(
+        !fixes.contains(&"orphans") && !fixes.contains(&"unanswered"),
+        "{repairs:?}"
+    );
+    let messages = messages(&chat);
+    assert_answered(&messages);
+    assert!(!chat.write().text.contains(CLOSED_CALL));
+}
