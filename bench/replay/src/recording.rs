@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use flate2::read::GzDecoder;
 use plimsoll_context::Message;
-use plimsoll_foreign::{Reasoning, Repair, Target, import, parse};
+use plimsoll_foreign::{Chat, Protocol, Reasoning, Repair, Target, import};
 use plimsoll_wire::WireError;
 use plimsoll_wire::openai_chat::Dialect;
 use serde::Deserialize;
@@ -69,7 +69,7 @@ impl Recording {
     /// # Errors
     /// If the text is not JSON, or has no list of messages.
     pub fn parse(line: &str) -> Result<Self, WireError> {
-        let mut session = parse(line)?;
+        let mut session: Value = plimsoll_wire::__internals::parse(line)?;
         let beside: SessionFields = serde_json::from_str(line).unwrap_or_default();
         let summaries = beside.events.iter().filter_map(|event| event.summary_at);
         let summaries: HashSet<usize> = summaries.collect();
@@ -78,7 +78,9 @@ impl Recording {
             messages.retain(|_| places.next().is_none_or(|at| !summaries.contains(&at)));
         }
         let target = Target::Chat(Dialect::compatible());
-        let (messages, repairs) = import(&session.to_string(), &target, Reasoning::Keep)?;
+        let text = session.to_string();
+        let chat = Chat::read(&text, Protocol::of(&target))?;
+        let (messages, repairs) = import(chat, &target, Reasoning::Keep)?;
         let messages = messages.into_iter().map(Arc::new).collect();
         Ok(Self {
             repairs,

@@ -6,10 +6,9 @@ use std::sync::Arc;
 use plimsoll::Tokens;
 use plimsoll::config::{COUNTERS, token_counter};
 use plimsoll::context::Transcript;
-use plimsoll::foreign::{self, Body, Target};
+use plimsoll::foreign::{Body, Chat, ParsedRequest, Protocol, Target};
 use plimsoll::tokens::TokenCounter;
 use plimsoll::wire::WireError;
-use serde_json::Value;
 
 use crate::error::CliError;
 
@@ -35,17 +34,17 @@ pub(crate) fn counter(name: &str) -> Result<Arc<dyn TokenCounter>, CliError> {
     })
 }
 
-/// Parses a chat as JSON.
-pub(crate) fn json(text: &str) -> Result<Value, CliError> {
+/// Parses a chat, whose protocol is not known yet.
+pub(crate) fn parse(text: &str) -> Result<ParsedRequest<'_>, CliError> {
     if text.trim().is_empty() {
         return Err(CliError::failed(EMPTY));
     }
-    foreign::parse(text).map_err(unread)
+    ParsedRequest::parse(text).map_err(unread)
 }
 
-/// Reads a chat without repairing it.
-pub(crate) fn parse<'a>(text: &'a str, target: &Target) -> Result<Body<'a>, CliError> {
-    Body::read(text, target).map_err(unread)
+/// Returns a chat in the protocol of a target, without repairing it.
+pub(crate) fn chat<'a>(request: ParsedRequest<'a>, target: &Target) -> Result<Chat<'a>, CliError> {
+    request.into_chat(Protocol::of(target)).map_err(unread)
 }
 
 /// Converts an error to the message that a chat cannot be read.

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use plimsoll::cache::CachePlan;
+use plimsoll::foreign::Body;
 use plimsoll::model::{Expects, Request, Sampling, ToolChoice};
 use plimsoll::{Message, Part, Provider, Tokens};
 use serde_json::{Value, json};
@@ -23,9 +24,10 @@ const PREVIEW: usize = 60;
 pub(crate) fn run(args: &CountArgs) -> Result<u8, CliError> {
     let counter = chat_file::counter(&args.counter)?;
     let given = input::chat(args.file.as_deref())?;
-    let text = given.text;
-    let target = repair::target(None, None, &chat_file::json(&text)?, given.target.as_ref())?;
-    let chat = chat_file::parse(&text, &target)?;
+    let parsed = chat_file::parse(&given.text)?;
+    let target = repair::target(None, None, parsed.value(), given.target.as_ref())?;
+    let chat = chat_file::chat(parsed, &target)?;
+    let chat = Body::of(chat, &target).map_err(chat_file::unread)?;
     let weights: Vec<Tokens> = chat
         .messages
         .iter()
@@ -78,9 +80,10 @@ pub(crate) async fn exact(args: &CountArgs) -> Result<u8, CliError> {
     }
     let provider = builder.build().map_err(CliError::usage)?;
     let given = input::chat(args.file.as_deref())?;
-    let text = given.text;
-    let target = repair::target(None, None, &chat_file::json(&text)?, given.target.as_ref())?;
-    let chat = chat_file::parse(&text, &target)?;
+    let parsed = chat_file::parse(&given.text)?;
+    let target = repair::target(None, None, parsed.value(), given.target.as_ref())?;
+    let chat = chat_file::chat(parsed, &target)?;
+    let chat = Body::of(chat, &target).map_err(chat_file::unread)?;
     let request = Request {
         system: "".into(),
         hosted_tools: Arc::default(),

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use plimsoll::foreign::{Reasoning, RepairedRequest, Target, repair_request};
+use plimsoll::foreign::{Reasoning, Repair, Target, repair};
 use plimsoll::providers::{self, ModelRef};
 use serde_json::{Value, json};
 
@@ -62,19 +62,20 @@ pub(crate) fn run(args: &RepairArgs) -> Result<u8, CliError> {
         text,
         target: of_log,
     } = input::chat(args.file.as_deref())?;
-    let json = chat_file::json(&text)?;
+    let parsed = chat_file::parse(&text)?;
     let (model, protocol) = (args.model.as_deref(), args.protocol.as_deref());
-    let target = target(model, protocol, &json, of_log.as_ref())?;
+    let target = target(model, protocol, parsed.value(), of_log.as_ref())?;
     let reasoning = if args.drop_thinking {
         Reasoning::Drop
     } else {
         Reasoning::Keep
     };
-    let repaired = repair_request(&text, &target, reasoning).map_err(chat_file::unread)?;
+    let mut chat = chat_file::chat(parsed, &target)?;
+    let repairs = repair(&mut chat, &target, reasoning);
     if args.json {
-        crate::note(&report(&repaired, &target).to_string());
+        crate::note(&report(&repairs, &target).to_string());
     } else if !args.quiet {
-        for repair in &repaired.repairs {
+        for repair in &repairs {
             say!("repaired: {repair}");
             if args.explain {
                 note!("  because {}", repair.reason());
@@ -82,11 +83,10 @@ pub(crate) fn run(args: &RepairArgs) -> Result<u8, CliError> {
         }
     }
     // An unchanged chat is returned byte for byte, including white space around it.
-    let whole = if repaired.repairs.is_empty() {
-        repaired.request
-    } else {
-        repaired.request + "\n"
-    };
+    let mut whole = chat.write().text.into_owned();
+    if !repairs.is_empty() {
+        whole.push('\n');
+    }
     match &args.output {
         Some(path) => write::replace(path, &whole)?,
         None => crate::stdout::exactly(&whole)?,
@@ -127,6 +127,6 @@ pub(crate) fn detect_target(protocol: Option<&str>, request: &Value) -> Result<T
     })
 }
 
-fn report(repaired: &RepairedRequest, target: &Target) -> Value {
-    json!({ "protocol": target.protocol(), "repairs": repaired.repairs })
+fn report(repairs: &[Repair], target: &Target) -> Value {
+    json!({ "protocol": target.protocol(), "repairs": repairs })
 }

@@ -57,6 +57,85 @@ pub struct WrittenChat<'a> {
     pub entries: Vec<Range<usize>>,
 }
 
+/// A request, or a bare list of its messages or items, that was parsed before its protocol is known.
+#[derive(Debug, Clone)]
+pub struct ParsedRequest<'a> {
+    text: &'a str,
+    value: Value,
+}
+
+impl<'a> ParsedRequest<'a> {
+    /// Parses a text.
+    ///
+    /// # Errors
+    ///
+    /// [`WireError::NotJson`] with the place, also for JSON that is nested deeper than 127 levels.
+    pub fn parse(text: &'a str) -> Result<Self, WireError> {
+        let value = parse(text)?;
+        Ok(Self { text, value })
+    }
+
+    /// Returns the request as JSON, from which its protocol can be detected.
+    #[must_use]
+    pub fn value(&self) -> &Value {
+        &self.value
+    }
+
+    /// Returns the chat. Entries of any form become units.
+    ///
+    /// # Errors
+    ///
+    /// [`WireError::Expected`] if there is no list.
+    pub fn into_chat(mut self, protocol: Protocol) -> Result<Chat<'a>, WireError> {
+        let (keys, list) = with_list(self.text, protocol.list())?;
+        let is_text = protocol == Protocol::Responses && keys.is_some();
+        let values = match self.value.get_mut(protocol.list()).map(Value::take) {
+            None => Some(self.value.take()),
+            list => list,
+        };
+        let beside = protocol.beside().filter(|_| keys.is_some());
+        let beside = beside.and_then(|key| Some((key, self.value.get_mut(key)?.take())));
+        let mut chat = Chat {
+            protocol,
+            units: Vec::new(),
+            input: Some(self.text),
+            turns: Vec::new(),
+            next_turn: 0,
+            log_entry: None,
+            changes: Vec::new(),
+            keys,
+        };
+        if let Some((key, value)) = beside
+            && !value.is_null()
+        {
+            let raw = chat.keys.as_ref().and_then(|keys| keys.get(key));
+            chat.units.push(Unit::of_body(
+                Place::Beside,
+                Role::System,
+                BESIDE,
+                raw,
+                value,
+            ));
+        }
+        match (list.map(str::trim), values) {
+            (Some(raw), Some(value @ Value::String(_))) if is_text => chat.own_entry(0, raw, value),
+            (Some(raw), Some(Value::Array(values))) => {
+                let raws: Vec<&'a RawValue> = parse(raw)?;
+                for (entry, (raw, value)) in raws.into_iter().zip(values).enumerate() {
+                    match protocol {
+                        Protocol::Messages => chat.message(entry, raw.get(), value)?,
+                        Protocol::Chat | Protocol::Responses => {
+                            chat.own_entry(entry, raw.get(), value);
+                        }
+                    }
+                }
+            }
+            _ => return Err(no_list(self.text, protocol)),
+        }
+        Ok(chat)
+    }
+}
+
 impl<'a> Chat<'a> {
     /// Reads a request, or a bare list of its messages or items. Entries of any form become units.
     ///
@@ -65,44 +144,7 @@ impl<'a> Chat<'a> {
     /// [`WireError::NotJson`] with the place, also for JSON that is nested deeper than 127 levels, or
     /// [`WireError::Expected`] if there is no list.
     pub fn read(text: &'a str, protocol: Protocol) -> Result<Self, WireError> {
-        let key = protocol.list();
-        let (keys, list) = with_list(text, key)?;
-        let Some(list) = list else {
-            return Err(no_list(text, protocol));
-        };
-        let mut chat = Self {
-            protocol,
-            units: Vec::new(),
-            input: Some(text),
-            turns: Vec::new(),
-            next_turn: 0,
-            log_entry: None,
-            changes: Vec::new(),
-            keys,
-        };
-        let beside = chat.keys.as_ref().zip(protocol.beside());
-        if let Some(raw) = beside.and_then(|(keys, key)| keys.get(key))
-            && raw != "null"
-        {
-            let unit = Unit::of_body(Place::Beside, Role::System, BESIDE, Some(raw), parse(raw)?);
-            chat.units.push(unit);
-        }
-        let list = list.trim();
-        if protocol == Protocol::Responses && chat.keys.is_some() && list.starts_with('"') {
-            chat.own_entry(0, list)?;
-            return Ok(chat);
-        }
-        if !list.starts_with('[') {
-            return Err(no_list(text, protocol));
-        }
-        let entries: Vec<&'a RawValue> = parse(list)?;
-        for (index, raw) in entries.into_iter().enumerate() {
-            match protocol {
-                Protocol::Messages => chat.message(index, raw.get())?,
-                Protocol::Chat | Protocol::Responses => chat.own_entry(index, raw.get())?,
-            }
-        }
-        Ok(chat)
+        ParsedRequest::parse(text)?.into_chat(protocol)
     }
 
     /// Creates a chat from the units of a log, in their order. Neighbors of one role are one message.
@@ -347,11 +389,11 @@ impl<'a> Chat<'a> {
     }
 
     /// Adds an entry that is one unit.
-    fn own_entry(&mut self, entry: usize, raw: &'a str) -> Result<(), WireError> {
+    fn own_entry(&mut self, entry: usize, raw: &'a str, value: Value) {
         let place = Place::Entry { entry, block: 0 };
         let turn = self.new_turn();
-        let unit = Unit::of_body(place, Role::Own, turn, Some(raw), parse(raw)?);
-        self.units.push(unit);
+        self.units
+            .push(Unit::of_body(place, Role::Own, turn, Some(raw), value));
         if self.protocol == Protocol::Messages {
             self.turns.push(Turn {
                 raw,
@@ -360,64 +402,57 @@ impl<'a> Chat<'a> {
                 is_text: false,
             });
         }
-        Ok(())
     }
 
     /// Adds the blocks of a message of Messages.
-    fn message(&mut self, entry: usize, raw: &'a str) -> Result<(), WireError> {
-        let keys: Option<RawObject<'a>> = raw.starts_with('{').then(|| parse(raw)).transpose()?;
-        let role = keys.as_ref().and_then(|keys| match keys.get("role")? {
-            "\"user\"" => Some(Role::User),
-            "\"assistant\"" => Some(Role::Assistant),
-            "\"system\"" => Some(Role::System),
+    fn message(&mut self, entry: usize, raw: &'a str, mut value: Value) -> Result<(), WireError> {
+        let role = match value.get("role").and_then(Value::as_str) {
+            Some("user") => Some(Role::User),
+            Some("assistant") => Some(Role::Assistant),
+            Some("system") => Some(Role::System),
             _ => None,
-        });
-        let content = keys.as_ref().and_then(|keys| keys.get("content"));
-        let (Some(role), Some(content)) = (role, content) else {
-            return self.own_entry(entry, raw);
         };
-        let is_text = content.starts_with('"');
-        if !is_text && (!content.starts_with('[') || content.trim_matches(BRACKETS).is_empty()) {
-            return self.own_entry(entry, raw);
-        }
+        let content = value.get_mut("content");
+        let content = content.filter(|content| match content {
+            Value::Array(blocks) => !blocks.is_empty(),
+            content => content.is_string(),
+        });
+        let (Some(role), Some(content)) = (role, content) else {
+            self.own_entry(entry, raw, value);
+            return Ok(());
+        };
         let turn = self.new_turn();
-        let mut blocks = 0;
-        if is_text {
-            let text: String = parse(content)?;
-            let value = json!({"type": "text", "text": text});
-            let place = Place::Entry { entry, block: 0 };
-            let unit = Unit::of_body(place, role, turn, None, value);
-            self.units.push(unit);
-            blocks = 1;
-        } else {
-            let raws: Vec<&'a RawValue> = parse(content)?;
-            for (block, raw) in raws.into_iter().map(RawValue::get).enumerate() {
-                let place = Place::Entry { entry, block };
-                let unit = Unit::of_body(place, role, turn, Some(raw), parse(raw)?);
-                self.units.push(unit);
-                blocks += 1;
+        let content = content.take();
+        let is_text = content.is_string();
+        let blocks: Vec<(Option<&'a str>, Value)> = match content {
+            Value::Array(blocks) => {
+                let keys: RawObject<'a> = parse(raw)?;
+                let raws: Vec<&'a RawValue> = parse(keys.get("content").unwrap_or("[]"))?;
+                let raws = raws.into_iter().map(|raw| Some(raw.get()));
+                raws.zip(blocks).collect()
             }
-        }
+            text => vec![(None, json!({"type": "text", "text": text}))],
+        };
         self.turns.push(Turn {
             raw,
             entry,
-            blocks,
+            blocks: blocks.len(),
             is_text,
         });
+        for (block, (raw, value)) in blocks.into_iter().enumerate() {
+            let place = Place::Entry { entry, block };
+            self.units
+                .push(Unit::of_body(place, role, turn, raw, value));
+        }
         Ok(())
     }
 }
 
 /// Returns the error for a text without a list of messages, as `wire` words it.
 fn no_list(text: &str, protocol: Protocol) -> WireError {
-    // A text that is nested too deeply is no chat of another protocol.
-    let error = parse::<Value>(text).err();
-    let error = error.or_else(|| Document::read(text, protocol.format()).err());
+    let error = Document::read(text, protocol.format()).err();
     error.unwrap_or_else(|| WireError::expected(protocol.list(), "an array", None))
 }
-
-/// What an empty list consists of.
-const BRACKETS: [char; 6] = ['[', ']', ' ', '\n', '\r', '\t'];
 
 /// Checks whether a block of Messages is a text without other keys.
 fn is_plain_text(block: &Value) -> bool {

@@ -28,11 +28,9 @@ mod protocol;
 mod repair;
 mod unit;
 
-pub use chat::{Chat, WrittenChat};
+pub use chat::{Chat, ParsedRequest, WrittenChat};
 pub use compact::{Body, BodyCut, CutError, Slot, WrittenBody};
 pub use plimsoll_wire::Target;
 pub use protocol::Protocol;
-pub use repair::{
-    CLOSED_CALL, Reasoning, Repair, RepairedRequest, import, parse, repair, repair_request,
-};
+pub use repair::{CLOSED_CALL, Reasoning, Repair, RepairedRequest, import, repair, repair_request};
 pub use unit::{Change, Place, Role, Unit};

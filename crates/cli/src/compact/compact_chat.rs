@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use plimsoll::config::AgentConfig;
 use plimsoll::context::ViewLimits;
-use plimsoll::foreign::{Body, BodyCut, Chat, CutError, Protocol, Reasoning, Target, Unit, repair};
+use plimsoll::foreign::{Body, BodyCut, CutError, Reasoning, Target, Unit, repair};
 use plimsoll::policy::Policy;
 use plimsoll::tokens::{AtMost, Calibration, TokenCounter};
 use plimsoll::{ContextStrategy, Message, Tokens};
@@ -53,15 +53,14 @@ impl<'a> CompactSettings<'a> {
         of_log: Option<&Target>,
     ) -> Result<CompactedChat<'t>, CliError> {
         let args = self.args;
-        let json = chat_file::json(text)?;
+        let parsed = chat_file::parse(text)?;
         let target = repair_command::target(
             args.model.as_deref(),
             args.protocol.as_deref(),
-            &json,
+            parsed.value(),
             of_log,
         )?;
-        drop(json);
-        let mut chat = Chat::read(text, Protocol::of(&target)).map_err(chat_file::unread)?;
+        let mut chat = chat_file::chat(parsed, &target)?;
         // Without a message there is nothing to repair.
         let repairs = match chat.units.iter().all(Unit::is_beside) {
             true => Vec::new(),

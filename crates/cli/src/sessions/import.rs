@@ -60,15 +60,17 @@ pub(crate) async fn run(store: &SqliteStore, args: &ImportArgs) -> Result<u8, Cl
     } else {
         text
     };
-    let json = chat_file::json(&text)?;
-    let target = repair::target(None, args.protocol.as_deref(), &json, of_log.as_ref())?;
+    let parsed = chat_file::parse(&text)?;
+    let protocol = args.protocol.as_deref();
+    let target = repair::target(None, protocol, parsed.value(), of_log.as_ref())?;
     let reasoning = if args.drop_thinking {
         Reasoning::Drop
     } else {
         Reasoning::Keep
     };
     let (messages, repairs) =
-        foreign::import(&text, &target, reasoning).map_err(chat_file::unread)?;
+        foreign::import(chat_file::chat(parsed, &target)?, &target, reasoning)
+            .map_err(chat_file::unread)?;
     if messages.is_empty() {
         return Err(CliError::failed("there is no message in it"));
     }

@@ -129,13 +129,13 @@ pub fn repair_request(
 ///
 /// # Errors
 ///
-/// [`WireError::NotJson`], or [`WireError::Expected`] if there is no list of messages.
+/// [`WireError::Expected`] with the place of a value that no message can have. None is known: the repair
+/// gives every message its form.
 pub fn import(
-    text: &str,
+    mut chat: Chat<'_>,
     target: &Target,
     reasoning: Reasoning,
 ) -> Result<(Vec<Message>, Vec<Repair>), WireError> {
-    let mut chat = Chat::read(text, Protocol::of(target))?;
     // The messages are not sent as they are, so they may end with the model's.
     chat.set_key("model", None);
     // Without a message there is nothing to repair.
@@ -145,15 +145,6 @@ pub fn import(
     };
     let (document, _) = chat.document()?;
     Ok((document.messages, repairs))
-}
-
-/// Parses a request or a history as JSON, to detect its protocol.
-///
-/// # Errors
-///
-/// [`WireError::NotJson`] with the place, also if the text is nested too deeply.
-pub fn parse(text: &str) -> Result<Value, WireError> {
-    plimsoll_wire::__internals::parse(text)
 }
 
 /// Repairs a chat, and returns the repairs. Deterministic and idempotent.

@@ -2,7 +2,7 @@
 //! accepted after the repair, each repair is reported, all other parts keep their
 //! bytes, and repairing is idempotent.
 
-use plimsoll_foreign::{Reasoning, RepairedRequest, Target, repair_request};
+use plimsoll_foreign::{Chat, Protocol, Reasoning, RepairedRequest, Target, repair_request};
 use plimsoll_mock::rules::{Rule, Validate as _};
 use plimsoll_wire::openai_chat::{Dialect, Template};
 use plimsoll_wire::{anthropic, openai_responses};
@@ -1009,7 +1009,7 @@ fn what_is_nested_too_deep_is_said() {
     for target in [claude("c"), chat("openai"), responses()] {
         for error in [
             repair_request(&text, &target, Reasoning::Keep).unwrap_err(),
-            plimsoll_foreign::import(&text, &target, Reasoning::Keep).unwrap_err(),
+            Chat::read(&text, Protocol::of(&target)).unwrap_err(),
         ] {
             let said = error.to_string();
             assert!(

@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use plimsoll_context::{Estimate, Message, TokenCounter, ToolSpec};
-use plimsoll_foreign::{Reasoning, import, repair_request};
+use plimsoll_foreign::{Chat, Protocol, Reasoning, Repair, import, repair_request};
 use plimsoll_wire::Target;
 use plimsoll_wire::{
     Effort, RenderInput, StreamDecoder, anthropic, bedrock, gemini, openai_chat, openai_responses,
@@ -112,6 +112,12 @@ fn tools() -> Vec<ToolSpec> {
     vec![tool("g"), tool("f")]
 }
 
+fn imported(request: &Value, source: &Target) -> (Vec<Message>, Vec<Repair>) {
+    let text = request.to_string();
+    let chat = Chat::read(&text, Protocol::of(source)).unwrap();
+    import(chat, source, Reasoning::Keep).unwrap()
+}
+
 /// Returns the body of a request and how many notes there are, or the error.
 fn rendered(messages: &[Message], target: &Target) -> String {
     let tools = tools();
@@ -185,7 +191,7 @@ fn rendered_requests_are_what_they_were() {
     let mut frozen = Frozen::open("requests");
     let targets = every_target();
     for (name, source, request) in requests() {
-        let (messages, _) = import(&request.to_string(), &source, Reasoning::Keep).unwrap();
+        let (messages, _) = imported(&request, &source);
         for (of, target) in &targets {
             let whole = plimsoll_testkit::repair(messages.clone()).messages;
             let whole: Vec<Message> = whole.into_iter().map(|(_, one)| one).collect();
@@ -221,7 +227,7 @@ fn rendered_elsewhere(messages: &[Message], model: &str, effort: Option<Effort>)
 fn requests_to_gemini_and_converse_are_what_they_were() {
     let mut frozen = Frozen::open("gemini_converse");
     for (name, source, request) in requests() {
-        let (messages, _) = import(&request.to_string(), &source, Reasoning::Keep).unwrap();
+        let (messages, _) = imported(&request, &source);
         for model in GEMINI_AND_CONVERSE {
             let text = rendered_elsewhere(&messages, model, None);
             frozen.check(model, &name, &text);

@@ -235,7 +235,8 @@ fn read(wire: usize, text: &str) -> Option<(Vec<Message>, Vec<ToolSpec>)> {
         1 => openai_responses::ResponsesProfile::openai().into(),
         _ => anthropic::MessagesProfile::of_model("claude-sonnet-4-5").into(),
     };
-    let (messages, _) = plimsoll_foreign::import(text, &source, Reasoning::Keep).ok()?;
+    let chat = plimsoll_foreign::Chat::read(text, plimsoll_foreign::Protocol::of(&source)).ok()?;
+    let (messages, _) = plimsoll_foreign::import(chat, &source, Reasoning::Keep).ok()?;
     Some((messages, tools))
 }
 
