@@ -13,6 +13,7 @@ mod format;
 mod names;
 mod outcome;
 mod replies;
+mod rows;
 mod rules;
 mod select;
 mod sentences;
@@ -24,6 +25,7 @@ mod statements;
 mod tests;
 mod tokens;
 mod user_words;
+mod words;
 mod work;
 
 use entries::Text;
@@ -63,6 +65,8 @@ pub(crate) enum TranscriptEntry<'a> {
     Summary(&'a str),
 }
 
+/// The number of bytes of a token that no counter exceeds.
+const DENSE: u64 = 12;
 /// How often the selection is repeated with fewer tokens if the text is larger than the maximum.
 const ATTEMPTS: u32 = 6;
 
@@ -74,7 +78,8 @@ pub(crate) fn handover(
     count: &dyn Fn(&str) -> u64,
 ) -> Option<String> {
     let texts = entries::texts(entries);
-    let (mut work, mut words) = Work::of(&texts);
+    let most = usize::try_from(max.saturating_mul(DENSE)).unwrap_or(usize::MAX);
+    let (mut work, mut words) = Work::of(&texts, most);
     words.drop_repeated();
     let mut tokens = max;
     for _ in 0..ATTEMPTS {
@@ -103,10 +108,10 @@ pub(crate) fn person_tokens(
             Text::Person {
                 words: text,
                 is_answer,
-            } => words.add(n, text, *is_answer),
+            } => words.add((n, 0), text, *is_answer),
             Text::Handover(items) => {
                 for (_, item) in items {
-                    words.add_item(n, item);
+                    words.add_item((n, 0), item);
                 }
             }
             _ => {}

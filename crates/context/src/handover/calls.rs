@@ -1,12 +1,10 @@
 //! Tool calls: a one-line signature, and the files that the call reads, changes or removes.
 
-use std::sync::LazyLock;
-
-use foldhash::{HashMap, HashSet};
 use serde_json::Value;
 
 use super::sentences::one_line;
 use super::shell::ShellCommand;
+use super::words::{any_in, is_in};
 
 /// The maximum length of a signature, in bytes.
 pub(crate) const SIGNATURE_MAX: usize = 200;
@@ -14,48 +12,27 @@ pub(crate) const SIGNATURE_MAX: usize = 200;
 const ARGUMENT_MAX: usize = 140;
 /// The length above which an argument counts as content and is left out of signatures, in bytes.
 const CONTENT: usize = 1_000;
-/// The maximum nesting depth of arguments that are read.
-const DEPTH: usize = 32;
 /// The maximum number of recorded files of one patch.
 const FILES_MAX: usize = 64;
 /// The maximum number of elements of a list that is shown.
 const LIST_MAX: usize = 8;
-
-const TOOLS: &str = include_str!("words/tools.txt");
-
-static LISTS: LazyLock<HashMap<&str, HashSet<&str>>> = LazyLock::new(|| {
-    let mut lists: HashMap<&str, HashSet<&str>> = HashMap::default();
-    let mut list = "";
-    for line in super::speaker::entries(TOOLS) {
-        let heading = line
-            .strip_prefix('[')
-            .and_then(|name| name.strip_suffix(']'));
-        match heading {
-            Some(name) => list = name,
-            None => lists.entry(list).or_default().extend(line.split(' ')),
-        }
-    }
-    lists
-});
-
-/// Returns `true` if `word` is in this list of `words/tools.txt`.
-pub(crate) fn is_in(list: &str, word: &str) -> bool {
-    LISTS.get(list).is_some_and(|words| words.contains(word))
-}
-
-/// Returns `true` if `text` contains a word of the list.
-fn contains_any(list: &str, text: &str) -> bool {
-    let mut words = LISTS.get(list).into_iter().flatten();
-    words.any(|word| text.contains(word))
-}
+/// The lines of a patch that name a file.
+const PATCH_LINES: [(&str, Act); 4] = [
+    ("*** Update File: ", Act::Edited),
+    ("*** Add File: ", Act::Written),
+    ("*** Move to: ", Act::Written),
+    ("*** Delete File: ", Act::Removed),
+];
 
 /// The action of a call on a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Act {
     Read,
     Written,
     Edited,
     Removed,
+    /// Removed, unless the command failed or asked first.
+    PerhapsRemoved,
     /// The changes were undone.
     Restored,
 }
@@ -79,8 +56,6 @@ pub(crate) struct TranscriptCall {
     pub(crate) kind: CallKind,
     /// The files that the call concerns, with its action on each of them.
     pub(crate) files: Vec<(Act, String)>,
-    /// The texts in its arguments, without JSON escapes.
-    pub(crate) text: String,
     pub(crate) arguments: Value,
 }
 
@@ -102,25 +77,16 @@ impl TranscriptCall {
                 ..Self::command(name, &command)
             };
         }
-        let mut texts = Vec::new();
-        if value.is_null() {
-            texts.push(arguments);
-        }
-        leaves(&value, 0, &mut texts);
-        let text = texts.join("\n");
-        let path = value
-            .as_object()
-            .and_then(|map| map.iter().find(|(key, _)| is_in("paths", key)))
-            .and_then(|(_, value)| value.as_str());
+        let fields = || value.as_object().into_iter().flatten();
+        let texts = || fields().filter_map(|(key, value)| Some((key, value.as_str()?)));
+        let path = texts().find(|(key, _)| is_in("paths", key));
+        let path = path.filter(|(_, path)| !path.trim().is_empty() && !path.contains('\n'));
         let act = act_of(name, &value);
-        let mut files: Vec<(Act, String)> = path
-            .filter(|path| !path.trim().is_empty() && !path.contains('\n'))
-            .and_then(|path| Some((act?, one_line(path, SIGNATURE_MAX))))
-            .into_iter()
-            .collect();
-        if files.is_empty() {
-            files = patched(&text);
-        }
+        let files = match (act, path) {
+            (Some(act), Some((_, path))) => vec![(act, one_line(path, SIGNATURE_MAX))],
+            _ if value.is_null() => patched(arguments),
+            _ => texts().flat_map(|(_, text)| patched(text)).collect(),
+        };
         let kind = if is_search(name) {
             CallKind::Search
         } else if files.is_empty() {
@@ -130,10 +96,9 @@ impl TranscriptCall {
         };
         Self {
             name: name.to_owned(),
-            signature: signature(name, &value, arguments, act, &files),
+            signature: signature(name, &value, arguments, &files),
             kind,
             files,
-            text,
             arguments: value,
         }
     }
@@ -147,7 +112,6 @@ impl TranscriptCall {
             signature: one_line(&shell.shown, SIGNATURE_MAX),
             kind: CallKind::Command(shell),
             files,
-            text: command.to_owned(),
             arguments: Value::Null,
         }
     }
@@ -167,13 +131,11 @@ impl TranscriptCall {
         }
     }
 
-    /// Returns the key by which a later success settles a failure of this call: the family of its
-    /// command, its file, or its signature.
-    pub(crate) fn key(&self) -> &str {
-        match (&self.kind, self.files.first()) {
-            (CallKind::Command(command), _) if !command.family.is_empty() => &command.family,
-            (CallKind::File, Some((_, path))) => path,
-            _ => &self.signature,
+    /// Returns the program of a command.
+    pub(crate) fn program(&self) -> Option<&str> {
+        match &self.kind {
+            CallKind::Command(command) => Some(&command.program),
+            CallKind::Search | CallKind::File | CallKind::Other => None,
         }
     }
 }
@@ -195,7 +157,7 @@ fn command_of(name: &str, value: &Value) -> Option<String> {
         }
         _ => return None,
     };
-    let is_shell = contains_any("shells", &name.to_lowercase());
+    let is_shell = any_in("shells", &name.to_lowercase());
     (is_shell && !command.trim().is_empty()).then_some(command)
 }
 
@@ -210,16 +172,16 @@ fn act_of(tool: &str, arguments: &Value) -> Option<Act> {
     };
     if words.ends_with(" view") {
         Some(Act::Read)
-    } else if contains_any("searches", &words) || contains_any("shells", &words) {
+    } else if any_in("searches", &words) || any_in("shells", &words) {
         None
     } else if words.contains("delete") || words.contains("remove") {
         Some(Act::Removed)
-    } else if words.ends_with(" create") || contains_any("creates", &words) {
+    } else if words.ends_with(" create") || any_in("creates", &words) {
         Some(Act::Written)
-    } else if contains_any("edits", &words) {
+    } else if any_in("edits", &words) {
         Some(Act::Edited)
     } else {
-        contains_any("reads", &words).then_some(Act::Read)
+        any_in("reads", &words).then_some(Act::Read)
     }
 }
 
@@ -231,17 +193,8 @@ fn is_search(tool: &str) -> bool {
 
 /// Returns the files that a patch names.
 fn patched(text: &str) -> Vec<(Act, String)> {
-    if !text.contains("*** ") {
-        return Vec::new();
-    }
-    let acts = [
-        ("*** Update File: ", Act::Edited),
-        ("*** Add File: ", Act::Written),
-        ("*** Move to: ", Act::Written),
-        ("*** Delete File: ", Act::Removed),
-    ];
     let files = text.lines().filter_map(|line| {
-        let mut found = acts.iter();
+        let mut found = PATCH_LINES.iter();
         found.find_map(|(start, act)| {
             let path = line.strip_prefix(start)?;
             Some((*act, one_line(path.trim(), SIGNATURE_MAX)))
@@ -251,41 +204,37 @@ fn patched(text: &str) -> Vec<(Act, String)> {
 }
 
 /// Returns the call as one line.
-fn signature(
-    name: &str,
-    value: &Value,
-    arguments: &str,
-    act: Option<Act>,
-    files: &[(Act, String)],
-) -> String {
-    if let (Some(act), [(_, path)]) = (act, files) {
+fn signature(name: &str, value: &Value, arguments: &str, files: &[(Act, String)]) -> String {
+    let mut shown = vec![one_line(name, SIGNATURE_MAX)];
+    let Value::Object(map) = value else {
+        shown.push(one_line(arguments, ARGUMENT_MAX));
+        return one_line(&shown.join(" "), SIGNATURE_MAX);
+    };
+    if let [(act, path)] = files
+        && map.values().any(|value| value.as_str() == Some(path))
+    {
         let verb = match act {
             Act::Read => "read",
             Act::Written => "write",
             Act::Edited | Act::Restored => "edit",
-            Act::Removed => "remove",
+            Act::Removed | Act::PerhapsRemoved => "remove",
         };
         return one_line(&format!("{verb} {path}"), SIGNATURE_MAX);
     }
-    let mut shown = vec![one_line(name, SIGNATURE_MAX)];
-    if let Value::Object(map) = value {
-        for (key, value) in map {
-            let Some(text) = scalar(value) else {
-                continue;
-            };
-            let is_plain = is_in("plain_arguments", key);
-            if text.is_empty() || (text.len() > CONTENT && !is_plain) {
-                continue;
-            }
-            let text = one_line(&text, ARGUMENT_MAX);
-            if is_plain || is_in("paths", key) {
-                shown.push(text);
-            } else {
-                shown.push(format!("{}={text}", one_line(key, 40)));
-            }
+    for (key, value) in map {
+        let Some(text) = scalar(value) else {
+            continue;
+        };
+        let is_plain = is_in("plain_arguments", key);
+        if text.is_empty() || (text.len() > CONTENT && !is_plain) {
+            continue;
         }
-    } else {
-        shown.push(one_line(arguments, ARGUMENT_MAX));
+        let text = one_line(&text, ARGUMENT_MAX);
+        if is_plain || is_in("paths", key) {
+            shown.push(text);
+        } else {
+            shown.push(format!("{}={text}", one_line(key, 40)));
+        }
     }
     one_line(&shown.join(" "), SIGNATURE_MAX)
 }
@@ -300,18 +249,5 @@ fn scalar(value: &Value) -> Option<String> {
             all.map(|all| all.join(" "))
         }
         _ => None,
-    }
-}
-
-/// Collects the texts in `value`, which is `depth` levels deep.
-fn leaves<'v>(value: &'v Value, depth: usize, out: &mut Vec<&'v str>) {
-    if depth > DEPTH {
-        return;
-    }
-    match value {
-        Value::String(text) => out.push(text),
-        Value::Array(list) => list.iter().for_each(|one| leaves(one, depth + 1, out)),
-        Value::Object(map) => map.values().for_each(|one| leaves(one, depth + 1, out)),
-        Value::Number(_) | Value::Bool(_) | Value::Null => {}
     }
 }

@@ -3,148 +3,170 @@
 use foldhash::HashMap;
 
 use super::calls::Act;
+use super::words::{any_in, list};
+use super::work::Order;
 
-/// The words for a file that does not exist at the end, and for one whose changes were undone.
+/// The counted actions, in the order of [`FileRecord::counts`].
+const COUNTED: [&str; 3] = ["written", "edited", "read"];
+/// The words for a file that does not exist at the end, for one of which this is not certain, and
+/// for one whose changes were undone.
 const REMOVED: &str = "removed";
+const PERHAPS_REMOVED: &str = "perhaps removed";
 const RESTORED: &str = "changes undone";
+/// The maximum number of texts in which names for a file are searched: the newest.
+const SOURCES_MAX: usize = 8;
 
 /// What was done to a file.
-#[derive(Debug, Clone)]
-pub(crate) struct FileRecord {
+#[derive(Debug, Default)]
+pub(crate) struct FileRecord<'t> {
     pub(crate) path: String,
-    read: u32,
-    written: u32,
-    edited: u32,
-    /// [`REMOVED`] or [`RESTORED`].
+    counts: [u32; 3],
+    /// [`REMOVED`], [`PERHAPS_REMOVED`] or [`RESTORED`].
     ending: Option<&'static str>,
     /// The position of the last action in the transcript.
-    pub(crate) last: usize,
+    pub(crate) last: Order,
+    /// The position of the last change, unless an earlier handover knows it as tested.
+    changed: Option<Order>,
+    /// The calls and results with names of the file.
+    pub(crate) sources: Vec<&'t str>,
 }
 
 /// The files, in the order of their first use.
 #[derive(Debug, Default)]
-pub(crate) struct FileList {
-    pub(crate) all: Vec<FileRecord>,
+pub(crate) struct FileList<'t> {
+    pub(crate) all: Vec<FileRecord<'t>>,
     /// Indices of the files with the same last name.
     by_name: HashMap<String, Vec<usize>>,
 }
 
-impl FileList {
-    /// Records an action on a path, and returns the index of the file.
-    pub(crate) fn note(&mut self, act: Act, path: &str, at: usize) -> Option<usize> {
-        match act {
+impl<'t> FileList<'t> {
+    /// Records an action on a path. Returns the file if it still exists.
+    pub(crate) fn note(&mut self, act: Act, path: &str, at: Order) -> Option<&mut FileRecord<'t>> {
+        let counted = match act {
+            Act::Written => 0,
+            Act::Edited => 1,
+            Act::Read => 2,
             Act::Removed => return self.end(path, REMOVED, at),
+            Act::PerhapsRemoved => return self.end(path, PERHAPS_REMOVED, at),
             Act::Restored => return self.end(path, RESTORED, at),
-            Act::Read | Act::Written | Act::Edited => {}
-        }
-        let index = self.index(path);
-        let file = self.all.get_mut(index)?;
+        };
+        let file = self.file(path)?;
         file.last = at;
         // A file that is used again exists.
-        if file.ending == Some(REMOVED) || act != Act::Read {
+        if file.ending != Some(RESTORED) || act != Act::Read {
             file.ending = None;
         }
-        let count = match act {
-            Act::Written => &mut file.written,
-            Act::Edited => &mut file.edited,
-            _ => &mut file.read,
-        };
+        if act != Act::Read {
+            file.changed = Some(at);
+        }
+        let count = file.counts.get_mut(counted)?;
         *count = count.saturating_add(1);
-        Some(index)
+        Some(file)
     }
 
-    /// Returns the index of a path, which is added if it is new. A relative path is that of the only file that ends with it.
-    pub(crate) fn index(&mut self, path: &str) -> usize {
+    /// Returns the file with a path, which is added if it is new. A relative path is that of the
+    /// only file that ends with it.
+    pub(crate) fn file(&mut self, path: &str) -> Option<&mut FileRecord<'t>> {
         let path = path.trim_start_matches("./");
         let name = path.rsplit('/').next().unwrap_or(path);
         let same_name = self.by_name.entry(name.to_owned()).or_default();
+        let known = |index: &usize| self.all.get(*index).map_or("", |file| file.path.as_str());
         let is_same = |index: &&usize| {
-            let Some(file) = self.all.get(**index) else {
-                return false;
-            };
-            file.path == path
-                || path.contains('/') && is_end(&file.path, path)
-                || file.path.contains('/') && is_end(path, &file.path)
+            let known = known(index);
+            known == path
+                || path.contains('/') && is_end(known, path)
+                || known.contains('/') && is_end(path, known)
         };
         let mut found = same_name.iter().filter(is_same);
-        if let (Some(index), None) = (found.next().copied(), found.next()) {
-            if let Some(file) = self.all.get_mut(index)
-                && file.path.len() < path.len()
-            {
-                path.clone_into(&mut file.path);
-            }
-            return index;
+        let index = match (found.next(), found.next()) {
+            (Some(index), None) => Some(*index),
+            _ => same_name.iter().find(|index| known(index) == path).copied(),
+        };
+        let index = index.unwrap_or(self.all.len());
+        if index == self.all.len() {
+            same_name.push(index);
+            self.all.push(FileRecord::default());
         }
-        let exact = same_name.iter().find(|index| {
-            let file = self.all.get(**index);
-            file.is_some_and(|file| file.path == path)
-        });
-        if let Some(index) = exact {
-            return *index;
+        let file = self.all.get_mut(index)?;
+        if file.path.len() < path.len() {
+            path.clone_into(&mut file.path);
         }
-        same_name.push(self.all.len());
-        self.all.push(FileRecord {
-            path: path.to_owned(),
-            read: 0,
-            written: 0,
-            edited: 0,
-            ending: None,
-            last: 0,
-        });
-        self.all.len() - 1
+        Some(file)
     }
 
     /// Records that a file, the files of a folder, or those of a pattern were removed or restored.
     /// Returns `None`: no names stand beside them.
-    fn end(&mut self, path: &str, ending: &'static str, at: usize) -> Option<usize> {
-        let mut is_known = false;
-        for file in &mut self.all {
-            // Files in other folders are named by whole paths.
-            let is_elsewhere =
-                path == "." && ending == REMOVED && file.path.starts_with(['/', '~']);
-            if is_elsewhere || !is_within(&file.path, path) {
+    fn end(&mut self, path: &str, ending: &'static str, at: Order) -> Option<&mut FileRecord<'t>> {
+        let files = self.all.iter().enumerate();
+        let found = files.filter_map(|(n, file)| Some((n, folder(&file.path, path)?.to_owned())));
+        let found: Vec<(usize, String)> = found.collect();
+        let is_here = found.iter().any(|(_, folder)| folder.is_empty());
+        let is_one = |pair: &[(usize, String)]| matches!(pair, [a, b] if a.1 == b.1);
+        // A relative path may be that of files in several folders.
+        let is_certain = is_here || found.windows(2).all(is_one);
+        for (n, folder) in &found {
+            let Some(file) = self.all.get_mut(*n) else {
                 continue;
-            }
-            is_known = true;
-            let is_changed = file.written + file.edited > 0;
-            if ending == REMOVED || is_changed {
-                file.ending = Some(ending);
+            };
+            let is_elsewhere = is_here && !folder.is_empty()
+                // Files in other folders are named by whole paths.
+                || path == "." && ending != RESTORED && file.path.starts_with(['/', '~']);
+            if !is_elsewhere && (ending != RESTORED || file.has_changed()) {
+                file.ending = Some(match ending {
+                    REMOVED if !is_certain => PERHAPS_REMOVED,
+                    ending => ending,
+                });
                 file.last = at;
+                file.sources.clear();
             }
         }
         let is_pattern = path.contains('*') || path == ".";
-        if !is_known && !is_pattern && ending == REMOVED {
-            let index = self.index(path);
-            if let Some(file) = self.all.get_mut(index) {
-                file.ending = Some(ending);
-                file.last = at;
-            }
+        if found.is_empty() && !is_pattern && ending == REMOVED {
+            let file = self.file(path)?;
+            (file.ending, file.last) = (Some(ending), at);
         }
         None
     }
 
-    /// Restores a line of a handover: a path with what was done, and names. Returns the index of the
-    /// file and the names.
-    pub(crate) fn carry<'t>(&mut self, line: &'t str, at: usize) -> Option<(usize, &'t str)> {
+    /// Restores a line of a handover: a path with what was done, and names.
+    pub(crate) fn carry(&mut self, line: &'t str, at: Order) -> Option<()> {
         let (head, names) = line.split_once(": ").unwrap_or((line, ""));
         let (path, words) = head.strip_suffix(')')?.rsplit_once(" (")?;
-        let index = self.index(path);
-        let file = self.all.get_mut(index)?;
+        let file = self.file(path)?;
         file.last = at;
-        file.ending = [REMOVED, RESTORED]
-            .into_iter()
-            .find(|ending| *ending == words);
+        let mut endings = [REMOVED, PERHAPS_REMOVED, RESTORED].into_iter();
+        file.ending = endings.find(|ending| *ending == words);
         for done in words.split(", ") {
             let (word, times) = done.split_once(' ').unwrap_or_default();
-            let count = match word {
-                "read" => &mut file.read,
-                "written" => &mut file.written,
-                "edited" => &mut file.edited,
-                _ => continue,
-            };
-            *count = count.saturating_add(times.parse().unwrap_or(0));
+            let mut counts = COUNTED.iter().zip(&mut file.counts);
+            if let Some((_, count)) = counts.find(|(counted, _)| **counted == word) {
+                *count = count.saturating_add(times.parse().unwrap_or(0));
+            }
         }
-        Some((index, names))
+        file.add_source(names);
+        Some(())
+    }
+
+    /// Restores a changed file that no test followed.
+    pub(crate) fn carry_untested(&mut self, path: &str, at: Order) {
+        if let Some(file) = self.file(path) {
+            file.changed = Some(at);
+        }
+    }
+
+    /// Returns the paths of files that changed after `tested`, without notes and temporary files,
+    /// the newest first.
+    pub(crate) fn untested(&self, tested: Order) -> Vec<&str> {
+        let is_untested = |file: &&FileRecord<'_>| {
+            let is_note = list("notes").any(|extension| file.path.ends_with(extension));
+            file.ending.is_none()
+                && file.changed > Some(tested)
+                && !is_note
+                && !any_in("temporary", &file.path)
+        };
+        let mut files: Vec<&FileRecord<'_>> = self.all.iter().filter(is_untested).collect();
+        files.sort_by_key(|file| std::cmp::Reverse(file.changed));
+        files.into_iter().map(|file| file.path.as_str()).collect()
     }
 }
 
@@ -154,59 +176,58 @@ fn is_end(path: &str, end: &str) -> bool {
         .is_some_and(|before| before.is_empty() || before.ends_with('/'))
 }
 
-/// Checks whether `path` is the file `of`, is in that folder, or matches that pattern.
-fn is_within(path: &str, of: &str) -> bool {
+/// Returns the folder in which `of` lies if `path` is that file, is in that folder, or matches that
+/// pattern.
+fn folder<'p>(path: &'p str, of: &str) -> Option<&'p str> {
     if of == "." {
-        return true;
+        return Some("");
     }
     if let Some((before, behind)) = of.split_once('*') {
         let is_begin = path.starts_with(before) || path.contains(&format!("/{before}"));
-        return is_begin && path.ends_with(behind);
+        return (is_begin && path.ends_with(behind)).then_some("");
     }
-    is_end(path, of)
-        || path.contains(&format!("/{of}/"))
-        || path
-            .strip_prefix(of)
-            .is_some_and(|rest| rest.starts_with('/'))
+    let mut found = path.match_indices(of);
+    found.find_map(|(at, _)| {
+        let (before, behind) = (path.get(..at)?, path.get(at + of.len()..)?);
+        let is_begin = before.is_empty() || before.ends_with('/');
+        let is_end = behind.is_empty() || behind.starts_with('/');
+        (is_begin && is_end).then_some(before)
+    })
 }
 
-impl FileRecord {
-    /// Returns `true` if the file exists at the end and differs from the one at the beginning.
-    pub(crate) fn is_changed(&self) -> bool {
-        self.ending.is_none() && self.written + self.edited > 0
+impl<'t> FileRecord<'t> {
+    /// Adds a text with names of the file.
+    pub(crate) fn add_source(&mut self, text: &'t str) {
+        if self.sources.len() == SOURCES_MAX {
+            self.sources.remove(0);
+        }
+        self.sources.push(text);
     }
 
-    /// Returns `true` if the agent created the file: many of these are scripts to try something.
-    pub(crate) fn is_new(&self) -> bool {
-        self.written > 0
+    fn has_changed(&self) -> bool {
+        matches!(self.counts, [written, edited, _] if written + edited > 0)
     }
 
-    /// Returns `true` if the file does not exist at the end.
-    pub(crate) fn is_removed(&self) -> bool {
-        self.ending == Some(REMOVED)
-    }
-
-    /// Returns `true` if the file was changed or removed.
-    pub(crate) fn is_touched(&self) -> bool {
-        self.ending.is_some() || self.is_changed()
+    /// Returns the place among the files: those that were there before and changed are first, since
+    /// many new ones are scripts to try something, and those that were only read are last.
+    pub(crate) fn rank(&self) -> u8 {
+        match (self.ending, self.has_changed(), self.counts) {
+            (None, true, [0, ..]) => 0,
+            (None, false, _) => 2,
+            _ => 1,
+        }
     }
 
     /// Returns the path with what was done. Reading is omitted for a changed file.
     pub(crate) fn words(&self) -> String {
-        let path = &self.path;
-        if let Some(ending) = self.ending {
-            return format!("{path} ({ending})");
-        }
-        let read = if self.is_changed() { 0 } else { self.read };
-        let all = [
-            ("written", self.written),
-            ("edited", self.edited),
-            ("read", read),
-        ];
-        let done = all.iter().filter(|(_, count)| *count > 0);
+        let [written, edited, read] = self.counts;
+        let read = if self.has_changed() { 0 } else { read };
+        let done = COUNTED.iter().zip([written, edited, read]);
+        let done = done.filter(|(_, count)| *count > 0);
         let done: Vec<String> = done
             .map(|(word, count)| format!("{word} {count}"))
             .collect();
-        format!("{path} ({})", done.join(", "))
+        let done = done.join(", ");
+        format!("{} ({})", self.path, self.ending.unwrap_or(&done))
     }
 }

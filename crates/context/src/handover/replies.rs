@@ -2,14 +2,14 @@
 //! a plan.
 //!
 //! Only results count that no program and no server can word: those of a closed list of tools, in
-//! the exact form of their host (`words/question_tools.txt`, `words/refusals.txt`).
+//! the exact form of their host (`words/hosts.txt`).
 
 use foldhash::HashSet;
 
 use serde_json::Value;
 
 use super::sentences::{clip, one_line, without_escapes};
-use super::speaker::entries;
+use super::words::{behind, list};
 
 /// The user's reply to a tool call.
 #[derive(Debug, PartialEq, Eq)]
@@ -22,9 +22,6 @@ pub(crate) enum Reply {
     Plan(Option<String>),
 }
 
-const QUESTION_TOOLS: &str = include_str!("words/question_tools.txt");
-const REFUSALS: &str = include_str!("words/refusals.txt");
-const REFUSAL_OPENINGS: &str = include_str!("words/refusal_openings.txt");
 /// The tool by which an agent proposes a plan, and the beginnings of its result.
 const PLAN_TOOL: &str = "ExitPlanMode";
 const PLAN_APPROVED: &str = "User has approved your plan";
@@ -41,7 +38,7 @@ pub(crate) fn is_question_tool(tool: &str) -> bool {
 }
 
 fn forms(tool: &str) -> impl Iterator<Item = (&'static str, &'static str)> {
-    entries(QUESTION_TOOLS).filter_map(move |line| {
+    list("question_tools").filter_map(move |line| {
         let (of, form) = line.split_once('|')?;
         (of == tool).then(|| form.split_once('|')).flatten()
     })
@@ -78,7 +75,7 @@ pub(crate) fn reply(tool: &str, arguments: &str, text: &str, is_error: bool) -> 
 
 /// Returns `true` if a result begins as hosts begin those of refused calls.
 pub(crate) fn is_refusal(text: &str) -> bool {
-    entries(REFUSAL_OPENINGS).any(|opening| text.starts_with(opening))
+    behind("refusal_openings", text).is_some()
 }
 
 /// Returns the reason of a refusal; an empty one unless the result has the exact form of the tool's
@@ -87,7 +84,7 @@ fn refusal(tool: &str, text: &str) -> Option<String> {
     if !is_refusal(text) {
         return None;
     }
-    let reason = entries(REFUSALS).find_map(|line| {
+    let reason = list("refusals").find_map(|line| {
         let (tools, form) = line.split_once('|')?;
         let (opening, mark) = form.split_once('|')?;
         let behind = text.strip_prefix(opening)?;

@@ -3,24 +3,8 @@
 
 use super::cues::Cues;
 use super::sentences::{clip, one_line, sentences};
+use super::words::{any_in, is_in};
 
-const INSTRUCTION_FILES: &str = include_str!("words/instruction_files.txt");
-/// Beginnings of the agent's notes about its obligations.
-const OWN: [&str; 11] = [
-    "I must never",
-    "I must not",
-    "I must always",
-    "I must keep",
-    "I should never",
-    "I should always",
-    "I will never",
-    "I may not",
-    "I am not allowed",
-    "I'm not allowed",
-    "I have to keep",
-];
-/// First words of sentences that depend on the one before.
-const LEANS: [&str; 5] = ["it", "they", "then", "these", "those"];
 /// The maximum length of a rule, in bytes.
 const RULE_MAX: usize = 240;
 /// The length up to which a file is read, in bytes.
@@ -31,8 +15,7 @@ const MEMORY: &str = "/memory/";
 /// Returns the name of a file of instructions.
 pub(crate) fn source(path: &str) -> Option<&str> {
     let name = path.rsplit('/').next().unwrap_or(path);
-    let low = name.to_lowercase();
-    let is_listed = INSTRUCTION_FILES.lines().any(|listed| listed == low);
+    let is_listed = is_in("instruction_files", &name.to_lowercase());
     (is_listed || path.contains(MEMORY) || path.starts_with("memory/")).then_some(name)
 }
 
@@ -93,19 +76,18 @@ fn is_whole(line: &str) -> bool {
     is_long
         && !line.starts_with(char::is_lowercase)
         && !line.ends_with([':', '：'])
-        && !LEANS.contains(&first.as_str())
+        && !is_in("leans", &first)
 }
 
 /// Returns the obligations that the agent notes in its own text.
 pub(crate) fn of_agent(text: &str) -> Vec<String> {
-    if !text.contains("I ") && !text.contains("I'm") {
+    if !any_in("own", text) {
         return Vec::new();
     }
     let sentences = sentences(text).into_iter();
     let rules = sentences.filter_map(|at| {
         let line = text.get(at).unwrap_or_default().trim();
-        let is_own = OWN.iter().any(|own| line.contains(own));
-        (is_own && Cues::of(line).has(Cues::MUST))
+        (any_in("own", line) && Cues::of(line).has(Cues::MUST))
             .then(|| format!("agent's note: {}", one_line(line, RULE_MAX)))
     });
     rules.collect()

@@ -73,6 +73,12 @@ pub(crate) fn clip(text: &str, max: usize) -> &str {
     text.get(..text.floor_char_boundary(max)).unwrap_or(text)
 }
 
+/// Returns the end of `text`, at most `max` bytes.
+pub(crate) fn clip_start(text: &str, max: usize) -> &str {
+    let start = text.ceil_char_boundary(text.len().saturating_sub(max));
+    text.get(start..).unwrap_or(text)
+}
+
 /// Returns `text` without the escape sequences of a terminal.
 pub(crate) fn without_escapes(text: &str) -> Cow<'_, str> {
     if !text.contains('\u{1b}') {

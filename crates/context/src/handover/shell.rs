@@ -1,22 +1,24 @@
-//! Shell commands: the program, and the files that they read, write, move and remove.
+//! Shell commands: the program, and the files that they write, move and remove.
 
-use super::calls::{Act, SIGNATURE_MAX, is_in};
+use super::calls::{Act, SIGNATURE_MAX};
 use super::names::has_extension;
 use super::sentences::one_line;
+use super::words::is_in;
 
 /// The maximum number of here-documents of a command whose ends are searched.
 const BODIES_MAX: usize = 16;
-/// The number of words of a command's family.
-const FAMILY: usize = 3;
+/// The number of words of a program that are examined.
+const WORDS_MAX: usize = 4;
+/// Options with which a program runs no test.
+const ASKS_ONLY: [&str; 3] = ["--help", "--list", "--collect-only"];
 
 /// A shell command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ShellCommand {
     /// The command without its preparation and the bodies of here-documents.
     pub(crate) shown: String,
-    /// The program and its subcommand, such as `cargo test`: a later success of the same family
-    /// settles a failure.
-    pub(crate) family: String,
+    /// The program that runs, of several the first one that does not only show something.
+    pub(crate) program: String,
     /// Whether the command only shows files, logs or matches.
     pub(crate) is_reader: bool,
     /// Whether the command builds, checks or tests.
@@ -28,7 +30,7 @@ impl ShellCommand {
     pub(crate) fn read(command: &str) -> (Self, Vec<(Act, String)>) {
         let shell = without_bodies(command);
         let mut files = Vec::new();
-        let mut family = String::new();
+        let mut name = String::new();
         let (mut is_reader, mut is_test) = (true, false);
         for part in shell.split(['\n', ';', '&']) {
             let stage = part.split('|').next().unwrap_or_default();
@@ -44,24 +46,23 @@ impl ShellCommand {
             let reads = is_in("readers", program)
                 || (program == "git" && is_in("git_readers", second))
                 || (program == "sed" && !stage.contains("-i"));
-            is_reader &= reads;
             let runs_file = is_in("interpreters", program);
-            let asks_only = ["--help", "--list", "--collect-only"]
-                .iter()
-                .any(|flag| stage.contains(flag));
-            is_test |= !reads && words.iter().any(|word| is_test_word(word))
-                || runs_file && !asks_only && stage.split_whitespace().any(is_test_file);
-            if family.is_empty() || !reads {
-                let words = words.iter().take(FAMILY).copied();
-                family = words.collect::<Vec<_>>().join(" ");
+            let asks_only = ASKS_ONLY.iter().any(|option| stage.contains(option));
+            is_test |= !reads
+                && !asks_only
+                && (words.iter().any(|word| is_test_word(word))
+                    || runs_file && stage.split_whitespace().any(is_test_file));
+            if name.is_empty() || is_reader && !reads {
+                program.clone_into(&mut name);
             }
+            is_reader &= reads;
         }
         // The text of a commit is content.
         let shown = shell.split("\"$(cat").next().unwrap_or_default();
         let shown = without_preparation(if shown.is_empty() { &shell } else { shown });
         let command = Self {
             shown: shown.to_owned(),
-            family,
+            program: name,
             is_reader,
             is_test,
         };
@@ -76,25 +77,22 @@ fn without_bodies(command: &str) -> String {
     let mut lines = command.lines();
     let mut bodies = 0;
     while let Some(line) = lines.next() {
-        bodies += usize::from(line.contains("<<"));
-        let parts = line
-            .split_once("<<")
-            .filter(|_| bodies <= BODIES_MAX)
-            .and_then(|(before, behind)| {
-                let behind = behind.trim_start_matches(['-', ' ']);
-                let end = behind.find([' ', ')', ';', '&', '|', '>']);
-                let (word, rest) = behind.split_at(end.unwrap_or(behind.len()));
-                let end = word.trim_matches(['\'', '"']);
-                let mut ahead = lines.clone();
-                ahead.find(|line| line.trim() == end)?;
-                Some((format!("{}{rest}", before.trim_end()), ahead))
-            });
-        match parts {
-            Some((line, behind)) => {
-                shell.push(line);
-                lines = behind;
-            }
-            None => shell.push(line.to_owned()),
+        let parts = line.split_once("<<").filter(|_| bodies < BODIES_MAX);
+        let Some((before, behind)) = parts else {
+            shell.push(line.to_owned());
+            continue;
+        };
+        bodies += 1;
+        let behind = behind.trim_start_matches(['-', ' ']);
+        let end = behind.find([' ', ')', ';', '&', '|', '>']);
+        let (word, rest) = behind.split_at(end.unwrap_or(behind.len()));
+        let end = word.trim_matches(['\'', '"']);
+        let mut ahead = lines.clone();
+        if ahead.any(|line| line.trim() == end) {
+            shell.push(format!("{}{rest}", before.trim_end()));
+            lines = ahead;
+        } else {
+            shell.push(line.to_owned());
         }
     }
     shell.join("\n")
@@ -127,13 +125,10 @@ fn program(stage: &str) -> Vec<&str> {
         if is_wrapper || word.starts_with(['-', '>', '<', '"', '\'', '$', '(']) {
             continue;
         }
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | ':');
         if words.is_empty() {
             words.push(word.rsplit('/').next().unwrap_or(word));
-        } else if words.len() <= FAMILY
-            && word
-                .chars()
-                .all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | ':'))
-        {
+        } else if words.len() < WORDS_MAX && word.chars().all(is_plain) {
             words.push(word);
         }
     }
@@ -154,8 +149,9 @@ fn is_test_file(word: &str) -> bool {
 
 /// Adds the actions of a stage on files.
 fn actions(stage: &str, program: &str, second: &str, files: &mut Vec<(Act, String)>) {
-    let folder = stage.split_once(" -C ").filter(|_| program == "git");
-    let folder = folder.and_then(|(_, rest)| rest.split_whitespace().next());
+    let words = || stage.split_whitespace();
+    let folder = words().skip_while(|word| *word != "-C").nth(1);
+    let folder = folder.filter(|_| program == "git");
     let mut add = |act, path: &str| {
         let path = path.trim_matches(['"', '\'']).trim_start_matches("./");
         let path = path.trim_end_matches('/');
@@ -170,31 +166,54 @@ fn actions(stage: &str, program: &str, second: &str, files: &mut Vec<(Act, Strin
     };
     // The subcommand of git stands behind its options.
     let command = if program == "git" { second } else { program };
-    let arguments = || {
-        let words = stage.split_whitespace();
-        let words = words.skip_while(|word| word.rsplit('/').next() != Some(command));
-        words.skip(1).take_while(|word| !word.contains(['>', '<']))
+    let behind = words().skip_while(|word| word.rsplit('/').next() != Some(command));
+    let behind = behind.skip(1).take_while(|word| !word.contains(['>', '<']));
+    let (options, plain): (Vec<&str>, Vec<&str>) = behind.partition(|word| word.starts_with('-'));
+    let is_set = |long: &str, letters: [char; 2]| {
+        let mut options = options.iter();
+        options.any(|one| *one == long || !one.starts_with("--") && one.contains(letters))
     };
-    let plain = || arguments().filter(|word| !word.starts_with('-'));
+    let removed =
+        if is_conditional(stage) || program != "git" && is_set("--interactive", ['i', 'I']) {
+            Act::PerhapsRemoved
+        } else {
+            Act::Removed
+        };
     match (program, second) {
-        ("rm" | "unlink", _) => plain().for_each(|path| add(Act::Removed, path)),
-        ("git", "rm") => plain().for_each(|path| add(Act::Removed, path)),
-        ("mv", _) => moved(&plain().collect::<Vec<_>>(), &mut add),
-        ("git", "mv") => moved(&plain().collect::<Vec<_>>(), &mut add),
-        ("git", "restore") if !stage.contains("--staged") => {
-            plain().for_each(|path| add(Act::Restored, path));
+        // These change no file.
+        ("git", "rm" | "mv")
+            if is_set("--dry-run", ['n', 'n']) || options.contains(&"--cached") => {}
+        ("rm" | "unlink", _) | ("git", "rm") => plain.iter().for_each(|path| add(removed, path)),
+        ("mv", _) | ("git", "mv") => {
+            let Some((to, from)) = plain.split_last() else {
+                return;
+            };
+            // `-n` keeps a target that exists.
+            let is_kept = is_set("--no-clobber", ['n', 'n']);
+            let removed = if is_kept {
+                Act::PerhapsRemoved
+            } else {
+                removed
+            };
+            from.iter().for_each(|path| add(removed, path));
+            if from.len() == 1 && to.contains('.') && removed == Act::Removed {
+                add(Act::Written, to);
+            }
         }
-        ("git", "checkout") => {
-            let paths = arguments().skip_while(|word| *word != "--").skip(1);
+        ("git", "restore") if !options.contains(&"--staged") => {
+            plain.iter().for_each(|path| add(Act::Restored, path));
+        }
+        ("git", "checkout") if options.contains(&"--") => {
+            let paths = words().skip_while(|word| *word != "--").skip(1);
             paths.for_each(|path| add(Act::Restored, path));
         }
         ("sed", _) if stage.contains("-i") => {
-            let last = plain().last();
+            let last = plain.last();
             let path = last.filter(|word| word.contains(['.', '/']) && !word.contains(['\'', '"']));
             path.into_iter().for_each(|path| add(Act::Edited, path));
         }
-        ("cat" | "tee" | "echo" | "printf", _) if stage.contains('>') || program == "tee" => {
-            let mut words = stage.split_whitespace();
+        ("cat" | "tee" | "echo" | "printf", _) => {
+            let mut words = words();
             let act = match words.find(|word| word.starts_with('>') || *word == "tee") {
                 Some(">" | "tee") => Act::Written,
                 Some(">>") => Act::Edited,
@@ -205,25 +224,11 @@ fn actions(stage: &str, program: &str, second: &str, files: &mut Vec<(Act, Strin
                 path.filter(|path| !path.starts_with(['&', '"']) && !path.starts_with("/dev/"));
             path.into_iter().for_each(|path| add(act, path));
         }
-        _ if is_in("printers", program) => {
-            let is_written = stage.contains('>');
-            let paths = plain()
-                .filter(|word| word.contains(['.', '/']) && !word.contains(['\'', '"', '*', ',']));
-            paths
-                .filter(|_| !is_written)
-                .for_each(|path| add(Act::Read, path));
-        }
         _ => {}
     }
 }
 
-fn moved(paths: &[&str], add: &mut impl FnMut(Act, &str)) {
-    if let [from @ .., to] = paths {
-        for path in from {
-            add(Act::Removed, path);
-        }
-        if from.len() == 1 && to.contains('.') {
-            add(Act::Written, to);
-        }
-    }
+/// Returns `true` if the stage is a branch of a condition, which may not have run.
+fn is_conditional(stage: &str) -> bool {
+    matches!(stage.split_whitespace().next(), Some("then" | "else"))
 }

@@ -4,6 +4,8 @@
 
 use std::borrow::Cow;
 
+use super::words::{behind, list};
+
 /// A message in the user's role, after analysis.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum MessageSource<'a> {
@@ -17,16 +19,7 @@ pub(crate) enum MessageSource<'a> {
     Host,
 }
 
-const HOST_TAGS: &str = include_str!("words/host_tags.txt");
-/// Beginnings of messages that are completely written by a host.
-const HOST_OPENINGS: &str = include_str!("words/host_openings.txt");
-/// Beginnings of summaries by hosts.
-const SUMMARY_OPENINGS: &str = include_str!("words/summary_openings.txt");
-/// Headings of the summaries that hosts request from models.
-const SUMMARY_HEADINGS: &str = include_str!("words/summary_headings.txt");
-/// Messages in which a program puts the task between texts of its own.
-const TASK_TEMPLATES: &str = include_str!("words/task_templates.txt");
-/// The number of such headings that makes a text a summary.
+/// The number of headings of summaries that makes a text a summary.
 const HEADINGS_MIN: usize = 3;
 /// Texts that hosts append to the user's words.
 const HOST_ENDINGS: [&str; 3] = [
@@ -41,28 +34,12 @@ const SUMMARY_ENDINGS: [&str; 2] = [
 ];
 /// The heading before a person's request, after the text that an editor added.
 const REQUEST: &str = "## My request for Codex:";
-/// Elements with text that the user typed, with the signs around it.
-const TYPED_TAGS: [(&str, &str, &str); 7] = [
-    ("user_query", "", ""),
-    ("user_message", "", ""),
-    ("feedback", "", ""),
-    ("answer", "", ""),
-    ("command-name", "", " "),
-    ("command-args", "", ""),
-    ("bash-input", "! ", "\n"),
-];
 /// The kind of an element that a host writes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum HostTag {
     Element,
     /// The text behind the element is the host's too.
     WithRest,
-}
-
-/// Returns the lines of a list, without comments.
-pub(crate) fn entries(list: &str) -> impl Iterator<Item = &str> {
-    list.lines()
-        .filter(|line| !line.is_empty() && !line.starts_with("# "))
 }
 
 /// Analyses a message in the user's role.
@@ -107,7 +84,7 @@ pub fn typed_words(text: &str) -> Option<Cow<'_, str>> {
 
 /// Returns the task in a message that a program wrote around it.
 fn task_of_template(text: &str) -> Option<&str> {
-    entries(TASK_TEMPLATES).find_map(|line| {
+    list("task_templates").find_map(|line| {
         let parts: Vec<&str> = line.split('|').collect();
         let [opening, before, behind, rest] = parts.as_slice() else {
             return None;
@@ -121,7 +98,7 @@ fn task_of_template(text: &str) -> Option<&str> {
 /// Returns a summary of a host without the host's own texts around it.
 pub(crate) fn summary_body(text: &str) -> &str {
     let text = without_ending(text, &SUMMARY_ENDINGS);
-    let is_opened = entries(SUMMARY_OPENINGS).any(|opening| text.starts_with(opening));
+    let is_opened = behind("summary_openings", text).is_some();
     match text.split_once('\n').filter(|_| is_opened) {
         Some((_, body)) => body,
         None => text,
@@ -141,19 +118,17 @@ pub(crate) fn brings_a_body(text: &str) -> bool {
 }
 
 fn is_host(text: &str) -> bool {
-    // Not `entries`: an opening may begin with the sign of a comment.
-    let mut openings = HOST_OPENINGS.lines().filter(|opening| !opening.is_empty());
-    openings.any(|opening| text.starts_with(opening))
+    behind("host_openings", text).is_some()
 }
 
 fn is_summary(text: &str) -> bool {
-    if entries(SUMMARY_OPENINGS).any(|opening| text.starts_with(opening)) {
+    if behind("summary_openings", text).is_some() {
         return true;
     }
     let begins =
         text.starts_with('#') || text.starts_with("<summary>") || text.starts_with("<analysis>");
-    let headings = SUMMARY_HEADINGS.lines();
-    begins && headings.filter(|heading| text.contains(*heading)).count() >= HEADINGS_MIN
+    let headings = list("summary_headings").filter(|heading| text.contains(heading));
+    begins && headings.count() >= HEADINGS_MIN
 }
 
 /// Reads the output of a command that a host without tool calls sends in the user's role.
@@ -162,18 +137,12 @@ fn output(text: &str) -> Option<MessageSource<'_>> {
         let (code, output) = rest.split_once("</returncode>")?;
         return Some(MessageSource::Output(output.trim(), code.trim() != "0"));
     }
-    let opening = ["OBSERVATION:", "Observation:", "EXECUTION RESULT of"];
-    if let Some(output) = opening
-        .iter()
-        .find_map(|opening| text.strip_prefix(opening))
-    {
+    if let Some(output) = behind("output_openings", text) {
         return Some(MessageSource::Output(output.trim(), false));
     }
     // If an agent drives a shell, the shell's prompt follows each output.
     let last = text.lines().next_back().unwrap_or_default();
-    let is_shell = last.trim() == "bash-$"
-        || text.contains("\n(Current directory: ")
-        || text.starts_with("(Open file: ");
+    let is_shell = last.trim() == "bash-$" || text.contains("\n(Current directory: ");
     let is_record = text.starts_with("{\"role\"") && text.contains("\"bashExecution\"");
     (is_shell || is_record).then_some(MessageSource::Output(text, false))
 }
@@ -197,9 +166,12 @@ fn without_host_elements(text: &str) -> String {
         // A reminder without an end tag extends to the end of the message; `<file>` in prose is a
         // word.
         let is_open = closed.is_none() && name.contains(['-', '_']);
-        let typed = TYPED_TAGS.iter().find(|(tag, ..)| *tag == name);
+        let typed = list("typed_tags").find_map(|tag| {
+            let (tag, around) = tag.split_once('|')?;
+            (tag == name).then(|| around.split_once('|'))?
+        });
         match (typed, host_tag(name)) {
-            (Some((_, before, after)), _) => {
+            (Some((before, after)), _) => {
                 let (typed, behind) = closed.unwrap_or((inner, ""));
                 words.push_str(before);
                 words.push_str(typed.trim());
@@ -221,7 +193,7 @@ fn without_host_elements(text: &str) -> String {
 }
 
 fn host_tag(name: &str) -> Option<HostTag> {
-    entries(HOST_TAGS).find_map(|tag| {
+    list("host_tags").find_map(|tag| {
         let (is_tag, kind) = match (tag.strip_suffix('*'), tag.strip_suffix('+')) {
             (Some(start), _) => (name.starts_with(start), HostTag::Element),
             (None, Some(tag)) => (name == tag, HostTag::WithRest),

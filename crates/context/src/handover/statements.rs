@@ -9,14 +9,6 @@ const CHARS_MIN: usize = 8;
 /// The maximum number of sentences of one message that are examined.
 const SENTENCES_MAX: usize = 400;
 
-/// First words of sentences that depend on the one before.
-const LEANS: &str = "it its this that they them these those both which he she but so and or also then if however \
-    actually maybe perhaps otherwise yes no no: wait given only";
-/// Words of sentences that think aloud.
-const HEDGES: [&str; 7] = [
-    "might", "maybe", "perhaps", "could", "probably", "seems", "would",
-];
-
 /// Returns the statements of a text: decisions, causes and results. Passing states ("2 tests still
 /// fail") may end later. They are left out, except in the last text of the agent, where every sentence
 /// counts.
@@ -28,12 +20,12 @@ pub(crate) fn statements(text: &str, is_last: bool) -> Vec<&str> {
         is_fenced ^= sentence.starts_with("```");
         let sentence = sentence.trim_start_matches(['-', '*', '•', ' ', '✅']);
         let sentence = sentence.strip_prefix("THOUGHT:").unwrap_or(sentence).trim();
-        if is_fenced || !is_sentence(sentence) || depends(sentence) {
+        if is_fenced || !is_sentence(sentence) {
             continue;
         }
         let cues = Cues::of(sentence);
         let is_result = cues.has(Cues::FINDING) && !cues.has(Cues::PASSING);
-        if !cues.has(Cues::ANNOUNCEMENT) && (is_result || is_last) {
+        if !cues.has(Cues::LEAD_IN) && (is_result || is_last) {
             found.push(sentence);
         }
     }
@@ -48,20 +40,10 @@ fn is_sentence(text: &str) -> bool {
     } else {
         text.split_whitespace().count() >= WORDS_MIN
     };
-    let is_row = text.starts_with([
-        '|', '#', '>', '<', '{', '}', '`', '+', '=', '─', '│', '┌', '└', '├',
-    ]);
-    let is_open = text.ends_with(['?', '？', ':', '：', ',', '(', '{', '|', '、', '，'])
-        || text.ends_with("...");
+    let is_row = text.starts_with(['#', '>', '`', '=', '─', '│', '┌', '└', '├']);
+    let is_open =
+        text.ends_with(['?', '？', ':', '：', ',', '|', '、', '，']) || text.ends_with("...");
     is_long && !is_row && !is_open && !is_machine(text)
-}
-
-/// Returns `true` if a sentence depends on the one before, or thinks aloud.
-fn depends(text: &str) -> bool {
-    let low = text.to_lowercase();
-    let mut words = low.split(|c: char| !(c.is_alphanumeric() || c == '\''));
-    let first = words.next().unwrap_or_default();
-    LEANS.split(' ').any(|word| word == first) || words.any(|word| HEDGES.contains(&word))
 }
 
 /// Returns the question with which a text ends, with the list of options around it.

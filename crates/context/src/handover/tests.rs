@@ -2,10 +2,11 @@
 
 use std::ops::RangeInclusive;
 
+use serde_json::json;
+
 use super::calls::{Act, CallKind, TranscriptCall};
 use super::files::{FileList, FileRecord};
 use super::format::{Section, SectionItem, read, without_frames, write};
-use super::names;
 use super::outcome::{Outcome, outcome};
 use super::rules;
 use super::sentences::{one_line, sentences};
@@ -93,35 +94,26 @@ fn sentences_cover_the_text() {
 }
 
 #[test]
-fn commands_have_families() {
-    for (command, family, is_reader, is_test) in [
-        (
-            "cargo test -p a 2>&1 | tail -5",
-            "cargo test a",
-            false,
-            true,
-        ),
-        (
-            "cd /x && RUST_LOG=1 cargo build",
-            "cargo build",
-            false,
-            true,
-        ),
-        ("git log --oneline -3", "git log", true, false),
-        ("grep -rn 'error' src | head", "grep src", true, false),
-        ("npm run lint", "npm run lint", false, true),
+fn commands_are_readers_or_tests() {
+    for (command, program, is_reader, is_test) in [
+        ("cargo test -p a 2>&1 | tail -5", "cargo", false, true),
+        ("cd /x && RUST_LOG=1 cargo build", "cargo", false, true),
+        ("git log --oneline -3", "git", true, false),
+        ("grep -rn 'error' src | head", "grep", true, false),
+        ("cat a.txt; npm run lint", "npm", false, true),
         ("python3 run.py", "python3", false, false),
         ("python tests/test_lexer.py -v", "python", false, true),
-        ("git add tests/test_lexer.py", "git add", false, false),
-        ("command -v cargo", "command cargo", true, false),
+        ("python tests/test_lexer.py --help", "python", false, false),
+        ("git add tests/test_lexer.py", "git", false, false),
+        ("command -v cargo", "command", true, false),
     ] {
         let call = TranscriptCall::new("", command);
         let CallKind::Command(found) = &call.kind else {
             unreachable!("{command}");
         };
         assert_eq!(
-            (found.family.as_str(), found.is_reader, found.is_test),
-            (family, is_reader, is_test),
+            (found.program.as_str(), found.is_reader, found.is_test),
+            (program, is_reader, is_test),
             "{command}"
         );
     }
@@ -159,7 +151,7 @@ fn calls_name_their_files() {
             "bash",
             r#"{"command": "cd /x && cat ./b.py | head; sed -n '1,9p' src/c.py"}"#,
             "cat ./b.py | head; sed -n '1,9p' src/c.py",
-            &[(Act::Read, "b.py"), (Act::Read, "src/c.py")],
+            &[],
         ),
         (
             "bash",
@@ -189,6 +181,24 @@ fn calls_name_their_files() {
                 (Act::Removed, "/x/y"),
                 (Act::Removed, "x/a.py"),
                 (Act::Written, "x/b.py"),
+            ],
+        ),
+        // These remove nothing, or ask first.
+        (
+            "bash",
+            r#"{"command": "git rm --cached a.py; git rm -rn b; git rm --dry-run c.py; git mv -n a.py b.py"}"#,
+            "git rm --cached a.py",
+            &[],
+        ),
+        (
+            "bash",
+            r#"{"command": "rm -ri old; mv -i a.py b.py; mv -n c.py d.py; if x; then rm e.py; fi"}"#,
+            "rm -ri old",
+            &[
+                (Act::PerhapsRemoved, "old"),
+                (Act::PerhapsRemoved, "a.py"),
+                (Act::PerhapsRemoved, "c.py"),
+                (Act::PerhapsRemoved, "e.py"),
             ],
         ),
         (
@@ -268,7 +278,7 @@ fn outcomes_are_told_from_contents() {
             "{}",
             "### Error\nError: no such file: a.txt",
             true,
-            Some("Error Error: no such file: a.txt"),
+            Some("Error: no such file: a.txt"),
         ),
     ] {
         let call = TranscriptCall::new(name, arguments);
@@ -287,7 +297,7 @@ fn names_and_numbers_that_a_call_made_are_told() {
         (
             "git commit -m 'Drop it'",
             "[next d4c16f87] Drop it\n 1 file changed, 90 deletions(-)",
-            "[next d4c16f87] Drop it",
+            "[next d4c16f87] Drop it; 1 file changed, 90 deletions(-)",
         ),
         (
             "gh pr create --fill",
@@ -304,13 +314,19 @@ fn names_and_numbers_that_a_call_made_are_told() {
         let outcome = outcome(&call, &format!("{filler}{result}"), false);
         assert_eq!(outcome, Outcome::Done(expected.to_owned()), "{command}");
     }
-    assert!(names::made("src/a.rs:1204: none", "").is_empty());
+}
+
+fn files_after(acts: &[(Act, &str)]) -> Vec<String> {
+    let mut files = FileList::default();
+    for (at, (act, path)) in acts.iter().enumerate() {
+        files.note(*act, path, (at, 0));
+    }
+    files.all.iter().map(FileRecord::words).collect()
 }
 
 #[test]
 fn the_list_of_files_is_that_of_the_end() {
-    let mut files = FileList::default();
-    for (act, path) in [
+    let words = files_after(&[
         (Act::Read, "/quay/src/a.rs"),
         (Act::Edited, "src/a.rs"),
         (Act::Written, "old/x.py"),
@@ -326,10 +342,9 @@ fn the_list_of_files_is_that_of_the_end() {
         (Act::Written, "back.rs"),
         (Act::Removed, "."),
         (Act::Written, "last.rs"),
-    ] {
-        files.note(act, path, 1);
-    }
-    let words: Vec<String> = files.all.iter().map(FileRecord::words).collect();
+        (Act::PerhapsRemoved, "last.rs"),
+        (Act::PerhapsRemoved, "never_seen_either.rs"),
+    ]);
     assert_eq!(
         words,
         [
@@ -340,8 +355,32 @@ fn the_list_of_files_is_that_of_the_end() {
             "src/b.rs (removed)",
             "never_seen.rs (removed)",
             "back.rs (removed)",
-            "last.rs (written 1)",
+            "last.rs (perhaps removed)",
         ]
+    );
+}
+
+#[test]
+fn a_relative_path_removes_the_file_that_it_names() {
+    let both = [(Act::Edited, "src/a/mod.rs"), (Act::Edited, "src/b/mod.rs")];
+    let removed = |path| files_after(&[both[0], both[1], (Act::Removed, path)]);
+    let perhaps = [
+        "src/a/mod.rs (perhaps removed)",
+        "src/b/mod.rs (perhaps removed)",
+    ];
+    assert_eq!(removed("mod.rs"), perhaps);
+    assert_eq!(
+        removed("a/mod.rs"),
+        ["src/a/mod.rs (removed)", "src/b/mod.rs (edited 1)"]
+    );
+    let words = files_after(&[
+        (Act::Written, "old/x.rs"),
+        (Act::Written, "/quay/old/x.rs.bak"),
+        (Act::Removed, "old"),
+    ]);
+    assert_eq!(
+        words,
+        ["old/x.rs (removed)", "/quay/old/x.rs.bak (written 1)"]
     );
 }
 
@@ -423,14 +462,10 @@ fn rules_are_told_with_their_source() {
 fn the_state_is_written_and_read_back() {
     let mut state = WorkState::default();
     let list = r#"{"todos": [{"content": "parse", "status": "completed"}, {"content": "print", "status": "in_progress"}, {"content": "ship", "status": "pending"}]}"#;
-    state.call(&TranscriptCall::new("TodoWrite", list));
-    state.change("a.rs");
-    state.change("notes.md");
-    state.change("/tmp/x.py");
-    state.change("b.rs");
+    state.call(&TranscriptCall::new("TodoWrite", list), "");
     state.ask(Some("Shall I ship it?"));
     state.fail(&TranscriptCall::new("", "cargo test -p a"), "error: x");
-    let items = state.items();
+    let items = state.items(&["b.rs", "a.rs"]);
     let lines: Vec<&str> = items.iter().map(|item| item.text.as_str()).collect();
     assert_eq!(
         lines,
@@ -442,18 +477,29 @@ fn the_state_is_written_and_read_back() {
         ]
     );
     let mut again = WorkState::default();
-    lines.iter().for_each(|line| again.carry(line));
-    assert_eq!(again.items(), items);
-    again.list("#1 [completed] parse\n#2 [completed] print\n#3 [in_progress] ship");
-    again.succeeded("cargo build");
-    again.tested();
+    let untested: Vec<&str> = lines.iter().filter_map(|line| again.carry(line)).collect();
+    assert_eq!(untested, ["b.rs, a.rs"]);
+    assert_eq!(again.items(&["b.rs", "a.rs"]), items);
+    let printed = "#1 [completed] parse\n#2 [completed] print\n#3 [in_progress] ship";
+    again.call(&TranscriptCall::new("TaskList", "{}"), printed);
+    again.succeeded(&TranscriptCall::new("", "cargo build"));
     again.ask(None);
-    let items = again.items();
+    let items = again.items(&[]);
     assert_eq!(items.len(), 1);
-    assert_eq!(
-        items[0].text,
-        "Todo: #3 ship (in progress) (last number: 3)"
-    );
+    assert_eq!(items[0].text, "Todo: #3 ship (in progress)");
+}
+
+#[test]
+fn changed_files_are_told_until_a_test_ran() {
+    let mut files = FileList::default();
+    let changed = ["a.rs", "notes.md", "/tmp/x.py", "old/c.rs", "b.rs"];
+    for (at, path) in changed.into_iter().enumerate() {
+        files.note(Act::Edited, path, (at + 1, 0));
+    }
+    assert_eq!(files.untested((0, 0)), ["b.rs", "old/c.rs", "a.rs"]);
+    files.note(Act::Removed, "old", (7, 0));
+    assert_eq!(files.untested((0, 0)), ["b.rs", "a.rs"]);
+    assert_eq!(files.untested((1, 0)), ["b.rs"]);
 }
 
 /// The last line of a state, after the tasks `from..=to` were created and those of `done` completed.
@@ -461,33 +507,32 @@ fn tasks(
     state: &mut WorkState,
     created: RangeInclusive<usize>,
     done: RangeInclusive<usize>,
-) -> String {
+) -> Option<String> {
     for task in created {
-        let arguments = format!(r#"{{"subject": "task {task}"}}"#);
-        state.call(&TranscriptCall::new("TaskCreate", &arguments));
+        let arguments = json!({ "subject": format!("task {task}") }).to_string();
+        let result = format!("Task #{task} created successfully: task {task}");
+        state.call(&TranscriptCall::new("TaskCreate", &arguments), &result);
     }
     for task in done {
-        let arguments = format!(r#"{{"taskId": "{task}", "status": "completed"}}"#);
-        state.call(&TranscriptCall::new("TaskUpdate", &arguments));
+        let arguments = json!({ "taskId": task.to_string(), "status": "completed" }).to_string();
+        state.call(
+            &TranscriptCall::new("TaskUpdate", &arguments),
+            "Updated task",
+        );
     }
-    state.items().pop().unwrap().text
+    state.items(&[]).pop().map(|item| item.text)
 }
 
 #[test]
-fn numbers_of_tasks_go_on_after_a_compaction() {
+fn tasks_keep_their_numbers_over_a_compaction() {
     let mut first = WorkState::default();
-    let line = tasks(&mut first, 1..=3, 1..=2);
-    assert_eq!(line, "Todo: #3 task 3 (last number: 3)");
+    let line = tasks(&mut first, 1..=3, 1..=2).unwrap();
+    assert_eq!(line, "Todo: #3 task 3");
     let mut second = WorkState::default();
     second.carry(&line);
-    let line = tasks(&mut second, 4..=4, 3..=4);
-    assert_eq!(line, "Todo: nothing is open (last number: 4)");
-    let mut third = WorkState::default();
-    third.carry(&line);
-    assert_eq!(
-        tasks(&mut third, 5..=5, 1..=4),
-        "Todo: #5 task 5 (last number: 5)"
-    );
+    let line = tasks(&mut second, 4..=4, 3..=3).unwrap();
+    assert_eq!(line, "Todo: #4 task 4");
+    assert_eq!(tasks(&mut second, 5..=5, 4..=5), None);
 }
 
 #[test]
@@ -495,7 +540,7 @@ fn the_newest_of_many_tasks_are_told() {
     let mut state = WorkState::default();
     tasks(&mut state, 1..=40, 1..=40);
     assert_eq!(
-        tasks(&mut state, 41..=45, 41..=43),
-        "Todo: #44 task 44; #45 task 45 (last number: 45)"
+        tasks(&mut state, 41..=45, 41..=43).as_deref(),
+        Some("Todo: #44 task 44; #45 task 45")
     );
 }

@@ -4,21 +4,21 @@
 //! then the newest. Long ones follow, whole if they fit, otherwise with their obligations, their
 //! head and their tail. No sentence is left out because of another one.
 
-use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 use foldhash::HashSet;
 
+use super::DENSE;
 use super::cues::{self, Cues};
 use super::format::{GAP, ItemKind, SectionItem};
 use super::sentences::sentences;
 use super::tokens::TokenBudget;
+use super::work::Order;
 
 /// The maximum length of a message that is kept whole or not at all, in bytes.
 const SHORT: usize = 400;
 /// The share of the tokens that short messages may use before the long ones, in percent.
 const SHORT_MESSAGES: u64 = 80;
-/// A long message is kept whole if it takes at most this percentage of the remaining tokens.
-const WHOLE: u64 = 50;
 /// The minimum number of tokens for the sentences of a long message.
 const LEAST_CUT: u64 = 12;
 /// The number of sentences that do not fit after which no further ones of a message are counted.
@@ -26,8 +26,6 @@ const MISSES: u32 = 8;
 /// The maximum number of sentences that a user writes into one message by hand. The rest is pasted
 /// text, in which no obligations are searched.
 const BY_HAND: usize = 4_000;
-/// The number of bytes of a token that no counter exceeds.
-const DENSE: u64 = 12;
 /// The maximum number of tokens of the sign for omitted words.
 const GAP_COST: u64 = 2;
 
@@ -42,7 +40,7 @@ pub(crate) struct UserWords {
 #[derive(Debug)]
 struct UserMessage {
     /// The position in the transcript.
-    order: usize,
+    order: Order,
     text: String,
     is_answer: bool,
     /// The tokens of the whole message, once they are counted.
@@ -52,7 +50,7 @@ struct UserMessage {
 
 impl UserWords {
     /// Adds a text. Of a repeated text the last one stays.
-    pub(crate) fn add(&mut self, order: usize, text: &str, is_answer: bool) {
+    pub(crate) fn add(&mut self, order: Order, text: &str, is_answer: bool) {
         let text = text.trim();
         if !text.is_empty() {
             self.messages.push(UserMessage {
@@ -66,7 +64,7 @@ impl UserWords {
     }
 
     /// Adds an item of an earlier handover. Returns `false` if it is not the user's.
-    pub(crate) fn add_item(&mut self, order: usize, item: &SectionItem) -> bool {
+    pub(crate) fn add_item(&mut self, order: Order, item: &SectionItem) -> bool {
         let is_users = item.kind == ItemKind::User;
         if is_users {
             self.add(order, &item.text, false);
@@ -112,64 +110,29 @@ impl UserWords {
         let tokens = tokens.min(before);
         budget.share(tokens);
         if self.total(tokens, &|text| budget.count(text)) <= tokens {
-            for message in &mut self.messages {
-                message.keep_whole(budget);
-            }
+            keep_all(self.messages.iter_mut(), budget);
         } else {
-            let mut short: Vec<(u8, Reverse<usize>)> = self
-                .messages
-                .iter()
-                .enumerate()
-                .filter(|(_, message)| message.text.len() <= SHORT)
-                .map(|(n, message)| (message.rank(), Reverse(n)))
-                .collect();
-            short.sort_unstable();
+            let messages = self.messages.iter_mut().rev();
+            let (mut short, mut long): (Vec<_>, Vec<_>) =
+                messages.partition(|message| message.text.len() <= SHORT);
+            short.sort_by_cached_key(|message| message.rank());
+            long.sort_by_key(|message| message.text.len());
             budget.share(tokens * SHORT_MESSAGES / 100);
-            self.keep_short(&short, budget);
+            keep_all(short.iter_mut().map(|message| &mut **message), budget);
             budget.share(tokens.saturating_sub(before - budget.left()));
-            self.keep_long(budget);
-            self.keep_short(&short, budget);
+            // A long one may take half of the rest; otherwise it is cut to an equal share.
+            for (others, message) in (0..long.len() as u64).rev().zip(long) {
+                let left = budget.left_of_share();
+                message.keep_whole(if others == 0 { left } else { left / 2 }, budget);
+                message.keep_part(left / (others + 1), budget);
+            }
+            keep_all(short.into_iter(), budget);
         }
         self.spent = before - budget.left();
     }
 
-    fn keep_short(&mut self, short: &[(u8, Reverse<usize>)], budget: &mut TokenBudget<'_>) {
-        for (_, Reverse(n)) in short {
-            if budget.is_spent() {
-                return;
-            }
-            if let Some(message) = self.messages.get_mut(*n) {
-                message.keep_whole(budget);
-            }
-        }
-    }
-
-    /// Keeps the long messages, the shorter ones first: whole, or a part in an equal share of the
-    /// tokens.
-    fn keep_long(&mut self, budget: &mut TokenBudget<'_>) {
-        let mut long: Vec<&mut UserMessage> = self.messages.iter_mut().collect();
-        long.retain(|message| message.text.len() > SHORT);
-        long.sort_by_key(|message| message.text.len());
-        let mut others = long.len() as u64;
-        for message in long {
-            let left = budget.left_of_share();
-            others -= 1;
-            let whole = if others == 0 {
-                left
-            } else {
-                left * WHOLE / 100
-            };
-            let is_far = message.text.len() as u64 / DENSE > whole;
-            if !is_far && message.cost(&|text| budget.count(text)) <= whole {
-                message.keep_whole(budget);
-            } else {
-                message.keep_part(left / (others + 1), budget);
-            }
-        }
-    }
-
     /// Returns the kept words, with their positions in the transcript.
-    pub(crate) fn items(&self) -> impl Iterator<Item = (usize, SectionItem)> {
+    pub(crate) fn items(&self) -> impl Iterator<Item = (Order, SectionItem)> {
         self.messages.iter().filter_map(|message| {
             let text = message.kept.as_ref()?;
             Some((message.order, SectionItem::user(text)))
@@ -197,67 +160,85 @@ impl UserMessage {
         }
     }
 
-    fn keep_whole(&mut self, budget: &mut TokenBudget<'_>) {
-        if self.kept.is_none() {
+    /// Keeps the message if it has at most `most` tokens.
+    fn keep_whole(&mut self, most: u64, budget: &mut TokenBudget<'_>) {
+        // Even a very dense counter has a token for a dozen bytes.
+        let is_far = self.text.len() as u64 / DENSE > most;
+        if self.kept.is_none() && !is_far {
             let cost = self.cost(&|text| budget.count(text));
-            if budget.spend_tokens(cost) {
+            if cost <= most && budget.spend_tokens(cost) {
                 self.kept = Some(self.text.clone());
             }
         }
     }
 
-    /// Keeps sentences of at most `tokens`: obligations, then those nearest to the beginning and
-    /// the end.
+    /// Keeps sentences of at most `tokens`, unless the message is kept: obligations, then those
+    /// nearest to the beginning and the end.
     fn keep_part(&mut self, tokens: u64, budget: &mut TokenBudget<'_>) {
-        if tokens < LEAST_CUT {
+        if self.kept.is_some() || tokens < LEAST_CUT {
             return;
         }
         let found = sentences(&self.text);
-        let text = |n: usize| {
-            let at = found.get(n).cloned().unwrap_or_default();
-            self.text.get(at).unwrap_or_default()
+        let found: Vec<&str> = found
+            .into_iter()
+            .filter_map(|at| self.text.get(at))
+            .collect();
+        let is_must = |n: usize, text: &str| {
+            n < BY_HAND && !cues::is_machine(text) && Cues::of(text).has(Cues::MUST)
         };
-        let mut order: Vec<(bool, usize, usize)> = (0..found.len())
-            .map(|n| {
-                let is_must =
-                    n < BY_HAND && !cues::is_machine(text(n)) && Cues::of(text(n)).has(Cues::MUST);
-                (!is_must, n.min(found.len() - 1 - n), n)
-            })
+        let sentences = found.iter().enumerate();
+        let mut order: Vec<(bool, usize, usize)> = sentences
+            .map(|(n, text)| (!is_must(n, text), n.min(found.len() - 1 - n), n))
             .collect();
         order.sort_unstable();
         let mut part = TokenBudget::new(tokens.saturating_sub(GAP_COST), budget.counter());
-        let mut kept: Vec<usize> = Vec::new();
+        let mut kept = BTreeMap::new();
         let mut misses = 0;
-        for (_, _, n) in order {
-            if part.spend_tokens(part.count(text(n)) + GAP_COST) {
-                kept.push(n);
-                continue;
-            }
-            misses += 1;
-            if misses == MISSES {
-                break;
+        for (.., n) in order {
+            let text = found.get(n).copied().unwrap_or_default();
+            if part.spend_tokens(part.count(text) + GAP_COST) {
+                kept.insert(n, text);
+            } else {
+                misses += 1;
+                if misses == MISSES {
+                    break;
+                }
             }
         }
-        kept.sort_unstable();
+        if kept.is_empty() || !budget.spend_tokens(tokens - part.left()) {
+            return;
+        }
         let mut joined = String::new();
         let mut next = 0;
-        for n in &kept {
-            if *n > next {
-                joined.truncate(joined.trim_end().len());
-                joined.push_str(if joined.is_empty() { "" } else { " " });
-                joined.push(GAP);
-                joined.push(' ');
+        for (n, text) in kept {
+            if n > next {
+                push_gap(&mut joined);
             }
-            joined.push_str(text(*n));
+            joined.push_str(text);
             next = n + 1;
         }
-        joined.truncate(joined.trim_end().len());
         if next < found.len() {
-            joined.push(' ');
-            joined.push(GAP);
+            push_gap(&mut joined);
         }
-        if !kept.is_empty() && budget.spend_tokens(tokens - part.left()) {
-            self.kept = Some(joined);
-        }
+        joined.truncate(joined.trim_end().len());
+        self.kept = Some(joined);
     }
+}
+
+/// Keeps the messages for which there are enough tokens.
+fn keep_all<'m>(messages: impl Iterator<Item = &'m mut UserMessage>, budget: &mut TokenBudget<'_>) {
+    for message in messages {
+        if budget.is_spent() {
+            return;
+        }
+        message.keep_whole(u64::MAX, budget);
+    }
+}
+
+/// Adds the sign for omitted words, between blanks.
+fn push_gap(text: &mut String) {
+    text.truncate(text.trim_end().len());
+    text.push_str(if text.is_empty() { "" } else { " " });
+    text.push(GAP);
+    text.push(' ');
 }

@@ -1,20 +1,24 @@
-//! Collects the possible content of a handover besides the user's words, in one pass over the
-//! texts. `select.rs` chooses from it.
+//! Collects the possible content of a handover besides the user's words. `select.rs` chooses from
+//! it.
 
 use foldhash::{HashMap, HashSet};
 
-use super::calls::{Act, CallKind, TranscriptCall, is_in};
+use super::calls::{Act, CallKind, TranscriptCall};
 use super::entries::Text;
 use super::files::FileList;
 use super::format::{Section, SectionItem};
-use super::names::Names;
 use super::outcome::{Outcome, outcome};
 use super::replies;
+use super::rows::{NAMES, Row};
 use super::rules;
 use super::sentences::one_line;
 use super::state::WorkState;
 use super::statements::{open_question, statements};
 use super::user_words::UserWords;
+use super::words::is_in;
+
+/// A position in the transcript: a text, and a line in it.
+pub(crate) type Order = (usize, usize);
 
 /// The maximum length of a line from the agent's text or a former summary, in bytes.
 const LINE_MAX: usize = 320;
@@ -24,165 +28,99 @@ const HOST_MAX: usize = 160;
 const LETTERS_MIN: usize = 12;
 /// The separator between a call and its outcome.
 const ARROW: &str = " → ";
-/// The prefix of the outcome of a failed call.
-const FAILED: &str = "failed: ";
-/// The separator between a line and the names in the result of its call.
-pub(crate) const NAMES: &str = "; names: ";
-
-/// A possible line of the handover.
-#[derive(Debug, Clone)]
-pub(crate) struct WorkLine<'t> {
-    /// The position in the transcript.
-    pub(crate) order: usize,
-    pub(crate) text: String,
-    /// Whether the line is of a summary by another program.
-    pub(crate) is_former: bool,
-    /// The text in which names for this line are searched.
-    pub(crate) result: &'t str,
-    /// The chosen names.
-    pub(crate) names: Vec<String>,
-    /// The number of occurrences.
-    times: u32,
-    /// The tokens of the line without names, once they are counted.
-    pub(crate) cost: Option<u64>,
-    pub(crate) is_kept: bool,
-}
-
-impl WorkLine<'_> {
-    /// Discards the choice.
-    pub(crate) fn reset(&mut self) {
-        self.is_kept = false;
-        self.names.clear();
-    }
-
-    /// Returns the line as an item.
-    pub(crate) fn item(&self) -> SectionItem {
-        let mut text = self.text.clone();
-        if self.times > 1 {
-            text.push_str(&format!(" (×{})", self.times));
-        }
-        if !self.names.is_empty() {
-            text.push_str(NAMES);
-            text.push_str(&self.names.join(", "));
-        }
-        SectionItem::note(text)
-    }
-}
 
 /// The possible content of a handover besides the user's words.
-#[derive(Default)]
 pub(crate) struct Work<'t> {
-    pub(crate) lines: Vec<WorkLine<'t>>,
-    pub(crate) files: FileList,
-    pub(crate) names: Names,
-    pub(crate) rules: Vec<String>,
-    pub(crate) state: WorkState,
-    /// The position of the end.
-    end: usize,
+    /// The lines that may be kept, the oldest first.
+    pub(crate) rows: Vec<Row<'t>>,
+    pub(crate) rules: Vec<SectionItem>,
+    pub(crate) state: Vec<SectionItem>,
+    /// Names that need no room: the keys of arguments.
+    pub(crate) known: HashSet<String>,
 }
 
 impl<'t> Work<'t> {
-    /// Reads `texts` and returns the work and the user's words.
-    pub(crate) fn of(texts: &'t [Text<'_>]) -> (Self, UserWords) {
-        let is_agent = |text: &Text<'_>| matches!(text, Text::Agent(_));
-        let last_agent = texts.iter().rposition(is_agent);
+    /// Reads `texts` and returns the work and the user's words. Of the agent's text, the newest
+    /// `most` bytes of statements are found.
+    pub(crate) fn of(texts: &'t [Text<'_>], most: usize) -> (Self, UserWords) {
         let mut reader = WorkReader::default();
         for (n, text) in texts.iter().enumerate() {
-            reader.read(n, text, last_agent == Some(n));
+            reader.read(n, text);
         }
-        reader.finish()
+        reader.statements(texts, most);
+        reader.finish(texts)
     }
 }
 
 #[derive(Default)]
 struct WorkReader<'t> {
-    work: Work<'t>,
+    rows: Vec<Row<'t>>,
+    files: FileList<'t>,
+    rules: Vec<SectionItem>,
+    state: WorkState,
     words: UserWords,
+    /// The position of the last build or test.
+    tested: Order,
+    /// The last text of a person or the agent: it may ask a question, or answer one.
+    last: Option<usize>,
     /// The calls without a result, by the number of their text.
-    open: HashMap<usize, TranscriptCall>,
-    /// The last position at which a call succeeded, by its key.
-    succeeded: HashMap<String, usize>,
-    /// The index of the line of each listed call, by its signature.
+    open: HashMap<usize, (TranscriptCall, &'t str)>,
+    /// The row of each listed call, by its signature.
     listed: HashMap<String, usize>,
-    /// The keys of failed calls, by their line.
-    failed: Vec<(usize, String)>,
+    /// The keys of the calls' arguments.
+    keys: HashSet<String>,
     /// Lines that are there once: texts of the host without digits, rules, statements.
     seen: HashSet<String>,
 }
 
 impl<'t> WorkReader<'t> {
-    fn read(&mut self, n: usize, text: &'t Text<'_>, is_last_of_agent: bool) {
+    fn read(&mut self, n: usize, text: &'t Text<'_>) {
+        let order = (n, 0);
         match text {
             Text::Person { words, is_answer } => {
-                self.work.state.ask(None);
-                let order = self.next();
+                self.last = Some(n);
                 self.words.add(order, words, *is_answer);
             }
-            Text::Host(text) => self.host("host: ", text, HOST_MAX),
-            Text::Notice(text) => self.host("notice: ", text, LINE_MAX),
-            Text::Agent(text) => self.agent(text, is_last_of_agent),
+            Text::Host(text) => self.host(order, "host: ", text, HOST_MAX),
+            Text::Notice(text) => self.host(order, "notice: ", text, LINE_MAX),
+            Text::Agent(text) => {
+                self.last = Some(n);
+                self.rules(rules::of_agent(text));
+            }
             Text::Call { name, arguments } => {
+                self.last = Some(n);
                 let call = TranscriptCall::new(name, arguments);
-                let question = replies::is_question_tool(name).then(|| replies::asked(arguments));
-                self.work.state.ask(question.flatten().as_deref());
-                self.work.state.call(&call);
-                self.open.insert(n, call);
+                let keys = call.arguments.as_object().into_iter().flatten();
+                self.keys.extend(keys.map(|(key, _)| key.clone()));
+                self.open.insert(n, (call, arguments));
             }
             Text::Result {
                 call,
                 text,
                 is_error,
             } => {
-                if let Some(call) = call.and_then(|n| self.open.remove(&n)) {
-                    self.result(call, text, *is_error);
+                if let Some((call, arguments)) = call.and_then(|n| self.open.remove(&n)) {
+                    self.result(order, &call, [text, arguments], *is_error);
                 }
             }
-            Text::Decided(text) => {
-                self.line(text.clone());
+            Text::Decided(text) => self.rows.push(Row::line(order, text.clone())),
+            Text::Handover(items) => {
+                self.last = None;
+                self.handover(n, items);
             }
-            Text::Handover(items) => self.handover(items),
-            Text::Foreign(text) => self.foreign(text),
-        }
-    }
-
-    /// Returns the next position.
-    fn next(&mut self) -> usize {
-        self.work.end += 1;
-        self.work.end
-    }
-
-    /// Adds a line, and returns its index.
-    fn line(&mut self, text: String) -> usize {
-        let order = self.next();
-        self.work.lines.push(WorkLine {
-            order,
-            text,
-            is_former: false,
-            result: "",
-            names: Vec::new(),
-            times: 1,
-            cost: None,
-            is_kept: false,
-        });
-        self.work.lines.len() - 1
-    }
-
-    /// Adds a line unless it is there already.
-    fn line_once(&mut self, text: String) {
-        if self.seen.insert(text.clone()) {
-            self.line(text);
+            Text::Foreign(text) => self.foreign(n, text),
         }
     }
 
     fn rules(&mut self, rules: Vec<String>) {
         for rule in rules {
             if self.seen.insert(rule.clone()) {
-                self.work.rules.push(rule);
+                self.rules.push(SectionItem::note(rule));
             }
         }
     }
 
-    fn host(&mut self, prefix: &str, text: &str, max: usize) {
+    fn host(&mut self, order: Order, prefix: &str, text: &str, max: usize) {
         let first = text.trim_start().lines().next().unwrap_or_default();
         if let Some(source) = first.split_whitespace().find_map(rules::source) {
             self.rules(rules::of_file(source, text));
@@ -190,139 +128,132 @@ impl<'t> WorkReader<'t> {
         let line = one_line(text, max);
         let masked: String = line.chars().filter(|c| !c.is_ascii_digit()).collect();
         if !line.is_empty() && self.seen.insert(masked) {
-            self.line(format!("{prefix}{line}"));
+            self.rows.push(Row::line(order, format!("{prefix}{line}")));
         }
     }
 
-    fn agent(&mut self, text: &str, is_last: bool) {
-        let at = self.next();
-        self.work.names.mention(text, at);
-        self.rules(rules::of_agent(text));
-        for statement in statements(text, is_last) {
-            self.line_once(one_line(&statement.replace("**", ""), LINE_MAX));
+    /// Adds the statements of the agent, the newest first. A repeated one stands at its last place.
+    fn statements(&mut self, texts: &'t [Text<'_>], most: usize) {
+        let mut left = most;
+        let mut is_last = true;
+        for (n, text) in texts.iter().enumerate().rev() {
+            let Text::Agent(text) = text else {
+                continue;
+            };
+            for (at, statement) in statements(text, is_last).into_iter().enumerate() {
+                let line = one_line(&statement.replace("**", ""), LINE_MAX);
+                left = left.saturating_sub(line.len());
+                if self.seen.insert(line.clone()) {
+                    self.rows.push(Row::line((n, at), line));
+                }
+            }
+            is_last = false;
+            if left == 0 {
+                return;
+            }
         }
-        self.work.state.ask(open_question(text).as_deref());
     }
 
-    fn result(&mut self, call: TranscriptCall, text: &'t str, is_error: bool) {
-        let at = self.next();
-        let outcome = outcome(&call, text, is_error);
+    /// Records a call with its result and its arguments.
+    fn result(&mut self, at: Order, call: &TranscriptCall, texts: [&'t str; 2], is_error: bool) {
+        let [result, _] = texts;
+        let outcome = outcome(call, result, is_error);
         let is_failed = matches!(outcome, Outcome::Failed(_));
-        if call.is_test() {
-            self.work.state.tested();
-        }
-        self.act(&call, text, is_failed, at);
+        self.act(at, call, texts, is_failed);
         if is_in("bookkeeping", &call.name.to_lowercase()) {
-            self.work.state.list(text);
+            self.state.call(call, result);
             return;
         }
-        if let (true, Outcome::Failed(line)) = (call.is_test(), &outcome) {
-            self.work.state.fail(&call, line);
+        if call.is_test() {
+            self.tested = at;
+            match &outcome {
+                Outcome::Failed(line) => self.state.fail(call, line),
+                Outcome::Done(_) => self.state.succeeded(call),
+            }
         }
         // The section of files covers reads and changes.
         if is_failed || call.kind != CallKind::File {
-            self.call(&call, outcome, text);
+            let outcome = match outcome {
+                Outcome::Failed(line) => format!("failed: {line}"),
+                Outcome::Done(line) => line,
+            };
+            self.call(at, &call.signature, &outcome, 1, &texts);
         }
     }
 
     /// Records the actions of a call on files.
-    fn act(&mut self, call: &TranscriptCall, text: &str, is_failed: bool, at: usize) {
-        // A command that removes files may fail in a later step.
-        let is_removed = |act: &Act| *act == Act::Removed && !text.contains("cannot remove");
-        let mut first = None;
+    fn act(&mut self, at: Order, call: &TranscriptCall, texts: [&'t str; 2], is_failed: bool) {
+        let is_command = matches!(call.kind, CallKind::Command(_));
+        let [result, arguments] = texts;
         for (act, path) in &call.files {
-            if is_failed && !(matches!(call.kind, CallKind::Command(_)) && is_removed(act)) {
-                continue;
+            let act = match act {
+                // A command may have removed some files before it failed.
+                Act::Removed if is_command && (is_failed || complains(result)) => {
+                    Act::PerhapsRemoved
+                }
+                Act::PerhapsRemoved => Act::PerhapsRemoved,
+                _ if is_failed => continue,
+                act => *act,
+            };
+            if let Some(file) = self.files.note(act, path, at)
+                && !is_command
+            {
+                if act == Act::Read {
+                    file.add_source(result);
+                }
+                file.add_source(arguments);
             }
-            let file = self.work.files.note(*act, path, at);
-            first = first.or(file);
-            match act {
-                Act::Written | Act::Edited => self.work.state.change(path),
-                Act::Removed | Act::Restored => self.work.state.forget(path),
-                Act::Read => {}
-            }
-            if *act == Act::Read
+            if act == Act::Read
                 && let Some(source) = rules::source(path)
             {
-                self.rules(rules::of_file(source, text));
+                self.rules(rules::of_file(source, result));
             }
         }
-        if !is_failed {
-            self.succeeded.insert(call.key().to_owned(), at);
-            if call.is_test() {
-                self.work.state.succeeded(call.key());
-            }
-        }
-        match first {
-            Some(file) => {
-                self.work.names.read(&call.text, at, file);
-                if call.is_reader() {
-                    self.work.names.seen(text, at, file);
-                }
-            }
-            None => self.work.names.mention(&call.text, at),
-        }
-    }
-
-    /// Adds the line of a call.
-    fn call(&mut self, call: &TranscriptCall, outcome: Outcome, result: &'t str) {
-        let outcome = match outcome {
-            Outcome::Failed(line) => format!("{FAILED}{line}"),
-            Outcome::Done(line) => line,
-        };
-        self.call_line(&call.signature, &outcome, result, 1);
     }
 
     /// Adds the line of a call. A repeated call has one line, at its last occurrence.
-    fn call_line(&mut self, signature: &str, outcome: &str, result: &'t str, times: u32) {
-        let text = match outcome {
-            "" => signature.to_owned(),
-            outcome => format!("{signature}{ARROW}{outcome}"),
-        };
-        let index = self.line(text);
-        if outcome.starts_with(FAILED) {
-            let key = TranscriptCall::new("", signature).key().to_owned();
-            self.failed.push((index, key));
+    fn call(&mut self, at: Order, signature: &str, outcome: &str, times: u32, texts: &[&'t str]) {
+        let mut row = Row::line(at, signature.to_owned());
+        if !outcome.is_empty() {
+            row.text = format!("{signature}{ARROW}{outcome}");
         }
-        let former = self.listed.insert(signature.to_owned(), index);
-        let former = former.and_then(|former| self.work.lines.get_mut(former));
-        let before = former.map_or(0, |line| {
-            line.text.clear();
-            line.times
-        });
-        if let Some(line) = self.work.lines.get_mut(index) {
-            line.times = times.saturating_add(before);
-            line.result = result;
+        row.times = times;
+        row.sources = texts.to_vec();
+        let former = self.listed.insert(signature.to_owned(), self.rows.len());
+        if let Some(former) = former.and_then(|former| self.rows.get_mut(former)) {
+            former.text.clear();
+            row.times = times.saturating_add(former.times);
         }
+        self.rows.push(row);
     }
 
     /// Restores the items of an earlier handover.
-    fn handover(&mut self, items: &'t [(Section, SectionItem)]) {
-        // The newest file is listed first.
-        let files = items.iter().rev();
-        for (_, item) in files.filter(|(section, _)| *section == Section::Files) {
-            let at = self.next();
-            if let Some((file, names)) = self.work.files.carry(&item.text, at) {
-                self.work.names.read(names, at, file);
-            }
-        }
-        for (section, item) in items {
-            let at = self.next();
-            if self.words.add_item(at, item) {
+    fn handover(&mut self, n: usize, items: &'t [(Section, SectionItem)]) {
+        for (at, (section, item)) in items.iter().enumerate() {
+            let order = (n, at);
+            if self.words.add_item(order, item) {
                 continue;
             }
             match section {
-                Section::Former => self.former(item.text.clone()),
-                Section::Transcript => self.transcript_line(&item.text),
-                Section::State => self.work.state.carry(&item.text),
+                Section::Former => self.rows.push(Row::former(order, item.text.clone())),
+                Section::Transcript => self.carry(order, &item.text),
+                Section::State => {
+                    let untested = self.state.carry(&item.text);
+                    // The newest is listed first.
+                    for path in untested.into_iter().flat_map(|paths| paths.rsplit(", ")) {
+                        self.files.carry_untested(path, order);
+                    }
+                }
                 Section::Rules => self.rules(vec![item.text.clone()]),
-                Section::Files => {}
+                Section::Files => {
+                    self.files.carry(&item.text, (n, items.len() - at));
+                }
             }
         }
     }
 
-    /// Restores a line that [`WorkLine::item`] wrote.
-    fn transcript_line(&mut self, text: &'t str) {
+    /// Restores a line that [`Row::item`] wrote.
+    fn carry(&mut self, order: Order, text: &'t str) {
         let is_name = |name: &str| !name.contains(char::is_whitespace);
         let (text, names) = text
             .rsplit_once(NAMES)
@@ -337,46 +268,57 @@ impl<'t> WorkReader<'t> {
         self.seen
             .insert(text.chars().filter(|c| !c.is_ascii_digit()).collect());
         let (signature, outcome) = text.rsplit_once(ARROW).unwrap_or((text, ""));
-        self.call_line(signature, outcome, names, times);
-    }
-
-    fn former(&mut self, text: String) {
-        let line = self.line(text);
-        if let Some(line) = self.work.lines.get_mut(line) {
-            line.is_former = true;
-        }
+        self.call(order, signature, outcome, times, &[names]);
     }
 
     /// Reads a summary by another program, of which the newest replaces the former ones.
-    fn foreign(&mut self, text: &str) {
-        let lines = self.work.lines.iter_mut();
-        lines
-            .filter(|line| line.is_former)
-            .for_each(|line| line.text.clear());
+    fn foreign(&mut self, n: usize, text: &str) {
+        let former = self.rows.iter_mut();
+        let former = former.filter(|row| row.section == Section::Former);
+        former.for_each(|row| row.text.clear());
         let mut is_fenced = false;
-        for line in text.lines() {
-            let line = line.trim();
+        for (at, line) in text.lines().map(str::trim).enumerate() {
             is_fenced ^= line.starts_with("```");
             let bare = line.trim_start_matches(['-', '*', '•', ' ']);
             let letters = bare.chars().filter(|c| c.is_alphanumeric()).count();
             let is_row = line.starts_with(['<', '|', '#', '`']) || line.ends_with(':');
             if !is_fenced && !is_row && letters >= LETTERS_MIN {
-                self.former(one_line(&bare.replace("**", ""), LINE_MAX));
+                let line = one_line(&bare.replace("**", ""), LINE_MAX);
+                self.rows.push(Row::former((n, at), line));
             }
         }
     }
 
-    fn finish(mut self) -> (Work<'t>, UserWords) {
-        // A failure that was settled later is not told.
-        for (index, key) in std::mem::take(&mut self.failed) {
-            let Some(line) = self.work.lines.get_mut(index) else {
-                continue;
+    fn finish(mut self, texts: &[Text<'_>]) -> (Work<'t>, UserWords) {
+        if let Some(last) = self.last.and_then(|last| texts.get(last)) {
+            let question = match last {
+                Text::Agent(text) => open_question(text),
+                Text::Call { name, arguments } if replies::is_question_tool(name) => {
+                    replies::asked(arguments)
+                }
+                _ => None,
             };
-            if self.succeeded.get(&key).is_some_and(|at| *at > line.order) {
-                line.text.clear();
-            }
+            self.state.ask(question.as_deref());
         }
-        self.work.lines.retain(|line| !line.text.is_empty());
-        (self.work, self.words)
+        let state = self.state.items(&self.files.untested(self.tested));
+        self.rows.retain(|row| !row.text.is_empty());
+        self.rows.extend(self.files.all.into_iter().map(Row::file));
+        self.rows.sort_by_key(|row| row.order);
+        let work = Work {
+            rows: self.rows,
+            rules: self.rules,
+            state,
+            known: self.keys,
+        };
+        (work, self.words)
     }
+}
+
+/// Returns `true` if a program that removes files says that it did not, or asks first.
+fn complains(result: &str) -> bool {
+    result.lines().any(|line| {
+        let speaker = line.split(':').next().unwrap_or_default();
+        let program = speaker.rsplit('/').next().unwrap_or(speaker);
+        line.len() > program.len() && is_in("complaining", program)
+    })
 }

@@ -84,7 +84,7 @@ fn a_handover_tells_the_story_and_the_state() {
          - Next step: wire parse_header into main.rs.\n\
          ## Files\n\
          - src/parser.rs (edited 1): parse_header\n\
-         - src/parser.c (read 1): raw_length, raw_bytes"
+         - src/parser.c (read 1): raw_bytes, raw_length"
     );
     // Before the tests passed, the failure is the state of the work.
     let text = of(&work()[..9], 1_000);
@@ -113,6 +113,92 @@ fn a_small_handover_names_the_changed_file_before_scripts() {
         "{text}"
     );
     assert!(files.len() < 11, "{text}");
+}
+
+/// The lines about a file at the end, after a command about it with this result.
+fn file_after(command: &str, text: &str, is_error: bool) -> Vec<String> {
+    let mut done = result(2, text);
+    if let Message::ToolResult(result) = &mut done {
+        result.is_error = is_error;
+    }
+    let messages = [
+        Message::user("Tidy the harbour."),
+        call(1, "edit", r#"{"path": "src/crane.rs"}"#),
+        result(1, "ok"),
+        call(
+            2,
+            "bash",
+            &serde_json::json!({ "command": command }).to_string(),
+        ),
+        done,
+    ];
+    section(&of(&messages, 1_000), "## Files")
+}
+
+#[test]
+fn a_file_is_removed_only_if_that_is_certain() {
+    for (command, text, is_error) in [
+        ("rm src/crane.rs", "", false),
+        ("git rm src/crane.rs", "rm 'src/crane.rs'", false),
+        ("mv src/crane.rs /old", "", false),
+        ("rm -rf src", "", false),
+    ] {
+        let files = file_after(command, text, is_error);
+        assert_eq!(files, ["- src/crane.rs (removed)"], "{command}");
+    }
+    for (command, text, is_error) in [
+        ("rm src/crane.rs", "no", true),
+        (
+            "rm src/crane.rs && make",
+            "Exit code 2\nmake: *** [all]",
+            true,
+        ),
+        (
+            "rm src/crane.rs",
+            "Exit code: 1\nOutput:\nit is busy",
+            false,
+        ),
+        (
+            "rm src/crane.rs",
+            "rm: src/crane.rs: Permission denied",
+            false,
+        ),
+        (
+            "/bin/rm src/crane.rs",
+            &format!("{}/bin/rm: cannot remove it", "note\n".repeat(9)),
+            false,
+        ),
+        (
+            "git rm src/crane.rs",
+            "error: the following file has local modifications",
+            false,
+        ),
+        ("mv src/crane.rs /old", "mv: cannot move it", false),
+        (
+            "rm -i src/crane.rs",
+            "rm: remove regular file 'src/crane.rs'? ",
+            false,
+        ),
+        ("rm -i src/crane.rs", "", false),
+        ("if false; then rm src/crane.rs; fi", "", false),
+    ] {
+        let files = file_after(command, text, is_error);
+        assert_eq!(
+            files,
+            ["- src/crane.rs (perhaps removed)"],
+            "{command} {text}"
+        );
+    }
+    for command in [
+        "git rm --cached src/crane.rs",
+        "git rm -n src/crane.rs",
+        "git rm --dry-run src/crane.rs",
+        "git mv --dry-run src/crane.rs src/berth.rs",
+        "true || rm src/crane.rs",
+    ] {
+        let files = file_after(command, "rm 'src/crane.rs'", false);
+        assert_eq!(files, ["- src/crane.rs (edited 1)"], "{command}");
+    }
 }
 
 #[test]
@@ -409,7 +495,6 @@ fn odd_content_is_told_or_left_out() {
     assert!(Bpe::o200k().text(&text) <= Tokens(600));
 }
 
-/// Notes how many bytes it was asked to count.
 #[test]
 fn little_is_counted_of_much() {
     // Counting is what costs most: of five megabytes, only what may be told is counted.
