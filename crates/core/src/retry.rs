@@ -373,8 +373,8 @@ mod tests {
         );
         assert!(says(1, Some(u64::MAX)).contains("wait more than a year"));
         // It would have waited if an attempt had been left.
-        assert!(!says(3, Some(7_000)).contains("asks to wait"));
-        assert!(!says(3, Some(3_600_000)).contains("asks to wait"));
+        assert!(!says(10, Some(7_000)).contains("asks to wait"));
+        assert!(!says(10, Some(3_600_000)).contains("asks to wait"));
         let refused = Failure::Auth {
             message: String::new(),
         };
