@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::args::DoctorArgs;
 use crate::error::{CliError, DONE};
-use crate::{local, paths};
+use crate::{local, paths, stdout};
 
 /// Runs the command.
 pub(crate) async fn run(args: &DoctorArgs) -> Result<u8, CliError> {
@@ -50,11 +50,12 @@ pub(crate) async fn run(args: &DoctorArgs) -> Result<u8, CliError> {
             ServerState::Stranger => "something else listens there".to_owned(),
             ServerState::Down => "nothing answers".to_owned(),
         };
-        out!("  {:<12} {:<32} {state}", server.provider, server.base_url);
+        let (provider, url) = (server.provider, &server.base_url);
+        stdout::prose(&format!("  {provider:<12} {url:<32} {state}"))?;
     }
     out!("Local models");
     for model in &local {
-        out!("  {:<24} {}", model.name, local::state(model));
+        stdout::prose(&format!("  {:<24} {}", model.name, local::state(model)))?;
     }
     out!("Sessions\n  {}", data.display());
     Ok(DONE)

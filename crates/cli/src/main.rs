@@ -214,11 +214,7 @@ async fn asked_to_end() -> io::Result<()> {
 /// terminal, it is broken between words.
 fn say(text: &str) {
     let text = clean(&format!("plimsoll: {text}"));
-    write_note(&if console::Term::stderr().is_term() {
-        wrapped(&text)
-    } else {
-        text
-    });
+    write_note(&wrapped(&text, &console::Term::stderr()));
 }
 
 /// Writes a message without the command's name before it. Errors are ignored (standard error may be

@@ -13,6 +13,7 @@ use crate::error::{CliError, DONE, FAILED};
 use crate::listing;
 use crate::model_facts;
 use crate::settings::users_file;
+use crate::stdout;
 use crate::terminal::columns;
 use crate::terminal::text::lines_of;
 
@@ -63,22 +64,18 @@ pub(crate) fn run(args: &ModelsArgs) -> Result<u8, CliError> {
         for (model, facts) in &found {
             out!("{model}");
             for row in lines_of(&parts(facts)).lines() {
-                out!("  {row}");
+                stdout::prose(&format!("  {row}"))?;
             }
         }
     }
     out!("");
-    out!(
-        "{} models; sizes in tokens, prices in dollars per million tokens; -: unknown",
-        book.len()
-    );
-    match users_file() {
-        Some(path) => out!(
-            "*: yours; your own values go into [models] of {}",
-            path.display()
-        ),
-        None => out!("*: yours"),
-    }
+    let sizes = "sizes in tokens, prices in dollars per million tokens; -: unknown";
+    stdout::prose(&format!("{} models; {sizes}", book.len()))?;
+    let place = users_file().map(|path| format!(" of {}", path.display()));
+    let place = place.unwrap_or_default();
+    stdout::prose(&format!(
+        "*: yours; your own values go into [models]{place}"
+    ))?;
     Ok(DONE)
 }
 

@@ -145,9 +145,7 @@ fn hint(output: &AgentOutput) -> Option<String> {
         )),
         reason if reason.is_limit() => Some(format!("continue with: {again}")),
         EndReason::Failed { failure } if code_of(&output.reason) == error::MODEL => {
-            // A server that cannot be reached is asked a few times at most.
-            let is_unreachable = matches!(failure, Failure::Transient { status: None, .. });
-            let patience = if failure.is_retryable() && !is_unreachable {
+            let patience = if more_attempts_help(failure) {
                 "\nor be more patient: set retry.max_attempts, and go on with: plimsoll run -c"
             } else {
                 ""
@@ -157,6 +155,17 @@ fn hint(output: &AgentOutput) -> Option<String> {
             ))
         }
         _ => None,
+    }
+}
+
+/// Checks whether a larger `retry.max_attempts` could help after this failure.
+fn more_attempts_help(failure: &Failure) -> bool {
+    match failure {
+        // After these, there are a few attempts at most.
+        Failure::Garbled { .. } | Failure::Transient { status: None, .. } => false,
+        // The failure names a setting of its own.
+        failure if failure.to_string().contains("retry_after_cap") => false,
+        failure => failure.is_retryable(),
     }
 }
 

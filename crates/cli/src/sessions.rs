@@ -21,6 +21,7 @@ pub(crate) mod search;
 
 use std::sync::Arc;
 
+use console::Term;
 use plimsoll::context::Contents;
 use plimsoll::machine::{Entry, State};
 use plimsoll::store::SessionReader;
@@ -31,9 +32,10 @@ use crate::context_bar;
 use crate::count::preview;
 use crate::error::{CliError, DONE};
 use crate::paths;
-use crate::terminal::Terminal;
+use crate::stdout;
 use crate::terminal::style::colours;
 use crate::terminal::text::counted;
+use crate::terminal::{Terminal, fitted};
 use crate::view::{openai, started};
 use crate::which_session::known;
 
@@ -149,25 +151,27 @@ async fn show(
     }
     match state.runs() {
         0 => out!("session {id}: no run yet"),
-        runs => out!("session {id}: {}, model {model}", counted(runs, "run")),
+        runs => {
+            let runs = counted(runs, "run");
+            stdout::prose(&format!("session {id}: {runs}, model {model}"))?;
+        }
     }
     let info = store.head(id).await?;
     if let Some(fork) = info.and_then(|info| info.fork) {
         out!("{}, which shares its first entries", described(&fork));
     }
-    out!(
-        "the model would see {}, {}:",
-        counted(items.len(), "message"),
-        counted(state.transcript().tokens().0, "token")
-    );
+    let messages = counted(items.len(), "message");
+    let tokens = counted(state.transcript().tokens().0, "token");
+    stdout::prose(&format!("the model would see {messages}, {tokens}:"))?;
+    let screen = Term::stdout();
     for item in items {
         let role = item.message.role();
-        out!(
-            "{:>7}  {role:<9}  {:>7}  {}",
-            item.seq.recall_id(),
-            item.tokens,
+        let (id, tokens) = (item.seq.recall_id(), item.tokens);
+        let row = format!(
+            "{id:>7}  {role:<9}  {tokens:>7}  {}",
             preview(&item.message)
         );
+        out!("{}", fitted(&row, &screen));
     }
     Ok(DONE)
 }

@@ -7,6 +7,7 @@ use std::io::{self, ErrorKind, IsTerminal, Write};
 
 use crate::error::{CliError, READER_GONE};
 use crate::terminal::text::clean;
+use crate::terminal::wrapped;
 
 /// Writes one line to standard output, formatted like `println!`. Returns from the function on an
 /// error.
@@ -33,6 +34,11 @@ macro_rules! note {
 /// Writes one line to standard output.
 pub(crate) fn line(text: Arguments<'_>) -> Result<(), CliError> {
     exactly(&format!("{text}\n"))
+}
+
+/// Writes a line for people to standard output, broken between words on a terminal.
+pub(crate) fn prose(text: &str) -> Result<(), CliError> {
+    line(format_args!("{}", wrapped(text, &console::Term::stdout())))
 }
 
 /// Writes a text to standard output without adding a line break.

@@ -270,9 +270,14 @@ impl TerminalQuestion {
     }
 }
 
-/// Breaks a text between words, so that it fits the terminal on standard error.
-pub(crate) fn wrapped(text: &str) -> String {
-    text::rows_of(text, screen::columns(&console::Term::stderr())).join("\n")
+/// Breaks a text between words, so that it fits a terminal. Returns it unchanged if the output is not
+/// one.
+pub(crate) fn wrapped(text: &str, terminal: &console::Term) -> String {
+    if terminal.is_term() {
+        text::rows_of(text, screen::columns(terminal)).join("\n")
+    } else {
+        text.to_owned()
+    }
 }
 
 /// Returns `true` if a stream is a terminal whose rows can be overwritten.

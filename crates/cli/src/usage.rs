@@ -14,7 +14,7 @@ use serde_json::json;
 
 use crate::error::{CliError, DONE};
 use crate::listing::{self, day};
-use crate::sessions::entries::each_entry;
+use crate::sessions::entries::{each_entry, own_count};
 use crate::sessions::list::{self, ListedSession};
 use crate::sessions::open_store::{OpenStore, PlaceArgs};
 use crate::sessions::removal::age;
@@ -208,8 +208,15 @@ fn spent(entry: &Entry, model: &str) -> Vec<(String, Spend)> {
         vec![(model.to_owned(), spent)]
     };
     match entry {
-        Entry::Reply { usage, cost, .. } => {
-            call(model, 1, usage.unwrap_or_default(), Cost::of(*cost))
+        Entry::Reply {
+            message,
+            usage,
+            counted,
+            cost,
+            ..
+        } => {
+            let usage = usage.unwrap_or_else(|| own_count(*counted, message));
+            call(model, 1, usage, Cost::of(*cost))
         }
         Entry::PartialReply {
             usage,

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use crate::args::DoctorArgs;
 use crate::error::{CliError, DONE, FAILED};
 use crate::terminal::text::counted;
-use crate::{local, model_facts, models};
+use crate::{local, model_facts, models, stdout};
 
 /// A placeholder for the address of Plimsoll's own server, which uses another port on each run.
 const OURS: &str = "http://127.0.0.1:1/v1";
@@ -330,8 +330,7 @@ fn tell(
 
 /// Prints one property of the model.
 fn row(name: &str, text: impl Display) -> Result<(), CliError> {
-    out!("  {name:<9} {text}");
-    Ok(())
+    stdout::prose(&format!("  {name:<9} {text}"))
 }
 
 fn tell_connected(said: &ConnectionReport) -> Result<(), CliError> {
@@ -381,7 +380,7 @@ fn list(head: &str, said: &[Peculiarity]) -> Result<(), CliError> {
     }
     out!("{head}");
     for said in said {
-        out!("  - {}", said.says)
+        stdout::prose(&format!("  - {}", said.says))?;
     }
     Ok(())
 }

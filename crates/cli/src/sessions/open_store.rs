@@ -8,7 +8,6 @@ use crate::error::CliError;
 use crate::paths;
 
 /// The name of the files of this machine.
-#[cfg(feature = "restate")]
 const LOCAL: &str = "local";
 
 /// The arguments that say where.
@@ -46,6 +45,8 @@ impl PlaceArgs {
             let store = plimsoll::store::PostgresStore::connect(url).await;
             return store.map(OpenStore::Database).map_err(CliError::failed);
         }
+        #[cfg(not(feature = "restate"))]
+        no_database()?;
         let store = SqliteStore::open(paths::data()?).await?;
         Ok(OpenStore::Files(Box::new(store)))
     }
@@ -70,6 +71,8 @@ impl PlaceArgs {
                 "{what} works with local files, not with a database; --store local selects them"
             )));
         }
+        #[cfg(not(feature = "restate"))]
+        no_database()?;
         let _ = what;
         Ok(())
     }
@@ -80,4 +83,17 @@ impl PlaceArgs {
             .as_deref()
             .filter(|store| !store.is_empty() && *store != LOCAL)
     }
+}
+
+/// Returns an error if the environment names a database, which this build cannot read.
+#[cfg(not(feature = "restate"))]
+fn no_database() -> Result<(), CliError> {
+    let store = std::env::var("PLIMSOLL_STORE").unwrap_or_default();
+    if store.is_empty() || store == LOCAL {
+        return Ok(());
+    }
+    let why = crate::error::NO_WORKERS;
+    Err(CliError::usage(format!(
+        "PLIMSOLL_STORE names a database, but {why}"
+    )))
 }

@@ -1,5 +1,6 @@
 //! `plimsoll sessions runs` and `undo`: lists the runs of a session, and undoes the newest ones.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use plimsoll::machine::{Entry, Run, Setup, Step};
@@ -13,7 +14,7 @@ use serde_json::json;
 use crate::count::preview;
 use crate::error::{CliError, DONE};
 use crate::listing;
-use crate::sessions::entries::each_entry;
+use crate::sessions::entries::{each_entry, own_count};
 use crate::sessions::files;
 use crate::terminal::text::counted;
 
@@ -138,7 +139,18 @@ pub(crate) async fn records(
 ) -> Result<Vec<RunRecord>, CliError> {
     let mut reader = RunReader::new(id.as_str());
     let each = |line: &LogEntry| {
-        reader.read(&line.entry);
+        let mut entry = Cow::Borrowed(&line.entry);
+        if matches!(&*entry, Entry::Reply { usage: None, .. })
+            && let Entry::Reply {
+                message,
+                usage,
+                counted,
+                ..
+            } = entry.to_mut()
+        {
+            *usage = Some(own_count(*counted, message));
+        }
+        reader.read(&entry);
         Ok::<_, CliError>(())
     };
     each_entry(store, id, 0, each).await?;

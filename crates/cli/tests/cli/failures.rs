@@ -106,6 +106,18 @@ fn a_rate_limit_is_waited_for_as_long_as_is_asked() {
         said.err
     );
     said.refused(5, &["rate limit", "Rate limit reached"]);
+    let later = Fake::new([limited().header("retry-after", "3600")]);
+    let said_later = home.agent(&later, &["Do it."]);
+    assert!(
+        said_later.err.contains("retry_after_cap"),
+        "{}",
+        said_later.err
+    );
+    assert!(
+        !said_later.err.contains("be more patient"),
+        "{}",
+        said_later.err
+    );
     let unreachable = [
         "run",
         "--model",

@@ -145,3 +145,37 @@ fn the_usage_of_sub_agents_is_counted_once() {
         assert_eq!(calls.sum::<u64>(), 3, "{by}");
     }
 }
+
+#[test]
+fn what_a_provider_does_not_report_is_counted() {
+    let home = Home::new();
+    let fake = Fake::new([FakeAnswer::say("First.").unreported()]);
+    home.agent(&fake, &["Begin."]).done();
+    let usage = &rows(&home, "day")[0]["usage"];
+    assert!(usage["input"].as_u64().unwrap() > 50, "{usage}");
+    let written = usage["output"].as_u64().unwrap();
+    assert!((1..20).contains(&written), "{usage}");
+    let list = home.run(["sessions", "list", "--json"]).done().out;
+    let session: Value = serde_json::from_str(&list).unwrap();
+    let id = session["id"].as_str().unwrap();
+    let runs = home.run(["sessions", "runs", id, "--json"]).done().out;
+    let run: Value = serde_json::from_str(&runs).unwrap();
+    assert_eq!(run["usage"], *usage);
+}
+
+#[cfg(not(feature = "restate"))]
+#[test]
+fn a_database_is_not_in_this_build() {
+    let home = Home::new();
+    for args in [
+        &["usage"][..],
+        &["sessions", "list"],
+        &["sessions", "check"],
+    ] {
+        let mut command = home.command(args);
+        command.env("PLIMSOLL_STORE", "postgres://u:hush@h/d");
+        let said = feed(command, b"");
+        said.refused(2, &["PLIMSOLL_STORE names a database", "`restate`"]);
+        assert!(!said.err.contains("hush"), "{}", said.err);
+    }
+}

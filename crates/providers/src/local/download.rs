@@ -96,7 +96,7 @@ pub(super) fn client(url: &Url) -> Result<Client, String> {
         .map_err(|error| innermost(&error))
 }
 
-/// Downloads what is missing. Returns the reason if that is interrupted.
+/// Downloads the missing bytes. Returns the reason if that is interrupted.
 async fn attempt(
     client: &Client,
     wanted: &Wanted<'_>,

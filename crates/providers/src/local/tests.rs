@@ -85,7 +85,7 @@ struct Registry {
     asked: Arc<Mutex<Vec<String>>>,
 }
 
-/// Lists the files of a package, as PEP 691 has it, with the checksums that it is said to have.
+/// Lists the files of a package in the format of PEP 691, with the checksums that a test has chosen.
 async fn list_files(
     State(registry): State<Registry>,
     UrlPath(package): UrlPath<String>,
