@@ -1,8 +1,10 @@
 //! Tests of rows: parsing, precedence, and errors with their places.
 
+use std::path::Path;
 use std::time::Duration;
 
 use plimsoll_context::Money;
+use plimsoll_testkit::cases;
 use plimsoll_wire::Effort;
 use plimsoll_wire::anthropic;
 
@@ -223,121 +225,14 @@ fn a_users_rows_go_before_ours_figure_by_figure() {
 }
 
 #[test]
-fn what_is_wrong_is_refused_with_its_place() {
-    let row = |rest: &str| format!("[openai.m]\noutput = 1.0\n{rest}");
-    let of = |rest: &str| format!("[openai.m]\n{rest}");
-    let rows = [
-        (
-            row("input = -1.0"),
-            "models, openai, m, input: -1 is no price",
-        ),
-        (
-            row("input = nan"),
-            "models, openai, m, input: NaN is no price",
-        ),
-        (
-            row("input = inf"),
-            "models, openai, m, input: inf is no price",
-        ),
-        (
-            row("input = \"1\""),
-            "models, openai, m, input: \"1\" is no price",
-        ),
-        (
-            row("input = 0.000003"),
-            "one token; a million of them cost 3.0000",
-        ),
-        (
-            row("input = 1e9"),
-            "models, openai, m, input: 1000000000 is more than",
-        ),
-        (row(""), "models, openai, m: `input` is missing"),
-        (of("input = 1"), "models, openai, m: `output` is missing"),
-        (
-            of("cache_read = 1"),
-            "models, openai, m: `input` is missing",
-        ),
-        (
-            row("input = 1\nlong = 5"),
-            "models, openai, m, long: 5 is no table",
-        ),
-        (
-            row("input = 1\nlong = { input = 2, output = 3 }"),
-            "`above` is missing",
-        ),
-        (
-            row("input = 1\nlong = { above = 9000, input = 2 }"),
-            "models, openai, m, long: `output` is missing",
-        ),
-        (
-            row("input = 1\nlong = { above = 9000, inputs = 2 }"),
-            "it has no key `inputs`",
-        ),
-        (
-            row("input = 1\ncache_reed = 1"),
-            "did you mean `cache_read`?",
-        ),
-        (
-            row("input = 1\nfrobnicate = 1"),
-            "no such key; known are: input",
-        ),
-        (
-            row("input = 1\ncache_read = -0.1"),
-            "cache_read: -0.1 is no price",
-        ),
-        (
-            row("input = 1\ncache_lives = 0"),
-            "cache_lives: 0 is no whole number",
-        ),
-        (
-            row("input = 1\nmin_cacheable = 1.5"),
-            "min_cacheable: 1.5 is no whole",
-        ),
-        (row("input = 1\nlonger_write = 2"), "set both"),
-        (of("window = 200"), "window: 200 tokens are not plausible"),
-        (of("window = 1_000_000_000"), "give 512 to 100000000"),
-        (
-            of("max_output = -1"),
-            "max_output: -1 is no whole number above 0",
-        ),
-        (of("images = 1"), "images: 1 is neither true nor false"),
-        (
-            of("efforts = \"high\""),
-            "no list of efforts; known are: none, minimal",
-        ),
-        (of("efforts = [\"hard\"]"), "no list of efforts"),
-        (
-            "[opnai.m]\ninput = 1".to_owned(),
-            "models, opnai: there is no such provider; did you mean `openai`?",
-        ),
-        (
-            "[\"opnai/m\"]\ninput = 1".to_owned(),
-            "models, opnai/m: there is no such provider",
-        ),
-        (
-            "[frobnicate.m]".to_owned(),
-            "no such provider; known are: openai",
-        ),
-        (
-            "openai = 1".to_owned(),
-            "models, openai: expected a table of models",
-        ),
-        (
-            "[openai]\nm = 1".to_owned(),
-            "models, openai, m: expected a table",
-        ),
-        ("[openai.m]\ninput = ".to_owned(), "models, line 2: no TOML"),
-        (
-            "[openai.m]\ninput = 1\ninput = 2".to_owned(),
-            "models, line 3: no TOML",
-        ),
-    ];
-    for (text, part) in rows {
-        let error = ModelBook::parse(&text, Origin::User)
-            .unwrap_err()
-            .to_string();
-        assert!(error.contains(part), "{text}\n{error}");
-    }
+fn each_invalid_row_is_refused_with_its_place() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/models.txt");
+    cases::check(&file, |case| {
+        let text: Vec<&str> = case.all("-").collect();
+        let error = ModelBook::parse(&text.join("\n"), Origin::User);
+        let error = error.unwrap_err().to_string();
+        error.lines().map(str::to_owned).collect()
+    });
 }
 
 /// Anthropic's longer lifetime can be requested at each mark, even if nothing is known about the

@@ -15,7 +15,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use plimsoll_agent::{Request, ToolChoice};
+use plimsoll_agent::{Failure, Request, ToolChoice};
 use plimsoll_context::{Delta, Message, Reply, Tokens};
 use plimsoll_providers::{ModelBook, ModelClient, ModelRef, Origin, Secret, Timeouts, Wire};
 use plimsoll_testkit::cases::{self, Case};
@@ -85,83 +85,115 @@ fn each_call_has_its_outcome() {
     }
 }
 
+/// The calls of a case.
+struct Calls {
+    fake: Fake,
+    client: ModelClient,
+    request: Request,
+    last: Option<Reply>,
+    /// The lines of the last request.
+    sent: Vec<String>,
+    outcome: Vec<String>,
+}
+
 async fn calls(case: &Case) -> Vec<String> {
     let model = case.get("model").unwrap();
     let options = case.get("client").unwrap_or("{}");
     let options: Options = serde_json::from_str(options).unwrap();
     let script: Vec<FakeAnswer> = case.json("answer").into_iter().map(answer).collect();
-    let judge = match options.plain {
-        true => Judge::Responses(plain()),
-        false => judge(options.server.as_deref().unwrap_or(model)),
+    let judge = if options.plain {
+        Judge::Responses(plain())
+    } else {
+        judge(options.server.as_deref().unwrap_or(model))
     };
     let over = |_: &Value| FakeAnswer::new(500, "the script has ended");
     let fake = Fake::answering(judge, script, Box::new(over)).await;
-    let client = client(model, &options, &fake);
-
     let messages: Vec<Message> = case.json("-").into_iter().map(read).collect();
-    let mut request = match messages.is_empty() {
-        true => request(),
-        false => request_of(messages),
+    let mut calls = Calls {
+        client: client(model, &options, &fake),
+        fake,
+        request: if messages.is_empty() {
+            request()
+        } else {
+            request_of(messages)
+        },
+        last: None,
+        sent: Vec::new(),
+        outcome: Vec::new(),
     };
-    let mut outcome = Vec::new();
-    let mut last: Option<Reply> = None;
-    let mut sent = Vec::new();
-    let mut count = 0;
     for (key, value) in case.input() {
         match key {
-            "request" => change(&mut request, &cases::json(value)),
-            "grow" => {
-                let mut grown = answered(&request, last.as_ref().unwrap());
-                let kept = grown.messages.iter();
-                let kept: Vec<Message> = kept.map(|message| read(json!(**message))).collect();
-                grown.messages = kept.into_iter().collect();
-                if !value.is_empty() {
-                    grown.messages.push(Message::user(value).into());
-                }
-                request = grown;
-            }
-            "answer" => {
-                let (result, deltas) = call(&client, &request).await;
-                count += 1;
-                assert_eq!(fake.asked().len(), count, "nothing is retried here");
-                let lines = fake.asked().last().map(told).unwrap_or_default();
-                if lines != sent {
-                    outcome.extend(lines.iter().cloned());
-                    sent = lines;
-                }
-                // Which pieces come in time may differ from run to run.
-                let seen = deltas.iter().filter(|_| !options.hasty);
-                outcome.extend(seen.map(piece));
-                match &result {
-                    Ok(reply) => outcome.extend(reply_lines(reply)),
-                    Err(failure) => {
-                        let again = if failure.is_retryable() {
-                            "may pass"
-                        } else {
-                            "is final"
-                        };
-                        outcome.push(format!("{again}: {failure:?}"));
-                        outcome.push(format!("says {failure}"));
-                    }
-                }
-                last = result.ok();
-            }
+            "request" => change(&mut calls.request, &cases::json(value)),
+            "grow" => calls.grow(value),
+            "answer" if options.hasty => calls.hasty_call().await,
+            "answer" => calls.call().await,
             _ => {}
         }
     }
-    for line in &mut outcome {
-        *line = line.replace(&fake.address, "ADDRESS").replace('\n', "\\n");
+    for line in &mut calls.outcome {
+        *line = line
+            .replace(&calls.fake.address, "ADDRESS")
+            .replace('\n', "\\n");
         // The library for HTTP says why, in words of its own.
         if let Some((before, _)) = line.split_once(" was cut in the middle: ") {
             *line = format!("{before} was cut in the middle");
         }
+        assert!(!line.starts_with("says ") || !line.contains(KEY), "{line}");
     }
-    assert!(
-        !outcome
-            .iter()
-            .any(|line| line.starts_with("says ") && line.contains(KEY))
-    );
-    outcome
+    calls.outcome
+}
+
+impl Calls {
+    fn grow(&mut self, question: &str) {
+        let mut grown = answered(&self.request, self.last.as_ref().unwrap());
+        let kept = grown.messages.iter();
+        let kept: Vec<Message> = kept.map(|message| read(json!(**message))).collect();
+        grown.messages = kept.into_iter().collect();
+        if !question.is_empty() {
+            grown.messages.push(Message::user(question).into());
+        }
+        self.request = grown;
+    }
+
+    async fn call(&mut self) {
+        let before = self.fake.asked().len();
+        let (result, deltas) = call(&self.client, &self.request).await;
+        let asked = self.fake.asked();
+        assert_eq!(asked.len(), before + 1, "nothing is retried here");
+        let lines = told(&asked[before]);
+        if lines != self.sent {
+            self.outcome.extend(lines.iter().cloned());
+            self.sent = lines;
+        }
+        self.outcome.extend(deltas.iter().map(piece));
+        match &result {
+            Ok(reply) => self.outcome.extend(reply_lines(reply)),
+            Err(failure) => {
+                let line = format!("{}: {failure:?}", again(failure));
+                self.outcome.extend([line, format!("says {failure}")]);
+            }
+        }
+        self.last = result.ok();
+    }
+
+    /// Makes a call that gives up on silence. How much comes before that may differ from run to run.
+    async fn hasty_call(&mut self) {
+        match call(&self.client, &self.request).await.0 {
+            Ok(reply) => self.outcome.extend(reply_lines(&reply)),
+            Err(failure) => {
+                assert!(failure.to_string().contains("0.03 s"), "{failure}");
+                self.outcome.push(format!("{}: silence", again(&failure)));
+            }
+        }
+    }
+}
+
+fn again(failure: &Failure) -> &'static str {
+    if failure.is_retryable() {
+        "may pass"
+    } else {
+        "is final"
+    }
 }
 
 fn plain() -> ResponsesProfile {

@@ -5,6 +5,7 @@ mod calls;
 mod detection;
 mod messages;
 mod mocked;
+mod pages;
 mod responses;
 mod weigh;
 mod windows;
