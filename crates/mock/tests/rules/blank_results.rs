@@ -1,11 +1,11 @@
-//! Tool results without text: each API gets them in a form that it accepts, and every call has a
-//! result.
+//! Tool results without text in every dialect of Chat Completions. Those of the other APIs are cases in
+//! `tests/cases/rendered`.
 
 use plimsoll_context::{CallId, Message, Part, ToolCall, ToolResult};
 use plimsoll_mock::rules as judge;
 use plimsoll_wire::RenderInput;
-use plimsoll_wire::{anthropic, openai_chat, openai_responses};
-use serde_json::{Value, json};
+use plimsoll_wire::openai_chat;
+use serde_json::Value;
 
 use crate::every_dialect;
 
@@ -54,48 +54,5 @@ fn a_result_without_text_is_valid_in_every_dialect_of_chat() {
             let faults = judge::openai_chat::validate(&body, &dialect);
             assert_eq!(faults, [], "{} {body}", dialect.name);
         }
-    }
-}
-
-#[test]
-fn a_result_without_text_is_valid_on_responses() {
-    for profile in [
-        openai_responses::ResponsesProfile::openai(),
-        openai_responses::ResponsesProfile::plain(),
-        openai_responses::ResponsesProfile::compatible(),
-    ] {
-        for messages in histories() {
-            let input = RenderInput {
-                model: "gpt-5",
-                ..Default::default()
-            };
-            let body = openai_responses::render(&input, &messages, &profile)
-                .unwrap()
-                .body;
-            let body: Value = serde_json::from_slice(&body).unwrap();
-            assert_eq!(
-                judge::openai_responses::validate(&body, &profile),
-                [],
-                "{body}"
-            );
-            assert!(body["input"][2].get("output").is_some(), "{body}");
-        }
-    }
-}
-
-/// Blank text blocks are refused; a result without content is not.
-#[test]
-fn a_result_without_text_has_no_text_block_on_messages() {
-    let profile = anthropic::MessagesProfile::of_model("claude-sonnet-4-5");
-    for messages in histories() {
-        let input = RenderInput {
-            model: "claude-sonnet-4-5",
-            ..Default::default()
-        };
-        let body = anthropic::render(&input, &messages, &profile).unwrap().body;
-        let body: Value = serde_json::from_slice(&body).unwrap();
-        assert_eq!(judge::anthropic::validate(&body, &profile), [], "{body}");
-        let wanted = json!({ "type": "tool_result", "tool_use_id": "call_abc1" });
-        assert_eq!(body["messages"][2]["content"][0], wanted);
     }
 }

@@ -1,8 +1,8 @@
 //! Findings of fuzzing, each with the smallest text that shows it. The targets are in `fuzz/`.
 
-use plimsoll_context::{CallId, Message, Part, Reply, ToolCall, ToolSpec};
+use plimsoll_context::{Message, Reply};
 use plimsoll_mock::rules as judge;
-use plimsoll_wire::{LeftOut, RenderInput, StreamDecoder, ToolChoice};
+use plimsoll_wire::{RenderInput, StreamDecoder};
 use plimsoll_wire::{anthropic, openai_responses};
 use serde_json::{Value, json};
 
@@ -91,31 +91,6 @@ fn the_model_does_not_say_what_it_is_told() {
     assert_eq!(judge::openai_responses::validate(&request, &profile), []);
 }
 
-/// Servers of tools write schemas, and some write a type that Anthropic refuses.
-#[test]
-fn the_schema_of_a_tool_is_an_objects() {
-    for schema in [
-        json!({"type": ["object", "null"]}),
-        json!({"type": "string"}),
-        json!({"type": {}}),
-    ] {
-        let tool = ToolSpec {
-            name: "f".into(),
-            description: "d".into(),
-            schema,
-        };
-        let input = RenderInput {
-            model: "claude-opus-4-8",
-            tools: std::slice::from_ref(&tool),
-            ..RenderInput::default()
-        };
-        let profile = anthropic::MessagesProfile::of_model("claude-opus-4-8");
-        let body = anthropic::render(&input, &[Message::user("q")], &profile).unwrap();
-        let request: Value = serde_json::from_slice(&body.body).unwrap();
-        assert_eq!(judge::anthropic::validate(&request, &profile), []);
-    }
-}
-
 #[test]
 fn an_item_that_nobody_named_is_no_part_of_the_message_after_it() {
     let strange = [
@@ -133,73 +108,5 @@ fn an_item_that_nobody_named_is_no_part_of_the_message_after_it() {
             json!({"type": "message", "role": "assistant", "content": "t", "phase": "commentary"});
         assert_eq!(request["input"][1], kept);
         assert_eq!(judge::openai_responses::validate(&request, &profile), []);
-    }
-}
-
-/// What a tool is called is the same where it is declared, chosen and called; of two that would be
-/// called alike the first counts.
-#[test]
-fn a_tool_has_a_legal_name_everywhere() {
-    let tool = |name: &str| ToolSpec {
-        name: name.into(),
-        description: name.into(),
-        schema: json!({"type": "object", "properties": {}}),
-    };
-    for odd in ["fs.read", "fs\u{7f}read", "fs read", "fs@read"] {
-        let tools = [tool("fs_read"), tool(odd), tool("write")];
-        let call = ToolCall {
-            id: CallId("a".into()),
-            name: odd.into(),
-            arguments: "{}".into(),
-            opaque: None,
-        };
-        let messages = [
-            Message::user("q"),
-            Message::Assistant {
-                parts: vec![Part::ToolCall(call)],
-            },
-            Message::result(CallId("a".into()), "done"),
-        ];
-        let input = RenderInput {
-            model: "claude-opus-4-6",
-            tools: &tools,
-            tool_choice: ToolChoice::Tool(odd.into()),
-            ..RenderInput::default()
-        };
-        let profile = anthropic::MessagesProfile::of_model("claude-opus-4-6");
-        let sent = anthropic::render(&input, &messages, &profile).unwrap();
-        let body: Value = serde_json::from_slice(&sent.body).unwrap();
-        assert_eq!(judge::anthropic::validate(&body, &profile), [], "{odd:?}");
-        let names = |body: &Value| -> Vec<String> {
-            let tools = body["tools"].as_array().unwrap().iter();
-            tools
-                .map(|tool| tool["name"].as_str().unwrap().to_owned())
-                .collect()
-        };
-        assert_eq!(names(&body), ["fs_read", "write"], "{odd:?}");
-        assert_eq!(body["tool_choice"]["name"], "fs_read");
-        assert_eq!(body["messages"][1]["content"][0]["name"], "fs_read");
-        let told = |what| sent.notes.iter().any(|note| note.what == what);
-        assert!(told(LeftOut::RepeatedTool), "{:?}", sent.notes);
-
-        let input = RenderInput {
-            model: "m",
-            tools: &tools,
-            tool_choice: ToolChoice::Tool(odd.into()),
-            ..RenderInput::default()
-        };
-        let profile = openai_responses::ResponsesProfile::openai();
-        let sent = openai_responses::render(&input, &messages, &profile).unwrap();
-        let body: Value = serde_json::from_slice(&sent.body).unwrap();
-        assert_eq!(
-            judge::openai_responses::validate(&body, &profile),
-            [],
-            "{odd:?}"
-        );
-        assert_eq!(names(&body), ["fs_read", "write"], "{odd:?}");
-        assert_eq!(body["tool_choice"]["name"], "fs_read");
-        assert_eq!(body["input"][1]["name"], "fs_read");
-        let told = |what| sent.notes.iter().any(|note| note.what == what);
-        assert!(told(LeftOut::RepeatedTool), "{:?}", sent.notes);
     }
 }
