@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderName, HeaderValue, Response, StatusCode, header};
-use futures_util::stream::{self, Stream, StreamExt};
+use futures_util::stream::{self, Stream};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
@@ -120,12 +120,6 @@ impl HttpAnswer {
 
 const JSON: &str = "application/json";
 
-/// One step of a body.
-enum BodyStep {
-    Send(Bytes),
-    Wait(oneshot::Receiver<()>),
-}
-
 fn paced(pieces: Vec<String>, pace: StreamPace) -> impl Stream<Item = Result<Bytes, io::Error>> {
     let pieces = pieces.into_iter().map(Bytes::from);
     let pieces: Vec<Bytes> = if pace.bytewise {
@@ -133,38 +127,29 @@ fn paced(pieces: Vec<String>, pace: StreamPace) -> impl Stream<Item = Result<Byt
     } else {
         pieces.collect()
     };
-    let mut steps: Vec<BodyStep> = pieces.into_iter().map(BodyStep::Send).collect();
-    if let Some((at, gate)) = pace.gate {
-        steps.insert(at.min(steps.len()), BodyStep::Wait(gate));
-    }
-    let wait = pace.wait;
-    let sent = stream::iter(steps).filter_map(move |step| async move {
-        match step {
-            BodyStep::Send(piece) => {
-                if wait > Duration::ZERO {
-                    tokio::time::sleep(wait).await;
-                }
-                Some(Ok(piece))
-            }
-            BodyStep::Wait(gate) => {
-                let _ = gate.await;
-                None
-            }
+    let begun = (pieces.into_iter(), 0, pace);
+    stream::unfold(begun, |(mut pieces, index, mut pace)| async move {
+        let is_here = |gate: &mut (usize, _)| gate.0 == index || pieces.len() == 0;
+        if let Some((_, gate)) = pace.gate.take_if(is_here) {
+            let _ = gate.await;
         }
-    });
-    let end = match pace.end {
-        End::Close => stream::empty().boxed(),
-        End::Cut => stream::once(async {
-            // Yield, so that the earlier pieces are sent before the connection is cut.
-            tokio::task::yield_now().await;
-            Err(io::Error::other(
-                "the connection is cut, as the script says",
-            ))
-        })
-        .boxed(),
-        End::Hang => stream::pending().boxed(),
-    };
-    sent.chain(end)
+        if let Some(piece) = pieces.next() {
+            if pace.wait > Duration::ZERO {
+                tokio::time::sleep(pace.wait).await;
+            }
+            return Some((Ok(piece), (pieces, index + 1, pace)));
+        }
+        match std::mem::take(&mut pace.end) {
+            End::Close => None,
+            End::Cut => {
+                // Yield, so that the earlier pieces are sent before the connection is cut.
+                tokio::task::yield_now().await;
+                let error = io::Error::other("the connection is cut, as the script says");
+                Some((Err(error), (pieces, index, pace)))
+            }
+            End::Hang => std::future::pending().await,
+        }
+    })
 }
 
 fn single_bytes(bytes: Bytes) -> impl Iterator<Item = Bytes> {

@@ -1,8 +1,8 @@
 //! The checks that the API makes before it reads a body.
 //!
 //! [`admission`] judges the headers and the keys of the body that need a beta header.
-//! [`validate_count`] judges a request that only counts tokens. The rules for bodies are in the `judge`
-//! crate.
+//! [`validate_count`] judges a request that only counts tokens. The rules for bodies are in the module
+//! `rules`.
 
 use crate::rules::Fault;
 use crate::rules::anthropic::{TABLE, validate};

@@ -2,13 +2,13 @@
 //! system, messages. Uses the mock's tokenizer, not Anthropic's.
 
 use plimsoll_context::{TOOL_OVERHEAD, TokenCounter, Tokens};
+use plimsoll_wire::__internals::anthropic::MARK;
 use serde_json::{Value, json};
 
 use crate::api::{list, text};
 use crate::pieces::{Mark, RequestPiece, weigh};
+use crate::rules::anthropic::unmarked;
 
-/// The key of a breakpoint.
-const MARK: &str = "cache_control";
 /// The tokens of a message in addition to its content.
 const FRAME: Tokens = Tokens(4);
 
@@ -62,17 +62,4 @@ fn mark(block: &Value) -> Option<Mark> {
         "1h" => Mark::Hour,
         _ => Mark::FiveMinutes,
     })
-}
-
-/// Returns a block without its breakpoints.
-fn unmarked(block: &Value) -> Value {
-    match block {
-        Value::Object(keys) => {
-            let keys = keys.iter().filter(|(key, _)| *key != MARK);
-            keys.map(|(key, value)| (key.clone(), unmarked(value)))
-                .collect()
-        }
-        Value::Array(list) => list.iter().map(unmarked).collect(),
-        other => other.clone(),
-    }
 }

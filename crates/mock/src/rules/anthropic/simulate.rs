@@ -160,14 +160,18 @@ impl PrefixHash {
     }
 
     fn take(&mut self, value: &Value) {
-        let mut value = value.clone();
-        unmark(&mut value);
-        self.0.update(value.to_string().as_bytes());
+        self.0.update(unmarked(value).to_string().as_bytes());
         self.0.update(b"\n");
     }
 }
 
-/// Removes all breakpoints.
+/// Returns a block without its breakpoints.
+pub(crate) fn unmarked(block: &Value) -> Value {
+    let mut block = block.clone();
+    unmark(&mut block);
+    block
+}
+
 fn unmark(value: &mut Value) {
     match value {
         Value::Object(keys) => {

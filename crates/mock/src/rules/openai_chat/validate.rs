@@ -197,9 +197,10 @@ impl ChatCheck<'_> {
             let headless = role == "assistant" && only_systems;
             // Mistral accepts consecutive user messages and an assistant message at the start. Calls
             // without results are reported elsewhere.
-            let out_of_turn = match is_mistral {
-                true => twice && role == "assistant" && !has_calls,
-                false => twice || headless,
+            let out_of_turn = if is_mistral {
+                twice && role == "assistant" && !has_calls
+            } else {
+                twice || headless
             };
             let after_tool = role == "user" && previous == "tool";
             for (is_broken, refusal) in [
