@@ -36,18 +36,20 @@ pub(crate) fn person_tokens(
 }
 
 fn with_entries<T>(messages: &[&Message], read: impl FnOnce(&[TranscriptEntry<'_>]) -> T) -> T {
-    let texts: Vec<Option<Cow<'_, str>>> = messages.iter().map(|message| text(message)).collect();
+    let texts: Vec<Vec<Cow<'_, str>>> = messages.iter().map(|message| texts(message)).collect();
     let mut entries = Vec::new();
-    for (message, text) in messages.iter().zip(&texts) {
-        let text = text.as_deref().unwrap_or_default();
+    for (message, texts) in messages.iter().zip(&texts) {
         match message {
             // System messages are never removed from a view.
             Message::System { .. } => {}
-            Message::User { .. } => entries.push(TranscriptEntry::User(text)),
+            // Hosts add texts of their own beside those of the user.
+            Message::User { .. } => {
+                entries.extend(texts.iter().map(|text| TranscriptEntry::User(text)));
+            }
             Message::Assistant { parts } => entries.extend(parts.iter().filter_map(part)),
             Message::ToolResult(result) => entries.push(TranscriptEntry::ToolResult {
                 id: &result.call.0,
-                text,
+                text: texts.first().map_or("", |text| text),
                 is_error: result.is_error,
             }),
             Message::Notice { .. } if Gap::of(message).is_some() => {}
@@ -72,26 +74,37 @@ fn part(part: &Part) -> Option<TranscriptEntry<'_>> {
     }
 }
 
-/// Returns the text of a user's message or a result, with a note for each part that is no text.
-fn text(message: &Message) -> Option<Cow<'_, str>> {
+/// Returns the texts of a user's message, or the whole text of a result.
+fn texts(message: &Message) -> Vec<Cow<'_, str>> {
     match message {
-        Message::User { parts } => Some(readable(parts)),
-        Message::ToolResult(result) => Some(readable(&result.parts)),
-        _ => None,
+        Message::User { parts } => blocks(parts),
+        Message::ToolResult(result) => match blocks(&result.parts) {
+            blocks if blocks.len() > 1 => vec![Cow::Owned(blocks.join("\n"))],
+            blocks => blocks,
+        },
+        _ => Vec::new(),
     }
 }
 
-fn readable(parts: &[Part]) -> Cow<'_, str> {
-    if let [Part::Text { text }] = parts {
-        return Cow::Borrowed(text);
+/// Returns the texts of `parts`, with a note for each part that is no text behind the text before it.
+fn blocks(parts: &[Part]) -> Vec<Cow<'_, str>> {
+    let mut blocks: Vec<Cow<'_, str>> = Vec::new();
+    for part in parts {
+        let note = match part {
+            Part::Text { text } => {
+                blocks.push(Cow::Borrowed(text));
+                continue;
+            }
+            Part::Image(image) => image_note(image),
+            Part::File(file) => file_note(file),
+            Part::Thinking(_) | Part::ToolCall(_) | Part::Opaque(_) => continue,
+        };
+        match blocks.last_mut() {
+            Some(text) => *text = Cow::Owned(format!("{text}\n{note}")),
+            None => blocks.push(Cow::Owned(note)),
+        }
     }
-    let texts = parts.iter().filter_map(|part| match part {
-        Part::Text { text } => Some(text.clone()),
-        Part::Image(image) => Some(image_note(image)),
-        Part::File(file) => Some(file_note(file)),
-        Part::Thinking(_) | Part::ToolCall(_) | Part::Opaque(_) => None,
-    });
-    Cow::Owned(texts.collect::<Vec<_>>().join("\n"))
+    blocks
 }
 
 fn image_note(image: &Image) -> String {

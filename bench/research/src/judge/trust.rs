@@ -277,8 +277,11 @@ impl Truth {
         }
         failed.extend(planted.unedited.iter().cloned());
         let edits = failed.into_iter().map(|path| {
-            let by_command = in_place.iter().filter(|command| command.contains(&path));
-            let by_command = u32::try_from(by_command.count()).unwrap_or(u32::MAX);
+            // A command may name the file from another folder, and edit it several times.
+            let name = path.rsplit('/').next().unwrap_or(&path);
+            let by_command = in_place.iter().filter(|command| command.contains(name));
+            let by_command = by_command.map(|command| command.matches(IN_PLACE).count());
+            let by_command = u32::try_from(by_command.sum::<usize>()).unwrap_or(u32::MAX);
             let count = made.get(&path).copied().unwrap_or_default();
             (path, count.saturating_add(by_command))
         });

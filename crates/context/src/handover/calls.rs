@@ -16,11 +16,13 @@ const CONTENT: usize = 1_000;
 const FILES_MAX: usize = 64;
 /// The maximum number of elements of a list that is shown.
 const LIST_MAX: usize = 8;
+/// The line of a patch that gives the file before it another name.
+const MOVE: &str = "*** Move to: ";
 /// The lines of a patch that name a file.
 const PATCH_LINES: [(&str, Act); 4] = [
     ("*** Update File: ", Act::Edited),
     ("*** Add File: ", Act::Written),
-    ("*** Move to: ", Act::Written),
+    (MOVE, Act::Written),
     ("*** Delete File: ", Act::Removed),
 ];
 
@@ -118,7 +120,15 @@ impl TranscriptCall {
 
     /// Returns `true` if the call builds, checks or tests.
     pub(crate) fn is_test(&self) -> bool {
-        matches!(&self.kind, CallKind::Command(command) if command.is_test)
+        !self.test().is_empty()
+    }
+
+    /// Returns the words of a build, a check or a test, without options. Empty for other calls.
+    pub(crate) fn test(&self) -> &[String] {
+        match &self.kind {
+            CallKind::Command(command) => &command.test,
+            CallKind::Search | CallKind::File | CallKind::Other => &[],
+        }
     }
 
     /// Returns `true` if the call only shows something.
@@ -128,14 +138,6 @@ impl TranscriptCall {
             CallKind::Search => true,
             CallKind::File => self.files.iter().all(|(act, _)| *act == Act::Read),
             CallKind::Other => false,
-        }
-    }
-
-    /// Returns the program of a command.
-    pub(crate) fn program(&self) -> Option<&str> {
-        match &self.kind {
-            CallKind::Command(command) => Some(&command.program),
-            CallKind::Search | CallKind::File | CallKind::Other => None,
         }
     }
 }
@@ -174,7 +176,7 @@ fn act_of(tool: &str, arguments: &Value) -> Option<Act> {
         Some(Act::Read)
     } else if any_in("searches", &words) || any_in("shells", &words) {
         None
-    } else if words.contains("delete") || words.contains("remove") {
+    } else if is_in("removers", &words) {
         Some(Act::Removed)
     } else if words.ends_with(" create") || any_in("creates", &words) {
         Some(Act::Written)
@@ -193,14 +195,22 @@ fn is_search(tool: &str) -> bool {
 
 /// Returns the files that a patch names.
 fn patched(text: &str) -> Vec<(Act, String)> {
-    let files = text.lines().filter_map(|line| {
+    let mut files: Vec<(Act, String)> = Vec::new();
+    for line in text.lines().filter(|line| line.starts_with("*** ")) {
         let mut found = PATCH_LINES.iter();
-        found.find_map(|(start, act)| {
-            let path = line.strip_prefix(start)?;
-            Some((*act, one_line(path.trim(), SIGNATURE_MAX)))
-        })
-    });
-    files.take(FILES_MAX).collect()
+        let found = found.find_map(|(start, act)| Some((act, line.strip_prefix(start)?)));
+        let Some((act, path)) = found.filter(|_| files.len() < FILES_MAX) else {
+            continue;
+        };
+        if line.starts_with(MOVE) {
+            files
+                .last_mut()
+                .into_iter()
+                .for_each(|(act, _)| *act = Act::Removed);
+        }
+        files.push((*act, one_line(path.trim(), SIGNATURE_MAX)));
+    }
+    files
 }
 
 /// Returns the call as one line.

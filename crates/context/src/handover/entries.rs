@@ -11,14 +11,15 @@ use super::cues;
 use super::format::{self, Section, SectionItem};
 use super::replies::{Reply, reply};
 use super::sentences::one_line;
-use super::speaker::{MessageSource, brings_a_body, speech, summary_body};
+use super::speaker::{MessageSource, brings_a_body, output, speech, summary_body};
 
 /// The maximum length of a user's text between two commands of an agent without tools, in bytes.
 const BRIEF: usize = 1_000;
 /// The maximum length of the name of a refused call that is repeated, in bytes.
 const REFUSED_MAX: usize = 120;
-/// The name of the tool whose body the host adds as a message of the user.
+/// The tool whose body the host adds as a message of the user, and the beginning of its result then.
 const SKILL_TOOL: &str = "Skill";
+const SKILL_LAUNCHED: &str = "Launching skill";
 
 /// One text of the transcript.
 #[derive(Debug)]
@@ -69,25 +70,26 @@ struct EntryReader<'a> {
     in_text: Option<&'a str>,
     /// Whether the agent has no tools, and its commands are all answered in the user's role.
     is_text_only: bool,
-    /// Whether the last result is that of a call whose body the host adds next.
-    awaits_body: bool,
+    /// The number of results whose bodies the host adds next.
+    bodies: usize,
 }
 
 impl<'a> EntryReader<'a> {
     fn read(&mut self, entry: TranscriptEntry<'a>, before: Option<&TranscriptEntry<'_>>) {
-        let awaits_body = std::mem::take(&mut self.awaits_body);
         match entry {
             TranscriptEntry::User(text) => {
                 // The host adds the body of a command or a skill in the next message.
-                let is_body = awaits_body
+                let is_body = self.bodies > 0
                     || matches!(before, Some(TranscriptEntry::User(text)) if brings_a_body(text));
                 if is_body {
+                    self.bodies = self.bodies.saturating_sub(1);
                     self.texts.push(Text::Host(text));
                 } else {
                     self.user(text);
                 }
             }
             TranscriptEntry::Assistant(text) => {
+                self.bodies = 0;
                 self.texts.push(Text::Agent(text));
                 self.in_text = fenced_command(text).or(self.in_text);
             }
@@ -115,38 +117,29 @@ impl<'a> EntryReader<'a> {
     }
 
     fn user(&mut self, text: &'a str) {
-        let command = self.in_text.take();
-        let is_output = self.is_text_only && command.is_some() && is_output(text);
-        match speech(text) {
-            MessageSource::Output(text, is_error) => {
-                self.output(command, text, is_error);
-                self.is_text_only |= command.is_some();
+        if let Some(command) = self.in_text.take() {
+            let plain = (self.is_text_only && is_output(text)).then_some((text, false));
+            if let Some((text, is_error)) = output(text).or(plain) {
+                self.is_text_only = true;
+                self.texts.push(Text::Call {
+                    name: "",
+                    arguments: command,
+                });
+                self.texts.push(Text::Result {
+                    call: Some(self.texts.len() - 1),
+                    text,
+                    is_error,
+                });
+                return;
             }
-            _ if is_output => self.output(command, text, false),
-            MessageSource::Person(words) => self.texts.push(Text::Person {
+        }
+        self.texts.push(match speech(text) {
+            MessageSource::Person(words) => Text::Person {
                 words,
                 is_answer: false,
-            }),
-            MessageSource::Summary(text) => {
-                self.texts.push(Text::Foreign(summary_body(text)));
-            }
-            MessageSource::Host => self.texts.push(Text::Host(text)),
-        }
-    }
-
-    /// Records the output of a command within the agent's text.
-    fn output(&mut self, command: Option<&'a str>, text: &'a str, is_error: bool) {
-        let call = command.map(|arguments| {
-            self.texts.push(Text::Call {
-                name: "",
-                arguments,
-            });
-            self.texts.len() - 1
-        });
-        self.texts.push(Text::Result {
-            call,
-            text,
-            is_error,
+            },
+            MessageSource::Summary(text) => Text::Foreign(text),
+            MessageSource::Host => Text::Host(text),
         });
     }
 
@@ -156,7 +149,7 @@ impl<'a> EntryReader<'a> {
             Some(Text::Call { name, arguments }) => (*name, *arguments),
             _ => ("", ""),
         };
-        self.awaits_body = name == SKILL_TOOL;
+        self.bodies += usize::from(name == SKILL_TOOL && text.starts_with(SKILL_LAUNCHED));
         let person = |words| Text::Person {
             words: Cow::Owned(words),
             is_answer: true,
@@ -165,7 +158,10 @@ impl<'a> EntryReader<'a> {
         match reply(name, arguments, text, is_error) {
             Some(Reply::Answers(answers)) => self.texts.extend(answers.into_iter().map(person)),
             Some(Reply::Refused(reason)) if reason.is_empty() => {
-                let decided = format!("the user refused: {}", refused());
+                // In a form that anyone can word, a reason is not the user's.
+                let reason = text.trim().rsplit_once('\n');
+                let reason = reason.map_or_else(String::new, |(_, last)| format!("; {last}"));
+                let decided = format!("the user refused: {}{reason}", refused());
                 self.texts.push(Text::Decided(decided));
             }
             Some(Reply::Refused(reason)) => {

@@ -97,21 +97,18 @@ impl<'t> FileList<'t> {
     /// Records that a file, the files of a folder, or those of a pattern were removed or restored.
     /// Returns `None`: no names stand beside them.
     fn end(&mut self, path: &str, ending: &'static str, at: Order) -> Option<&mut FileRecord<'t>> {
-        let files = self.all.iter().enumerate();
-        let found = files.filter_map(|(n, file)| Some((n, folder(&file.path, path)?.to_owned())));
-        let found: Vec<(usize, String)> = found.collect();
-        let is_here = found.iter().any(|(_, folder)| folder.is_empty());
-        let is_one = |pair: &[(usize, String)]| matches!(pair, [a, b] if a.1 == b.1);
-        // A relative path may be that of files in several folders.
-        let is_certain = is_here || found.windows(2).all(is_one);
-        for (n, folder) in &found {
-            let Some(file) = self.all.get_mut(*n) else {
+        let is_exact = self
+            .all
+            .iter()
+            .any(|file| is_within(&file.path, path) == Some(true));
+        let mut is_known = false;
+        for file in &mut self.all {
+            let Some(is_certain) = is_within(&file.path, path) else {
                 continue;
             };
-            let is_elsewhere = is_here && !folder.is_empty()
-                // Files in other folders are named by whole paths.
-                || path == "." && ending != RESTORED && file.path.starts_with(['/', '~']);
-            if !is_elsewhere && (ending != RESTORED || file.has_changed()) {
+            is_known = true;
+            let is_meant = is_certain || !is_exact;
+            if is_meant && (ending != RESTORED || file.has_changed() || file.ending.is_some()) {
                 file.ending = Some(match ending {
                     REMOVED if !is_certain => PERHAPS_REMOVED,
                     ending => ending,
@@ -120,8 +117,7 @@ impl<'t> FileList<'t> {
                 file.sources.clear();
             }
         }
-        let is_pattern = path.contains('*') || path == ".";
-        if found.is_empty() && !is_pattern && ending == REMOVED {
+        if !is_known && !path.contains('*') && path != "." && ending == REMOVED {
             let file = self.file(path)?;
             (file.ending, file.last) = (Some(ending), at);
         }
@@ -176,23 +172,25 @@ fn is_end(path: &str, end: &str) -> bool {
         .is_some_and(|before| before.is_empty() || before.ends_with('/'))
 }
 
-/// Returns the folder in which `of` lies if `path` is that file, is in that folder, or matches that
-/// pattern.
-fn folder<'p>(path: &'p str, of: &str) -> Option<&'p str> {
-    if of == "." {
-        return Some("");
+/// Returns `Some` if `path` may be the file `of`, or one of that folder or pattern: `true` if it is
+/// certain, `false` if one of them is named in another folder.
+fn is_within(path: &str, of: &str) -> Option<bool> {
+    let ends = path.match_indices('/').map(|(at, _)| at);
+    let heads = ends.chain([path.len()]).filter_map(|end| path.get(..end));
+    let mut is_found = of == ".";
+    for head in heads.filter(|head| !head.is_empty()) {
+        if head == of {
+            return Some(true);
+        }
+        is_found |= match of.split_once('*') {
+            Some((before, behind)) => head.strip_suffix(behind).is_some_and(|head| {
+                let name = head.rsplit_once(before).map(|(_, name)| name);
+                name.is_some_and(|name| !name.contains('/'))
+            }),
+            None => is_end(head, of) || is_end(of, head),
+        };
     }
-    if let Some((before, behind)) = of.split_once('*') {
-        let is_begin = path.starts_with(before) || path.contains(&format!("/{before}"));
-        return (is_begin && path.ends_with(behind)).then_some("");
-    }
-    let mut found = path.match_indices(of);
-    found.find_map(|(at, _)| {
-        let (before, behind) = (path.get(..at)?, path.get(at + of.len()..)?);
-        let is_begin = before.is_empty() || before.ends_with('/');
-        let is_end = behind.is_empty() || behind.starts_with('/');
-        (is_begin && is_end).then_some(before)
-    })
+    is_found.then_some(false)
 }
 
 impl<'t> FileRecord<'t> {

@@ -69,11 +69,11 @@ fn is_failure(call: &TranscriptCall, text: &str) -> bool {
     let is_reader = call.is_reader();
     match &call.kind {
         CallKind::Command(_) => match exit_code(text) {
-            Some(0) => !is_reader && output_failed(text),
+            Some(0) => !is_reader && output_failed(call, text),
             // `grep` and `diff` report an empty or a differing result with this code.
             Some(1) => !is_reader,
             Some(_) => true,
-            None => !is_reader && output_failed(text) || shell_failed(bare(text)),
+            None => !is_reader && output_failed(call, text) || shell_failed(bare(text)),
         },
         CallKind::Search => false,
         CallKind::File | CallKind::Other => {
@@ -81,8 +81,21 @@ fn is_failure(call: &TranscriptCall, text: &str) -> bool {
             // The result of a change is no content: a refusal may repeat the whole text.
             let is_message = bare.len() <= MESSAGE_MAX || !is_reader;
             is_message && behind("failure_openings", bare).is_some()
+                || call.kind == CallKind::File && !is_reader && says_failure(call, bare)
         }
     }
+}
+
+/// Returns `true` if the first line of a result tells of a failure. The path of the file may be
+/// `error.rs`.
+fn says_failure(call: &TranscriptCall, text: &str) -> bool {
+    let line = text.lines().next().unwrap_or_default();
+    let mut line = line.to_owned();
+    for (_, path) in &call.files {
+        line = line.replace(path.as_str(), "");
+    }
+    let low = line.to_lowercase();
+    any_in("error_words", &low) || any_in("refusal_words", &low)
 }
 
 /// Returns an output without the wrappers of hosts.
@@ -120,9 +133,9 @@ fn exit_code(text: &str) -> Option<i64> {
 
 /// Returns `true` if an output ends as that of a failed program. The last summary decides, not
 /// earlier log lines.
-fn output_failed(text: &str) -> bool {
+fn output_failed(call: &TranscriptCall, text: &str) -> bool {
     let has_traceback = text.contains(TRACEBACK);
-    if bare(text).starts_with("error: ") || bare(text).starts_with(TRACEBACK) {
+    if behind("output_failures", bare(text)).is_some() {
         return true;
     }
     let ends = text.lines().rev().filter(|line| line.len() <= LINE_MAX);
@@ -130,7 +143,7 @@ fn output_failed(text: &str) -> bool {
         let fails = line.starts_with("error: ")
             || line.starts_with("error[")
             || any_in("test_failures", line)
-            || counts_failures(line)
+            || call.is_test() && counts_failures(line)
             || n == 0 && has_traceback && is_exception(line);
         let trimmed = line.trim();
         let passes = ["0 fail", "0 failed", "0 failures", "0 errors", "OK"].contains(&trimmed)
@@ -141,21 +154,18 @@ fn output_failed(text: &str) -> bool {
     verdict.unwrap_or(false)
 }
 
-/// Returns `true` for `3 failed`, `Found 2 errors` and `failures=1`, but not for `0 failed`.
+/// Returns `true` for `3 failed`, `1 failing`, `Found 2 errors` and `failures=1`, but not for
+/// `0 failed`.
 fn counts_failures(line: &str) -> bool {
-    let words = line.split(|c: char| !c.is_ascii_alphanumeric());
+    let low = line.to_lowercase();
+    let words = low.split(|c: char| !c.is_ascii_alphanumeric());
     let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
-    let has = |wanted: &[&str]| words.iter().any(|word| wanted.contains(word));
     let count = |word: &str| word.parse::<u64>().is_ok_and(|count| count > 0);
     words.windows(2).any(|pair| match pair {
-        [a, "failed" | "failing" | "failures"] if count(a) => {
-            line.starts_with("===")
-                || has(&[
-                    "passed", "total", "Tests", "tests", "Found", "FAILED", "failures",
-                ])
+        [a, b] if count(a) => is_in("failure_counts", b),
+        [a, b] if count(b) && is_in("failure_counts", a) => {
+            low.contains(&format!("{a}={b}")) || low.contains(&format!("{a}: {b}"))
         }
-        [a, "error" | "errors"] if count(a) => has(&["Found", "generated"]),
-        ["failures" | "errors", b] if count(b) => line.contains('='),
         _ => false,
     })
 }

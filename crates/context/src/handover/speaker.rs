@@ -6,66 +6,43 @@ use std::borrow::Cow;
 
 use super::words::{behind, list};
 
-/// A message in the user's role, after analysis.
+/// A text in the user's role, after analysis.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum MessageSource<'a> {
     /// Text that the user typed.
     Person(Cow<'a, str>),
-    /// The output of a command in the model's text, and whether the command failed.
-    Output(&'a str, bool),
-    /// A summary by the host.
+    /// A summary by the host, without the host's own texts around it.
     Summary(&'a str),
     /// Other text of the host.
     Host,
 }
 
-/// The number of headings of summaries that makes a text a summary.
-const HEADINGS_MIN: usize = 3;
-/// Texts that hosts append to the user's words.
+/// The texts that hosts append to the user's words and to summaries.
 const HOST_ENDINGS: [&str; 3] = [
     "\n\nIf you need specific details from before exiting plan mode",
-    "\n\nARGUMENTS:",
-    "\n###STOP###",
-];
-/// Texts that hosts append to summaries.
-const SUMMARY_ENDINGS: [&str; 2] = [
     "\nIf you need specific details from before compaction",
     "\nPlease continue the conversation from where we left off",
 ];
 /// The heading before a person's request, after the text that an editor added.
 const REQUEST: &str = "## My request for Codex:";
-/// The kind of an element that a host writes.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum HostTag {
-    Element,
-    /// The text behind the element is the host's too.
-    WithRest,
-}
+/// The sign of a host's element behind which everything is the host's.
+const WITH_REST: char = '+';
 
-/// Analyses a message in the user's role.
+/// Analyses a text in the user's role.
 pub(crate) fn speech(text: &str) -> MessageSource<'_> {
     let text = text.trim();
-    if let Some(output) = output(text) {
-        return output;
-    }
-    if is_summary(text) {
-        return MessageSource::Summary(text);
-    }
-    if is_host(text) {
-        return MessageSource::Host;
+    if behind("summary_openings", text).is_some() {
+        return MessageSource::Summary(summary_body(text));
     }
     let typed = text.split_once(REQUEST).map_or(text, |(_, typed)| typed);
     let typed = task_of_template(typed).unwrap_or(typed);
     let words = if typed.contains('<') {
-        Cow::Owned(without_host_elements(typed))
+        Cow::Owned(without_host_elements(without_ending(typed)))
     } else {
-        Cow::Borrowed(typed)
+        Cow::Borrowed(without_ending(typed).trim())
     };
-    let words = match words {
-        Cow::Borrowed(words) => Cow::Borrowed(without_ending(words.trim(), &HOST_ENDINGS)),
-        Cow::Owned(words) => Cow::Owned(without_ending(words.trim(), &HOST_ENDINGS).to_owned()),
-    };
-    if words.is_empty() || is_host(&words) {
+    let is_host = |text: &str| behind("host_openings", text).is_some();
+    if words.is_empty() || is_shell(text) || is_host(text) || is_host(&words) {
         MessageSource::Host
     } else {
         MessageSource::Person(words)
@@ -78,7 +55,7 @@ pub(crate) fn speech(text: &str) -> MessageSource<'_> {
 pub fn typed_words(text: &str) -> Option<Cow<'_, str>> {
     match speech(text) {
         MessageSource::Person(words) => Some(words),
-        MessageSource::Output(..) | MessageSource::Summary(_) | MessageSource::Host => None,
+        MessageSource::Summary(_) | MessageSource::Host => None,
     }
 }
 
@@ -97,7 +74,7 @@ fn task_of_template(text: &str) -> Option<&str> {
 
 /// Returns a summary of a host without the host's own texts around it.
 pub(crate) fn summary_body(text: &str) -> &str {
-    let text = without_ending(text, &SUMMARY_ENDINGS);
+    let text = without_ending(text);
     let is_opened = behind("summary_openings", text).is_some();
     match text.split_once('\n').filter(|_| is_opened) {
         Some((_, body)) => body,
@@ -106,99 +83,95 @@ pub(crate) fn summary_body(text: &str) -> &str {
 }
 
 /// Removes the texts that hosts append.
-fn without_ending<'a>(text: &'a str, endings: &[&str]) -> &'a str {
-    let cut = endings.iter().filter_map(|ending| text.find(ending)).min();
-    cut.and_then(|at| text.get(..at)).unwrap_or(text).trim_end()
+fn without_ending(text: &str) -> &str {
+    let cut = HOST_ENDINGS.iter().filter_map(|ending| text.find(ending));
+    let cut = cut.min().and_then(|at| text.get(..at));
+    cut.unwrap_or(text).trim_end()
 }
 
-/// Returns `true` if a message is a user's command whose body follows in the next message. A command
-/// of the host itself begins with another element.
+/// Returns `true` if a text is a user's command whose body follows in the next one. A command of the
+/// host itself begins with another element.
 pub(crate) fn brings_a_body(text: &str) -> bool {
     text.trim_start().starts_with("<command-message>")
 }
 
-fn is_host(text: &str) -> bool {
-    behind("host_openings", text).is_some()
-}
-
-fn is_summary(text: &str) -> bool {
-    if behind("summary_openings", text).is_some() {
-        return true;
-    }
-    let begins =
-        text.starts_with('#') || text.starts_with("<summary>") || text.starts_with("<analysis>");
-    let headings = list("summary_headings").filter(|heading| text.contains(heading));
-    begins && headings.count() >= HEADINGS_MIN
-}
-
-/// Reads the output of a command that a host without tool calls sends in the user's role.
-fn output(text: &str) -> Option<MessageSource<'_>> {
+/// Reads the output of a command that stands in the agent's text. Returns the output, and whether
+/// the command failed.
+pub(crate) fn output(text: &str) -> Option<(&str, bool)> {
+    let text = text.trim();
     if let Some(rest) = text.strip_prefix("<returncode>") {
         let (code, output) = rest.split_once("</returncode>")?;
-        return Some(MessageSource::Output(output.trim(), code.trim() != "0"));
+        return Some((output.trim(), code.trim() != "0"));
     }
     if let Some(output) = behind("output_openings", text) {
-        return Some(MessageSource::Output(output.trim(), false));
+        return Some((output.trim(), false));
     }
-    // If an agent drives a shell, the shell's prompt follows each output.
-    let last = text.lines().next_back().unwrap_or_default();
-    let is_shell = last.trim() == "bash-$" || text.contains("\n(Current directory: ");
-    let is_record = text.starts_with("{\"role\"") && text.contains("\"bashExecution\"");
-    (is_shell || is_record).then_some(MessageSource::Output(text, false))
+    is_shell(text).then_some((text, false))
 }
 
-/// Removes the host's elements, and the tags around typed text.
+/// Returns `true` if a text ends with the prompt of the shell that SWE-agent drives.
+fn is_shell(text: &str) -> bool {
+    text.ends_with("\nbash-$") && text.contains("\n(Current directory: ")
+}
+
+/// Removes the host's elements at the beginning and the end, and the tags around typed text at the
+/// beginning. Elements in the middle of a person's text are the person's.
 fn without_host_elements(text: &str) -> String {
     let mut words = String::new();
-    let mut rest = text;
-    while let Some((before, element)) = rest.split_once('<') {
-        words.push_str(before);
-        let name_end = element
-            .find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | ':')))
-            .unwrap_or(element.len());
-        let name = element.get(..name_end).unwrap_or_default();
-        let inner = element
-            .find('>')
-            .and_then(|end| element.get(end + 1..))
-            .unwrap_or_default();
-        let close = format!("</{name}>");
-        let closed = inner.split_once(close.as_str());
-        // A reminder without an end tag extends to the end of the message; `<file>` in prose is a
-        // word.
-        let is_open = closed.is_none() && name.contains(['-', '_']);
+    let mut rest = text.trim_start();
+    while let Some((name, inner, behind)) = element(rest) {
         let typed = list("typed_tags").find_map(|tag| {
             let (tag, around) = tag.split_once('|')?;
             (tag == name).then(|| around.split_once('|'))?
         });
         match (typed, host_tag(name)) {
             (Some((before, after)), _) => {
-                let (typed, behind) = closed.unwrap_or((inner, ""));
                 words.push_str(before);
-                words.push_str(typed.trim());
+                words.push_str(inner.trim());
                 words.push_str(after);
-                rest = behind.trim_start_matches([' ', '\n']);
             }
-            (None, Some(HostTag::WithRest)) => return words,
-            (None, Some(HostTag::Element)) if closed.is_some() || is_open => {
-                rest = closed.map_or("", |(_, behind)| behind.trim_start_matches([' ', '\n']));
-            }
-            _ => {
-                words.push('<');
-                rest = element;
-            }
+            (None, Some(tag)) if tag.ends_with(WITH_REST) => return words,
+            (None, Some(_)) => {}
+            (None, None) => break,
         }
+        rest = behind.trim_start();
     }
-    words.push_str(rest);
-    words
+    let mut ends = rest.match_indices("\n<").map(|(at, _)| rest.split_at(at));
+    let typed = ends.find(|(_, end)| is_of_host(end));
+    words.push_str(typed.map_or(rest, |(typed, _)| typed));
+    words.trim().to_owned()
 }
 
-fn host_tag(name: &str) -> Option<HostTag> {
-    list("host_tags").find_map(|tag| {
-        let (is_tag, kind) = match (tag.strip_suffix('*'), tag.strip_suffix('+')) {
-            (Some(start), _) => (name.starts_with(start), HostTag::Element),
-            (None, Some(tag)) => (name == tag, HostTag::WithRest),
-            (None, None) => (name == tag, HostTag::Element),
-        };
-        is_tag.then_some(kind)
+/// Returns `true` if a text only consists of elements of hosts.
+fn is_of_host(text: &str) -> bool {
+    let mut rest = text.trim_start();
+    while let Some((name, _, behind)) = element(rest) {
+        match host_tag(name) {
+            Some(tag) if tag.ends_with(WITH_REST) => return true,
+            Some(_) => rest = behind.trim_start(),
+            None => return false,
+        }
+    }
+    rest.is_empty()
+}
+
+/// Returns the name, the content and the text behind the element with which a text begins. An
+/// element of a host without an end tag extends to the end.
+fn element(text: &str) -> Option<(&str, &str, &str)> {
+    let text = text.strip_prefix('<')?;
+    let is_of_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | ':');
+    let name = text.get(..text.find(|c| !is_of_name(c))?)?;
+    let (_, inner) = text.split_once('>')?;
+    match inner.split_once(&format!("</{name}>")) {
+        Some((inner, behind)) => Some((name, inner, behind)),
+        None => name.contains(['-', '_']).then_some((name, inner, "")),
+    }
+}
+
+/// Returns the entry of the list of hosts' elements for a name.
+fn host_tag(name: &str) -> Option<&'static str> {
+    list("host_tags").find(|tag| match tag.strip_suffix('*') {
+        Some(start) => name.starts_with(start),
+        None => tag.trim_end_matches(WITH_REST) == name,
     })
 }

@@ -121,11 +121,12 @@ impl WorkState {
         self.failed = Some((call.signature.clone(), line.to_owned()));
     }
 
-    /// Records a successful build or test. It settles the failure of another one of the same
-    /// program.
+    /// Records a successful build or test. It settles the failure of the same one, or of a part of
+    /// it: `pytest` settles `pytest tests/test_crane.py`.
     pub(crate) fn succeeded(&mut self, call: &TranscriptCall) {
-        self.failed.take_if(|(signature, _)| {
-            TranscriptCall::new("", signature).program() == call.program()
+        let _settled = self.failed.take_if(|(signature, _)| {
+            let failed = TranscriptCall::new("", signature);
+            failed.signature == call.signature || failed.test().starts_with(call.test())
         });
     }
 

@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use serde_json::json;
 
-use super::calls::{Act, CallKind, TranscriptCall};
+use super::calls::{Act, TranscriptCall};
 use super::files::{FileList, FileRecord};
 use super::format::{Section, SectionItem, read, without_frames, write};
 use super::outcome::{Outcome, outcome};
@@ -95,25 +95,28 @@ fn sentences_cover_the_text() {
 
 #[test]
 fn commands_are_readers_or_tests() {
-    for (command, program, is_reader, is_test) in [
-        ("cargo test -p a 2>&1 | tail -5", "cargo", false, true),
-        ("cd /x && RUST_LOG=1 cargo build", "cargo", false, true),
-        ("git log --oneline -3", "git", true, false),
-        ("grep -rn 'error' src | head", "grep", true, false),
-        ("cat a.txt; npm run lint", "npm", false, true),
-        ("python3 run.py", "python3", false, false),
-        ("python tests/test_lexer.py -v", "python", false, true),
-        ("python tests/test_lexer.py --help", "python", false, false),
-        ("git add tests/test_lexer.py", "git", false, false),
-        ("command -v cargo", "command", true, false),
+    for (command, is_reader, test) in [
+        ("cargo test -p a 2>&1 | tail -5", false, "cargo test a"),
+        ("cd /x && RUST_LOG=1 cargo build", false, "cargo build"),
+        ("git log --oneline -3", true, ""),
+        ("grep -rn 'error; make test' src | head", true, ""),
+        ("cat a.txt; npm run lint", false, "npm run lint"),
+        ("python3 run.py", false, ""),
+        (
+            "python tests/test_lexer.py -v",
+            false,
+            "python tests/test_lexer.py",
+        ),
+        ("uv run python -m pytest tests/", false, "pytest tests/"),
+        ("python tests/test_lexer.py --help", false, ""),
+        ("git add tests/test_lexer.py", false, ""),
+        ("git commit -m \"test\"", false, ""),
+        ("command -v cargo", true, ""),
     ] {
         let call = TranscriptCall::new("", command);
-        let CallKind::Command(found) = &call.kind else {
-            unreachable!("{command}");
-        };
         assert_eq!(
-            (found.program.as_str(), found.is_reader, found.is_test),
-            (program, is_reader, is_test),
+            (call.is_reader(), call.test().join(" ")),
+            (is_reader, test.to_owned()),
             "{command}"
         );
     }
@@ -182,6 +185,35 @@ fn calls_name_their_files() {
                 (Act::Removed, "x/a.py"),
                 (Act::Written, "x/b.py"),
             ],
+        ),
+        // Quoted text and the commands of other machines are not run here.
+        (
+            "bash",
+            r#"{"command": "git commit -m 'drop it; rm a.py' && ssh host \"cd /x && rm b.py\"; echo 'x > c.py'"}"#,
+            "git commit",
+            &[],
+        ),
+        (
+            "bash",
+            r#"{"command": "cd /x && rm 'my notes.py' && cd y && mv ../a.py /z && cat > b.py"}"#,
+            "rm 'my notes.py'",
+            &[
+                (Act::Removed, "/x/my notes.py"),
+                (Act::Removed, "/x/y/../a.py"),
+                (Act::Written, "/x/y/b.py"),
+            ],
+        ),
+        (
+            "delete_lines",
+            r#"{"path": "a.py", "start": 1}"#,
+            "delete_lines",
+            &[],
+        ),
+        (
+            "delete_file",
+            r#"{"path": "a.py"}"#,
+            "remove a.py",
+            &[(Act::Removed, "a.py")],
         ),
         // These remove nothing, or ask first.
         (
@@ -340,10 +372,12 @@ fn the_list_of_files_is_that_of_the_end() {
         (Act::Written, "back.rs"),
         (Act::Removed, "back.rs"),
         (Act::Written, "back.rs"),
-        (Act::Removed, "."),
         (Act::Written, "last.rs"),
         (Act::PerhapsRemoved, "last.rs"),
         (Act::PerhapsRemoved, "never_seen_either.rs"),
+        (Act::Read, "gone.rs"),
+        (Act::Removed, "gone.rs"),
+        (Act::Restored, "gone.rs"),
     ]);
     assert_eq!(
         words,
@@ -351,37 +385,107 @@ fn the_list_of_files_is_that_of_the_end() {
             "/quay/src/a.rs (edited 1)",
             "old/x.py (removed)",
             "old/y.py (removed)",
-            "tmp_1.py (removed)",
-            "src/b.rs (removed)",
+            "tmp_1.py (perhaps removed)",
+            "src/b.rs (changes undone)",
             "never_seen.rs (removed)",
-            "back.rs (removed)",
+            "back.rs (written 2)",
             "last.rs (perhaps removed)",
+            "gone.rs (changes undone)",
         ]
     );
 }
 
 #[test]
-fn a_relative_path_removes_the_file_that_it_names() {
-    let both = [(Act::Edited, "src/a/mod.rs"), (Act::Edited, "src/b/mod.rs")];
-    let removed = |path| files_after(&[both[0], both[1], (Act::Removed, path)]);
-    let perhaps = [
-        "src/a/mod.rs (perhaps removed)",
-        "src/b/mod.rs (perhaps removed)",
-    ];
-    assert_eq!(removed("mod.rs"), perhaps);
-    assert_eq!(
-        removed("a/mod.rs"),
-        ["src/a/mod.rs (removed)", "src/b/mod.rs (edited 1)"]
-    );
-    let words = files_after(&[
-        (Act::Written, "old/x.rs"),
-        (Act::Written, "/quay/old/x.rs.bak"),
-        (Act::Removed, "old"),
-    ]);
-    assert_eq!(
-        words,
-        ["old/x.rs (removed)", "/quay/old/x.rs.bak (written 1)"]
-    );
+fn only_the_same_path_is_certainly_removed() {
+    for (known, removed, words) in [
+        ("src/a.rs", "src/a.rs", "removed"),
+        ("src/a.rs", "src", "removed"),
+        ("/quay/src/a.rs", "src/a.rs", "perhaps removed"),
+        ("src/a.rs", "/quay/src/a.rs", "perhaps removed"),
+        ("src/a.rs", "/quay/src", "perhaps removed"),
+        ("/quay/src/a.rs", "src", "perhaps removed"),
+        ("web/config.json", "config.json", "perhaps removed"),
+        ("src/a.rs", "src/*.rs", "perhaps removed"),
+        ("src/a.rs", ".", "perhaps removed"),
+        ("src/deep/a.rs", "src/*.rs", "edited 1"),
+        ("src/a.rs", "a", "edited 1"),
+    ] {
+        let mut files = FileList::default();
+        files.note(Act::Edited, known, (1, 0));
+        files.note(Act::Removed, removed, (2, 0));
+        let expected = format!("{known} ({words})");
+        assert_eq!(files.all[0].words(), expected, "{removed}");
+        assert_eq!(
+            files.untested((0, 0)).is_empty(),
+            words != "edited 1",
+            "{removed}"
+        );
+    }
+}
+
+#[test]
+fn a_failure_is_settled_by_the_same_test_or_a_larger_one() {
+    for (failed, passed, is_open) in [
+        ("pytest tests/a.py", "pytest tests/b.py", true),
+        ("pytest tests/a.py", "pytest tests/a.py -v", false),
+        ("pytest tests/a.py", "python -m pytest", false),
+        ("cargo test", "cargo build", true),
+        ("cargo test | tail -5", "cargo test 2>&1 | tail -9", false),
+        ("npm test", "npm run lint", true),
+    ] {
+        let mut state = WorkState::default();
+        state.fail(&TranscriptCall::new("", failed), "error: x");
+        state.succeeded(&TranscriptCall::new("", passed));
+        assert_eq!(!state.items(&[]).is_empty(), is_open, "{failed}, {passed}");
+    }
+}
+
+#[test]
+fn an_edit_counts_as_made_only_if_nothing_speaks_against_it() {
+    for text in [
+        "old_str not found in src/tide.rs. No changes made.",
+        "The old_string was not found in the file.",
+        r#"{"status":"error","message":"no match"}"#,
+        "Edit rejected: file is read-only",
+        "Found 3 matches of old_string, but replace_all is false. Nothing was changed.",
+        "Permission denied: src/tide.rs",
+        "PermissionError: [Errno 13]",
+        "User declined the change.",
+        "Patch failed: hunk #1 does not apply",
+        "aborted: this call has no result",
+    ] {
+        let call = TranscriptCall::new("Edit", r#"{"file_path": "src/tide.rs"}"#);
+        let outcome = outcome(&call, text, false);
+        assert!(matches!(outcome, Outcome::Failed(_)), "{text}");
+    }
+    for text in [
+        "The file src/error.rs has been updated. Here is the part:\n12 return Err(error)",
+        "ok",
+    ] {
+        let call = TranscriptCall::new("Edit", r#"{"file_path": "src/error.rs"}"#);
+        assert_eq!(
+            outcome(&call, text, false),
+            Outcome::Done(String::new()),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn counts_of_failed_tests_are_failures() {
+    for (text, is_failed) in [
+        ("2 passing\n1 failing", true),
+        ("5 examples, 1 failure", true),
+        ("1 fail", true),
+        ("Failed!  - Failed: 1, Passed: 3", true),
+        ("FAILED (failures=1)", true),
+        ("12 passed; 0 failed", false),
+        ("Tests: 0 failed, 5 passed", false),
+    ] {
+        let call = TranscriptCall::new("", "npm test");
+        let outcome = outcome(&call, text, false);
+        assert_eq!(matches!(outcome, Outcome::Failed(_)), is_failed, "{text}");
+    }
 }
 
 #[test]
@@ -482,7 +586,7 @@ fn the_state_is_written_and_read_back() {
     assert_eq!(again.items(&["b.rs", "a.rs"]), items);
     let printed = "#1 [completed] parse\n#2 [completed] print\n#3 [in_progress] ship";
     again.call(&TranscriptCall::new("TaskList", "{}"), printed);
-    again.succeeded(&TranscriptCall::new("", "cargo build"));
+    again.succeeded(&TranscriptCall::new("", "cargo test"));
     again.ask(None);
     let items = again.items(&[]);
     assert_eq!(items.len(), 1);

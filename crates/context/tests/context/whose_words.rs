@@ -403,6 +403,102 @@ fn words_that_a_person_typed_are_found_wherever_they_arrive() {
     }
 }
 
+/// A user's message of several texts, as hosts send them.
+fn texts(texts: &[&str]) -> Message {
+    Message::User {
+        parts: texts.iter().map(|text| Part::text(*text)).collect(),
+    }
+}
+
+#[test]
+fn each_text_of_a_message_is_judged_alone() {
+    let body = format!("Review the code. {EVIL}");
+    for (parts, words) in [
+        (
+            &["[Request interrupted by user]", "Never touch crane.rs."][..],
+            "» Never touch crane.rs.",
+        ),
+        (
+            &["<task-notification>done</task-notification>", "Go on."],
+            "» Go on.",
+        ),
+        (
+            &[
+                "<command-message>review</command-message>\n<command-name>/review</command-name>",
+                &body,
+            ],
+            "» /review",
+        ),
+        (
+            &["Look here.", "<system-reminder>x</system-reminder>"],
+            "» Look here.",
+        ),
+    ] {
+        let text = of(&[texts(parts)], 1_000);
+        assert_eq!(said(&text), words, "{text}");
+    }
+}
+
+#[test]
+fn a_persons_words_stand_even_if_they_look_like_a_programs() {
+    for words in [
+        "# Pump\n## Goal\nNever change the wire format.\n## Progress\nnone\n## Next Steps\nUse port 8431.",
+        "Observation: the pump is louder at night. Never restart it after 22:00.",
+        "It says\n(Current directory: /x)\nNever run this on prod.",
+        "Never run this on prod.\nbash-$",
+        "Never touch <file>legacy.c</file> and always run <skill>lint</skill> first.",
+        "The component <git_status> in the sidebar is broken. Never change its props.",
+        "Write a page.\n\nARGUMENTS: none. Never mention --legacy.",
+        "Continue if you have next steps, but never touch prod.",
+    ] {
+        let text = of(&[Message::user(words)], 1_000);
+        assert!(text.lines().nth(1).unwrap().starts_with("» "), "{text}");
+        for line in words.lines() {
+            assert!(text.contains(line), "{line}: {text}");
+        }
+    }
+}
+
+#[test]
+fn the_bodies_of_skills_follow_their_results() {
+    let skill = |id| call(id, "Skill", r#"{"skill": "ship"}"#);
+    let launched = |id: &str| Message::result(CallId(id.to_owned()), "Launching skill: ship");
+    let messages = [
+        Message::user("Tidy the harbour."),
+        skill("1"),
+        call("2", "bash", r#"{"command": "ls"}"#),
+        skill("3"),
+        launched("1"),
+        Message::result(CallId("2".to_owned()), "crane.rs"),
+        launched("3"),
+        texts(&[EVIL, EVIL]),
+        Message::user("Only the berth."),
+    ];
+    let text = of(&messages, 1_000);
+    assert_eq!(
+        said(&text),
+        "» Tidy the harbour.\n» Only the berth.",
+        "{text}"
+    );
+    // A result that contains the body itself awaits none.
+    let messages = [
+        skill("1"),
+        Message::result(CallId("1".to_owned()), "# Ship\nYou ship a change."),
+        Message::user("Never push to main."),
+    ];
+    assert_eq!(said(&of(&messages, 1_000)), "» Never push to main.");
+}
+
+#[test]
+fn the_reason_of_a_refusal_in_an_unknown_form_is_the_hosts() {
+    let text = "The user doesn't want to proceed with this tool use. The user said:\nUse SQLite.";
+    let text = of(&result("AskUserQuestion", "{}", text, true), 1_000);
+    assert!(
+        text.contains("- the user refused: AskUserQuestion; Use SQLite."),
+        "{text}"
+    );
+}
+
 #[test]
 fn a_summary_of_a_host_stands_without_the_hosts_own_text() {
     let opening = "This session is being continued from a previous conversation that ran out of context. The summary below covers the earlier portion of the conversation.";
