@@ -62,6 +62,11 @@ pub(crate) enum ItemKind {
 }
 
 impl Section {
+    /// Returns `true` for the sections of what was done.
+    pub(crate) fn is_work(self) -> bool {
+        matches!(self, Self::Transcript | Self::Files)
+    }
+
     pub(crate) fn heading(self) -> &'static str {
         match self {
             Self::Former => "## Earlier summary",
@@ -132,20 +137,18 @@ pub fn split_model_text(text: &str) -> Option<(&str, &str)> {
     Some((words.trim_end(), model.trim_start()))
 }
 
-/// Returns the text of the sections and their items, with a seal.
-pub(crate) fn write(sections: &[(Section, Vec<SectionItem>)]) -> String {
+/// Returns the text of items in the order of their sections, with a seal.
+pub(crate) fn write(items: &[(Section, SectionItem)]) -> String {
     let mut body = String::new();
-    for section in SECTIONS {
-        let items = sections.iter().filter(|(of, _)| *of == section);
-        let mut items = items.flat_map(|(_, items)| items).peekable();
-        if items.peek().is_some() {
-            // The transcript only needs a heading to end a section before it.
-            if section != Section::Transcript || !body.is_empty() {
-                body.push_str(section.heading());
-                body.push('\n');
-            }
-            items.for_each(|item| body.push_str(&item.written()));
+    let mut last = Section::Transcript;
+    for (section, item) in items {
+        // The transcript only needs a heading to end a section before it.
+        if *section != last {
+            body.push_str(section.heading());
+            body.push('\n');
+            last = *section;
         }
+        body.push_str(&item.written());
     }
     let seal = seal(&body);
     format!("{HEAD}{seal}{HEAD_END}\n{body}")

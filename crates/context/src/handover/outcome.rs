@@ -90,7 +90,7 @@ fn is_failure(call: &TranscriptCall, text: &str) -> bool {
 /// `error.rs`.
 fn says_failure(call: &TranscriptCall, text: &str) -> bool {
     let line = text.lines().next().unwrap_or_default();
-    let mut line = line.to_owned();
+    let mut line = clip(line, ERROR_MAX).to_owned();
     for (_, path) in &call.files {
         line = line.replace(path.as_str(), "");
     }

@@ -56,6 +56,14 @@ impl<'t> Row<'t> {
         }
     }
 
+    /// Returns a line of a section whose first lines matter most.
+    pub(crate) fn ranked(section: Section, n: usize, text: String) -> Self {
+        Self {
+            section,
+            ..Self::line((usize::MAX - n, 0), text)
+        }
+    }
+
     /// Returns the line of a file.
     pub(crate) fn file(file: FileRecord<'t>) -> Self {
         let line = Self::line(file.last, file.words());

@@ -1,11 +1,11 @@
-//! Selects the content of a handover within the available tokens: the state, the rules, the user's
-//! words and the changed files, then what was done, the newest first, until the tokens are used.
+//! Selects the content of a handover within the available tokens: the user's words, the state, the
+//! rules and the changed files, then what was done, the newest first, until the tokens are used.
 
 use std::cmp::Reverse;
 
 use foldhash::HashSet;
 
-use super::format::{self, Section, SectionItem};
+use super::format::{self, Section};
 use super::names::each_name;
 use super::rows::Row;
 use super::tokens::TokenBudget;
@@ -21,6 +21,8 @@ const CHANGED: u64 = 8;
 const NEWEST_FILES: u64 = 20;
 /// The minimum number of tokens for the user's words in a small text.
 const LEAST_WORDS: u64 = 120;
+/// The minimum number of tokens for the state in a small text.
+const LEAST_STATE: u64 = 60;
 /// The minimum number of tokens for changed files in a small text.
 const LEAST_FILES: u64 = 40;
 /// The number of names beside a line, as long as there are further lines.
@@ -40,23 +42,19 @@ pub(crate) fn select(
         return None;
     }
     let all = budget.left();
-    let Work {
-        rows,
-        rules,
-        state,
-        known,
-    } = work;
-    rows.iter_mut().for_each(Row::reset);
+    work.rows.iter_mut().for_each(Row::reset);
     words.reset();
-
-    budget.share(all * STATE / 100);
-    let state = first(Section::State, state, &mut budget);
-    budget.share(all * RULES / 100);
-    let rules = first(Section::Rules, rules, &mut budget);
+    let mut rows = RowSelection::new(work);
     words.choose((all * WORDS / 100).max(LEAST_WORDS), &mut budget);
-    let mut rows = RowSelection::new(rows, known, words);
-    budget.share(all * FORMER / 100);
-    rows.take(0, &mut budget, |row| row.section == Section::Former);
+    words.items().for_each(|(_, item)| rows.learn(&item.text));
+    for (section, share) in [
+        (Section::State, (all * STATE / 100).max(LEAST_STATE)),
+        (Section::Rules, all * RULES / 100),
+        (Section::Former, all * FORMER / 100),
+    ] {
+        budget.share(share);
+        rows.take(0, &mut budget, |row| row.section == section);
+    }
     budget.share((all * CHANGED / 100).max(LEAST_FILES));
     for rank in 0..READ {
         rows.take(0, &mut budget, |row| row.rank == rank);
@@ -67,35 +65,25 @@ pub(crate) fn select(
     words.choose(u64::MAX, &mut budget);
     budget.share(u64::MAX);
     for most in [NAMES, usize::MAX] {
-        rows.take(most, &mut budget, |row| row.section != Section::Former);
+        rows.take(most, &mut budget, |row| row.section.is_work());
     }
 
-    let of = |section| {
-        let rows = rows.all.iter();
-        rows.filter(move |row| row.is_kept && row.section == section)
-    };
-    let mut transcript: Vec<_> = words.items().collect();
-    transcript.extend(of(Section::Transcript).map(|row| (row.order, row.item())));
-    transcript.sort_by_key(|(order, _)| *order);
-    let mut files: Vec<&Row<'_>> = of(Section::Files).collect();
-    files.sort_by_key(|row| (row.rank, Reverse(row.order)));
-    let sections = [
-        (
-            Section::Former,
-            of(Section::Former).map(Row::item).collect(),
-        ),
-        (
-            Section::Transcript,
-            transcript.into_iter().map(|(_, item)| item).collect(),
-        ),
-        (Section::State, state),
-        (Section::Rules, rules),
-        (Section::Files, files.into_iter().map(Row::item).collect()),
-    ];
-    let is_empty = sections
-        .iter()
-        .all(|(_, items): &(_, Vec<_>)| items.is_empty());
-    (!is_empty).then(|| format::write(&sections))
+    let mut items: Vec<_> = words
+        .items()
+        .map(|(order, item)| (Section::Transcript, u8::MAX, order, item))
+        .collect();
+    let kept = rows.all.iter().filter(|row| row.is_kept);
+    items.extend(kept.map(|row| (row.section, row.rank, row.order, row.item())));
+    items.sort_by_key(|(section, rank, order, _)| match section {
+        Section::Former | Section::Transcript => (*section, *rank, *order, Reverse((0, 0))),
+        // The most important and the newest ones are first.
+        _ => (*section, *rank, (0, 0), Reverse(*order)),
+    });
+    let items: Vec<_> = items
+        .into_iter()
+        .map(|(section, .., item)| (section, item))
+        .collect();
+    (!items.is_empty()).then(|| format::write(&items))
 }
 
 /// The lines, of which some are kept.
@@ -108,19 +96,20 @@ struct RowSelection<'w, 't> {
 }
 
 impl<'w, 't> RowSelection<'w, 't> {
-    fn new(all: &'w mut [Row<'t>], known: &HashSet<String>, words: &UserWords) -> Self {
-        let mut known = known.clone();
-        for (_, item) in words.items() {
-            each_name(&item.text, &mut |name| {
-                known.insert(name.to_owned());
-                true
-            });
-        }
+    fn new(work: &'w mut Work<'t>) -> Self {
         Self {
-            all,
-            known,
+            all: &mut work.rows,
+            known: work.known.clone(),
             headed: vec![Section::Transcript],
         }
+    }
+
+    /// Records the names in a kept text.
+    fn learn(&mut self, text: &str) {
+        each_name(text, &mut |name| {
+            self.known.insert(name.to_owned());
+            true
+        });
     }
 
     /// Keeps lines, the newest first, and adds names to each until it has `most`.
@@ -155,24 +144,4 @@ impl<'w, 't> RowSelection<'w, 't> {
 
 fn heading(section: Section, budget: &TokenBudget<'_>) -> u64 {
     budget.count(section.heading()) + 1
-}
-
-/// Returns the first items of a section.
-fn first(
-    section: Section,
-    items: &[SectionItem],
-    budget: &mut TokenBudget<'_>,
-) -> Vec<SectionItem> {
-    let mut cost = heading(section, budget);
-    let mut kept = Vec::new();
-    for item in items {
-        if budget.is_spent() {
-            break;
-        }
-        if budget.spend_tokens(cost + budget.count(&item.written())) {
-            kept.push(item.clone());
-            cost = 0;
-        }
-    }
-    kept
 }

@@ -258,7 +258,7 @@ impl FileActions {
                     add(Act::Written, to);
                 }
             }
-            ("git", "restore" | "checkout") if !options.contains(&"--staged") => {
+            ("git", "restore" | "checkout") if !is_set("--staged", &['S']) => {
                 let paths = plain.iter().filter(|word| word.contains(['.', '/']));
                 paths.for_each(|path| add(Act::Restored, path));
             }

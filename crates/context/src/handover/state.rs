@@ -4,7 +4,6 @@
 use serde_json::Value;
 
 use super::calls::TranscriptCall;
-use super::format::SectionItem;
 use super::sentences::one_line;
 use super::words::{is_in, list};
 
@@ -95,24 +94,9 @@ impl WorkState {
                 let new = Todo::open(&old.id, &old.text, status);
                 new.into_iter().for_each(|new| self.todos.insert(at, new));
             }
-        } else {
-            self.list(result);
         }
         if self.todos.len() > TODOS_MAX {
             self.todos.remove(0);
-        }
-    }
-
-    /// Reads the todo list from the result of a tool that prints it: `#2 [pending] Print it`.
-    fn list(&mut self, text: &str) {
-        let todos = text.lines().filter_map(|line| {
-            let (id, rest) = line.trim().strip_prefix('#')?.split_once(' ')?;
-            let (status, subject) = rest.trim_start().strip_prefix('[')?.split_once(']')?;
-            Some(Todo::open(id.trim_end_matches('.'), subject, status))
-        });
-        let todos: Vec<Option<Todo>> = todos.take(TODOS_MAX).collect();
-        if !todos.is_empty() {
-            self.todos = todos.into_iter().flatten().collect();
         }
     }
 
@@ -137,7 +121,7 @@ impl WorkState {
 
     /// Returns the lines of the state, the most important first. `untested` are the changed files
     /// that no test followed, the newest first.
-    pub(crate) fn items(&self, untested: &[&str]) -> Vec<SectionItem> {
+    pub(crate) fn items(&self, untested: &[&str]) -> Vec<String> {
         let mut items = Vec::new();
         if let Some((signature, line)) = &self.failed {
             items.push(format!("{FAILED}{signature}{FAILED_ARROW}{line}"));
@@ -163,7 +147,7 @@ impl WorkState {
         if !todos.is_empty() {
             items.push(format!("{TODO}{}", todos.join("; ")));
         }
-        items.iter().map(SectionItem::note).collect()
+        items
     }
 
     /// Restores a line that [`WorkState::items`] wrote. Returns the untested files.

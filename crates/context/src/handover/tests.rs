@@ -16,27 +16,15 @@ use super::statements::{open_question, statements};
 #[test]
 fn a_written_text_is_read_back() {
     let text = "first\n\n» quoted\n## State\n- a\n  indented\n[handover 00000000]";
-    let sections = vec![
-        (
-            Section::Transcript,
-            vec![
-                SectionItem::user("never X"),
-                SectionItem::user(text),
-                SectionItem::note("ran a"),
-            ],
-        ),
-        (
-            Section::Files,
-            vec![SectionItem::note("a.rs (read 1): b, c")],
-        ),
+    let items = [
+        (Section::Transcript, SectionItem::user("never X")),
+        (Section::Transcript, SectionItem::user(text)),
+        (Section::Transcript, SectionItem::note("ran a")),
+        (Section::Files, SectionItem::note("a.rs (read 1): b, c")),
     ];
-    let text = write(&sections);
-    let flat: Vec<(Section, SectionItem)> = sections
-        .iter()
-        .flat_map(|(of, items)| items.iter().map(|item| (*of, item.clone())))
-        .collect();
-    assert_eq!(read(&text).unwrap(), flat);
-    assert_eq!(read(text.trim()).unwrap(), flat);
+    let text = write(&items);
+    assert_eq!(read(&text).unwrap(), items);
+    assert_eq!(read(text.trim()).unwrap(), items);
     assert_eq!(text.matches("\n## State\n").count(), 0, "{text}");
     for changed in [
         text.replace("never", "always"),
@@ -214,6 +202,12 @@ fn calls_name_their_files() {
             r#"{"path": "a.py"}"#,
             "remove a.py",
             &[(Act::Removed, "a.py")],
+        ),
+        (
+            "bash",
+            r#"{"command": "git restore -S a.py"}"#,
+            "git restore",
+            &[],
         ),
         // These remove nothing, or ask first.
         (
@@ -570,7 +564,7 @@ fn the_state_is_written_and_read_back() {
     state.ask(Some("Shall I ship it?"));
     state.fail(&TranscriptCall::new("", "cargo test -p a"), "error: x");
     let items = state.items(&["b.rs", "a.rs"]);
-    let lines: Vec<&str> = items.iter().map(|item| item.text.as_str()).collect();
+    let lines: Vec<&str> = items.iter().map(String::as_str).collect();
     assert_eq!(
         lines,
         [
@@ -584,13 +578,12 @@ fn the_state_is_written_and_read_back() {
     let untested: Vec<&str> = lines.iter().filter_map(|line| again.carry(line)).collect();
     assert_eq!(untested, ["b.rs, a.rs"]);
     assert_eq!(again.items(&["b.rs", "a.rs"]), items);
-    let printed = "#1 [completed] parse\n#2 [completed] print\n#3 [in_progress] ship";
-    again.call(&TranscriptCall::new("TaskList", "{}"), printed);
+    let done = r#"{"taskId": "2", "status": "completed"}"#;
+    again.call(&TranscriptCall::new("TaskUpdate", done), "");
     again.succeeded(&TranscriptCall::new("", "cargo test"));
     again.ask(None);
     let items = again.items(&[]);
-    assert_eq!(items.len(), 1);
-    assert_eq!(items[0].text, "Todo: #3 ship (in progress)");
+    assert_eq!(items, ["Todo: #3 ship"]);
 }
 
 #[test]
@@ -624,7 +617,7 @@ fn tasks(
             "Updated task",
         );
     }
-    state.items(&[]).pop().map(|item| item.text)
+    state.items(&[]).pop()
 }
 
 #[test]

@@ -33,8 +33,6 @@ const ARROW: &str = " → ";
 pub(crate) struct Work<'t> {
     /// The lines that may be kept, the oldest first.
     pub(crate) rows: Vec<Row<'t>>,
-    pub(crate) rules: Vec<SectionItem>,
-    pub(crate) state: Vec<SectionItem>,
     /// Names that need no room: the keys of arguments.
     pub(crate) known: HashSet<String>,
 }
@@ -56,7 +54,6 @@ impl<'t> Work<'t> {
 struct WorkReader<'t> {
     rows: Vec<Row<'t>>,
     files: FileList<'t>,
-    rules: Vec<SectionItem>,
     state: WorkState,
     words: UserWords,
     /// The position of the last build or test.
@@ -67,6 +64,8 @@ struct WorkReader<'t> {
     open: HashMap<usize, (TranscriptCall, &'t str)>,
     /// The row of each listed call, by its signature.
     listed: HashMap<String, usize>,
+    /// The number of rules.
+    rules: usize,
     /// The keys of the calls' arguments.
     keys: HashSet<String>,
     /// Lines that are there once: texts of the host without digits, rules, statements.
@@ -115,7 +114,9 @@ impl<'t> WorkReader<'t> {
     fn rules(&mut self, rules: Vec<String>) {
         for rule in rules {
             if self.seen.insert(rule.clone()) {
-                self.rules.push(SectionItem::note(rule));
+                self.rules += 1;
+                self.rows
+                    .push(Row::ranked(Section::Rules, self.rules, rule));
             }
         }
     }
@@ -300,14 +301,18 @@ impl<'t> WorkReader<'t> {
             };
             self.state.ask(question.as_deref());
         }
-        let state = self.state.items(&self.files.untested(self.tested));
+        let state = self
+            .state
+            .items(&self.files.untested(self.tested))
+            .into_iter();
+        let state = state.enumerate();
+        let state = state.map(|(n, item)| Row::ranked(Section::State, n, item));
+        self.rows.extend(state);
         self.rows.retain(|row| !row.text.is_empty());
         self.rows.extend(self.files.all.into_iter().map(Row::file));
         self.rows.sort_by_key(|row| row.order);
         let work = Work {
             rows: self.rows,
-            rules: self.rules,
-            state,
             known: self.keys,
         };
         (work, self.words)
