@@ -10,10 +10,10 @@ use plimsoll_context::{
 use plimsoll_wire::WireError;
 use thiserror::Error;
 
-use super::{Body, Slot};
+use super::{Body, Slot, outputs};
 use crate::chat::Chat;
 use crate::protocol::Protocol;
-use crate::repair::{Repair, order, own_id};
+use crate::repair::{Repair, order};
 
 /// The maximum number of attempts at a cut. A repair after a cut may insert a few words, so
 /// the next attempt has a smaller target.
@@ -64,7 +64,12 @@ impl<'a> Body<'a> {
     /// the number `i`.
     #[must_use]
     pub fn transcript(&self, counter: &Arc<dyn TokenCounter>) -> Transcript {
-        self.view(self.messages.iter().cloned(), counter)
+        let messages = self.messages.iter().enumerate();
+        let messages = messages.map(|(index, message)| match self.outputs.get(&index) {
+            Some(call) => outputs::as_result(message, call),
+            None => Arc::clone(message),
+        });
+        self.view(messages, counter)
     }
 
     /// Compacts the messages to a budget according to a policy, and writes the body. Returns `None` if
@@ -133,7 +138,7 @@ impl<'a> Body<'a> {
     /// if they stand there already.
     fn ordered(&self) -> Result<Option<(Self, Vec<Repair>)>, WireError> {
         let is_responses = self.chat.protocol == Protocol::Responses;
-        if !is_responses || !has_late_results(&self.messages) {
+        if !is_responses || !outputs::are_late(&self.messages, &self.outputs) {
             return Ok(None);
         }
         let mut chat = self.chat.clone();
@@ -186,7 +191,8 @@ impl<'a> Body<'a> {
                 unthinking: written.unthinking,
                 repairs: written.repairs,
             };
-            if !cut.repairs.is_empty() {
+            // The texts in outputs are shortened to another size than the plan says.
+            if !cut.repairs.is_empty() || !self.outputs.is_empty() {
                 let body = Body::of(cut.chat, &self.target)?;
                 let after = body.transcript(view.counter());
                 (cut.tokens, cut.left) = (after.tokens(), messages(&after));
@@ -318,38 +324,6 @@ struct PlannedCut {
     after: Transcript,
     /// The messages that lose their thinking.
     unthinking: BTreeSet<usize>,
-}
-
-/// Checks whether a result of Responses stands elsewhere than directly behind the message of its call.
-fn has_late_results(messages: &[Arc<Message>]) -> bool {
-    let ids = |message: &Message| -> Vec<String> {
-        let of_opaque = |part: &Part| match part {
-            Part::Opaque(opaque) => own_id(&serde_json::from_str(&opaque.data).ok()?),
-            Part::ToolCall(call) => Some(call.id.0.clone()),
-            _ => None,
-        };
-        message.parts().iter().filter_map(of_opaque).collect()
-    };
-    let mut open: BTreeSet<String> = BTreeSet::new();
-    messages.iter().any(|message| match message.as_ref() {
-        Message::Assistant { .. } => {
-            open = ids(message).into_iter().collect();
-            false
-        }
-        Message::ToolResult(result) => !open.contains(&result.call.0),
-        Message::User { .. } => {
-            let outputs = ids(message);
-            let is_late = outputs.iter().any(|id| !open.contains(id));
-            if outputs.is_empty() {
-                open.clear();
-            }
-            is_late
-        }
-        _ => {
-            open.clear();
-            false
-        }
-    })
 }
 
 /// Returns the number of messages of a view, without the markers of gaps.

@@ -9,7 +9,7 @@ use plimsoll_wire::__internals::parse;
 use plimsoll_wire::WireError;
 use serde_json::{Value, json};
 
-use super::Body;
+use super::{Body, outputs};
 use crate::chat::Chat;
 use crate::protocol::Protocol;
 use crate::repair::{Reasoning, Repair, repair, thinking};
@@ -171,6 +171,16 @@ impl<'a> Body<'a> {
         index: usize,
         message: &Message,
     ) -> Result<Vec<Unit<'a>>, WireError> {
+        if self.outputs.contains_key(&index) {
+            for unit in &mut units {
+                let mut value = unit.value().clone();
+                outputs::shorten(&mut value);
+                if value != *unit.value() {
+                    *unit.edit() = value;
+                }
+            }
+            return Ok(units);
+        }
         let old = match self.messages.get(index).map(Arc::as_ref) {
             None | Some(Message::System { .. }) => return Ok(units),
             Some(Message::Assistant { parts }) if !message.parts().iter().any(is_thought) => {

@@ -25,12 +25,14 @@
 
 mod cut;
 mod edit;
+mod outputs;
 mod protected;
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use plimsoll_context::{Message, Opaque, TOOL_OVERHEAD, TokenCounter, Tokens};
+use plimsoll_context::{CallId, Message, Opaque, TOOL_OVERHEAD, TokenCounter, Tokens};
 use plimsoll_wire::{Document, Target, WireError};
 use serde_json::Value;
 
@@ -53,6 +55,8 @@ pub struct Body<'a> {
     pub document: Document,
     /// The units of each entry of the list.
     entries: Vec<Range<usize>>,
+    /// The messages that are outputs of the provider's own tools, with the ids of their calls.
+    outputs: BTreeMap<usize, CallId>,
     /// The messages that must stay.
     standing: Vec<usize>,
     /// The messages with thinking that is bound to the messages before them (AM10), each with the number of
@@ -88,6 +92,7 @@ impl<'a> Body<'a> {
         let messages = std::mem::take(&mut document.messages);
         let mut body = Self {
             standing: protected::of(&messages, target),
+            outputs: outputs::of(&messages, target),
             messages: messages.into_iter().map(Arc::new).collect(),
             document,
             entries,

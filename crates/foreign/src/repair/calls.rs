@@ -7,12 +7,11 @@ use std::ops::Range;
 
 use plimsoll_wire::__internals::anthropic::{OpenCalls, calls_server, named_caller};
 use plimsoll_wire::__internals::is_word;
-use plimsoll_wire::__internals::openai_responses::items;
 use plimsoll_wire::openai_chat::CallIds;
 use plimsoll_wire::{CallIdForm, CallIdMap, Target};
 
 use super::piece::{
-    calls, closing, is_models, kind, output_kind, result, set_call_id, set_result_id, text,
+    calls, closing, is_models, kind, output_kind, result, set, set_call_id, set_result_id, text,
 };
 use super::{Patient, Repair};
 use crate::chat::Chat;
@@ -62,10 +61,16 @@ pub(super) fn fix(patient: &mut Patient<'_, '_>) {
     for call in open {
         close(patient, call, &turns, &mut added);
     }
-    if protocol != Protocol::Responses {
-        patient.fix = "order";
-        move_late(patient, &found.calls, &turns, &mut added);
-    }
+    patient.fix = "order";
+    let is_free = protocol == Protocol::Responses;
+    // Responses only requires that a result stands behind its call.
+    let is_wrong = |call: &Call| !is_free || call.result < Some(call.unit);
+    move_late(
+        patient,
+        found.calls.iter().filter(|call| is_wrong(call)),
+        &turns,
+        &mut added,
+    );
     added.insert_into(patient.chat);
     if protocol == Protocol::Messages {
         patient.fix = "hosted";
@@ -80,7 +85,7 @@ pub(crate) fn order(chat: &mut Chat<'_>, target: &Target) -> Vec<Repair> {
     let found = pairs(patient.chat);
     let turns = Turns::of(patient.chat);
     let mut added = Added::default();
-    move_late(&mut patient, &found.calls, &turns, &mut added);
+    move_late(&mut patient, found.calls.iter(), &turns, &mut added);
     added.insert_into(patient.chat);
     patient.repairs
 }
@@ -116,8 +121,27 @@ fn rename(patient: &mut Patient<'_, '_>, calls: &mut [Call]) {
             let value = patient.edit(at, format!("gave the result of a call the id `{id}`"));
             value.map(|value| set_result_id(protocol, value, &id));
         }
+        retype(patient, call);
         taken.insert((scope, id.clone()));
         call.id = Some(id);
+    }
+}
+
+/// Gives the output of a call of Responses the type that the call requires. Codex answers a local shell as a
+/// function, which the API accepts.
+fn retype(patient: &mut Patient<'_, '_>, call: &Call) {
+    let of = |at: usize| patient.left(at).map(|unit| unit.value());
+    let (Some(asked), Some(at)) = (of(call.unit), call.result) else {
+        return;
+    };
+    let wanted = output_kind(patient.protocol(), asked);
+    let is_right = match of(at).map_or("", kind) {
+        "function_call_output" if wanted == "local_shell_call_output" => true,
+        own => own == wanted || wanted.is_empty(),
+    };
+    if !is_right {
+        let value = patient.edit(at, format!("changed its type to `{wanted}`"));
+        value.map(|value| set(value, "type", wanted));
     }
 }
 
@@ -146,9 +170,9 @@ fn close(patient: &mut Patient<'_, '_>, call: &Call, turns: &Turns, added: &mut 
 
 /// Takes results that do not stand directly behind the turn of their call, to be added there. In Messages
 /// they come first in the next message of the user.
-fn move_late<'a>(
+fn move_late<'a, 'c>(
     patient: &mut Patient<'_, 'a>,
-    calls: &[Call],
+    calls: impl Iterator<Item = &'c Call>,
     turns: &Turns,
     added: &mut Added<'a>,
 ) {
@@ -356,13 +380,13 @@ fn pairs(chat: &Chat<'_>) -> Pairs {
             newest = pairs.calls.len();
         }
         last = turn;
-        let output = items::pairing_kind(output_kind(protocol, unit.value()));
+        let output = pairing_kind(output_kind(protocol, unit.value()));
         for (nth, id) in calls(protocol, unit).into_iter().enumerate() {
             let call = pairs.calls.len();
-            if id.is_some() {
-                open.entry((None, output)).or_default().push(call);
+            // A call without an id is found under an empty one.
+            for id in [None, Some(id.clone().unwrap_or_default())] {
+                open.entry((id, output)).or_default().push(call);
             }
-            open.entry((id.clone(), output)).or_default().push(call);
             pairs.calls.push(Call {
                 unit: at,
                 nth,
@@ -374,17 +398,56 @@ fn pairs(chat: &Chat<'_>) -> Pairs {
             continue;
         };
         let output = match protocol {
-            Protocol::Responses => items::pairing_kind(kind(unit.value())),
+            Protocol::Responses => pairing_kind(kind(unit.value())),
             Protocol::Chat | Protocol::Messages => "",
         };
-        let waiting = open.get_mut(&(id, output));
+        let mut key = (id, output);
+        if !open.contains_key(&key) {
+            // It names a call that does not exist, perhaps one that lost its id.
+            key.0 = Some(String::new());
+        }
+        let waiting = open.get_mut(&key);
         let call = waiting.and_then(|waiting| take(waiting, newest, &pairs.calls));
         match call.and_then(|call| pairs.calls.get_mut(call)) {
             Some(call) => call.result = Some(at),
             None => pairs.orphans.push(at),
         }
     }
+    // Chat Completions may use an id again, so there a result never belongs to a later call.
+    if protocol != Protocol::Chat {
+        pair_early(&mut pairs, chat);
+    }
     pairs
+}
+
+/// Pairs results with calls behind them.
+fn pair_early(pairs: &mut Pairs, chat: &Chat<'_>) {
+    let calls = pairs.calls.iter().enumerate();
+    let open = calls.filter(|(_, call)| call.result.is_none());
+    let open = open.filter_map(|(at, call)| Some((call.id.clone()?, at)));
+    let open: HashMap<String, usize> = open.collect();
+    let Pairs { calls, orphans } = pairs;
+    orphans.retain(|at| {
+        let unit = chat.units.get(*at);
+        let id = unit.and_then(|unit| result(chat.protocol, unit)).flatten();
+        let call = id.and_then(|id| calls.get_mut(*open.get(&id)?));
+        match call.filter(|call| call.result.is_none()) {
+            Some(call) => {
+                call.result = Some(*at);
+                false
+            }
+            None => true,
+        }
+    });
+}
+
+/// Returns the kind by which an output of Responses is paired with its call. An output of another tool of the
+/// caller gets the kind of its call.
+fn pairing_kind(output: &str) -> &str {
+    match output {
+        "local_shell_call_output" | "custom_tool_call_output" => "function_call_output",
+        other => other,
+    }
 }
 
 /// Takes the call that a result answers.

@@ -101,6 +101,23 @@ fn scatter(request: &mut Value, target: &Target, picks: &mut dyn FnMut(usize) ->
     list.push(json!({"role": "user", "content": "Go on."}));
 }
 
+/// Makes calls of another kind, with their outputs, of some calls of functions.
+fn mix(request: &mut Value, picks: &mut dyn FnMut(usize) -> usize) {
+    let list = request["input"].as_array_mut().unwrap();
+    let mut patched = Vec::new();
+    for item in list {
+        let is = |kind: &str| item["type"] == kind;
+        if is("function_call") && picks(3) == 0 {
+            *item = json!({"type": "apply_patch_call", "call_id": item["call_id"], "status": "completed",
+                "operation": {"type": "delete_file", "path": item["arguments"]}});
+            patched.push(item["call_id"].clone());
+        } else if is("function_call_output") && patched.contains(&item["call_id"]) {
+            *item = json!({"type": "apply_patch_call_output", "call_id": item["call_id"],
+                "status": "completed", "output": item["output"].to_string()});
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -119,6 +136,9 @@ proptest! {
             _ => claude(&steps, false),
         };
         let mut picks = picks.into_iter();
+        if protocol == 1 {
+            mix(&mut request, &mut |below| picks.next().unwrap_or(7) % below.max(1));
+        }
         scatter(&mut request, target, &mut |below| picks.next().unwrap_or(7) % below.max(1));
         let text = request.to_string();
         let before = results(&request, target);
@@ -169,6 +189,108 @@ fn a_local_shell_that_is_answered_as_a_function_stays() {
     let request = json!({"model": "m", "input": [user("List."), call, output]}).to_string();
     let repaired = repaired(&request, &targets()[1]);
     assert_eq!(repaired.request, request, "{:?}", repaired.repairs);
+}
+
+/// A batch with a call of another kind is not cut in two, and shortened as its kind requires.
+#[test]
+fn a_cut_keeps_a_batch_of_several_kinds_whole() {
+    let patch = json!({"type": "apply_patch_call", "call_id": "c2", "status": "completed",
+        "operation": {"type": "delete_file", "path": "a"}});
+    let shell = json!({"type": "local_shell_call", "call_id": "c2", "id": "lsh_1", "status": "completed",
+        "action": {"type": "exec", "command": ["ls"], "env": {}}});
+    let call =
+        |id: &str| json!({"type": "function_call", "call_id": id, "name": "f", "arguments": "{}"});
+    let result =
+        |id: &str| json!({"type": "function_call_output", "call_id": id, "output": "short"});
+    for (other, output) in [
+        (patch, "apply_patch_call_output"),
+        (shell, "local_shell_call_output"),
+    ] {
+        let mut output = json!({"type": output, "call_id": "c2", "output": words(300, "out")});
+        if other["type"] == "apply_patch_call" {
+            output["status"] = "completed".into();
+        }
+        let request = json!({"model": "m", "store": false, "input": [
+            user("The task."), call("c1"), other, call("c3"), result("c1"), output, result("c3"),
+            call("c4"), {"type": "function_call_output", "call_id": "c4", "output": words(900, "new")},
+            user("Go on."),
+        ]});
+        let text = request.to_string();
+        let target = &targets()[1];
+        let whole = Chars4.text(&text).0;
+        for share in [30, 50, 60, 70, 80, 90] {
+            for policy in 0..4 {
+                let cut = cut(&text, target, whole * share / 100, policy)
+                    .unwrap()
+                    .unwrap();
+                assert_eq!(cut.repairs, [], "{share} {policy} {}", cut.text);
+                assert_eq!(faults(&cut.text, target), [""; 0]);
+            }
+        }
+    }
+}
+
+/// Each result finds its call, and keeps its content.
+#[test]
+fn a_result_is_found_by_what_is_left_of_its_id() {
+    let call = |kind: &str| match kind {
+        "function_call" => json!({"type": kind, "call_id": "c", "name": "f", "arguments": "{}"}),
+        _ => json!({"type": kind, "call_id": "c", "name": "f", "input": "x"}),
+    };
+    let output = |kind: &str, id: &str| json!({"type": kind, "call_id": id, "output": "8431"});
+    let mut no_id = call("function_call");
+    no_id.as_object_mut().unwrap().remove("call_id");
+    let block = json!({"type": "tool_use", "id": "c", "name": "f", "input": {}});
+    let result = json!({"type": "tool_result", "tool_use_id": "c", "content": "8431"});
+    for (protocol, list) in [
+        (
+            1,
+            json!([user("q"), no_id, output("function_call_output", "x")]),
+        ),
+        (
+            1,
+            json!([
+                user("q"),
+                call("function_call"),
+                output("custom_tool_call_output", "c")
+            ]),
+        ),
+        (
+            1,
+            json!([
+                user("q"),
+                call("custom_tool_call"),
+                output("function_call_output", "c")
+            ]),
+        ),
+        (
+            1,
+            json!([
+                user("q"),
+                output("function_call_output", "c"),
+                call("function_call")
+            ]),
+        ),
+        (
+            2,
+            json!([user("q"), {"role": "user", "content": [result]},
+            {"role": "assistant", "content": [block]}]),
+        ),
+    ] {
+        let target = &targets()[protocol];
+        let request = json!({"model": "m", "max_tokens": 9, target.list(): list}).to_string();
+        let repaired = repaired(&request, target);
+        assert!(
+            repaired.request.contains("8431"),
+            "{request}\n{}",
+            repaired.request
+        );
+        assert!(
+            !repaired.request.contains(CLOSED_CALL),
+            "{request}\n{}",
+            repaired.request
+        );
+    }
 }
 
 /// The user writes while a tool runs, so the result stands behind the message.

@@ -117,15 +117,6 @@ pub fn is_output(kind: &str) -> bool {
     PAIRS.iter().any(|(.., output)| *output == kind)
 }
 
-/// Returns the kind by which an output is paired with its call. Codex answers calls of a local shell as those of
-/// a function.
-pub fn pairing_kind(output: &str) -> &str {
-    match output {
-        "local_shell_call_output" => "function_call_output",
-        other => other,
-    }
-}
-
 /// Returns `true` if items of this type come from the client. All others come from the model, except
 /// messages.
 pub fn is_clients(kind: &str) -> bool {

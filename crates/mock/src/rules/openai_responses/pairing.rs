@@ -53,7 +53,7 @@ fn calls(check: &mut ResponsesCheck<'_>, list: &[Value]) {
             if is_of_callers_tool(kind) && !ids.insert(id) {
                 check.report("duplicate-call", format!("input[{at}].call_id"), &[&id]);
             }
-            let output = items::pairing_kind(output);
+            let output = pairing_kind(output);
             open.entry((id, output)).or_default().push(calls.len());
             calls.push(CallItem {
                 at,
@@ -71,7 +71,7 @@ fn calls(check: &mut ResponsesCheck<'_>, list: &[Value]) {
                 continue;
             }
             let place = format!("input[{at}].call_id");
-            let Some(waiting) = open.get_mut(&(id, items::pairing_kind(output))) else {
+            let Some(waiting) = open.get_mut(&(id, pairing_kind(output))) else {
                 check.report("no-call", place, &[spoken, &id]);
                 continue;
             };
@@ -93,6 +93,15 @@ fn calls(check: &mut ResponsesCheck<'_>, list: &[Value]) {
         if begun.contains(&one.batch) {
             check.report("part-of-batch", format!("input[{}]", one.at), &[]);
         }
+    }
+}
+
+/// Returns the kind by which an output is paired with its call. Codex answers calls of a local shell as those of
+/// a function, and the API accepts that.
+fn pairing_kind(output: &str) -> &str {
+    match output {
+        "local_shell_call_output" => "function_call_output",
+        other => other,
     }
 }
 

@@ -1,0 +1,101 @@
+//! Outputs of the provider's own tools that the client runs, such as a local shell of Responses.
+//!
+//! `wire` reads such an output as a block in the user's role. In the view of a plan it is the result of its
+//! call, so that no plan separates the two.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use plimsoll_context::{Bytes, CallId, Message, Opaque, Part, ToolResult, head_tail};
+use plimsoll_wire::__internals::openai_responses::items;
+use plimsoll_wire::Target;
+use serde_json::Value;
+
+use crate::repair::own_id;
+
+/// The size to which a plan shortens each text of such an output.
+const SHORT: Bytes = Bytes(256);
+
+/// Returns the messages that are such outputs, with the ids of their calls.
+pub(super) fn of(messages: &[Message], target: &Target) -> BTreeMap<usize, CallId> {
+    let is_responses = matches!(target, Target::Responses(_));
+    let messages = messages.iter().enumerate().filter(|_| is_responses);
+    let outputs = messages.filter_map(|(index, message)| match message {
+        Message::User { parts } => match parts.as_slice() {
+            [Part::Opaque(opaque)] => Some((index, answered(opaque)?)),
+            _ => None,
+        },
+        _ => None,
+    });
+    outputs.collect()
+}
+
+fn item(opaque: &Opaque) -> Value {
+    serde_json::from_str(&opaque.data).unwrap_or_default()
+}
+
+/// Returns the id of the call that an output answers.
+fn answered(opaque: &Opaque) -> Option<CallId> {
+    let item = item(opaque);
+    items::is_output(items::kind(&item)).then(|| CallId(own_id(&item).unwrap_or_default()))
+}
+
+/// Returns an output as the result of its call.
+pub(super) fn as_result(message: &Message, call: &CallId) -> Arc<Message> {
+    Arc::new(Message::ToolResult(ToolResult {
+        call: call.clone(),
+        parts: message.parts().to_vec(),
+        is_error: false,
+    }))
+}
+
+/// Shortens the texts of an output. A screenshot stays.
+pub(super) fn shorten(item: &mut Value) {
+    if items::kind(item) != "computer_call_output"
+        && let Some(output) = item.get_mut("output")
+    {
+        shorten_texts(output);
+    }
+}
+
+fn shorten_texts(value: &mut Value) {
+    match value {
+        Value::String(text) => {
+            if let Some(short) = head_tail(text, SHORT) {
+                *text = short;
+            }
+        }
+        Value::Array(list) => list.iter_mut().for_each(shorten_texts),
+        Value::Object(object) => object.values_mut().for_each(shorten_texts),
+        _ => {}
+    }
+}
+
+/// Checks whether a result stands elsewhere than directly behind the message of its call.
+pub(super) fn are_late(messages: &[Arc<Message>], outputs: &BTreeMap<usize, CallId>) -> bool {
+    let mut open: BTreeSet<CallId> = BTreeSet::new();
+    let mut messages = messages.iter().enumerate();
+    messages.any(
+        |(index, message)| match (message.as_ref(), outputs.get(&index)) {
+            (Message::Assistant { parts }, _) => {
+                open = parts.iter().filter_map(call_of).collect();
+                false
+            }
+            (Message::ToolResult(result), _) => !open.contains(&result.call),
+            (_, Some(call)) => !open.contains(call),
+            _ => {
+                open.clear();
+                false
+            }
+        },
+    )
+}
+
+/// Returns the id of a call in a message of the model.
+fn call_of(part: &Part) -> Option<CallId> {
+    match part {
+        Part::ToolCall(call) => Some(call.id.clone()),
+        Part::Opaque(opaque) => own_id(&item(opaque)).map(CallId),
+        _ => None,
+    }
+}
