@@ -57,9 +57,9 @@ pub(super) fn fix(patient: &mut Patient<'_, '_>) {
         .filter(|one| one.result.is_none())
         .collect();
     let mut added = Added::default();
-    let turns = Turns::of(patient.chat);
+    let mut turns = Turns::of(patient.chat);
     for call in open {
-        close(patient, call, &turns, &mut added);
+        close(patient, call, &mut turns, &mut added);
     }
     patient.fix = "order";
     let is_free = protocol == Protocol::Responses;
@@ -68,7 +68,7 @@ pub(super) fn fix(patient: &mut Patient<'_, '_>) {
     move_late(
         patient,
         found.calls.iter().filter(|call| is_wrong(call)),
-        &turns,
+        &mut turns,
         &mut added,
     );
     added.insert_into(patient.chat);
@@ -83,9 +83,9 @@ pub(crate) fn order(chat: &mut Chat<'_>, target: &Target) -> Vec<Repair> {
     let mut patient = Patient::new(chat, target);
     patient.fix = "order";
     let found = pairs(patient.chat);
-    let turns = Turns::of(patient.chat);
+    let mut turns = Turns::of(patient.chat);
     let mut added = Added::default();
-    move_late(&mut patient, found.calls.iter(), &turns, &mut added);
+    move_late(&mut patient, found.calls.iter(), &mut turns, &mut added);
     added.insert_into(patient.chat);
     patient.repairs
 }
@@ -96,6 +96,8 @@ fn rename(patient: &mut Patient<'_, '_>, calls: &mut [Call]) {
     let protocol = patient.protocol();
     let rule = IdRule::of(patient.target);
     let mut taken: HashSet<(usize, String)> = HashSet::new();
+    // The number of the next new id from a seed.
+    let mut numbers: HashMap<(usize, String), usize> = HashMap::new();
     for call in calls {
         let scope = if rule.is_per_message {
             call.unit + 1
@@ -108,7 +110,8 @@ fn rename(patient: &mut Patient<'_, '_>, calls: &mut [Call]) {
             Some(id) if is_free(&id) => id,
             own => {
                 let seed = own.unwrap_or_else(|| format!("call_{}_{}", call.unit, call.nth));
-                let id = rule.new_id(&seed, is_free);
+                let number = numbers.entry((scope, seed.clone())).or_insert(1);
+                let id = rule.new_id(&seed, number, is_free);
                 let value = patient.edit(call.unit, format!("gave a call the id `{id}`"));
                 value.map(|value| set_call_id(protocol, value, call.nth, &id));
                 id
@@ -146,7 +149,7 @@ fn retype(patient: &mut Patient<'_, '_>, call: &Call) {
 }
 
 /// Adds a result to a call without one.
-fn close(patient: &mut Patient<'_, '_>, call: &Call, turns: &Turns, added: &mut Added<'_>) {
+fn close(patient: &mut Patient<'_, '_>, call: &Call, turns: &mut Turns, added: &mut Added<'_>) {
     let protocol = patient.protocol();
     let Some(unit) = patient.left(call.unit) else {
         return;
@@ -173,7 +176,7 @@ fn close(patient: &mut Patient<'_, '_>, call: &Call, turns: &Turns, added: &mut 
 fn move_late<'a, 'c>(
     patient: &mut Patient<'_, 'a>,
     calls: impl Iterator<Item = &'c Call>,
-    turns: &Turns,
+    turns: &mut Turns,
     added: &mut Added<'a>,
 ) {
     for call in calls {
@@ -208,7 +211,7 @@ struct Added<'a> {
 
 impl<'a> Added<'a> {
     /// Returns the index before which the result of a call belongs, and the number of its message.
-    fn place(&mut self, chat: &mut Chat<'_>, turns: &Turns, call: &Call) -> (usize, usize) {
+    fn place(&mut self, chat: &mut Chat<'_>, turns: &mut Turns, call: &Call) -> (usize, usize) {
         let answers = turns.answers(chat, call.unit);
         let before = answers.range.end;
         let new = || *self.turns.entry(before).or_insert_with(|| chat.new_turn());
@@ -232,9 +235,13 @@ impl<'a> Added<'a> {
 }
 
 /// The number of the turn of each unit. Items of the model that follow each other are one turn.
-struct Turns(Vec<usize>);
+struct Turns {
+    numbers: Vec<usize>,
+    answers: HashMap<usize, Answers>,
+}
 
 /// The results directly behind a turn of the model.
+#[derive(Clone)]
 struct Answers {
     range: Range<usize>,
     /// The number of their message in Messages, if it exists.
@@ -256,13 +263,26 @@ impl Turns {
             }
             number
         });
-        Self(numbers.collect())
+        Self {
+            numbers: numbers.collect(),
+            answers: HashMap::new(),
+        }
     }
 
-    /// Returns the results that directly follow the turn of a unit.
-    fn answers(&self, chat: &Chat<'_>, unit: usize) -> Answers {
-        let number = self.0.get(unit).copied().unwrap_or_default();
-        let start = self.0.partition_point(|turn| *turn <= number);
+    /// Returns the results that directly follow the turn of a unit, as they were when first asked for.
+    fn answers(&mut self, chat: &Chat<'_>, unit: usize) -> Answers {
+        let number = self.numbers.get(unit).copied().unwrap_or_default();
+        let start = self.numbers.partition_point(|turn| *turn <= number);
+        let answers = self.answers.entry(number);
+        answers
+            .or_insert_with(|| Answers::from(start, chat))
+            .clone()
+    }
+}
+
+impl Answers {
+    /// Returns the results that begin at a unit.
+    fn from(start: usize, chat: &Chat<'_>) -> Self {
         let (mut range, mut turn) = (start..start, None);
         let rest = chat.units.iter().enumerate().skip(start);
         for (at, unit) in rest.filter(|(_, unit)| unit.is_left()) {
@@ -276,7 +296,7 @@ impl Turns {
             }
             range.end = at + 1;
         }
-        Answers { range, turn }
+        Self { range, turn }
     }
 }
 
@@ -347,16 +367,17 @@ impl IdRule {
         fits && id.chars().count() <= self.longest
     }
 
-    fn new_id(&self, seed: &str, is_free: impl Fn(&str) -> bool) -> String {
-        let mut number = 1;
-        let mut seed = seed.to_owned();
+    fn new_id(&self, seed: &str, number: &mut usize, is_free: impl Fn(&str) -> bool) -> String {
         loop {
-            let id = CallIdMap::new(self.form).call(&seed).into_owned();
+            let name = match *number {
+                1 => seed.to_owned(),
+                number => format!("{seed}_{number}"),
+            };
+            *number += 1;
+            let id = CallIdMap::new(self.form).call(&name).into_owned();
             if is_free(&id) {
                 return id;
             }
-            number += 1;
-            seed = format!("{seed}_{number}");
         }
     }
 }

@@ -206,3 +206,28 @@ fn the_oldest_images_beyond_the_limit_become_notes() {
         assert_eq!(told, [expected]);
     }
 }
+
+/// Servers that number calls per turn use the same ids all over. The work grows with the number of calls.
+#[test]
+fn many_calls_with_one_id_are_repaired_at_once() {
+    let target = Target::of_protocol("openai-responses", None).unwrap();
+    let mut input = vec![user("q")];
+    for _ in 0..4_000 {
+        input.push(
+            json!({"type": "function_call", "call_id": "call_0", "name": "f", "arguments": "{}"}),
+        );
+        input.push(json!({"type": "function_call_output", "call_id": "call_0", "output": "r"}));
+    }
+    let calls: Vec<Value> = (0..4_000)
+        .map(|at| json!({"type": "function_call", "call_id": format!("c{at}"), "name": "f", "arguments": "{}"}))
+        .collect();
+    input.extend(calls);
+    let text = json!({"model": "m", "input": input}).to_string();
+    let begin = std::time::Instant::now();
+    let repaired =
+        plimsoll_foreign::repair_request(&text, &target, plimsoll_foreign::Reasoning::Keep);
+    let repaired = repaired.unwrap();
+    assert!(begin.elapsed().as_secs() < 5, "{:?}", begin.elapsed());
+    assert_eq!(repaired.repairs.len(), 2 * 3_999 + 4_000);
+    assert!(repaired.request.contains("\"call_0_4000\""));
+}
