@@ -103,14 +103,32 @@ pub(crate) fn target(
     request: &Value,
     of_log: Option<&Target>,
 ) -> Result<Target, CliError> {
-    if let Some(model) = model {
-        let model = ModelRef::parse(model).map_err(CliError::usage)?;
-        return providers::target_of(&model, request).map_err(CliError::usage);
+    let target = match model {
+        Some(model) => {
+            let model = ModelRef::parse(model).map_err(CliError::usage)?;
+            providers::target_of(&model, request).map_err(CliError::usage)?
+        }
+        None => match of_log.filter(|_| protocol.is_none()) {
+            Some(target) => target.clone(),
+            None => detect_target(protocol, request)?,
+        },
+    };
+    let looks_like = Target::of_request(request);
+    let (named, own) = (target.protocol(), looks_like.protocol());
+    if named != own && is_certain(&looks_like, request) {
+        return Err(CliError::usage(format!(
+            "the chat has the protocol {own}, but that of the model or of --protocol is {named}; leave \
+             them out, or go on with any model by `plimsoll sessions import FILE`"
+        )));
     }
-    match of_log.filter(|_| protocol.is_none()) {
-        Some(target) => Ok(target.clone()),
-        None => detect_target(protocol, request),
-    }
+    Ok(target)
+}
+
+/// Checks whether the calls, the blocks or the items of a chat tell its protocol.
+fn is_certain(looks_like: &Target, request: &Value) -> bool {
+    let messages = request.get("messages").unwrap_or(request).as_array();
+    let has_calls = |message: &Value| message.get("tool_calls").is_some_and(Value::is_array);
+    !matches!(looks_like, Target::Chat(_)) || messages.into_iter().flatten().any(has_calls)
 }
 
 /// Returns the protocol of a chat: the named one, or the one that it looks like.
