@@ -50,7 +50,7 @@ pub fn copy(
         Agent::Pi => pi::copy::write(log, units, tokens, ids),
         Agent::Gemini => gemini::copy::write(log, units, ids),
         Agent::Opencode => opencode::copy::write(log, units, tokens, ids),
-        agent @ (Agent::OpenHands | Agent::SweAgent | Agent::MiniSweAgent | Agent::CodexExec) => {
+        agent @ (Agent::OpenHands | Agent::SweAgent | Agent::MiniSweAgent) => {
             Err(LogError::NoCopy {
                 agent: agent.title(),
             })

@@ -233,3 +233,9 @@ fn short(title: &str) -> String {
 pub(crate) fn text<'v>(value: &'v Value, pointer: &str) -> Option<&'v str> {
     value.pointer(pointer)?.as_str()
 }
+
+/// Returns the sum of the numbers under these keys.
+pub(crate) fn sum(usage: Option<&Value>, keys: &[&str]) -> u64 {
+    let numbers = keys.iter().filter_map(|key| usage?.get(key)?.as_u64());
+    numbers.fold(0, u64::saturating_add)
+}

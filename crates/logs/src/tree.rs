@@ -3,6 +3,9 @@
 
 use std::collections::{HashMap, HashSet};
 
+use plimsoll_foreign::Role;
+use serde_json::Value;
+
 use crate::error::LogError;
 use crate::input::{Entry, for_each_again};
 use crate::session::SessionLog;
@@ -83,36 +86,57 @@ impl<T> Tree<T> {
     }
 }
 
-/// Reads these lines of a log again, and returns what `read` makes of each, in the given order. `read` gets the
+/// The part of an entry that a model sees.
+#[derive(Debug, Default)]
+pub(crate) struct EntryContent {
+    /// The blocks, each with its number in the entry.
+    pub(crate) blocks: Vec<(usize, Role, Value)>,
+    /// Whether a copy contains the entry even if it has no blocks.
+    pub(crate) is_kept: bool,
+    /// The model from this entry on.
+    pub(crate) model: Option<String>,
+    /// For an answer, its tokens and its error.
+    pub(crate) answer: Option<(u64, Option<String>)>,
+}
+
+/// Reads these lines of a log again, and adds what `read` makes of each, in the given order. `read` gets the
 /// entry and its place in `lines`. Lines that cannot be read, or have changed, are damage.
-pub(crate) fn read_again<T>(
+pub(crate) fn push_lines(
     log: &mut SessionLog,
     lines: &[usize],
-    read: impl Fn(&Entry<'_>, usize) -> serde_json::Result<T>,
-) -> Result<Vec<(usize, T)>, LogError> {
+    read: impl Fn(&Entry<'_>, usize) -> serde_json::Result<EntryContent>,
+) -> Result<(), LogError> {
     let places = lines.iter().enumerate();
     let places: HashMap<usize, usize> = places.map(|(place, line)| (*line, place)).collect();
-    let mut contents: Vec<Option<serde_json::Result<T>>> = Vec::new();
-    contents.resize_with(lines.len(), || None);
+    let mut contents: HashMap<usize, serde_json::Result<EntryContent>> = HashMap::new();
     for_each_again(
         &log.path,
         |line| places.contains_key(&line),
         |entry, _| {
-            let place = places.get(&entry.line).copied();
-            if let Some((place, slot)) = place.and_then(|at| Some((at, contents.get_mut(at)?))) {
-                *slot = Some(read(entry, place));
-            }
+            let content = places.get(&entry.line).map(|place| read(entry, *place));
+            contents.extend(content.map(|content| (entry.line, content)));
         },
     )?;
-    let mut read = Vec::with_capacity(lines.len());
-    for (line, content) in lines.iter().zip(contents) {
-        match content {
-            Some(Ok(content)) => read.push((*line, content)),
+    for line in lines {
+        let content = match contents.remove(line) {
+            Some(Ok(content)) => content,
             Some(Err(error)) => {
                 log.damaged(*line, format!("its message cannot be read: {error}"));
+                continue;
             }
-            None => log.damaged(*line, "it changed while it was read"),
+            None => {
+                log.damaged(*line, "it changed while it was read");
+                continue;
+            }
+        };
+        if content.is_kept || !content.blocks.is_empty() {
+            log.push(*line, content.blocks);
+        }
+        log.model = content.model.or(log.model.take());
+        if let Some((tokens, error)) = content.answer {
+            log.last_error = error;
+            log.report(tokens);
         }
     }
-    Ok(read)
+    Ok(())
 }

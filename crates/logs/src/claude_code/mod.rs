@@ -17,8 +17,8 @@ use crate::agent::Agent;
 use crate::blocks;
 use crate::error::LogError;
 use crate::input::{Entry, for_each_entry};
-use crate::session::{SessionLog, text};
-use crate::tree::{LinkId, Node, Tree, read_again};
+use crate::session::{SessionLog, sum, text};
+use crate::tree::{EntryContent, LinkId, Node, Tree, push_lines};
 
 /// The model name in messages that Claude Code writes itself, such as errors of the API.
 const SYNTHETIC: &str = "<synthetic>";
@@ -70,20 +70,6 @@ struct BlockIds {
     tool_use_id: Option<String>,
 }
 
-/// The part of an entry that a model sees.
-enum Content {
-    Message {
-        role: Role,
-        blocks: Vec<(usize, Role, Value)>,
-        model: Option<String>,
-        tokens: u64,
-    },
-    /// An error of the API, in the provider's words.
-    Error(String),
-    /// No message. A copy contains it if it is `kept`.
-    Other { kept: bool },
-}
-
 /// Reads a log and returns its active branch.
 pub(crate) fn read(path: &Path) -> Result<SessionLog, LogError> {
     let mut log = SessionLog::new(Agent::ClaudeCode, path, Protocol::Messages);
@@ -109,7 +95,11 @@ pub(crate) fn read(path: &Path) -> Result<SessionLog, LogError> {
     let leaf = tree.nodes.iter().rposition(is_leaf);
     let chain = with_parallel(&tree, tree.branch(leaf, &mut log));
     let nodes: Vec<&Node<Links>> = chain.iter().filter_map(|at| tree.nodes.get(*at)).collect();
-    contents(&mut log, &nodes)?;
+    let lines: Vec<usize> = nodes.iter().map(|node| node.line).collect();
+    push_lines(&mut log, &lines, |entry, place| match nodes.get(place) {
+        Some(node) => content(entry, &node.data),
+        None => Ok(EntryContent::default()),
+    })?;
     log.title = titles.into_iter().flatten().next();
     let why = match log.side_messages {
         0 => "it contains no messages; choose another session with --list",
@@ -266,95 +256,52 @@ fn with_parallel(tree: &Tree<Links>, chain: Vec<usize>) -> Vec<usize> {
     active
 }
 
-/// Adds the messages of a branch to the log.
-fn contents(log: &mut SessionLog, branch: &[&Node<Links>]) -> Result<(), LogError> {
-    let lines: Vec<usize> = branch.iter().map(|node| node.line).collect();
-    let read = |entry: &Entry<'_>, place: usize| {
-        let links = branch.get(place).map(|node| &node.data);
-        links.map_or(Ok(Content::Other { kept: false }), |links| {
-            content(entry, links)
-        })
-    };
-    for (line, content) in read_again(log, &lines, read)? {
-        match content {
-            Content::Message {
-                role,
-                blocks,
-                model,
-                tokens,
-            } => {
-                // An entry with only blank texts is no message for the API.
-                if !blocks.is_empty() {
-                    log.push(line, blocks);
-                }
-                if role == Role::Assistant {
-                    log.last_error = None;
-                    log.model = model.or(log.model.take());
-                    log.report(tokens);
-                }
-            }
-            Content::Error(error) => log.last_error = Some(error),
-            Content::Other { kept: true } => log.push(line, []),
-            Content::Other { kept: false } => {}
-        }
-    }
-    Ok(())
-}
-
 /// Returns the part of an entry that a model sees.
-fn content(entry: &Entry<'_>, links: &Links) -> serde_json::Result<Content> {
+fn content(entry: &Entry<'_>, links: &Links) -> serde_json::Result<EntryContent> {
     let kind = entry.text("type").unwrap_or_default();
+    let mut read = EntryContent::default();
     if !links.is_message {
         // Older versions noted the progress of a tool as entries, which they did not read again.
-        let kept = !links.is_boundary && kind != "progress";
-        return Ok(Content::Other { kept });
+        read.is_kept = !links.is_boundary && kind != "progress";
+        return Ok(read);
     }
     let mut message = entry.value("message")?;
-    let role = match kind.as_str() {
-        "assistant" => Role::Assistant,
-        _ => Role::User,
-    };
     let content = match message.get_mut("content").map(Value::take) {
         Some(Value::String(text)) => vec![blocks::text(&text)],
         Some(Value::Array(blocks)) => blocks,
-        _ => attached(&entry.value("attachment")?)
-            .map(|text| blocks::text(&text))
-            .into_iter()
-            .collect(),
+        _ => {
+            let text = attached(&entry.value("attachment")?);
+            text.map(|text| blocks::text(&text)).into_iter().collect()
+        }
     };
     if entry.raw("isApiErrorMessage") == Some("true") {
-        let texts: Vec<&str> = content
-            .iter()
-            .filter_map(|block| text(block, "/text"))
-            .collect();
-        return Ok(Content::Error(texts.join(" ")));
+        let texts = content.iter().filter_map(|block| text(block, "/text"));
+        let error = texts.collect::<Vec<_>>().join(" ");
+        read.answer = Some((0, Some(error)));
+        return Ok(read);
     }
     let model = text(&message, "/model");
     if model == Some(SYNTHETIC) {
         // "No response requested.", an entry without a request.
-        return Ok(Content::Other { kept: false });
+        return Ok(read);
     }
-    let tokens = USAGE
-        .iter()
-        .filter_map(|key| message.get("usage")?.get(key)?.as_u64());
-    let tokens = tokens.fold(0, u64::saturating_add);
+    let role = match kind.as_str() {
+        "assistant" => Role::Assistant,
+        _ => Role::User,
+    };
+    if role == Role::Assistant {
+        read.model = model.map(str::to_owned);
+        read.answer = Some((sum(message.get("usage"), &USAGE), None));
+    }
     // Claude Code omits blank texts too: the API does not accept them.
     let is_blank = |block: &Value| {
         text(block, "/type") == Some("text")
             && text(block, "/text").is_some_and(|text| text.trim().is_empty())
     };
-    let model = model.map(str::to_owned);
-    let blocks = content
-        .into_iter()
-        .enumerate()
-        .filter(|(_, block)| !is_blank(block));
-    let blocks = blocks.map(|(at, block)| (at, role, block)).collect();
-    Ok(Content::Message {
-        role,
-        blocks,
-        model,
-        tokens,
-    })
+    let blocks = content.into_iter().enumerate();
+    let blocks = blocks.filter(|(_, block)| !is_blank(block));
+    read.blocks = blocks.map(|(at, block)| (at, role, block)).collect();
+    Ok(read)
 }
 
 fn is_attached(attachment: &str) -> bool {

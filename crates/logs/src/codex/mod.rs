@@ -2,7 +2,6 @@
 //! `response_item` contain the Responses items of the session.
 
 pub(crate) mod copy;
-pub(crate) mod exec;
 
 use std::path::Path;
 

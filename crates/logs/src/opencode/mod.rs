@@ -10,26 +10,18 @@ use std::time::{Duration, SystemTime};
 use plimsoll_foreign::{Protocol, Role};
 use rusqlite::{Connection, OpenFlags};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::agent::Agent;
 use crate::blocks;
-use crate::copy::set;
 use crate::detect::SQLITE;
 use crate::error::LogError;
 use crate::find::MAX_CANDIDATES;
 use crate::input::{open, read_rest};
-use crate::session::{SessionLog, text};
+use crate::session::{SessionLog, sum, text};
 
 /// The text that opencode sends instead of a cleared result.
 const CLEARED: &str = "[Old tool result content cleared]";
-/// The parts of an answer's usage, besides their sum.
-const USAGE: [&str; 4] = [
-    "/tokens/input",
-    "/tokens/output",
-    "/tokens/cache/read",
-    "/tokens/cache/write",
-];
 /// The number of the result in the first part of a message.
 pub(super) const RESULTS: usize = 1 << 31;
 
@@ -90,12 +82,10 @@ pub(crate) fn read(path: &Path, session: Option<&str>) -> Result<SessionLog, Log
             break;
         }
         take(&mut log, entry, message);
-        let of = |key: &str| message.info.pointer(key).and_then(Value::as_u64);
-        let sum = USAGE
-            .into_iter()
-            .filter_map(of)
-            .fold(0, u64::saturating_add);
-        log.report(of("/tokens/total").unwrap_or(sum));
+        let of = |pointer: &str| message.info.pointer(pointer);
+        let parts = sum(of("/tokens"), &["input", "output"]);
+        let parts = parts.saturating_add(sum(of("/tokens/cache"), &["read", "write"]));
+        log.report(of("/tokens/total").and_then(Value::as_u64).unwrap_or(parts));
     }
     log.checked("it contains no messages; choose another session with --list")
 }
@@ -121,81 +111,49 @@ pub(super) fn load(path: &Path, session: Option<&str>) -> Result<Export, LogErro
     })
 }
 
-fn from_database(path: &Path, session: Option<&str>) -> Result<Export, String> {
-    let rows = || -> rusqlite::Result<Option<(Value, Vec<OpencodeMessage>)>> {
-        let database = connect(path)?;
-        let columns =
-            "id, project_id, directory, title, version, slug, time_created, time_updated, revert";
-        let newest = "ORDER BY parent_id IS NOT NULL, time_updated DESC LIMIT 1";
-        let query = match session {
-            Some(_) => format!("SELECT {columns} FROM session WHERE id = ?1"),
-            None => format!("SELECT {columns} FROM session WHERE ?1 IS NULL {newest}"),
-        };
-        let info = database.query_row(&query, [session], |row| {
-            let revert: Option<String> = row.get(8)?;
-            let mut info = json!({
-                "id": row.get::<_, String>(0)?,
-                "projectID": row.get::<_, String>(1)?,
-                "directory": row.get::<_, String>(2)?,
-                "title": row.get::<_, String>(3)?,
-                "version": row.get::<_, String>(4)?,
-                "slug": row.get::<_, String>(5)?,
-                "time": { "created": row.get::<_, i64>(6)?, "updated": row.get::<_, i64>(7)? },
-            });
-            let revert = revert.and_then(|text| serde_json::from_str::<Value>(&text).ok());
-            if let Some(revert) = revert.filter(Value::is_object) {
-                set(&mut info, "revert", revert);
-            }
-            Ok(info)
-        });
-        let info = match info {
-            Err(rusqlite::Error::QueryReturnedNoRows) => return Ok(None),
-            info => info?,
-        };
-        let id = info.get("id").and_then(Value::as_str).unwrap_or_default();
-        Ok(Some((info.clone(), messages(&database, id)?)))
-    };
-    match rows() {
-        Ok(Some((info, messages))) => Ok(Export { info, messages }),
-        Ok(None) => Err("there is no such session in it".to_owned()),
-        Err(error) => Err(error.to_string()),
-    }
-}
+/// The data of a session, with the keys that `opencode export` writes.
+const SESSION: &str = "
+    SELECT id, json_object('id', id, 'projectID', project_id, 'directory', directory, 'title', title,
+        'version', version, 'slug', slug,
+        'time', json_object('created', time_created, 'updated', time_updated),
+        'revert', iif(json_valid(revert), json(revert), NULL))
+    FROM session WHERE id = ?1 OR ?1 IS NULL
+    ORDER BY parent_id IS NOT NULL, time_updated DESC LIMIT 1";
+const MESSAGES: &str = "
+    SELECT id, json_set(iif(json_valid(data), data, '{}'), '$.id', id, '$.sessionID', session_id)
+    FROM message WHERE session_id = ?1 ORDER BY time_created, id";
+const PARTS: &str = "
+    SELECT id, json_set(iif(json_valid(data), data, '{}'), '$.id', id, '$.sessionID', ?2,
+        '$.messageID', message_id)
+    FROM part WHERE message_id = ?1 ORDER BY id";
 
-fn messages(database: &Connection, session: &str) -> rusqlite::Result<Vec<OpencodeMessage>> {
-    let mut query = database
-        .prepare("SELECT id, data FROM message WHERE session_id = ?1 ORDER BY time_created, id")?;
-    let mut parts =
-        database.prepare("SELECT id, data FROM part WHERE message_id = ?1 ORDER BY id")?;
-    let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?));
-    let with_ids = |data: &str, ids: &[(&str, &str)]| {
-        let mut value: Value = serde_json::from_str(data).unwrap_or_else(|_| json!({}));
-        if let Value::Object(value) = &mut value {
-            for (key, id) in ids {
-                value.insert((*key).to_owned(), (*id).into());
-            }
-        }
-        value
+fn from_database(path: &Path, session: Option<&str>) -> Result<Export, String> {
+    let read = |row: &rusqlite::Row<'_>| {
+        let json: String = row.get(1)?;
+        let value: Value = serde_json::from_str(&json).unwrap_or_default();
+        Ok((row.get::<_, String>(0)?, value))
     };
-    let mut messages = Vec::new();
-    for row in query.query_map([session], read)? {
-        let (id, data) = row?;
-        let mut of_message = Vec::new();
-        for row in parts.query_map([&id], read)? {
-            let (part, data) = row?;
-            let ids = [
-                ("id", part.as_str()),
-                ("sessionID", session),
-                ("messageID", &id),
-            ];
-            of_message.push(with_ids(&data, &ids));
+    let rows = || -> rusqlite::Result<Export> {
+        let database = connect(path)?;
+        let (id, info) = database.query_row(SESSION, [session], read)?;
+        let (mut query, mut parts) = (database.prepare(MESSAGES)?, database.prepare(PARTS)?);
+        let mut messages = Vec::new();
+        for row in query.query_map([&id], read)? {
+            let (message, info) = row?;
+            let parts = parts.query_map([&message, &id], read)?;
+            let parts = parts.map(|row| row.map(|(_, part)| part));
+            let parts: rusqlite::Result<Vec<Value>> = parts.collect();
+            messages.push(OpencodeMessage {
+                info,
+                parts: parts?,
+            });
         }
-        messages.push(OpencodeMessage {
-            info: with_ids(&data, &[("id", &id), ("sessionID", session)]),
-            parts: of_message,
-        });
-    }
-    Ok(messages)
+        Ok(Export { info, messages })
+    };
+    rows().map_err(|error| match error {
+        rusqlite::Error::QueryReturnedNoRows => "there is no such session in it".to_owned(),
+        error => error.to_string(),
+    })
 }
 
 /// Returns the index of the first active message: the request for the last finished compaction, or 0.

@@ -14,8 +14,8 @@ use crate::agent::Agent;
 use crate::blocks;
 use crate::error::LogError;
 use crate::input::{Entry, for_each_entry};
-use crate::session::{SessionLog, text};
-use crate::tree::{LinkId, Node, Tree, read_again};
+use crate::session::{SessionLog, sum, text};
+use crate::tree::{EntryContent, LinkId, Node, Tree, push_lines};
 
 /// The parts of an answer's usage, besides their sum.
 const USAGE: [&str; 4] = ["input", "output", "cacheRead", "cacheWrite"];
@@ -26,15 +26,6 @@ struct Links {
     kind: String,
     kept_id: Option<LinkId>,
     kept_index: Option<usize>,
-}
-
-/// The part of an entry that a model sees.
-#[derive(Debug, Default)]
-struct Content {
-    blocks: Vec<(usize, Role, Value)>,
-    model: Option<String>,
-    /// For an answer, its tokens and its error.
-    answer: Option<(u64, Option<String>)>,
 }
 
 /// Reads a log and returns the messages that pi would send next.
@@ -78,17 +69,7 @@ pub(crate) fn read(path: &Path) -> Result<SessionLog, LogError> {
     })?;
     let path = tree.branch(tree.nodes.len().checked_sub(1), &mut log);
     let lines = active(&mut log, &tree, &path);
-    for (line, content) in read_again(&mut log, &lines, |entry, _| content(entry))? {
-        // pi does not send an answer without content.
-        if content.answer.is_none() || !content.blocks.is_empty() {
-            log.push(line, content.blocks);
-        }
-        log.model = content.model.or(log.model.take());
-        if let Some((tokens, error)) = content.answer {
-            log.last_error = error;
-            log.report(tokens);
-        }
-    }
+    push_lines(&mut log, &lines, |entry, _| content(entry))?;
     log.checked("it contains no messages; choose another session with --list")
 }
 
@@ -129,11 +110,14 @@ fn active(log: &mut SessionLog, tree: &Tree<Links>, path: &[usize]) -> Vec<usize
 }
 
 /// Returns the part of an entry that a model sees.
-fn content(entry: &Entry<'_>) -> serde_json::Result<Content> {
-    let mut content = Content::default();
+fn content(entry: &Entry<'_>) -> serde_json::Result<EntryContent> {
+    let mut content = EntryContent {
+        is_kept: true,
+        ..EntryContent::default()
+    };
     let user = |content: &Value| message_blocks(content, Role::User);
     match entry.text("type").unwrap_or_default().as_str() {
-        "message" => return message(&entry.value("message")?),
+        "message" => return Ok(message(&entry.value("message")?)),
         "custom_message" => content.blocks = user(&entry.value("content")?),
         "model_change" => content.model = entry.text("modelId"),
         "branch_summary" | "compaction" => {
@@ -145,10 +129,14 @@ fn content(entry: &Entry<'_>) -> serde_json::Result<Content> {
     Ok(content)
 }
 
-fn message(message: &Value) -> serde_json::Result<Content> {
+fn message(message: &Value) -> EntryContent {
     let of = |key: &str| message.get(key).unwrap_or(&Value::Null);
     let string = |key: &str| of(key).as_str().unwrap_or_default();
-    let mut read = Content::default();
+    let mut read = EntryContent {
+        // pi does not send an answer without content.
+        is_kept: string("role") != "assistant",
+        ..EntryContent::default()
+    };
     match string("role") {
         "user" | "custom" | "hookMessage" => {
             read.blocks = message_blocks(of("content"), Role::User);
@@ -156,14 +144,11 @@ fn message(message: &Value) -> serde_json::Result<Content> {
         "assistant" => {
             read.blocks = message_blocks(of("content"), Role::Assistant);
             read.model = of("model").as_str().map(str::to_owned);
-            let usage = |key: &str| of("usage").get(key).and_then(Value::as_u64);
-            let sum = USAGE
-                .into_iter()
-                .filter_map(usage)
-                .fold(0, u64::saturating_add);
+            let usage = message.get("usage");
+            let total = sum(usage, &["totalTokens"]);
             let is_failed = string("stopReason") == "error";
             let error = of("errorMessage").as_str().filter(|_| is_failed);
-            let tokens = sum.max(usage("totalTokens").unwrap_or_default());
+            let tokens = sum(usage, &USAGE).max(total);
             read.answer = Some((tokens, error.map(str::to_owned)));
         }
         "toolResult" => {
@@ -186,7 +171,7 @@ fn message(message: &Value) -> serde_json::Result<Content> {
         }
         _ => {}
     }
-    Ok(read)
+    read
 }
 
 /// Returns the text that pi sends for a summary.
