@@ -10,9 +10,11 @@ use std::sync::Arc;
 use plimsoll_context::{CallId, Message, Part, Seq, ToolCall};
 
 use crate::arguments::read_arguments;
-use crate::state::State;
 use crate::tool_names::MAX_NAME;
 
+/// Maximum number of tool calls of one message that run; the others receive an explanatory result. A
+/// message with more calls is a malfunction of the model, and each call costs resources of the host.
+pub const MAX_BATCH: usize = 128;
 /// Maximum length of arguments in the view that are not a JSON object, in bytes.
 const MAX_FAULTY_ARGUMENTS: usize = 4_096;
 
@@ -156,30 +158,6 @@ impl Batch {
     /// Returns the calls without a result, in order.
     pub(crate) fn open(&self) -> impl Iterator<Item = &BatchCall> {
         self.calls.iter().filter(|call| call.result.is_none())
-    }
-}
-
-impl CallKey {
-    /// Returns the key of a call of the model's newest message. If several calls have the same id, it
-    /// is the first one without a result. Returns `None` if there is no such call.
-    #[must_use]
-    pub fn of(session: &Arc<str>, state: &State, call: &CallId) -> Option<Self> {
-        let items = state.transcript.items().iter().rev();
-        let mut answers = items.filter(|item| matches!(*item.message, Message::Assistant { .. }));
-        let item = answers.next()?;
-        let open = state.batch.as_ref().and_then(|batch| batch.at(call));
-        let index = match open {
-            Some(index) => index,
-            None => item
-                .message
-                .calls()
-                .position(|answers| answers.id == *call)?,
-        };
-        Some(Self {
-            session: Arc::clone(session),
-            seq: item.seq,
-            index,
-        })
     }
 }
 

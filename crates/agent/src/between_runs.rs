@@ -7,7 +7,7 @@ use plimsoll_context::{Form, Message, Pin, PinnedPart, Seq, Tokens};
 
 use crate::entry::{Entry, LOG_FORMAT};
 use crate::event::AppliedPlan;
-use crate::phase::Phase;
+use crate::phase::{Phase, RequestedCompaction};
 use crate::pins::{MAX_PINS, PinError, REFUSAL, held, rule};
 use crate::run::{LastCall, Run};
 use crate::setup::{REQUEST_OVERHEAD, Setup};
@@ -33,27 +33,6 @@ pub enum CompactError {
         /// The length of the focus in bytes.
         bytes: usize,
     },
-}
-
-/// A requested compaction in progress.
-#[derive(Debug, Default)]
-pub(crate) struct RequestedCompaction {
-    /// The focus: information that the summary must keep above all.
-    pub(crate) focus: Option<Arc<str>>,
-}
-
-impl RequestedCompaction {
-    /// Returns the system prompt of the summary model.
-    pub(crate) fn prompt(&self, prompt: &str) -> Arc<str> {
-        match &self.focus {
-            Some(focus) => format!(
-                "{}\n\nThe user has asked for this summary and wants it to keep above all: {focus}",
-                prompt.trim_end()
-            )
-            .into(),
-            None => prompt.into(),
-        }
-    }
 }
 
 impl Run {

@@ -10,7 +10,7 @@ use plimsoll_context::ToolCall;
 use serde_json::{Map, Value};
 
 use crate::arguments::{fit, read_arguments};
-use crate::batch::BatchCall;
+use crate::batch::{BatchCall, MAX_BATCH};
 use crate::call_hashes::identity;
 use crate::call_target::CallTarget;
 use crate::doom_loop::LoopVerdict;
@@ -22,7 +22,6 @@ use crate::setup::{KnownTool, Setup};
 use crate::state::State;
 use crate::step::Approver;
 use crate::tool_names::{NameMatch, ToolNames};
-use crate::tool_queue::MAX_BATCH;
 
 /// A call that may run, with the corrected tool name and arguments.
 #[derive(Debug, Clone)]

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ledger::{LimitKind, Nearness};
 use crate::outcome::{Outcome, is_nothing};
-use crate::run_record::RunConfigSnapshot;
+use crate::setup::RunConfigSnapshot;
 use crate::spend::Spend;
 
 /// The version of the log's format, recorded in the first entry.

@@ -15,7 +15,7 @@ use crate::doom_loop::Repetition;
 use crate::entry::{BranchRecord, Waiting};
 use crate::outcome::{Outcome, is_nothing};
 use crate::run_id::RunId;
-use crate::run_record::RunConfigSnapshot;
+use crate::setup::{RunConfigSnapshot, TurnTrigger};
 use crate::spend::Spend;
 
 /// The version of the JSON form of events. It is incremented when a field is renamed, removed or gets
@@ -296,28 +296,6 @@ pub struct RunStep {
     pub result: String,
     /// `true` if the call failed or did not run.
     pub is_error: bool,
-}
-
-/// The reason for a turn.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum TurnTrigger {
-    /// A message of the user.
-    #[default]
-    User,
-    /// A request of another agent.
-    SubAgent,
-    /// A run was continued.
-    Continue,
-    /// Tool results.
-    ToolResults,
-    /// A message that arrived during the run.
-    Steer,
-    /// A message that was queued for the end of the run.
-    FollowUp,
-    /// A notice of the run itself.
-    Notice,
 }
 
 /// The state of a queued message.

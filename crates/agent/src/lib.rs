@@ -11,6 +11,7 @@
 mod arguments;
 mod batch;
 mod between_runs;
+mod cache_use;
 mod call_hashes;
 mod call_target;
 mod decode;
@@ -54,7 +55,7 @@ mod undo;
 mod window_use;
 
 pub use arguments::{fit, read_arguments};
-pub use batch::CallKey;
+pub use batch::{CallKey, MAX_BATCH};
 pub use between_runs::{CompactError, MAX_FOCUS};
 pub use call_target::{CallTarget, CommandTarget, PathTarget, ShellText, SimpleCommand, TargetOf};
 pub use doom_loop::{DoomLoopTracker, LoopVerdict, MAX_HISTORY, MIN_HISTORY, Repetition};
@@ -63,7 +64,7 @@ pub use entry::{BranchRecord, Entry, LOG_FORMAT, Waiting, WindowEvidence};
 pub use event::event_schema;
 pub use event::{
     AppliedPlan, EVENT_VERSION, Event, LoopConsequence, MessagePhase, RunStep, SessionEvent,
-    ToolPhase, TurnTrigger,
+    ToolPhase,
 };
 pub use failure::Failure;
 pub use filters::{FilterResult, InputFilter, InputFilters, MAX_FILTERS};
@@ -85,9 +86,9 @@ pub use pins::{MAX_PINS, PinError};
 pub use request::{Expects, Request, Sampling, ThinkingLevel, ToolChoice};
 pub use run::Run;
 pub use run_id::{BadRunId, DEFAULT_CONFIG, RunId};
-pub use run_record::{RunConfigSnapshot, RunReader, RunRecord, run_records};
+pub use run_record::{RunReader, RunRecord, run_records};
 pub use run_start::MAX_WAITING;
-pub use setup::{KnownTool, QueueMode, Setup, SummaryModel};
+pub use setup::{KnownTool, QueueMode, RunConfigSnapshot, Setup, SummaryModel, TurnTrigger};
 pub use spend::{Amounts, Cost, Spend};
 pub use state::{FoldError, State};
 pub use step::{
@@ -97,6 +98,6 @@ pub use step::{
 pub use summary::MAX_SUMMARY_FAILURES;
 pub use summary_writer::MAX_SUMMARY_CALLS;
 pub use tool_names::{MAX_NAME, MAX_NAME_EDITS, NameMatch, ToolNames};
-pub use tool_queue::{MAX_BATCH, MAX_PARALLEL_TOOLS, ToolExecutionStrategy};
+pub use tool_queue::{MAX_PARALLEL_TOOLS, ToolExecutionStrategy};
 pub use undo::{MAX_UNDO, UndoError};
 pub use window_use::{Contents, Share, WindowUse};

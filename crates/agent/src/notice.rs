@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use plimsoll_context::{Money, Part, Tokens, ToolCall};
 
+use crate::batch::MAX_BATCH;
 use crate::doom_loop::Repetition;
 use crate::ledger::{Ledger, LimitKind};
 use crate::outcome::EndReason;
-use crate::tool_queue::MAX_BATCH;
 
 /// Maximum length of an unknown tool name in a notice, in characters.
 const NAME: usize = 64;

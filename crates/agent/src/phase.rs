@@ -1,12 +1,13 @@
 //! [`Phase`]: the current activity of the machine, with the data of that activity, and [`CurrentRun`], the
 //! facts that begin anew with each run.
 
+use std::sync::Arc;
+
 use plimsoll_context::{CacheBreak, Seq, StopReason, Tokens, Usage};
 
-use crate::between_runs::RequestedCompaction;
-use crate::event::TurnTrigger;
 use crate::failure::Failure;
 use crate::outcome::EndReason;
+use crate::setup::TurnTrigger;
 use crate::step::{PendingPlan, UserInput};
 use crate::summary_writer::SummaryWriter;
 use crate::tool_queue::ToolQueue;
@@ -47,6 +48,27 @@ pub(crate) enum PlanFor {
     Request,
     /// A compaction that the user asked for between two runs.
     Compaction(RequestedCompaction),
+}
+
+/// A requested compaction in progress.
+#[derive(Debug, Default)]
+pub(crate) struct RequestedCompaction {
+    /// The focus: information that the summary must keep above all.
+    pub(crate) focus: Option<Arc<str>>,
+}
+
+impl RequestedCompaction {
+    /// Returns the system prompt of the summary model.
+    pub(crate) fn prompt(&self, prompt: &str) -> Arc<str> {
+        match &self.focus {
+            Some(focus) => format!(
+                "{}\n\nThe user has asked for this summary and wants it to keep above all: {focus}",
+                prompt.trim_end()
+            )
+            .into(),
+            None => prompt.into(),
+        }
+    }
 }
 
 /// The properties of a model call that matter if it is refused or misses the cache.

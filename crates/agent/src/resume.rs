@@ -6,11 +6,11 @@ use std::sync::Arc;
 use plimsoll_context::{Message, Seq, ToolCall};
 
 use crate::decode::tool_of;
-use crate::event::TurnTrigger;
 use crate::notice;
 use crate::outcome::EndReason;
 use crate::phase::{HostDecision, Phase, RunOpening};
 use crate::run::Run;
+use crate::setup::TurnTrigger;
 
 impl Run {
     /// Asks the host to continue the session: the run that a crash cut off, or else a new one.

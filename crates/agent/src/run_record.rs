@@ -1,20 +1,17 @@
-//! [`RunRecord`]: a summary of one run, read from the log, and [`RunConfigSnapshot`], the
-//! configuration of the run.
+//! [`RunRecord`]: a summary of one run, read from the log.
 //!
 //! No message is copied.
 
 use std::borrow::Borrow;
 use std::sync::Arc;
 
-use plimsoll_context::{Message, Tokens, Usage};
+use plimsoll_context::{Message, Usage};
 use serde::{Deserialize, Serialize};
 
 use crate::entry::Entry;
-use crate::limits::ExecutionLimits;
 use crate::outcome::EndReason;
-use crate::request::ThinkingLevel;
-use crate::run_id::{DEFAULT_CONFIG, RunId};
-use crate::setup::Setup;
+use crate::run_id::RunId;
+use crate::setup::RunConfigSnapshot;
 use crate::spend::Cost;
 
 /// A summary of one run, read from the log.
@@ -64,37 +61,6 @@ pub struct RunReader {
     own: usize,
     /// `true` if the run of the last record is in progress at this point of the log.
     running: bool,
-}
-
-/// The part of a run's configuration that affects its behaviour.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct RunConfigSnapshot {
-    /// The configuration's id. Default: [`DEFAULT_CONFIG`].
-    pub config_id: String,
-    /// The model, as `provider/name`.
-    pub model: String,
-    /// The thinking effort, if set.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub thinking_level: Option<ThinkingLevel>,
-    /// Temperature, if set.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub temperature: Option<f64>,
-    /// Seed, if set.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub seed: Option<u64>,
-    /// Maximum number of tokens of one answer, if set.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_tokens: Option<Tokens>,
-    /// The limits of the run.
-    pub limits: ExecutionLimits,
-    /// Maximum number of tool calls that run at the same time.
-    pub max_parallel_tools: usize,
-    /// The names of the policy's stages, in order.
-    pub policy: Vec<String>,
-    /// The names of the enabled tools that the provider runs.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub hosted_tools: Vec<String>,
 }
 
 /// Returns the runs of a session's log, in order. Reads the log once and copies no messages.
@@ -239,46 +205,5 @@ impl RunRecord {
     fn pay(&mut self, usage: Usage, cost: Cost) {
         self.usage = self.usage.combine(usage);
         self.cost = self.cost.combine(cost);
-    }
-}
-
-impl RunConfigSnapshot {
-    /// Returns the configuration of a run with this setup.
-    #[must_use]
-    pub fn of(setup: &Setup) -> Self {
-        let stages = setup.policy.stages().iter();
-        Self {
-            config_id: setup.config_id.clone(),
-            model: setup.model.clone(),
-            thinking_level: setup.sampling.thinking,
-            temperature: setup.sampling.temperature,
-            seed: setup.sampling.seed,
-            max_tokens: setup.max_output,
-            limits: setup.limits.filled(),
-            max_parallel_tools: setup.max_parallel_tools,
-            policy: stages.map(|stage| stage.name().to_owned()).collect(),
-            hosted_tools: setup
-                .hosted_tools
-                .iter()
-                .map(|tool| tool.name().to_owned())
-                .collect(),
-        }
-    }
-}
-
-impl Default for RunConfigSnapshot {
-    fn default() -> Self {
-        Self {
-            config_id: DEFAULT_CONFIG.to_owned(),
-            model: String::new(),
-            thinking_level: None,
-            temperature: None,
-            seed: None,
-            max_tokens: None,
-            limits: ExecutionLimits::default(),
-            max_parallel_tools: 1,
-            policy: Vec::new(),
-            hosted_tools: Vec::new(),
-        }
     }
 }

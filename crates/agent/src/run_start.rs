@@ -8,14 +8,13 @@ use std::sync::Arc;
 use plimsoll_context::{Message, Part};
 
 use crate::entry::{Entry, Waiting};
-use crate::event::{EVENT_VERSION, Event, MessagePhase, TurnTrigger};
+use crate::event::{EVENT_VERSION, Event, MessagePhase};
 use crate::hook_input::{Decision, HookInput, HookPoint};
 use crate::outcome::EndReason;
 use crate::phase::{CurrentRun, HostDecision, Phase, RunOpening};
 use crate::run::Run;
 use crate::run_id::RunId;
-use crate::run_record::RunConfigSnapshot;
-use crate::setup::QueueMode;
+use crate::setup::{QueueMode, RunConfigSnapshot, TurnTrigger};
 use crate::state::QueuedMessage;
 use crate::step::{Step, UserInput};
 

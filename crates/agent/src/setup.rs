@@ -11,12 +11,11 @@ use plimsoll_context::{
 use serde::{Deserialize, Serialize};
 
 use crate::call_target::TargetOf;
-use crate::event::TurnTrigger;
 use crate::filters::InputFilters;
 use crate::hook_input::HookPoint;
 use crate::limits::ExecutionLimits;
 use crate::permission::Permissions;
-use crate::request::Sampling;
+use crate::request::{Sampling, ThinkingLevel};
 use crate::run_id::DEFAULT_CONFIG;
 
 /// Tokens that every request has in addition to all counted parts: the start of the reply.
@@ -122,6 +121,100 @@ pub enum QueueMode {
     All,
     /// Only the oldest message; the others wait for the next time.
     OneAtATime,
+}
+
+/// The reason for a turn.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum TurnTrigger {
+    /// A message of the user.
+    #[default]
+    User,
+    /// A request of another agent.
+    SubAgent,
+    /// A run was continued.
+    Continue,
+    /// Tool results.
+    ToolResults,
+    /// A message that arrived during the run.
+    Steer,
+    /// A message that was queued for the end of the run.
+    FollowUp,
+    /// A notice of the run itself.
+    Notice,
+}
+
+/// The part of a run's configuration that affects its behaviour.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RunConfigSnapshot {
+    /// The configuration's id. Default: [`DEFAULT_CONFIG`].
+    pub config_id: String,
+    /// The model, as `provider/name`.
+    pub model: String,
+    /// The thinking effort, if set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thinking_level: Option<ThinkingLevel>,
+    /// Temperature, if set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<f64>,
+    /// Seed, if set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
+    /// Maximum number of tokens of one answer, if set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<Tokens>,
+    /// The limits of the run.
+    pub limits: ExecutionLimits,
+    /// Maximum number of tool calls that run at the same time.
+    pub max_parallel_tools: usize,
+    /// The names of the policy's stages, in order.
+    pub policy: Vec<String>,
+    /// The names of the enabled tools that the provider runs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosted_tools: Vec<String>,
+}
+
+impl RunConfigSnapshot {
+    /// Returns the configuration of a run with this setup.
+    #[must_use]
+    pub fn of(setup: &Setup) -> Self {
+        let stages = setup.policy.stages().iter();
+        Self {
+            config_id: setup.config_id.clone(),
+            model: setup.model.clone(),
+            thinking_level: setup.sampling.thinking,
+            temperature: setup.sampling.temperature,
+            seed: setup.sampling.seed,
+            max_tokens: setup.max_output,
+            limits: setup.limits.filled(),
+            max_parallel_tools: setup.max_parallel_tools,
+            policy: stages.map(|stage| stage.name().to_owned()).collect(),
+            hosted_tools: setup
+                .hosted_tools
+                .iter()
+                .map(|tool| tool.name().to_owned())
+                .collect(),
+        }
+    }
+}
+
+impl Default for RunConfigSnapshot {
+    fn default() -> Self {
+        Self {
+            config_id: DEFAULT_CONFIG.to_owned(),
+            model: String::new(),
+            thinking_level: None,
+            temperature: None,
+            seed: None,
+            max_tokens: None,
+            limits: ExecutionLimits::default(),
+            max_parallel_tools: 1,
+            policy: Vec::new(),
+            hosted_tools: Vec::new(),
+        }
+    }
 }
 
 impl SummaryModel {

@@ -11,7 +11,7 @@ use plimsoll_context::{
     StopReason, TokenCounter, Tokens, ToolCall, Transcript, Usage,
 };
 
-use crate::batch::{Batch, without_long_faults};
+use crate::batch::{Batch, CallKey, without_long_faults};
 use crate::doom_loop::DoomLoopTracker;
 use crate::entry::{Entry, LOG_FORMAT, Waiting};
 use crate::ledger::Ledger;
@@ -541,6 +541,30 @@ impl State {
         let names: Vec<String> = names.chain(self.facts.later.drain(..)).collect();
         self.facts.cache.declared(&names);
         self.facts.names = ToolNames::new(names);
+    }
+}
+
+impl CallKey {
+    /// Returns the key of a call of the model's newest message. If several calls have the same id, it
+    /// is the first one without a result. Returns `None` if there is no such call.
+    #[must_use]
+    pub fn of(session: &Arc<str>, state: &State, call: &CallId) -> Option<Self> {
+        let items = state.transcript.items().iter().rev();
+        let mut answers = items.filter(|item| matches!(*item.message, Message::Assistant { .. }));
+        let item = answers.next()?;
+        let open = state.batch.as_ref().and_then(|batch| batch.at(call));
+        let index = match open {
+            Some(index) => index,
+            None => item
+                .message
+                .calls()
+                .position(|answers| answers.id == *call)?,
+        };
+        Some(Self {
+            session: Arc::clone(session),
+            seq: item.seq,
+            index,
+        })
     }
 }
 

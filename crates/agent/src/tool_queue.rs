@@ -19,10 +19,6 @@ use crate::step::Approver;
 /// Upper bound for the configured number of parallel tool calls. Each may hold a process or a
 /// connection.
 pub const MAX_PARALLEL_TOOLS: usize = 64;
-/// Maximum number of tool calls of one message that run; the others receive an explanatory result. A
-/// message with more calls is a malfunction of the model, and each call costs resources of the host.
-pub const MAX_BATCH: usize = 128;
-
 /// The number of tool calls of one message that run at the same time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -7,8 +7,9 @@ use std::sync::Arc;
 
 use plimsoll_context::{CachePlan, Message, Reply, StopReason, Tokens};
 
+use crate::cache_use::{cache_plan, take_miss};
 use crate::entry::{Entry, Waiting};
-use crate::event::{Event, TurnTrigger};
+use crate::event::Event;
 use crate::failure::Failure;
 use crate::forecast::UNCOUNTED;
 use crate::hook_input::{HookInput, HookPoint};
@@ -18,9 +19,9 @@ use crate::notice;
 use crate::outcome::EndReason;
 use crate::phase::{HostDecision, ModelCallFacts, Next, Phase, TurnAnswer};
 use crate::planning::FitStatus;
-use crate::request::{Expects, Request, ToolChoice, cache_plan, take_miss};
+use crate::request::{Expects, Request, ToolChoice};
 use crate::run::{LastCall, Run};
-use crate::setup::QueueMode;
+use crate::setup::{QueueMode, TurnTrigger};
 use crate::state::is_empty;
 use crate::step::Step;
 

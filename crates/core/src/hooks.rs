@@ -389,7 +389,6 @@ impl HookOutcome {
                 });
                 Ok(false)
             }
-            (Ok(HookOutput::Deny(_)), _) => Ok(false),
             (Ok(HookOutput::Send(messages)), HookInput::Steering | HookInput::FollowUp) => {
                 self.messages.extend(messages);
                 Ok(false)

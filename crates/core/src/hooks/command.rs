@@ -32,8 +32,8 @@ const SAYS_NO: i32 = 2;
 /// It may print one answer of a [`Hook`](super::Hook) as a JSON object, if the point has it:
 /// `{"decision":"deny","reason":"…"}` or `{"decision":"allow"}`, `{"arguments":{…}}` before a tool
 /// call, `{"result":"…"}` at `transform_tool_result`, `{"messages":["…"]}` at `steering` and
-/// `follow_up`. No output changes nothing. Exit code 2 also means deny; the reason is then the
-/// standard error output. Anything else is a failure of the hook. A program cannot rewrite a request.
+/// `follow_up`. No output changes nothing. At points that decide, exit code 2 also means deny; the
+/// reason is then the standard error output. Anything else is a failure of the hook. A program cannot rewrite a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CommandHook {
@@ -155,7 +155,7 @@ impl CommandHook {
         let errors = short(output.errors.text().head);
         match output.ended {
             ProcessEnd::Exited(0) => {}
-            ProcessEnd::Exited(SAYS_NO) => {
+            ProcessEnd::Exited(SAYS_NO) if self.on.decides() => {
                 return Ok(HookOutput::Deny(errors));
             }
             ProcessEnd::Exited(code) => {

@@ -361,3 +361,22 @@ async fn an_answer_without_effect_is_a_fault() {
         "before_turn: `sh` gave an answer that has no effect here; it went on all the same"
     );
 }
+
+/// Exit code 2 is also how a broken script ends. Where nothing is decided, it is a failure.
+#[tokio::test]
+async fn a_refusal_of_a_hook_that_does_not_decide_is_a_fault() {
+    for refusal in ["exit 2", r#"echo '{"decision":"deny"}'"#] {
+        let provider = script();
+        let (builder, warnings) = agent(&provider);
+        builder
+            .command_hook(sh(HookPoint::TransformToolResult, refusal))
+            .build()
+            .unwrap()
+            .run("go")
+            .await
+            .unwrap();
+        let result = &results(&provider.requests()[1])[0];
+        assert!(result.starts_with("the result was withheld"), "{result}");
+        assert_eq!(warnings.all().len(), 1, "{:?}", warnings.all());
+    }
+}
