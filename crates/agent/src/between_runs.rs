@@ -127,11 +127,9 @@ impl Run {
         Ok(())
     }
 
-    /// Adds and pins the waiting rules of the host and texts of tools. No tool call may be open.
+    /// Adds and pins the waiting rules of the host. No tool call may be open.
     pub(crate) fn say_pins(&mut self) {
-        let mut waiting = self.state.facts.to_pin.clone();
-        waiting.append(&mut self.rules);
-        for text in waiting {
+        for text in std::mem::take(&mut self.rules) {
             if let Err(error) = self.say_rule(&text) {
                 self.notice(format!("{REFUSAL} {error}]"));
             }

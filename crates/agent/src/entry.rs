@@ -173,10 +173,6 @@ tagged_enum! {
         ToolResult {
             /// The result, as a `Message::ToolResult`.
             message: Arc<Message>,
-            /// Texts that the tool wants pinned. They are added and pinned once all calls of the batch have
-            /// results.
-            #[serde(default, skip_serializing_if = "Vec::is_empty")]
-            pins: Vec<String>,
             /// Usage of the tool itself, for example of a sub-agent.
             #[serde(default, skip_serializing_if = "Spend::is_nothing")]
             spent: Spend,

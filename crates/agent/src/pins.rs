@@ -1,7 +1,6 @@
 //! Pins: messages that stay in the view unshortened until the host unpins them.
 //!
-//! Tool results cannot set or remove pins. A model can set pins with a dedicated tool, up to
-//! [`MAX_PINS`].
+//! Only the host can set pins, up to [`MAX_PINS`]: what a model reads or writes cannot.
 
 use plimsoll_context::{CannotFit, Exchange, Item, Message, Seq, Tokens};
 
@@ -56,11 +55,6 @@ pub(crate) fn rule(text: &str) -> Message {
             text.trim()
         ),
     }
-}
-
-/// Checks whether a message reports that something could not be pinned.
-pub(crate) fn is_refusal(message: &Message) -> bool {
-    matches!(message, Message::Notice { text } if text.starts_with(REFUSAL))
 }
 
 /// Returns the number of pins, including `one_more`, and the size of all messages that they keep in

@@ -179,11 +179,7 @@ impl Run {
             Input::Reply(reply) => self.replied(*reply),
             Input::Retried => self.retried(),
             Input::Rewritten { counted } => self.rewritten(counted),
-            Input::ToolDone {
-                result,
-                pins,
-                spent,
-            } => self.tool_done(result, pins, spent),
+            Input::ToolDone { result, spent } => self.tool_done(result, spent),
             Input::Answer { call, answer } => self.answered(&call, answer),
             Input::Summarized(reply) => self.summarized(*reply),
             Input::PlanVerdict(verdict) => self.judged(verdict),

@@ -18,7 +18,6 @@ use crate::ledger::Ledger;
 use crate::limits::ExecutionLimits;
 use crate::memory::RunMemory;
 use crate::outcome::EndReason;
-use crate::pins;
 use crate::setup::Setup;
 use crate::spend::Cost;
 use crate::tool_names::{NameMatch, ToolNames};
@@ -52,8 +51,6 @@ pub(crate) struct Facts {
     pub(crate) learned: Option<Tokens>,
     /// The learned window was inferred, not reported by the provider.
     guessed: bool,
-    /// Texts that tools want pinned and that are not in the view yet.
-    pub(crate) to_pin: Vec<String>,
     /// Number of turns of the session.
     turns: u64,
     /// The number of the turn in which the view was last compacted.
@@ -238,9 +235,6 @@ impl State {
                     self.facts.tasked = true;
                     self.doom_loop.forget();
                 }
-                if pins::is_refusal(message) && !self.facts.to_pin.is_empty() {
-                    self.facts.to_pin.remove(0);
-                }
                 self.memory.takes(message);
                 self.transcript.push(Arc::clone(message));
             }
@@ -299,25 +293,13 @@ impl State {
                 };
                 self.facts.ledger.tool_started(name);
             }
-            Entry::ToolResult {
-                message,
-                pins: wanted,
-                spent,
-            } => {
+            Entry::ToolResult { message, spent } => {
                 self.take(message)?;
                 self.memory.takes(message);
                 self.charge(spent.usage, spent.estimated, spent.cost);
                 let ledger = &mut self.facts.ledger;
                 ledger.tool_calls = ledger.tool_calls.saturating_add(spent.tool_calls);
                 ledger.of_tools = ledger.of_tools.combine(*spent);
-                for text in wanted {
-                    let rule = pins::rule(text);
-                    let mut pinned = self.transcript.items().iter();
-                    let is_pinned = pinned.any(|item| item.pin.is_some() && *item.message == rule);
-                    if !is_pinned && !self.facts.to_pin.contains(text) {
-                        self.facts.to_pin.push(text.clone());
-                    }
-                }
             }
             Entry::PlanApplied { plan } => {
                 self.marks.keep(&self.transcript);
@@ -355,10 +337,6 @@ impl State {
                 self.marks.keep(&self.transcript);
                 if !self.transcript.set_pin(*seq, pin.clone()) {
                     return Err(FoldError::Pin(*seq));
-                }
-                let item = self.transcript.get(*seq);
-                if let Some(said) = item.map(|item| Arc::clone(&item.message)) {
-                    self.facts.to_pin.retain(|text| pins::rule(text) != *said);
                 }
             }
             Entry::Unpinned { seq } => {

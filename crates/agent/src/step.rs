@@ -43,8 +43,6 @@ pub enum Input {
     ToolDone {
         /// The result.
         result: ToolResult,
-        /// Texts that the tool wants pinned. They are added after the results of the batch.
-        pins: Vec<String>,
         /// Usage of the tool itself, for example of a sub-agent.
         spent: Spend,
     },

@@ -17,7 +17,6 @@ use crate::hook_input::{HookInput, HookPoint};
 use crate::notice;
 use crate::outcome::EndReason;
 use crate::phase::Phase;
-use crate::pins::MAX_PINS;
 use crate::run::Run;
 use crate::setup::TurnTrigger;
 use crate::spend::Spend;
@@ -155,7 +154,7 @@ impl Run {
     }
 
     /// Handles the end of a tool call.
-    pub(crate) fn tool_done(&mut self, result: ToolResult, pins: Vec<String>, spent: Spend) {
+    pub(crate) fn tool_done(&mut self, result: ToolResult, spent: Spend) {
         let Phase::Working(queue) = &mut self.phase else {
             return;
         };
@@ -172,7 +171,7 @@ impl Run {
         let limit = self.setup.limits.max_memory;
         let result = self.state.memory.within(limit, result);
         self.now.tool_usage.remove(&call.id);
-        self.give(&call, phase, result, pins, spent);
+        self.give(&call, phase, result, spent);
         self.after(HookPoint::AfterToolExecution, |_| {
             HookInput::AfterToolExecution {
                 call: call.id.clone(),
@@ -257,7 +256,7 @@ impl Run {
     /// Rejects a call with an explanatory result. It counts as failed.
     pub(crate) fn refuse(&mut self, call: &ToolCall, text: String) {
         let result = error_result(call, text);
-        self.give(call, ToolPhase::Error, result, Vec::new(), Spend::default());
+        self.give(call, ToolPhase::Error, result, Spend::default());
     }
 
     /// Skips a call that is not at fault, with an explanatory result.
@@ -265,24 +264,14 @@ impl Run {
         let result = error_result(call, text);
         // An aborted call is counted with its usage so far.
         let spent = self.now.tool_usage.remove(&call.id).unwrap_or_default();
-        self.give(call, ToolPhase::Skipped, result, Vec::new(), spent);
+        self.give(call, ToolPhase::Skipped, result, spent);
     }
 
-    fn give(
-        &mut self,
-        call: &ToolCall,
-        phase: ToolPhase,
-        result: ToolResult,
-        mut pins: Vec<String>,
-        spent: Spend,
-    ) {
+    fn give(&mut self, call: &ToolCall, phase: ToolPhase, result: ToolResult, spent: Spend) {
         let message = Message::ToolResult(result);
         self.tool_event(phase, call, message.text());
-        // One more than can ever be pinned, so that the model is told about the excess.
-        pins.truncate(MAX_PINS + 1);
         self.record(Entry::ToolResult {
             message: Arc::new(message),
-            pins,
             spent,
         });
     }

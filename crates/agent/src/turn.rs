@@ -1,7 +1,9 @@
-//! One turn: the request, and the handling of its reply.
+//! One turn, from top to bottom: its limits, the host's decision, the request, and the reply.
 //!
-//! Plans are made in `planning.rs`, tools are handled in `tool_calls.rs`, and requests that are refused as too
-//! long in `overflow_recovery.rs`.
+//! `start_turn` checks the limits and asks the host, `begin_turn` announces the turn, `prepare` makes the
+//! request fit and `call` sends it, and `take_reply` decides how the run continues. `prepare` is repeated
+//! after a plan (`planning.rs`) or a summary (`summary.rs`). Tools are handled in `tool_calls.rs`, requests
+//! that are refused as too long in `overflow_recovery.rs`.
 
 use std::sync::Arc;
 
@@ -29,12 +31,63 @@ use crate::step::Step;
 const LEAST_DOUBTED: Tokens = Tokens(4_096);
 /// Number of consecutive empty answers that ends a run.
 const MAX_EMPTY_REPLIES: u32 = 2;
+
 impl Run {
     /// Begins the next turn, if the limits allow it and the host agrees.
     pub(crate) fn start_turn(&mut self) {
         if self.check_limits() {
             self.decide(HostDecision::Turn);
         }
+    }
+
+    /// Checks whether one more call is allowed. If it is the last one, the model is asked to finish.
+    fn check_limits(&mut self) -> bool {
+        if self.is_spent() {
+            return false;
+        }
+        if self.current.finalizing.is_some() {
+            return true;
+        }
+        let (ledger, now) = (self.tracker(), self.now.elapsed);
+        let can_call = ledger.turns > 0 && !self.setup.tools.is_empty();
+        let used_up = ledger.used_up(LimitKind::ToolCalls, now);
+        let used_up = used_up.filter(|_| can_call);
+        let is_last = ledger.is_last(now);
+        let finalizes = self.setup.limits.at_limit() == AtLimit::Finalize;
+        match used_up {
+            Some(reason) if finalizes => self.ask_to_finish(reason),
+            Some(reason) => {
+                self.finish(reason);
+                return false;
+            }
+            None => match is_last {
+                Some(reason) if finalizes => self.ask_to_finish(reason),
+                _ => self.tell_near(),
+            },
+        }
+        true
+    }
+
+    /// Announces the turn, whose request is made next.
+    pub(crate) fn begin_turn(&mut self) {
+        let budget = match self.budget() {
+            Ok(budget) => budget,
+            Err(cannot_fit) if self.may_fit(&cannot_fit) => return self.begin_turn(),
+            Err(cannot_fit) => return self.cannot_fit(cannot_fit),
+        };
+        let trigger = (budget.trigger != Tokens::MAX).then(|| budget.trigger + self.tools.overhead);
+        if self.waits(Waiting::Steer) {
+            self.current.cause = TurnTrigger::Steer;
+        }
+        self.notify(Event::TurnStart {
+            turn: self.tracker().turns + 1,
+            cause: self.current.cause,
+            tokens: self.tokens(),
+            trigger,
+            window: self.line().window,
+        });
+        self.deliver(Waiting::Steer);
+        self.phase = Phase::PREPARING;
     }
 
     /// Makes the request of the turn: checks the limits, delivers queued messages, plans, and calls the
@@ -72,26 +125,19 @@ impl Run {
         self.call(0, None);
     }
 
-    /// Announces the turn, whose request is made next.
-    pub(crate) fn begin_turn(&mut self) {
-        let budget = match self.budget() {
-            Ok(budget) => budget,
-            Err(cannot_fit) if self.may_fit(&cannot_fit) => return self.begin_turn(),
-            Err(cannot_fit) => return self.cannot_fit(cannot_fit),
-        };
-        let trigger = (budget.trigger != Tokens::MAX).then(|| budget.trigger + self.tools.overhead);
-        if self.waits(Waiting::Steer) {
-            self.current.cause = TurnTrigger::Steer;
+    /// Checks whether the current turn may still call the model. If it is the last call by now, the
+    /// model is asked to finish.
+    fn is_allowed(&mut self) -> bool {
+        if self.is_spent() {
+            return false;
         }
-        self.notify(Event::TurnStart {
-            turn: self.tracker().turns + 1,
-            cause: self.current.cause,
-            tokens: self.tokens(),
-            trigger,
-            window: self.line().window,
-        });
-        self.deliver(Waiting::Steer);
-        self.phase = Phase::PREPARING;
+        if self.current.finalizing.is_none()
+            && self.setup.limits.at_limit() == AtLimit::Finalize
+            && let Some(reason) = self.tracker().is_last(self.now.elapsed)
+        {
+            self.ask_to_finish(reason);
+        }
+        true
     }
 
     /// Ensures that the request fits into the limits on tokens and money, with enough left for a last
@@ -217,23 +263,6 @@ impl Run {
         }
     }
 
-    /// Warns once about a token report of less than half of our count.
-    fn doubt(&mut self, counted: Tokens, reported: Tokens) {
-        // In a small request the estimated size of tools and frames may explain the difference.
-        if counted < LEAST_DOUBTED
-            || reported == Tokens::ZERO
-            || reported.times(2) >= counted
-            || std::mem::replace(&mut self.server.is_doubted, true)
-        {
-            return;
-        }
-        self.warn(format!(
-            "the provider reports only {reported} tokens for a request that is counted as {counted}; \
-             either it counts in another way, or it dropped a part of the request because its \
-             window is smaller than assumed"
-        ));
-    }
-
     fn take_reply(&mut self, reply: Reply, calling: &ModelCallFacts) {
         let counted = calling.counted;
         let Reply {
@@ -312,32 +341,21 @@ impl Run {
         self.phase = Phase::TurnDue;
     }
 
-    /// Checks whether one more call is allowed. If it is the last one, the model is asked to finish.
-    fn check_limits(&mut self) -> bool {
-        if self.is_spent() {
-            return false;
+    /// Warns once about a token report of less than half of our count.
+    fn doubt(&mut self, counted: Tokens, reported: Tokens) {
+        // In a small request the estimated size of tools and frames may explain the difference.
+        if counted < LEAST_DOUBTED
+            || reported == Tokens::ZERO
+            || reported.times(2) >= counted
+            || std::mem::replace(&mut self.server.is_doubted, true)
+        {
+            return;
         }
-        if self.current.finalizing.is_some() {
-            return true;
-        }
-        let (ledger, now) = (self.tracker(), self.now.elapsed);
-        let can_call = ledger.turns > 0 && !self.setup.tools.is_empty();
-        let used_up = ledger.used_up(LimitKind::ToolCalls, now);
-        let used_up = used_up.filter(|_| can_call);
-        let is_last = ledger.is_last(now);
-        let finalizes = self.setup.limits.at_limit() == AtLimit::Finalize;
-        match used_up {
-            Some(reason) if finalizes => self.ask_to_finish(reason),
-            Some(reason) => {
-                self.finish(reason);
-                return false;
-            }
-            None => match is_last {
-                Some(reason) if finalizes => self.ask_to_finish(reason),
-                _ => self.tell_near(),
-            },
-        }
-        true
+        self.warn(format!(
+            "the provider reports only {reported} tokens for a request that is counted as {counted}; \
+             either it counts in another way, or it dropped a part of the request because its \
+             window is smaller than assumed"
+        ));
     }
 
     /// Checks whether a limit is used up, and ends the run if so.
@@ -347,21 +365,6 @@ impl Run {
         };
         let reason = self.current.finalizing.take().unwrap_or(reason);
         self.finish(reason);
-        true
-    }
-
-    /// Checks whether the current turn may still call the model. If it is the last call by now, the
-    /// model is asked to finish.
-    fn is_allowed(&mut self) -> bool {
-        if self.is_spent() {
-            return false;
-        }
-        if self.current.finalizing.is_none()
-            && self.setup.limits.at_limit() == AtLimit::Finalize
-            && let Some(reason) = self.tracker().is_last(self.now.elapsed)
-        {
-            self.ask_to_finish(reason);
-        }
         true
     }
 

@@ -112,7 +112,6 @@ impl State {
         self.facts.cache.rewound();
         self.batch = None;
         self.facts.paused = false;
-        self.facts.to_pin.clear();
         self.facts.heard = None;
         self.memory.rewound();
         true

@@ -10,9 +10,8 @@ use plimsoll::config::{
     AgentConfig, AgentModel, AgentSettings, ConfigError, Instructions, MakeAgent,
 };
 use plimsoll::permissions::{Answer, DenyAll, Question};
-use plimsoll::recall::RECALL_LEAST_WINDOW;
 use plimsoll::store::{Retention, SqliteStore};
-use plimsoll::tools::{SandboxMode, Skills, pin_tool};
+use plimsoll::tools::{SandboxMode, Skills};
 use plimsoll::{
     Agent, AgentBuilder, Gate, Observer, PermissionMode, Session, SessionId, SessionStore, Tokens,
     Window,
@@ -228,7 +227,6 @@ pub(crate) async fn prepare(
         None => Mcp::connect(&agent, said).await?,
     };
     tools.extend(mcp.tools(&agent, &tools));
-    let has_tools = !tools.is_empty();
     let asked = DeferredGate::default();
     let built_in = match choice.fit.system {
         SYSTEM => format!("{}\n{}", SYSTEM.trim_end(), project.surroundings()),
@@ -247,10 +245,7 @@ pub(crate) async fn prepare(
     let make: MakeAgent = Arc::new(move |config| called.make(config));
     tools.extend(agent.sub_agents(&make).map_err(CliError::usage)?);
     let builder = agent.builder_with(choice.model.clone(), tools);
-    let mut builder = builder.map_err(CliError::usage)?.store(store);
-    if has_tools && has_room(choice.model.window) {
-        builder = builder.tools_after_plan([pin_tool()]);
-    }
+    let builder = builder.map_err(CliError::usage)?.store(store);
     Ok(PreparedAgent {
         config: agent,
         builder,
@@ -303,16 +298,6 @@ pub(crate) fn headline(
         format!("window {window}"),
         format!("session {}", session.id()),
     ])
-}
-
-/// Checks whether a window is large enough for the pin tool.
-fn has_room(window: Window) -> bool {
-    match window {
-        Window::Known(tokens) => tokens >= RECALL_LEAST_WINDOW,
-        Window::Discover => true,
-        // It may be of any size.
-        Window::Unknown => false,
-    }
 }
 
 /// Describes the reason why a text cannot be read, and the cure.

@@ -128,7 +128,6 @@ fn turns(run: &mut Run, turns: usize) {
                         parts: vec![Part::text("a page of the harbour's books")],
                         is_error: false,
                     },
-                    pins: Vec::new(),
                     spent: Default::default(),
                 },
             ),

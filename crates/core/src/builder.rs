@@ -9,7 +9,6 @@ mod limits;
 mod settings;
 mod view;
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -49,8 +48,6 @@ pub struct AgentBuilder {
     provider: Arc<dyn Provider>,
     system: Arc<str>,
     tools: Vec<Arc<dyn Tool>>,
-    /// Names of the tools that are declared from the first plan on.
-    joining: BTreeSet<String>,
     counter: Option<Arc<dyn TokenCounter>>,
     compaction: Option<CompactionConfig>,
     own_stages: OwnStages,
@@ -84,7 +81,6 @@ impl Agent {
             provider,
             system: "".into(),
             tools: Vec::new(),
-            joining: BTreeSet::new(),
             counter: None,
             compaction: None,
             own_stages: OwnStages::default(),
@@ -199,34 +195,6 @@ impl AgentBuilder {
     /// ```
     pub fn tools(mut self, tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
         self.tools.extend(tools);
-        self
-    }
-
-    /// Adds tools that are declared to the model only after a plan has removed or shortened a
-    /// message, like the recall tools.
-    ///
-    /// Before that, such a tool is useless, yet small models call it anyway. The plan rewrites the
-    /// prompt in any case, so declaring more tools at that moment costs little.
-    ///
-    /// ```
-    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
-    /// use std::sync::Arc;
-    /// use plimsoll_core::Tool;
-    /// # let model = ScriptedProvider::new([]);
-    /// # #[derive(serde::Deserialize, schemars::JsonSchema)] struct Nothing {}
-    /// # let watch = plimsoll_core::tool("watch", "Lists the ships.", |_: Nothing| async {
-    /// #     Ok::<_, String>("Kestrel")
-    /// # });
-    /// let agent = Agent::builder(model)
-    ///     .tools_after_plan([Arc::new(watch) as Arc<dyn Tool>])
-    ///     .build()?;
-    /// # Ok::<(), plimsoll_core::Error>(())
-    /// ```
-    pub fn tools_after_plan(mut self, tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
-        for tool in tools {
-            self.joining.insert(tool.spec().name.clone());
-            self.tools.push(tool);
-        }
         self
     }
 
@@ -675,10 +643,6 @@ impl AgentBuilder {
 
     /// Returns the tools in the form that the loop needs.
     fn known_tools(&self) -> Vec<KnownTool> {
-        let tools = self.tools.iter().map(|tool| KnownTool {
-            after_plan: self.joining.contains(&tool.spec().name),
-            ..known(tool)
-        });
-        tools.collect()
+        self.tools.iter().map(known).collect()
     }
 }

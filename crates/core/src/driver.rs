@@ -315,7 +315,6 @@ impl Underway {
         };
         Input::ToolDone {
             result: done.result,
-            pins: done.pins,
             spent: done.spent,
         }
     }

@@ -203,7 +203,6 @@ mod tests {
             for id in ["c", "a", "b"] {
                 steps.see(&Entry::ToolResult {
                     message: Message::result(CallId(format!("{turn}{id}")), "ok").into(),
-                    pins: Vec::new(),
                     spent: Default::default(),
                 });
             }
@@ -222,7 +221,6 @@ mod tests {
             let message = Message::result(call, "y".repeat(200));
             steps.see(&Entry::ToolResult {
                 message: message.into(),
-                pins: Vec::new(),
                 spent: Default::default(),
             });
         }
@@ -238,7 +236,6 @@ mod tests {
         let see = |steps: &mut Steps, n: usize, size: usize| {
             steps.see(&Entry::ToolResult {
                 message: Message::result(CallId(format!("c{n}")), "y".repeat(size)).into(),
-                pins: Vec::new(),
                 spent: Default::default(),
             });
         };

@@ -87,8 +87,8 @@ pub use sub_agent::{
     SubAgentTool, sub_agent,
 };
 pub use tool::{
-    FnTool, MAX_TOOL_OUTPUT, MAX_TOOL_RETRIES, MAX_TOOL_UPDATE, Pins, TOOL_RETRIES, TOOL_TIMEOUT,
+    FnTool, MAX_TOOL_OUTPUT, MAX_TOOL_RETRIES, MAX_TOOL_UPDATE, TOOL_RETRIES, TOOL_TIMEOUT,
     TOOL_UPDATES, TOOL_UPDATES_A_CALL, Tool, ToolContext, ToolError, ToolOutput, Updates,
-    parse_arguments, pin_tool, schema_of, tool,
+    parse_arguments, schema_of, tool,
 };
 pub use window::Window;

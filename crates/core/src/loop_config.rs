@@ -10,8 +10,8 @@ use plimsoll_agent::{
     ToolExecutionStrategy, TurnTrigger,
 };
 use plimsoll_context::{
-    Author, CacheConfig, CacheRetention, ContextConfig, ContextStrategy, FALLBACK_WINDOW,
-    OwnStages, Policy, PriceSheet, SummaryConfig, Threshold, Tokens, ViewLimits,
+    Author, CacheConfig, CacheRetention, ContextConfig, FALLBACK_WINDOW, OwnStages, PriceSheet,
+    SummaryConfig, Threshold, Tokens, ViewLimits,
 };
 
 use crate::builder::{context_limits, faults_of_run};
@@ -36,13 +36,9 @@ pub struct AgentLoopConfig {
     pub prices: Option<PriceSheet>,
     /// Hooks of the run, called after the agent's.
     pub hooks: Option<Hooks>,
-    /// The preset policy of the run, in place of the agent's strategy, policy, trigger and target.
-    pub context_strategy: Option<ContextStrategy>,
-    /// When and how the context of the run is compacted, in place of the same settings.
+    /// When and how the context of the run is compacted, in place of the agent's strategy, policy,
+    /// trigger and target.
     pub context_config: Option<ContextConfig>,
-    /// Stages for the run, in place of the agent's strategy or policy. The trigger and the target
-    /// stay.
-    pub policy: Option<Policy>,
     /// How steers are delivered.
     pub steering_mode: Option<QueueMode>,
     /// How follow-ups are delivered.
@@ -153,11 +149,13 @@ impl Session {
         if let Some(retry) = config.retry_config {
             parts.settings.retry = retry;
         }
-        if config.has_context() && setup.line.window.is_none() && faults.is_empty() {
+        if config.context_config.is_some() && setup.line.window.is_none() && faults.is_empty() {
             setup.line.window = window::reported(&*parts.provider, setup.limits.max_duration).await;
         }
         config.apply(&mut setup);
-        faults.extend(config.apply_context(&mut setup, &parts).err());
+        if let Some(context) = &config.context_config {
+            faults.extend(apply_context(context, &mut setup, &parts).err());
+        }
         if let Some(hooks) = &config.hooks {
             parts.hooks = parts.hooks.followed_by(hooks);
             setup.hooks = parts.hooks.points();
@@ -234,57 +232,9 @@ impl AgentLoopConfig {
         }
     }
 
-    fn has_context(&self) -> bool {
-        self.context_strategy.is_some() || self.context_config.is_some() || self.policy.is_some()
-    }
-
-    /// Sets the policy of the run, and the limits that belong to it.
-    fn apply_context(&self, setup: &mut Setup, parts: &Parts) -> Result<(), String> {
-        // An unlimited agent has no trigger that another policy could use.
-        let line = if self.policy.is_some() && setup.policy.is_limited() {
-            setup.line
-        } else {
-            ViewLimits {
-                trigger: Threshold::Auto,
-                target: None,
-                ..setup.line
-            }
-        };
-        let mut summary = SummaryConfig::default();
-        if setup.summary_model.is_none() {
-            summary.author = Author::Extract;
-        }
-        let policy = if let Some(strategy) = self.context_strategy {
-            setup.line = strategy.line(line);
-            strategy.policy(None, summary)
-        } else if let Some(config) = &self.context_config {
-            setup.line = context_limits(config, line, setup.system_tokens())?;
-            config.policy(summary, None, OwnStages::default())
-        } else if let Some(policy) = &self.policy {
-            setup.line = line;
-            policy.clone()
-        } else {
-            return Ok(());
-        };
-        setup.policy = panic_guard::policy(policy, &parts.breakdowns);
-        Ok(())
-    }
-
     /// Returns the faults that the resulting settings do not show.
     fn faults(&self, setup: &Setup) -> Vec<String> {
         let mut faults = Vec::new();
-        let contexts = [
-            self.context_strategy.is_some(),
-            self.context_config.is_some(),
-            self.policy.is_some(),
-        ];
-        if contexts.into_iter().filter(|is_set| *is_set).count() > 1 {
-            faults.push(
-                "context_strategy, context_config and policy are settings of one thing; keep the one \
-                 you mean"
-                    .to_owned(),
-            );
-        }
         faults.extend(self.context_config.iter().flat_map(ContextConfig::faults));
         if let Some(provider) = &self.provider_override
             && !setup.hosted_tools.is_empty()
@@ -299,6 +249,23 @@ impl AgentLoopConfig {
     }
 }
 
+/// Sets the context of a run, with the limits that belong to it.
+fn apply_context(config: &ContextConfig, setup: &mut Setup, parts: &Parts) -> Result<(), String> {
+    let line = ViewLimits {
+        trigger: Threshold::Auto,
+        target: None,
+        ..setup.line
+    };
+    let mut summary = SummaryConfig::default();
+    if setup.summary_model.is_none() {
+        summary.author = Author::Extract;
+    }
+    setup.line = context_limits(config, line, setup.system_tokens())?;
+    let policy = config.policy(summary, None, OwnStages::default());
+    setup.policy = panic_guard::policy(policy, &parts.breakdowns);
+    Ok(())
+}
+
 impl fmt::Debug for AgentLoopConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AgentLoopConfig")
@@ -310,7 +277,6 @@ impl fmt::Debug for AgentLoopConfig {
                     .map(|p| p.model().to_owned()),
             )
             .field("hooks", &self.hooks.is_some())
-            .field("context_strategy", &self.context_strategy)
             .field("context_config", &self.context_config)
             .field("thinking_level", &self.thinking_level)
             .field("max_tokens", &self.max_tokens)

@@ -4,15 +4,14 @@
 use std::fmt::Display;
 use std::future::Future;
 use std::marker::PhantomData;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use plimsoll_agent::{CallKey, CallTarget, Permissions};
 use plimsoll_context::{Bytes, CallId, Part, ToolSpec, head_tail};
 use schemars::JsonSchema;
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::sync::mpsc;
@@ -92,8 +91,6 @@ pub struct ToolContext {
     pub call: CallId,
     /// Cancelled when the run no longer needs the result.
     pub cancel: CancellationToken,
-    /// Texts to pin after the tool has returned.
-    pub pins: Pins,
     /// Receives progress updates.
     pub updates: Updates,
     /// What the call may use of the limits of its run. A tool that calls a model adds the usage
@@ -111,13 +108,12 @@ pub struct ToolContext {
 }
 
 impl ToolContext {
-    /// Creates a context that ignores pins, spending and progress.
+    /// Creates a context that ignores spending and progress.
     #[must_use]
     pub fn new(call: CallId, cancel: CancellationToken) -> Self {
         Self {
             call,
             cancel,
-            pins: Pins::default(),
             updates: Updates::default(),
             reservation: Reservation::unlimited(),
             permissions: Arc::default(),
@@ -211,66 +207,6 @@ impl Updates {
             name: telling.name.clone(),
             text: head_tail(&text, MAX_TOOL_UPDATE).unwrap_or(text),
         });
-    }
-}
-
-/// Texts that a tool wants to pin. Only the tool's code can add them, not the text that it returns.
-#[derive(Debug, Clone, Default)]
-pub struct Pins(Arc<Mutex<Vec<String>>>);
-
-impl Pins {
-    /// Adds a text that must stay in the view.
-    pub fn push(&self, text: impl Into<String>) {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(text.into());
-    }
-
-    pub(crate) fn take(&self) -> Vec<String> {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
-
-/// The arguments of [`pin_tool`].
-#[derive(Deserialize, JsonSchema)]
-struct PinInput {
-    /// The rule or fact to keep, in full
-    text: String,
-}
-
-struct PinTool(ToolSpec);
-
-/// Creates a tool with which the model itself pins a rule or a fact, so that no plan evicts it. The
-/// total size of pins is limited; see `plimsoll_agent::MAX_PINS`.
-#[must_use]
-pub fn pin_tool() -> Arc<dyn Tool> {
-    Arc::new(PinTool(ToolSpec {
-        name: "pin".to_owned(),
-        description: "Keeps a rule or fact in view for the whole session. Use it for what must not be forgotten, such as a constraint of the user or a value found once.".to_owned(),
-        schema: schema_of::<PinInput>(),
-    }))
-}
-
-#[async_trait]
-impl Tool for PinTool {
-    fn spec(&self) -> &ToolSpec {
-        &self.0
-    }
-
-    fn idempotent(&self) -> bool {
-        true
-    }
-
-    async fn call(&self, arguments: Value, cx: ToolContext) -> Result<ToolOutput, ToolError> {
-        let input: PinInput = parse_arguments(&self.0, arguments)?;
-        if input.text.trim().is_empty() {
-            return Err(ToolError(
-                "there is nothing to pin; give the text".to_owned(),
-            ));
-        }
-        cx.pins.push(input.text);
-        Ok("It is kept in view from now on, unless a note says why not.".into())
     }
 }
 

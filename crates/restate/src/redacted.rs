@@ -54,7 +54,6 @@ pub(crate) fn shown(entry: Entry) -> Option<Entry> {
         },
         Entry::ToolResult { message, spent, .. } => Entry::ToolResult {
             message: Arc::new(short(&message, TEXT)),
-            pins: Vec::new(),
             spent,
         },
         entry @ (Entry::Accepted { .. }
@@ -110,7 +109,6 @@ mod tests {
         });
         let entry = Entry::ToolResult {
             message: Arc::new(result),
-            pins: Vec::new(),
             spent: Default::default(),
         };
         let json = serde_json::to_string(&shown(entry)).unwrap_or_default();

@@ -62,7 +62,6 @@ fn entry(bytes: usize) -> Entry {
     let text = text.get(..bytes).unwrap_or_default();
     Entry::ToolResult {
         message: Arc::new(Message::result(call, text)),
-        pins: Vec::new(),
         spent: Default::default(),
     }
 }

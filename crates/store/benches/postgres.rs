@@ -266,7 +266,6 @@ fn entry() -> Entry {
     let text = "The quick brown fox jumps over the lazy dog.\n".repeat(23);
     Entry::ToolResult {
         message: Arc::new(Message::result(CallId("call_0123456789".to_owned()), text)),
-        pins: Vec::new(),
         spent: Default::default(),
     }
 }

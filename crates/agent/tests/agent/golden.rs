@@ -128,7 +128,6 @@ fn limits() -> Vec<Entry> {
             parts: vec![Part::text("the child says 42")],
             is_error: false,
         },
-        pins: vec![],
         spent: Spend {
             usage: used,
             turns: 1,

@@ -219,7 +219,6 @@ fn what_a_tool_spent_counts() {
             parts: vec![Part::text("the child says 42")],
             is_error: false,
         },
-        pins: vec![],
         spent,
     });
     assert_eq!(
@@ -411,7 +410,6 @@ fn a_result_is_cut_to_what_is_left_of_the_memory() {
                     parts: parts.clone(),
                     is_error: false,
                 },
-                pins: vec![],
                 spent: Spend::default(),
             });
             let held = stage.run.state().memory();

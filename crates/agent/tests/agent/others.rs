@@ -77,7 +77,6 @@ fn done(id: &str, spent: Spend) -> Input {
             parts: vec![Part::text("done")],
             is_error: false,
         },
-        pins: Vec::new(),
         spent,
     }
 }

@@ -1,10 +1,8 @@
 //! Pinned messages stay in every request, byte for byte, under every policy and across crashes.
-//! Only the host and a tool's own code can pin or unpin. The random scripts are in `properties.rs`.
+//! Only the host can pin or unpin. The random scripts are in `properties.rs`.
 
 use plimsoll_agent::{AtLimit, EndReason, Entry, Input, MAX_PINS, PinError, Run, Setup, State};
-use plimsoll_context::{
-    CallId, ContextStrategy, Message, Part, PinnedPart, Recall, Seq, Tokens, ToolResult,
-};
+use plimsoll_context::{ContextStrategy, Message, Part, PinnedPart, Recall, Seq, Tokens};
 
 use crate::stage::audit::{audit, carried_on, whole};
 use crate::stage::{Stage, filler, good_summary, limits, overflow, setup, strategy, summarizing};
@@ -35,23 +33,6 @@ fn turns(stage: &mut Stage, from: usize, to: usize) {
             stage.summary(&good_summary("as asked"));
         });
     }
-}
-
-/// A tool returns, and wants something pinned.
-fn done_with_pins(stage: &mut Stage, id: &str, text: &str, pins: &[&str]) {
-    let at = stage.running.iter().position(|call| call.id.0 == id);
-    stage.running.remove(at.unwrap());
-    let result = ToolResult {
-        call: CallId(id.into()),
-        parts: vec![Part::text(text)],
-        is_error: false,
-    };
-    let pins = pins.iter().map(|pin| (*pin).to_owned()).collect();
-    stage.tell(Input::ToolDone {
-        result,
-        pins,
-        spent: Default::default(),
-    });
 }
 
 fn pinned(run: &Run) -> Vec<(Seq, String)> {
@@ -245,56 +226,6 @@ fn a_shortened_item_cannot_be_pinned() {
     }
 }
 
-#[test]
-fn pins_of_a_tool_are_said_behind_its_batch() {
-    let mut stage = Stage::new(policies().remove(1).1);
-    stage.say("the task");
-    stage.calls(&["c1:read", "c2:read"]);
-    done_with_pins(&mut stage, "c1", "It is kept.", &["The port is 8431."]);
-    assert!(
-        !stage.calling && stage.run.pinned().next().is_none(),
-        "c2 is open"
-    );
-    stage.done("c2", "ok");
-    let texts: Vec<String> = stage.seen().iter().map(|m| m.text()).collect();
-    assert_eq!(texts[2..4], ["It is kept.", "ok"]);
-    assert!(texts[4].ends_with("The port is 8431."), "{texts:?}");
-    turns(&mut stage, 0, 30);
-    assert!(stage.plans() > 2);
-    assert!(stage.seen().iter().any(|m| m.text() == texts[4]));
-    // Again, and it is not said again; what cannot be pinned is said to the model.
-    stage.calls(&["d1:read"]);
-    done_with_pins(
-        &mut stage,
-        "d1",
-        "ok",
-        &["The port is 8431.", "", &"x".repeat(40_000)],
-    );
-    assert_eq!(stage.run.pinned().count(), 1);
-    let refusals: Vec<String> = stage.seen().iter().map(|m| m.text()).collect();
-    let refusals = refusals
-        .iter()
-        .filter(|text| text.starts_with("[Not pinned:"));
-    assert_eq!(refusals.count(), 2);
-    stage.text("done");
-    assert!(stage.run.state().transcript().tokens() < Tokens(6_000));
-    audit(&stage);
-}
-
-#[test]
-fn a_tool_that_pins_without_end_is_bounded() {
-    let mut stage = Stage::new(setup());
-    stage.say("the task");
-    stage.calls(&["c1:read"]);
-    let rules: Vec<String> = (0..1_000).map(|n| format!("rule {n}")).collect();
-    let rules: Vec<&str> = rules.iter().map(String::as_str).collect();
-    done_with_pins(&mut stage, "c1", "ok", &rules);
-    assert_eq!(stage.run.pinned().count(), MAX_PINS);
-    assert!(stage.seen().len() <= MAX_PINS + 5, "{}", stage.seen().len());
-    stage.text("done");
-    whole(&stage);
-}
-
 /// What a tool returns cannot pin or unpin, whatever it says.
 #[test]
 fn no_text_pins_or_unpins() {
@@ -335,15 +266,11 @@ fn pins_survive_a_crash_at_any_entry() {
         stage.rest();
         stage.say("the task");
         stage.calls(&["c1:read", "c2:read"]);
-        done_with_pins(&mut stage, "c2", "kept", &["The port is 8431."]);
-        stage.done("c1", "ok");
+        stage.done("c2", "ok").done("c1", "ok");
         turns(&mut stage, 0, 12);
         stage.text("done");
         for end in 0..=stage.log.len() {
             let log = stage.log[..end].to_vec();
-            let wanted = log
-                .iter()
-                .any(|entry| matches!(entry, Entry::ToolResult { pins, .. } if !pins.is_empty()));
             // The host says its rules whenever it opens a session, also where calls are open.
             let mut next = Stage::resume(log, setup.clone());
             next.run.pin_rule(RULE).unwrap();
@@ -355,10 +282,6 @@ fn pins_survive_a_crash_at_any_entry() {
                 .collect();
             let rules = texts.iter().filter(|text| text.ends_with(RULE));
             assert_eq!(rules.count(), 1, "{name} {end}: {texts:?}");
-            let port = texts
-                .iter()
-                .filter(|text| text.ends_with("The port is 8431.") && !text.ends_with(RULE));
-            assert_eq!(port.count(), usize::from(wanted), "{name} {end}: {texts:?}");
             whole(&next);
         }
         audit(&stage);

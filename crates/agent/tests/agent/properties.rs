@@ -256,19 +256,18 @@ impl Script {
                 10 => self.random.text(5),
                 _ => self.random.text(4),
             };
+            let is_error = self.random.chance(10);
+            let mut parts = vec![Part::text(text)];
+            if self.random.chance(8) {
+                parts.push(Part::text(self.random.text(3)));
+            }
             let result = ToolResult {
                 call,
-                parts: vec![Part::text(text)],
-                is_error: self.random.chance(10),
-            };
-            let pins = if self.random.chance(8) {
-                vec![self.random.text(3)]
-            } else {
-                Vec::new()
+                parts,
+                is_error,
             };
             self.stage.tell(Input::ToolDone {
                 result,
-                pins,
                 spent: Default::default(),
             });
         }

@@ -900,7 +900,6 @@ fn what_comes_too_late_is_ignored() {
             parts: vec![Part::text("late")],
             is_error: false,
         },
-        pins: Vec::new(),
         spent: Default::default(),
     });
     stage.tell(plimsoll_agent::Input::Answer {
@@ -924,7 +923,6 @@ fn a_newer_or_damaged_log_is_refused_with_a_reason() {
     let orphan = plimsoll_context::CallId("x".into());
     let damaged = [Entry::ToolResult {
         message: Message::result(orphan.clone(), "?").into(),
-        pins: Vec::new(),
         spent: Default::default(),
     }];
     let error = Run::resume(&damaged, setup()).unwrap_err();

@@ -16,12 +16,11 @@ use crate::panic_guard::panic_message;
 use crate::reservation::Reservation;
 use crate::secret::Secrets;
 use crate::sub_agent::Origin;
-use crate::tool::{MAX_TOOL_OUTPUT, Pins, Tool, ToolContext, ToolError, ToolOutput, Updates};
+use crate::tool::{MAX_TOOL_OUTPUT, Tool, ToolContext, ToolError, ToolOutput, Updates};
 
 /// The result of a tool call and its side effects.
 pub(super) struct FinishedCall {
     pub(super) result: ToolResult,
-    pub(super) pins: Vec<String>,
     pub(super) spent: Spend,
     /// The kind of failure in its span, if it failed.
     fault: Option<&'static str>,
@@ -37,7 +36,6 @@ impl FinishedCall {
     pub(super) fn broken(call: CallId, error: &JoinError) -> Self {
         Self {
             result: failed(call, format!("the tool broke down: {error}")),
-            pins: Vec::new(),
             spent: Spend::default(),
             fault: Some("broken"),
         }
@@ -59,7 +57,6 @@ pub(super) async fn execute(
     updates: Updates,
     ((reservation, origin), hooks): ((Reservation, Origin), HookContext),
 ) -> FinishedCall {
-    let pins = Pins::default();
     let name = call.name.clone();
     let (mut result, fault) = match tool {
         None => {
@@ -70,7 +67,6 @@ pub(super) async fn execute(
             let cx = |cancel| ToolContext {
                 call: call.id.clone(),
                 cancel,
-                pins: pins.clone(),
                 updates: updates.clone(),
                 reservation: reservation.clone(),
                 permissions: Arc::clone(&parts.permissions),
@@ -107,11 +103,6 @@ pub(super) async fn execute(
     super::hook_calls::transform_result(&parts, &hooks, &name, &mut result).await;
     FinishedCall {
         result,
-        pins: pins
-            .take()
-            .into_iter()
-            .map(|pin| parts.secrets.strike_out(pin))
-            .collect(),
         spent: reservation.spent(),
         fault,
     }

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use plimsoll_agent::{Event, ExecutionLimits, QueueMode};
+use plimsoll_agent::{Event, ExecutionLimits, QueueMode, ToolExecutionStrategy};
 use plimsoll_context::{
-    CacheRetention, CompactionConfig, ContextConfig, ContextStrategy, Money, Policy, PriceSheet,
-    Rates, Tokens,
+    CacheRetention, CompactionConfig, ContextConfig, ContextStrategy, Money, PriceSheet, Rates,
+    Tokens,
 };
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{
@@ -108,14 +108,6 @@ async fn a_run_has_a_context_of_its_own() {
     let unlimited = look(&provider).context_strategy(ContextStrategy::Unlimited {});
     let mut session = session(unlimited).await;
     assert_eq!(plans(&mut session, AgentLoopConfig::default()).await, 0);
-    let strategy = ContextStrategy::Evict {
-        max_tokens: Some(Tokens(3_000)),
-    };
-    let config = AgentLoopConfig {
-        context_strategy: Some(strategy),
-        ..AgentLoopConfig::default()
-    };
-    assert!(plans(&mut session, config).await > 0);
     let config = AgentLoopConfig {
         context_config: Some(ContextConfig {
             max_context_tokens: Tokens(6_000),
@@ -125,22 +117,16 @@ async fn a_run_has_a_context_of_its_own() {
         ..AgentLoopConfig::default()
     };
     assert!(plans(&mut session, config).await > 0);
-    let config = AgentLoopConfig {
-        policy: Some(Policy::unlimited()),
-        ..AgentLoopConfig::default()
-    };
-    assert_eq!(plans(&mut session, config).await, 0);
     // Afterwards the agent's own holds again.
     assert_eq!(plans(&mut session, AgentLoopConfig::default()).await, 0);
 }
 
 #[tokio::test]
-async fn two_contexts_of_one_run_are_refused() {
+async fn the_faults_of_a_run_are_all_named() {
     let provider = ScriptedProvider::new(looks(0));
     let mut session = session(look(&provider)).await;
     let config = AgentLoopConfig {
-        context_strategy: Some(ContextStrategy::Unlimited {}),
-        policy: Some(Policy::unlimited()),
+        tool_execution: Some(ToolExecutionStrategy::Batched(0)),
         hooks: Some(Hooks::new().hook_timeout(std::time::Duration::ZERO)),
         ..AgentLoopConfig::default()
     };
@@ -149,7 +135,7 @@ async fn two_contexts_of_one_run_are_refused() {
         panic!("{error}")
     };
     assert_eq!(faults.len(), 2, "{faults:?}");
-    assert!(faults[0].contains("keep the one you mean"), "{faults:?}");
+    assert!(faults[0].contains("tool_execution"), "{faults:?}");
     // The session is as before.
     assert_eq!(session.run("Go.").await.unwrap().text, "Aye.");
 }

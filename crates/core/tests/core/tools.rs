@@ -11,7 +11,7 @@ use plimsoll_context::{Money, Part, Tokens, ToolSpec, Usage};
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{
     Agent, AgentBuilder, Gate, MemoryStore, Secret, SessionId, SessionStore, TOOL_UPDATES,
-    TOOL_UPDATES_A_CALL, Tool, ToolContext, ToolError, ToolOutput, pin_tool, schema_of, tool,
+    TOOL_UPDATES_A_CALL, Tool, ToolContext, ToolError, ToolOutput, schema_of, tool,
 };
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -458,9 +458,6 @@ fn a_model_reads_the_docs_of_the_fields_and_not_those_of_the_type() {
         schema["properties"]["at"]["description"], "Where to look.",
         "{schema}"
     );
-    let pin = pin_tool();
-    let schema = &pin.spec().schema;
-    assert_eq!(schema.get("description"), None, "{schema}");
 }
 
 /// A key reaches neither the model nor the log nor those who watch, whichever way a tool says it.
@@ -470,7 +467,6 @@ async fn keys_are_struck_out_of_what_tools_say() {
     const IN_BASE64: &str = "c2stU1VQRVJTRUNSRVRLRVkxMjM0NTY3ODkw";
     let says = does("says", |cx| async move {
         cx.update(format!("reading {KEY}"));
-        cx.pins.push(format!("The key is {KEY}."));
         Ok(format!("KEY={KEY} and {IN_BASE64}").into())
     });
     let fails = does("fails", |_| async {
@@ -499,7 +495,6 @@ async fn keys_are_struck_out_of_what_tools_say() {
         results(&model.requests()[2]),
         ["KEY=[secret] and [secret]", "no [secret]"]
     );
-    assert!(sent.contains("The key is [secret]."), "{sent}");
     let told = told.lock().unwrap();
     assert!(told.contains("reading [secret]"), "{told}");
     for text in [&sent, &*told, &format!("{output:?}")] {

@@ -411,7 +411,6 @@ impl Stage {
         };
         self.tell(Input::ToolDone {
             result,
-            pins: Vec::new(),
             spent: Spend::default(),
         });
         self

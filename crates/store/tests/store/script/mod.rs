@@ -157,7 +157,6 @@ pub(crate) fn entry(k: u64) -> Entry {
                 call,
                 format!("{run}: {}", "é\u{0}\n".repeat(200)),
             )),
-            pins: Vec::new(),
             spent: Default::default(),
         },
         5 => replied(vec![Part::text(format!("done {run}"))], StopReason::Stop),
