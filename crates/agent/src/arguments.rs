@@ -34,8 +34,8 @@ pub fn read_arguments(written: &str) -> Result<Map<String, Value>, String> {
     }
 }
 
-/// Converts arguments to the types of their tool's JSON schema. What the schema does not say clearly is
-/// left to the tool.
+/// Converts arguments to the types of their tool's JSON schema. If the schema is not clear, the tool
+/// decides.
 ///
 /// These are converted, at any depth:
 ///

@@ -1,5 +1,5 @@
-//! What a run expects of its next request: its size in the provider's tokens, the use of the prompt cache,
-//! and the reason if the cache is missed.
+//! The expectations about the next request: its size in the provider's tokens, the use of the prompt
+//! cache, and the reason if the cache is missed.
 
 use plimsoll_context::{
     CacheBreak, CacheMiss, CachePlan, CacheRules, CacheView, Tokens, USUAL_MINIMUM, ViewLimits,

@@ -30,7 +30,7 @@ const LONGEST_ANSWER: Tokens = Tokens(131_072);
 pub const KEPT_FOR_RESULT: Tokens = Tokens(1_000);
 
 impl Run {
-    /// Returns what the run keeps of its limits for itself: its next call with the results of its tools,
+    /// Returns the part of the limits that the run keeps for itself: its next call with the results of its tools,
     /// its remaining turns, and the tool calls that have not been started. Sub-agents may only use the
     /// rest.
     #[must_use]

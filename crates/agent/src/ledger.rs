@@ -1,4 +1,4 @@
-//! [`Ledger`]: what a run has used, and the one place where it is compared with the run's limits.
+//! [`Ledger`]: the usage of a run. Only here is it compared with the run's limits.
 //!
 //! It has no clock: the caller passes the time. The run decides how to react.
 
@@ -25,7 +25,7 @@ const LAST_SHARE: u32 = 10;
 /// Maximum time reserved for the last answer.
 pub const LAST_ANSWER: Duration = Duration::from_secs(30);
 
-/// What a run has used of its limits.
+/// The usage of a run, with its limits.
 ///
 /// ```
 /// use std::time::Duration;
@@ -57,7 +57,7 @@ pub struct Ledger {
     pub summary_usage: Usage,
     /// Estimated usage of the calls for which the provider reported none. Not part of `usage`.
     pub estimated: Usage,
-    /// What tools have used, for example sub-agents. Included in all sums above but `turns`.
+    /// The usage of tools, for example of sub-agents. Included in all sums above but `turns`.
     pub of_tools: Spend,
     /// Applied compactions.
     pub plans: u64,
@@ -93,7 +93,7 @@ pub enum LimitKind {
 }
 
 impl fmt::Display for LimitKind {
-    /// Formats what is limited, such as "tool calls".
+    /// Formats the limited quantity, such as "tool calls".
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Turns => "turns",
@@ -174,7 +174,7 @@ impl Ledger {
         }
     }
 
-    /// Returns what the run has used, without its tools, with its tokens as the limits count them.
+    /// Returns the usage without that of tools, and its tokens as the limits count them.
     #[must_use]
     pub fn own(&self) -> (Spend, Tokens) {
         let all = Spend {
@@ -274,7 +274,7 @@ impl Ledger {
             .collect()
     }
 
-    /// Returns what is used of a limit, and the limit. `None` if there is no limit of this kind.
+    /// Returns the used amount and the limit. `None` if there is no limit of this kind.
     fn measure(&self, kind: LimitKind, now: Duration) -> Option<(u64, u64)> {
         let limits = &self.limits;
         let (used, limit) = match kind {

@@ -1,6 +1,6 @@
 //! Pins: messages that stay in the view unshortened until the host unpins them.
 //!
-//! Only the host can set pins, up to [`MAX_PINS`]: what a model reads or writes cannot.
+//! Only the host can set pins, up to [`MAX_PINS`]. No text of a model or a tool can.
 
 use plimsoll_context::{CannotFit, Exchange, Item, Message, Seq, Tokens};
 

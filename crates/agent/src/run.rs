@@ -362,7 +362,7 @@ impl Run {
         sheet.is_some_and(|sheet| sheet.is_cold_after(self.now.since_call))
     }
 
-    /// Returns what the run has used of its limits.
+    /// Returns the usage of the run, with its limits.
     #[must_use]
     pub fn tracker(&self) -> &Ledger {
         &self.state.facts.ledger

@@ -1,4 +1,4 @@
-//! [`Spend`]: what an agent or a tool has used, [`Cost`], and [`Amounts`], of which agents share limits.
+//! [`Spend`]: the usage of an agent or a tool, [`Cost`], and [`Amounts`], of which agents share limits.
 
 use plimsoll_context::{Money, Tokens, Usage};
 use serde::{Deserialize, Serialize};

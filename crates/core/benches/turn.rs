@@ -60,7 +60,7 @@ fn turns_on_a_long_view() {
     }
 }
 
-/// What the machine alone does in a turn: it takes a result, checks and plans, and makes the request.
+/// The machine's part of a turn: it takes a result, checks and plans, and makes the request.
 fn turns_with_tools() {
     const TURN: Requirement = Requirement::AtMost(60.0);
     for tools in [1, 100, 1_000] {

@@ -56,7 +56,7 @@ pub struct ParallelOptions {
     pub reservation: Option<Reservation>,
 }
 
-/// What all branches have led to.
+/// The results of all branches.
 #[derive(Default)]
 struct Race {
     results: Vec<ParallelLoopResult>,

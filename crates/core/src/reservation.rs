@@ -210,7 +210,7 @@ impl Reservation {
     }
 
     /// Records the usage of a run since `before`, which is set to the present usage, and promises the
-    /// run what it keeps for itself. Both are as [`Ledger::own`](plimsoll_agent::Ledger::own) and
+    /// run the part that it keeps for itself. Both are as [`Ledger::own`](plimsoll_agent::Ledger::own) and
     /// [`Run::keeps`](plimsoll_agent::Run::keeps) return them.
     pub(crate) fn book(&self, own: (Spend, Tokens), keeps: Used, before: &mut (Spend, Tokens)) {
         let more = own.0.without(before.0);

@@ -147,7 +147,7 @@ fn money_ends_a_run_and_the_last_call_answers() {
     audit(&stage);
 }
 
-/// What is read from a cache at a price that nobody knows counts as fresh input, not as nothing.
+/// A read from a cache at an unknown price counts as fresh input, not as nothing.
 #[test]
 fn money_holds_where_the_price_of_cached_tokens_is_not_known() {
     let mut setup = priced(0.25, AtLimit::Stop);

@@ -362,7 +362,7 @@ async fn an_answer_without_effect_is_a_fault() {
     );
 }
 
-/// Exit code 2 is also how a broken script ends. Where nothing is decided, it is a failure.
+/// Broken scripts end with exit code 2 as well. If a hook decides nothing, it is a failure.
 #[tokio::test]
 async fn a_refusal_of_a_hook_that_does_not_decide_is_a_fault() {
     for refusal in ["exit 2", r#"echo '{"decision":"deny"}'"#] {
