@@ -16,15 +16,12 @@ use plimsoll_wire::openai_chat::Dialect;
 
 use super::build_agent::AgentModel;
 use super::fault::{ConfigError, ConfigFault, Origin};
-use super::file::SharedSettings;
+use super::file::{MAX_PROMPT, SharedSettings, text};
 use super::guards::Guards;
 use super::layer::FoundSetting;
 use super::mcp::McpServer;
 use super::resolve::MergedSettings;
 use super::settings::AgentSettings;
-
-/// Maximum size of a prompt file. Catches mistakes such as a disk image.
-pub const MAX_PROMPT: u64 = 16 * 1024 * 1024;
 
 /// The configuration of one agent, or the settings that apply to all agents.
 #[derive(Debug, Clone)]
@@ -293,24 +290,6 @@ impl AgentConfig {
     }
 
     fn prompt(&self, path: &Path, what: &str) -> Result<String, ConfigError> {
-        read_prompt(path, what).map_err(|fault| self.fault(fault))
+        text(path, MAX_PROMPT, what).map_err(|fault| self.fault(fault))
     }
-}
-
-/// Reads a file with a prompt.
-pub(super) fn read_prompt(path: &Path, what: &str) -> Result<String, String> {
-    use std::io::{self, ErrorKind, Read};
-    let shown = path.display();
-    let bad = |error: &std::io::Error| match error.kind() {
-        ErrorKind::NotFound => format!("{shown} does not exist; name a file with {what}"),
-        ErrorKind::InvalidData => {
-            format!("{shown} cannot be read: it is not UTF-8; save it as UTF-8 text")
-        }
-        ErrorKind::IsADirectory => {
-            format!("{shown} cannot be read: it is a directory; name a file")
-        }
-        _ => format!("{shown} cannot be read: {error}"),
-    };
-    let file = std::fs::File::open(path).map_err(|error| bad(&error))?;
-    io::read_to_string(file.take(MAX_PROMPT)).map_err(|error| bad(&error))
 }

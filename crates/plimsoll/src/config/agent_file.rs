@@ -9,7 +9,7 @@ use toml::Value;
 
 use super::document::Located;
 use super::fault::{ConfigFault, Faults, Origin, Place};
-use super::file::{AgentPart, Config, text};
+use super::file::{AgentPart, Config, config_text};
 use super::key::key;
 use super::layer::{FoundSetting, Layer, Owner};
 
@@ -47,7 +47,7 @@ impl Config {
     /// ```
     #[must_use]
     pub fn agent_file(mut self, path: &Path, form: AgentFileForm) -> Self {
-        match text(path) {
+        match config_text(path) {
             Ok(text) => self.agent_text(path, &text, form),
             Err(error) => {
                 self.leave_out(path, error.faults);

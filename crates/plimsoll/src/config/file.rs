@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -27,6 +27,8 @@ use super::retention;
 
 /// Maximum size of a configuration file. Catches mistakes such as a disk image.
 pub const MAX_CONFIG_FILE: u64 = 4 * 1024 * 1024;
+/// Maximum size of a prompt file.
+pub const MAX_PROMPT: u64 = 16 * 1024 * 1024;
 /// Maximum number of agents in one file. Each is checked, and more are a mistake.
 pub const MAX_AGENTS: usize = 1_000;
 
@@ -73,7 +75,7 @@ impl Config {
     /// values out of range, duplicate settings, and contradicting settings of each agent.
     pub fn read(path: impl AsRef<Path>) -> Result<Self, ConfigError> {
         let path = path.as_ref();
-        Self::of(&text(path)?, Some(path))
+        Self::of(&config_text(path)?, Some(path))
     }
 
     /// Reads a text.
@@ -476,21 +478,26 @@ fn agents(document: &Located, faults: &mut Faults) -> Vec<AgentPart> {
     agents
 }
 
-pub(super) fn text(path: &Path) -> Result<String, ConfigError> {
-    let unreadable = |what: String| {
-        let text = format!("{} cannot be read: {what}", path.display());
-        ConfigError::of(Origin::Default, text)
+/// Reads a configuration.
+pub(super) fn config_text(path: &Path) -> Result<String, ConfigError> {
+    let text = text(path, MAX_CONFIG_FILE, "a configuration");
+    text.map_err(|fault| ConfigError::of(Origin::Default, fault))
+}
+
+/// Reads a text file of at most so many bytes. `what` is what a person would name.
+pub(super) fn text(path: &Path, most: u64, what: &str) -> Result<String, String> {
+    let mut text = String::new();
+    let read = File::open(path).and_then(|file| file.take(most + 1).read_to_string(&mut text));
+    let name = format!("name a file with {what}");
+    let why = match read.map_err(|error| (error.kind(), error)) {
+        Ok(bytes) if bytes as u64 <= most => return Ok(text),
+        Ok(_) => format!("it is larger than {} MiB; {name}", most / (1024 * 1024)),
+        Err((ErrorKind::NotFound, _)) => format!("it does not exist; {name}"),
+        Err((ErrorKind::InvalidData, _)) => {
+            "it is not text in UTF-8; save it as UTF-8 text".to_owned()
+        }
+        Err((ErrorKind::IsADirectory, _)) => format!("it is a directory; {name}"),
+        Err((_, error)) => error.to_string(),
     };
-    let file = File::open(path).map_err(|error| unreadable(error.to_string()))?;
-    let mut bytes = Vec::new();
-    file.take(MAX_CONFIG_FILE + 1)
-        .read_to_end(&mut bytes)
-        .map_err(|error| unreadable(error.to_string()))?;
-    if bytes.len() as u64 > MAX_CONFIG_FILE {
-        let most = MAX_CONFIG_FILE / (1024 * 1024);
-        return Err(unreadable(format!(
-            "it is larger than {most} MiB, and no configuration is"
-        )));
-    }
-    String::from_utf8(bytes).map_err(|_| unreadable("it is not text in UTF-8".to_owned()))
+    Err(format!("{} cannot be read: {why}", path.display()))
 }

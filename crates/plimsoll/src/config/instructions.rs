@@ -9,8 +9,9 @@ use std::time::SystemTime;
 use plimsoll_context::{Bytes, head_tail};
 use plimsoll_tools::project_files::INSTRUCTION_FILES;
 
-use super::agent::{AgentConfig, read_prompt};
+use super::agent::AgentConfig;
 use super::fault::ConfigError;
+use super::file::{MAX_PROMPT, text};
 use super::found::FoundKind;
 use super::project::ProjectFiles;
 
@@ -95,7 +96,7 @@ fn read_first(folder: &Path) -> Result<Option<InstructionFile>, String> {
     let mut paths = INSTRUCTION_FILES.iter().map(|name| folder.join(name));
     let path = paths.find(|path| path.is_file());
     path.map(|path| {
-        let text = read_prompt(&path, "instructions")?;
+        let text = text(&path, MAX_PROMPT, "instructions")?;
         Ok(InstructionFile::of(path, &text))
     })
     .transpose()

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use serde_json::Value as Json;
+use serde_json::{Map, Value as Json};
 use toml::Value;
 
 use super::document::parse_value;
@@ -44,7 +44,7 @@ pub struct SettingKey {
     /// Whether its value is a key, or contains some, and is never printed.
     pub(crate) is_secret: bool,
     /// The schema of its value.
-    pub(crate) schema: Json,
+    pub(crate) schema: Map<String, Json>,
     accepts: fn(&Value) -> bool,
     /// The path of the field of `AgentSettings` that it sets.
     target: &'static [&'static str],
@@ -112,16 +112,16 @@ impl SettingKey {
         let value = words
             .strip_prefix('`')
             .and_then(|rest| rest.strip_suffix('`'));
-        let schema = F::schema();
-        let choices = schema["enum"].as_array().into_iter().flatten();
-        let choices = choices.filter_map(Json::as_str).map(str::to_owned);
+        let schema = F::schema().as_object().cloned().unwrap_or_default();
+        let choices = schema.get("enum").and_then(Json::as_array);
+        let choices = choices.into_iter().flatten().filter_map(Json::as_str);
         Self {
             group,
             table,
             name,
             kind: F::KIND,
             takes: F::takes(),
-            choices: choices.collect(),
+            choices: choices.map(str::to_owned).collect(),
             default: match value.filter(|value| !value.contains('`')) {
                 Some(value) => Preset::Value(value.to_owned()),
                 None => Preset::Words(words.to_owned()),

@@ -47,12 +47,12 @@ mod settings;
 mod show;
 mod trust;
 
-pub use agent::{AgentConfig, MAX_PROMPT};
+pub use agent::AgentConfig;
 pub use agent_file::{AgentFileForm, MAX_AGENT_FILES};
 pub use build_agent::{AgentModel, MakeAgent};
 pub use config_docs::{markdown, template};
 pub use fault::{ConfigError, ConfigFault, Origin, Place};
-pub use file::{Config, MAX_AGENTS, MAX_CONFIG_FILE};
+pub use file::{Config, MAX_AGENTS, MAX_CONFIG_FILE, MAX_PROMPT};
 pub use form::{SettingKind, parse_tokens};
 pub use found::FoundFiles;
 pub use hook::MOMENTS;

@@ -70,14 +70,14 @@ fn of_key(key: &SettingKey) -> Value {
         Preset::Words(words) if !key.group.is_empty() => format!("{} Default: {words}.", key.doc),
         _ => key.doc.clone(),
     };
-    schema["description"] = doc.into();
+    schema.insert("description".to_owned(), doc.into());
     if let Some(value) = key.preset() {
-        schema["default"] = json!(value);
+        schema.insert("default".to_owned(), json!(value));
     }
     if let Some(items) = key.items() {
-        schema["items"] = table(&items);
+        schema.insert("items".to_owned(), table(&items));
     }
-    schema
+    schema.into()
 }
 
 fn model() -> Value {

@@ -69,7 +69,7 @@ impl Import {
     /// If the file cannot be read, is larger than [`MAX_CONFIG_FILE`](super::MAX_CONFIG_FILE), or
     /// is an error for [`Import::of`].
     pub fn read(path: &Path, from: Option<System>) -> Result<Self, ConfigError> {
-        let text = file::text(path)?;
+        let text = file::config_text(path)?;
         Self::translated(&text, from, Some(path))
     }
 
