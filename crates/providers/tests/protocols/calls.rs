@@ -258,12 +258,12 @@ fn answer(value: Value) -> FakeAnswer {
             .as_str()
             .map_or_else(|| value.to_string(), str::to_owned)
     };
-    let mut reply = if answer.reason.is_some() {
+    let mut reply = if let Some(reason) = &answer.reason {
         let usage = answer
             .usage
             .unwrap_or(json!({"inputTokens": 20, "outputTokens": 50,
             "cacheReadInputTokens": 950, "cacheWriteInputTokens": 30, "totalTokens": 1050}));
-        let mut frames = eventstream::reply(&answer.blocks, &answer.reason.unwrap(), &usage);
+        let mut frames = eventstream::reply(&answer.blocks, reason, &usage);
         frames.truncate(answer.frames.unwrap_or(frames.len()));
         if let Some((kind, message)) = &answer.exception {
             frames.push(eventstream::exception(kind, message));
