@@ -99,8 +99,8 @@ pub(crate) struct EntryContent {
     pub(crate) answer: Option<(u64, Option<String>)>,
 }
 
-/// Reads these lines of a log again, and adds what `read` makes of each, in the given order. `read` gets the
-/// entry and its place in `lines`. Lines that cannot be read, or have changed, are damage.
+/// Reads these lines of a log again, and adds the content that `read` returns for each, in the given order.
+/// `read` gets the entry and its place in `lines`. Lines that cannot be read, or have changed, are damage.
 pub(crate) fn push_lines(
     log: &mut SessionLog,
     lines: &[usize],

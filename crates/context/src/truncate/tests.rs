@@ -374,7 +374,7 @@ fn a_long_text_makes_room_for_the_parts_that_cannot_be_cut() {
     let image = Part::Image(crate::message::Image {
         source: Source::Data {
             media_type: "image/png".into(),
-            base64: "A".repeat(4_000).into(),
+            base64: "A".repeat(4_000),
         },
         size: None,
         detail: None,

@@ -112,8 +112,9 @@ fn rename(patient: &mut Patient<'_, '_>, calls: &mut [Call]) {
                 let seed = own.unwrap_or_else(|| format!("call_{}_{}", call.unit, call.nth));
                 let number = numbers.entry((scope, seed.clone())).or_insert(1);
                 let id = rule.new_id(&seed, number, is_free);
-                let value = patient.edit(call.unit, format!("gave a call the id `{id}`"));
-                value.map(|value| set_call_id(protocol, value, call.nth, &id));
+                patient.edit(call.unit, format!("gave a call the id `{id}`"), |value| {
+                    set_call_id(protocol, value, call.nth, &id);
+                });
                 id
             }
         };
@@ -121,8 +122,13 @@ fn rename(patient: &mut Patient<'_, '_>, calls: &mut [Call]) {
             && let Some(unit) = patient.left(at)
             && result(protocol, unit) != Some(Some(id.clone()))
         {
-            let value = patient.edit(at, format!("gave the result of a call the id `{id}`"));
-            value.map(|value| set_result_id(protocol, value, &id));
+            patient.edit(
+                at,
+                format!("gave the result of a call the id `{id}`"),
+                |value| {
+                    set_result_id(protocol, value, &id);
+                },
+            );
         }
         retype(patient, call);
         taken.insert((scope, id.clone()));
@@ -143,8 +149,9 @@ fn retype(patient: &mut Patient<'_, '_>, call: &Call) {
         own => own == wanted || wanted.is_empty(),
     };
     if !is_right {
-        let value = patient.edit(at, format!("changed its type to `{wanted}`"));
-        value.map(|value| set(value, "type", wanted));
+        patient.edit(at, format!("changed its type to `{wanted}`"), |value| {
+            set(value, "type", wanted);
+        });
     }
 }
 

@@ -49,8 +49,10 @@ pub(super) fn fix(patient: &mut Patient<'_, '_>) {
             let over = parts.filter(|(_, part)| is_over(part));
             let over: Vec<usize> = over.map(|(nth, _)| nth).collect();
             for nth in over {
-                let part = list_mut(unit.edit(), key).and_then(|parts| parts.get_mut(nth));
-                part.map(|part| part.clone_from(&note));
+                let parts = list_mut(unit.edit(), key);
+                if let Some(part) = parts.and_then(|parts| parts.get_mut(nth)) {
+                    part.clone_from(&note);
+                }
                 removed.push(at);
             }
         }

@@ -191,10 +191,12 @@ impl<'c, 'a> Patient<'c, 'a> {
         }
     }
 
-    /// Returns the content of a unit to be changed, and reports the change.
-    fn edit(&mut self, at: usize, done: impl Into<String>) -> Option<&mut Value> {
+    /// Changes the content of a unit, and reports the change.
+    fn edit(&mut self, at: usize, done: impl Into<String>, change: impl FnOnce(&mut Value)) {
         self.note(at, done);
-        self.chat.units.get_mut(at).map(Unit::edit)
+        if let Some(unit) = self.chat.units.get_mut(at) {
+            change(unit.edit());
+        }
     }
 
     /// Removes a unit, and reports why.

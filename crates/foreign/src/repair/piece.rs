@@ -117,8 +117,9 @@ pub(super) fn output_kind(protocol: Protocol, call: &Value) -> &'static str {
 pub(super) fn set_call_id(protocol: Protocol, value: &mut Value, nth: usize, id: &str) {
     match protocol {
         Protocol::Chat => {
-            let call = list_mut(value, "tool_calls").and_then(|calls| calls.get_mut(nth));
-            call.map(|call| set(call, "id", id));
+            if let Some(call) = list_mut(value, "tool_calls").and_then(|calls| calls.get_mut(nth)) {
+                set(call, "id", id);
+            }
         }
         Protocol::Messages => set(value, "id", id),
         Protocol::Responses => set(value, "call_id", id),

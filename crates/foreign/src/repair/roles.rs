@@ -68,10 +68,10 @@ fn systems_first(patient: &mut Patient<'_, '_>) {
             let frame = Value::from(prompt_texts::LATER_SYSTEM);
             let content = unit.value().get("content").cloned().unwrap_or_default();
             let done = "moved it into the user's role: the server accepts one system message";
-            if let Some(value) = patient.edit(at, done) {
+            patient.edit(at, done, |value| {
                 set(value, "role", "user");
                 set(value, "content", joined(&frame, &content));
-            }
+            });
         } else if let Some(first) = first {
             join(
                 patient,
@@ -223,7 +223,7 @@ pub(super) fn last(patient: &mut Patient<'_, '_>) {
         let done = "put a short message of the user's at the end";
         patient.insert(end, Role::User, message, done);
     } else if is_trimmed {
-        let value = patient.edit(at, "removed the white space at its end");
-        value.map(|value| set(value, "text", trimmed));
+        let done = "removed the white space at its end";
+        patient.edit(at, done, |value| set(value, "text", trimmed));
     }
 }

@@ -112,9 +112,10 @@ fn systems(patient: &mut Patient<'_, '_>, profile: &MessagesProfile) {
             let done = "moved it into the user's role: the model accepts no later system message";
             let words = block.as_ref().map_or("", |block| text(block, "text"));
             let words = text_block(&format!("{}\n\n{words}", prompt_texts::LATER_SYSTEM));
-            patient.edit(at, done).map(|value| *value = words);
-            let unit = patient.chat.units.get_mut(at);
-            unit.map(|unit| unit.role = Role::User);
+            patient.edit(at, done, |value| *value = words);
+            if let Some(unit) = patient.chat.units.get_mut(at) {
+                unit.role = Role::User;
+            }
         }
     }
     if leading.is_empty() {

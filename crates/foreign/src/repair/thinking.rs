@@ -82,8 +82,8 @@ fn items_without(patient: &mut Patient<'_, '_>, profile: &ResponsesProfile) {
             && items::is_tied(items::kind(item))
             && item.get("id").is_some()
         {
-            let value = patient.edit(at, "left out its id, which belongs to its thinking");
-            value.map(|value| unset(value, "id"));
+            let done = "left out its id, which belongs to its thinking";
+            patient.edit(at, done, |value| unset(value, "id"));
         }
     }
 }
