@@ -12,8 +12,8 @@
 //! "/content"}` a value of the second answer.
 //!
 //! The outcome of a request is its status, its size, the broken rule if there is one, and the body: JSON, or one
-//! line for each event of a stream. `reads` has what Plimsoll's own client makes of it: the stop reason, the usage and
-//! the parts of a reply, or of a refusal what it takes it for. The last line is the number of turns that are left.
+//! line for each event of a stream. `reads` is the reading of Plimsoll's own client: the stop reason, the usage and
+//! the parts of a reply, or the meaning of a refusal. The last line is the number of turns that are left.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -248,7 +248,7 @@ fn told(outcome: &mut Vec<String>, server: &Server, status: u16, text: &str) {
     }
 }
 
-/// Returns what a client makes of an answer.
+/// Returns the reading of an answer by a client.
 fn reads(protocol: &str, status: u16, text: &str) -> Option<String> {
     if status != 200 {
         return match classify(Some(status), text) {

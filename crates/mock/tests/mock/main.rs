@@ -26,7 +26,7 @@ async fn post(
     read(client.send().await.unwrap()).await
 }
 
-/// What a GET is answered with.
+/// Sends a GET and returns the status and the body of the answer.
 async fn fetch(server: &Server, path: &str, headers: &[(&str, &str)]) -> (u16, String) {
     let mut client = client().get(format!("{}{path}", server.address()));
     for (name, value) in headers {

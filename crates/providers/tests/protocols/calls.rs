@@ -31,7 +31,7 @@ use super::{KEY, answered, call, judge, request, request_of};
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Options {
-    /// What follows the address of the server in the base URL.
+    /// The end of the base URL, behind the address of the server.
     base: String,
     headers: Map<String, Value>,
     extra: Map<String, Value>,

@@ -1,5 +1,5 @@
-//! What the case files cannot show: the time at which pieces arrive, connections that end, bounds, and servers
-//! that must not be asked.
+//! Behaviour that needs more than a case: the time at which pieces arrive, connections that end, bounds, and
+//! servers that must not receive a request.
 
 use std::sync::Mutex;
 

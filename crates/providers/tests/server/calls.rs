@@ -1,4 +1,4 @@
-//! Chat Completions: what every dialect accepts, growing sessions, and levels of thinking.
+//! Chat Completions: requests that every dialect accepts, growing sessions, and levels of thinking.
 
 use plimsoll_agent::ThinkingLevel;
 use plimsoll_context::{Message, Part};

@@ -1,5 +1,5 @@
-//! Detection of servers in places that the environment names, and of keys by their variables. How servers are told
-//! apart are the cases in `tests/cases/pages.txt`.
+//! Detection of servers in places that the environment names, and of keys by their variables. The pages of
+//! servers are the cases in `tests/cases/pages.txt`.
 
 use plimsoll_providers::{
     BaseUrl, KeyState, ModelFound, ServerState, Vendor, detect, detect_keys, detect_servers,

@@ -1,7 +1,8 @@
-//! What servers say of themselves, and how it is understood: the cases in `tests/cases/pages.txt`.
+//! The pages of servers about themselves, and the window and the provider that they show: the cases in
+//! `tests/cases/pages.txt`.
 //!
 //! `page` is the status, the path and the body of an answer. `window` asks a client of that model for its window,
-//! `detect` looks for a server in the place of that provider's. The outcome ends with what was asked for: the paths,
+//! `detect` looks for a server in the place of that provider's. The outcome ends with the requests: the paths,
 //! whether a key was sent, and bodies.
 
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! The window that a server reports, over time. What each server reports are the cases in `tests/cases/pages.txt`.
+//! The window that a server reports, over time. The pages of each server are the cases in
+//! `tests/cases/pages.txt`.
 
 use plimsoll_context::Tokens;
 use plimsoll_core::Provider;

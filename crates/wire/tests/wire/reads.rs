@@ -1,4 +1,4 @@
-//! Requests of other clients, and what is read from them: the cases in `tests/cases/reads.txt`.
+//! Requests of other clients, and the messages that are read from them: the cases in `tests/cases/reads.txt`.
 //!
 //! `protocol` is that of the request, `body` its text. The outcome has the entries that each message was read from
 //! and the message, and the tools; or the error with its place.
