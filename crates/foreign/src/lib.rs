@@ -26,6 +26,7 @@ mod chat;
 mod compact;
 mod protocol;
 mod repair;
+mod surrogates;
 mod unit;
 
 pub use chat::{Chat, ParsedRequest, WrittenChat};
@@ -33,4 +34,5 @@ pub use compact::{Body, BodyCut, CutError, Slot, WrittenBody};
 pub use plimsoll_wire::Target;
 pub use protocol::Protocol;
 pub use repair::{CLOSED_CALL, Reasoning, Repair, RepairedRequest, import, repair, repair_request};
+pub use surrogates::{HalfCharacters, replace_half_characters};
 pub use unit::{Change, Place, Role, Unit};

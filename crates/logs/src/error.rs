@@ -18,6 +18,14 @@ pub enum LogError {
         /// The cause.
         source: io::Error,
     },
+    /// The file is compressed, and nothing of it can be read.
+    #[error("{path}: {source}; copy or download it again")]
+    Packed {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
     /// The file is a directory.
     #[error("{path} is a directory; name a session log, or let `plimsoll rescue --list` find it")]
     Directory {
@@ -76,9 +84,12 @@ pub enum LogError {
 impl LogError {
     /// Returns the conversion of an error while this file is read.
     pub(crate) fn read(path: &Path) -> impl Fn(io::Error) -> Self {
-        |source| Self::Read {
-            path: path.to_owned(),
-            source,
+        |source| {
+            let path = path.to_owned();
+            match source.kind() {
+                io::ErrorKind::UnexpectedEof => Self::Packed { path, source },
+                _ => Self::Read { path, source },
+            }
         }
     }
 }

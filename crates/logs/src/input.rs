@@ -1,10 +1,11 @@
 //! Reads the lines of a log, plain or compressed with gzip or zstd, up to a size limit.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, ErrorKind, Read};
 use std::path::Path;
 
 use flate2::bufread::MultiGzDecoder;
+use plimsoll_foreign::{HalfCharacters, replace_half_characters};
 use plimsoll_wire::__internals::RawObject;
 use ruzstd::decoding::StreamingDecoder;
 use serde_json::{Map, Value};
@@ -37,16 +38,25 @@ pub fn open(path: &Path) -> Result<Box<dyn BufRead>, LogError> {
     if file.metadata().map_err(&failed)?.len() > MAX_LOG {
         return Err(too_large(path));
     }
-    let mut plain = BufReader::new(file);
-    let head = plain.fill_buf().map_err(&failed)?;
+    unpack(BufReader::new(file)).map_err(failed)
+}
+
+/// Decompresses an input if its first bytes indicate a compression format.
+///
+/// # Errors
+///
+/// Those of the input. Reading ends with [`ErrorKind::UnexpectedEof`] where a compressed input is cut off or
+/// damaged, and with another error after [`MAX_LOG`] bytes.
+pub fn unpack(mut input: impl BufRead + 'static) -> io::Result<Box<dyn BufRead>> {
+    let head = input.fill_buf()?;
     if head.starts_with(&GZIP) {
-        return Ok(bounded(MultiGzDecoder::new(plain)));
+        return Ok(bounded(MultiGzDecoder::new(input)));
     }
     if head.starts_with(&ZSTD) {
-        let broken = |error| failed(io::Error::other(format!("{error}")));
-        return Ok(bounded(StreamingDecoder::new(plain).map_err(broken)?));
+        let decoder = StreamingDecoder::new(input);
+        return Ok(bounded(decoder.map_err(|error| cut(&error))?));
     }
-    Ok(Box::new(plain))
+    Ok(Box::new(input))
 }
 
 /// Returns the error for a log over [`MAX_LOG`].
@@ -57,15 +67,19 @@ fn too_large(path: &Path) -> LogError {
     }
 }
 
-/// Appends the rest of a log that is one document, within the limit for a log.
-pub(crate) fn read_rest(path: &Path, input: impl Read, into: &mut Vec<u8>) -> Result<(), LogError> {
+/// Appends the rest of a log that is one document, within the limit for a log. Returns the halves of characters
+/// that it replaced.
+pub(crate) fn read_rest(
+    path: &Path,
+    input: impl Read,
+    into: &mut Vec<u8>,
+) -> Result<Option<HalfCharacters>, LogError> {
     let read = input.take(MAX_LOG + 1).read_to_end(into);
     read.map_err(LogError::read(path))?;
     if into.len() as u64 > MAX_LOG {
-        Err(too_large(path))
-    } else {
-        Ok(())
+        return Err(too_large(path));
     }
+    Ok(replace_half_characters(into))
 }
 
 fn bounded(unpacked: impl Read + 'static) -> Box<dyn BufRead> {
@@ -84,7 +98,15 @@ struct Bounded<R> {
 
 impl<R: Read> Read for Bounded<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let read = self.unpacked.read(buffer)?;
+        let read = self.unpacked.read(buffer);
+        let read = read.map_err(|error| match error.kind() {
+            // Those of the decoders. The file itself fails with other kinds.
+            ErrorKind::UnexpectedEof
+            | ErrorKind::InvalidInput
+            | ErrorKind::InvalidData
+            | ErrorKind::Other => cut(&error),
+            _ => error,
+        })?;
         self.left = self
             .left
             .checked_sub(read as u64)
@@ -93,12 +115,19 @@ impl<R: Read> Read for Bounded<R> {
     }
 }
 
+fn cut(error: &dyn std::fmt::Display) -> io::Error {
+    let words = format!("the compressed file is cut off or damaged ({error})");
+    io::Error::new(ErrorKind::UnexpectedEof, words)
+}
+
 /// One line of a log.
 pub(crate) enum LogLine<'a> {
-    /// The bytes of the line, without the line end.
-    Whole(&'a [u8]),
+    /// The bytes of the line, without the line end, and the halves of characters that were replaced in it.
+    Whole(&'a [u8], Option<HalfCharacters>),
     /// The line exceeds [`MAX_LINE`].
     TooLong,
+    /// The compressed file is cut off or damaged here. The bytes of the line up to there.
+    Cut(&'a [u8]),
 }
 
 /// An entry of a log: the keys of one line, with the raw texts of their values.
@@ -140,11 +169,20 @@ pub(crate) fn for_each_entry(
     for_each_line(&path, |line, text| {
         let why = match text {
             LogLine::TooLong => format!("longer than {MAX_LINE} bytes"),
-            LogLine::Whole(text) => match serde_json::from_slice(text) {
-                Ok(keys) => return each(log, &Entry { line, keys }),
+            LogLine::Whole(text, halves) => match serde_json::from_slice(text) {
+                Ok(keys) => {
+                    log.replaced(Some(line), halves);
+                    return each(log, &Entry { line, keys });
+                }
                 Err(error) if error.is_eof() => "cut off in the middle".to_owned(),
                 Err(error) => format!("not an entry of {}: {error}", log.agent.title()),
             },
+            LogLine::Cut(text) => {
+                if let Ok(keys) = serde_json::from_slice(text) {
+                    each(log, &Entry { line, keys });
+                }
+                "the compressed file is cut off or damaged here, and the rest is missing".to_owned()
+            }
         };
         log.damaged(line, why);
     })
@@ -157,7 +195,7 @@ pub(crate) fn for_each_again(
     mut each: impl FnMut(&Entry<'_>, &str),
 ) -> Result<(), LogError> {
     for_each_line(path, |line, text| {
-        if let (true, LogLine::Whole(text)) = (is_wanted(line), text)
+        if let (true, LogLine::Whole(text, _) | LogLine::Cut(text)) = (is_wanted(line), text)
             && let Ok(text) = std::str::from_utf8(text)
             && let Ok(keys) = serde_json::from_str(text)
         {
@@ -177,17 +215,24 @@ pub(crate) fn for_each_line(
     for number in 1.. {
         line.clear();
         let mut bounded = input.by_ref().take(MAX_LINE + 1);
-        if bounded.read_until(b'\n', &mut line).map_err(&failed)? == 0 {
-            break;
+        match bounded.read_until(b'\n', &mut line) {
+            Ok(0) => break,
+            Ok(_) => {}
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
+                each(number, LogLine::Cut(line.trim_ascii()));
+                break;
+            }
+            Err(error) => return Err(failed(error)),
         }
         if line.len() as u64 > MAX_LINE && line.last() != Some(&b'\n') {
             each(number, LogLine::TooLong);
             input.skip_until(b'\n').map_err(&failed)?;
             continue;
         }
+        let halves = replace_half_characters(&mut line);
         let text = line.trim_ascii();
         if !text.is_empty() {
-            each(number, LogLine::Whole(text));
+            each(number, LogLine::Whole(text, halves));
         }
     }
     Ok(())

@@ -35,7 +35,7 @@ pub use detect::{HEAD, detect};
 pub use error::LogError;
 pub use find::{Candidate, MAX_CANDIDATES, find, folders, place_of_copy};
 pub use ids::Ids;
-pub use input::{MAX_LINE, MAX_LOG, open};
+pub use input::{MAX_LINE, MAX_LOG, open, unpack};
 pub use plimsoll_foreign::{Change, Chat, Place, Protocol, Role, Unit, WrittenChat};
 pub use read::agent_of;
 pub use session::{Damage, MAX_DAMAGE, ReportedSize, SessionLog};

@@ -1,6 +1,6 @@
 //! [`SessionLog::read`]: reads logs of all formats. Each format has its own module.
 
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::path::Path;
 
 use crate::agent::Agent;
@@ -43,6 +43,10 @@ impl SessionLog {
 pub fn agent_of(path: &Path) -> Result<Option<Agent>, LogError> {
     let mut head = Vec::new();
     let read = open(path)?.take(HEAD as u64).read_to_end(&mut head);
-    read.map_err(LogError::read(path))?;
+    match read {
+        // A compressed log is read up to the place where it is cut off.
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof && !head.is_empty() => {}
+        read => drop(read.map_err(LogError::read(path))?),
+    }
     Ok(detect(&head))
 }

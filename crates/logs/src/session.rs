@@ -1,9 +1,11 @@
 //! [`SessionLog`]: the active messages of one session as [`Unit`]s, with data about the session. It does
 //! not access files.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
-use plimsoll_foreign::{Chat, Protocol, Role, Unit};
+use plimsoll_context::typed_words;
+use plimsoll_foreign::{Chat, HalfCharacters, Protocol, Repair, Role, Unit};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -44,6 +46,8 @@ pub struct SessionLog {
     pub damage: Vec<Damage>,
     /// Number of damaged lines.
     pub damaged: usize,
+    /// Repairs of the text before it could be read, at most [`MAX_DAMAGE`].
+    pub repairs: Vec<Repair>,
     /// Number of ignored messages of sub-agents.
     pub side_messages: usize,
     /// Number of compactions by the agent itself.
@@ -102,6 +106,7 @@ impl SessionLog {
             last_error: None,
             damage: Vec::new(),
             damaged: 0,
+            repairs: Vec::new(),
             side_messages: 0,
             compactions: 0,
             protocol,
@@ -126,11 +131,7 @@ impl SessionLog {
     pub fn used_tokens(&self) -> Option<u64> {
         let reported = self.reported?;
         let since = self.units.get(reported.units..).unwrap_or_default();
-        // Four bytes a token; base64 does not correspond to tokens.
-        let bytes = since
-            .iter()
-            .map(|unit| unit.json().len().min(MAX_UNIT) as u64);
-        Some(reported.tokens.saturating_add(bytes.sum::<u64>() / 4))
+        Some(reported.tokens.saturating_add(estimated(since)))
     }
 
     /// Checks whether the session is a copy that Plimsoll wrote.
@@ -176,6 +177,14 @@ impl SessionLog {
         }
     }
 
+    /// Records that halves of characters were replaced in a line, or in the whole document.
+    pub(crate) fn replaced(&mut self, line: Option<usize>, halves: Option<HalfCharacters>) {
+        if let Some(halves) = halves.filter(|_| self.repairs.len() < MAX_DAMAGE) {
+            let place = line.map_or("the file".to_owned(), |line| format!("line {line}"));
+            self.repairs.push(halves.repair(place));
+        }
+    }
+
     /// Returns the log if it contains any messages, or an error with the likely cause.
     pub(crate) fn checked(mut self, why: &str) -> Result<Self, LogError> {
         if self.units.is_empty() {
@@ -198,25 +207,30 @@ impl SessionLog {
         Ok(self)
     }
 
-    /// Returns the first text of the user that the agent did not add itself.
+    /// Returns the first words that a person typed.
     fn first_prompt(&self) -> Option<String> {
-        let texts = self.units.iter().filter_map(|unit| {
+        self.units.iter().find_map(|unit| {
             let value = unit.value();
             let is_user = match unit.role {
                 Role::Own => value.get("role").and_then(Value::as_str) == Some("user"),
                 role => role == Role::User,
             };
-            let content = [value, value.get("content").unwrap_or(&Value::Null)];
-            let text = content.into_iter().find_map(|content| {
-                content
-                    .as_str()
-                    .or(text(content, "/text"))
-                    .or(text(content, "/0/text"))
-            });
-            text.filter(|text| is_user && !text.trim_start().starts_with('<'))
-        });
-        texts.map(str::to_owned).next()
+            let is_user = is_user && value.get("tool_use_id").is_none();
+            let content = value.get("content").unwrap_or(value);
+            let one = [value, content].into_iter();
+            let parts = one.chain(content.as_array().into_iter().flatten());
+            let texts = parts.filter_map(|part| part.as_str().or(text(part, "/text")));
+            let mut typed = texts.filter(|_| is_user).filter_map(typed_words);
+            typed.next().map(Cow::into_owned)
+        })
     }
+}
+
+/// Estimates the tokens of units: four bytes a token. Base64 does not correspond to tokens.
+pub(crate) fn estimated<'u>(units: impl IntoIterator<Item = &'u Unit<'u>>) -> u64 {
+    let units = units.into_iter();
+    let bytes = units.map(|unit| unit.json().len().min(MAX_UNIT) as u64);
+    bytes.sum::<u64>() / 4
 }
 
 /// Returns a title on one line.

@@ -43,9 +43,16 @@ pub(crate) struct Tree<T> {
 }
 
 impl<T> Tree<T> {
+    /// Adds an entry. If its id is known, it replaces the entry with this id.
     pub(crate) fn push(&mut self, id: LinkId, node: Node<T>) {
-        self.by_id.insert(id, self.nodes.len());
-        self.nodes.push(node);
+        let known = self.find(id);
+        match known.and_then(|at| self.nodes.get_mut(at)) {
+            Some(same) => *same = node,
+            None => {
+                self.by_id.insert(id, self.nodes.len());
+                self.nodes.push(node);
+            }
+        }
     }
 
     /// Returns the index of an entry by its id.

@@ -56,7 +56,7 @@ pub(crate) fn read(path: &Path) -> Result<SessionLog, LogError> {
 /// Loads the messages in the same way as Gemini CLI.
 pub(super) fn load(log: &mut SessionLog) -> Result<Chat, LogError> {
     let mut chat = Chat::default();
-    if let Some(document) = document(&log.path)? {
+    if let Some(document) = document(log)? {
         chat.update(document);
         return Ok(chat);
     }
@@ -68,7 +68,8 @@ pub(super) fn load(log: &mut SessionLog) -> Result<Chat, LogError> {
 }
 
 /// Returns the file as one JSON object over several lines, or `None` if it has another format.
-fn document(path: &Path) -> Result<Option<serde_json::Map<String, Value>>, LogError> {
+fn document(log: &mut SessionLog) -> Result<Option<serde_json::Map<String, Value>>, LogError> {
+    let path = log.path.as_path();
     let mut input = open(path)?;
     let mut first = Vec::new();
     let read = input.read_until(b'\n', &mut first);
@@ -76,7 +77,8 @@ fn document(path: &Path) -> Result<Option<serde_json::Map<String, Value>>, LogEr
     if serde_json::from_slice::<serde::de::IgnoredAny>(&first).is_ok() {
         return Ok(None);
     }
-    read_rest(path, input, &mut first)?;
+    let halves = read_rest(path, input, &mut first)?;
+    log.replaced(None, halves);
     Ok(serde_json::from_slice(&first).ok())
 }
 

@@ -3,11 +3,12 @@
 
 pub(crate) mod copy;
 
+use std::cell::Cell;
 use std::io::Read;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use plimsoll_foreign::{Protocol, Role};
+use plimsoll_foreign::{HalfCharacters, Protocol, Role, replace_half_characters};
 use rusqlite::{Connection, OpenFlags};
 use serde::Deserialize;
 use serde_json::Value;
@@ -30,6 +31,9 @@ pub(super) const RESULTS: usize = 1 << 31;
 pub(super) struct Export {
     pub(super) info: Value,
     pub(super) messages: Vec<OpencodeMessage>,
+    /// The halves of characters that were replaced in it.
+    #[serde(skip)]
+    halves: Option<HalfCharacters>,
 }
 
 #[derive(Deserialize, Clone)]
@@ -71,6 +75,7 @@ pub(crate) fn read(path: &Path, session: Option<&str>) -> Result<SessionLog, Log
     let export = load(path, session)?;
     let mut log = SessionLog::new(Agent::Opencode, path, Protocol::Messages);
     let of_session = |key: &str| text(&export.info, key).map(str::to_owned);
+    log.replaced(None, export.halves);
     log.id = of_session("/id").unwrap_or_default();
     log.directory = of_session("/directory");
     log.title = of_session("/title");
@@ -103,12 +108,13 @@ pub(super) fn load(path: &Path, session: Option<&str>) -> Result<Export, LogErro
         });
     }
     text.extend_from_slice(&head);
-    read_rest(path, input, &mut text)?;
-    serde_json::from_slice(&text).map_err(|error| LogError::Empty {
+    let halves = read_rest(path, input, &mut text)?;
+    let export = serde_json::from_slice(&text).map_err(|error| LogError::Empty {
         path: path.to_owned(),
         agent: Agent::Opencode.title(),
         why: format!("it is damaged ({error}); write it again with `opencode export ID`"),
-    })
+    })?;
+    Ok(Export { halves, ..export })
 }
 
 /// The data of a session, with the keys that `opencode export` writes.
@@ -128,9 +134,14 @@ const PARTS: &str = "
     FROM part WHERE message_id = ?1 ORDER BY id";
 
 fn from_database(path: &Path, session: Option<&str>) -> Result<Export, String> {
+    let halves: Cell<Option<HalfCharacters>> = Cell::new(None);
     let read = |row: &rusqlite::Row<'_>| {
-        let json: String = row.get(1)?;
-        let value: Value = serde_json::from_str(&json).unwrap_or_default();
+        let mut json = row.get::<_, String>(1)?.into_bytes();
+        if let Some(replaced) = replace_half_characters(&mut json) {
+            let count = halves.get().map_or(0, |halves| halves.count) + replaced.count;
+            halves.set(Some(HalfCharacters { count, ..replaced }));
+        }
+        let value: Value = serde_json::from_slice(&json).unwrap_or_default();
         Ok((row.get::<_, String>(0)?, value))
     };
     let rows = || -> rusqlite::Result<Export> {
@@ -148,7 +159,12 @@ fn from_database(path: &Path, session: Option<&str>) -> Result<Export, String> {
                 parts: parts?,
             });
         }
-        Ok(Export { info, messages })
+        let halves = halves.get();
+        Ok(Export {
+            info,
+            messages,
+            halves,
+        })
     };
     rows().map_err(|error| match error {
         rusqlite::Error::QueryReturnedNoRows => "there is no such session in it".to_owned(),

@@ -6,11 +6,11 @@ use std::path::PathBuf;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use plimsoll_logs::{Agent, LogError, MAX_DAMAGE, SessionLog, agent_of, find};
+use plimsoll_logs::{Agent, Ids, LogError, MAX_DAMAGE, SessionLog, agent_of, copy, find};
 use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 use tempfile::TempDir;
 
-use super::{CODEX, data, messages_of, read, shape};
+use super::{CODEX, GEMINI, data, messages_of, read, shape};
 
 fn written(folder: &TempDir, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
     let path = folder.path().join(name);
@@ -39,13 +39,110 @@ fn packed_logs_are_read_by_their_content() {
             assert_eq!(messages_of(log), expected);
         }
     }
-    // Packed, and cut in the middle.
-    let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
-    gzip.write_all(&fs::read(data(CODEX)).unwrap()).unwrap();
-    let mut packed = gzip.finish().unwrap();
-    packed.truncate(packed.len() / 2);
-    let path = written(&folder, "cut.gz", packed);
-    assert!(error(&path).contains("cannot be read"));
+}
+
+#[test]
+fn a_packed_log_is_read_up_to_the_place_where_it_is_cut() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["claude-code.jsonl", CODEX, "pi.jsonl"] {
+        let plain = fs::read(data(name)).unwrap();
+        let whole = shape(&messages_of(read(name)));
+        let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
+        gzip.write_all(&plain).unwrap();
+        let zstd = compress_to_vec(plain.as_slice(), CompressionLevel::Fastest);
+        for (packed, is_gzip) in [(gzip.finish().unwrap(), true), (zstd, false)] {
+            let mut seen = 0;
+            for end in (12..packed.len()).step_by(101) {
+                let path = written(&folder, "cut.gz", &packed[..end]);
+                let log = match SessionLog::read(&path, None) {
+                    Ok(log) => log,
+                    Err(error) => {
+                        let error = error.to_string();
+                        assert!(!error.contains("permissions"), "{name} {end}: {error}");
+                        continue;
+                    }
+                };
+                let is_cut = log
+                    .damage
+                    .iter()
+                    .any(|one| one.what.contains("cut off or damaged here"));
+                assert!(is_cut, "{name} {end}: {:?}", log.damage);
+                let messages = shape(&messages_of(log));
+                assert_eq!(messages[0], whole[0], "{name} {end}");
+                seen = seen.max(messages.len());
+            }
+            assert!(seen > 3 || !is_gzip, "{name}: {seen}");
+        }
+    }
+    let path = written(&folder, "nothing.gz", [0x1f, 0x8b, 8, 0, 0]);
+    assert!(
+        error(&path).contains("cut off or damaged"),
+        "{}",
+        error(&path)
+    );
+    assert!(
+        error(&path).contains("download it again"),
+        "{}",
+        error(&path)
+    );
+}
+
+#[test]
+fn half_a_character_costs_no_message() {
+    // JavaScript cuts texts inside an emoji, and writes the half that is left as an escape.
+    let folder = tempfile::tempdir().unwrap();
+    for name in [
+        "claude-code.jsonl",
+        CODEX,
+        "pi.jsonl",
+        GEMINI,
+        "opencode.json",
+        "mini-swe-agent.traj.json",
+        "swe-agent.traj",
+    ] {
+        let text = fs::read_to_string(data(name)).unwrap();
+        let cut = text.replace("folder prod.", "folder prod. \\ud83d");
+        let path = written(&folder, name, &cut);
+        let log = SessionLog::read(&path, None).unwrap();
+        let expected = read(name);
+        assert_eq!(log.damage, expected.damage, "{name}");
+        let said: Vec<&str> = log
+            .repairs
+            .iter()
+            .map(|repair| repair.done.as_str())
+            .collect();
+        assert!(said[0].contains("with U+FFFD"), "{name}: {said:?}");
+        let mut log = log;
+        let chat = log.take_chat();
+        let found: Vec<String> = super::messages(&chat)
+            .iter()
+            .map(|one| one.text().replace(" \u{fffd}", ""))
+            .collect();
+        let expected: Vec<String> = messages_of(expected).iter().map(|one| one.text()).collect();
+        assert_eq!(found, expected, "{name}");
+        if let Ok(copy) = copy(&log, &chat.units, None, &mut Ids::new(b"test")) {
+            assert!(!copy.text.contains("\\ud83d"), "{name}");
+            assert!(
+                copy.text.contains("\\ufffd") || copy.text.contains('\u{fffd}'),
+                "{name}"
+            );
+        }
+    }
+}
+
+#[test]
+fn an_entry_that_stands_twice_is_one() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["claude-code.jsonl", "pi.jsonl"] {
+        let text = fs::read_to_string(data(name)).unwrap();
+        let path = written(&folder, name, format!("{text}\n{text}"));
+        let log = SessionLog::read(&path, None).unwrap();
+        assert_eq!(
+            shape(&messages_of(log)),
+            shape(&messages_of(read(name))),
+            "{name}"
+        );
+    }
 }
 
 #[test]
