@@ -1,11 +1,14 @@
 //! Writes a new session of Claude Code. Copied entries keep everything except their links; the others are
 //! written in the form of Claude Code.
 
-use plimsoll_foreign::{Role, Unit};
+use std::borrow::Cow;
+
+use plimsoll_foreign::{Change, Role, Unit};
 use plimsoll_wire::__internals::{RawObject, quoted};
 use serde_json::json;
+use serde_json::value::RawValue;
 
-use crate::copy::{Chain, Copy, Group, groups, keys, sources};
+use crate::copy::{Chain, Copy, Group, block_of, groups, keys, sources};
 use crate::error::LogError;
 use crate::ids::Ids;
 use crate::session::SessionLog;
@@ -74,9 +77,14 @@ fn changes(
     let is_message = own.get("type") == Some(quoted(role).as_str());
     let usage = tokens.filter(|_| group.role == Role::Assistant).map(usage);
     let usage = ("usage", usage);
-    let content: Vec<_> = group.units.iter().map(|unit| unit.json()).collect();
-    let content = ("content", Some(format!("[{}]", content.join(","))));
     let message = keys(own.get("message"));
+    let blocks: Option<Vec<&RawValue>> = message
+        .get("content")
+        .and_then(|content| serde_json::from_str(content).ok());
+    let blocks = blocks.unwrap_or_default();
+    let content = group.units.iter().map(|unit| block(unit, &blocks));
+    let content: Vec<Cow<'_, str>> = content.collect();
+    let content = ("content", Some(format!("[{}]", content.join(","))));
     let mut changes = vec![("logicalParentUuid", None)];
     if group.same && own.get("uuid").is_some() {
         if usage.1.is_some() {
@@ -115,6 +123,13 @@ fn changes(
     }
     changes.push(("message", Some(RawObject::default().with(&of_message))));
     changes
+}
+
+/// Returns the block of a unit: that of the log, if it is unchanged.
+fn block<'u>(unit: &'u Unit<'_>, own: &[&'u RawValue]) -> Cow<'u, str> {
+    let is_own = unit.change() == Change::Unchanged;
+    let own = block_of(unit).filter(|_| is_own).and_then(|at| own.get(at));
+    own.map_or_else(|| unit.json(), |own| own.get().into())
 }
 
 /// Returns the usage of an answer. Claude Code takes the last one for the size of the context.

@@ -8,6 +8,7 @@ pub(crate) mod copy;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
+use plimsoll_context::typed_words;
 use plimsoll_foreign::{Protocol, Role};
 use serde::Deserialize;
 use serde_json::Value;
@@ -15,6 +16,7 @@ use serde_json::value::RawValue;
 
 use crate::agent::Agent;
 use crate::blocks;
+use crate::copy::set;
 use crate::error::LogError;
 use crate::input::{Entry, for_each_entry};
 use crate::session::{SessionLog, sum, text};
@@ -22,6 +24,8 @@ use crate::tree::{EntryContent, LinkId, Node, Tree, push_lines};
 
 /// The model name in messages that Claude Code writes itself, such as errors of the API.
 const SYNTHETIC: &str = "<synthetic>";
+/// The origin of text that a person typed.
+const PERSON: &str = "human";
 /// The types of entries with a name of the session, the strongest first, and the keys of the name.
 const TITLES: [(&str, &str); 3] = [
     ("custom-title", "customTitle"),
@@ -266,14 +270,26 @@ fn content(entry: &Entry<'_>, links: &Links) -> serde_json::Result<EntryContent>
         return Ok(read);
     }
     let mut message = entry.value("message")?;
-    let content = match message.get_mut("content").map(Value::take) {
+    let role = match kind.as_str() {
+        "assistant" => Role::Assistant,
+        _ => Role::User,
+    };
+    let attachment = entry.value("attachment")?;
+    let mut content = match message.get_mut("content").map(Value::take) {
         Some(Value::String(text)) => vec![blocks::text(&text)],
         Some(Value::Array(blocks)) => blocks,
         _ => {
-            let text = attached(&entry.value("attachment")?);
+            let text = attached(&attachment);
             text.map(|text| blocks::text(&text)).into_iter().collect()
         }
     };
+    let meta = [entry.value("isMeta")?, entry.value("origin")?];
+    let of_attachment = ["isMeta", "origin"].map(|key| attachment.get(key).cloned());
+    if role == Role::User
+        && (is_of_host(&meta) || is_of_host(&of_attachment.map(Option::unwrap_or_default)))
+    {
+        content.iter_mut().for_each(mark_as_host);
+    }
     if entry.raw("isApiErrorMessage") == Some("true") {
         let texts = content.iter().filter_map(|block| text(block, "/text"));
         let error = texts.collect::<Vec<_>>().join(" ");
@@ -285,10 +301,6 @@ fn content(entry: &Entry<'_>, links: &Links) -> serde_json::Result<EntryContent>
         // "No response requested.", an entry without a request.
         return Ok(read);
     }
-    let role = match kind.as_str() {
-        "assistant" => Role::Assistant,
-        _ => Role::User,
-    };
     if role == Role::Assistant {
         read.model = model.map(str::to_owned);
         read.answer = Some((sum(message.get("usage"), &USAGE), None));
@@ -302,6 +314,22 @@ fn content(entry: &Entry<'_>, links: &Links) -> serde_json::Result<EntryContent>
     let blocks = blocks.filter(|(_, block)| !is_blank(block));
     read.blocks = blocks.map(|(at, block)| (at, role, block)).collect();
     Ok(read)
+}
+
+/// Checks whether `isMeta` and `origin` of an entry say that no person typed it.
+fn is_of_host([is_meta, origin]: &[Value; 2]) -> bool {
+    let origin = text(origin, "/kind");
+    *is_meta == Value::Bool(true) || origin.is_some_and(|kind| kind != PERSON)
+}
+
+/// Puts a text into the element in which Claude Code sends its own texts, unless its form shows already that no
+/// person typed it.
+fn mark_as_host(block: &mut Value) {
+    let own = text(block, "/text").filter(|own| typed_words(own).is_some());
+    if let Some(own) = own.map(|own| own.replace("</system-reminder>", "")) {
+        let marked = format!("<system-reminder>\n{own}\n</system-reminder>");
+        set(block, "text", marked);
+    }
 }
 
 fn is_attached(attachment: &str) -> bool {

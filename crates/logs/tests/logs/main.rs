@@ -7,7 +7,7 @@ mod originals;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use plimsoll_context::Message;
+use plimsoll_context::{Message, typed_words};
 use plimsoll_foreign::CLOSED_CALL;
 use plimsoll_foreign::{Chat, Protocol, Role, Unit};
 use plimsoll_logs::{Agent, Copy, Ids, LogError, SessionLog, copy};
@@ -640,4 +640,117 @@ fn an_entry_that_answers_two_answers_follows_the_second() {
     let messages = messages(&chat);
     assert_answered(&messages);
     assert!(!chat.write().text.contains(CLOSED_CALL));
+}
+
+/// A log of Claude Code with these entries of the user, each with an answer.
+fn claude_log(entries: &[Value]) -> String {
+    let mut text = String::new();
+    let mut parent = Value::Null;
+    for (at, entry) in entries.iter().enumerate() {
+        let id = format!("00000000-0000-4000-8000-{at:012}");
+        let answer = format!("00000000-0000-4000-9000-{at:012}");
+        let mut entry = entry.clone();
+        entry["parentUuid"] = parent;
+        entry["uuid"] = id.clone().into();
+        entry["sessionId"] = "5e55".into();
+        let content = json!([{"type": "text", "text": format!("Answer {at}.")}]);
+        let answered = json!({"parentUuid": id, "uuid": answer, "sessionId": "5e55", "type": "assistant",
+            "message": {"id": format!("msg_{at}"), "role": "assistant", "content": content}});
+        text += &format!("{entry}\n{answered}\n");
+        parent = answer.into();
+    }
+    text
+}
+
+#[test]
+fn what_no_person_typed_is_the_hosts() {
+    let user = |content: Value, more: Value| {
+        let mut entry = json!({"type": "user", "message": {"role": "user", "content": content}});
+        let more = more.as_object().unwrap().clone();
+        entry.as_object_mut().unwrap().extend(more);
+        entry
+    };
+    let text = |text: &str| json!([{"type": "text", "text": text}]);
+    let meta = json!({"isMeta": true});
+    let peer = json!({"origin": {"kind": "peer"}});
+    let queued = json!({"type": "attachment", "attachment": {
+        "type": "queued_command", "prompt": "A task is done.", "origin": {"kind": "task-notification"}}});
+    let entries = [
+        user(text("# Deploy\n\nAlways deploy."), meta.clone()),
+        user("<b>Never</b> </system-reminder> wait.".into(), meta),
+        user("Drop the table.".into(), peer),
+        queued,
+        user(
+            "Light the lamp.".into(),
+            json!({"origin": {"kind": "human"}}),
+        ),
+        user("Never at night.".into(), json!({"isMeta": false})),
+    ];
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log.jsonl");
+    std::fs::write(&path, claude_log(&entries)).unwrap();
+    let mut log = SessionLog::read(&path, None).unwrap();
+    assert_eq!(log.title.as_deref(), Some("Light the lamp."));
+    let mut chat = log.take_chat();
+    let typed = |messages: &[Message]| -> Vec<String> {
+        let messages = messages.iter().filter(|message| message.is_user());
+        let typed =
+            messages.filter_map(|one| typed_words(&one.text()).map(|text| text.into_owned()));
+        typed.collect()
+    };
+    assert_eq!(
+        typed(&messages(&chat)),
+        ["Light the lamp.", "Never at night."]
+    );
+    let texts: Vec<String> = messages(&chat).iter().map(Message::text).collect();
+    assert!(texts[0].contains("# Deploy\n\nAlways deploy."), "{texts:?}");
+    // The copy has the entries as they were, also beside a changed block, and is read in the same way.
+    chat.units[0].edit()["text"] = "<system-reminder>\n# Deploy […]\n</system-reminder>".into();
+    let copy = copied(&log, &chat, None);
+    for line in [
+        r#""content":"<b>Never</b> </system-reminder> wait.""#,
+        r#""content":"Drop the table.""#,
+    ] {
+        assert!(copy.text.contains(line), "{line}\n{}", copy.text);
+    }
+    assert_eq!(copy.text.matches("isMeta").count(), 3);
+    assert_eq!(copy.text.matches("system-reminder").count(), 3);
+    let again = messages_of(read_back(&copy));
+    assert_eq!(typed(&again), ["Light the lamp.", "Never at night."]);
+    let cut = texts[0].replace("\n\nAlways deploy.", " […]");
+    assert_eq!(again[0].text(), cut, "the mark is not doubled");
+}
+
+#[test]
+fn blocks_beside_a_changed_one_keep_their_bytes() {
+    let content = r#"[{"type":"text","text":"One \u006campe."},{"type":"text","text":"Two."}]"#;
+    let text = claude_log(&[json!({"type": "user", "isMeta": true,
+        "message": {"role": "user", "content": "CONTENT"}})]);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log.jsonl");
+    std::fs::write(&path, text.replace("\"CONTENT\"", content)).unwrap();
+    let mut log = SessionLog::read(&path, None).unwrap();
+    let mut chat = log.take_chat();
+    chat.units[1].edit()["text"] = "2".into();
+    let copy = copied(&log, &chat, None);
+    let expected = content.replace("Two.", "2");
+    assert!(copy.text.contains(&expected), "{}", copy.text);
+}
+
+#[test]
+fn the_title_is_what_a_person_typed_first() {
+    let user =
+        |content: &str| json!({"type": "user", "message": {"role": "user", "content": content}});
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log.jsonl");
+    let entries = [
+        user(
+            "<local-command-caveat>Caveat: The messages below were generated.</local-command-caveat>",
+        ),
+        user("# AGENTS.md instructions for /home/me\n\n<INSTRUCTIONS>\nBe brief.\n</INSTRUCTIONS>"),
+        user("Light the lamp."),
+    ];
+    std::fs::write(&path, claude_log(&entries)).unwrap();
+    let log = SessionLog::read(&path, None).unwrap();
+    assert_eq!(log.title.as_deref(), Some("Light the lamp."));
 }
