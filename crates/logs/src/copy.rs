@@ -15,8 +15,11 @@ use crate::agent::Agent;
 use crate::error::LogError;
 use crate::ids::Ids;
 use crate::input::for_each_again;
-use crate::session::SessionLog;
+use crate::session::{SessionLog, estimated};
 use crate::{claude_code, codex, gemini, opencode, pi};
+
+/// The maximum number of tokens by which a changed unit is longer in an agent's form.
+const REWRITTEN: u64 = 16;
 
 /// A new session, ready to be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,7 +35,8 @@ pub struct Copy {
 /// Returns a chat as a new session of the agent that wrote `log`. Its title says that it is a copy.
 ///
 /// `units` are those of [`SessionLog::take_chat`], repaired or compacted. `tokens` is their size as counted by
-/// the provider, if it became smaller: otherwise the agent would find the old size and compact again.
+/// the provider, if it became smaller: otherwise the agent would find the old size and compact again. The copy,
+/// read again, has at most this size.
 ///
 /// # Errors
 ///
@@ -44,11 +48,12 @@ pub fn copy(
     tokens: Option<u64>,
     ids: &mut Ids,
 ) -> Result<Copy, LogError> {
+    let tokens = tokens.map(|tokens| tokens.saturating_sub(after_answer(log.agent, units)));
     match log.agent {
         Agent::ClaudeCode => claude_code::copy::write(log, units, tokens, ids),
         Agent::Codex => codex::copy::write(log, units, ids),
         Agent::Pi => pi::copy::write(log, units, tokens, ids),
-        Agent::Gemini => gemini::copy::write(log, units, ids),
+        Agent::Gemini => gemini::copy::write(log, units, tokens, ids),
         Agent::Opencode => opencode::copy::write(log, units, tokens, ids),
         agent @ (Agent::OpenHands | Agent::SweAgent | Agent::MiniSweAgent) => {
             Err(LogError::NoCopy {
@@ -56,6 +61,24 @@ pub fn copy(
             })
         }
     }
+}
+
+/// Estimates the tokens behind the last answer. Agents, and [`SessionLog::used_tokens`], add them to the size that
+/// the answer notes.
+fn after_answer(agent: Agent, units: &[Unit<'_>]) -> u64 {
+    let units: Vec<&Unit<'_>> = written(units).collect();
+    let is_answer = |unit: &&Unit<'_>| unit.role == Role::Assistant;
+    let answer = units.iter().rposition(is_answer);
+    let after = units.into_iter().skip(answer.map_or(0, |at| at + 1));
+    // In these logs, results are parts of the answer.
+    let is_joined = matches!(agent, Agent::Opencode | Agent::Gemini);
+    let is_behind = |unit: &&Unit<'_>| !is_joined || unit.value().get("tool_use_id").is_none();
+    let after: Vec<&Unit<'_>> = after.filter(is_behind).collect();
+    let rewritten = after
+        .iter()
+        .filter(|unit| unit.change() != Change::Unchanged);
+    let rewritten = rewritten.count() as u64 * REWRITTEN;
+    estimated(after).saturating_add(rewritten)
 }
 
 /// An entry of the copy.

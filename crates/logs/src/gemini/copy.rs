@@ -13,7 +13,12 @@ use crate::session::{SessionLog, text};
 /// The number of digits of the id at the end of a file name.
 const SHORT: usize = 8;
 
-pub(crate) fn write(log: &SessionLog, units: &[Unit<'_>], ids: &mut Ids) -> Result<Copy, LogError> {
+pub(crate) fn write(
+    log: &SessionLog,
+    units: &[Unit<'_>],
+    tokens: Option<u64>,
+    ids: &mut Ids,
+) -> Result<Copy, LogError> {
     let mut again = SessionLog::new(log.agent, &log.path, Protocol::Messages);
     let chat = load(&mut again)?;
     let id = ids.uuid();
@@ -28,10 +33,16 @@ pub(crate) fn write(log: &SessionLog, units: &[Unit<'_>], ids: &mut Ids) -> Resu
         if let Some(at) = source.and_then(|source| source.get("timestamp")) {
             time = at.clone();
         }
-        lines.push(match source {
-            Some(source) if group.same => source.to_string(),
-            _ => message(&group, source, &time, ids).to_string(),
-        });
+        let mut message = match source {
+            Some(source) if group.same => source.clone(),
+            _ => message(&group, source, &time, ids),
+        };
+        let is_answer = text(&message, "/type") == Some("gemini");
+        if let Some(tokens) = tokens.filter(|_| is_answer) {
+            let tokens = json!({ "input": tokens, "output": 0, "cached": 0, "total": tokens });
+            set(&mut message, "tokens", tokens);
+        }
+        lines.push(message.to_string());
     }
     let name = stem(&log.path);
     let start = name
