@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
 use plimsoll_agent::Entry;
-use plimsoll_context::{Bytes, CallId};
+use plimsoll_context::{Bytes, CallId, Part, typed_words};
 use serde::{Deserialize, Serialize};
 
 use crate::recall::{self, LogMessages, RecallError, RecallKey, RecalledItem, SearchQuery};
@@ -616,14 +616,20 @@ impl SessionInfo {
         (self.updated > 0).then(|| Duration::from_secs(since))
     }
 
-    /// Returns the default title of a log: the first line of its first user message, at most 120
-    /// characters.
+    /// Returns the default title of a log: the first line that a person typed, besides commands of a
+    /// host such as `/model`, or else of the first user message, at most 120 characters.
     #[must_use]
     pub fn title_of(log: &[Entry]) -> String {
-        let first = log.iter().find_map(|entry| match entry {
-            Entry::Message { message, .. } if message.is_user() => Some(message.text()),
+        let mut messages = log.iter().filter_map(|entry| match entry {
+            Entry::Message { message, .. } if message.is_user() => Some(message),
             _ => None,
         });
+        let typed = messages.clone().find_map(|message| {
+            let texts = message.parts().iter().filter_map(Part::as_text);
+            let mut typed = texts.filter_map(|text| Some(typed_words(text)?.trim().to_owned()));
+            typed.find(|words| !words.starts_with('/') || words.contains(char::is_whitespace))
+        });
+        let first = typed.or_else(|| Some(messages.next()?.text()));
         first
             .unwrap_or_default()
             .lines()
