@@ -14,7 +14,7 @@ use clap::Args;
 
 use crate::error::{CliError, DONE, FAILED};
 use crate::explain::PolicyEffect;
-use crate::input;
+use crate::input::{self, InputChat};
 use crate::lock;
 
 use compact_chat::CompactSettings;
@@ -86,14 +86,11 @@ pub(crate) struct CompactArgs {
 /// Runs the filter.
 pub(crate) fn run(args: &CompactArgs) -> Result<u8, CliError> {
     let how = CompactSettings::new(args)?;
-    if how.is_summarize() && !args.quiet {
-        crate::say("summarize works like extract here, because compact asks no model");
-    }
     if args.lines {
         return lines(&how, args, input::open(args.file.as_deref())?);
     }
     let given = input::chat(args.file.as_deref())?;
-    let compacted = how.compact(&given.text, given.target.as_ref())?;
+    let compacted = how.compact(&given)?;
     for note in compacted.notes {
         crate::say(&note);
     }
@@ -188,7 +185,8 @@ fn answer(
         Ok(line) => line,
         Err(stop) => return failed(stop),
     };
-    let compacted = match how.compact(&line, None) {
+    let input = InputChat::of_body(line);
+    let compacted = match how.compact(&input) {
         Ok(compacted) => compacted,
         Err(stop) => return failed(stop),
     };

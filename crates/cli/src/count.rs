@@ -24,6 +24,7 @@ const PREVIEW: usize = 60;
 pub(crate) fn run(args: &CountArgs) -> Result<u8, CliError> {
     let counter = chat_file::counter(&args.counter)?;
     let given = input::chat(args.file.as_deref())?;
+    given.say_repairs();
     let parsed = chat_file::parse(&given.text)?;
     let target = repair::target(None, None, parsed.value(), given.target.as_ref())?;
     let chat = chat_file::chat(parsed, &target)?;
@@ -80,6 +81,7 @@ pub(crate) async fn exact(args: &CountArgs) -> Result<u8, CliError> {
     }
     let provider = builder.build().map_err(CliError::usage)?;
     let given = input::chat(args.file.as_deref())?;
+    given.say_repairs();
     let parsed = chat_file::parse(&given.text)?;
     let target = repair::target(None, None, parsed.value(), given.target.as_ref())?;
     let chat = chat_file::chat(parsed, &target)?;

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
-use plimsoll::foreign::Target;
+use plimsoll::foreign::{Repair, Target, replace_half_characters};
 use plimsoll::logs::{self, Protocol, SessionLog};
 
 use crate::error::CliError;
@@ -12,7 +12,7 @@ use crate::error::CliError;
 /// Maximum size of a chat, or of a line of `--lines`, in bytes.
 pub(crate) const INPUT_LIMIT: u64 = 256 * 1024 * 1024;
 
-/// Opens a file, or standard input if there is no path or it is `-`.
+/// Opens a file, or standard input if there is no path or it is `-`. Unpacks gzip and zstd.
 pub(crate) fn open(path: Option<&Path>) -> Result<Box<dyn BufRead>, CliError> {
     match path {
         Some(path) if path.is_dir() => Err(CliError::usage(format!(
@@ -23,9 +23,9 @@ pub(crate) fn open(path: Option<&Path>) -> Result<Box<dyn BufRead>, CliError> {
             let file = File::open(path).map_err(|error| {
                 CliError::usage(format!("{} cannot be read: {error}", path.display()))
             })?;
-            Ok(Box::new(BufReader::new(file)))
+            logs::unpack(BufReader::new(file)).map_err(unreadable)
         }
-        _ => Ok(Box::new(io::stdin().lock())),
+        _ => logs::unpack(io::stdin().lock()).map_err(unreadable),
     }
 }
 
@@ -35,16 +35,52 @@ pub(crate) struct InputChat {
     pub(crate) text: String,
     /// The rules that apply if the chat comes from the session log of another agent.
     pub(crate) target: Option<Target>,
+    /// Repairs of the text before it could be parsed.
+    pub(crate) repairs: Vec<Repair>,
+}
+
+impl InputChat {
+    /// Returns a chat with this text. Halves of characters are replaced, because no JSON with them
+    /// can be parsed.
+    pub(crate) fn of_body(text: String) -> Self {
+        let mut bytes = text.into_bytes();
+        let halves = replace_half_characters(&mut bytes);
+        let text = String::from_utf8(bytes).unwrap_or_default();
+        let repair = halves.map(|halves| {
+            let before = text.get(..halves.first).unwrap_or_default();
+            let line = before.matches('\n').count() + 1;
+            let column = halves.first - before.rfind('\n').map_or(0, |end| end + 1) + 1;
+            halves.repair(format!("line {line}, column {column}"))
+        });
+        Self {
+            text,
+            target: None,
+            repairs: repair.into_iter().collect(),
+        }
+    }
+
+    /// Returns the messages of the active branch of a log.
+    pub(crate) fn of_log(mut log: SessionLog) -> Self {
+        Self {
+            target: Some(target_of(&log)),
+            repairs: std::mem::take(&mut log.repairs),
+            text: log.take_chat().write().text.into_owned() + "\n",
+        }
+    }
+
+    /// Reports the repairs on standard error.
+    pub(crate) fn say_repairs(&self) {
+        for repair in &self.repairs {
+            say!("repaired: {repair}");
+        }
+    }
 }
 
 /// Reads a chat. If the file is the session log of another agent, returns the messages of its
 /// active branch and reports its damage on standard error.
 pub(crate) fn chat(path: Option<&Path>) -> Result<InputChat, CliError> {
-    if let Some(mut log) = path.map(session_log).transpose()?.flatten() {
-        return Ok(InputChat {
-            target: Some(target_of(&log)),
-            text: log.take_chat().write().text.into_owned(),
-        });
+    if let Some(log) = path.map(session_log).transpose()?.flatten() {
+        return Ok(InputChat::of_log(log));
     }
     let text = whole(open(path)?)?;
     if let Some(agent) = logs::detect(text.as_bytes()) {
@@ -53,7 +89,7 @@ pub(crate) fn chat(path: Option<&Path>) -> Result<InputChat, CliError> {
             agent.title()
         )));
     }
-    Ok(InputChat { text, target: None })
+    Ok(InputChat::of_body(text))
 }
 
 /// Returns the rules for the messages of a log. They have no model, so they are validated as a history.

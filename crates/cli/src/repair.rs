@@ -61,6 +61,7 @@ pub(crate) fn run(args: &RepairArgs) -> Result<u8, CliError> {
     let input::InputChat {
         text,
         target: of_log,
+        mut repairs,
     } = input::chat(args.file.as_deref())?;
     let parsed = chat_file::parse(&text)?;
     let (model, protocol) = (args.model.as_deref(), args.protocol.as_deref());
@@ -71,7 +72,7 @@ pub(crate) fn run(args: &RepairArgs) -> Result<u8, CliError> {
         Reasoning::Keep
     };
     let mut chat = chat_file::chat(parsed, &target)?;
-    let repairs = repair(&mut chat, &target, reasoning);
+    repairs.extend(repair(&mut chat, &target, reasoning));
     if args.json {
         crate::note(&report(&repairs, &target).to_string());
     } else if !args.quiet {
@@ -84,7 +85,7 @@ pub(crate) fn run(args: &RepairArgs) -> Result<u8, CliError> {
     }
     // An unchanged chat is returned byte for byte, including white space around it.
     let mut whole = chat.write().text.into_owned();
-    if !repairs.is_empty() {
+    if !repairs.is_empty() && !whole.ends_with('\n') {
         whole.push('\n');
     }
     match &args.output {

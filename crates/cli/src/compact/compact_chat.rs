@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use plimsoll::config::AgentConfig;
 use plimsoll::context::ViewLimits;
-use plimsoll::foreign::{Body, BodyCut, CutError, Reasoning, Target, Unit, repair};
+use plimsoll::foreign::{Body, BodyCut, CutError, Reasoning, Unit, repair};
 use plimsoll::policy::Policy;
 use plimsoll::tokens::{AtMost, Calibration, TokenCounter};
 use plimsoll::{ContextStrategy, Message, Tokens};
@@ -17,6 +17,7 @@ use crate::chat_file::{self, ChatFile};
 use crate::config;
 use crate::error::CliError;
 use crate::explain::PolicyEffect;
+use crate::input::InputChat;
 use crate::repair as repair_command;
 use crate::settings::Sources;
 use crate::terminal::text::counted;
@@ -47,18 +48,14 @@ impl<'a> CompactSettings<'a> {
     }
 
     /// Repairs a chat and compacts it to its budget.
-    pub(super) fn compact<'t>(
-        &self,
-        text: &'t str,
-        of_log: Option<&Target>,
-    ) -> Result<CompactedChat<'t>, CliError> {
+    pub(super) fn compact<'t>(&self, input: &'t InputChat) -> Result<CompactedChat<'t>, CliError> {
         let args = self.args;
-        let parsed = chat_file::parse(text)?;
+        let parsed = chat_file::parse(&input.text)?;
         let target = repair_command::target(
             args.model.as_deref(),
             args.protocol.as_deref(),
             parsed.value(),
-            of_log,
+            input.target.as_ref(),
         )?;
         let mut chat = chat_file::chat(parsed, &target)?;
         // Without a message there is nothing to repair.
@@ -67,10 +64,11 @@ impl<'a> CompactSettings<'a> {
             false => repair(&mut chat, &target, Reasoning::Keep),
         };
         let body = Body::of(chat, &target).map_err(chat_file::unread)?;
-        let repairs = repairs.iter().map(|repair| format!("repaired: {repair}"));
+        let repairs = input.repairs.iter().chain(&repairs);
+        let repairs = repairs.map(|repair| format!("repaired: {repair}"));
         let mut notes: Vec<String> = repairs.collect();
         let mut explained = None;
-        let json;
+        let mut json;
         let asked = budget(&body, args)?;
         if self.is_left_as_it_is(&body, asked) {
             json = body.chat.write().text;
@@ -92,10 +90,17 @@ impl<'a> CompactSettings<'a> {
             json = match cut {
                 Some(cut) => {
                     notes.extend(done(&file, &cut));
-                    Cow::Owned(cut.text + "\n")
+                    Cow::Owned(cut.text)
                 }
-                None => file.body.chat.write().text,
+                None => {
+                    notes.extend(self.excess(&file, asked));
+                    file.body.chat.write().text
+                }
             };
+        }
+        let is_changed = matches!(json, Cow::Owned(_)) || !input.repairs.is_empty();
+        if is_changed && !json.ends_with('\n') {
+            json.to_mut().push('\n');
         }
         if args.quiet {
             notes.clear();
@@ -108,13 +113,28 @@ impl<'a> CompactSettings<'a> {
         })
     }
 
-    /// Returns `true` if it is certain without counting that the policy changes nothing: it has no
-    /// stages, or even the upper bound of the tokens is within the budget.
+    /// Returns a note if the policy removes nothing from a chat above the budget.
+    fn excess(&self, file: &ChatFile<'_>, asked: Option<Tokens>) -> Option<String> {
+        let tokens = file.overhead + file.view.tokens();
+        let asked = asked.filter(|asked| self.is_unlimited() && tokens > *asked)?;
+        Some(format!(
+            "{} exceed the budget of {asked}, because `unlimited` removes nothing",
+            counted(tokens.0, "token")
+        ))
+    }
+
+    fn is_unlimited(&self) -> bool {
+        self.config.is_none() && self.strategy == (ContextStrategy::Unlimited {})
+    }
+
+    /// Returns `true` if it is certain without counting that there is nothing to do or to say: no
+    /// budget for a policy that removes nothing, or even the upper bound of the tokens is within the
+    /// budget.
     fn is_left_as_it_is(&self, body: &Body<'_>, asked: Option<Tokens>) -> bool {
         if self.config.is_some() {
             return false;
         }
-        if self.strategy == (ContextStrategy::Unlimited {}) {
+        if self.is_unlimited() && asked.is_none() {
             return true;
         }
         let counter = AtMost(self.counter.as_ref());
@@ -124,11 +144,6 @@ impl<'a> CompactSettings<'a> {
             messages + body.overhead(&counter) <= enough
         };
         !self.args.explain && asked.is_some_and(at_most)
-    }
-
-    /// Returns `true` if the policy is `summarize`, which asks no model in a filter.
-    pub(super) fn is_summarize(&self) -> bool {
-        matches!(self.strategy, ContextStrategy::Summarize { .. })
     }
 
     /// Returns the policy and its limit.

@@ -6,12 +6,20 @@ use plimsoll::{ContextStrategy, Tokens};
 
 use crate::error::CliError;
 
-/// Returns the strategy with this name.
+/// Returns the strategy with this name. `summarize` is refused, because it asks a model.
 pub(crate) fn named(name: &str) -> Result<ContextStrategy, CliError> {
-    ContextStrategy::named(name, None).ok_or_else(|| {
-        let names = ContextStrategy::NAMES.join(", ");
+    let is_summarize = |strategy| matches!(strategy, ContextStrategy::Summarize { .. });
+    let named = |name| ContextStrategy::named(name, None).filter(|named| !is_summarize(*named));
+    named(name).ok_or_else(|| {
+        let names = ContextStrategy::NAMES.into_iter();
+        let names: Vec<&str> = names.filter(|name| named(name).is_some()).collect();
+        let why = match ContextStrategy::named(name, None) {
+            Some(_) => "asks a model, which this command does not",
+            None => "is no policy",
+        };
         CliError::usage(format!(
-            "there is no policy `{name}`; choose one of: {names}"
+            "`{name}` {why}; choose one of: {}",
+            names.join(", ")
         ))
     })
 }

@@ -49,7 +49,8 @@ impl Listed {
         };
         let size = Size::of(&log)?;
         let target = target_of(&log);
-        let mut wrong = faults(&repair(&mut log.take_chat(), &target, Reasoning::Keep));
+        let repairs = repair(&mut log.take_chat(), &target, Reasoning::Keep);
+        let mut wrong = faults(&[std::mem::take(&mut log.repairs), repairs].concat());
         if log.damaged > 0 {
             wrong.push(counted(log.damaged, "damaged line"));
         }
@@ -101,7 +102,7 @@ impl Listed {
 pub(super) fn list(args: &RescueArgs) -> Result<u8, CliError> {
     let found = logs::find(&paths::variable, args.from);
     if found.is_empty() {
-        return Err(none_found(args.from));
+        return Err(none_found(args.from, "rescue"));
     }
     let more = found.len().saturating_sub(LISTED);
     for candidate in found.into_iter().take(LISTED) {
@@ -138,6 +139,9 @@ pub(super) async fn broken(from: Option<Agent>, can_ask: bool) -> Result<Candida
     let found = logs::find(&paths::variable, from).into_iter().take(LISTED);
     let sessions: Result<Vec<Listed>, CliError> = found.map(Listed::of).collect();
     let mut sessions = sessions?;
+    if sessions.is_empty() {
+        return Err(none_found(from, "rescue"));
+    }
     sessions.retain(|one| !one.is_copy || one.wrong.is_some());
     let here = std::env::current_dir().unwrap_or_default();
     let is_here = |one: &Listed| {
@@ -156,7 +160,12 @@ pub(super) async fn broken(from: Option<Agent>, can_ask: bool) -> Result<Candida
     }
     if sessions.len() < 2 {
         let only = sessions.pop().map(|one| one.candidate);
-        return only.ok_or_else(|| none_found(from));
+        return only.ok_or_else(|| {
+            CliError::failed(
+                "there are only copies that Plimsoll wrote, and nothing is wrong with them; to \
+                 rescue one again, name it: `plimsoll rescue --list` lists them",
+            )
+        });
     }
     if !can_ask || !ask::can_ask() {
         let names: Vec<&str> = sessions.iter().map(|one| one.id.as_str()).collect();
@@ -184,9 +193,16 @@ fn is_same(directory: &str, here: &Path) -> bool {
     real(Path::new(directory)) == real(here)
 }
 
-/// Finds a session: a file, a session id, or the newest session.
-pub(crate) fn choose(session: Option<&Path>, from: Option<Agent>) -> Result<Candidate, CliError> {
-    if let Some(path) = session.filter(|path| path.exists() || path.components().count() > 1) {
+/// Returns the newest session, to import it.
+pub(crate) fn newest(from: Option<Agent>) -> Result<Candidate, CliError> {
+    let found = logs::find(&paths::variable, from);
+    let newest = found.into_iter().next();
+    newest.ok_or_else(|| none_found(from, "sessions import"))
+}
+
+/// Finds a session by its file or its id.
+pub(super) fn named(path: &Path, from: Option<Agent>) -> Result<Candidate, CliError> {
+    if path.exists() || path.components().count() > 1 {
         return Ok(Candidate {
             agent: from.unwrap_or(Agent::ClaudeCode),
             // The command that resumes the copy runs in the folder of the session.
@@ -196,13 +212,9 @@ pub(crate) fn choose(session: Option<&Path>, from: Option<Agent>) -> Result<Cand
             bytes: 0,
         });
     }
-    let found = logs::find(&paths::variable, from);
-    let Some(id) = session.map(Path::to_string_lossy) else {
-        return found.into_iter().next().ok_or_else(|| none_found(from));
-    };
-    let mut named = found
-        .into_iter()
-        .filter(|one| id_of(one).contains(id.as_ref()));
+    let id = path.to_string_lossy();
+    let found = logs::find(&paths::variable, from).into_iter();
+    let mut named = found.filter(|one| id_of(one).contains(id.as_ref()));
     match (named.next(), named.next()) {
         (Some(one), None) => Ok(one),
         (Some(_), Some(_)) => Err(CliError::usage(format!(
@@ -234,7 +246,8 @@ fn id_of(one: &Candidate) -> String {
     one.session.clone().unwrap_or_else(name)
 }
 
-fn none_found(from: Option<Agent>) -> CliError {
+/// Returns the error that there is no session, with the command that takes a file.
+fn none_found(from: Option<Agent>, command: &str) -> CliError {
     let agents = from.map_or(Agent::RESUMABLE.to_vec(), |one| vec![one]);
     let folders = agents.iter().filter_map(|agent| {
         let folder: Option<PathBuf> = logs::folders(*agent, &paths::variable).into_iter().next();
@@ -246,7 +259,7 @@ fn none_found(from: Option<Agent>) -> CliError {
         Agent::title,
     );
     CliError::failed(format!(
-        "no session of {whose} was found (searched {}); name a log file: plimsoll rescue FILE",
+        "no session of {whose} was found (searched {}); name a log file: plimsoll {command} FILE",
         folders.join(", ")
     ))
 }

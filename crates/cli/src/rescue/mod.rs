@@ -16,7 +16,7 @@ use crate::compact::filter;
 use crate::error::{CliError, DONE};
 use crate::terminal::text::counted;
 
-pub(crate) use choose::choose;
+pub(crate) use choose::newest;
 use treatment::Treatment;
 
 const EXAMPLES: &str = "\
@@ -80,7 +80,7 @@ pub(crate) async fn run(args: &RescueArgs) -> Result<u8, CliError> {
     }
     let strategy = filter::named(&args.policy)?;
     let chosen = match &args.session {
-        Some(name) => choose(Some(name), args.from)?,
+        Some(name) => choose::named(name, args.from)?,
         None => choose::broken(args.from, !args.json).await?,
     };
     let log =
@@ -121,7 +121,10 @@ fn report(
     if treatment.is_well() {
         out!("Nothing is wrong with it, so no copy was written.");
         match args.budget {
-            Some(budget) => out!("It fits {} already.", counted(budget, "token")),
+            Some(budget) => match treatment.excess() {
+                Some(excess) => out!("{excess}."),
+                None => out!("It fits {} already.", counted(budget, "token")),
+            },
             None => out!("To make it shorter all the same, give --budget TOKENS."),
         }
         return Ok(DONE);

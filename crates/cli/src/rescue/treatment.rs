@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use plimsoll::context::CannotFit;
 use plimsoll::foreign::{Body, Chat, CutError, Reasoning, Repair, Target, repair};
 use plimsoll::logs::{Agent, SessionLog};
 use plimsoll::providers::{ModelBook, ModelRef};
@@ -117,6 +118,8 @@ pub(super) struct Treatment {
     counted: u64,
     /// Tokens of the next request, as its provider would count them.
     used: u64,
+    /// A budget for which nothing was removed, in tokens as the provider counts them.
+    uncut: Option<u64>,
     cut: Option<CutReport>,
 }
 
@@ -143,7 +146,8 @@ impl Treatment {
         } else {
             Reasoning::Keep
         };
-        let repairs = repair(&mut chat, &target, reasoning);
+        let mut repairs = std::mem::take(&mut log.repairs);
+        repairs.extend(repair(&mut chat, &target, reasoning));
         let body = Body::of(chat, &target).map_err(unread)?;
         let view = body.transcript(counter);
         let counted = (body.overhead(counter.as_ref()) + view.tokens()).0;
@@ -161,6 +165,7 @@ impl Treatment {
             size,
             repairs,
             counted,
+            uncut: None,
             cut: None,
         })
     }
@@ -188,37 +193,38 @@ impl Treatment {
             && !self.is_too_long()
     }
 
-    /// Returns the size to compact to, in locally counted tokens. Returns `None` if the session is
-    /// not to be compacted. `asked` is in tokens as the provider counts them, because the user
-    /// reads those.
-    pub(super) fn budget(&self, asked: Option<u64>) -> Option<Tokens> {
-        let wanted = match asked {
-            Some(asked) => asked,
-            None if !self.is_too_long() => return None,
-            None => {
-                let wanted = self.size.window.unwrap_or(self.used) / 100 * COMPACTED;
-                // The provider has refused this size, even if it is within the known window.
-                wanted.min(self.used / 2).max(1)
-            }
-        };
-        Some(Tokens(scaled(wanted, self.counted, self.used)))
+    /// Returns the size to compact to, in tokens as the provider counts them, like `asked`. Returns
+    /// `None` if the session is not to be compacted.
+    pub(super) fn budget(&self, asked: Option<u64>) -> Option<u64> {
+        if asked.is_some() || !self.is_too_long() {
+            return asked;
+        }
+        let wanted = self.size.window.unwrap_or(self.used) / 100 * COMPACTED;
+        // The provider has refused this size, even if it is within the known window.
+        Some(wanted.min(self.used / 2).max(1))
     }
 
-    /// Compacts the messages.
+    /// Compacts the messages to a number of tokens, as the provider counts them.
     pub(super) fn compact(
         &mut self,
         strategy: ContextStrategy,
-        budget: Tokens,
+        budget: u64,
         counter: &Arc<dyn TokenCounter>,
     ) -> Result<(), CliError> {
-        let Some((policy, line)) = filter::within(strategy, budget) else {
+        let local = Tokens(scaled(budget, self.counted, self.used));
+        let Some((policy, line)) = filter::within(strategy, local) else {
+            self.uncut = Some(budget);
             return Ok(());
         };
         let body = Body::of(self.chat.clone(), &self.target).map_err(unread)?;
         let view = body.transcript(counter);
         let cut = body.cut(&view, &policy, &line);
         let cut = cut.map_err(|error| match error {
-            CutError::CannotFit(error) => CliError::cannot_fit(error),
+            CutError::CannotFit(error) => CliError::cannot_fit(CannotFit {
+                minimum: self.providers(error.minimum),
+                overhead: self.providers(error.overhead),
+                limit: Tokens(budget),
+            }),
             error => CliError::failed(error),
         })?;
         let Some(cut) = cut else {
@@ -233,6 +239,22 @@ impl Treatment {
             repairs: cut.repairs,
         });
         Ok(())
+    }
+
+    /// Returns local tokens as the provider counts them, rounded up: as a budget, they suffice.
+    fn providers(&self, local: Tokens) -> Tokens {
+        let (used, counted) = (u128::from(self.used), u128::from(self.counted.max(1)));
+        let tokens = (u128::from(local.0) * used).div_ceil(counted);
+        Tokens(u64::try_from(tokens).unwrap_or(u64::MAX))
+    }
+
+    /// Describes the excess over a budget for which nothing was removed.
+    pub(super) fn excess(&self) -> Option<String> {
+        let budget = self.uncut.filter(|budget| self.used > *budget)?;
+        Some(format!(
+            "About {} exceed the budget of {budget}, because `unlimited` removes nothing",
+            counted(self.used, "token")
+        ))
     }
 
     /// Returns the size of the new request as its provider will count it, if it became smaller.
@@ -314,6 +336,7 @@ impl Treatment {
                 counted(self.messages, "message"),
             ));
         }
+        done.extend(self.excess().map(|excess| format!("  {excess}")));
         let repairs = self.cut.iter().flat_map(|cut| &cut.repairs);
         done.extend(repairs.take(DESCRIBED).map(|repair| {
             let Repair { place, done, .. } = repair;
@@ -331,8 +354,8 @@ impl Treatment {
         let cut = self.cut.as_ref();
         let cut = cut.map(|cut| {
             json!({
-                "tokens": cut.tokens, "messages": cut.left, "stages": cut.stages,
-                "repairs": cut.repairs,
+                "tokens": self.new_tokens(), "counted_tokens": cut.tokens, "messages": cut.left,
+                "stages": cut.stages, "repairs": cut.repairs,
             })
         });
         json!({

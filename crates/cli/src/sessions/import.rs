@@ -15,8 +15,9 @@ use plimsoll::{SessionId, SessionStore};
 use serde_json::json;
 
 use crate::error::{CliError, DONE};
+use crate::input::{self, InputChat};
 use crate::terminal::text::counted;
-use crate::{chat_file, input, repair, resume, view};
+use crate::{chat_file, repair, resume, view};
 
 /// The arguments of `plimsoll sessions import`.
 #[derive(Debug, Args)]
@@ -44,33 +45,31 @@ pub(crate) struct ImportArgs {
 
 /// Runs the command. The new session's name goes to standard output, the repairs to standard error.
 pub(crate) async fn run(store: &SqliteStore, args: &ImportArgs) -> Result<u8, CliError> {
-    let (text, of_log) = match log(args)? {
-        Some(mut log) => {
-            let text = log.take_chat().write().text.into_owned();
-            (text, Some(input::target_of(&log)))
+    let input = match log(args)? {
+        Some(log) => InputChat::of_log(log),
+        None => {
+            let text = input::whole(input::open(args.file.as_deref())?)?;
+            if !Export::is_one(&text) {
+                InputChat::of_body(text)
+            } else if let Some(rest) = Export::parse_rest(&text).map_err(CliError::failed)? {
+                // Missing parts are repaired as in a chat of another client.
+                InputChat::of_body(as_chat(&rest)?)
+            } else {
+                return exported(store, args, &text).await;
+            }
         }
-        None => (input::whole(input::open(args.file.as_deref())?)?, None),
     };
-    let text = if of_log.is_none() && Export::is_one(&text) {
-        match Export::parse_rest(&text).map_err(CliError::failed)? {
-            None => return exported(store, args, &text).await,
-            // Missing parts are repaired as in a chat of another client.
-            Some(rest) => as_chat(&rest)?,
-        }
-    } else {
-        text
-    };
-    let parsed = chat_file::parse(&text)?;
+    let parsed = chat_file::parse(&input.text)?;
     let protocol = args.protocol.as_deref();
-    let target = repair::target(None, protocol, parsed.value(), of_log.as_ref())?;
+    let target = repair::target(None, protocol, parsed.value(), input.target.as_ref())?;
     let reasoning = if args.drop_thinking {
         Reasoning::Drop
     } else {
         Reasoning::Keep
     };
-    let (messages, repairs) =
-        foreign::import(chat_file::chat(parsed, &target)?, &target, reasoning)
-            .map_err(chat_file::unread)?;
+    let chat = chat_file::chat(parsed, &target)?;
+    let (messages, more) = foreign::import(chat, &target, reasoning).map_err(chat_file::unread)?;
+    let repairs = [input.repairs, more].concat();
     if messages.is_empty() {
         return Err(CliError::failed("there is no message in it"));
     }
@@ -104,7 +103,7 @@ pub(crate) async fn run(store: &SqliteStore, args: &ImportArgs) -> Result<u8, Cl
 fn log(args: &ImportArgs) -> Result<Option<SessionLog>, CliError> {
     let mut log = match (&args.file, args.from) {
         (None, from) => {
-            let found = crate::rescue::choose(None, from)?;
+            let found = crate::rescue::newest(from)?;
             let log = SessionLog::read(&found.path, found.session.as_deref());
             log.map(Some).map_err(CliError::failed)?
         }

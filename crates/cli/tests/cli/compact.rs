@@ -291,9 +291,94 @@ fn every_counter_and_policy_has_its_name() {
         outs[0]
     );
     let args = ["compact", "--budget", "900", "--policy", "never"];
-    home.pipe(args, &chat)
-        .refused(2, &["`never`", "unlimited, sliding_window, evict"]);
+    home.pipe(args, &chat).refused(
+        2,
+        &[
+            "`never`",
+            "is no policy",
+            "unlimited, sliding_window, evict, extract",
+        ],
+    );
     let args = ["compact", "--budget", "900", "--counter", "gpt"];
     home.pipe(args, &chat)
         .refused(2, &["`gpt`", "o200k, cl100k, estimate, chars4"]);
+}
+
+#[test]
+fn a_chat_with_half_a_character_is_read() {
+    // As JSON.stringify writes a text that was cut inside an emoji.
+    let home = Home::new();
+    let chat =
+        "{\"messages\":[\n {\"role\":\"user\",\"content\":\"Never touch db.sql \\ud83d\"}]}\n";
+    let whole = chat.replace("\\ud83d", "\\ufffd");
+    let repair = "repaired: line 2, column 47: replaced half a character with U+FFFD (shapes)";
+    for args in [&["repair"][..], &["compact", "--budget", "500"]] {
+        let said = home.pipe(args, chat).done();
+        assert_eq!(said.out, whole, "{args:?}");
+        assert_eq!(said.err, format!("plimsoll: {repair}\n"), "{args:?}");
+    }
+    let said = home.pipe(["count"], chat).done();
+    assert!(said.out.contains("Never touch db.sql"), "{}", said.out);
+    assert!(said.err.contains(repair), "{}", said.err);
+    let line = chat.replace('\n', "");
+    let said = home.pipe(
+        ["compact", "--lines", "--budget", "500"],
+        format!("{line}\n{line}\n"),
+    );
+    assert_eq!(said.done().out.matches("\\ufffd").count(), 2);
+    let said = home
+        .pipe(["sessions", "import", "-", "--to", "half"], chat)
+        .done();
+    assert!(said.err.contains(repair), "{}", said.err);
+}
+
+#[test]
+fn a_packed_chat_is_unpacked() {
+    let home = Home::new();
+    let chat = json!({"messages": messages(3)}).to_string();
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    std::io::Write::write_all(&mut gzip, chat.as_bytes()).unwrap();
+    let packed = gzip.finish().unwrap();
+    home.file("chat.json.gz", &packed);
+    for said in [
+        home.run(["compact", "--budget", "50000", "chat.json.gz"]),
+        home.run(["repair", "chat.json.gz"]),
+        home.pipe(["repair"], &packed),
+    ] {
+        assert_eq!(said.done().out, chat);
+    }
+    home.file("cut.json.gz", &packed[..packed.len() / 2]);
+    let said = home.run(["repair", "cut.json.gz"]);
+    said.refused(1, &["the compressed file is cut off or damaged"]);
+}
+
+#[test]
+fn what_was_changed_ends_with_a_newline() {
+    let home = Home::new();
+    let chat = json!({"messages": [
+        {"role": "user", "content": "Hello."}, {"role": "assistant", "content": ""},
+        {"role": "user", "content": "Are you there?"}]});
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let log = root.join("../logs/tests/data/claude-code-compacted.jsonl");
+    let log = log.to_str().unwrap();
+    for said in [
+        home.pipe(["compact", "--budget", "500"], chat.to_string()),
+        home.run(["compact", "--budget", "50000", log]),
+        home.run(["repair", log]),
+    ] {
+        let said = said.done();
+        assert!(said.out.ends_with("}\n"), "{:?}", said.out);
+        assert!(!said.out.ends_with("\n\n"), "{:?}", said.out);
+    }
+}
+
+#[test]
+fn unlimited_above_the_budget_says_so() {
+    let home = Home::new();
+    let chat = json!({"messages": messages(30)}).to_string();
+    let args = ["compact", "--budget", "500", "--policy", "unlimited"];
+    let said = home.pipe(args, &chat).done();
+    assert_eq!(said.out, chat);
+    let words = "tokens exceed the budget of 500, because `unlimited` removes nothing";
+    assert!(said.err.contains(words), "{}", said.err);
 }

@@ -382,24 +382,15 @@ fn compact_explains_what_it_did() {
 }
 
 #[test]
-fn compact_sums_up_by_default_and_summarize_says_that_it_asks_nobody() {
+fn compact_sums_up_by_default_and_refuses_a_policy_that_asks_a_model() {
     let home = Home::new();
     let chat = json!({"messages": chats::messages(30)}).to_string();
     let default = home.pipe(["compact", "--budget", "3000"], &chat).done();
     assert!(default.out.contains("[handover "), "{}", default.out);
-    let with = |policy: &str| {
-        home.pipe(["compact", "--budget", "3000", "--policy", policy], &chat)
-            .done()
-    };
-    assert_eq!(with("extract").out, default.out);
-    let summarize = with("summarize");
-    assert_eq!(summarize.out, default.out);
-    assert!(
-        summarize
-            .err
-            .contains("summarize works like extract here, because compact asks no model")
-    );
-    assert!(!with("evict").out.contains("[handover "));
+    let with = |policy: &str| home.pipe(["compact", "--budget", "3000", "--policy", policy], &chat);
+    assert_eq!(with("extract").done().out, default.out);
+    with("summarize").refused(2, &["`summarize` asks a model", "evict, extract"]);
+    assert!(!with("evict").done().out.contains("[handover "));
     // At ever smaller budgets, each on what came out before: one summary, never two.
     let mut chat = chat;
     for budget in ["6000", "4000", "2500", "1500", "900"] {

@@ -444,3 +444,84 @@ fn the_documentation_shows_what_is_printed() {
         assert!(super::docs::fits(line, shown), "{line}\n{shown}");
     }
 }
+
+#[test]
+fn budget_advice_report_and_copy_are_in_tokens_of_the_provider() {
+    let home = Home::new();
+    let log = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/dead-session.jsonl");
+    let log = log.to_str().unwrap();
+    let refused = rescue(&home, &[log, "--budget", "100", "--dry-run"]);
+    refused.refused(4, &["but only 100 are allowed"]);
+    let least = refused.err.split("allow at least ").nth(1).unwrap();
+    let least = least.split(',').next().unwrap();
+    for budget in [least, "5000", "50000", "100000", "158000"] {
+        let file = format!("{budget}.jsonl");
+        let args = [log, "--budget", budget, "--output", &file, "--json"];
+        let report: Value = serde_json::from_str(&rescue(&home, &args).done().out).unwrap();
+        let tokens = report["compacted"]["tokens"].as_u64().unwrap();
+        assert!(tokens <= budget.parse().unwrap(), "{report}");
+        let said = rescue(&home, &[&file, "--dry-run", "--json"]).done();
+        let again: Value = serde_json::from_str(&said.out).unwrap();
+        assert!(
+            again["tokens"].as_u64().unwrap() <= tokens,
+            "{budget}: {again}"
+        );
+        assert_eq!(again["too_long"], false, "{budget}: {again}");
+    }
+}
+
+#[test]
+fn a_copy_without_faults_is_not_rescued_unless_it_is_named() {
+    let home = Home::new();
+    let log = put(&home, CLAUDE, "claude-code.jsonl");
+    rescue(&home, &[]).done();
+    fs::remove_file(&log).unwrap();
+    let said = rescue(&home, &[]);
+    said.refused(1, &["only copies that Plimsoll wrote", "--list"]);
+}
+
+#[test]
+fn a_policy_without_a_model_is_asked_for() {
+    let home = Home::new();
+    put(&home, CLAUDE, "claude-code.jsonl");
+    let said = rescue(&home, &["--policy", "summarize", "--dry-run"]);
+    said.refused(2, &["`summarize` asks a model", "extract"]);
+    let args = ["--policy", "unlimited", "--budget", "50000", "--dry-run"];
+    let said = rescue(&home, &args).done();
+    let words =
+        "  About 203456 tokens exceed the budget of 50000, because `unlimited` removes nothing";
+    assert!(said.out.contains(words), "{}", said.out);
+    let whole = data("claude-code-compacted.jsonl");
+    let args = [
+        whole.to_str().unwrap(),
+        "--policy",
+        "unlimited",
+        "--budget",
+        "5",
+    ];
+    let said = rescue(&home, &args).done();
+    assert!(
+        said.out.contains("exceed the budget of 5, because"),
+        "{}",
+        said.out
+    );
+}
+
+#[test]
+fn half_a_character_in_a_log_is_told_and_replaced_in_the_copy() {
+    let home = Home::new();
+    let log = put(&home, CLAUDE, "claude-code.jsonl");
+    let text = fs::read_to_string(&log).unwrap();
+    fs::write(&log, text.replace("folder prod.", "folder prod. \\ud83d")).unwrap();
+    let said = rescue(&home, &[]).done();
+    let words = "  repaired line 2: replaced half a character with U+FFFD\n";
+    assert!(said.out.contains(words), "{}", said.out);
+    assert!(
+        said.out.contains("1 message would be refused"),
+        "{}",
+        said.out
+    );
+    let copy = fs::read_to_string(&beside(&log)[0]).unwrap();
+    assert!(copy.contains("Never touch the folder prod."));
+    assert!(!copy.contains("\\ud83d"));
+}
