@@ -45,6 +45,40 @@ fn a_chat_within_its_budget_comes_back_as_it_was() {
 }
 
 #[test]
+fn an_open_task_has_room_before_an_old_result() {
+    let home = Home::new();
+    let call = |id: &str, name: &str, arguments: Value| {
+        let function = json!({ "name": name, "arguments": arguments.to_string() });
+        json!({ "role": "assistant", "content": null,
+            "tool_calls": [{ "id": id, "type": "function", "function": function }] })
+    };
+    let result =
+        |id: &str, text: &str| json!({ "role": "tool", "tool_call_id": id, "content": text });
+    let user = |text: &str| json!({ "role": "user", "content": text });
+    let filler: String = (0..2_000)
+        .map(|n| format!("line {n} of the log\n"))
+        .collect();
+    let chat = json!([
+        user("Help me with the harbour."),
+        call("1", "TaskCreate", json!({ "subject": "Port crane" })),
+        result("1", "Task #7 created successfully: Port crane"),
+        user("Read the log."),
+        call("2", "Read", json!({ "file_path": "log.txt" })),
+        result("2", &filler),
+        { "role": "assistant", "content": "It is calm." },
+        user("What is next?"),
+    ]);
+    for budget in ["600", "2500", "8000"] {
+        let said = home.pipe(["compact", "--budget", budget], chat.to_string());
+        let out = said.done().out;
+        assert!(
+            out.contains("Todo: #7 Port crane") || out.contains("\"TaskCreate\""),
+            "{out}"
+        );
+    }
+}
+
+#[test]
 fn the_budget_is_honoured_and_the_rest_is_not_touched() {
     let home = Home::new();
     let chat = json!({"model": "m", "messages": messages(30), "tools": tools(), "seed": 7, "a": {"z": 1, "b": 2}});

@@ -15,10 +15,10 @@ use super::work::Work;
 /// Shares of the tokens, in percent. Tokens that one part does not use go to the next.
 const STATE: u64 = 10;
 const RULES: u64 = 10;
-const WORDS: u64 = 60;
+const WORDS: u64 = 75;
 const FORMER: u64 = 8;
 const CHANGED: u64 = 8;
-const NEWEST_FILES: u64 = 20;
+const NEWEST_FILES: u64 = 25;
 /// The minimum number of tokens for the user's words in a small text.
 const LEAST_WORDS: u64 = 120;
 /// The minimum number of tokens for the state in a small text.

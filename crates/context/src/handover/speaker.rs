@@ -120,52 +120,66 @@ fn without_host_elements(text: &str) -> String {
     let mut words = String::new();
     let mut rest = text.trim_start();
     while let Some((name, inner, behind)) = element(rest) {
-        let typed = list("typed_tags").find_map(|tag| {
-            let (tag, around) = tag.split_once('|')?;
-            (tag == name).then(|| around.split_once('|'))?
-        });
-        match (typed, host_tag(name)) {
+        match (typed_tag(name), host_tag(name)) {
             (Some((before, after)), _) => {
                 words.push_str(before);
                 words.push_str(inner.trim());
                 words.push_str(after);
             }
             (None, Some(tag)) if tag.ends_with(WITH_REST) => return words,
-            (None, Some(_)) => {}
-            (None, None) => break,
+            (None, _) => {}
         }
         rest = behind.trim_start();
     }
-    let mut ends = rest.match_indices("\n<").map(|(at, _)| rest.split_at(at));
-    let typed = ends.find(|(_, end)| is_of_host(end));
-    words.push_str(typed.map_or(rest, |(typed, _)| typed));
+    words.push_str(before_host_elements(rest));
     words.trim().to_owned()
 }
 
-/// Returns `true` if a text only consists of elements of hosts.
-fn is_of_host(text: &str) -> bool {
-    let mut rest = text.trim_start();
-    while let Some((name, _, behind)) = element(rest) {
-        match host_tag(name) {
-            Some(tag) if tag.ends_with(WITH_REST) => return true,
-            Some(_) => rest = behind.trim_start(),
-            None => return false,
+/// Returns a text without the elements of hosts with which it ends. They begin at the beginning of a
+/// line.
+fn before_host_elements(text: &str) -> &str {
+    let mut from = 0;
+    while let Some(at) = text.get(from..).and_then(|rest| rest.find("\n<")) {
+        let (before, mut rest) = text.split_at(from + at);
+        rest = rest.trim_start();
+        while let Some((name, _, behind)) = element(rest) {
+            match host_tag(name) {
+                Some(tag) if tag.ends_with(WITH_REST) => return before,
+                Some(_) => rest = behind.trim_start(),
+                None => break,
+            }
         }
+        if rest.is_empty() {
+            return before;
+        }
+        // No later element of this row can be followed by the end.
+        from = (text.len() - rest.len()).max(before.len() + 1);
     }
-    rest.is_empty()
+    text
 }
 
-/// Returns the name, the content and the text behind the element with which a text begins. An
-/// element of a host without an end tag extends to the end.
+/// Returns the name, the content and the text behind the known element with which a text begins. An
+/// element without an end tag extends to the end.
 fn element(text: &str) -> Option<(&str, &str, &str)> {
     let text = text.strip_prefix('<')?;
     let is_of_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | ':');
     let name = text.get(..text.find(|c| !is_of_name(c))?)?;
+    if host_tag(name).is_none() && typed_tag(name).is_none() {
+        return None;
+    }
     let (_, inner) = text.split_once('>')?;
     match inner.split_once(&format!("</{name}>")) {
         Some((inner, behind)) => Some((name, inner, behind)),
         None => name.contains(['-', '_']).then_some((name, inner, "")),
     }
+}
+
+/// Returns the texts around the content of an element that contains typed text.
+fn typed_tag(name: &str) -> Option<(&'static str, &'static str)> {
+    list("typed_tags").find_map(|tag| {
+        let (tag, around) = tag.split_once('|')?;
+        (tag == name).then(|| around.split_once('|'))?
+    })
 }
 
 /// Returns the entry of the list of hosts' elements for a name.

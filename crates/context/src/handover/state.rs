@@ -89,9 +89,11 @@ impl WorkState {
                 .extend(Todo::open(number.unwrap_or_default(), subject, ""));
         } else if let (Some(id), true) = (text("taskId"), name.contains("taskupdate")) {
             let at = self.todos.iter().position(|todo| todo.id == id);
-            if let (Some(at), Some(status)) = (at, text("status")) {
+            if let Some(at) = at {
                 let old = self.todos.remove(at);
-                let new = Todo::open(&old.id, &old.text, status);
+                let status = if old.is_current { "active" } else { "" };
+                let subject = text("subject").unwrap_or(&old.text);
+                let new = Todo::open(&old.id, subject, text("status").unwrap_or(status));
                 new.into_iter().for_each(|new| self.todos.insert(at, new));
             }
         }

@@ -578,12 +578,16 @@ fn the_state_is_written_and_read_back() {
     let untested: Vec<&str> = lines.iter().filter_map(|line| again.carry(line)).collect();
     assert_eq!(untested, ["b.rs, a.rs"]);
     assert_eq!(again.items(&["b.rs", "a.rs"]), items);
-    let done = r#"{"taskId": "2", "status": "completed"}"#;
-    again.call(&TranscriptCall::new("TaskUpdate", done), "");
+    for update in [
+        r#"{"taskId": "2", "status": "completed"}"#,
+        r#"{"taskId": "3", "subject": "ship it"}"#,
+    ] {
+        again.call(&TranscriptCall::new("TaskUpdate", update), "");
+    }
     again.succeeded(&TranscriptCall::new("", "cargo test"));
     again.ask(None);
     let items = again.items(&[]);
-    assert_eq!(items, ["Todo: #3 ship"]);
+    assert_eq!(items, ["Todo: #3 ship it"]);
 }
 
 #[test]

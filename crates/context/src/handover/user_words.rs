@@ -18,7 +18,7 @@ use super::work::Order;
 /// The maximum length of a message that is kept whole or not at all, in bytes.
 const SHORT: usize = 400;
 /// The share of the tokens that short messages may use before the long ones, in percent.
-const SHORT_MESSAGES: u64 = 80;
+const SHORT_MESSAGES: u64 = 90;
 /// The minimum number of tokens for the sentences of a long message.
 const LEAST_CUT: u64 = 12;
 /// The number of sentences that do not fit after which no further ones of a message are counted.

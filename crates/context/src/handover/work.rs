@@ -231,7 +231,7 @@ impl<'t> WorkReader<'t> {
     /// Restores the items of an earlier handover.
     fn handover(&mut self, n: usize, items: &'t [(Section, SectionItem)]) {
         for (at, (section, item)) in items.iter().enumerate() {
-            let order = (n, at);
+            let order = (n, at + 1);
             if self.words.add_item(order, item) {
                 continue;
             }
@@ -241,8 +241,9 @@ impl<'t> WorkReader<'t> {
                 Section::State => {
                     let untested = self.state.carry(&item.text);
                     // The newest is listed first.
-                    for path in untested.into_iter().flat_map(|paths| paths.rsplit(", ")) {
-                        self.files.carry_untested(path, order);
+                    let paths = untested.into_iter().flat_map(|paths| paths.rsplit(", "));
+                    for (newer, path) in paths.enumerate() {
+                        self.files.carry_untested(path, (n, at + 1 + newer));
                     }
                 }
                 Section::Rules => self.rules(vec![item.text.clone()]),

@@ -183,22 +183,27 @@ impl Summarize {
         if self.0.author == Author::Extract && budget.limit == budget.target {
             let left = draft.tokens().minus(draft.weight_of(&chosen)) + weighs;
             let spare = budget.target.minus(left);
-            if let Some(newest) = draft
+            let newest = draft
                 .removable(budget.target)
                 .into_iter()
-                .rfind(|together| together.iter().all(|index| chosen.contains(index)))
+                .rfind(|together| together.iter().all(|index| chosen.contains(index)));
+            let newest = newest.unwrap_or_default();
+            let fewer: Vec<usize> = chosen
+                .iter()
+                .copied()
+                .filter(|index| !newest.contains(index))
+                .collect();
+            // The state of the work matters more than an old result: the summary stays large enough.
+            let room = half_of(draft, &fewer);
+            if !newest.is_empty()
+                && (fewer.is_empty() || weighs.min(LEAST_SUMMARY) <= room)
                 && spare > budget.target.share(SPARE)
                 && shorten_to(draft, &newest, spare, is_mostly_free(left, budget.target))
             {
-                let fewer: Vec<usize> = chosen
-                    .iter()
-                    .copied()
-                    .filter(|index| !newest.contains(index))
-                    .collect();
                 if fewer.is_empty() {
                     return;
                 }
-                let shorter = self::words(draft, &fewer, weighs.min(half_of(draft, &fewer)));
+                let shorter = self::words(draft, &fewer, weighs.min(room));
                 if let Some((words, _)) = shorter {
                     draft.summarize(&fewer, words);
                     return;

@@ -421,6 +421,20 @@ fn facts_of_the_first_compaction_stand_in_the_fifth() {
 }
 
 #[test]
+fn untested_changes_stand_in_their_order_after_a_compaction() {
+    let mut messages = Vec::new();
+    for (id, path) in ["src/a.rs", "src/b.rs", "src/c.rs"].into_iter().enumerate() {
+        let arguments = format!(r#"{{"path": "{path}"}}"#);
+        messages.extend([call(id, "edit", &arguments), result(id, "ok")]);
+    }
+    let once = of(&messages, 500);
+    let changed = ["- Changed, not tested since: src/c.rs, src/b.rs, src/a.rs"];
+    assert_eq!(section(&once, "## State"), changed);
+    let again = of(&[Message::Summary { text: once }], 500);
+    assert_eq!(section(&again, "## State"), changed);
+}
+
+#[test]
 fn an_extract_of_an_extract_is_itself() {
     for max in [150, 400, 1_000, 5_000] {
         let once = of(&work(), max);

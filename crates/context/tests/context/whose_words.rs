@@ -361,6 +361,10 @@ fn words_that_a_person_typed_are_found_wherever_they_arrive() {
             "<environment_context>\n<cwd>/x</cwd>\n</environment_context>\n\nport it",
             "port it",
         ),
+        (
+            "<b>\nsee <file>x</file>\n<system-reminder>y</system-reminder>\n<file>z</file>",
+            "<b>\n  see <file>x</file>",
+        ),
         ("<user_query>\nwhy?\n</user_query>", "why?"),
         (
             "<command-message>review</command-message>\n<command-name>/review</command-name>\n<command-args>only crane.rs</command-args>",
