@@ -62,7 +62,7 @@ pub(crate) enum ItemKind {
 }
 
 impl Section {
-    /// Returns `true` for the sections of what was done.
+    /// Returns `true` for the sections of calls and files.
     pub(crate) fn is_work(self) -> bool {
         matches!(self, Self::Transcript | Self::Files)
     }

@@ -1,5 +1,5 @@
-//! The outcome of a tool call: whether it failed, and the line that says why, or what it printed
-//! last.
+//! The outcome of a tool call: whether it failed, and the line that says why, or the last lines of
+//! its output.
 //!
 //! An error flag of the provider is trusted. Without one, the exit code decides, then the typical
 //! output at the end of a failed program. Searches, logs and the contents of files never count as
@@ -26,7 +26,7 @@ const EDGE: usize = 240;
 const MESSAGE_MAX: usize = 1_500;
 /// The number of lines at the end of an output in which its summary is searched.
 const SUMMARY_LINES: usize = 15;
-/// The number of lines of a long output that are told.
+/// The number of lines of a long output that the handover repeats.
 const LINES_TOLD: usize = 2;
 /// The maximum length of a line of text; a longer line is data.
 const LINE_MAX: usize = 1_000;
@@ -212,7 +212,7 @@ fn error_line(text: &str) -> String {
 }
 
 /// Returns a short form of a successful call's output: the whole of a short one; of a long one, the
-/// line near its end that counts what passed, or the last lines with a number.
+/// line near its end that counts passed tests, or the last lines with a number.
 fn short_form(call: &TranscriptCall, text: &str) -> String {
     // The contents of a file are no outcome.
     if call.kind == CallKind::File || matches!(text, "ok" | "(no output)") {

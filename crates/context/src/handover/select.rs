@@ -1,5 +1,5 @@
 //! Selects the content of a handover within the available tokens: the user's words, the state, the
-//! rules and the changed files, then what was done, the newest first, until the tokens are used.
+//! rules and the changed files, then the calls, the newest first, until the tokens are used.
 
 use std::cmp::Reverse;
 

@@ -1,4 +1,4 @@
-//! The lists in `words/`: what hosts, tools, results and sentences are known by.
+//! The lists in `words/`, by which hosts, tools, results and sentences are known.
 
 use std::sync::LazyLock;
 
