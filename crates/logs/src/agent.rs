@@ -21,6 +21,8 @@ pub enum Agent {
     SweAgent,
     /// mini-SWE-agent: trajectories.
     MiniSweAgent,
+    /// The output of `codex exec --json`.
+    CodexExec,
 }
 
 impl Agent {
@@ -55,13 +57,14 @@ impl Agent {
             Self::OpenHands => ("openhands", "OpenHands"),
             Self::SweAgent => ("swe-agent", "SWE-agent"),
             Self::MiniSweAgent => ("mini-swe-agent", "mini-SWE-agent"),
+            Self::CodexExec => ("codex-exec", "`codex exec --json`"),
         }
     }
 
     /// Returns the name of an entry of the agent's logs: a line, or a message of a document.
     pub(crate) const fn entry(self) -> &'static str {
         match self {
-            Self::ClaudeCode | Self::Codex | Self::Pi => "line",
+            Self::ClaudeCode | Self::Codex | Self::Pi | Self::CodexExec => "line",
             Self::Opencode
             | Self::Gemini
             | Self::OpenHands
@@ -90,7 +93,9 @@ impl Agent {
             Self::Opencode => format!("opencode import {} && opencode --session {id}", file()),
             Self::Pi => format!("pi --session {}", file()),
             Self::Gemini => format!("gemini --resume {id}"),
-            Self::OpenHands | Self::SweAgent | Self::MiniSweAgent => String::new(),
+            Self::OpenHands | Self::SweAgent | Self::MiniSweAgent | Self::CodexExec => {
+                String::new()
+            }
         }
     }
 }

@@ -55,7 +55,7 @@ pub fn copy(
         Agent::Pi => pi::copy::write(log, units, tokens, ids),
         Agent::Gemini => gemini::copy::write(log, units, tokens, ids),
         Agent::Opencode => opencode::copy::write(log, units, tokens, ids),
-        agent @ (Agent::OpenHands | Agent::SweAgent | Agent::MiniSweAgent) => {
+        agent @ (Agent::OpenHands | Agent::SweAgent | Agent::MiniSweAgent | Agent::CodexExec) => {
             Err(LogError::NoCopy {
                 agent: agent.title(),
             })

@@ -28,6 +28,7 @@ impl SessionLog {
             Some(Agent::OpenHands) => trajectory::read_openhands(path),
             Some(Agent::SweAgent) => trajectory::read_swe_agent(path),
             Some(Agent::MiniSweAgent) => trajectory::read_mini_swe_agent(path),
+            Some(Agent::CodexExec) => codex::exec::read(path),
             None => Err(LogError::Unknown {
                 path: path.to_owned(),
             }),
