@@ -238,3 +238,32 @@ fn limits_only(sources: &Sources) -> Result<AgentConfig, CliError> {
         .resolve(None, &over)
         .map_err(CliError::usage)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_takes_every_limit_and_no_other_setting() {
+        let mut sources = Sources::default();
+        for (key, text) in [
+            ("max_memory", "1000"),
+            ("max_identical_tool_calls", "4"),
+            ("max_calls_per_tool", "{ bash = 1 }"),
+        ] {
+            sources.flags.set("--set x", key, text);
+        }
+        let config = limits_only(&sources).unwrap();
+        let limits = &config.settings().builder.limits;
+        assert_eq!(limits.max_identical_tool_calls, Some(4));
+        assert_eq!(limits.max_calls_per_tool.get("bash"), Some(&1));
+        sources
+            .flags
+            .set("--max-parallel-tools", "max_parallel_tools", "3");
+        let error = limits_only(&sources).unwrap_err().to_string();
+        assert!(
+            error.contains("--max-parallel-tools is a setting of the worker"),
+            "{error}"
+        );
+    }
+}

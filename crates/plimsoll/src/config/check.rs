@@ -60,16 +60,16 @@ impl AgentConfig {
         let rules = settings.permissions.len();
         if rules > MAX_RULES {
             let text = format!("there are {rules} permissions; {MAX_RULES} are allowed");
-            faults.at(self.origin_of("permissions"), text);
+            self.report("permissions", &text, faults);
         }
         // The trial below has no rules, because rules for a program's tools would be faults there.
         let permissions = self.permissions();
         for tool in &settings.builder.hosted_tools {
             if let Some(fault) = secret_of(tool) {
-                faults.at(self.origin_of("hosted_tools"), fault);
+                self.report("hosted_tools", &fault, faults);
             }
             if let Err(fault) = permissions.hosted(tool) {
-                faults.at(self.origin_of("permissions"), fault);
+                self.report("permissions", &fault, faults);
             }
         }
         if let Err(error) = self.trial() {
@@ -145,14 +145,14 @@ impl AgentConfig {
             if let Some(model) = model.as_ref().filter(|model| !is_own(model))
                 && let Err(error) = ModelRef::parse(model)
             {
-                faults.at(self.origin_of(path), error.to_string());
+                self.report(path, &error.to_string(), faults);
             }
         }
         // The port of an address without one depends on the provider.
         let url = settings.base_url.as_ref();
         let url = url.map(|url| BaseUrl::parse(url, Some("http://127.0.0.1:8080")));
         if let Some(Err(error)) = url {
-            faults.at(self.origin_of("base_url"), error.to_string());
+            self.report("base_url", &error.to_string(), faults);
         }
     }
 
@@ -173,7 +173,7 @@ impl AgentConfig {
             let near = nearest(name, known.iter().copied());
             let near = near.map_or(String::new(), |near| format!("did you mean `{near}`? "));
             let text = format!("there is no {what} `{name}`; {near}{there_is}");
-            faults.at(self.origin_of(path), text);
+            self.report(path, &text, faults);
         }
     }
 
@@ -200,7 +200,7 @@ impl AgentConfig {
             } else {
                 continue;
             };
-            faults.at(self.origin_of("sub_agents"), text);
+            self.report("sub_agents", &text, faults);
         }
     }
 
@@ -232,7 +232,7 @@ impl AgentConfig {
             } else {
                 ExecutionLimits::no_such_tool(name, &known)
             };
-            faults.at(self.origin_of("max_calls_per_tool"), text);
+            self.report("max_calls_per_tool", &text, &mut faults);
         }
         faults.add(
             self.trial_of(self.own_tools())
@@ -243,10 +243,12 @@ impl AgentConfig {
         faults.check()
     }
 
-    /// Returns the origin of a setting.
-    fn origin_of(&self, path: &str) -> Origin {
+    /// Reports a fault of a setting.
+    fn report(&self, path: &str, text: &str, faults: &mut Faults) {
         let found = self.found(path);
-        found.map_or(Origin::Default, |found| found.origin.clone())
+        let origin = found.map_or(Origin::Default, |found| found.origin.clone());
+        let text = format!("{}{text}", origin.prefix());
+        faults.at(origin, text);
     }
 }
 

@@ -375,6 +375,12 @@ fn what_a_run_refuses_is_refused_here() {
         let said = faults(text);
         assert!(said.len() == 1 && said[0].contains(part), "{said:?}");
     }
+    let flag = Overrides::default().flag("--tools", "tools", "raed");
+    let error = good("").resolve(None, &flag).unwrap_err().to_string();
+    assert!(
+        error.starts_with("--tools: there is no tool `raed`; did you mean `read`?"),
+        "{error}"
+    );
     for rule in [
         "{ tool = \"bash\", arguments = \"comand=rm *\", then = \"deny\" }",
         "{ tool = \"nosuchtool\", then = \"deny\" }",

@@ -331,6 +331,26 @@ fn every_method_of_the_builder_is_reached_by_a_key() {
     assert!(wrong.is_empty(), "no method {wrong:?}");
 }
 
+#[test]
+fn every_limit_of_a_run_is_known_as_one() {
+    let limits = keys().filter(|key| key.is_limit());
+    let limits: Vec<&str> = limits.map(|key| key.name).collect();
+    let expected = [
+        "max_turns",
+        "max_total_tokens",
+        "count_tokens",
+        "max_duration",
+        "max_cost",
+        "max_tool_calls",
+        "max_calls_per_tool",
+        "max_identical_tool_calls",
+        "tool_call_history_size",
+        "max_memory",
+        "at_limit",
+    ];
+    assert_eq!(limits, expected);
+}
+
 /// Whatever a key is set to, the parser accepts it or reports a fault with its line.
 #[test]
 fn flags_have_hyphens() {
