@@ -29,7 +29,7 @@ pub enum Origin {
 /// A fault or a warning.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigFault {
-    /// Where it is.
+    /// The place.
     pub origin: Origin,
     /// The fault and its cure, as a sentence for a person. It names a flag or a variable.
     pub text: String,
@@ -99,7 +99,7 @@ impl Origin {
         }
     }
 
-    /// Returns the beginning of a fault, if its place does not show where it is.
+    /// Returns the beginning of a fault of a flag or a variable, which have no place.
     pub(crate) fn prefix(&self) -> String {
         match self {
             Self::Flag(name) | Self::Variable(name) => format!("{name}: "),

@@ -484,7 +484,7 @@ pub(super) fn config_text(path: &Path) -> Result<String, ConfigError> {
     text.map_err(|fault| ConfigError::of(Origin::Default, fault))
 }
 
-/// Reads a text file of at most so many bytes. `what` is what a person would name.
+/// Reads a text file of at most so many bytes. Faults call its content `what`.
 pub(super) fn text(path: &Path, most: u64, what: &str) -> Result<String, String> {
     let mut text = String::new();
     let read = File::open(path).and_then(|file| file.take(most + 1).read_to_string(&mut text));
