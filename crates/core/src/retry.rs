@@ -32,9 +32,8 @@ const JITTER: f64 = 0.2;
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RetryConfig {
-    /// Maximum number of attempts, including the first. Default 10, which gives an overloaded server
-    /// about two and a half minutes; at least 1. After failures that waiting seldom cures, at most
-    /// [`FEW_ATTEMPTS`].
+    /// Maximum number of attempts, including the first. Default 3; at least 1. After failures that
+    /// waiting seldom cures, at most [`FEW_ATTEMPTS`].
     pub max_attempts: u32,
     /// The first wait. Default 1 s.
     pub initial: Duration,
@@ -49,7 +48,7 @@ pub struct RetryConfig {
 impl Default for RetryConfig {
     fn default() -> Self {
         Self {
-            max_attempts: 10,
+            max_attempts: 3,
             initial: Duration::from_secs(1),
             factor: 2,
             cap: Duration::from_secs(30),
@@ -362,7 +361,7 @@ mod tests {
             "an hour is not waited for"
         );
         assert_eq!(config.wait(1, &limited(Some(u64::MAX))), None);
-        assert_eq!(config.wait(10, &limited(None)), None, "ten tries in all");
+        assert_eq!(config.wait(3, &limited(None)), None, "three tries in all");
         let says = |attempt, asked| config.given_up(attempt, limited(asked)).to_string();
         assert!(
             says(1, Some(3_600_000)).ends_with(
@@ -373,8 +372,8 @@ mod tests {
         );
         assert!(says(1, Some(u64::MAX)).contains("wait more than a year"));
         // It would have waited if an attempt had been left.
-        assert!(!says(10, Some(7_000)).contains("asks to wait"));
-        assert!(!says(10, Some(3_600_000)).contains("asks to wait"));
+        assert!(!says(3, Some(7_000)).contains("asks to wait"));
+        assert!(!says(3, Some(3_600_000)).contains("asks to wait"));
         let refused = Failure::Auth {
             message: String::new(),
         };

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use plimsoll_agent::PermissionMode;
 use plimsoll_context::{Bpe, Chars4, Estimate, Memo, TokenCounter};
-use plimsoll_core::{AgentBuilder, BuilderSettings, CommandHook, HOOK_TIMEOUT};
+use plimsoll_core::{
+    AgentBuilder, BuilderSettings, CommandHook, DriverSettings, HOOK_TIMEOUT, RetryConfig,
+};
 use plimsoll_providers::Timeouts;
 use plimsoll_tools::SandboxMode;
 use plimsoll_wire::openai_chat::ToolStyle;
@@ -78,10 +80,23 @@ pub struct AgentSettings {
     pub timeouts: Timeouts,
 }
 
+/// Attempts of a model call of an agent with a configuration: an overloaded server gets about two and a
+/// half minutes.
+const ATTEMPTS: u32 = 10;
+
 impl Default for AgentSettings {
     fn default() -> Self {
         Self {
-            builder: BuilderSettings::default(),
+            builder: BuilderSettings {
+                driver: DriverSettings {
+                    retry: RetryConfig {
+                        max_attempts: ATTEMPTS,
+                        ..RetryConfig::default()
+                    },
+                    ..DriverSettings::default()
+                },
+                ..BuilderSettings::default()
+            },
             name: None,
             description: None,
             model: None,
