@@ -88,14 +88,7 @@ impl AgentConfig {
     #[must_use]
     pub fn facts(&self, model: &ModelRef) -> ModelFacts {
         let book = ModelBook::built_in().clone();
-        let book = book.overlay(self.guards.models.clone());
         book.overlay(self.shared.models.clone()).facts(model)
-    }
-
-    /// Adds a program's facts about models, for this agent and those that it calls. The
-    /// configuration takes precedence.
-    pub fn add_models(&mut self, models: ModelBook) {
-        self.guards.models = std::mem::take(&mut self.guards.models).overlay(models);
     }
 
     /// Returns how long sessions are kept. If the configuration sets nothing, all are kept.

@@ -5,7 +5,6 @@ use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
 
 use plimsoll_agent::Permission;
-use plimsoll_providers::ModelBook;
 
 use super::form::{FilePath, Rules};
 use super::layer::Layer;
@@ -21,8 +20,6 @@ pub(crate) struct Guards {
     pub(super) protected: Vec<PathBuf>,
     /// The program, with its first arguments, that enters the sandbox of `bash`.
     pub(super) sandbox_launcher: Vec<OsString>,
-    /// The program's facts about models. The configuration takes precedence.
-    pub(super) models: ModelBook,
 }
 
 impl Guards {
