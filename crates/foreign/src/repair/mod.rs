@@ -22,6 +22,7 @@ use serde_json::Value;
 
 use crate::chat::Chat;
 use crate::protocol::Protocol;
+use crate::surrogates::replace_half_characters;
 use crate::unit::{Role, Unit};
 pub(crate) use calls::order;
 pub use piece::CLOSED_CALL;
@@ -116,8 +117,13 @@ pub fn repair_request(
     target: &Target,
     reasoning: Reasoning,
 ) -> Result<RepairedRequest, WireError> {
-    let mut chat = Chat::read(text, Protocol::of(target))?;
-    let repairs = repair(&mut chat, target, reasoning);
+    let mut bytes = text.as_bytes().to_vec();
+    let halves = replace_half_characters(&mut bytes);
+    let text = String::from_utf8_lossy(&bytes);
+    let mut chat = Chat::read(&text, Protocol::of(target))?;
+    let halves = halves.map(|halves| halves.repair("the request".to_owned()));
+    let mut repairs: Vec<Repair> = halves.into_iter().collect();
+    repairs.extend(repair(&mut chat, target, reasoning));
     Ok(RepairedRequest {
         request: chat.write().text.into_owned(),
         repairs,

@@ -1,6 +1,6 @@
 //! Damage as users of the providers report it.
 
-use plimsoll_foreign::RepairedRequest;
+use plimsoll_foreign::{Reasoning, RepairedRequest, repair_request};
 use plimsoll_wire::openai_chat::Dialect;
 use plimsoll_wire::openai_responses::ResponsesProfile;
 use plimsoll_wire::{Target, anthropic};
@@ -230,4 +230,16 @@ fn many_calls_with_one_id_are_repaired_at_once() {
     assert!(begin.elapsed().as_secs() < 5, "{:?}", begin.elapsed());
     assert_eq!(repaired.repairs.len(), 2 * 3_999 + 4_000);
     assert!(repaired.request.contains("\"call_0_4000\""));
+}
+
+#[test]
+fn a_text_that_was_cut_within_a_character_is_readable() {
+    let request = r#"{"model":"m","messages":[{"role":"user","content":"a \ud83d b"}]}"#;
+    let target = Target::Chat(Dialect::default());
+    let repaired = repair_request(request, &target, Reasoning::Keep).unwrap();
+    assert_eq!(repaired.request, request.replace("ud83d", "ufffd"));
+    let [repair] = repaired.repairs.as_slice() else {
+        panic!("{:?}", repaired.repairs);
+    };
+    assert!(repair.to_string().contains("half a character"), "{repair}");
 }
