@@ -86,16 +86,18 @@ fn is_failure(call: &TranscriptCall, text: &str) -> bool {
     }
 }
 
-/// Returns `true` if the first line of a result tells of a failure. The path of the file may be
-/// `error.rs`.
+/// Returns `true` if the first line of a result tells of a failure. The file may be `error.rs`, and a
+/// success may count errors.
 fn says_failure(call: &TranscriptCall, text: &str) -> bool {
     let line = text.lines().next().unwrap_or_default();
     let mut line = clip(line, ERROR_MAX).to_owned();
     for (_, path) in &call.files {
-        line = line.replace(path.as_str(), "");
+        let name = path.rsplit(['/', '\\']).next().unwrap_or(path);
+        line = line.replace(path.as_str(), "").replace(name, "");
     }
     let low = line.to_lowercase();
-    any_in("error_words", &low) || any_in("refusal_words", &low)
+    any_in("refusal_words", &low)
+        || any_in("error_words", &low) && !any_in("success_words", &low)
 }
 
 /// Returns an output without the wrappers of hosts.

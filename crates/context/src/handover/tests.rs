@@ -454,6 +454,8 @@ fn an_edit_counts_as_made_only_if_nothing_speaks_against_it() {
     }
     for text in [
         "The file src/error.rs has been updated. Here is the part:\n12 return Err(error)",
+        "Edited /h/src/error.rs",
+        "Successfully replaced 1 line; 0 errors, 2 warnings",
         "ok",
     ] {
         let call = TranscriptCall::new("Edit", r#"{"file_path": "src/error.rs"}"#);

@@ -92,7 +92,6 @@ impl AgentConfig {
         };
         let is_known = tools().next().is_some()
             || agents().next().is_some()
-            || fits("pin")
             || self.shared.hosted_tools().any(|tool| is_called(&tool));
         let is_own = tools().any(|name| has(name))
             || agents().any(|part| settings.sub_agents.contains(&part.name))

@@ -17,11 +17,10 @@ use super::agent::AgentConfig;
 use super::fault::{ConfigError, Faults, Origin};
 
 /// Tools that an agent has besides the named ones.
-const OUR_TOOLS: [&str; 5] = [
+const OUR_TOOLS: [&str; 4] = [
     "recall",
     "recall_search",
     "get_tool_response",
-    "pin",
     "skill",
 ];
 
@@ -56,7 +55,6 @@ impl AgentConfig {
             tools = &[];
         }
         self.check_names("tools", "tool", tools, &plimsoll_tools::NAMES, faults);
-        self.check_models(faults);
         let rules = settings.permissions.len();
         if rules > MAX_RULES {
             let text = format!("there are {rules} permissions; {MAX_RULES} are allowed");
@@ -131,8 +129,9 @@ impl AgentConfig {
         faults.into()
     }
 
-    /// Checks the names of models, and the address.
-    fn check_models(&self, faults: &mut Faults) {
+    /// Checks the names of models, and the address. Only the whole configuration has all providers: the
+    /// user's own file may name some.
+    pub(super) fn check_models(&self, faults: &mut Faults) {
         let settings = self.settings();
         for (path, model) in [
             ("model", &settings.model),

@@ -220,6 +220,7 @@ impl Config {
         let mut agent = self.agent_of(resolved, warnings.list);
         agent.guards = Guards::of(&layers);
         agent.check(&mut faults);
+        agent.check_models(&mut faults);
         faults.check()?;
         Ok(agent)
     }

@@ -356,13 +356,6 @@ fn what_a_run_refuses_is_refused_here() {
             "tools = [\"raed\"]",
             "line 1: there is no tool `raed`; did you mean `read`?",
         ),
-        ("model = \"gpt-4o\"", "line 1: `gpt-4o`"),
-        ("model = \"nope/x\"", "line 1: "),
-        ("[summary]\nmodel = \"nope/x\"", "line 2: "),
-        (
-            "base_url = \"not a url\"\nmodel = \"openai/gpt-4o\"",
-            "line 1: ",
-        ),
         (
             "mode = \"yes\"",
             "the setting of the flag --mode is `permission_mode`",
@@ -374,6 +367,22 @@ fn what_a_run_refuses_is_refused_here() {
     ] {
         let said = faults(text);
         assert!(said.len() == 1 && said[0].contains(part), "{said:?}");
+    }
+    // Only the whole configuration has all providers: the user's own file may name some.
+    for (text, part) in [
+        ("model = \"gpt-4o\"", "line 1: `gpt-4o`"),
+        ("model = \"mine/x\"", "line 1: there is no provider `mine`"),
+        ("[summary]\nmodel = \"mine/x\"", "line 2: there is no provider `mine`"),
+        (
+            "base_url = \"not a url\"\nmodel = \"openai/gpt-4o\"",
+            "line 1: ",
+        ),
+    ] {
+        let error = good(text).defaults().unwrap_err().to_string();
+        assert!(error.contains(part), "{error}");
+        let mine = good("[providers.mine]\nbase_url = \"http://127.0.0.1:9/v1\"");
+        let is_theirs = text.contains("mine/x");
+        assert_eq!(good(text).over(mine).unwrap().defaults().is_ok(), is_theirs, "{text}");
     }
     let flag = Overrides::default().flag("--tools", "tools", "raed");
     let error = good("").resolve(None, &flag).unwrap_err().to_string();
