@@ -131,6 +131,14 @@ impl TranscriptCall {
         }
     }
 
+    /// Returns the folder that the call changes to. Empty if it does not.
+    pub(crate) fn folder(&self) -> &str {
+        match &self.kind {
+            CallKind::Command(command) => &command.folder,
+            CallKind::Search | CallKind::File | CallKind::Other => "",
+        }
+    }
+
     /// Returns `true` if the call only shows something.
     pub(crate) fn is_reader(&self) -> bool {
         match &self.kind {

@@ -70,6 +70,9 @@ struct EntryReader<'a> {
     in_text: Option<&'a str>,
     /// Whether the agent has no tools, and its commands are all answered in the user's role.
     is_text_only: bool,
+    /// Whether the agent has written or called anything before.
+    has_spoken: bool,
+    has_called: bool,
     /// The number of results whose bodies the host adds next.
     bodies: usize,
 }
@@ -90,6 +93,7 @@ impl<'a> EntryReader<'a> {
             }
             TranscriptEntry::Assistant(text) => {
                 self.bodies = 0;
+                self.has_spoken = true;
                 self.texts.push(Text::Agent(text));
                 self.in_text = fenced_command(text).or(self.in_text);
             }
@@ -98,6 +102,7 @@ impl<'a> EntryReader<'a> {
                 name,
                 arguments,
             } => {
+                self.has_called = true;
                 self.open.insert(id, self.texts.len());
                 self.texts.push(Text::Call { name, arguments });
             }
@@ -132,6 +137,11 @@ impl<'a> EntryReader<'a> {
                 });
                 return;
             }
+        }
+        // The output of an action in any form, of an agent that calls in its text.
+        if self.has_spoken && !self.has_called && output(text).is_some() {
+            self.texts.push(Text::Host(text));
+            return;
         }
         self.texts.push(match speech(text) {
             MessageSource::Person(words) => Text::Person {

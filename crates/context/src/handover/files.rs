@@ -130,8 +130,9 @@ impl<'t> FileList<'t> {
         let (path, words) = head.strip_suffix(')')?.rsplit_once(" (")?;
         let file = self.file(path)?;
         file.last = at;
+        let ending = words.rsplit(", ").next().unwrap_or(words);
         let mut endings = [REMOVED, PERHAPS_REMOVED, RESTORED].into_iter();
-        file.ending = endings.find(|ending| *ending == words);
+        file.ending = endings.find(|known| *known == ending);
         for done in words.split(", ") {
             let (word, times) = done.split_once(' ').unwrap_or_default();
             let mut counts = COUNTED.iter().zip(&mut file.counts);
@@ -155,7 +156,7 @@ impl<'t> FileList<'t> {
     pub(crate) fn untested(&self, tested: Order) -> Vec<&str> {
         let is_untested = |file: &&FileRecord<'_>| {
             let is_note = list("notes").any(|extension| file.path.ends_with(extension));
-            file.ending.is_none()
+            matches!(file.ending, None | Some(PERHAPS_REMOVED))
                 && file.changed > Some(tested)
                 && !is_note
                 && !any_in("temporary", &file.path)
@@ -222,10 +223,14 @@ impl<'t> FileRecord<'t> {
         let read = if self.has_changed() { 0 } else { read };
         let done = COUNTED.iter().zip([written, edited, read]);
         let done = done.filter(|(_, count)| *count > 0);
-        let done: Vec<String> = done
+        let mut done: Vec<String> = done
             .map(|(word, count)| format!("{word} {count}"))
             .collect();
-        let done = done.join(", ");
-        format!("{} ({})", self.path, self.ending.unwrap_or(&done))
+        // What is certain stays beside what is not.
+        if self.ending != Some(PERHAPS_REMOVED) {
+            done.retain(|_| self.ending.is_none());
+        }
+        done.extend(self.ending.map(str::to_owned));
+        format!("{} ({})", self.path, done.join(", "))
     }
 }

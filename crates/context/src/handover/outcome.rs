@@ -96,8 +96,7 @@ fn says_failure(call: &TranscriptCall, text: &str) -> bool {
         line = line.replace(path.as_str(), "").replace(name, "");
     }
     let low = line.to_lowercase();
-    any_in("refusal_words", &low)
-        || any_in("error_words", &low) && !any_in("success_words", &low)
+    any_in("refusal_words", &low) || any_in("error_words", &low) && !any_in("success_words", &low)
 }
 
 /// Returns an output without the wrappers of hosts.

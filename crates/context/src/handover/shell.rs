@@ -22,6 +22,8 @@ pub(crate) struct ShellCommand {
     pub(crate) is_reader: bool,
     /// The words of a build, a check or a test, without options. Empty if the command is none.
     pub(crate) test: Vec<String>,
+    /// The folder that it changes to. Empty if it does not.
+    pub(crate) folder: String,
 }
 
 impl ShellCommand {
@@ -30,7 +32,7 @@ impl ShellCommand {
         let shell = without_bodies(command);
         let mut actions = FileActions::default();
         let mut is_reader = true;
-        let mut test = Vec::new();
+        let (mut test, mut folder) = (Vec::new(), String::new());
         for stage in stages(&shell) {
             let words = program(&stage);
             let Some(program) = words.first().copied() else {
@@ -38,6 +40,9 @@ impl ShellCommand {
             };
             let second = words.get(1).copied().unwrap_or_default();
             actions.read(&stage, program, second);
+            if program == "cd" {
+                second.clone_into(&mut folder);
+            }
             if is_in("aside_programs", program) {
                 continue;
             }
@@ -60,6 +65,7 @@ impl ShellCommand {
             shown: shown.to_owned(),
             is_reader,
             test,
+            folder,
         };
         (command, actions.files)
     }
@@ -93,11 +99,13 @@ fn without_bodies(command: &str) -> String {
     shell.join("\n")
 }
 
-/// Returns a command without a leading change of directory and a trailing redirection.
+/// Returns a command without a leading change to an absolute directory, which agents repeat, and a trailing
+/// redirection.
 fn without_preparation(command: &str) -> &str {
     let command = command.trim();
     let behind = command
         .strip_prefix("cd ")
+        .filter(|rest| rest.trim_start_matches(['"', '\'']).starts_with(['/', '~']))
         .and_then(|rest| rest.split_once("&&"));
     let command = behind.map_or(command, |(_, rest)| rest.trim());
     command.strip_suffix("2>&1").unwrap_or(command).trim()

@@ -28,9 +28,9 @@ const CHANGED: &str = "Changed, not tested since: ";
 pub(crate) struct WorkState {
     /// The open entries of the todo list.
     todos: Vec<Todo>,
-    /// The last failed build or test that no success followed: its signature and the line that says
-    /// why.
-    failed: Option<(String, String)>,
+    /// The last failed build or test that no success followed: its signature, its folder, and the line that
+    /// says why.
+    failed: Option<(String, String, String)>,
     question: Option<String>,
 }
 
@@ -104,15 +104,19 @@ impl WorkState {
 
     /// Records a failed build or test.
     pub(crate) fn fail(&mut self, call: &TranscriptCall, line: &str) {
-        self.failed = Some((call.signature.clone(), line.to_owned()));
+        let (signature, folder) = (call.signature.clone(), call.folder().to_owned());
+        self.failed = Some((signature, folder, line.to_owned()));
     }
 
     /// Records a successful build or test. It settles the failure of the same one, or of a part of
     /// it: `pytest` settles `pytest tests/test_crane.py`.
     pub(crate) fn succeeded(&mut self, call: &TranscriptCall) {
-        let _settled = self.failed.take_if(|(signature, _)| {
+        let _settled = self.failed.take_if(|(signature, folder, _)| {
             let failed = TranscriptCall::new("", signature);
-            failed.signature == call.signature || failed.test().starts_with(call.test())
+            let elsewhere =
+                !folder.is_empty() && !call.folder().is_empty() && folder.as_str() != call.folder();
+            !elsewhere
+                && (failed.signature == call.signature || includes(call.test(), failed.test()))
         });
     }
 
@@ -125,7 +129,7 @@ impl WorkState {
     /// that no test followed, the newest first.
     pub(crate) fn items(&self, untested: &[&str]) -> Vec<String> {
         let mut items = Vec::new();
-        if let Some((signature, line)) = &self.failed {
+        if let Some((signature, _, line)) = &self.failed {
             items.push(format!("{FAILED}{signature}{FAILED_ARROW}{line}"));
         }
         if let Some(question) = &self.question {
@@ -156,7 +160,8 @@ impl WorkState {
     pub(crate) fn carry<'t>(&mut self, line: &'t str) -> Option<&'t str> {
         if let Some(failure) = line.strip_prefix(FAILED) {
             let (signature, line) = failure.split_once(FAILED_ARROW)?;
-            self.failed = Some((signature.to_owned(), line.to_owned()));
+            let folder = TranscriptCall::new("", signature).folder().to_owned();
+            self.failed = Some((signature.to_owned(), folder, line.to_owned()));
         } else if let Some(question) = line.strip_prefix(QUESTION) {
             self.question = Some(question.to_owned());
         } else if let Some(todos) = line.strip_prefix(TODO) {
@@ -171,4 +176,14 @@ impl WorkState {
         }
         line.strip_prefix(CHANGED)
     }
+}
+
+/// Checks whether a test runs another one, too: `pytest a.py` runs `pytest a.py::t`, and `go test ./...` runs
+/// `go test ./a`.
+fn includes(test: &[String], part: &[String]) -> bool {
+    let (test, part) = (test.join(" "), part.join(" "));
+    let test = test.strip_suffix("...").unwrap_or(&test);
+    part.strip_prefix(test).is_some_and(|rest| {
+        rest.is_empty() || test.ends_with('/') || rest.starts_with([' ', ':', '/'])
+    })
 }

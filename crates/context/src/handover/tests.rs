@@ -379,11 +379,11 @@ fn the_list_of_files_is_that_of_the_end() {
             "/quay/src/a.rs (edited 1)",
             "old/x.py (removed)",
             "old/y.py (removed)",
-            "tmp_1.py (perhaps removed)",
+            "tmp_1.py (written 1, perhaps removed)",
             "src/b.rs (changes undone)",
             "never_seen.rs (removed)",
             "back.rs (written 2)",
-            "last.rs (perhaps removed)",
+            "last.rs (written 1, perhaps removed)",
             "gone.rs (changes undone)",
         ]
     );
@@ -394,13 +394,17 @@ fn only_the_same_path_is_certainly_removed() {
     for (known, removed, words) in [
         ("src/a.rs", "src/a.rs", "removed"),
         ("src/a.rs", "src", "removed"),
-        ("/quay/src/a.rs", "src/a.rs", "perhaps removed"),
-        ("src/a.rs", "/quay/src/a.rs", "perhaps removed"),
-        ("src/a.rs", "/quay/src", "perhaps removed"),
-        ("/quay/src/a.rs", "src", "perhaps removed"),
-        ("web/config.json", "config.json", "perhaps removed"),
-        ("src/a.rs", "src/*.rs", "perhaps removed"),
-        ("src/a.rs", ".", "perhaps removed"),
+        ("/quay/src/a.rs", "src/a.rs", "edited 1, perhaps removed"),
+        ("src/a.rs", "/quay/src/a.rs", "edited 1, perhaps removed"),
+        ("src/a.rs", "/quay/src", "edited 1, perhaps removed"),
+        ("/quay/src/a.rs", "src", "edited 1, perhaps removed"),
+        (
+            "web/config.json",
+            "config.json",
+            "edited 1, perhaps removed",
+        ),
+        ("src/a.rs", "src/*.rs", "edited 1, perhaps removed"),
+        ("src/a.rs", ".", "edited 1, perhaps removed"),
         ("src/deep/a.rs", "src/*.rs", "edited 1"),
         ("src/a.rs", "a", "edited 1"),
     ] {
@@ -426,6 +430,12 @@ fn a_failure_is_settled_by_the_same_test_or_a_larger_one() {
         ("cargo test", "cargo build", true),
         ("cargo test | tail -5", "cargo test 2>&1 | tail -9", false),
         ("npm test", "npm run lint", true),
+        ("cd api && cargo test", "cd web && cargo test", true),
+        ("cd /x/api && cargo test", "cd /x/web && cargo test", true),
+        ("cd /x && cargo test", "cargo test", false),
+        ("pytest a.py::t", "pytest a.py", false),
+        ("go test ./a", "go test ./...", false),
+        ("pytest a.py", "pytest a.pyx", true),
     ] {
         let mut state = WorkState::default();
         state.fail(&TranscriptCall::new("", failed), "error: x");

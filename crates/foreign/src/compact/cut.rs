@@ -17,7 +17,10 @@ use crate::repair::{Repair, order};
 
 /// The maximum number of attempts at a cut. A repair after a cut may insert a few words, so
 /// the next attempt has a smaller target.
-const TRIES: usize = 4;
+const TRIES: usize = 16;
+/// The attempts whose room is smaller by the excess alone. Each later one has at most three quarters of the one
+/// before, since outputs are shortened to another size than the plan says.
+const FIRST_TRIES: usize = 4;
 /// The number of sizes that are tried for the one that [`CannotFit`] advises.
 const SIZES: u32 = 32;
 /// For the first of these sizes, the search uses exactly the minimum of the failed attempt. Later sizes
@@ -118,7 +121,8 @@ impl<'a> Body<'a> {
         line: &ViewLimits,
         error: CannotFit,
     ) -> CannotFit {
-        let mut minimum = error.minimum;
+        // A try with less room than allowed may have failed last.
+        let mut minimum = error.minimum.max(error.limit + Tokens(1));
         for size in 0..SIZES {
             let Err(CutError::CannotFit(next)) = self.cut_to(view, policy, &line.allowing(minimum))
             else {
@@ -160,7 +164,7 @@ impl<'a> Body<'a> {
         let budget = &budget;
         let mut room = *budget;
         let mut weighs = view.tokens();
-        for _ in 0..TRIES {
+        for tried in 1..=TRIES {
             let drawn = match self.kept(view) {
                 None => self.plan(view, policy, &room),
                 // Without the opening message, the request no longer enables thinking.
@@ -203,7 +207,10 @@ impl<'a> Body<'a> {
             }
             weighs = cut.tokens;
             let over = weighs.minus(budget.limit) + budget.limit.minus(room.limit);
-            room.limit = budget.limit.minus(over);
+            room.limit = match tried {
+                0..FIRST_TRIES => budget.limit.minus(over),
+                _ => budget.limit.minus(over).min(Tokens(room.limit.0 / 4 * 3)),
+            };
             room.trigger = budget.trigger.min(room.limit);
             room.target = budget.target.min(room.limit);
         }

@@ -136,8 +136,8 @@ fn rename(patient: &mut Patient<'_, '_>, calls: &mut [Call]) {
     }
 }
 
-/// Gives the output of a call of Responses the type that the call requires. Codex answers a local shell as a
-/// function, which the API accepts.
+/// Gives the output of a call of Responses the type that the call requires, if both are texts. Codex answers a
+/// local shell as a function, which the API accepts.
 fn retype(patient: &mut Patient<'_, '_>, call: &Call) {
     let of = |at: usize| patient.left(at).map(|unit| unit.value());
     let (Some(asked), Some(at)) = (of(call.unit), call.result) else {
@@ -430,11 +430,13 @@ fn pairs(chat: &Chat<'_>) -> Pairs {
             Protocol::Chat | Protocol::Messages => "",
         };
         let mut key = (id, output);
-        if !open.contains_key(&key) {
-            // It names a call that does not exist, perhaps one that lost its id.
+        let is_lost = !open.contains_key(&key);
+        if is_lost {
+            // It names a call that does not exist, perhaps one of this turn that lost its id.
             key.0 = Some(String::new());
         }
         let waiting = open.get_mut(&key);
+        let waiting = waiting.filter(|calls| !is_lost || calls.iter().any(|call| *call >= newest));
         let call = waiting.and_then(|waiting| take(waiting, newest, &pairs.calls));
         match call.and_then(|call| pairs.calls.get_mut(call)) {
             Some(call) => call.result = Some(at),
@@ -448,6 +450,13 @@ fn pairs(chat: &Chat<'_>) -> Pairs {
     pairs
 }
 
+/// Checks whether an output of Responses can get the type that a call requires: both are texts, or alike.
+fn may_answer(wanted: &str, own: &str) -> bool {
+    const TEXTS: [&str; 2] = ["function_call_output", "custom_tool_call_output"];
+    let (wanted, own) = (pairing_kind(wanted), pairing_kind(own));
+    wanted == own || (TEXTS.contains(&wanted) && TEXTS.contains(&own))
+}
+
 /// Pairs results with calls behind them.
 fn pair_early(pairs: &mut Pairs, chat: &Chat<'_>) {
     let calls = pairs.calls.iter().enumerate();
@@ -459,7 +468,17 @@ fn pair_early(pairs: &mut Pairs, chat: &Chat<'_>) {
         let unit = chat.units.get(*at);
         let id = unit.and_then(|unit| result(chat.protocol, unit)).flatten();
         let call = id.and_then(|id| calls.get_mut(*open.get(&id)?));
-        match call.filter(|call| call.result.is_none()) {
+        let fits = |call: &Call| {
+            let asked = chat.units.get(call.unit);
+            asked.zip(unit).is_some_and(|(asked, unit)| {
+                may_answer(
+                    output_kind(chat.protocol, asked.value()),
+                    kind(unit.value()),
+                )
+            })
+        };
+        let fits = |call: &Call| chat.protocol != Protocol::Responses || fits(call);
+        match call.filter(|call| call.result.is_none() && fits(call)) {
             Some(call) => {
                 call.result = Some(*at);
                 false

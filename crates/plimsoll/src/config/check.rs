@@ -17,12 +17,7 @@ use super::agent::AgentConfig;
 use super::fault::{ConfigError, Faults, Origin};
 
 /// Tools that an agent has besides the named ones.
-const OUR_TOOLS: [&str; 4] = [
-    "recall",
-    "recall_search",
-    "get_tool_response",
-    "skill",
-];
+const OUR_TOOLS: [&str; 4] = ["recall", "recall_search", "get_tool_response", "skill"];
 
 /// Keys of the provider's own tools that hold secrets, which must not be in a file, a process list or
 /// a report.

@@ -372,7 +372,10 @@ fn what_a_run_refuses_is_refused_here() {
     for (text, part) in [
         ("model = \"gpt-4o\"", "line 1: `gpt-4o`"),
         ("model = \"mine/x\"", "line 1: there is no provider `mine`"),
-        ("[summary]\nmodel = \"mine/x\"", "line 2: there is no provider `mine`"),
+        (
+            "[summary]\nmodel = \"mine/x\"",
+            "line 2: there is no provider `mine`",
+        ),
         (
             "base_url = \"not a url\"\nmodel = \"openai/gpt-4o\"",
             "line 1: ",
@@ -382,7 +385,11 @@ fn what_a_run_refuses_is_refused_here() {
         assert!(error.contains(part), "{error}");
         let mine = good("[providers.mine]\nbase_url = \"http://127.0.0.1:9/v1\"");
         let is_theirs = text.contains("mine/x");
-        assert_eq!(good(text).over(mine).unwrap().defaults().is_ok(), is_theirs, "{text}");
+        assert_eq!(
+            good(text).over(mine).unwrap().defaults().is_ok(),
+            is_theirs,
+            "{text}"
+        );
     }
     let flag = Overrides::default().flag("--tools", "tools", "raed");
     let error = good("").resolve(None, &flag).unwrap_err().to_string();
@@ -666,7 +673,7 @@ fn every_name_is_of_one_key_and_every_default_is_true() {
                 context_strategy: set.builder.context_strategy,
                 context_config: set.builder.context_config.map(|_| ContextConfig::default()),
                 limits: BuilderSettings::default().limits.filled(),
-                ..BuilderSettings::default()
+                ..AgentSettings::default().builder
             },
             name: named,
             ..AgentSettings::default()
