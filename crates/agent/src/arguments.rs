@@ -1,7 +1,7 @@
 //! [`fit`]: converts the arguments of a tool call to the types of the tool's schema.
 //!
-//! Values of the wrong type are converted if that loses nothing. The tool itself validates its
-//! arguments.
+//! Values of the wrong type are converted if that loses nothing. [`misfits`] names what is still missing or of
+//! another type. Everything else is validated by the tool itself.
 
 mod expected;
 
@@ -31,6 +31,80 @@ pub fn read_arguments(written: &str) -> Result<Map<String, Value>, String> {
         Value::Object(object) => Ok(object),
         Value::String(inner) => serde_json::from_str(&inner).map_err(|_| NO_OBJECT.to_owned()),
         _ => Err(NO_OBJECT.to_owned()),
+    }
+}
+
+/// Maximum length of a value that a fault shows, in bytes.
+const SHOWN: usize = 60;
+
+/// Returns what is wrong with arguments by the `required` names and the types of their tool's JSON schema, as
+/// phrases such as ``"`n` is the string \"sixty\", and an integer is wanted"``. Only the arguments themselves are
+/// checked, not the values within them, and only against types that the schema names.
+#[must_use]
+pub(crate) fn misfits(schema: &Value, arguments: &Map<String, Value>) -> Vec<String> {
+    let required = schema.get("required").and_then(Value::as_array);
+    let required = required.into_iter().flatten().filter_map(Value::as_str);
+    let missing = required.filter(|name| !arguments.contains_key(*name));
+    let mut faults: Vec<String> = missing.map(|name| format!("`{name}` is missing")).collect();
+    for (name, value) in arguments {
+        let types = schema
+            .get("properties")
+            .and_then(|all| all.get(name)?.get("type"));
+        let types: Vec<&str> = match types {
+            Some(Value::String(one)) => vec![one],
+            Some(Value::Array(types)) => types.iter().filter_map(Value::as_str).collect(),
+            _ => continue,
+        };
+        if types.is_empty() || types.iter().any(|wanted| is_of_type(value, wanted)) {
+            continue;
+        }
+        let wanted: Vec<String> = types.iter().map(|wanted| named(wanted)).collect();
+        let (is, wanted) = (described(value), wanted.join(" or "));
+        faults.push(format!("`{name}` is {is}, and {wanted} is wanted"));
+    }
+    faults
+}
+
+/// Checks whether a value has a type of JSON Schema. An unknown type fits.
+fn is_of_type(value: &Value, wanted: &str) -> bool {
+    match wanted {
+        "string" => value.is_string(),
+        "integer" => {
+            value.is_i64() || value.is_u64() || value.as_f64().is_some_and(|n| n.fract() == 0.0)
+        }
+        "number" => value.is_number(),
+        "boolean" => value.is_boolean(),
+        "array" => value.is_array(),
+        "object" => value.is_object(),
+        "null" => value.is_null(),
+        _ => true,
+    }
+}
+
+/// Returns a type with its article.
+fn named(wanted: &str) -> String {
+    match wanted {
+        "null" => "null".to_owned(),
+        "array" | "integer" | "object" => format!("an {wanted}"),
+        _ => format!("a {wanted}"),
+    }
+}
+
+fn described(value: &Value) -> String {
+    let text = value.to_string();
+    let shown = text
+        .get(..text.floor_char_boundary(SHOWN))
+        .unwrap_or_default();
+    let shown = if shown.len() < text.len() {
+        format!("{shown}…")
+    } else {
+        text.clone()
+    };
+    match value {
+        Value::String(_) => format!("the string {shown}"),
+        Value::Array(_) => format!("the list {shown}"),
+        Value::Object(_) => format!("the object {shown}"),
+        Value::Null | Value::Bool(_) | Value::Number(_) => shown,
     }
 }
 

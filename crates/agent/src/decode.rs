@@ -9,7 +9,7 @@ use std::sync::Arc;
 use plimsoll_context::ToolCall;
 use serde_json::{Map, Value};
 
-use crate::arguments::{fit, read_arguments};
+use crate::arguments::{fit, misfits, read_arguments};
 use crate::batch::{BatchCall, MAX_BATCH};
 use crate::call_hashes::identity;
 use crate::call_target::CallTarget;
@@ -126,6 +126,10 @@ impl BatchReader<'_> {
         let name = &tool.spec.name;
         let written = arguments.clone();
         fit(&tool.spec.schema, &mut arguments);
+        let faults = misfits(&tool.spec.schema, &arguments);
+        if !faults.is_empty() {
+            return CallDecision::refused(notice::misfits(name, &faults));
+        }
         let is_changed = arguments != written || is_text(&call.arguments);
         let arguments = Value::Object(arguments);
         let prepared = ToolCall {

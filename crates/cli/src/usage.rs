@@ -105,14 +105,13 @@ async fn show(store: &impl SessionReader, args: &UsageArgs) -> Result<u8, CliErr
     let ids: BTreeSet<SessionId> = store.list().await?.into_iter().map(|it| it.id).collect();
     let mut all = Vec::new();
     for session in list::sessions(store, args.here).await? {
-        // The log of the caller has the usage of its sub-agents.
         let has_caller = caller_of(&session.info.id).is_some_and(|caller| ids.contains(&caller));
-        if session.info.updated >= since && !has_caller {
-            all.push(used(store, session, since).await);
+        if session.info.updated >= since {
+            all.push(used(store, session, since, has_caller).await);
         }
     }
     let branches: BTreeSet<String> = all.iter().flat_map(|used| used.branches.clone()).collect();
-    all.retain(|used| !branches.contains(used.session.info.id.as_str()));
+    all.retain(|used| !used.calls.is_empty() && !branches.contains(used.session.info.id.as_str()));
     let mut rows = rows(args.by, &all);
     let name = args.by.to_possible_value();
     let name = name.as_ref().map_or("", |value| value.get_name());
@@ -165,22 +164,31 @@ fn caller_of(id: &SessionId) -> Option<SessionId> {
     SessionId::new(caller).ok()
 }
 
-/// Reads the log of a session as far as it can be read.
-async fn used(store: &impl SessionReader, session: ListedSession, since: u64) -> SessionUsage {
+/// Reads the log of a session as far as it can be read. If the session `has_caller`, the caller's log has the
+/// usage of its first run, and only that of later ones, which a person began, is returned.
+async fn used(
+    store: &impl SessionReader,
+    session: ListedSession,
+    since: u64,
+    has_caller: bool,
+) -> SessionUsage {
     let info = &session.info;
     // The calls that a fork shares are counted in its parent.
     let after = info.fork.as_ref().map_or(0, |fork| fork.entries);
     let mut model = session.model.clone().unwrap_or_else(|| UNKNOWN.to_owned());
-    let (mut calls, mut branches) = (Vec::new(), BTreeSet::new());
+    let (mut calls, mut branches, mut runs) = (Vec::new(), BTreeSet::new(), 0_u32);
     let each = |line: &LogEntry| {
         match &line.entry {
-            Entry::RunStarted { model: of, .. } => model.clone_from(of),
+            Entry::RunStarted { model: of, .. } => {
+                model.clone_from(of);
+                runs += 1;
+            }
             Entry::Branched { branches: of, .. } => {
                 branches.extend(of.iter().map(|branch| branch.session.clone()));
             }
             _ => {}
         }
-        if line.at >= since {
+        if line.at >= since && (!has_caller || runs > 1) {
             let spent = spent(&line.entry, &model).into_iter();
             calls.extend(spent.map(|(model, spent)| (line.at, model, spent)));
         }

@@ -135,10 +135,6 @@ impl WorkState {
         if let Some(question) = &self.question {
             items.push(format!("{QUESTION}{question}"));
         }
-        if !untested.is_empty() {
-            let newest: Vec<&str> = untested.iter().take(CHANGED_MAX).copied().collect();
-            items.push(format!("{CHANGED}{}", newest.join(", ")));
-        }
         let todos = self.todos.iter().map(
             |Todo {
                  id,
@@ -152,6 +148,11 @@ impl WorkState {
         let todos: Vec<String> = todos.collect();
         if !todos.is_empty() {
             items.push(format!("{TODO}{}", todos.join("; ")));
+        }
+        // The files stand in their own list, too.
+        if !untested.is_empty() {
+            let newest: Vec<&str> = untested.iter().take(CHANGED_MAX).copied().collect();
+            items.push(format!("{CHANGED}{}", newest.join(", ")));
         }
         items
     }

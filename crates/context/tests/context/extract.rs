@@ -190,7 +190,7 @@ fn a_file_is_removed_only_if_that_is_certain() {
         let files = file_after(command, text, is_error);
         assert_eq!(
             files,
-            ["- src/crane.rs (perhaps removed)"],
+            ["- src/crane.rs (edited 1, perhaps removed)"],
             "{command} {text}"
         );
     }
