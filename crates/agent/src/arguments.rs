@@ -5,6 +5,7 @@
 
 mod expected;
 
+use plimsoll_context::{Bytes, clip};
 use serde_json::{Map, Number, Value};
 
 use expected::{Expected, Kind};
@@ -15,6 +16,8 @@ const NO_OBJECT: &str = "it is valid JSON, but no object";
 const EXACT: f64 = 9_007_199_254_740_992.0;
 /// Maximum nesting of converted values. Deeper ones are left to the tool.
 const MAX_DEPTH: usize = 64;
+/// Maximum length of a value that a fault shows.
+const SHOWN: Bytes = Bytes(60);
 
 /// Parses the arguments that a model wrote.
 ///
@@ -34,78 +37,36 @@ pub fn read_arguments(written: &str) -> Result<Map<String, Value>, String> {
     }
 }
 
-/// Maximum length of a value that a fault shows, in bytes.
-const SHOWN: usize = 60;
-
-/// Returns what is wrong with arguments by the `required` names and the types of their tool's JSON schema, as
-/// phrases such as ``"`n` is the string \"sixty\", and an integer is wanted"``. Only the arguments themselves are
-/// checked, not the values within them, and only against types that the schema names.
-#[must_use]
+/// Returns the faults of arguments by the `required` names and the types of their tool's JSON schema, as phrases such
+/// as ``"`n` is the string \"sixty\", and an integer is wanted"``. Values within the arguments are not checked.
 pub(crate) fn misfits(schema: &Value, arguments: &Map<String, Value>) -> Vec<String> {
-    let required = schema.get("required").and_then(Value::as_array);
-    let required = required.into_iter().flatten().filter_map(Value::as_str);
-    let missing = required.filter(|name| !arguments.contains_key(*name));
-    let mut faults: Vec<String> = missing.map(|name| format!("`{name}` is missing")).collect();
-    for (name, value) in arguments {
-        let types = schema
-            .get("properties")
-            .and_then(|all| all.get(name)?.get("type"));
-        let types: Vec<&str> = match types {
-            Some(Value::String(one)) => vec![one],
-            Some(Value::Array(types)) => types.iter().filter_map(Value::as_str).collect(),
-            _ => continue,
-        };
-        if types.is_empty() || types.iter().any(|wanted| is_of_type(value, wanted)) {
-            continue;
-        }
-        let wanted: Vec<String> = types.iter().map(|wanted| named(wanted)).collect();
-        let (is, wanted) = (described(value), wanted.join(" or "));
-        faults.push(format!("`{name}` is {is}, and {wanted} is wanted"));
-    }
-    faults
+    let expected = Expected::of(schema, schema);
+    let Some(expected) = expected.filter(|expected| expected.kind == Kind::Object) else {
+        return Vec::new();
+    };
+    let missing = expected.required();
+    let missing = missing.filter(|name| !arguments.contains_key(*name));
+    let missing = missing.map(|name| format!("`{name}` is missing"));
+    let others = arguments.iter().filter_map(|(name, value)| {
+        let wanted = expected::missed(schema, expected.field(name)?, value)?;
+        let is = described(value);
+        Some(format!("`{name}` is {is}, and {wanted} is wanted"))
+    });
+    missing.chain(others).collect()
 }
 
-/// Checks whether a value has a type of JSON Schema. An unknown type fits.
-fn is_of_type(value: &Value, wanted: &str) -> bool {
-    match wanted {
-        "string" => value.is_string(),
-        "integer" => {
-            value.is_i64() || value.is_u64() || value.as_f64().is_some_and(|n| n.fract() == 0.0)
-        }
-        "number" => value.is_number(),
-        "boolean" => value.is_boolean(),
-        "array" => value.is_array(),
-        "object" => value.is_object(),
-        "null" => value.is_null(),
-        _ => true,
-    }
-}
-
-/// Returns a type with its article.
-fn named(wanted: &str) -> String {
-    match wanted {
-        "null" => "null".to_owned(),
-        "array" | "integer" | "object" => format!("an {wanted}"),
-        _ => format!("a {wanted}"),
-    }
-}
-
+/// Returns a value for a fault, shortened.
 fn described(value: &Value) -> String {
     let text = value.to_string();
-    let shown = text
-        .get(..text.floor_char_boundary(SHOWN))
-        .unwrap_or_default();
-    let shown = if shown.len() < text.len() {
-        format!("{shown}…")
-    } else {
-        text.clone()
+    let shown = clip(&text, SHOWN);
+    let more = if shown.len() < text.len() { "…" } else { "" };
+    let kind = match value {
+        Value::String(_) => "the string ",
+        Value::Array(_) => "the list ",
+        Value::Object(_) => "the object ",
+        Value::Null | Value::Bool(_) | Value::Number(_) => "",
     };
-    match value {
-        Value::String(_) => format!("the string {shown}"),
-        Value::Array(_) => format!("the list {shown}"),
-        Value::Object(_) => format!("the object {shown}"),
-        Value::Null | Value::Bool(_) | Value::Number(_) => shown,
-    }
+    format!("{kind}{shown}{more}")
 }
 
 /// Converts arguments to the types of their tool's JSON schema. If the schema is not clear, the tool

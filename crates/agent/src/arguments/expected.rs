@@ -40,6 +40,18 @@ impl Kind {
         })
     }
 
+    /// Returns the type with its article.
+    fn words(self) -> &'static str {
+        match self {
+            Self::Boolean => "a boolean",
+            Self::Integer => "an integer",
+            Self::Number => "a number",
+            Self::String => "a string",
+            Self::Array => "an array",
+            Self::Object => "an object",
+        }
+    }
+
     /// Checks whether a value has this type.
     pub(super) fn matches(self, value: &Value) -> bool {
         match self {
@@ -109,6 +121,23 @@ impl<'a> Expected<'a> {
     pub(super) fn words(&self) -> Option<&'a Vec<Value>> {
         self.schema.get("enum").and_then(Value::as_array)
     }
+}
+
+/// Returns the wanted types in words if a value has none of them. `None` if it fits, or if the schema does not say.
+pub(super) fn missed(root: &Value, schema: &Value, value: &Value) -> Option<String> {
+    if let Some(expected) = Expected::of(root, schema) {
+        let fits = expected.kind.matches(value) || (expected.nullable && value.is_null());
+        return (!fits).then(|| expected.kind.words().to_owned());
+    }
+    let names = schema.get("type")?.as_array()?;
+    let names = names.iter().filter_map(Value::as_str);
+    let (nulls, names): (Vec<&str>, Vec<&str>) = names.partition(|name| *name == "null");
+    let kinds: Option<Vec<Kind>> = names.into_iter().map(Kind::named).collect();
+    let kinds = kinds.filter(|kinds| !kinds.is_empty())?;
+    let fits =
+        kinds.iter().any(|kind| kind.matches(value)) || (!nulls.is_empty() && value.is_null());
+    let wanted = kinds.iter().map(|kind| kind.words());
+    (!fits).then(|| wanted.collect::<Vec<_>>().join(" or "))
 }
 
 /// Returns the only type besides `null`, and whether `null` is allowed.
