@@ -70,8 +70,7 @@ struct EntryReader<'a> {
     in_text: Option<&'a str>,
     /// Whether the agent has no tools, and its commands are all answered in the user's role.
     is_text_only: bool,
-    /// Whether the agent has written or called anything before.
-    has_spoken: bool,
+    /// Whether the agent has called a tool.
     has_called: bool,
     /// The number of results whose bodies the host adds next.
     bodies: usize,
@@ -93,7 +92,6 @@ impl<'a> EntryReader<'a> {
             }
             TranscriptEntry::Assistant(text) => {
                 self.bodies = 0;
-                self.has_spoken = true;
                 self.texts.push(Text::Agent(text));
                 self.in_text = fenced_command(text).or(self.in_text);
             }
@@ -139,7 +137,8 @@ impl<'a> EntryReader<'a> {
             }
         }
         // The output of an action in any form, of an agent that calls in its text.
-        if self.has_spoken && !self.has_called && output(text).is_some() {
+        let is_output = !self.has_called && output(text).is_some();
+        if is_output && self.texts.iter().any(|text| matches!(text, Text::Agent(_))) {
             self.texts.push(Text::Host(text));
             return;
         }

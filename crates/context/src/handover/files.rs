@@ -223,14 +223,10 @@ impl<'t> FileRecord<'t> {
         let read = if self.has_changed() { 0 } else { read };
         let done = COUNTED.iter().zip([written, edited, read]);
         let done = done.filter(|(_, count)| *count > 0);
-        let mut done: Vec<String> = done
-            .map(|(word, count)| format!("{word} {count}"))
-            .collect();
-        // What is certain stays beside what is not.
-        if self.ending != Some(PERHAPS_REMOVED) {
-            done.retain(|_| self.ending.is_none());
-        }
-        done.extend(self.ending.map(str::to_owned));
-        format!("{} ({})", self.path, done.join(", "))
+        // The actions stay beside an ending that is not certain.
+        let done = done.filter(|_| matches!(self.ending, None | Some(PERHAPS_REMOVED)));
+        let done = done.map(|(word, count)| format!("{word} {count}"));
+        let done = done.chain(self.ending.map(str::to_owned));
+        format!("{} ({})", self.path, done.collect::<Vec<_>>().join(", "))
     }
 }

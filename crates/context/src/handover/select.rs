@@ -86,7 +86,7 @@ pub(crate) fn select(
     (!items.is_empty()).then(|| format::write(&items))
 }
 
-/// The lines, of which some are kept.
+/// The lines to choose from.
 struct RowSelection<'w, 't> {
     all: &'w mut [Row<'t>],
     /// The names that the handover contains already.

@@ -28,10 +28,19 @@ const CHANGED: &str = "Changed, not tested since: ";
 pub(crate) struct WorkState {
     /// The open entries of the todo list.
     todos: Vec<Todo>,
-    /// The last failed build or test that no success followed: its signature, its folder, and the line that
-    /// says why.
-    failed: Option<(String, String, String)>,
+    /// The last failed build or test that no success followed.
+    failed: Option<Failure>,
     question: Option<String>,
+}
+
+/// A failed build or test.
+#[derive(Debug)]
+struct Failure {
+    signature: String,
+    /// The folder that its call changes to. Empty if it does not.
+    folder: String,
+    /// The line that says why.
+    line: String,
 }
 
 #[derive(Debug)]
@@ -104,19 +113,21 @@ impl WorkState {
 
     /// Records a failed build or test.
     pub(crate) fn fail(&mut self, call: &TranscriptCall, line: &str) {
-        let (signature, folder) = (call.signature.clone(), call.folder().to_owned());
-        self.failed = Some((signature, folder, line.to_owned()));
+        self.failed = Some(Failure {
+            signature: call.signature.clone(),
+            folder: call.folder().to_owned(),
+            line: line.to_owned(),
+        });
     }
 
     /// Records a successful build or test. It settles the failure of the same one, or of a part of
     /// it: `pytest` settles `pytest tests/test_crane.py`.
     pub(crate) fn succeeded(&mut self, call: &TranscriptCall) {
-        let _settled = self.failed.take_if(|(signature, folder, _)| {
-            let failed = TranscriptCall::new("", signature);
-            let elsewhere =
-                !folder.is_empty() && !call.folder().is_empty() && folder.as_str() != call.folder();
-            !elsewhere
-                && (failed.signature == call.signature || includes(call.test(), failed.test()))
+        let _settled = self.failed.take_if(|failure| {
+            let failed = TranscriptCall::new("", &failure.signature);
+            let folders = [failure.folder.as_str(), call.folder()];
+            let is_here = folders.contains(&"") || failure.folder == call.folder();
+            is_here && (failed.signature == call.signature || includes(call.test(), failed.test()))
         });
     }
 
@@ -129,7 +140,10 @@ impl WorkState {
     /// that no test followed, the newest first.
     pub(crate) fn items(&self, untested: &[&str]) -> Vec<String> {
         let mut items = Vec::new();
-        if let Some((signature, _, line)) = &self.failed {
+        if let Some(Failure {
+            signature, line, ..
+        }) = &self.failed
+        {
             items.push(format!("{FAILED}{signature}{FAILED_ARROW}{line}"));
         }
         if let Some(question) = &self.question {
@@ -162,7 +176,11 @@ impl WorkState {
         if let Some(failure) = line.strip_prefix(FAILED) {
             let (signature, line) = failure.split_once(FAILED_ARROW)?;
             let folder = TranscriptCall::new("", signature).folder().to_owned();
-            self.failed = Some((signature.to_owned(), folder, line.to_owned()));
+            self.failed = Some(Failure {
+                signature: signature.to_owned(),
+                folder,
+                line: line.to_owned(),
+            });
         } else if let Some(question) = line.strip_prefix(QUESTION) {
             self.question = Some(question.to_owned());
         } else if let Some(todos) = line.strip_prefix(TODO) {

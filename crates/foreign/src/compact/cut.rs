@@ -207,10 +207,11 @@ impl<'a> Body<'a> {
             }
             weighs = cut.tokens;
             let over = weighs.minus(budget.limit) + budget.limit.minus(room.limit);
-            room.limit = match tried {
-                0..FIRST_TRIES => budget.limit.minus(over),
-                _ => budget.limit.minus(over).min(Tokens(room.limit.0 / 4 * 3)),
-            };
+            let before = room.limit;
+            room.limit = budget.limit.minus(over);
+            if tried >= FIRST_TRIES {
+                room.limit = room.limit.min(Tokens(before.0 / 4 * 3));
+            }
             room.trigger = budget.trigger.min(room.limit);
             room.target = budget.target.min(room.limit);
         }

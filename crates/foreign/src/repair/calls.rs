@@ -468,16 +468,15 @@ fn pair_early(pairs: &mut Pairs, chat: &Chat<'_>) {
         let unit = chat.units.get(*at);
         let id = unit.and_then(|unit| result(chat.protocol, unit)).flatten();
         let call = id.and_then(|id| calls.get_mut(*open.get(&id)?));
-        let fits = |call: &Call| {
-            let asked = chat.units.get(call.unit);
-            asked.zip(unit).is_some_and(|(asked, unit)| {
-                may_answer(
-                    output_kind(chat.protocol, asked.value()),
-                    kind(unit.value()),
-                )
-            })
+        let wanted = |call: &Call| {
+            let asked = chat.units.get(call.unit)?;
+            Some(output_kind(chat.protocol, asked.value()))
         };
-        let fits = |call: &Call| chat.protocol != Protocol::Responses || fits(call);
+        let own = unit.map_or("", |unit| kind(unit.value()));
+        let fits = |call: &Call| {
+            chat.protocol != Protocol::Responses
+                || wanted(call).is_some_and(|wanted| may_answer(wanted, own))
+        };
         match call.filter(|call| call.result.is_none() && fits(call)) {
             Some(call) => {
                 call.result = Some(*at);
