@@ -1,4 +1,4 @@
-//! [`Spend`]: the usage of an agent or a tool, [`Cost`], and [`Amounts`], of which agents share limits.
+//! [`Spend`]: the usage of an agent or a tool, [`Cost`], and [`Amounts`], whose limits agents share.
 
 use plimsoll_context::{Money, Tokens, Usage};
 use serde::{Deserialize, Serialize};
@@ -34,7 +34,7 @@ pub struct Cost {
     pub unpriced: u64,
 }
 
-/// One value for each kind of amount of which agents share a limit.
+/// One value for each kind of amount whose limit agents share.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Amounts<T = u64> {
     /// Tokens, as the limits count them.

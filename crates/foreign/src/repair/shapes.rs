@@ -51,7 +51,7 @@ fn difference(old: &Value, new: &Value) -> String {
     format!("changed {}", keys.join(", "))
 }
 
-/// The treatment of a unit that says nothing, or of which a part says nothing.
+/// The treatment of a unit without content, or with an empty part.
 enum Silence {
     Removed,
     Edited,

@@ -18,7 +18,7 @@
 //!   `[group *]` is for all other kinds, `[group]` for a group of one kind.
 //! - `include group` repeats the rules of `[group]`. `= A B` names kinds without further rules.
 //! - A rule begins with a key: `a.b` is a key within a key, `x/a` the key `a` in the place `x.a`, `aB|a_b` a
-//!   key in two spellings, `.` the object itself. Conditions follow, all of which must hold; `!` negates one.
+//!   key in two spellings, `.` the object itself. The conditions behind it must all hold; `!` negates one.
 //!   They are those of [`Test`] and the protocol's own, which are code.
 //! - `=> words` refuses the value. The refusal is of the rule that stands among the conditions, or of
 //!   [`Rule::Shape`]; `at-object` reports it for the object, and `end` judges nothing more of that.
