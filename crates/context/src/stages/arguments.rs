@@ -24,11 +24,10 @@ const DIGEST: Bytes = Bytes(400);
 /// The smallest allowed bound: below it, a digest would hardly be shorter.
 pub const LEAST_ARGUMENT_CHARS: usize = 500;
 /// The tools with which a model manages its context. Their arguments are few and influence the run.
-const OWN_TOOLS: [&str; 5] = [
+const OWN_TOOLS: [&str; 4] = [
     "recall",
     "recall_search",
     "get_tool_response",
-    "pin",
     "context_summarize",
 ];
 
