@@ -7,7 +7,6 @@
 #[macro_use]
 mod stdout;
 
-#[cfg(feature = "acp")]
 mod acp;
 mod agent;
 mod answer_schema;
@@ -33,10 +32,6 @@ mod flags;
 mod input;
 mod listing;
 mod local;
-#[cfg(feature = "mcp")]
-mod mcp;
-#[cfg(not(feature = "mcp"))]
-#[path = "mcp_disabled.rs"]
 mod mcp;
 mod mcp_command;
 mod model_choice;
@@ -102,12 +97,7 @@ fn main() -> ExitCode {
         Command::Config(args) => wait_for(config::run(args)),
         Command::Run(args) => wait_for(run::run(args)),
         Command::Chat(args) => wait_for(chat::run(args)),
-        #[cfg(feature = "acp")]
         Command::Acp(args) => wait_for(acp::run(args)),
-        #[cfg(not(feature = "acp"))]
-        Command::Acp(_) => Err(CliError::usage(
-            "this build has no support for editors; build it with the feature `acp`",
-        )),
         Command::Sessions(args) => wait_for(sessions::run(args)),
         Command::Usage(args) => wait_for(usage::run(args)),
         Command::Model(args) => wait_for(local::run(args)),
@@ -195,7 +185,6 @@ fn try_threads() -> io::Result<()> {
 }
 
 /// Waits for Ctrl-C or a termination signal.
-#[cfg(any(feature = "acp", feature = "restate"))]
 async fn asked_to_end() -> io::Result<()> {
     #[cfg(unix)]
     {

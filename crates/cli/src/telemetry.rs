@@ -1,12 +1,10 @@
 //! The telemetry of the program: a log on stderr, and spans for an OpenTelemetry collector, by the
 //! variables of OpenTelemetry. The library emits spans and exports nothing.
 
-#[cfg(feature = "otlp")]
 mod export;
 mod log;
 mod settings;
 #[cfg(test)]
-#[cfg(feature = "otlp")]
 mod tests;
 
 use tracing::Dispatch;
@@ -21,7 +19,6 @@ type BoxedLayer = Box<dyn Layer<Registry> + Send + Sync>;
 /// The running telemetry of the process.
 #[derive(Debug, Default)]
 pub(crate) struct Telemetry {
-    #[cfg(feature = "otlp")]
     exporter: Option<export::Exporter>,
 }
 
@@ -50,43 +47,23 @@ fn dispatch(settings: &Settings) -> (Option<Dispatch>, Telemetry, Vec<String>) {
         Ok(log) => layers.extend(log),
         Err(fault) => faults.push(fault),
     }
-    let telemetry = match &settings.traces {
-        Some(address) => exported(address, settings, &mut layers),
-        None => Ok(Telemetry::default()),
+    let exporter = match &settings.traces {
+        Some(address) => export::begin(address, settings, &mut layers).map(Some),
+        None => Ok(None),
     };
-    let telemetry = telemetry.unwrap_or_else(|fault| {
+    let exporter = exporter.unwrap_or_else(|fault| {
         faults.push(fault);
-        Telemetry::default()
+        None
     });
     let dispatch =
         (!layers.is_empty()).then(|| Dispatch::new(tracing_subscriber::registry().with(layers)));
-    (dispatch, telemetry, faults)
-}
-
-#[cfg(feature = "otlp")]
-fn exported(
-    address: &str,
-    settings: &Settings,
-    layers: &mut Vec<BoxedLayer>,
-) -> Result<Telemetry, String> {
-    let exporter = Some(export::begin(address, settings, layers)?);
-    Ok(Telemetry { exporter })
-}
-
-#[cfg(not(feature = "otlp"))]
-fn exported(_: &str, _: &Settings, _: &mut Vec<BoxedLayer>) -> Result<Telemetry, String> {
-    let fault = "spans are not sent: this build lacks the feature `otlp`; build it \
-                 with `--features otlp`";
-    Err(fault.to_owned())
+    (dispatch, Telemetry { exporter }, faults)
 }
 
 impl Telemetry {
     /// Sends the remaining spans, for a few seconds at most. Returns a sentence for the user if an
     /// export failed, now or earlier.
     pub(crate) fn finish(self) -> Option<String> {
-        #[cfg(feature = "otlp")]
-        return self.exporter.and_then(export::Exporter::finish);
-        #[cfg(not(feature = "otlp"))]
-        None
+        self.exporter.and_then(export::Exporter::finish)
     }
 }

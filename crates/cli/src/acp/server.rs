@@ -116,7 +116,7 @@ impl AcpServer {
         let capabilities = AgentCapabilities::new()
             .load_session(true)
             .prompt_capabilities(prompts)
-            .mcp_capabilities(McpCapabilities::new().http(cfg!(feature = "mcp")))
+            .mcp_capabilities(McpCapabilities::new().http(true))
             .session_capabilities(sessions);
         let about = Implementation::new("plimsoll", env!("CARGO_PKG_VERSION")).title("Plimsoll");
         InitializeResponse::new(ProtocolVersion::V1)

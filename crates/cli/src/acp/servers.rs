@@ -18,11 +18,6 @@ pub(super) fn servers(given: Vec<Given>) -> Result<Vec<McpServer>, CliError> {
             given.len()
         )));
     }
-    if !given.is_empty() && !cfg!(feature = "mcp") {
-        return Err(CliError::usage(
-            "this build cannot connect to MCP servers; build it with the feature `mcp`, or hand over none",
-        ));
-    }
     given.into_iter().map(server).collect()
 }
 

@@ -11,10 +11,6 @@ const EXPORT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The destinations of spans and the log.
 #[derive(Debug, Clone)]
-#[cfg_attr(
-    not(feature = "otlp"),
-    allow(dead_code, reason = "only the exporter reads all of it")
-)]
 pub(super) struct Settings {
     /// The full address for spans, such as `http://localhost:4318/v1/traces`. `None` sends none.
     pub(super) traces: Option<String>,

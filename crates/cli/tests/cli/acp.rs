@@ -498,7 +498,6 @@ fn commands_are_offered_and_done() {
     assert_eq!(last(&asked[1]), "/etc/hosts");
 }
 
-#[cfg(feature = "mcp")]
 #[test]
 fn the_editors_servers_of_tools_are_used_and_their_calls_asked_about() {
     let home = mcp::home("");

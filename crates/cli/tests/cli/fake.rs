@@ -64,7 +64,6 @@ impl FakeAnswer {
     }
 
     /// A streamed answer that a content filter ends.
-    #[cfg(feature = "acp")]
     pub(crate) fn blocked(text: &str) -> Self {
         let delta =
             json!({"choices": [{"index": 0, "delta": {"role": "assistant", "content": text}}]});

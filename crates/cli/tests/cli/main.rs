@@ -3,9 +3,7 @@
 //! loopback is used.
 #![cfg(unix)]
 
-#[cfg(feature = "acp")]
 mod acp;
-#[cfg(feature = "acp")]
 mod acp_bad;
 mod agent_files;
 mod agents;
@@ -25,7 +23,6 @@ mod config;
 mod count;
 mod docs;
 mod doctor;
-#[cfg(feature = "acp")]
 mod editing;
 mod events;
 mod exported;
@@ -39,7 +36,6 @@ mod instructions;
 mod kept_files;
 mod ledger;
 mod long_runs;
-#[cfg(feature = "mcp")]
 mod mcp;
 mod messages;
 mod mock;
@@ -60,7 +56,6 @@ mod run_terminal;
 mod runs;
 mod sandbox;
 mod sessions;
-#[cfg(feature = "otlp")]
 mod skills;
 mod telemetry;
 mod terminal;
@@ -69,5 +64,3 @@ mod trust;
 mod usage;
 mod users_file;
 mod windows;
-#[cfg(not(all(feature = "acp", feature = "mcp", feature = "otlp")))]
-mod without;

@@ -192,7 +192,6 @@ fn a_collector_is_sent_spans_and_nothing_that_was_said() {
 }
 
 /// The library that speaks to them logs what is said.
-#[cfg(feature = "mcp")]
 #[test]
 fn nothing_that_a_server_of_tools_says_is_sent_or_logged() {
     use super::mcp::{CONFIG, NAMED, home};
