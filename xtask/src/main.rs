@@ -4,7 +4,6 @@
 #![warn(clippy::indexing_slicing, clippy::string_slice)]
 
 mod api;
-mod bare;
 mod bench;
 mod chaos;
 mod ci;
@@ -14,6 +13,7 @@ mod deny;
 mod dependencies;
 mod dist;
 mod error;
+mod features;
 mod fresh;
 mod fuzz;
 mod light;
@@ -223,7 +223,7 @@ fn act(chore: Chore, root: &Path) -> Result<(), Error> {
         Chore::Clients { part } => clients::run(root, part.as_deref()),
         Chore::Light { seeds } => light::run(root, seeds),
         Chore::Mcp => mcp::run(root),
-        Chore::Features => bare::features(root),
+        Chore::Features => features::run(root),
         Chore::Postgres => postgres::run(root),
         Chore::Restate => restate::run(root),
         Chore::Chaos {
