@@ -20,10 +20,10 @@ use crate::tokens::{Bytes, Tokens};
 
 pub use marker::{Marker, NOTE_MAX};
 
+use json::Container;
 use marker::{Hole, find_central};
 
-/// Minimum size of head and of tail beside a marker: a few words. Longer than any escape sequence
-/// of a JSON string (`\ud83e\udd80`).
+/// Minimum size of head and of tail beside a marker: a few words.
 pub const MIN_SIDE: Bytes = Bytes(16);
 /// A cut is moved to a line end that is within this fraction of its side.
 const NEAR: usize = 8;
@@ -99,7 +99,7 @@ pub(crate) fn result_in_tokens(
 pub(crate) fn result_as_marker(result: &ToolResult, marker: &Marker) -> Message {
     let text = flatten(&result.parts);
     let bytes = Hole::read(&text).map_or_else(
-        || match find_central(&text, Script::Lines.separator()) {
+        || match find_central(&text) {
             Some((range, hole)) => hole.bytes + (text.len() - range.len()) as u64,
             None => text.len() as u64,
         },
@@ -196,7 +196,7 @@ impl Marker {
     /// marker and [`MIN_SIDE`] bytes on each side of it.
     #[must_use]
     pub fn head_tail(&self, text: &str, max: Bytes) -> Option<String> {
-        cut(text, usize::try_from(max.0).ok()?, self, Script::Lines)
+        cut(text, usize::try_from(max.0).ok()?, self)
     }
 
     /// Shortens like [`Marker::head_tail`], to at most `max` tokens as counted by `counter`.
@@ -208,9 +208,7 @@ impl Marker {
         counter: &dyn TokenCounter,
     ) -> Option<String> {
         let total = counter.text(text);
-        approach(text, total, max, counter, |bytes| {
-            cut(text, bytes, self, Script::Lines)
-        })
+        approach(text, total, max, counter, |bytes| cut(text, bytes, self))
     }
 
     /// Shortens `text` to at most `max` tokens as counted by `counter`.
@@ -222,16 +220,10 @@ impl Marker {
     #[must_use]
     pub fn shorten(&self, text: &str, max: Tokens, counter: &dyn TokenCounter) -> Option<String> {
         let total = counter.text(text);
-        let json = json::Document::read(text).and_then(|document| {
-            approach(text, total, max, counter, |bytes| {
-                document.shrink(bytes, self)
-            })
+        let json = Container::read(text).and_then(|json| {
+            approach(text, total, max, counter, |bytes| json.shorten(bytes, self))
         });
-        json.or_else(|| {
-            approach(text, total, max, counter, |bytes| {
-                cut(text, bytes, self, Script::Lines)
-            })
-        })
+        json.or_else(|| approach(text, total, max, counter, |bytes| cut(text, bytes, self)))
     }
 
     /// Shortens like [`Marker::shorten`], to at most `max` bytes.
@@ -241,84 +233,36 @@ impl Marker {
         if text.len() <= bytes {
             return None;
         }
-        json::Document::read(text)
-            .and_then(|document| document.shrink(bytes, self))
+        Container::read(text)
+            .and_then(|json| json.shorten(bytes, self))
             .or_else(|| self.head_tail(text, max))
     }
 }
 
-/// The syntax of a text. It determines the possible positions of cuts and the text beside the
-/// marker.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Script {
-    /// Lines of plain text.
-    Lines,
-    /// The inside of a JSON string, with its escapes.
-    JsonString,
+/// Returns the end of a head of at most `max` bytes.
+fn head_end(text: &str, max: usize) -> usize {
+    let end = text.floor_char_boundary(max);
+    let near = text.floor_char_boundary(end - end / NEAR);
+    let line = text.get(near..end).and_then(|near| near.rfind('\n'));
+    line.map_or(end, |line| near + line)
 }
 
-impl Script {
-    fn separator(self) -> &'static str {
-        match self {
-            Self::Lines => "\n",
-            Self::JsonString => "\\n",
-        }
-    }
-
-    /// Returns the end of a head of at most `max` bytes.
-    fn head_end(self, text: &str, max: usize) -> usize {
-        match self {
-            Self::Lines => {
-                let end = text.floor_char_boundary(max);
-                let near = text.floor_char_boundary(end - end / NEAR);
-                let line = text.get(near..end).and_then(|near| near.rfind('\n'));
-                line.map_or(end, |line| near + line)
-            }
-            Self::JsonString => {
-                let (mut end, mut line) = (0, None);
-                for unit in units(text).take_while(|unit| unit.end <= max) {
-                    end = unit.end;
-                    if unit.start >= max - max / NEAR && text.get(unit.clone()) == Some("\\n") {
-                        line = Some(unit.start);
-                    }
-                }
-                line.unwrap_or(end)
-            }
-        }
-    }
-
-    /// Returns the beginning of a tail of at most `max` bytes.
-    fn tail_start(self, text: &str, max: usize) -> usize {
-        let earliest = text.len().saturating_sub(max);
-        match self {
-            Self::Lines => {
-                let start = text.ceil_char_boundary(earliest);
-                let near = text.ceil_char_boundary(start + (text.len() - start) / NEAR);
-                let line = text.get(start..near).and_then(|near| near.find('\n'));
-                line.map_or(start, |line| start + line + 1)
-            }
-            Self::JsonString => {
-                let mut tail = units(text)
-                    .skip_while(|unit| unit.start < earliest)
-                    .peekable();
-                let start = tail.peek().map_or(text.len(), |unit| unit.start);
-                tail.take_while(|unit| unit.end <= earliest + max / NEAR)
-                    .find(|unit| text.get(unit.clone()) == Some("\\n"))
-                    .map_or(start, |unit| unit.end)
-            }
-        }
-    }
+/// Returns the beginning of a tail of at most `max` bytes.
+fn tail_start(text: &str, max: usize) -> usize {
+    let start = text.ceil_char_boundary(text.len().saturating_sub(max));
+    let near = text.ceil_char_boundary(start + (text.len() - start) / NEAR);
+    let line = text.get(start..near).and_then(|near| near.find('\n'));
+    line.map_or(start, |line| start + line + 1)
 }
 
 /// Returns head, marker and tail. Both sides get half of the available bytes. A side that an
 /// earlier cut left shorter is unchanged, so head and tail remain about equal and the next cut
 /// recognises the marker.
-fn cut(text: &str, max: usize, marker: &Marker, script: Script) -> Option<String> {
+fn cut(text: &str, max: usize, marker: &Marker) -> Option<String> {
     if text.len() <= max {
         return None;
     }
-    let separator = script.separator();
-    let earlier = find_central(text, separator);
+    let earlier = find_central(text);
     let (front, back, hidden) = match &earlier {
         Some((range, hole)) => (text.get(..range.start)?, text.get(range.end..)?, hole.bytes),
         None => (text, text, 0),
@@ -330,7 +274,7 @@ fn cut(text: &str, max: usize, marker: &Marker, script: Script) -> Option<String
         bytes: hidden + shown as u64,
         items: None,
     };
-    let reserve = marker_len(marker, most, script) + 2 * separator.len();
+    let reserve = marker.words(most).len() + 2;
     let side = max.checked_sub(reserve)? / 2;
     if (side as u64) < MIN_SIDE.0 {
         return None;
@@ -338,31 +282,18 @@ fn cut(text: &str, max: usize, marker: &Marker, script: Script) -> Option<String
     let head = if front.len() <= side {
         front
     } else {
-        front.get(..script.head_end(front, side))?
+        front.get(..head_end(front, side))?
     };
     let tail = if back.len() <= side {
         back
     } else {
-        back.get(script.tail_start(back, side)..)?
+        back.get(tail_start(back, side)..)?
     };
     let hole = Hole {
         bytes: hidden + (shown - head.len() - tail.len()) as u64,
         items: None,
     };
-    let words = script_words(marker, hole, script);
-    Some([head, separator, &words, separator, tail].concat())
-}
-
-fn script_words(marker: &Marker, hole: Hole, script: Script) -> String {
-    let words = marker.words(hole);
-    match script {
-        Script::Lines => words,
-        Script::JsonString => json::escaped(&words),
-    }
-}
-
-fn marker_len(marker: &Marker, hole: Hole, script: Script) -> usize {
-    script_words(marker, hole, script).len()
+    Some([head, "\n", &marker.words(hole), "\n", tail].concat())
 }
 
 /// Brings `text`, which has `total` tokens, within `max` tokens: cuts it to a number of bytes in
@@ -377,10 +308,7 @@ fn approach(
     if total <= max {
         return None;
     }
-    let scaled = |bytes: usize, by: Tokens, of: Tokens| {
-        let scaled = bytes as u128 * u128::from(by.0) / u128::from(of.0.max(1));
-        usize::try_from(scaled).unwrap_or(usize::MAX)
-    };
+    let scaled = |bytes, by: Tokens, of: Tokens| scaled(bytes, by.0 as usize, of.0 as usize);
     let mut best = None;
     let (mut fits, mut exceeds) = (0, text.len());
     let mut bytes = scaled(text.len(), max, total);
@@ -413,32 +341,10 @@ fn approach(
     best
 }
 
-/// Returns the characters of the inside of a JSON string. An escape (or a surrogate pair) counts as
-/// one.
-fn units(raw: &str) -> impl Iterator<Item = std::ops::Range<usize>> {
-    let mut rest = raw;
-    std::iter::from_fn(move || {
-        let start = raw.len() - rest.len();
-        let first = rest.chars().next()?;
-        let len = if first != '\\' {
-            first.len_utf8()
-        } else if !rest.starts_with("\\u") {
-            2
-        } else if is_high_surrogate(rest) && rest.get(6..8) == Some("\\u") {
-            12
-        } else {
-            6
-        };
-        rest = rest.get(len..).unwrap_or("");
-        Some(start..start + len)
-    })
-}
-
-fn is_high_surrogate(escape: &str) -> bool {
-    escape
-        .get(2..6)
-        .and_then(|digits| u16::from_str_radix(digits, 16).ok())
-        .is_some_and(|unit| (0xD800..0xDC00).contains(&unit))
+/// Returns `bytes · by / of`.
+fn scaled(bytes: usize, by: usize, of: usize) -> usize {
+    let scaled = bytes as u128 * by as u128 / of.max(1) as u128;
+    usize::try_from(scaled).unwrap_or(usize::MAX)
 }
 
 /// Returns the message with other parts. A notice or a summary has no parts and is returned

@@ -100,18 +100,17 @@ impl Hole {
     }
 }
 
-/// Finds the marker between head and tail of a text that was cut before, with the `separator`s
-/// around it.
+/// Finds the marker between head and tail of a text that was cut before, with the line ends around
+/// it.
 ///
 /// Among all matching texts, it takes the most central one, provided that head and tail are about
 /// equally long, as a cut leaves them. A match at another position belongs to the text itself.
-pub(super) fn find_central(text: &str, separator: &str) -> Option<(Range<usize>, Hole)> {
+pub(super) fn find_central(text: &str) -> Option<(Range<usize>, Hole)> {
     let skew = |range: &Range<usize>| range.start.abs_diff(text.len() - range.end);
     let candidates = text.match_indices(OPENING).filter_map(|(at, _)| {
-        let start = at.checked_sub(separator.len())?;
-        let rest = text.get(start..)?.strip_prefix(separator)?;
-        let (hole, rest) = read_opening(rest)?;
-        let rest = rest.strip_prefix(separator)?;
+        let start = at.checked_sub(1)?;
+        let (hole, rest) = read_opening(text.get(start..)?.strip_prefix('\n')?)?;
+        let rest = rest.strip_prefix('\n')?;
         Some((start..text.len() - rest.len(), hole))
     });
     let (range, hole) = candidates.min_by_key(|(range, _)| skew(range))?;
@@ -120,7 +119,7 @@ pub(super) fn find_central(text: &str, separator: &str) -> Option<(Range<usize>,
 }
 
 /// Parses the marker at the beginning of `text`, and returns it with the rest of the text.
-fn read_opening(text: &str) -> Option<(Hole, &str)> {
+pub(super) fn read_opening(text: &str) -> Option<(Hole, &str)> {
     let (bytes, rest) = read_number(text.strip_prefix(OPENING)?)?;
     let rest = rest.strip_prefix(" bytes")?;
     let (items, rest) = match rest.strip_prefix(", ").and_then(read_number) {
@@ -224,7 +223,7 @@ mod tests {
     fn only_a_central_marker_is_ours() {
         let side = "x".repeat(100);
         let ours = format!("{side}\n[pruned: 5 bytes]\n{side}");
-        let (range, hole) = find_central(&ours, "\n").unwrap();
+        let (range, hole) = find_central(&ours).unwrap();
         assert_eq!(
             (range.start, ours.len() - range.end, hole.bytes),
             (100, 100, 5)
@@ -235,7 +234,7 @@ mod tests {
             format!("\n[pruned: 5 bytes]\n{side}"),
             side.clone(),
         ] {
-            assert_eq!(find_central(&text, "\n"), None, "{text}");
+            assert_eq!(find_central(&text), None, "{text}");
         }
     }
 }
