@@ -2,8 +2,7 @@
 //! cache, and the reason if the cache is missed.
 
 use plimsoll_context::{
-    CacheBreak, CacheMiss, CachePlan, CacheRules, CacheView, Tokens, USUAL_MINIMUM, ViewLimits,
-    breakpoints,
+    CachePlan, CacheRules, CacheView, Tokens, USUAL_MINIMUM, ViewLimits, breakpoints,
 };
 
 use crate::request::Expects;
@@ -46,28 +45,8 @@ pub(crate) fn cache_plan(setup: &Setup, state: &State, tools: Tokens) -> CachePl
     }
 }
 
-/// Returns the cache miss of the last call, if there was one. `not_view` is the reason that was known
-/// before the call.
-pub(crate) fn take_miss(
-    setup: &Setup,
-    state: &mut State,
-    not_view: Option<&CacheBreak>,
-) -> Option<CacheMiss> {
-    let mut miss = state.facts.cache.take_miss()?;
-    if miss.expected < least_cached(setup) {
-        return None;
-    }
-    if let Some(known) = not_view {
-        for why in &mut miss.why {
-            if *why == CacheBreak::Provider {
-                why.clone_from(known);
-            }
-        }
-    }
-    Some(miss)
-}
-
-fn least_cached(setup: &Setup) -> Tokens {
+/// Returns the size of the smallest prefix that the provider caches.
+pub(crate) fn least_cached(setup: &Setup) -> Tokens {
     let known = setup.sheet.and_then(|sheet| sheet.min_cacheable);
     known.unwrap_or(USUAL_MINIMUM)
 }

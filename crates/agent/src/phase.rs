@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use plimsoll_context::{CacheBreak, Seq, StopReason, Tokens, Usage};
+use plimsoll_context::{Seq, StopReason, Tokens, Usage};
 
 use crate::failure::Failure;
 use crate::outcome::EndReason;
@@ -71,7 +71,7 @@ impl RequestedCompaction {
     }
 }
 
-/// The properties of a model call that matter if it is refused or misses the cache.
+/// The properties of a model call that matter if it is refused.
 #[derive(Debug, Clone)]
 pub(crate) struct ModelCallFacts {
     /// The request's size by our counter.
@@ -80,8 +80,6 @@ pub(crate) struct ModelCallFacts {
     pub(crate) max_output: Option<Tokens>,
     /// How often the request was refused as too long before.
     pub(crate) rung: u32,
-    /// The reason why the call may miss the cache although the view is unchanged.
-    pub(crate) not_view: Option<CacheBreak>,
 }
 
 /// The step after a plan is applied.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use plimsoll_context::{CacheBreak, CachePlan, HostedTool, MessageList, Tokens, ToolSpec};
+use plimsoll_context::{CachePlan, HostedTool, MessageList, Tokens, ToolSpec};
 use serde::{Deserialize, Serialize};
 
 /// One model call.
@@ -93,32 +93,4 @@ pub enum ThinkingLevel {
     Medium,
     /// The maximum.
     High,
-}
-
-/// The parts of a request that are not in the log.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Aside {
-    choice: Option<ToolChoice>,
-    context: Option<Arc<str>>,
-}
-
-impl Aside {
-    /// Replaces the parts, and returns the reason why the next call may miss the cache although the view
-    /// is unchanged. `None` if only the provider can be the cause.
-    pub(crate) fn change(
-        &mut self,
-        choice: ToolChoice,
-        context: Option<Arc<str>>,
-        is_cold: bool,
-    ) -> Option<CacheBreak> {
-        let choice = Some(choice);
-        let then = std::mem::replace(self, Self { choice, context });
-        if then.choice.is_some() && then.context != self.context {
-            Some(CacheBreak::DynamicContext)
-        } else if then.choice.is_some() && then.choice != self.choice {
-            Some(CacheBreak::ToolChoice)
-        } else {
-            is_cold.then_some(CacheBreak::Expired)
-        }
-    }
 }

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use plimsoll_context::{
-    Budget, Bytes, CacheBreak, Calibration, CannotFit, Message, RESULT_SHARE, Tokens, ViewLimits,
+    Budget, Bytes, Calibration, CannotFit, Message, RESULT_SHARE, Tokens, ViewLimits,
 };
 
 use crate::entry::{Entry, Waiting};
@@ -16,7 +16,6 @@ use crate::ledger::Ledger;
 use crate::memory::RunMemory;
 use crate::outcome::EndReason;
 use crate::phase::{CurrentRun, Phase};
-use crate::request::Aside;
 use crate::setup::{DeclaredTools, Setup};
 use crate::state::{FoldError, State};
 use crate::step::{Input, Now, Step};
@@ -93,8 +92,6 @@ pub(crate) struct ServerFacts {
     pub(crate) last_call: LastCall,
     /// The user was warned that it reports too few tokens.
     pub(crate) is_doubted: bool,
-    /// The parts of the last request that are not in the log.
-    pub(crate) aside: Aside,
 }
 
 impl ServerFacts {
@@ -293,7 +290,6 @@ impl Run {
     fn rewritten(&mut self, counted: Tokens) {
         if let Phase::Calling(calling) = &mut self.phase {
             calling.counted = counted;
-            calling.not_view = Some(CacheBreak::Host);
         }
     }
 

@@ -7,8 +7,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use plimsoll_context::{
-    Bytes, CacheMonitor, CacheTrail, Calibration, CallId, Item, Message, Part, PlanError, Seq,
-    StopReason, TokenCounter, Tokens, ToolCall, Transcript, Usage,
+    Bytes, CacheMiss, CacheMonitor, CacheTrail, Calibration, CallId, Item, Message, Part,
+    PlanError, Seq, StopReason, TokenCounter, Tokens, ToolCall, Transcript, Usage,
 };
 
 use crate::batch::{Batch, CallKey, without_long_faults};
@@ -59,6 +59,8 @@ pub(crate) struct Facts {
     pub(crate) heard: Option<(Tokens, Tokens)>,
     pub(crate) trail: CacheTrail,
     pub(crate) cache: CacheMonitor,
+    /// The newest answered call read less from the cache than expected.
+    pub(crate) missed: Option<CacheMiss>,
     model: String,
     /// The session that the log was forked from first.
     root: Option<String>,
@@ -262,7 +264,7 @@ impl State {
                 self.facts.paused = *stop == StopReason::Paused && !is_empty(message);
                 self.facts.trail.sent(self.transcript.items());
                 let view = self.transcript.tokens();
-                self.facts.cache.answered(*counted, view, usage.as_ref());
+                self.facts.missed = self.facts.cache.answered(*counted, view, usage.as_ref());
                 self.facts.heard = usage.map(|usage| (*counted, usage.processed()));
                 self.transcript.mark_sent();
                 let reply = self.transcript.counter().message(message);
@@ -517,7 +519,8 @@ impl State {
         }
         let names = self.facts.names.iter().map(str::to_owned);
         let names: Vec<String> = names.chain(self.facts.later.drain(..)).collect();
-        self.facts.cache.declared(&names);
+        // The tools come before the messages.
+        self.facts.cache.rewound();
         self.facts.names = ToolNames::new(names);
     }
 }

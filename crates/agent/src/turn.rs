@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use plimsoll_context::{CachePlan, Message, Reply, StopReason, Tokens};
 
-use crate::cache_use::{cache_plan, take_miss};
+use crate::cache_use::{cache_plan, least_cached};
 use crate::entry::{Entry, Waiting};
 use crate::event::Event;
 use crate::failure::Failure;
@@ -219,14 +219,11 @@ impl Run {
             },
             ..all
         };
-        let (context, is_cold) = (self.setup.dynamic_context.clone(), self.is_cold());
-        let not_view = self.server.aside.change(tool_choice, context, is_cold);
         self.queue.push_back(Step::Call(Box::new(request)));
         self.phase = Phase::Calling(ModelCallFacts {
             counted,
             max_output,
             rung,
-            not_view,
         });
     }
 
@@ -291,7 +288,9 @@ impl Run {
             stop,
             usage,
         });
-        if let Some(miss) = take_miss(&self.setup, &mut self.state, calling.not_view.as_ref()) {
+        if let Some(miss) = self.state.facts.missed
+            && miss.expected >= least_cached(&self.setup)
+        {
             self.notify(Event::CacheMissed(miss));
         }
         if stop == StopReason::ContentFilter

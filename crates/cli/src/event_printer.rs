@@ -342,7 +342,7 @@ impl Observer for EventPrinter {
                 }
             }
             // A planned miss is already reported by the line of its plan.
-            Event::CacheMissed(miss) if !miss.is_planned() => self.dim(&miss.to_string()),
+            Event::CacheMissed(miss) => self.dim(&miss.to_string()),
             Event::LimitNear { notice } => self.dim(&clean(notice)),
             Event::LimitReached { notice } => {
                 // The text of a call that was cut off stays in the session.

@@ -189,33 +189,6 @@ fn clamp() {
     }
 }
 
-/// `Bpe` beside the library whose vocabulary it uses, which gets the text in the same pieces of 4 KB. The
-/// library counts faster and needs 70 ms longer to begin: it overtakes after more than 10 MB.
-fn counting_beside_raw() {
-    let raw = tiktoken::encoding::o200k_base();
-    let bpe = Bpe::o200k();
-    for corpus in Corpus::ALL {
-        let text = corpus.text();
-        let pieces: Vec<&str> = pieces(&text);
-        let throughput = ratio(
-            ROUNDS,
-            || {
-                time(|| {
-                    let counts = pieces.iter().map(|piece| raw.count(black_box(piece)));
-                    counts.sum::<usize>()
-                })
-            },
-            || time(|| bpe.text(black_box(&text))),
-        );
-        let what = format!("{corpus:?}: throughput of `Bpe` beside the raw library");
-        row(
-            &what,
-            Amount(throughput * 100.0, Unit::Percent),
-            Requirement::AtLeast(50.0),
-        );
-    }
-}
-
 /// A history that is sent again, beside its hashes alone and beside counting it.
 fn sent_again() {
     for corpus in Corpus::ALL {
@@ -282,17 +255,4 @@ fn exchange(n: usize) -> Exchange {
     let lines = (0..12).map(|line| format!("{line}: ship {n} took on {} barrels\n", n * 31 + line));
     let result = Message::result(id, lines.collect::<String>());
     [Arc::new(call), Arc::new(result)]
-}
-
-fn pieces(text: &str) -> Vec<&str> {
-    let mut pieces = Vec::new();
-    let mut rest = text;
-    while let Some((piece, after)) = rest.split_at_checked(rest.floor_char_boundary(4_096)) {
-        if piece.is_empty() {
-            break;
-        }
-        pieces.push(piece);
-        rest = after;
-    }
-    pieces
 }

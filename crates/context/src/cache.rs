@@ -9,7 +9,7 @@ mod trail;
 
 use std::sync::Arc;
 
-pub use monitor::{CLEARLY_SHORT, CacheBreak, CacheMiss, CacheMonitor, CacheTally, LEAST_EXPECTED};
+pub use monitor::{CLEARLY_SHORT, CacheMiss, CacheMonitor, CacheTally, LEAST_EXPECTED};
 use serde::{Deserialize, Serialize};
 pub use trail::CacheTrail;
 

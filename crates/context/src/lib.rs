@@ -45,16 +45,16 @@ mod transcript;
 mod truncate;
 mod usage;
 
-pub use bpe::{Bpe, PIECE_MAX, RunningCount};
+pub use bpe::Bpe;
 pub use budget::{
     Budget, COLD_TARGET, CannotFit, FALLBACK_WINDOW, LEAST_TARGET, LEAST_TARGET_SHARE, MAX_RESULT,
     OUTPUT_RESERVE, RESULT_SHARE, TARGET, TARGET_OF_EXPLICIT, TRIGGER, Threshold, ViewLimits,
     WORKING_TARGET, WORKING_TRIGGER,
 };
 pub use cache::{
-    Breakpoint, CLEARLY_SHORT, CacheBreak, CacheConfig, CacheMiss, CacheMonitor, CachePlan,
-    CacheRetention, CacheRules, CacheStrategy, CacheTally, CacheTrail, CacheView, LEAST_EXPECTED,
-    LOOK_BACK, MAX_BREAKPOINTS, USUAL_MINIMUM, breakpoints,
+    Breakpoint, CLEARLY_SHORT, CacheConfig, CacheMiss, CacheMonitor, CachePlan, CacheRetention,
+    CacheRules, CacheStrategy, CacheTally, CacheTrail, CacheView, LEAST_EXPECTED, LOOK_BACK,
+    MAX_BREAKPOINTS, USUAL_MINIMUM, breakpoints,
 };
 pub use calibration::Calibration;
 pub use compat::{CompactionConfig, CompactionScope, ContextConfig, Counts, OwnStages, Thresholds};

@@ -1,7 +1,7 @@
 //! The prompt cache of providers: which parts of a request are marked, for how long, and whether they were read.
 //!
 //! An agent marks its requests by itself, for providers that want marks. [`CacheConfig`] changes how, and
-//! [`CacheMonitor`] tells why less was read from the cache than expected.
+//! [`CacheMonitor`] tells whether less was read from the cache than expected.
 //!
 //! ```
 //! use plimsoll::Agent;
@@ -15,7 +15,7 @@
 //! ```
 
 pub use plimsoll_context::{
-    Breakpoint, CLEARLY_SHORT, CacheBreak, CacheConfig, CacheMiss, CacheMonitor, CachePlan,
+    Breakpoint, CLEARLY_SHORT, CacheConfig, CacheMiss, CacheMonitor, CachePlan,
     CacheRetention, CacheRules, CacheStrategy, CacheTally, CacheTrail, CacheView, Fingerprint,
     LEAST_EXPECTED, LOOK_BACK, MAX_BREAKPOINTS, USUAL_MINIMUM, breakpoints,
 };

@@ -1,33 +1,19 @@
-//! How fast texts are counted, side by side: the raw library in pieces of 4 KB, `Bpe`, `Memo` on
-//! a history that is sent again (beside its hashes alone), `Estimate`; and what else is done to
-//! every delta and every long result. Not a test of how exact they are.
+//! How fast texts are counted, side by side: `Bpe`, `Memo` on a history that is sent again (beside
+//! its hashes alone), `Estimate`; and what else is done to every long result. Not a test of how
+//! exact they are.
 
 mod corpus;
 
 use std::hint::black_box;
 
 use divan::Bencher;
-use divan::counter::{BytesCount, ItemsCount};
+use divan::counter::BytesCount;
 use plimsoll_context::{Bpe, Bytes, Estimate, Memo, TokenCounter, Tokens, shorten, shorten_bytes};
 
 use corpus::Corpus;
 
 fn main() {
     divan::main();
-}
-
-/// What `Bpe` is measured against.
-#[divan::bench(args = Corpus::ALL)]
-fn raw_library(bencher: Bencher<'_, '_>, corpus: Corpus) {
-    let text = corpus.text();
-    let raw = tiktoken::encoding::o200k_base();
-    let pieces = pieces(&text);
-    bencher.counter(BytesCount::of_str(&text)).bench_local(|| {
-        pieces
-            .iter()
-            .map(|piece| raw.count(black_box(piece)))
-            .sum::<usize>()
-    });
 }
 
 #[divan::bench(args = Corpus::ALL)]
@@ -84,26 +70,6 @@ fn short_text<const REMEMBERED: bool>(bencher: Bencher<'_, '_>, len: usize) {
     });
 }
 
-/// A reply of 4 KB in deltas of 4 characters, the total read after each.
-#[divan::bench(args = Corpus::ALL)]
-fn running_count(bencher: Bencher<'_, '_>, corpus: Corpus) {
-    let text: String = corpus.text().chars().take(4_096).collect();
-    let chars: Vec<char> = text.chars().collect();
-    let deltas: Vec<String> = chars
-        .chunks(4)
-        .map(|delta| delta.iter().collect())
-        .collect();
-    bencher
-        .counter(ItemsCount::new(deltas.len()))
-        .bench_local(|| {
-            let mut running = Bpe::o200k().running();
-            deltas.iter().fold(Tokens::ZERO, |_, delta| {
-                running.push(black_box(delta));
-                running.total()
-            })
-        });
-}
-
 /// A result of 512 KB, cut to 8,000 tokens.
 #[divan::bench(args = Corpus::ALL)]
 fn shorten_to_tokens(bencher: Bencher<'_, '_>, corpus: Corpus) {
@@ -122,19 +88,6 @@ fn shorten_to_bytes(bencher: Bencher<'_, '_>, corpus: Corpus) {
     bencher
         .counter(BytesCount::of_str(&text))
         .bench_local(|| shorten_bytes(black_box(&text), Bytes(200)));
-}
-
-fn pieces(text: &str) -> Vec<&str> {
-    let mut pieces = Vec::new();
-    let mut rest = text;
-    while let Some((piece, after)) = rest.split_at_checked(rest.floor_char_boundary(4_096)) {
-        if piece.is_empty() {
-            break;
-        }
-        pieces.push(piece);
-        rest = after;
-    }
-    pieces
 }
 
 fn bytes_of(messages: &[String]) -> BytesCount {

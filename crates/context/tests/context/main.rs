@@ -4,7 +4,6 @@
 mod cache;
 mod compaction;
 mod costs;
-mod data_files;
 mod docs;
 mod extract;
 mod histories;

@@ -65,7 +65,6 @@ impl SpanRecorder {
                 INFO,
                 "cache missed",
                 plimsoll.cache.expected = int(miss.expected.0),
-                plimsoll.cache.left = int(miss.left.0),
                 plimsoll.cache.read = int(miss.read.0)
             ),
             Event::LimitNear { .. } => tell!(INFO, "limit near"),

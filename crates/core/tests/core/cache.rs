@@ -7,8 +7,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use async_trait::async_trait;
 use plimsoll_agent::{Entry, Event, Failure, Request, SessionEvent};
 use plimsoll_context::{
-    Breakpoint, CacheBreak, CacheConfig, CacheMiss, CacheRetention, CallId, Chars4, Delta,
-    LongerCache, MessageList, Money, Part, PriceSheet, Rates, Reason, Reply, Seq, StopReason,
+    Breakpoint, CLEARLY_SHORT, CacheConfig, CacheMiss, CacheRetention, CallId, Chars4, Delta,
+    LongerCache, MessageList, Money, Part, PriceSheet, Rates, Reason, Reply, StopReason,
     TokenCounter, Tokens, ToolCall, Usage,
 };
 use plimsoll_core::testing::{ScriptedProvider, Turn};
@@ -107,7 +107,7 @@ impl Provider for Caching {
 }
 
 /// What a run missed, by the turn that missed it.
-#[derive(Clone, Default)]
+#[derive(Debug, Clone, Default)]
 struct Misses(Arc<Mutex<Vec<(u64, CacheMiss)>>>);
 
 impl Misses {
@@ -117,21 +117,15 @@ impl Misses {
             Event::TurnStart { turn: begun, .. } => *turn.lock().unwrap() = *begun,
             Event::CacheMissed(miss) => {
                 let turn = *turn.lock().unwrap();
-                misses.lock().unwrap().push((turn, miss.clone()));
+                misses.lock().unwrap().push((turn, *miss));
             }
             _ => {}
         }
     }
-
-    fn why(&self) -> Vec<(u64, Vec<CacheBreak>)> {
-        let misses = self.0.lock().unwrap();
-        let why = |(turn, miss): &(u64, CacheMiss)| (*turn, miss.why.clone());
-        misses.iter().map(why).collect()
-    }
 }
 
 #[tokio::test]
-async fn a_plan_that_breaks_the_prefix_is_named() {
+async fn plans_are_not_missed() {
     let provider = Caching::default();
     let misses = Misses::default();
     let output = agent(provider.clone())
@@ -144,28 +138,17 @@ async fn a_plan_that_breaks_the_prefix_is_named() {
         .await
         .unwrap();
     assert!(output.plans >= 1);
-    let why = misses.why();
-    assert_eq!(why.len() as u64, output.plans, "{why:?}");
-    for (at, (_, why)) in why.iter().enumerate() {
-        // The tools that recall join with the first plan.
-        let (why, tools) = match why.as_slice() {
-            [why, CacheBreak::Tools] => (why, true),
-            [why] => (why, false),
-            other => panic!("{other:?}"),
-        };
-        assert_eq!(tools, at == 0, "{why:?}");
-        let CacheBreak::Plan { stages, first } = why else {
-            panic!("{why:?}");
-        };
-        assert!(!stages.is_empty() && *first > Seq(0), "{why:?}");
-    }
-    assert_eq!(output.cache.misses, output.plans);
-    assert_eq!(output.cache.calls, 23, "of the first, nothing is expected");
-    assert!(output.cache.read < output.cache.expected);
+    assert!(misses.0.lock().unwrap().is_empty(), "{misses:?}");
+    assert_eq!(
+        (output.cache.calls, output.cache.misses),
+        (22, 0),
+        "nothing is expected of the first call, and of that with which tools join"
+    );
+    assert!(output.cache.read >= output.cache.expected.share(CLEARLY_SHORT));
 }
 
 #[tokio::test]
-async fn a_provider_that_forgets_is_named() {
+async fn a_provider_that_forgets_is_missed() {
     let provider = Caching::default();
     provider.inner.lock().unwrap().forgets = vec![4];
     let misses = Misses::default();
@@ -178,28 +161,18 @@ async fn a_provider_that_forgets_is_named() {
         .await
         .unwrap();
     assert_eq!(output.plans, 0);
-    assert_eq!(misses.why(), [(4, vec![CacheBreak::Provider])]);
+    let misses = misses.0.lock().unwrap();
+    assert!(matches!(
+        misses[..],
+        [(
+            4,
+            CacheMiss {
+                read: Tokens(0),
+                ..
+            }
+        )]
+    ));
     assert_eq!((output.cache.calls, output.cache.misses), (5, 1));
-}
-
-#[tokio::test]
-async fn another_system_prompt_is_named_also_in_another_process() {
-    let provider = Caching::default();
-    provider.inner.lock().unwrap().answers = vec![3, 5];
-    let store = Arc::new(MemoryStore::default());
-    let id = SessionId::new("s").unwrap();
-    let misses = Misses::default();
-    for system in ["You keep watch. ", "You keep a close watch. "] {
-        let agent = agent(provider.clone())
-            .system(system.repeat(300))
-            .store(store.clone())
-            .observer(misses.observer())
-            .build()
-            .unwrap();
-        let mut session = agent.session(id.clone()).await.unwrap();
-        session.run("keep watch").await.unwrap();
-    }
-    assert_eq!(misses.why(), [(1, vec![CacheBreak::System])]);
 }
 
 /// A store that says when its logs were last written.
