@@ -4,8 +4,8 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
-use plimsoll::foreign::{Repair, Target, replace_half_characters};
-use plimsoll::logs::{self, Protocol, SessionLog};
+use plimsoll::foreign::{Protocol, Repair, Target, replace_half_characters};
+use plimsoll::logs::{self, SessionLog};
 
 use crate::error::CliError;
 

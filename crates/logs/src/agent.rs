@@ -21,8 +21,6 @@ pub enum Agent {
     SweAgent,
     /// mini-SWE-agent: trajectories.
     MiniSweAgent,
-    /// The output of `codex exec --json`.
-    CodexExec,
 }
 
 impl Agent {
@@ -57,20 +55,24 @@ impl Agent {
             Self::OpenHands => ("openhands", "OpenHands"),
             Self::SweAgent => ("swe-agent", "SWE-agent"),
             Self::MiniSweAgent => ("mini-swe-agent", "mini-SWE-agent"),
-            Self::CodexExec => ("codex-exec", "`codex exec --json`"),
         }
     }
 
     /// Returns the name of an entry of the agent's logs: a line, or a message of a document.
     pub(crate) const fn entry(self) -> &'static str {
         match self {
-            Self::ClaudeCode | Self::Codex | Self::Pi | Self::CodexExec => "line",
+            Self::ClaudeCode | Self::Codex | Self::Pi => "line",
             Self::Opencode
             | Self::Gemini
             | Self::OpenHands
             | Self::SweAgent
             | Self::MiniSweAgent => "message",
         }
+    }
+
+    /// Checks whether the agent's logs have a result in the same entry as its call.
+    pub(crate) const fn joins_results(self) -> bool {
+        matches!(self, Self::Opencode | Self::Gemini)
     }
 
     /// Parses a name as used on the command line. Returns `None` for an unknown name and for agents
@@ -93,9 +95,7 @@ impl Agent {
             Self::Opencode => format!("opencode import {} && opencode --session {id}", file()),
             Self::Pi => format!("pi --session {}", file()),
             Self::Gemini => format!("gemini --resume {id}"),
-            Self::OpenHands | Self::SweAgent | Self::MiniSweAgent | Self::CodexExec => {
-                String::new()
-            }
+            Self::OpenHands | Self::SweAgent | Self::MiniSweAgent => String::new(),
         }
     }
 }

@@ -55,7 +55,7 @@ pub fn copy(
         Agent::Pi => pi::copy::write(log, units, tokens, ids),
         Agent::Gemini => gemini::copy::write(log, units, tokens, ids),
         Agent::Opencode => opencode::copy::write(log, units, tokens, ids),
-        agent @ (Agent::OpenHands | Agent::SweAgent | Agent::MiniSweAgent | Agent::CodexExec) => {
+        agent @ (Agent::OpenHands | Agent::SweAgent | Agent::MiniSweAgent) => {
             Err(LogError::NoCopy {
                 agent: agent.title(),
             })
@@ -70,9 +70,8 @@ fn after_answer(agent: Agent, units: &[Unit<'_>]) -> u64 {
     let is_answer = |unit: &&Unit<'_>| unit.role == Role::Assistant;
     let answer = units.iter().rposition(is_answer);
     let after = units.into_iter().skip(answer.map_or(0, |at| at + 1));
-    // In these logs, results are parts of the answer.
-    let is_joined = matches!(agent, Agent::Opencode | Agent::Gemini);
-    let is_behind = |unit: &&Unit<'_>| !is_joined || unit.value().get("tool_use_id").is_none();
+    let is_behind =
+        |unit: &&Unit<'_>| !agent.joins_results() || unit.value().get("tool_use_id").is_none();
     let after: Vec<&Unit<'_>> = after.filter(is_behind).collect();
     let rewritten = after
         .iter()
@@ -102,6 +101,14 @@ impl<'u> Group<'u> {
             same: false,
         }
     }
+
+    /// Checks whether a unit continues the entry.
+    fn takes(&self, unit: &Unit<'_>) -> bool {
+        let is_of_turn = self.units.last().is_some_and(|last| last.turn == unit.turn);
+        self.role == unit.role
+            && self.entry == entry_of(unit)
+            && (self.entry.is_some() || is_of_turn)
+    }
 }
 
 fn entry_of(unit: &Unit<'_>) -> Option<usize> {
@@ -123,56 +130,29 @@ fn written<'u>(units: &'u [Unit<'u>]) -> impl Iterator<Item = &'u Unit<'u>> {
         .filter(|unit| unit.is_left() && unit.place != Some(Place::Beside))
 }
 
-/// Returns the entries of the copy for agents that write an entry for each message: the neighbors of one entry
-/// together, and the entries that are no messages at their places.
+/// Returns the entries of the copy: neighbors of one entry together. If a result is part of its call's entry, it
+/// is added there; otherwise the entries that are no messages are at their places.
 pub(crate) fn groups<'u>(log: &SessionLog, units: &'u [Unit<'u>]) -> Vec<Group<'u>> {
+    let is_joined = log.agent.joins_results();
     let mut groups: Vec<Group<'u>> = Vec::new();
-    for (turn, unit) in written(units).map(|unit| (unit.turn, unit)) {
-        match groups.last_mut() {
-            Some(last)
-                if last.role == unit.role
-                    && last.entry == entry_of(unit)
-                    && (last.entry.is_some()
-                        || last.units.last().is_some_and(|last| last.turn == turn)) =>
-            {
-                last.units.push(unit);
-            }
-            _ => groups.push(Group::new(unit)),
-        }
-    }
-    mark_same(log, &mut groups);
-    with_others(log, groups)
-}
-
-/// Returns the entries of the copy for agents that keep a call and its result in one entry: the result is added to
-/// its call. Each entry has the position of its first unit.
-pub(crate) fn joined<'u>(log: &SessionLog, units: &'u [Unit<'u>]) -> Vec<Group<'u>> {
-    let mut places: HashMap<usize, usize> = HashMap::new();
     let mut calls: HashMap<&str, usize> = HashMap::new();
-    let mut joined: Vec<Group<'u>> = Vec::new();
     for unit in written(units) {
         let text = |key| unit.value().get(key).and_then(Value::as_str);
-        let of_call = text("tool_use_id").and_then(|id| calls.get(id));
-        let of_entry = entry_of(unit).and_then(|entry| places.get(&entry));
-        // New blocks of one message stay together.
-        let is_beside = |one: &&'u Unit<'u>| one.place.is_none() && one.turn == unit.turn;
-        let last = joined.last().and_then(|last| last.units.last());
-        let last = last.filter(|last| unit.place.is_none() && is_beside(last));
-        let of_turn = last.and(joined.len().checked_sub(1));
-        let place = of_call
-            .or(of_entry)
-            .copied()
-            .or(of_turn)
-            .unwrap_or(joined.len());
-        match joined.get_mut(place) {
+        let call = text("tool_use_id").filter(|_| is_joined);
+        let of_call = call.and_then(|id| calls.get(id).copied());
+        let is_next = groups.last().is_some_and(|last| last.takes(unit));
+        let at = of_call.unwrap_or(groups.len() - usize::from(is_next));
+        match groups.get_mut(at) {
             Some(group) => group.units.push(unit),
-            None => joined.push(Group::new(unit)),
+            None => groups.push(Group::new(unit)),
         }
-        places.extend(entry_of(unit).map(|entry| (entry, place)));
-        calls.extend(text("id").map(|id| (id, place)));
+        calls.extend(text("id").map(|id| (id, at)));
     }
-    mark_same(log, &mut joined);
-    joined
+    mark_same(log, &mut groups);
+    match is_joined {
+        true => groups,
+        false => with_others(log, groups),
+    }
 }
 
 /// Marks the entries that consist of all their units, unchanged and in order.

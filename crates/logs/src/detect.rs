@@ -68,10 +68,6 @@ fn of_keys(keys: &[(String, String)]) -> Option<Agent> {
             Agent::MiniSweAgent
         });
     }
-    let of_item = kind.starts_with("item.") && has("item");
-    if of_item || (kind == "thread.started" && has("thread_id")) {
-        return Some(Agent::CodexExec);
-    }
     if has("sessionId") && !kind.is_empty() {
         return Some(Agent::ClaudeCode);
     }
@@ -184,15 +180,7 @@ mod tests {
                 r#"{"info":{"config":{"id":1},"exit_status":"Submitted","submission":"cut off"#,
                 Some(Agent::MiniSweAgent),
             ),
-            (
-                r#"{"type":"thread.started","thread_id":"t"}"#,
-                Some(Agent::CodexExec),
-            ),
-            (
-                r#"{"type":"item.completed","item":{"id":"item_0"}}"#,
-                Some(Agent::CodexExec),
-            ),
-            (r#"{"type":"item.completed"}"#, None),
+            (r#"{"type":"item.completed","item":{"id":"item_0"}}"#, None),
             ("SQLite format 3\0\u{1}", Some(Agent::Opencode)),
             (
                 r#"{"environment":"x","trajectory":[],"history":[]}"#,

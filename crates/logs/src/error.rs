@@ -46,8 +46,7 @@ pub enum LogError {
     /// The content matches no known log format.
     #[error(
         "{path} is no session log that Plimsoll knows; it reads logs of Claude Code, Codex, \
-         opencode, pi, Gemini CLI, OpenHands, SWE-agent and mini-SWE-agent, and the output of \
-         `codex exec --json`"
+         opencode, pi, Gemini CLI, OpenHands, SWE-agent and mini-SWE-agent"
     )]
     Unknown {
         /// The file.

@@ -126,8 +126,6 @@ pub(crate) enum LogLine<'a> {
     Whole(&'a [u8], Option<HalfCharacters>),
     /// The line exceeds [`MAX_LINE`].
     TooLong,
-    /// The compressed file is cut off or damaged here. The bytes of the line up to there.
-    Cut(&'a [u8]),
 }
 
 /// An entry of a log: the keys of one line, with the raw texts of their values.
@@ -177,12 +175,6 @@ pub(crate) fn for_each_entry(
                 Err(error) if error.is_eof() => "cut off in the middle".to_owned(),
                 Err(error) => format!("not an entry of {}: {error}", log.agent.title()),
             },
-            LogLine::Cut(text) => {
-                if let Ok(keys) = serde_json::from_slice(text) {
-                    each(log, &Entry { line, keys });
-                }
-                "the compressed file is cut off or damaged here, and the rest is missing".to_owned()
-            }
         };
         log.damaged(line, why);
     })
@@ -195,7 +187,7 @@ pub(crate) fn for_each_again(
     mut each: impl FnMut(&Entry<'_>, &str),
 ) -> Result<(), LogError> {
     for_each_line(path, |line, text| {
-        if let (true, LogLine::Whole(text, _) | LogLine::Cut(text)) = (is_wanted(line), text)
+        if let (true, LogLine::Whole(text, _)) = (is_wanted(line), text)
             && let Ok(text) = std::str::from_utf8(text)
             && let Ok(keys) = serde_json::from_str(text)
         {
@@ -215,14 +207,8 @@ pub(crate) fn for_each_line(
     for number in 1.. {
         line.clear();
         let mut bounded = input.by_ref().take(MAX_LINE + 1);
-        match bounded.read_until(b'\n', &mut line) {
-            Ok(0) => break,
-            Ok(_) => {}
-            Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
-                each(number, LogLine::Cut(line.trim_ascii()));
-                break;
-            }
-            Err(error) => return Err(failed(error)),
+        if bounded.read_until(b'\n', &mut line).map_err(&failed)? == 0 {
+            break;
         }
         if line.len() as u64 > MAX_LINE && line.last() != Some(&b'\n') {
             each(number, LogLine::TooLong);

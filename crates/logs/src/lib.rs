@@ -1,8 +1,7 @@
 //! Layer 4 of Plimsoll: the session logs of other agents.
 //!
-//! [`SessionLog::read`] reads logs of Claude Code, Codex, opencode, pi or Gemini CLI, the output of
-//! `codex exec --json`, and trajectories of OpenHands, SWE-agent and mini-SWE-agent, and returns the
-//! messages of the active branch.
+//! [`SessionLog::read`] reads logs of Claude Code, Codex, opencode, pi or Gemini CLI, and trajectories of
+//! OpenHands, SWE-agent and mini-SWE-agent, and returns the messages of the active branch.
 //! [`SessionLog::take_chat`] returns them as units that know their lines, and [`copy()`](copy) turns the
 //! changed units into a new session of the same agent. [`find`] finds the sessions on this machine.
 //!
@@ -37,6 +36,5 @@ pub use error::LogError;
 pub use find::{Candidate, MAX_CANDIDATES, find, folders, place_of_copy};
 pub use ids::Ids;
 pub use input::{MAX_LINE, MAX_LOG, open, unpack};
-pub use plimsoll_foreign::{Change, Chat, Place, Protocol, Role, Unit, WrittenChat};
 pub use read::agent_of;
 pub use session::{Damage, MAX_DAMAGE, ReportedSize, SessionLog};

@@ -1,6 +1,6 @@
 //! [`SessionLog::read`]: reads logs of all formats. Each format has its own module.
 
-use std::io::{ErrorKind, Read};
+use std::io::Read;
 use std::path::Path;
 
 use crate::agent::Agent;
@@ -28,7 +28,6 @@ impl SessionLog {
             Some(Agent::OpenHands) => trajectory::read_openhands(path),
             Some(Agent::SweAgent) => trajectory::read_swe_agent(path),
             Some(Agent::MiniSweAgent) => trajectory::read_mini_swe_agent(path),
-            Some(Agent::CodexExec) => codex::exec::read(path),
             None => Err(LogError::Unknown {
                 path: path.to_owned(),
             }),
@@ -44,10 +43,6 @@ impl SessionLog {
 pub fn agent_of(path: &Path) -> Result<Option<Agent>, LogError> {
     let mut head = Vec::new();
     let read = open(path)?.take(HEAD as u64).read_to_end(&mut head);
-    match read {
-        // A compressed log is read up to the place where it is cut off.
-        Err(error) if error.kind() == ErrorKind::UnexpectedEof && !head.is_empty() => {}
-        read => drop(read.map_err(LogError::read(path))?),
-    }
+    read.map_err(LogError::read(path))?;
     Ok(detect(&head))
 }

@@ -50,8 +50,6 @@ pub struct SessionLog {
     pub repairs: Vec<Repair>,
     /// Number of ignored messages of sub-agents.
     pub side_messages: usize,
-    /// Number of compactions by the agent itself.
-    pub compactions: usize,
     /// The protocol of the units.
     pub protocol: Protocol,
     /// The system prompt, if the log contains it.
@@ -108,7 +106,6 @@ impl SessionLog {
             damaged: 0,
             repairs: Vec::new(),
             side_messages: 0,
-            compactions: 0,
             protocol,
             instructions: None,
             units: Vec::new(),

@@ -381,7 +381,6 @@ fn logs_are_counted_compacted_repaired_and_imported() {
         "opencode.json",
         "swe-agent.traj",
         "mini-swe-agent.traj.json",
-        "codex-exec.jsonl",
     ] {
         let log = data(name);
         let log = log.to_str().unwrap();
@@ -390,10 +389,9 @@ fn logs_are_counted_compacted_repaired_and_imported() {
         assert!(counted["total"].as_u64().unwrap() > 30, "{name}");
         let repaired = home.run(["repair", log]).done();
         let repaired: Value = serde_json::from_str(&repaired.out).unwrap();
-        let is_items = name == CODEX || name == "codex-exec.jsonl";
-        let list = if is_items { "input" } else { "messages" };
+        let list = if name == CODEX { "input" } else { "messages" };
         assert!(repaired[list].is_array(), "{name}");
-        if !name.contains("swe-agent") && name != "codex-exec.jsonl" {
+        if !name.contains("swe-agent") {
             let total = counted["total"].as_u64().unwrap();
             let budget = (total * 3 / 4).to_string();
             let small = home.run(["compact", "--budget", &budget, log]).done();

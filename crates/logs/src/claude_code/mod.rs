@@ -123,7 +123,6 @@ fn take(
     let is_boundary = entry.raw("subtype") == Some("\"compact_boundary\"");
     let mut segment = None;
     if is_boundary && !is_side {
-        log.compactions += 1;
         let metadata = entry.value("compactMetadata").unwrap_or_default();
         let kept = metadata.get("preservedSegment").cloned();
         segment = kept.and_then(|kept| serde_json::from_value(kept).ok());

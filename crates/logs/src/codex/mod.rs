@@ -2,7 +2,6 @@
 //! `response_item` contain the Responses items of the session.
 
 pub(crate) mod copy;
-pub(crate) mod exec;
 
 use std::path::Path;
 
@@ -54,7 +53,6 @@ fn take(log: &mut SessionLog, line: usize, kind: &str, mut payload: Value) {
             log.push(line, [(0, Role::Own, payload)]);
         }
         "compacted" => {
-            log.compactions += 1;
             log.reported = None;
             let items = payload.get_mut("replacement_history").map(Value::take);
             if let Some(Value::Array(items)) = items {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{CALLS, RESULTS, load};
 use crate::blocks::{arguments, wire_id};
-use crate::copy::{Copy, Group, block_of, joined, result_text, set, stem, unset};
+use crate::copy::{Copy, Group, block_of, groups, result_text, set, stem, unset};
 use crate::error::LogError;
 use crate::ids::Ids;
 use crate::session::{SessionLog, text};
@@ -28,7 +28,7 @@ pub(crate) fn write(
     unset(&mut metadata, &["memoryScratchpad"]);
     let mut lines = vec![metadata.to_string()];
     let mut time = Value::Null;
-    for group in joined(log, units) {
+    for group in groups(log, units) {
         let source = group.entry.and_then(|at| chat.messages.get(at));
         if let Some(at) = source.and_then(|source| source.get("timestamp")) {
             time = at.clone();

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{OpencodeMessage, is_seen, load};
 use crate::blocks::{arguments, wire_id};
-use crate::copy::{Copy, Group, joined, merged, result_text, set, unset};
+use crate::copy::{Copy, Group, groups, merged, result_text, set, unset};
 use crate::error::LogError;
 use crate::ids::Ids;
 use crate::session::{SessionLog, text};
@@ -33,7 +33,7 @@ pub(crate) fn write(
     };
     let id = writer.id("ses");
     writer.session.clone_from(&id);
-    let groups = joined(log, units);
+    let groups = groups(log, units);
     let messages = groups.iter().map(|group| {
         let source = group.entry.and_then(|at| export.messages.get(at));
         writer.message(group, source)

@@ -79,7 +79,6 @@ pub(crate) fn read(path: &Path, session: Option<&str>) -> Result<SessionLog, Log
     log.id = of_session("/id").unwrap_or_default();
     log.directory = of_session("/directory");
     log.title = of_session("/title");
-    log.compactions = export.messages.iter().filter(|one| is_summary(one)).count();
     let reverted = text(&export.info, "/revert/messageID");
     let from = active_from(&export);
     for (entry, message) in export.messages.iter().enumerate().skip(from) {

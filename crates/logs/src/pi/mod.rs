@@ -68,20 +68,19 @@ pub(crate) fn read(path: &Path) -> Result<SessionLog, LogError> {
         tree.push(LinkId::of(own.unwrap_or_else(|| format!("#{index}"))), node);
     })?;
     let path = tree.branch(tree.nodes.len().checked_sub(1), &mut log);
-    let lines = active(&mut log, &tree, &path);
+    let lines = active(&tree, &path);
     push_lines(&mut log, &lines, |entry, _| content(entry))?;
     log.checked("it contains no messages; choose another session with --list")
 }
 
 /// Returns the lines of the active entries of a branch: the newest summary first, then the entries that it kept
 /// and that are no messages, then those behind it.
-fn active(log: &mut SessionLog, tree: &Tree<Links>, path: &[usize]) -> Vec<usize> {
+fn active(tree: &Tree<Links>, path: &[usize]) -> Vec<usize> {
     let path = path
         .iter()
         .filter_map(|at| Some((*at, tree.nodes.get(*at)?)));
     let path: Vec<(usize, &Node<Links>)> = path.collect();
     let is_compaction = |(_, node): &(usize, &Node<Links>)| node.data.kind == "compaction";
-    log.compactions = path.iter().filter(|entry| is_compaction(entry)).count();
     let line = |(_, node): &(usize, &Node<Links>)| node.line;
     let newest = path.iter().rposition(is_compaction);
     let Some((at, compaction)) = newest.and_then(|at| Some((at, path.get(at)?))) else {

@@ -42,49 +42,19 @@ fn packed_logs_are_read_by_their_content() {
 }
 
 #[test]
-fn a_packed_log_is_read_up_to_the_place_where_it_is_cut() {
+fn a_packed_log_that_is_cut_off_is_refused() {
     let folder = tempfile::tempdir().unwrap();
-    for name in ["claude-code.jsonl", CODEX, "pi.jsonl"] {
-        let plain = fs::read(data(name)).unwrap();
-        let whole = shape(&messages_of(read(name)));
-        let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
-        gzip.write_all(&plain).unwrap();
-        let zstd = compress_to_vec(plain.as_slice(), CompressionLevel::Fastest);
-        for (packed, is_gzip) in [(gzip.finish().unwrap(), true), (zstd, false)] {
-            let mut seen = 0;
-            for end in (12..packed.len()).step_by(101) {
-                let path = written(&folder, "cut.gz", &packed[..end]);
-                let log = match SessionLog::read(&path, None) {
-                    Ok(log) => log,
-                    Err(error) => {
-                        let error = error.to_string();
-                        assert!(!error.contains("permissions"), "{name} {end}: {error}");
-                        continue;
-                    }
-                };
-                let is_cut = log
-                    .damage
-                    .iter()
-                    .any(|one| one.what.contains("cut off or damaged here"));
-                assert!(is_cut, "{name} {end}: {:?}", log.damage);
-                let messages = shape(&messages_of(log));
-                assert_eq!(messages[0], whole[0], "{name} {end}");
-                seen = seen.max(messages.len());
-            }
-            assert!(seen > 3 || !is_gzip, "{name}: {seen}");
+    let plain = fs::read(data("pi.jsonl")).unwrap();
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
+    gzip.write_all(&plain).unwrap();
+    let zstd = compress_to_vec(plain.as_slice(), CompressionLevel::Fastest);
+    for packed in [gzip.finish().unwrap(), zstd] {
+        for end in (5..packed.len()).step_by(101) {
+            let error = error(&written(&folder, "cut.gz", &packed[..end]));
+            assert!(error.contains("cut off or damaged"), "{end}: {error}");
+            assert!(error.contains("download it again"), "{end}: {error}");
         }
     }
-    let path = written(&folder, "nothing.gz", [0x1f, 0x8b, 8, 0, 0]);
-    assert!(
-        error(&path).contains("cut off or damaged"),
-        "{}",
-        error(&path)
-    );
-    assert!(
-        error(&path).contains("download it again"),
-        "{}",
-        error(&path)
-    );
 }
 
 #[test]

@@ -288,21 +288,6 @@ fn every_format_is_read_up_to_its_active_branch() {
             ],
         ),
         (
-            "codex-exec.jsonl",
-            Agent::CodexExec,
-            vec![
-                "a I look. exec_7",
-                "r exec_7",
-                "a exec_8",
-                "r exec_8",
-                "a exec_9",
-                "r exec_9",
-                "a exec_10",
-                "r exec_10",
-                "a exec_3 exec_12",
-            ],
-        ),
-        (
             "openhands.jsonl",
             Agent::OpenHands,
             vec![
@@ -345,24 +330,7 @@ fn what_a_log_says_about_its_session_is_told() {
 
     let mini = read("mini-swe-agent.traj.json");
     assert_eq!(mini.model.as_deref(), Some("anthropic/claude-sonnet-4-5"));
-    let exec = read("codex-exec.jsonl");
-    assert_eq!(exec.id, "01a2108d-0000-7000-8000-000000000002");
-    assert!(exec.last_error.as_ref().unwrap().contains("context window"));
-    let exec = { exec }.take_chat().write().text.into_owned();
-    for text in [
-        "lamp.c",
-        "*** Add File: src/lamp.rs",
-        "*** Delete File: lamp.c",
-        "Lamps turn once.",
-        "Error: no such page",
-        "docs__read",
-    ] {
-        assert!(exec.contains(text), "{text}");
-    }
-    assert!(!exec.contains("**Looking**"), "no model sees its summary");
 
-    assert_eq!(read("claude-code-compacted.jsonl").compactions, 1);
-    assert_eq!(read("codex-compacted.jsonl").compactions, 2);
     let opencode = read("opencode.json");
     assert!(opencode.last_error.unwrap().contains("140000 tokens"));
 }
@@ -600,7 +568,6 @@ fn trajectories_are_read_only() {
         "swe-agent.traj",
         "openhands.jsonl",
         "mini-swe-agent.traj.json",
-        "codex-exec.jsonl",
     ] {
         let mut log = read(name);
         let chat = log.take_chat();
