@@ -10,8 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_context::{
-    Bpe, ContextStrategy, Memo, Money, Ppm, PriceSheet, Rates, TARGET, Threshold, TokenCounter,
-    Tokens,
+    Bpe, ContextStrategy, Memo, Money, Ppm, PriceSheet, Rates, Threshold, TokenCounter, Tokens,
 };
 use plimsoll_replay::{
     Bill, Keep, PlimsollSettings, Reads, Recording, Share, Way, read, simulate_with,
@@ -44,8 +43,6 @@ enum RowPurpose {
     Best,
     /// Shown for comparison.
     Shown,
-    /// Shown for comparison, with a target of its own.
-    Low,
 }
 
 /// The bill of a policy at one window: of the sessions in which any policy had to act, and of all
@@ -166,13 +163,6 @@ fn rows() -> Vec<MoneyRow> {
         })
     };
     let summary = |keep, reads| Way::Summarize { keep, reads };
-    let lean = |policy, target: u64| {
-        Way::Plimsoll(PlimsollSettings {
-            policy,
-            target: Some(Threshold::Share(Ppm(target * 10_000))),
-            ..PlimsollSettings::default()
-        })
-    };
     let extract = ContextStrategy::Extract { max_tokens: None };
     let row = |name, way, part| MoneyRow { name, way, part };
     vec![
@@ -200,12 +190,6 @@ fn rows() -> Vec<MoneyRow> {
             RowPurpose::Rival,
         ),
         row(
-            "the same, of our target's size",
-            Way::SlidingWindow { size: TARGET },
-            // It keeps half as much as the default does.
-            RowPurpose::Shown,
-        ),
-        row(
             "summary at the trigger, down to our target",
             summary(Keep::Target, Reads::Fresh),
             RowPurpose::Rival,
@@ -219,26 +203,6 @@ fn rows() -> Vec<MoneyRow> {
             "summary at the trigger, down to 10 messages",
             summary(Keep::Messages(10), Reads::Fresh),
             RowPurpose::Shown,
-        ),
-        row(
-            "`evict`, target 55 % of room",
-            lean(evict, 55),
-            RowPurpose::Low,
-        ),
-        row(
-            "`extract`, target 55 % of room",
-            lean(extract, 55),
-            RowPurpose::Low,
-        ),
-        row(
-            "`extract`, target 40 % of room",
-            lean(extract, 40),
-            RowPurpose::Low,
-        ),
-        row(
-            "`extract`, target 20 % of room",
-            lean(extract, 20),
-            RowPurpose::Low,
         ),
         row(
             "drop the oldest, in hindsight",
@@ -334,8 +298,7 @@ fn column(
             .iter()
             .map(|row| bill(row).unwrap_or_default())
             .collect();
-        let mut seen = rows.iter().zip(&bills);
-        let is_touched = seen.any(|(row, bill)| row.part != RowPurpose::Low && bill.plans > 0);
+        let is_touched = bills.iter().any(|bill| bill.plans > 0);
         column.touched += usize::from(is_touched);
         for (cell, bill) in column.cells.iter_mut().zip(bills) {
             cell.all = cell.all.combine(bill);

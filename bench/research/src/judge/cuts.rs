@@ -169,7 +169,7 @@ impl CutJudge<'_> {
 }
 
 /// Returns the half of the sessions to which one belongs.
-fn half(id: &str) -> char {
+pub(super) fn half(id: &str) -> char {
     match Sha256::digest(id.as_bytes()).first() {
         Some(first) if first.is_multiple_of(2) => 'a',
         _ => 'b',

@@ -37,8 +37,6 @@ pub(super) struct WantedContent {
 pub(super) struct Identifier {
     pub(super) text: String,
     pub(super) kind: &'static str,
-    /// The author who had written it before the cut: the user, the agent, or only a tool.
-    pub(super) origin: &'static str,
 }
 
 /// Finds identifiers.
@@ -106,14 +104,8 @@ impl Finder {
     }
 
     fn used_next(&self, before: &[Message], after: &[Message]) -> Vec<Identifier> {
-        let by = |wanted: fn(&Message) -> bool| {
-            let texts = before.iter().filter(|message| wanted(message)).map(whole);
-            normal(&texts.collect::<Vec<_>>().join("\n"))
-        };
-        let from_user = by(Message::is_user);
-        let from_agent = by(|message| matches!(message, Message::Assistant { .. }));
-        let rest =
-            by(|message| !message.is_user() && !matches!(message, Message::Assistant { .. }));
+        let before: Vec<String> = before.iter().map(whole).collect();
+        let before = normal(&before.join("\n"));
         let mut shown = String::new();
         let mut written = HashSet::new();
         let mut found = Vec::new();
@@ -129,20 +121,10 @@ impl Finder {
                     if !written.insert(name.clone()) || shown.contains(&name) {
                         continue;
                     }
-                    let origin = if from_user.contains(&name) {
-                        "user"
-                    } else if from_agent.contains(&name) {
-                        "agent"
-                    } else if rest.contains(&name) {
-                        "tool only"
-                    } else {
+                    if !before.contains(&name) {
                         continue;
-                    };
-                    found.push(Identifier {
-                        text: name,
-                        kind,
-                        origin,
-                    });
+                    }
+                    found.push(Identifier { text: name, kind });
                 }
             }
         }
@@ -191,7 +173,7 @@ impl WantedContent {
         self.messages.iter().for_each(|one| tell("message", one));
         self.sentences.iter().for_each(|one| tell("sentence", one));
         for one in &self.identifiers {
-            tell(&format!("{}, {}", one.kind, one.origin), &one.text);
+            tell(one.kind, &one.text);
         }
         lost
     }

@@ -1,9 +1,7 @@
 //! Measures whether a summary reports exactly the failed tool calls as failed: 200 results of the
 //! recorded sessions, marked by a person who read each call with its result.
 //!
-//! The set contains more failures than sessions do, so that there are enough to count. Each result
-//! is therefore weighted by the frequency of its kind (source, error flag, words of trouble in the
-//! text). This gives the precision that a reader of whole sessions experiences.
+//! The set contains more failures than sessions do, so that there are enough to count.
 //!
 //! `outcomes.tsv` contains the session, the index of the result's message and the mark, and no
 //! text. `refused` is a call that a person refused or aborted. `unclear` is a result that two
@@ -14,8 +12,8 @@
 use std::collections::HashMap;
 
 use plimsoll_context::{CallId, Message, Part, Tokens, ToolCall};
-use regex::Regex;
 
+use super::cuts::half;
 use super::measure::{Share, pattern};
 use super::sessions::Session;
 use super::summary::Summary;
@@ -31,10 +29,6 @@ const FAILED: &str = r"\bfailed\b";
 /// Words by which it may report that a person prevented the call.
 const REFUSED: &str =
     r"\b(failed|refused|rejected|denied|declined|aborted|cancelled|interrupted)\b";
-
-/// Words that suggest a failure.
-const TROUBLE: &str =
-    "(?i)error|fail|exception|traceback|not found|denied|reject|abort|panic|cannot|no such|invalid";
 
 /// A reader's judgement of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,91 +49,40 @@ struct ReportAccuracy {
     false_alarms: Share,
 }
 
-/// The figures of both halves, and a line for each call that was reported wrongly.
-#[derive(Debug, Default)]
-struct Outcomes {
-    /// The half that may be examined while `extract` is changed.
-    open: ReportAccuracy,
-    /// The half that is only counted.
-    held_out: ReportAccuracy,
-    wrong: Vec<String>,
-    /// Weighted numbers of calls that are correctly reported as failed, and of all that are
-    /// reported as failed.
-    occurring: (f64, f64),
-}
-
-/// Source, error flag and words of trouble.
-type Stratum = (String, bool, bool);
-
-impl Outcomes {
-    fn all(&self) -> ReportAccuracy {
-        let mut all = self.open;
-        all.precision.add(self.held_out.precision);
-        all.recall.add(self.held_out.recall);
-        all.false_alarms.add(self.held_out.false_alarms);
-        all
-    }
-
-    /// Returns the precision, weighted by the frequency of each kind of result.
-    fn precision_as_occurring(&self) -> Option<f64> {
-        let (right, reported) = self.occurring;
-        (reported > 0.0).then(|| right / reported)
-    }
-}
-
-/// Prints the figures of both halves.
+/// Prints the figures, and the wrongly reported calls of half *a*: those of the other half are only
+/// counted.
 pub(super) fn print(sessions: &[Session]) -> Result<(), Error> {
-    let outcomes = outcomes(sessions)?;
+    let (found, wrong) = accuracy(sessions)?;
+    let cell = |share: Share| format!("{} of {}", percent(share.part()), share.of);
     println!("\n### Failures, of 200 marked results\n");
-    println!("| half | reported that failed | failed that are reported | false alarms |");
-    println!("|---|--:|--:|--:|");
-    for (half, found) in [
-        ("all", outcomes.all()),
-        ("open", outcomes.open),
-        ("held out", outcomes.held_out),
-    ] {
-        let cell = |share: Share| format!("{} of {}", percent(share.part()), share.of);
-        println!(
-            "| {half} | {} | {} | {} |",
-            cell(found.precision),
-            cell(found.recall),
-            cell(found.false_alarms)
-        );
-    }
+    println!("| reported that failed | failed that are reported | false alarms |");
+    println!("|--:|--:|--:|");
     println!(
-        "\nWith each result as often as its kind occurs, {} of the reported did fail.",
-        percent(outcomes.precision_as_occurring())
+        "| {} | {} | {} |",
+        cell(found.precision),
+        cell(found.recall),
+        cell(found.false_alarms)
     );
-    for line in &outcomes.wrong {
+    for line in wrong {
         println!("Reported wrongly: {line}");
     }
     Ok(())
 }
 
-/// Asks for a summary of each marked call alone.
-fn outcomes(sessions: &[Session]) -> Result<Outcomes, Error> {
+/// Asks for a summary of each marked call alone. Returns the wrongly reported ones, too.
+fn accuracy(sessions: &[Session]) -> Result<(ReportAccuracy, Vec<String>), Error> {
     let (as_failed, as_refused) = (pattern(FAILED)?, pattern(REFUSED)?);
-    let trouble = pattern(TROUBLE)?;
-    let mut by_id: HashMap<&str, &Session> = HashMap::new();
-    let mut population: HashMap<Stratum, u32> = HashMap::new();
-    for session in sessions {
-        by_id.entry(&session.id).or_insert(session);
-        for message in &session.messages {
-            if let Some(stratum) = stratum(session, message, &trouble) {
-                *population.entry(stratum).or_default() += 1;
-            }
-        }
-    }
-    let mut outcomes = Outcomes::default();
-    let mut judged: Vec<(Stratum, bool, bool)> = Vec::new();
+    let by_id: HashMap<&str, &Session> = sessions
+        .iter()
+        .rev()
+        .map(|one| (one.id.as_str(), one))
+        .collect();
+    let mut accuracy = ReportAccuracy::default();
+    let mut wrong = Vec::new();
     for (id, index, mark) in marks() {
-        let session = by_id.get(id);
-        let found = session.zip(index.parse().ok());
-        let found = found.and_then(|(session, index)| {
-            let (call, result) = pair(session, index)?;
-            Some((stratum(session, &result, &trouble)?, call, result))
-        });
-        let Some((stratum, call, result)) = found else {
+        let found = by_id.get(id).zip(index.parse().ok());
+        let found = found.and_then(|(session, index)| pair(session, index));
+        let Some((call, result)) = found else {
             continue;
         };
         let messages = [
@@ -156,35 +99,19 @@ fn outcomes(sessions: &[Session]) -> Result<Outcomes, Error> {
         };
         let reported = Summary::of(&text).reports_failure(&call, words);
         let failed = mark != Mark::Succeeded;
-        let is_held_out = is_held_out(id, index);
-        let half = if is_held_out {
-            &mut outcomes.held_out
-        } else {
-            &mut outcomes.open
-        };
         if reported {
-            half.precision.count(failed);
+            accuracy.precision.count(failed);
         }
         if failed {
-            half.recall.count(reported);
+            accuracy.recall.count(reported);
         } else {
-            half.false_alarms.count(reported);
+            accuracy.false_alarms.count(reported);
         }
-        if reported != failed && !is_held_out {
-            outcomes.wrong.push(format!("{id} {index}: {mark:?}"));
-        }
-        judged.push((stratum, failed, reported));
-    }
-    for (stratum, failed, reported) in &judged {
-        let marked = judged.iter().filter(|other| other.0 == *stratum).count();
-        let occurring = population.get(stratum).copied().unwrap_or_default();
-        let weight = f64::from(occurring) / marked as f64;
-        if *reported {
-            outcomes.occurring.1 += weight;
-            outcomes.occurring.0 += weight * f64::from(u8::from(*failed));
+        if reported != failed && half(id) == 'a' {
+            wrong.push(format!("{id} {index}: {mark:?}"));
         }
     }
-    Ok(outcomes)
+    Ok((accuracy, wrong))
 }
 
 /// Returns the marks that are clear: session, index of the message, mark.
@@ -200,28 +127,6 @@ fn marks() -> impl Iterator<Item = (&'static str, &'static str, Mark)> {
         };
         Some((id, index, mark))
     })
-}
-
-/// Returns the kind of a tool result; `None` for other messages.
-fn stratum(session: &Session, message: &Message, trouble: &Regex) -> Option<Stratum> {
-    let Message::ToolResult(result) = message else {
-        return None;
-    };
-    let text = message.text();
-    Some((
-        session.source().to_owned(),
-        result.is_error,
-        trouble.is_match(&text),
-    ))
-}
-
-/// Assigns half of the marks to the held-out half, by a hash of their place.
-fn is_held_out(id: &str, index: &str) -> bool {
-    let place = id.bytes().chain(index.bytes());
-    let hash = place.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    });
-    (hash >> 33) & 1 == 1
 }
 
 /// Returns the result at `index` with its call.
@@ -264,9 +169,8 @@ mod tests {
             println!("skipped: no ../shared/data/normalized");
             return;
         };
-        let outcomes = outcomes(&sessions).unwrap();
+        let (all, _) = accuracy(&sessions).unwrap();
         let percent = |share: Share| 100.0 * share.part().unwrap_or(1.0);
-        let all = outcomes.all();
         assert_eq!(all.recall.of, 76);
         assert!(percent(all.precision) >= PRECISION);
         assert!(percent(all.recall) >= RECALL);
@@ -275,7 +179,5 @@ mod tests {
     #[test]
     fn two_hundred_results_are_marked() {
         assert_eq!(marks().count(), 200);
-        let held_out = marks().filter(|(id, index, _)| is_held_out(id, index));
-        assert!((90..=110).contains(&held_out.count()));
     }
 }

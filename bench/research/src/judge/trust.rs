@@ -3,7 +3,7 @@
 //! It must contain the user's words from every place and no foreign text as the user's, no clutter
 //! and no edit that was not made.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
 use plimsoll_context::{Bpe, Message, TokenCounter, Tokens};
@@ -29,10 +29,6 @@ const LEAST: u64 = 5_000;
 const BUDGET_MIN: u64 = 400;
 /// Minimum part of a budget that counts as used, in percent.
 const USED: u64 = 95;
-/// Maximum number of examples of a fault.
-const EXAMPLES: usize = 60;
-/// Maximum number of examples of one session.
-const OF_SESSION: usize = 2;
 /// Maximum length of an example, in characters.
 const EXAMPLE_MAX: usize = 240;
 /// Tools that change a file.
@@ -87,7 +83,6 @@ const NOT_DONE: [&str; 12] = [
 /// The measures at one budget.
 #[derive(Debug, Clone, Default)]
 struct Trust {
-    sessions: usize,
     /// Answers, reasons and plan edits that the text contains, and those that it marks as the
     /// user's.
     answers: Share,
@@ -123,28 +118,20 @@ const MEASURES: [Measure; 8] = [
     }),
 ];
 
-/// Examples of faults, by measure.
+/// Examples of faults: the measure, the session and the text.
 #[derive(Debug, Default)]
-struct Faults(BTreeMap<&'static str, Vec<String>>);
+struct Faults(BTreeSet<String>);
 
 impl Faults {
-    fn add(&mut self, measure: &'static str, session: &str, text: &str) {
-        let examples = self.0.entry(measure).or_default();
-        // A few from each session, rather than many from the first.
-        let of_session = examples.iter().filter(|one| one.starts_with(session));
-        if examples.len() < EXAMPLES && of_session.count() < OF_SESSION {
-            let text: String = text.chars().take(EXAMPLE_MAX).collect();
-            let example = format!("{session}: {}", text.replace('\n', "⏎"));
-            if !examples.contains(&example) {
-                examples.push(example);
-            }
-        }
+    fn add(&mut self, measure: &str, session: &str, text: &str) {
+        let text: String = text.chars().take(EXAMPLE_MAX).collect();
+        let text = text.replace('\n', "⏎");
+        self.0.insert(format!("{measure}: {session}: {text}\n"));
     }
 }
 
 impl Trust {
     fn add(&mut self, other: &Self) {
-        self.sessions += other.sessions;
         self.answers.add(other.answers);
         self.reasons.add(other.reasons);
         self.plan_edits.add(other.plan_edits);
@@ -206,10 +193,7 @@ pub(super) fn print(sessions: &[Session], texts: Option<&Path>) -> Result<(), Er
         return Ok(());
     };
     std::fs::create_dir_all(folder).map_err(Error::file(folder))?;
-    let faults = faults.0.iter();
-    let text: String = faults
-        .map(|(measure, examples)| format!("# {measure}\n{}\n\n", examples.join("\n")))
-        .collect();
+    let text: String = faults.0.into_iter().collect();
     let path = folder.join("faults.txt");
     std::fs::write(&path, text).map_err(Error::file(&path))
 }
@@ -348,10 +332,7 @@ impl Judge<'_> {
         faults: &mut Faults,
     ) -> Trust {
         let summary = Summary::of(text);
-        let mut found = Trust {
-            sessions: 1,
-            ..Trust::default()
-        };
+        let mut found = Trust::default();
         let whole = normal(text);
         let users: Vec<String> = summary
             .of_kind(SummaryItemKind::User)

@@ -55,41 +55,26 @@ pub(super) fn print(counter: &Arc<dyn TokenCounter>) {
     }
 }
 
-fn rows() -> Vec<(String, Way)> {
-    let mut rows = vec![("**the default**".to_owned(), Way::default())];
-    let presets = [
-        ("evict", ContextStrategy::Evict { max_tokens: None }),
-        ("extract", ContextStrategy::Extract { max_tokens: None }),
-    ];
-    for (name, policy) in presets {
-        for percent in [55, 40, 30, 20] {
-            let settings = PlimsollSettings {
-                policy,
-                target: Some(Threshold::Share(Ppm(percent * 10_000))),
-                ..PlimsollSettings::default()
-            };
-            let row = format!("`{name}`, target {percent} %");
-            rows.push((row, Way::Plimsoll(settings)));
-        }
-    }
-    for (trigger, target) in [(80, 30), (90, 20)] {
-        let settings = PlimsollSettings {
-            policy: ContextStrategy::Extract { max_tokens: None },
-            trigger: Some(Threshold::Share(Ppm(trigger * 10_000))),
-            target: Some(Threshold::Share(Ppm(target * 10_000))),
+fn rows() -> [(&'static str, Way); 5] {
+    let target = |policy, percent: u64| {
+        Way::Plimsoll(PlimsollSettings {
+            policy,
+            target: Some(Threshold::Share(Ppm(percent * 10_000))),
             ..PlimsollSettings::default()
-        };
-        let row = format!("`extract`, {trigger} % down to {target} %");
-        rows.push((row, Way::Plimsoll(settings)));
-    }
+        })
+    };
+    let extract = ContextStrategy::Extract { max_tokens: None };
+    let evict = ContextStrategy::Evict { max_tokens: None };
     let summary = Way::Summarize {
         keep: Keep::Messages(10),
         reads: Reads::Fresh,
     };
-    rows.push(("summary, down to 10 messages".to_owned(), summary));
-    rows.push((
-        "sliding window, each turn".to_owned(),
-        Way::SlidingWindow { size: Ppm::ONE },
-    ));
-    rows
+    let slide = Way::SlidingWindow { size: Ppm::ONE };
+    [
+        ("**the default**", Way::default()),
+        ("`extract`, target 20 %", target(extract, 20)),
+        ("`evict`, target 30 %", target(evict, 30)),
+        ("summary, down to 10 messages", summary),
+        ("sliding window, each turn", slide),
+    ]
 }

@@ -116,18 +116,6 @@ fn rows() -> Vec<(String, Way)> {
             ours(sizes(160_000, 110_000)),
         ),
         (
-            "`extract`, 80k down to 45k".to_owned(),
-            ours(sizes(80_000, 45_000)),
-        ),
-        (
-            "`extract`, 60k down to 35k".to_owned(),
-            ours(sizes(60_000, 35_000)),
-        ),
-        (
-            "`extract`, 60k down to 20k".to_owned(),
-            ours(sizes(60_000, 20_000)),
-        ),
-        (
             "`extract`, 40k down to 20k".to_owned(),
             ours(sizes(40_000, 20_000)),
         ),
