@@ -27,7 +27,7 @@ use crate::error::Error;
 
 use crate::remote::{InboxMessage, OpenInboxGuard, RemoteCommand};
 use crate::session::Session;
-use crate::telemetry::{RunSpan, ToolSpan};
+use crate::telemetry::{self, RunSpan, ToolSpan};
 use crate::tool::{TOOL_UPDATES, Update, Updates};
 
 pub(crate) use log_write::LogWrite;
@@ -139,7 +139,6 @@ async fn follow(
                     session.summary_span_context(),
                     call_usage,
                 );
-                let summary = summary.instrument(session.spans.of_summary());
                 underway.summary = Some(Box::pin(summary));
             }
             Step::BeforePlan(pending) => {
@@ -177,7 +176,6 @@ async fn follow(
             }
             Step::Abort => {
                 *underway = Underway::new();
-                session.spans.forget();
                 session.usage.forget_calls();
                 session.usage.forget_tools();
             }
@@ -366,7 +364,7 @@ fn step(session: &mut Session) -> Step {
             Step::Notify(event) => {
                 let setup = session.run.setup();
                 let contents = session.parts.telemetry.contents;
-                session.spans.see(&event, setup, contents);
+                telemetry::record(&event, setup, contents);
                 session.parts.tell(event);
             }
             step => return step,

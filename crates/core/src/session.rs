@@ -25,7 +25,7 @@ use crate::loop_config::Base;
 use crate::opened_log::OpenedLog;
 use crate::remote::{Inbox, Remote, UserMessage};
 use crate::store::{Lease, SessionId};
-use crate::telemetry::{SpanContext, SpanRecorder};
+use crate::telemetry::SpanContext;
 use crate::tool::Tool;
 
 /// A session that this process writes to.
@@ -72,8 +72,6 @@ pub struct Session {
     pub(crate) cache_key: Option<Arc<str>>,
     /// The settings to restore after a run with other settings.
     pub(crate) base: Option<Base>,
-    /// The spans in progress.
-    pub(crate) spans: SpanRecorder,
     /// The memory that this session holds, as part of the agent's total.
     pub(crate) held: HeldMemory,
     /// The agent's dynamic context, used if the host attaches none.
@@ -167,7 +165,6 @@ impl Session {
             endpoint: String::new(),
             cache_key: None,
             base: None,
-            spans: SpanRecorder::default(),
             held: HeldMemory::new(&parts.held),
             own_context: None,
             parts,

@@ -274,7 +274,7 @@ fn fetching(strategy: &str) -> AgentBuilder {
 }
 
 #[test]
-fn plans_and_summaries_have_spans() {
+fn plans_and_calls_of_summaries_have_spans() {
     let spans = spans_of(|| run(fetching("summarize"), "s"));
     let run = only(&spans, "invoke_agent");
     let plans = named(&spans, "compact");
@@ -289,18 +289,12 @@ fn plans_and_summaries_have_spans() {
         assert_eq!(before - after, number(plan, "plimsoll.plan.tokens_freed"));
         assert_eq!(plan.attributes["plimsoll.plan.why"], "request");
     }
-    let summary = named(&spans, "summarize model")[0];
-    assert_eq!((summary.parent, summary.failed()), (Some(run.id), false));
-    let call = children(&spans, summary);
-    assert_eq!(
-        names(&call.into_iter().cloned().collect::<Vec<_>>()),
-        ["chat model"]
-    );
     let chats = named(&spans, "chat model");
     let of_summary = chats
         .iter()
         .filter(|chat| chat.attributes["plimsoll.purpose"] == "summary");
-    assert!(of_summary.count() >= 1);
+    let parents: Vec<_> = of_summary.map(|summary| summary.parent).collect();
+    assert!(!parents.is_empty() && parents.iter().all(|parent| *parent == Some(run.id)));
     assert!(!has_read(&spans, SECRET));
 }
 
