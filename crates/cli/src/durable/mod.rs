@@ -1,7 +1,6 @@
 //! Durable runs on Restate: `plimsoll worker`, `plimsoll run --on` and `plimsoll send`. The worker
 //! itself is in the library.
 
-mod follow;
 pub(crate) mod send;
 pub(crate) mod submit;
 pub(crate) mod worker;

@@ -1,12 +1,14 @@
 //! `plimsoll run --on`: submits a task to the workers of a server, and shows its run. The run
 //! continues if this command ends.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll::config::{self, AgentConfig, Config};
 use plimsoll::durable::{
-    Approval, FORMAT, MessageRequest, RequestState, Restate, RestateError, RunRequest,
+    Approval, EventsRequest, FORMAT, LogFollower, MessageRequest, RequestState, Restate,
+    RestateError, RunRequest,
 };
 use plimsoll::limits::CallKey;
 use plimsoll::machine::Outcome;
@@ -16,7 +18,6 @@ use plimsoll::session::new_session_id;
 use plimsoll::store::OpenQuestion;
 use plimsoll::{AgentOutput, EndReason, Gate, PermissionMode, SessionId, ToolCall};
 
-use super::follow::RunFollower;
 use super::{server, stop_of};
 use crate::args::RunArgs;
 use crate::ask;
@@ -29,12 +30,17 @@ use crate::settings::Sources;
 use crate::terminal::Verbosity;
 use crate::terminal::text::lines_of;
 
-/// Maximum number of attempts to submit a request to an unreachable server. It is run only once.
-const TRIES: u32 = 5;
-const PAUSE: Duration = Duration::from_millis(500);
+/// Maximum number of consecutive failures to reach the server. A request is run only once.
+const FAILURES: u32 = 20;
+/// The pause before an unreachable server is asked again.
+const PAUSE: Duration = Duration::from_millis(300);
+/// How long one request waits for news, in milliseconds.
+const WAIT_MS: u64 = 10_000;
 
 /// Shows a run and asks its questions.
-struct Screen {
+struct Screen<'a> {
+    /// The server's address.
+    address: &'a str,
     run: RunScreen,
     /// `None` if nobody can be asked.
     gate: Option<Arc<dyn Gate>>,
@@ -75,13 +81,12 @@ pub(crate) async fn run(args: &RunArgs, address: &str) -> Result<u8, CliError> {
     let session = id.as_str();
     let before = server.status(session).await.map_err(stop_of)?.entries;
     let invocation = submit(&server, session, &request).await?;
-    let screen = Screen::new(args)?;
+    let screen = Screen::new(args, address)?;
     let headline = lines_of(&[format!("on {address}"), format!("session {session}")]);
     let terminal = &screen.run.terminal;
     terminal.note(&terminal.dim(&headline));
     let interrupts = tokio::spawn(interrupt(server.clone(), id.clone()));
-    let mut following = RunFollower::new(server.clone(), session, &key, before);
-    let outcome = follow(&server, &id, &invocation, &mut following, &screen, address).await;
+    let outcome = follow(&server, session, (&key, before), &invocation, &screen).await;
     screen.run.rest();
     interrupts.abort();
     let output = AgentOutput::new(id, outcome?);
@@ -97,59 +102,83 @@ pub(crate) async fn run(args: &RunArgs, address: &str) -> Result<u8, CliError> {
 }
 
 async fn submit(server: &Restate, session: &str, request: &RunRequest) -> Result<String, CliError> {
-    let mut tries = 1;
+    let mut failures = 0;
     loop {
         match server.submit(session, request).await {
-            Ok(invocation) => return Ok(invocation),
-            Err(RestateError::Unreachable { .. }) if tries < TRIES => tries += 1,
-            Err(error) => return Err(stop_of(error)),
+            Err(RestateError::Unreachable { .. }) if failures < FAILURES => failures += 1,
+            submitted => return submitted.map_err(stop_of),
         }
         tokio::time::sleep(PAUSE).await;
     }
 }
 
+/// Follows the run of a request through its session's log, which had so many entries before.
 async fn follow(
     server: &Restate,
-    id: &SessionId,
+    session: &str,
+    (request, before): (&str, u64),
     invocation: &str,
-    following: &mut RunFollower,
-    screen: &Screen,
-    address: &str,
+    screen: &Screen<'_>,
 ) -> Result<Outcome, CliError> {
-    let mut has_ended = false;
+    let mut log = LogFollower::new(session, request);
+    let mut asked = HashSet::new();
+    let mut failures = 0;
+    let mut request = EventsRequest {
+        after: before,
+        wait_ms: WAIT_MS,
+        questions: 0,
+    };
     loop {
-        let news = following.news(!has_ended).await.map_err(stop_of)?;
-        let is_quiet = news.events.is_empty();
-        for event in &news.events {
-            for observer in &screen.run.observers {
-                observer.see(event);
+        let reply = match server.events(session, &request).await {
+            Err(RestateError::Unreachable { .. }) if failures < FAILURES => {
+                failures += 1;
+                tokio::time::sleep(PAUSE).await;
+                continue;
+            }
+            reply => reply.map_err(stop_of)?,
+        };
+        failures = 0;
+        let is_quiet = reply.entries.is_empty();
+        for (number, entry) in &reply.entries {
+            request.after = *number;
+            for event in log.see(entry) {
+                for observer in &screen.run.observers {
+                    observer.see(&event);
+                }
             }
         }
-        for question in news.questions {
-            screen.ask(server, id, question, address).await?;
+        request.questions = reply.questions.len();
+        for question in reply.questions {
+            if asked.insert(question.key.clone()) {
+                screen.ask(server, session, question).await?;
+            }
         }
-        if let Some(outcome) = following.outcome() {
+        if let Some(outcome) = log.outcome() {
             return Ok(outcome.clone());
         }
-        if has_ended && is_quiet {
+        if is_quiet && request.wait_ms == 0 {
             return Err(CliError::failed(format!(
-                "the run of session {id} has ended, but its log contains no outcome: a hook of \
-                 the worker may have refused it"
+                "the run of session {session} has ended, but its log contains no outcome: a hook \
+                 of the worker may have refused it"
             )));
         }
-        if is_quiet {
-            let answered = server.output(invocation).await;
-            has_ended = match answered {
-                Ok(answered) => matches!(answered, RequestState::Ended(_)),
-                Err(RestateError::Unreachable { .. }) => false,
-                Err(error) => return Err(stop_of(error)),
-            };
+        if is_quiet && has_ended(server, invocation).await? {
+            request.wait_ms = 0;
         }
     }
 }
 
-impl Screen {
-    fn new(args: &RunArgs) -> Result<Self, CliError> {
+/// Checks whether the worker has ended the request, successfully or not.
+async fn has_ended(server: &Restate, invocation: &str) -> Result<bool, CliError> {
+    match server.output(invocation).await {
+        Ok(answered) => Ok(matches!(answered, RequestState::Ended(_))),
+        Err(RestateError::Unreachable { .. }) => Ok(false),
+        Err(error) => Err(stop_of(error)),
+    }
+}
+
+impl<'a> Screen<'a> {
+    fn new(args: &RunArgs, address: &'a str) -> Result<Self, CliError> {
         let root = std::env::current_dir().map_err(CliError::failed)?;
         let run = RunScreen::new(args, &root);
         let gate = match (args.yes, ask::can_ask()) {
@@ -157,22 +186,22 @@ impl Screen {
             (false, true) => Some(run.gate(PermissionMode::Ask, &root)?),
             (false, false) => None,
         };
-        Ok(Self { run, gate })
+        Ok(Self { address, run, gate })
     }
 
     /// Asks the user, or prints the command that answers if there is no terminal.
     async fn ask(
         &self,
         server: &Restate,
-        id: &SessionId,
+        session: &str,
         open: OpenQuestion,
-        address: &str,
     ) -> Result<(), CliError> {
         let Some(gate) = &self.gate else {
             let OpenQuestion { tool, key, .. } = open;
             note!(
-                "`{tool}` waits for a yes or no: plimsoll send --on {address} {id} --approve {key}, or \
-                 --deny {key}"
+                "`{tool}` waits for a yes or no: plimsoll send --on {} {session} --approve {key}, \
+                 or --deny {key}",
+                self.address
             );
             return Ok(());
         };
@@ -189,7 +218,7 @@ impl Screen {
         };
         let answer = gate.decide(&question).await;
         let key = open.key;
-        match server.approve(id.as_str(), &Approval { key, answer }).await {
+        match server.approve(session, &Approval { key, answer }).await {
             // The run has ended in the meantime.
             Ok(()) | Err(RestateError::Refused { status: 404, .. }) => Ok(()),
             Err(error) => Err(stop_of(error)),
