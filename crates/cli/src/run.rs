@@ -7,7 +7,6 @@ use std::thread;
 use std::time::Duration;
 
 use plimsoll::SessionStore;
-use plimsoll::model::Failure;
 use plimsoll::store::SqliteStore;
 use plimsoll::{AgentOutput, EndReason, Error, Part, Remote, Session, SessionId};
 
@@ -144,28 +143,10 @@ fn hint(output: &AgentOutput) -> Option<String> {
             "try again with a higher limit: {again} \"the task\""
         )),
         reason if reason.is_limit() => Some(format!("continue with: {again}")),
-        EndReason::Failed { failure } if code_of(&output.reason) == error::MODEL => {
-            let patience = if more_attempts_help(failure) {
-                "\nor be more patient: set retry.max_attempts, and go on with: plimsoll run -c"
-            } else {
-                ""
-            };
-            Some(format!(
-                "try again with: {again}\nor on another model: add --model PROVIDER/NAME{patience}"
-            ))
-        }
+        EndReason::Failed { .. } if code_of(&output.reason) == error::MODEL => Some(format!(
+            "try again with: {again}\nor on another model: add --model PROVIDER/NAME"
+        )),
         _ => None,
-    }
-}
-
-/// Checks whether a larger `retry.max_attempts` could help after this failure.
-fn more_attempts_help(failure: &Failure) -> bool {
-    match failure {
-        // After these, there are a few attempts at most.
-        Failure::Garbled { .. } | Failure::Transient { status: None, .. } => false,
-        // The failure names a setting of its own.
-        failure if failure.to_string().contains("retry_after_cap") => false,
-        failure => failure.is_retryable(),
     }
 }
 

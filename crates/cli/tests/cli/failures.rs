@@ -99,47 +99,14 @@ fn a_rate_limit_is_waited_for_as_long_as_is_asked() {
 
     let fake = Fake::new([limited().header("retry-after", "0")]);
     let said = home.agent(&fake, &["Do it.", "--set", "retry.max_attempts=3"]);
-    assert!(
-        said.err
-            .contains("or be more patient: set retry.max_attempts"),
-        "{}",
-        said.err
-    );
     said.refused(5, &["rate limit", "Rate limit reached"]);
-    let later = Fake::new([limited().header("retry-after", "3600")]);
-    let said_later = home.agent(&later, &["Do it."]);
-    assert!(
-        said_later.err.contains("retry_after_cap"),
-        "{}",
-        said_later.err
-    );
-    assert!(
-        !said_later.err.contains("be more patient"),
-        "{}",
-        said_later.err
-    );
-    let unreachable = [
-        "run",
-        "--model",
-        "openai-compatible/m",
-        "--base-url",
-        "http://127.0.0.1:1/v1",
-    ];
-    let unreachable = [&unreachable[..], &["--max-context", "20000", "Do it."]].concat();
-    let said_of_nobody = home.run(unreachable);
-    assert_eq!(said_of_nobody.code, Some(5), "{}", said_of_nobody.err);
-    assert!(
-        !said_of_nobody.err.contains("be more patient"),
-        "{}",
-        said_of_nobody.err
-    );
     assert_eq!(fake.asked().len(), 3, "and no more");
     goes_on(&home, &said);
 
     // An hour is not waited for.
     let fake = Fake::new([limited().header("retry-after", "3600")]);
     let said = home.agent(&fake, &["Do it."]);
-    said.refused(5, &["rate limit", "asks to wait 3600 s"]);
+    said.refused(5, &["rate limit", "asks to wait 3600 s", "retry_after_cap"]);
     assert_eq!(fake.asked().len(), 1);
 
     // Without a word on how long, it is tried again after a moment.
