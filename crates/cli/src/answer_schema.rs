@@ -90,14 +90,7 @@ impl AnswerSchema {
             .map_err(|error| format!("it is not exactly one JSON value ({error})"))?;
         match self.schemas.validate(&value, self.index) {
             Ok(()) => Ok(json),
-            Err(error) => {
-                let mut faults = Vec::new();
-                leaves(&error, &mut faults);
-                Err(format!(
-                    "it does not match the schema: {}",
-                    faults.join("; ")
-                ))
-            }
+            Err(error) => Err(format!("it does not match the schema: {}", faults(&error))),
         }
     }
 }
@@ -110,33 +103,21 @@ fn read(path: &Path) -> Result<String, CliError> {
 /// Returns the reason why a schema is rejected, in one line.
 fn reason(error: &CompileError) -> String {
     let text = match error {
-        CompileError::ValidationError { src, .. } => {
-            let mut faults = Vec::new();
-            leaves(src, &mut faults);
-            faults.join("; ")
-        }
+        CompileError::ValidationError { src, .. } => faults(src),
         CompileError::LoadUrlError { src, .. } => src.to_string(),
         error => error.to_string().replace(NAME, ""),
     };
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Collects the innermost faults, which name the values. The outer ones only say that there are
-/// faults.
-fn leaves(error: &ValidationError<'_, '_>, into: &mut Vec<String>) {
-    if into.len() >= MAX_FAULTS {
-        return;
-    }
-    if error.causes.is_empty() {
-        let place = match error.instance_location.to_string() {
-            root if root.is_empty() => String::new(),
-            place => format!("at {place}: "),
-        };
-        into.push(format!("{place}{}", error.kind));
-    }
-    for cause in &error.causes {
-        leaves(cause, into);
-    }
+/// Returns the faults that the error of a value lists below its headline.
+fn faults(error: &ValidationError<'_, '_>) -> String {
+    let text = error.to_string();
+    let faults = text.lines().skip(1).take(MAX_FAULTS);
+    let faults: Vec<&str> = faults
+        .map(|fault| fault.trim_start_matches([' ', '-']))
+        .collect();
+    faults.join("; ")
 }
 
 /// Removes the code fence around an answer, if there is one.
@@ -187,7 +168,7 @@ mod tests {
                 "not exactly one JSON value",
             ),
             (r#"{"name":"Ada"}"#, "missing properties 'age'"),
-            (r#"{"name":"Ada","age":-1}"#, "at /age: "),
+            (r#"{"name":"Ada","age":-1}"#, "at '/age': "),
             (r#"{"name":"","age":"old","x":1}"#, "'x'"),
             ("", "not exactly one JSON value"),
         ] {

@@ -26,7 +26,7 @@ fn the_answer_is_json_that_matches_the_schema() {
         "{}",
         said(1)
     );
-    assert!(said(2).contains("at /licence: "), "{}", said(2));
+    assert!(said(2).contains("at '/licence': "), "{}", said(2));
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn a_schema_that_is_none_is_refused_before_anything_is_called() {
             "large.json",
             "--json-schema: large.json is larger than 64 KiB",
         ),
-        ("{\"type\":\"strong\"}", "is not a JSON Schema: at /type"),
+        ("{\"type\":\"strong\"}", "is not a JSON Schema: at '/type'"),
     ] {
         home.agent(&fake, &["--json-schema", given, "Look."])
             .refused(2, &[why]);
