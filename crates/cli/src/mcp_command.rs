@@ -19,11 +19,10 @@ Examples:
   plimsoll mcp add tracker --url https://mcp.example.com/mcp --bearer-env TRACKER_TOKEN
   plimsoll mcp list
   plimsoll mcp test files
-  plimsoll mcp remove files
 
 A server is added to your own configuration, for all directories. With --project it is added to \
 the plimsoll.toml of this directory, which must then be trusted again with `plimsoll config \
-trust`.";
+trust`. To remove a server, delete its [[mcp]] table from that file.";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
@@ -37,14 +36,6 @@ pub(crate) struct McpArgs {
 enum McpCommand {
     /// Add a server to a configuration
     Add(AddArgs),
-    /// Remove a server from a configuration
-    Remove {
-        /// Its name
-        name: String,
-        /// Remove it from plimsoll.toml in this directory
-        #[arg(long)]
-        project: bool,
-    },
     /// List the servers that runs in this directory have, without connecting to them
     List {
         /// Print JSON lines
@@ -80,22 +71,9 @@ struct AddArgs {
 pub(crate) async fn run(args: &McpArgs) -> Result<u8, CliError> {
     match &args.command {
         McpCommand::Add(args) => add(args),
-        McpCommand::Remove { name, project } => remove(name, *project),
         McpCommand::List { json } => list(*json),
         McpCommand::Test { name } => test(name.as_deref()).await,
     }
-}
-
-/// Returns the configuration of this directory, or the user's own.
-fn file(project: bool) -> Result<PathBuf, CliError> {
-    if project {
-        return Ok(PathBuf::from(CONFIG_FILE));
-    }
-    users_file().ok_or_else(|| {
-        CliError::usage(
-            "there is no directory for your own configuration; set PLIMSOLL_HOME, or use --project",
-        )
-    })
 }
 
 /// Returns the text of a configuration, which need not exist.
@@ -121,62 +99,17 @@ fn append(path: &Path, text: &str) -> io::Result<()> {
     added.inspect_err(|_| drop(file.set_len(end)))
 }
 
-fn remove(name: &str, project: bool) -> Result<u8, CliError> {
-    let path = file(project)?;
-    let shown = path.display();
-    let text = read(&path)?;
-    let names = |text: &str| {
-        let config =
-            Config::parse(text).map_err(|error| CliError::failed(format!("{shown}: {error}")))?;
-        Ok::<_, CliError>(
-            config
-                .mcp()
-                .iter()
-                .map(|server| server.name.clone())
-                .collect::<Vec<_>>(),
-        )
-    };
-    let mut left = names(&text)?;
-    if !left.iter().any(|server| server == name) {
-        return Err(CliError::usage(format!(
-            "{shown} has no server {name}; `plimsoll mcp list` lists those of all configurations"
-        )));
-    }
-    left.retain(|server| server != name);
-    let rest = without(&text, name);
-    // Only exactly this server may be missing.
-    if names(&rest).ok() != Some(left) {
-        return Err(CliError::failed(format!(
-            "{name} cannot be taken out of {shown}; remove its [[mcp]] table by hand"
-        )));
-    }
-    // Written in place, so that the file keeps its permissions.
-    std::fs::write(&path, rest)
-        .map_err(|error| CliError::failed(format!("{shown} cannot be written: {error}")))?;
-    say!("removed {name} from {shown}");
-    Ok(DONE)
-}
-
-/// Returns a configuration without the `[[mcp]]` table of this name and its inner tables.
-fn without(text: &str, name: &str) -> String {
-    let mut tables: Vec<String> = vec![String::new()];
-    for line in text.split_inclusive('\n') {
-        let begins = line.starts_with('[') && !line.starts_with("[mcp.");
-        match tables.last_mut() {
-            Some(table) if !begins => table.push_str(line),
-            _ => tables.push(line.to_owned()),
-        }
-    }
-    let is_it = |table: &String| {
-        let server = Config::parse(table).ok();
-        server.is_some_and(|config| config.mcp().iter().any(|server| server.name == name))
-    };
-    tables.retain(|table| !is_it(table));
-    tables.concat()
-}
-
 fn add(args: &AddArgs) -> Result<u8, CliError> {
-    let path = file(args.project)?;
+    let path = if args.project {
+        Some(PathBuf::from(CONFIG_FILE))
+    } else {
+        users_file()
+    };
+    let path = path.ok_or_else(|| {
+        CliError::usage(
+            "there is no directory for your own configuration; set PLIMSOLL_HOME, or use --project",
+        )
+    })?;
     let shown = path.display();
     let text = read(&path)?;
     let had =

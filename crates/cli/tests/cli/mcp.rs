@@ -268,24 +268,6 @@ fn a_server_is_added_listed_and_tried() {
 }
 
 #[test]
-fn a_server_is_removed_and_the_rest_stays() {
-    let home = Home::new();
-    let rest = "# mine\nmax_turns = 3\n\n[[mcp]]\nname = \"b\"\ncommand = \"true\"\n\n[context]\n";
-    let mcp = "[[mcp]]\nname = \"a\"\ncommand = \"true\"\n[mcp.env]\nPORT = \"9\"\n\n";
-    home.file(
-        "plimsoll.toml",
-        rest.replace("[[mcp]]", &format!("{mcp}[[mcp]]")),
-    );
-    home.run(["mcp", "remove", "a", "--project"]).done();
-    let left = std::fs::read_to_string(home.work().join("plimsoll.toml")).unwrap();
-    assert_eq!(left, rest);
-    home.run(["mcp", "remove", "a", "--project"])
-        .refused(2, &["has no server a"]);
-    home.run(["mcp", "remove", "a"])
-        .refused(2, &["has no server a"]);
-}
-
-#[test]
 fn nothing_is_added_to_a_file_that_would_be_wrong_then() {
     let home = Home::new();
     home.run(["mcp", "test"])
