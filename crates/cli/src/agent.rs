@@ -19,7 +19,7 @@ use plimsoll::{
 
 use crate::error::CliError;
 use crate::mcp::Mcp;
-use crate::model_choice::{self, ChosenBy, ModelChoice, ModelLimits};
+use crate::model_choice::{self, ModelChoice, ModelLimits};
 use crate::outcome::stop_of;
 use crate::paths;
 use crate::sandbox;
@@ -212,11 +212,7 @@ pub(crate) async fn prepare(
         }
     }
     agent.check_summarizer().map_err(CliError::usage)?;
-    let by = match sources.resumed {
-        Some(_) => ChosenBy::Session,
-        None => ChosenBy::User,
-    };
-    let choice = model_choice::choose(&agent, said, by).await;
+    let choice = model_choice::choose(&agent, said).await;
     let choice = choice.map_err(|stop| match &sources.resumed {
         Some(resumed) => resumed.explain(stop),
         None => stop,

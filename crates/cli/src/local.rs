@@ -2,7 +2,6 @@
 //! providers crate fetches and serves it.
 
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
 
 use plimsoll::config::{AgentConfig, AgentModel};
 use plimsoll::providers::local::{
@@ -17,7 +16,7 @@ use crate::args::{ModelArgs, ModelCommand};
 use crate::ask;
 use crate::error::{CliError, DONE, INTERRUPTED};
 use crate::lock;
-use crate::model_choice::{ChosenBy, ModelChoice, ModelLimits};
+use crate::model_choice::{ModelChoice, ModelLimits};
 use crate::paths;
 use crate::terminal::style::colours;
 use crate::terminal::{Terminal, Verbosity, text::clean};
@@ -96,7 +95,7 @@ async fn pull(name: Option<&str>, shown: FetchProgress) -> Result<u8, CliError> 
 pub(crate) async fn start(
     agent: &AgentConfig,
     said: Verbosity,
-    by: ChosenBy,
+    is_default: bool,
 ) -> Result<ModelChoice, CliError> {
     let models = models()?;
     // `local` is the default model, `local/NAME` another one.
@@ -121,7 +120,7 @@ pub(crate) async fn start(
     let style = settings.tool_style.unwrap_or(ToolStyle::JsonSchema);
     let missing = models.missing(name).map_err(|error| stop_of(&error))?;
     if !missing.is_empty() {
-        consent(name, &missing, by).await?;
+        consent(name, &missing, is_default).await?;
     }
     let shown = shown(said == Verbosity::Answers);
     let watch = |progress: Progress<'_>| shown.show(progress);
@@ -162,12 +161,12 @@ pub(crate) async fn start(
 
 /// Describes the missing files and asks whether to download them. Without a terminal, they are an
 /// error.
-async fn consent(name: Option<&str>, missing: &[Download], by: ChosenBy) -> Result<(), CliError> {
-    let why = match by {
-        ChosenBy::User => None,
-        ChosenBy::Session => Some("it is no longer on this machine"),
-        ChosenBy::Default => Some("no model is named, and no model server runs on this machine"),
-    };
+async fn consent(
+    name: Option<&str>,
+    missing: &[Download],
+    is_default: bool,
+) -> Result<(), CliError> {
+    let why = is_default.then_some("no model is named, and no model server runs on this machine");
     let sized = |file: &Download| format!("{} ({})", file.name, megabytes(file.bytes));
     if !ask::can_ask() {
         let files: Vec<String> = missing.iter().map(sized).collect();
@@ -251,8 +250,8 @@ fn stop_of(error: &LocalError) -> CliError {
 struct FetchProgress {
     /// `None` if nothing is shown.
     terminal: Option<Terminal>,
-    /// The current file, the time at which it began, and the bytes that were there already.
-    file: Mutex<Option<(String, Instant, u64)>>,
+    /// The current file.
+    file: Mutex<Option<String>>,
 }
 
 fn shown(quiet: bool) -> FetchProgress {
@@ -277,18 +276,10 @@ impl FetchProgress {
     }
 
     fn at(&self, terminal: &Terminal, label: &str, done: u64, total: u64) {
-        let mut file = lock(&self.file);
         let of = format!("{label}: {} of {}", megabytes(done), megabytes(total));
-        let same = file.take().filter(|(current, ..)| current == label);
-        let is_new = same.is_none();
-        let (_, began, had) =
-            file.insert(same.unwrap_or_else(|| (label.to_owned(), Instant::now(), done)));
-        let left = time_left(
-            began.elapsed(),
-            done.saturating_sub(*had),
-            total.saturating_sub(done),
-        );
-        terminal.status((done < total).then(|| format!("{of}{left}")).as_deref());
+        let before = lock(&self.file).replace(label.to_owned());
+        let is_new = before.as_deref() != Some(label);
+        terminal.status((done < total).then_some(of.as_str()));
         if is_new && !terminal.has_status() {
             crate::say(&of);
         }
@@ -303,36 +294,6 @@ impl FetchProgress {
     }
 }
 
-/// Estimates the remaining time of a fetch, in words. Returns an empty text if the speed is not
-/// known yet.
-fn time_left(took: Duration, done: u64, left: u64) -> String {
-    if done == 0 {
-        return String::new();
-    }
-    match (took.as_secs_f64() * left as f64 / done as f64).ceil() as u64 {
-        seconds @ 0..=90 => format!(", {seconds} s left"),
-        seconds => format!(", {} min left", seconds.div_ceil(60)),
-    }
-}
-
 fn megabytes(bytes: u64) -> String {
     format!("{} MB", bytes / 1_000_000)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_left_is_said_in_seconds_and_then_in_minutes() {
-        let second = Duration::from_secs(1);
-        for (done, left, words) in [
-            (0, 100, ""),
-            (10, 55, ", 6 s left"),
-            (10, 1_000, ", 2 min left"),
-            (10, 0, ", 0 s left"),
-        ] {
-            assert_eq!(time_left(second, done, left), words);
-        }
-    }
 }

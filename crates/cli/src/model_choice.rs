@@ -43,30 +43,15 @@ pub(crate) struct ModelLimits {
     pub(crate) system: &'static str,
 }
 
-/// The origin of the choice of a model.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ChosenBy {
-    /// The user, by naming it.
-    User,
-    /// The session, because its last run used it.
-    Session,
-    /// The default.
-    Default,
-}
-
 /// Finds or starts the model.
-pub(crate) async fn choose(
-    agent: &AgentConfig,
-    said: Verbosity,
-    by: ChosenBy,
-) -> Result<ModelChoice, CliError> {
+pub(crate) async fn choose(agent: &AgentConfig, said: Verbosity) -> Result<ModelChoice, CliError> {
     let settings = agent.settings();
     match (settings.model.as_deref(), settings.base_url.as_deref()) {
-        (Some("local"), None) => local_model(agent, said, by).await,
+        (Some("local"), None) => local_model(agent, said, false).await,
         (Some("local"), Some(_)) => Err(CliError::usage(
             "--model local has no --base-url; name the model that the server has: --model openai-compatible/NAME",
         )),
-        (Some(name), None) if name.starts_with("local/") => local::start(agent, said, by).await,
+        (Some(name), None) if name.starts_with("local/") => local::start(agent, said, false).await,
         (Some(name), base_url) => remote(agent, name, base_url).await,
         (None, base_url @ Some(_)) => remote(agent, "openai-compatible/default", base_url).await,
         (None, None) => {
@@ -81,7 +66,7 @@ pub(crate) async fn choose(
                     key.variable, key.provider
                 )));
             }
-            local_model(agent, said, ChosenBy::Default).await
+            local_model(agent, said, true).await
         }
     }
 }
@@ -148,11 +133,12 @@ async fn window(
     (Window::Known(found.tokens), from)
 }
 
-/// Uses a server that runs on this machine, or else starts Plimsoll's own.
+/// Uses a server that runs on this machine, or else starts Plimsoll's own. The model `is_default` if
+/// the user names none.
 async fn local_model(
     agent: &AgentConfig,
     said: Verbosity,
-    by: ChosenBy,
+    is_default: bool,
 ) -> Result<ModelChoice, CliError> {
     let here = providers::detect(&providers::environment).await;
     if let Some((server, model)) = here.preferred() {
@@ -160,5 +146,5 @@ async fn local_model(
         say!("{provider} runs at {base_url}; using its model {model}");
         return remote(agent, &format!("{provider}/{model}"), Some(base_url)).await;
     }
-    local::start(agent, said, by).await
+    local::start(agent, said, is_default).await
 }
