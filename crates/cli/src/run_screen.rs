@@ -94,8 +94,8 @@ impl RunScreen {
         if !matches!(code_of(&output.reason), error::DONE | error::LIMIT) {
             crate::say(&reason_text(settings, &output.reason));
         } else if let (Some(answer), None) = (answer, &self.lines)
-            // A streamed answer is on the terminal already, unless the terminal was too slow.
-            && (!terminal.is_live() || terminal.is_incomplete())
+            // A streamed answer is on the terminal already.
+            && !terminal.is_live()
         {
             out!("{answer}");
         }

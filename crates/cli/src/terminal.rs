@@ -47,8 +47,6 @@ pub(crate) struct Terminal {
     /// Whether the user entered a line since the last output. An atomic instead of a lock: a thread
     /// that writes may wait for the editor, so the editor must never wait for that thread.
     entered: Arc<AtomicBool>,
-    /// Whether any output was lost so far.
-    incomplete: AtomicBool,
     failed: Mutex<Option<CliError>>,
 }
 
@@ -84,7 +82,6 @@ impl Terminal {
             colours: Colours::None,
             verbosity,
             entered: Arc::default(),
-            incomplete: AtomicBool::new(false),
             failed: Mutex::default(),
         }
     }
@@ -132,11 +129,6 @@ impl Terminal {
     /// Returns `true` if answers go to a terminal, on which text streams.
     pub(crate) fn is_live(&self) -> bool {
         self.answers
-    }
-
-    /// Returns `true` if the terminal did not accept some of the output in time.
-    pub(crate) fn is_incomplete(&self) -> bool {
-        self.incomplete.load(Ordering::SeqCst)
     }
 
     /// Writes requested output as whole lines.
@@ -217,9 +209,8 @@ impl Terminal {
     pub(crate) fn flush(&self) {
         let (written, is_written) = sync_channel(1);
         self.push(Op::Flush(written));
-        if self.queue.is_some() && is_written.recv_timeout(FLUSH).is_err() {
-            self.incomplete.store(true, Ordering::SeqCst);
-        }
+        // Without a queue, this returns at once.
+        let _ = is_written.recv_timeout(FLUSH);
     }
 
     /// Takes the first error that occurred while writing, if any.
@@ -254,9 +245,8 @@ impl Terminal {
     }
 
     fn push(&self, op: Op) {
-        let queue = self.queue.as_ref();
-        if queue.is_some_and(|queue| !queue.push(op)) {
-            self.incomplete.store(true, Ordering::SeqCst);
+        if let Some(queue) = &self.queue {
+            queue.push(op);
         }
     }
 }

@@ -63,13 +63,13 @@ impl Queue {
         (queue, pending)
     }
 
-    /// Adds an operation. Returns `false` if it is dropped because the queue is full.
-    pub(crate) fn push(&self, op: Op) -> bool {
+    /// Adds an operation, or drops and counts it if the queue is full.
+    pub(crate) fn push(&self, op: Op) {
         let waiting = self.bytes.load(Ordering::SeqCst);
         // Operations without text always fit: there are few of them.
         if waiting + op.size() > MAX_WAITING && op.size() > ENTRY {
             self.lost.fetch_add(1, Ordering::SeqCst);
-            return false;
+            return;
         }
         let lost = self.lost.swap(0, Ordering::SeqCst);
         if lost > 0 {
@@ -77,12 +77,13 @@ impl Queue {
                 "({lost} pieces of output were dropped here: the terminal is too slow)"
             )));
         }
-        self.send(op)
+        self.send(op);
     }
 
-    fn send(&self, op: Op) -> bool {
+    fn send(&self, op: Op) {
         self.bytes.fetch_add(op.size(), Ordering::SeqCst);
-        self.ops.send(op).is_ok()
+        // An error means that the screen's thread has ended.
+        let _ = self.ops.send(op);
     }
 }
 
