@@ -89,12 +89,8 @@ pub(crate) enum Command {
     Sandbox(crate::sandbox::SandboxArgs),
     /// Print a script that completes commands and flags in a shell
     Completions(crate::completions::CompletionsArgs),
-    /// Write the man pages of all commands into a folder
-    Man(crate::completions::ManArgs),
     /// Print the JSON Schema of the events that `run --json` prints
     Schema,
-    /// Print the version
-    Version,
 }
 
 const RUN_EXAMPLES: &str = "\
@@ -170,7 +166,7 @@ Examples:
 
 A line starts a run. A line typed during a run steers it; /later TEXT is sent after the answer. \
 Ctrl-C stops the run, Ctrl-C twice or Ctrl-D exits. /help lists all commands. From a pipe, each \
-line waits for the answer to the one before; /steer TEXT does not wait.";
+line waits for the answer to the one before.";
 
 #[derive(Debug, Args)]
 #[command(after_help = CHAT_EXAMPLES)]

@@ -8,6 +8,7 @@ use std::time::Instant;
 use plimsoll::events::{MessagePhase, ToolPhase};
 use plimsoll::machine::{Outcome, Waiting};
 use plimsoll::model::CallId;
+use plimsoll::policy::Trigger;
 use plimsoll::{Delta, Event, Message, Observer, Part, SessionEvent};
 
 use crate::chat::prompt::Gauge;
@@ -319,6 +320,10 @@ impl Observer for EventPrinter {
             Event::PlanApplied(applied) => {
                 state.status.tokens = applied.tokens_after;
                 self.measure(state);
+                if applied.plan.why == Trigger::Asked {
+                    // Printed as the output of the command.
+                    return;
+                }
                 self.dim(&if applied.is_compaction {
                     plan_text(applied)
                 } else {

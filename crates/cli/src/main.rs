@@ -45,6 +45,7 @@ mod resume;
 mod run;
 mod run_screen;
 mod sandbox;
+mod session_host;
 mod sessions;
 mod settings;
 mod status;
@@ -66,9 +67,6 @@ use clap::Parser;
 use crate::args::{Cli, Command};
 use crate::error::CliError;
 use crate::terminal::{text::clean, wrapped};
-
-/// Number of threads that a command needs at least.
-const THREADS: usize = 8;
 
 fn main() -> ExitCode {
     // Done before anything is started that could look for keys in this process.
@@ -112,9 +110,7 @@ fn main() -> ExitCode {
         Command::Worker(_) => Err(CliError::usage(error::NO_WORKERS)),
         Command::Sandbox(args) => sandbox::run(args),
         Command::Completions(args) => completions::completions(args),
-        Command::Man(args) => completions::man(args),
         Command::Schema => schema(),
-        Command::Version => version(),
     };
     let code = ended(code);
     // Done last, so that the output above does not wait for a collector.
@@ -135,12 +131,6 @@ fn ended(code: Result<u8, CliError>) -> ExitCode {
     ExitCode::from(code)
 }
 
-/// Prints the same line as `--version`.
-fn version() -> Result<u8, CliError> {
-    out!("plimsoll {}", env!("CARGO_PKG_VERSION"));
-    Ok(error::DONE)
-}
-
 /// Prints the JSON Schema of the events of `run --json`.
 fn schema() -> Result<u8, CliError> {
     out!("{:#}", plimsoll::events::event_schema());
@@ -149,39 +139,15 @@ fn schema() -> Result<u8, CliError> {
 
 /// Runs an asynchronous command.
 fn wait_for(command: impl Future<Output = Result<u8, CliError>>) -> Result<u8, CliError> {
-    let failed = |error| {
-        CliError::failed(format!(
-            "no thread can be started: {error}; raise the limit of processes (ulimit -u)"
-        ))
-    };
-    try_threads().map_err(failed)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build();
-    let runtime = runtime.map_err(failed)?;
+    let runtime = runtime.map_err(CliError::failed)?;
     let code = runtime.block_on(command);
     // A thread may still read a line from the terminal; it must not delay the exit.
     runtime.shutdown_background();
     code
-}
-
-/// Checks whether a few threads can be started. If not, the runtime would panic.
-fn try_threads() -> io::Result<()> {
-    let mut waiting = Vec::new();
-    for _ in 0..THREADS {
-        let (end, ended) = std::sync::mpsc::channel::<()>();
-        // It ends when the sender is dropped.
-        let wait = move || {
-            let _ = ended.recv();
-        };
-        waiting.push((std::thread::Builder::new().spawn(wait)?, end));
-    }
-    for (thread, end) in waiting {
-        drop(end);
-        let _ = thread.join();
-    }
-    Ok(())
 }
 
 /// Waits for Ctrl-C or a termination signal.

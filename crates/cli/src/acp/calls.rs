@@ -24,8 +24,6 @@ use crate::tool_line;
 const MAX_TEXT: Bytes = Bytes(32 * 1024);
 /// Maximum size of a shown change, before and after together, in bytes.
 const MAX_CHANGE: usize = 512 * 1024;
-/// Maximum number of shown lines about sub-agents of a call.
-const MAX_BELOW: usize = 30;
 
 /// The calls of one session. Each gets an id that is unique in the session, because the model's own
 /// ids are unique only within one message.
@@ -41,15 +39,8 @@ struct CallsState {
     message: u64,
     /// The number of questions about calls of sub-agents so far.
     asked: u64,
-    /// The calls that have not ended.
-    open: HashMap<CallId, OpenCall>,
-}
-
-#[derive(Default)]
-struct OpenCall {
-    has_diff: bool,
-    /// Lines about the sub-agents that the call has started.
-    below: Vec<String>,
+    /// The calls that have not ended, and whether a diff is shown of each.
+    open: HashMap<CallId, bool>,
 }
 
 impl Calls {
@@ -88,8 +79,7 @@ impl Calls {
     /// content. The result of a successful change is its diff.
     pub(super) fn close(&self, call: &CallId, is_error: bool, text: &str) -> SessionUpdate {
         let mut state = lock(&self.state);
-        let open = state.open.remove(call);
-        let has_diff = open.is_some_and(|open| open.has_diff);
+        let has_diff = state.open.remove(call).unwrap_or(false);
         ended(
             state.id(call),
             is_error,
@@ -106,25 +96,12 @@ impl Calls {
     ) -> SessionUpdate {
         let mut state = lock(&self.state);
         let is_known = state.open.contains_key(call);
-        let open = state.open.entry(call.clone()).or_default();
-        open.has_diff |= of.content.is_some();
+        *state.open.entry(call.clone()).or_default() |= of.content.is_some();
         let update = ToolCallUpdate::new(state.id(call), of.status(status));
         match ToolCall::try_from(update.clone()) {
             Ok(call) if !is_known => SessionUpdate::ToolCall(call),
             _ => SessionUpdate::ToolCallUpdate(update),
         }
-    }
-
-    /// Adds a line about a sub-agent. Returns the update with all lines, the newest last.
-    pub(super) fn below(&self, call: &CallId, line: String) -> SessionUpdate {
-        let mut state = lock(&self.state);
-        let id = state.id(call);
-        let below = &mut state.open.entry(call.clone()).or_default().below;
-        if below.len() == MAX_BELOW {
-            below.remove(0);
-        }
-        below.push(line);
-        progress(id, &below.join("\n"))
     }
 
     /// Describes a call before it runs.

@@ -16,10 +16,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent_client_protocol::v1::schema::{
-    CancelNotification, CloseSessionRequest, CloseSessionResponse, InitializeRequest,
-    ListSessionsRequest, LoadSessionRequest, LoadSessionResponse, NewSessionRequest,
-    NewSessionResponse, PromptRequest, ResumeSessionRequest, ResumeSessionResponse,
-    SetSessionModeRequest,
+    CancelNotification, CloseSessionRequest, InitializeRequest, ListSessionsRequest,
+    LoadSessionRequest, LoadSessionResponse, NewSessionRequest, NewSessionResponse, PromptRequest,
+    ResumeSessionRequest, ResumeSessionResponse, SetSessionModeRequest,
 };
 use agent_client_protocol::{Agent, Error, on_receive_notification, on_receive_request};
 use tokio::time::sleep;
@@ -44,24 +43,13 @@ pub(crate) async fn run(args: &AcpArgs) -> Result<u8, CliError> {
     }
     let mut sources = args.sources.clone();
     sources.consent(args.yes);
-    let store = agent::store().await?;
     let waiting = Arc::new(WaitingUpdates::new());
-    let server = Arc::new(AcpServer::new(sources, store, Arc::clone(&waiting)));
-    let late = async {
-        server.closing().await;
-        sleep(ENDING).await;
-    };
-    let served = tokio::select! {
-        served = serve(&server, &waiting) => served,
-        () = late => Ok(DONE),
-    };
-    match served {
+    let server = AcpServer::new(sources, agent::store().await?, Arc::clone(&waiting));
+    let server = Arc::new(server);
+    match serve(&server, &waiting).await {
         Ok(code) => Ok(code),
         Err(error) => {
             server.close_all().await;
-            if waiting.is_gone() {
-                return Ok(DONE);
-            }
             Err(CliError::failed(format!("the connection failed: {error}")))
         }
     }
@@ -73,9 +61,7 @@ async fn serve(server: &Arc<AcpServer>, waiting: &Arc<WaitingUpdates>) -> Result
         .v1()
         .name("plimsoll")
         .on_receive_request(
-            async |request: InitializeRequest, responder, _| {
-                responder.respond(server.initialize(&request))
-            },
+            async |_: InitializeRequest, responder, _| responder.respond(AcpServer::initialize()),
             on_receive_request!(),
         )
         .on_receive_request(
@@ -110,10 +96,7 @@ async fn serve(server: &Arc<AcpServer>, waiting: &Arc<WaitingUpdates>) -> Result
         )
         .on_receive_request(
             async |request: CloseSessionRequest, responder, _| {
-                let closing = Arc::clone(server).close(request.session_id);
-                server.answer(responder, async move {
-                    closing.await.map(|()| CloseSessionResponse::new())
-                })
+                server.answer(responder, Arc::clone(server).close(request.session_id))
             },
             on_receive_request!(),
         )
@@ -152,6 +135,10 @@ async fn serve(server: &Arc<AcpServer>, waiting: &Arc<WaitingUpdates>) -> Result
                 Ok(()) = asked_to_end() => INTERRUPTED,
             };
             server.close_all().await;
+            tokio::spawn(async move {
+                sleep(ENDING).await;
+                std::process::exit(i32::from(code));
+            });
             Ok(code)
         })
         .await

@@ -4,7 +4,7 @@
 use std::future::ready;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use agent_client_protocol::v1::ConnectionTo;
 use agent_client_protocol::v1::schema::{
@@ -34,18 +34,15 @@ pub(super) struct Outbox {
 pub(super) struct WaitingUpdates {
     /// A permit for each update that may be added.
     room: Semaphore,
-    /// The number of updates that were dropped since the client last read all others.
-    dropped: AtomicUsize,
-    /// Whether the client does not read any more.
-    is_gone: AtomicBool,
+    /// Whether an update was dropped.
+    has_dropped: AtomicBool,
 }
 
 impl WaitingUpdates {
     pub(super) fn new() -> Self {
         Self {
             room: Semaphore::new(MAX_WAITING),
-            dropped: AtomicUsize::new(0),
-            is_gone: AtomicBool::new(false),
+            has_dropped: AtomicBool::new(false),
         }
     }
 
@@ -61,11 +58,13 @@ impl WaitingUpdates {
         let outgoing = sink::unfold(stdout(), move |mut out, line: String| {
             let waiting = Arc::clone(&waiting);
             async move {
-                let written = out.write_all((line.clone() + "\n").as_bytes()).await;
-                let written = written.and(out.flush().await);
-                waiting.is_gone.fetch_or(written.is_err(), Ordering::SeqCst);
-                waiting.written(&line);
-                written.map(|()| out)
+                if line.contains(UPDATE) {
+                    waiting.room.add_permits(1);
+                }
+                // A client that does not read any more closes its end of the input as well.
+                let _ = out.write_all((line + "\n").as_bytes()).await;
+                let _ = out.flush().await;
+                Ok(out)
             }
         });
         let incoming = stream::unfold(BufReader::new(stdin()), |mut input| async move {
@@ -82,31 +81,13 @@ impl WaitingUpdates {
         Lines::new(outgoing, incoming)
     }
 
-    /// Returns `true` if the client does not read any more.
-    pub(super) fn is_gone(&self) -> bool {
-        self.is_gone.load(Ordering::SeqCst)
-    }
-
     /// Counts a new update. Returns `false` if it has to be dropped.
     fn add(&self) -> bool {
         let added = self.room.try_acquire().map(SemaphorePermit::forget);
-        if added.is_err() {
-            self.dropped.fetch_add(1, Ordering::SeqCst);
+        if added.is_err() && !self.has_dropped.swap(true, Ordering::SeqCst) {
+            say!("the client does not read, so updates are dropped");
         }
         added.is_ok()
-    }
-
-    fn written(&self, line: &str) {
-        if !line.contains(UPDATE) {
-            return;
-        }
-        self.room.add_permits(1);
-        if self.room.available_permits() == MAX_WAITING {
-            let dropped = self.dropped.swap(0, Ordering::SeqCst);
-            if dropped > 0 {
-                say!("the client did not read; {dropped} updates were dropped");
-            }
-        }
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use agent_client_protocol::schema::ProtocolVersion;
 use agent_client_protocol::v1::schema::{
-    self, AgentCapabilities, Implementation, InitializeRequest, InitializeResponse,
+    self, AgentCapabilities, CloseSessionResponse, Implementation, InitializeResponse,
     ListSessionsRequest, ListSessionsResponse, McpCapabilities, McpServer, PromptCapabilities,
     PromptRequest, PromptResponse, SessionCapabilities, SessionInfo, SessionMode, SessionModeState,
     SetSessionModeRequest, SetSessionModeResponse,
@@ -25,7 +25,7 @@ use tokio::time::timeout;
 
 use super::outbox::{Outbox, WaitingUpdates};
 use super::servers::servers;
-use super::session::{History, OpenSession, Surroundings};
+use super::session::{History, OpenSession};
 use crate::error::{self, CliError};
 use crate::listing::when;
 use crate::lock;
@@ -45,9 +45,6 @@ pub(super) struct AcpServer {
     store: Arc<SqliteStore>,
     waiting: Arc<WaitingUpdates>,
     sessions: Mutex<HashMap<schema::SessionId, Arc<OpenSession>>>,
-    /// Whether the client shows notices.
-    takes_notices: Mutex<bool>,
-    closing: watch::Sender<bool>,
     /// The number of requests that are being answered: its receivers.
     answering: watch::Sender<()>,
 }
@@ -63,8 +60,6 @@ impl AcpServer {
             store,
             waiting,
             sessions: Mutex::default(),
-            takes_notices: Mutex::default(),
-            closing: watch::Sender::new(false),
             answering: watch::Sender::new(()),
         }
     }
@@ -75,12 +70,8 @@ impl AcpServer {
         responder: Responder<T>,
         work: impl Future<Output = Result<T, Error>> + Send + 'static,
     ) -> Result<(), Error> {
-        let answering = self.answering.subscribe();
-        tokio::spawn(async move {
-            // An error means that the connection has ended.
-            let _ = responder.respond_with_result(work.await);
-            drop(answering);
-        });
+        // An error means that the connection has ended.
+        self.spawn(async move { drop(responder.respond_with_result(work.await)) });
         Ok(())
     }
 
@@ -91,23 +82,26 @@ impl AcpServer {
         opening: impl Future<Output = Result<Arc<OpenSession>, Error>> + Send + 'static,
         response: fn(&OpenSession) -> T,
     ) -> Result<(), Error> {
-        let answering = self.answering.subscribe();
-        tokio::spawn(async move {
-            let session = opening.await;
-            let answer = session.as_ref().map(|session| response(session));
-            // An error means that the connection has ended.
+        self.spawn(async move {
+            let opened = opening.await;
+            let answer = opened.as_ref().map(|session| response(session));
             let _ = responder.respond_with_result(answer.map_err(Clone::clone));
-            if let Ok(session) = session {
+            if let Ok(session) = opened {
                 session.offer_commands();
             }
-            drop(answering);
         });
         Ok(())
     }
 
-    pub(super) fn initialize(&self, request: &InitializeRequest) -> InitializeResponse {
-        let session = request.client_capabilities.session.as_ref();
-        *lock(&self.takes_notices) = session.is_some_and(|session| session.notices.is_some());
+    fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        let answering = self.answering.subscribe();
+        tokio::spawn(async move {
+            work.await;
+            drop(answering);
+        });
+    }
+
+    pub(super) fn initialize() -> InitializeResponse {
         let prompts = PromptCapabilities::new().image(true).embedded_context(true);
         let sessions = SessionCapabilities::new()
             .list(schema::SessionListCapabilities::new())
@@ -145,13 +139,8 @@ impl AcpServer {
             session: name.clone(),
             waiting: Arc::clone(&self.waiting),
         };
-        let around = Surroundings {
-            store: Arc::clone(&self.store),
-            outbox,
-            takes_notices: *lock(&self.takes_notices),
-            closing: self.closing.subscribe(),
-        };
-        let opened = OpenSession::open(around, id, sources, &folder, history).await;
+        let store = Arc::clone(&self.store);
+        let opened = OpenSession::open(store, outbox, id, sources, &folder, history).await;
         let session = opened.map_err(refused)?;
         let is_full = {
             let mut sessions = lock(&self.sessions);
@@ -171,10 +160,13 @@ impl AcpServer {
     }
 
     /// Closes an open session.
-    pub(super) async fn close(self: Arc<Self>, id: schema::SessionId) -> Result<(), Error> {
+    pub(super) async fn close(
+        self: Arc<Self>,
+        id: schema::SessionId,
+    ) -> Result<CloseSessionResponse, Error> {
         self.session(&id)?;
         self.shut(&id).await;
-        Ok(())
+        Ok(CloseSessionResponse::new())
     }
 
     pub(super) async fn list(
@@ -237,16 +229,12 @@ impl AcpServer {
 
     /// Ends all sessions.
     pub(super) async fn close_all(&self) {
-        self.closing.send_replace(true);
-        let _ = timeout(ANSWERING, self.answering.closed()).await;
         let sessions = std::mem::take(&mut *lock(&self.sessions));
+        for session in sessions.values() {
+            session.cancel();
+        }
+        let _ = timeout(ANSWERING, self.answering.closed()).await;
         join_all(sessions.values().map(|session| session.close())).await;
-    }
-
-    /// Waits until the connection ends.
-    pub(super) async fn closing(&self) {
-        let mut closing = self.closing.subscribe();
-        let _ = closing.wait_for(|closing| *closing).await;
     }
 
     /// Returns the settings of a session in this folder.

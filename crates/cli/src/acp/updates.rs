@@ -4,8 +4,7 @@
 use std::sync::{Arc, Mutex};
 
 use agent_client_protocol::v1::schema::{
-    self, Notice, NoticeSeverity, SessionUpdate, ToolCall, ToolCallId, ToolCallStatus, ToolKind,
-    UsageUpdate,
+    self, SessionUpdate, ToolCall, ToolCallId, ToolCallStatus, ToolKind, UsageUpdate,
 };
 use plimsoll::events::ToolPhase;
 use plimsoll::machine::Outcome;
@@ -31,8 +30,6 @@ const NOT_RUN: &str = "it did not run";
 pub(super) struct Updates {
     outbox: Outbox,
     calls: Arc<Calls>,
-    /// Whether the client shows notices.
-    takes_notices: bool,
     state: Mutex<UpdatesState>,
 }
 
@@ -41,30 +38,15 @@ struct UpdatesState {
     text: StreamedText,
     /// The model's last stop reason.
     stop: Option<StopReason>,
-    /// The cost of the session before the run, if it is known.
-    before: Option<Money>,
-    /// The cost of the session, if it is known.
-    cost: Option<Money>,
 }
 
 impl Updates {
-    pub(super) fn new(outbox: Outbox, calls: Arc<Calls>, takes_notices: bool) -> Self {
+    pub(super) fn new(outbox: Outbox, calls: Arc<Calls>) -> Self {
         Self {
             outbox,
             calls,
-            takes_notices,
             state: Mutex::default(),
         }
-    }
-
-    /// Begins a run, with the cost of the session so far.
-    pub(super) fn begin(&self, cost: Cost) {
-        let known = known(cost);
-        *lock(&self.state) = UpdatesState {
-            before: Some(cost.known),
-            cost: known,
-            ..UpdatesState::default()
-        };
     }
 
     /// Returns the model's last stop reason.
@@ -72,20 +54,16 @@ impl Updates {
         lock(&self.state).stop
     }
 
-    /// Sends how full the window is, and the cost of the session.
-    pub(super) fn usage(&self, used: Tokens, window: Option<Tokens>, cost: Option<Money>) {
+    /// Sends how full the window is, and the cost of the session if it is known and not zero.
+    pub(super) fn usage(&self, used: Tokens, window: Option<Tokens>, cost: Option<Cost>) {
         let Some(window) = window else { return };
-        let usage = UsageUpdate::new(used.0, window.0);
-        let cost = cost.map(|cost| schema::Cost::new(cost.0 as f64 / DOLLAR, "USD"));
-        self.send(SessionUpdate::UsageUpdate(usage.cost(cost)));
+        let cost = cost.filter(|cost| cost.unpriced == 0 && cost.known > Money(0));
+        let cost = cost.map(|cost| schema::Cost::new(cost.known.0 as f64 / DOLLAR, "USD"));
+        let usage = UsageUpdate::new(used.0, window.0).cost(cost);
+        self.send(SessionUpdate::UsageUpdate(usage));
     }
 
-    /// Sends a text in the agent's name.
-    pub(super) fn say(&self, text: &str) {
-        self.outbox.say(text);
-    }
-
-    pub(super) fn send(&self, update: SessionUpdate) {
+    fn send(&self, update: SessionUpdate) {
         self.outbox.send(update);
     }
 
@@ -100,21 +78,12 @@ impl Updates {
         }
     }
 
-    /// Sends information for the user that is no part of the agent's text.
-    fn notice(&self, severity: NoticeSeverity, text: &str) {
-        let text = clean(text);
-        if self.takes_notices {
-            self.send(SessionUpdate::Notice(Notice::new(severity, text)))
-        } else {
-            crate::note(&text)
-        }
-    }
-
     /// Discards a partial response before a retry.
     fn again(&self, state: &mut UpdatesState, why: &str) {
         self.void(self.calls.next_message(), VOID);
         if state.text.discard() {
-            self.say(&format!("\n\n*[{why}; the answer starts again]*\n\n"));
+            self.outbox
+                .say(&format!("\n\n*[{why}; the answer starts again]*\n\n"));
         }
     }
 
@@ -123,7 +92,7 @@ impl Updates {
         state.text.complete();
         self.end_calls();
         if let Some(rest) = state.text.rest(outcome, "\n\n") {
-            self.say(&rest);
+            self.outbox.say(&rest);
         }
     }
 
@@ -139,7 +108,7 @@ impl Updates {
     fn delta(&self, state: &mut UpdatesState, delta: &Delta) {
         match delta {
             Delta::Text { text } => {
-                self.say(text);
+                self.outbox.say(text);
                 state.text.push(text);
             }
             Delta::Thinking { text } => self.outbox.think(text),
@@ -159,11 +128,6 @@ impl Updates {
     }
 }
 
-/// Returns the cost of a session, if it is known and not zero.
-pub(super) fn known(cost: Cost) -> Option<Money> {
-    (cost.unpriced == 0 && cost.known > Money(0)).then_some(cost.known)
-}
-
 impl Observer for Updates {
     fn see(&self, SessionEvent { event, .. }: &SessionEvent) {
         let mut guard = lock(&self.state);
@@ -171,7 +135,7 @@ impl Observer for Updates {
         match event {
             Event::TurnStart { tokens, window, .. } => {
                 self.void(self.calls.next_message(), NOT_RUN);
-                self.usage(*tokens, *window, state.cost);
+                self.usage(*tokens, *window, None);
             }
             Event::Delta(delta) => self.delta(state, delta),
             Event::Retrying { why, .. } => self.again(state, &one_line(why)),
@@ -201,24 +165,20 @@ impl Observer for Updates {
                 call, name, event, ..
             } => {
                 if let Some(line) = below(name, &event.event) {
-                    self.send(self.calls.below(call, clean(line.trim_start())));
+                    self.send(calls::progress(self.calls.open(call), line.trim_start()));
                 }
             }
-            Event::TurnEnd { stop, cost, .. } => {
+            Event::TurnEnd { stop, .. } => {
                 state.stop = Some(*stop);
-                state.cost = cost.zip(state.before).map(|(cost, before)| before + cost);
                 state.text.complete();
             }
             Event::PlanApplied(applied) if applied.is_compaction => {
-                self.notice(NoticeSeverity::Info, &plan_text(applied));
+                crate::note(&plan_text(applied));
             }
-            Event::LimitNear { notice } | Event::LimitReached { notice } => {
-                self.notice(NoticeSeverity::Warning, notice);
-            }
-            Event::InputRejected { why } => {
-                self.notice(NoticeSeverity::Warning, &format!("not let in: {why}"));
-            }
-            Event::Warning { text } => self.notice(NoticeSeverity::Warning, text),
+            Event::LimitNear { notice: text }
+            | Event::LimitReached { notice: text }
+            | Event::Warning { text } => crate::note(text),
+            Event::InputRejected { why } => note!("not let in: {why}"),
             Event::AgentEnd { outcome, .. } => self.end(state, outcome),
             _ => {}
         }

@@ -1,48 +1,39 @@
-//! [`ChatCompleter`]: completes commands, the sessions and models behind some of them, and paths after `@`.
+//! [`ChatCompleter`]: completes commands, models behind `/model`, and paths after `@`.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+
+use plimsoll::providers::{ModelBook, VENDORS};
 
 use crate::chat::parse::COMMANDS;
 use crate::chat::templates::Templates;
-use crate::lock;
 
-/// Maximum number of candidates of one kind.
-pub(crate) const MAX_WORDS: usize = 1_000;
+/// Maximum number of completed paths.
+const MAX_PATHS: usize = 1_000;
 /// Maximum number of files of a folder that are examined for a completion.
 const MAX_FILES: usize = 10_000;
 
 /// The candidates for completion.
-#[derive(Debug, Default)]
 pub(crate) struct ChatCompleter {
     templates: Arc<Templates>,
     /// The folder that paths are relative to.
     root: PathBuf,
-    sessions: Mutex<Vec<String>>,
-    models: Mutex<Vec<String>>,
+    models: Vec<String>,
 }
 
 impl ChatCompleter {
-    pub(crate) fn new(templates: Arc<Templates>, root: &Path) -> Self {
+    pub(crate) fn new(templates: Arc<Templates>, root: &Path, model: String) -> Self {
+        let vendors = VENDORS.iter().map(|vendor| format!("{}/", vendor.name));
+        let known = ModelBook::built_in().models();
+        let known = known.filter(|(vendor, _)| VENDORS.iter().any(|of| of.name == *vendor));
+        let known = known.map(|(vendor, name)| format!("{vendor}/{name}"));
+        let mut models: Vec<String> = vendors.chain(known).chain([model]).collect();
+        models.sort_unstable();
+        models.dedup();
         Self {
             templates,
             root: root.to_owned(),
-            ..Self::default()
-        }
-    }
-
-    /// Sets the sessions, newest first.
-    pub(crate) fn set_sessions(&self, ids: impl IntoIterator<Item = String>) {
-        *lock(&self.sessions) = ids.into_iter().take(MAX_WORDS).collect();
-    }
-
-    /// Adds models.
-    pub(crate) fn add_models(&self, names: impl IntoIterator<Item = String>) {
-        let mut models = lock(&self.models);
-        for name in names {
-            if models.len() < MAX_WORDS && !models.contains(&name) {
-                models.push(name);
-            }
+            models,
         }
     }
 
@@ -62,18 +53,12 @@ impl ChatCompleter {
             let names = names.filter(|name| name.starts_with(rest));
             return (0, names.map(|name| format!("/{name}")).collect());
         };
-        let of = match name {
-            "session" => &self.sessions,
-            "model" => &self.models,
-            _ => return nothing,
-        };
+        if name != "model" {
+            return nothing;
+        }
         let word = word.trim_start();
-        let fit = lock(of)
-            .iter()
-            .filter(|of| of.starts_with(word))
-            .cloned()
-            .collect();
-        (line.len() - word.len(), fit)
+        let models = self.models.iter().filter(|model| model.starts_with(word));
+        (line.len() - word.len(), models.cloned().collect())
     }
 
     /// Returns the paths with this prefix. Hidden files are included only if a dot was typed.
@@ -91,7 +76,7 @@ impl ChatCompleter {
         });
         let mut found: Vec<String> = found.collect();
         found.sort_unstable();
-        found.truncate(MAX_WORDS);
+        found.truncate(MAX_PATHS);
         found
     }
 }
@@ -115,7 +100,7 @@ mod tests {
             made.and_then(|()| std::fs::write(path, ""))
                 .unwrap_or_else(|error| panic!("{error}"));
         }
-        let words = ChatCompleter::new(Arc::default(), home.path());
+        let words = ChatCompleter::new(Arc::default(), home.path(), String::new());
         for (line, at, found) in [
             ("@", 1, vec!["shot.png", "src/"]),
             ("what is @s", 9, vec!["shot.png", "src/"]),
@@ -131,17 +116,13 @@ mod tests {
     }
 
     #[test]
-    fn commands_sessions_and_models_are_completed() {
-        let words = ChatCompleter::default();
-        words.set_sessions(["18f2c-a1".to_owned(), "18f2d-00".to_owned(), "x".to_owned()]);
-        words.add_models(["openai/gpt-5".to_owned(), "ollama/qwen3".to_owned()]);
-        words.add_models(["openai/gpt-5".to_owned()]);
+    fn commands_and_models_are_completed() {
+        let model = "ollama/qwen3-of-mine".to_owned();
+        let words = ChatCompleter::new(Arc::default(), Path::new(""), model);
         for (line, at, found) in [
             ("/co", 0, vec!["/compact", "/context", "/cost"]),
             ("/unknown", 0, vec![]),
-            ("/session 18", 9, vec!["18f2c-a1", "18f2d-00"]),
-            ("/session ", 9, vec!["18f2c-a1", "18f2d-00", "x"]),
-            ("/model  o", 8, vec!["openai/gpt-5", "ollama/qwen3"]),
+            ("/model  ollama/qwen3-of", 8, vec!["ollama/qwen3-of-mine"]),
             ("/undo ", 6, vec![]),
             ("say /co", 7, vec![]),
             ("", 0, vec![]),

@@ -7,11 +7,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use rustyline::completion::{Completer, Pair};
-use rustyline::config::Configurer;
 use rustyline::error::ReadlineError;
 use rustyline::highlight::Highlighter;
 use rustyline::hint::Hinter;
-use rustyline::history::{DefaultHistory, History};
+use rustyline::history::DefaultHistory;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{ColorMode, CompletionType, Config, Context, Editor, ExternalPrinter, Helper};
 use tokio::sync::mpsc::error::TrySendError;
@@ -27,8 +26,6 @@ use crate::terminal::Terminal;
 
 /// Maximum number of lines in the history.
 const HISTORY: usize = 1_000;
-/// Maximum length of a line in the history, in bytes. A pasted page is not worth keeping.
-const HISTORY_LINE: usize = 10_000;
 /// The history file, in the data directory.
 const HISTORY_FILE: &str = "chat_history";
 
@@ -36,7 +33,7 @@ const HISTORY_FILE: &str = "chat_history";
 pub(crate) struct LineEditor {
     editor: Editor<EditorState, DefaultHistory>,
     typing: Typing,
-    history: Option<PathBuf>,
+    history: PathBuf,
     gauge: Arc<Gauge>,
 }
 
@@ -46,20 +43,21 @@ type Typing = Arc<Mutex<(String, usize)>>;
 /// The state that the editor uses while it reads.
 struct EditorState {
     gauge: Arc<Gauge>,
-    words: Arc<ChatCompleter>,
+    words: ChatCompleter,
     typing: Typing,
 }
 
 impl LineEditor {
     /// Creates the editor. Returns `None` if the terminal does not support it.
     pub(crate) fn open(
-        data: Option<&Path>,
+        data: &Path,
         gauge: Arc<Gauge>,
-        words: Arc<ChatCompleter>,
+        words: ChatCompleter,
     ) -> Option<(Self, Box<dyn ExternalPrinter + Send>)> {
         let config = Config::builder()
             .max_history_size(HISTORY)
             .ok()?
+            .auto_add_history(true)
             .completion_type(CompletionType::List)
             // The gauge is drawn as the prompt's highlighting, and decides whether to use colours.
             .color_mode(ColorMode::Forced)
@@ -72,12 +70,9 @@ impl LineEditor {
             words,
             typing: Arc::clone(&typing),
         }));
-        editor.set_auto_add_history(false);
-        let history = data.map(|data| data.join(HISTORY_FILE));
-        if let Some(history) = &history {
-            // The file does not exist before the first line.
-            let _ = editor.load_history(history);
-        }
+        let history = data.join(HISTORY_FILE);
+        // The file does not exist before the first line.
+        let _ = editor.load_history(&history);
         let opened = Self {
             editor,
             typing,
@@ -134,7 +129,8 @@ impl LineEditor {
                     // A backslash at the end of a row continues the line and is not part of the
                     // text.
                     let line = line.replace("\\\n", "\n");
-                    self.remember(&line);
+                    // If the file cannot be written, the line is remembered until the chat ends.
+                    let _ = self.editor.append_history(&self.history);
                     match ChatLine::of(&line) {
                         ChatLine::Command(Command::Quit, _) => return Some(InputEvent::Line(line)),
                         ChatLine::Nothing => continue,
@@ -165,17 +161,6 @@ impl LineEditor {
                 // Ctrl-D, or the terminal was closed.
                 Err(_) => return Some(InputEvent::End),
             }
-        }
-    }
-
-    fn remember(&mut self, line: &str) {
-        if line.len() > HISTORY_LINE || line.trim().is_empty() {
-            return;
-        }
-        let added = self.editor.add_history_entry(line).unwrap_or(false);
-        // If the file cannot be written, the line is remembered until the chat ends.
-        if let (true, Some(file)) = (added, &self.history) {
-            let _ = self.editor.history_mut().append(file);
         }
     }
 }

@@ -45,9 +45,7 @@ macro_rules! commands {
 
 commands! {
     Help "help" "" "show this help";
-    Steer "steer" "TEXT" "send TEXT to the current run, as a plain line does";
     Later "later" "TEXT" "send TEXT after the answer of the current run";
-    Stop "stop" "" "stop the current run, as Ctrl-C does";
     Go "go" "" "continue the last run";
     Compact "compact" "[FOCUS]" "compact the context; a summary keeps FOCUS";
     Context "context" "" "show what fills the context window";
@@ -66,17 +64,8 @@ commands! {
 }
 
 impl SlashCommand {
-    /// Finds a command by its name, or by the name that it has in other programs.
+    /// Finds a command by its name.
     pub(crate) fn of(name: &str) -> Option<&'static Self> {
-        let name = match name {
-            "exit" | "q" => "quit",
-            "?" | "h" => "help",
-            "continue" => "go",
-            "clear" => "new",
-            "resume" => "sessions",
-            "export" => "save",
-            name => name,
-        };
         COMMANDS.iter().find(|command| command.name == name)
     }
 
@@ -169,7 +158,6 @@ mod tests {
             ),
             ("//usr is full", ChatLine::Say("/usr is full".into())),
             ("/help", command(Command::Help, "")),
-            ("  /?", command(Command::Help, "")),
             ("/compact", command(Command::Compact, "")),
             (
                 "/compact  the file names ",
@@ -184,8 +172,7 @@ mod tests {
                 "/model openai/gpt-5",
                 command(Command::Model, "openai/gpt-5"),
             ),
-            ("/exit", command(Command::Quit, "")),
-            ("/continue", command(Command::Go, "")),
+            ("/quit", command(Command::Quit, "")),
         ] {
             assert_eq!(ChatLine::of(line), order, "{line}");
         }
@@ -216,6 +203,7 @@ mod tests {
         for (line, says) in [
             ("/contxt", "did you mean /context?"),
             ("/quti", "did you mean /quit?"),
+            ("/exit", "did you mean /quit?"),
             ("/usr/bin is empty", "//usr/bin sends the line"),
             ("/save", "/save needs FILE"),
             ("/undo it", "/undo takes no argument"),

@@ -1,5 +1,5 @@
 //! [`RunInput`]: handles the user's input during a run: it steers, answers questions and interrupts.
-//! Lines that have to wait are kept until the run ends.
+//! The lines of a script wait for the end of the run, unless a question does.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::approvals::Approvals;
 use crate::ask::{self, Reply};
 use crate::attach::Recipient;
 use crate::chat::chat_gate::PendingQuestion;
-use crate::chat::input_event::{InputEvent, WAITING};
+use crate::chat::input_event::InputEvent;
 use crate::chat::interrupts::Press;
 use crate::chat::parse::{ChatLine, Command};
 use crate::chat::prompt::{ChatActivity, Gauge};
@@ -29,29 +29,16 @@ pub(crate) struct RunInput {
     pub(crate) previews: Arc<Previews>,
     pub(crate) approvals: Arc<Approvals>,
     pub(crate) templates: Arc<Templates>,
-    pub(crate) state: InputState,
-}
-
-/// The state of the input.
-#[derive(Default)]
-pub(crate) struct InputState {
     /// Questions that wait for an answer. The first one is shown.
-    asked: VecDeque<PendingQuestion>,
-    /// Lines that wait for the end of the run.
-    held: VecDeque<InputEvent>,
+    pub(crate) asked: VecDeque<PendingQuestion>,
+    /// Lines that came too early or too late, and wait for the end of the run.
+    pub(crate) held: VecDeque<String>,
     /// The input has ended.
-    ended: bool,
+    pub(crate) ended: bool,
     /// Whether the chat ends as soon as nothing is under way.
-    leaving: bool,
-    /// The recipient of messages during a run.
-    recipient: Recipient,
-}
-
-/// The step after a line or a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum NextStep {
-    Line,
-    Leave,
+    pub(crate) leaving: bool,
+    /// Whether the user has left the chat with Ctrl-C.
+    pub(crate) pressed: bool,
 }
 
 /// An event during a run or between runs.
@@ -67,10 +54,10 @@ impl RunInput {
         if let Ok(press) = self.presses.try_recv() {
             return ChatEvent::Press(press);
         }
-        if let Some(typed) = self.state.held.pop_front() {
-            return ChatEvent::Typed(typed);
+        if let Some(line) = self.held.pop_front() {
+            return ChatEvent::Typed(InputEvent::Line(line));
         }
-        if self.state.ended {
+        if self.ended {
             return ChatEvent::Typed(InputEvent::End);
         }
         tokio::select! {
@@ -81,161 +68,144 @@ impl RunInput {
     }
 
     /// Asks a question between runs. A line that is no answer is handled afterwards.
-    pub(crate) async fn ask_now(&mut self, question: &str) -> (Option<Reply>, NextStep) {
+    pub(crate) async fn ask_now(&mut self, question: &str) -> Option<Reply> {
         self.terminal.must(question);
         match self.next().await {
             ChatEvent::Typed(InputEvent::Line(line)) => {
                 let reply = Reply::of(&line);
-                if reply.is_none() && !line.trim().is_empty() {
-                    self.state.held.push_front(InputEvent::Line(line));
+                if reply.is_none() {
+                    self.held.push_front(line);
                 }
-                (reply, NextStep::Line)
+                return reply;
             }
-            ChatEvent::Typed(InputEvent::End) => {
-                self.state.ended = true;
-                (None, NextStep::Line)
-            }
-            ChatEvent::Press(Press::Leave) => (None, NextStep::Leave),
-            _ => (None, NextStep::Line),
+            ChatEvent::Typed(InputEvent::End) => self.ended = true,
+            ChatEvent::Press(Press::Leave) => self.leave(),
+            _ => {}
         }
+        None
     }
 
-    /// Ends a run: pending questions are dropped. Returns whether the chat continues.
-    pub(crate) fn rest(&mut self) -> NextStep {
-        self.state.asked.clear();
+    /// Leaves the chat because of Ctrl-C.
+    pub(crate) fn leave(&mut self) {
+        (self.leaving, self.pressed) = (true, true);
+    }
+
+    /// Ends a run: pending questions are dropped.
+    pub(crate) fn rest(&mut self) {
+        self.asked.clear();
         while self.questions.try_recv().is_ok() {}
-        if std::mem::take(&mut self.state.leaving) {
-            NextStep::Leave
-        } else {
-            NextStep::Line
-        }
     }
 
     /// Handles input during a run. Returns only if the run is to be dropped.
-    pub(crate) async fn attend(&mut self, remote: &Remote, recipient: Recipient) {
-        self.state.recipient = recipient;
+    pub(crate) async fn attend(&mut self, remote: &Remote, recipient: &Recipient) {
         loop {
-            match self.next_event().await {
-                ChatEvent::Question(asked) => self.question(asked),
-                ChatEvent::Typed(InputEvent::Line(line)) => self.line(line, remote).await,
-                ChatEvent::Press(Press::Leave) => {
-                    self.state.leaving = true;
-                    return;
+            // The lines of a script are handled in order, however long each takes.
+            let listens = !self.ended
+                && (self.terminal.is_live() || !self.asked.is_empty() && self.held.is_empty());
+            let event = tokio::select! {
+                biased;
+                Some(press) = self.presses.recv() => ChatEvent::Press(press),
+                Some(asked) = self.questions.recv() => ChatEvent::Question(asked),
+                typed = self.lines.recv(), if listens => {
+                    ChatEvent::Typed(typed.unwrap_or(InputEvent::End))
                 }
-                ChatEvent::Press(_) => self.stop(remote).await,
+                // Neither input nor questions can arrive: the current work ends by itself.
+                else => std::future::pending().await,
+            };
+            match event {
+                ChatEvent::Question(asked) => self.question(asked),
+                ChatEvent::Typed(InputEvent::Line(line)) => {
+                    self.line(line, remote, recipient).await;
+                }
+                ChatEvent::Press(Press::Leave) => return self.leave(),
+                ChatEvent::Press(_) => {
+                    remote.interrupt().await;
+                }
                 ChatEvent::Typed(InputEvent::Bad(text)) => self.terminal.must(&text),
                 ChatEvent::Typed(InputEvent::End) => self.end(),
             }
         }
     }
 
-    /// Keeps input during work that Ctrl-C ends. Returns when it is pressed.
+    /// Waits for Ctrl-C during other work that it ends.
     pub(crate) async fn until_stopped(&mut self) {
-        loop {
-            match self.next_event().await {
-                // No tool runs now. Dropping the question denies it.
-                ChatEvent::Question(_) => {}
-                ChatEvent::Press(press) => {
-                    self.state.leaving = press == Press::Leave;
-                    return;
-                }
-                ChatEvent::Typed(InputEvent::End) => self.end(),
-                ChatEvent::Typed(typed) => self.state.held.push_back(typed),
-            }
+        match self.presses.recv().await {
+            Some(Press::Leave) => self.leave(),
+            Some(_) => {}
+            None => std::future::pending().await,
         }
     }
 
-    async fn next_event(&mut self) -> ChatEvent {
-        // While the queue is full, the writer of a pipe waits.
-        let listens = !self.state.ended && self.state.held.len() < WAITING;
-        tokio::select! {
-            biased;
-            Some(press) = self.presses.recv() => ChatEvent::Press(press),
-            Some(asked) = self.questions.recv() => ChatEvent::Question(asked),
-            typed = self.lines.recv(), if listens => ChatEvent::Typed(typed.unwrap_or(InputEvent::End)),
-            // Neither input nor questions can arrive: the current work ends by itself.
-            else => std::future::pending().await,
-        }
-    }
-
-    async fn line(&mut self, line: String, remote: &Remote) {
-        let waited = !self.state.asked.is_empty();
-        self.state.asked.retain(PendingQuestion::is_open);
-        if !self.state.asked.is_empty() {
-            return self.answer(line, remote).await;
+    async fn line(&mut self, line: String, remote: &Remote, recipient: &Recipient) {
+        let waited = !self.asked.is_empty();
+        self.asked.retain(PendingQuestion::is_open);
+        if !self.asked.is_empty() {
+            return self.answer(line, remote, recipient).await;
         }
         if waited && Reply::of(&line).is_some() {
             return self
                 .terminal
                 .must("that question has been answered or cancelled already");
         }
-        let order = self.templates.order(&line);
-        match order {
-            ChatLine::Command(Command::Steer, text) => self.steer(text, remote).await,
+        if !self.terminal.is_live() {
+            return self.held.push_back(line);
+        }
+        match self.templates.order(&line) {
             ChatLine::Command(Command::Later, text) => {
-                if let Some(parts) = self.message(text)
+                if let Some(parts) = self.message(text, recipient)
                     && !remote.follow_up(parts).await
                 {
-                    self.state.held.push_front(InputEvent::Line(line));
+                    self.held.push_back(line);
                 }
             }
-            ChatLine::Command(Command::Stop, _) => self.stop(remote).await,
             ChatLine::Nothing => {}
-            // The lines of a script are handled in order, however long each takes.
-            _ if !self.terminal.is_live() => self.state.held.push_back(InputEvent::Line(line)),
-            ChatLine::Say(text) => self.steer(text, remote).await,
-            ChatLine::Command(Command::Quit, _) => {
-                self.state.leaving = true;
-                self.stop(remote).await;
-            }
+            ChatLine::Say(text) => self.steer(text, remote, recipient).await,
+            ChatLine::Command(Command::Quit, _) => self.quit(remote).await,
             ChatLine::Unknown(text) => self.terminal.must(&text),
-            _ => self.terminal.must(
+            ChatLine::Command(..) => self.terminal.must(
                 "this command works only between runs; a plain line steers this run, /later TEXT \
                  is sent after its answer, Ctrl-C stops it",
             ),
         }
     }
 
+    async fn quit(&mut self, remote: &Remote) {
+        self.leaving = true;
+        remote.interrupt().await;
+    }
+
     /// Steers the run. If it has just ended, the message begins the next one.
-    async fn steer(&mut self, text: String, remote: &Remote) {
-        let Some(parts) = self.message(text.clone()) else {
+    async fn steer(&mut self, text: String, remote: &Remote, recipient: &Recipient) {
+        let Some(parts) = self.message(text.clone(), recipient) else {
             return;
         };
         if !remote.steer(parts).await {
-            // The message is kept for the next run.
-            let line = match text.strip_prefix('/') {
-                Some(rest) => format!("//{rest}"),
-                None => text,
-            };
-            self.state.held.push_front(InputEvent::Line(line));
+            let slash = if text.starts_with('/') { "/" } else { "" };
+            self.held.push_back(format!("{slash}{text}"));
         }
     }
 
     /// Builds a message with its images. If the images cannot be sent, returns `None` after
     /// printing the reason.
-    fn message(&self, text: String) -> Option<Vec<Part>> {
-        let message = self.state.recipient.message(text);
+    fn message(&self, text: String, recipient: &Recipient) -> Option<Vec<Part>> {
+        let message = recipient.message(text);
         message
             .inspect_err(|why| self.terminal.must(&format!("plimsoll: {why}")))
             .ok()
     }
 
-    async fn stop(&mut self, remote: &Remote) {
-        remote.interrupt().await;
-    }
-
     /// Adds the question of a tool call.
     fn question(&mut self, asked: PendingQuestion) {
-        self.state.asked.retain(PendingQuestion::is_open);
-        self.state.asked.push_back(asked);
-        if self.state.asked.len() == 1 {
+        self.asked.retain(PendingQuestion::is_open);
+        self.asked.push_back(asked);
+        if self.asked.len() == 1 {
             self.ask();
         }
     }
 
-    /// Shows the first question, unless its answer is already known.
+    /// Shows the first question.
     fn ask(&mut self) {
-        while let Some(asked) = self.state.asked.front() {
+        while let Some(asked) = self.asked.front() {
             self.terminal.status(None);
             let question = &asked.question;
             self.terminal
@@ -244,81 +214,61 @@ impl RunInput {
             let whole = self.previews.whole(question, self.terminal.colours());
             let prompt = ask::prompt(question, &self.approvals.offer(question), whole.is_some());
             self.terminal.must(&format!("{prompt}, [n]o"));
-            let known = match (self.state.held.front(), self.state.ended) {
-                (Some(InputEvent::Line(line)), _) => Some(Reply::of(line)),
-                (Some(_), _) => Some(None),
-                (None, true) => Some(None),
-                (None, false) => None,
-            };
-            match known {
-                None => return,
-                Some(Some(reply)) => {
-                    self.state.held.pop_front();
-                    self.give(reply);
-                }
-                // If the next line of a script is no answer, nobody answers.
-                Some(None) => self.give(Reply::Nobody),
+            // If the next line of a script is no answer, nobody answers.
+            if !self.ended && self.held.is_empty() {
+                return;
             }
+            self.give(Reply::Nobody);
         }
         self.gauge.doing(ChatActivity::Working);
     }
 
     /// Handles a line while a question waits.
-    async fn answer(&mut self, line: String, remote: &Remote) {
+    async fn answer(&mut self, line: String, remote: &Remote, recipient: &Recipient) {
         if let Some(reply) = Reply::of(&line) {
             self.give(reply);
             return self.ask();
         }
         if ask::is_more(&line)
-            && let Some(asked) = self.state.asked.front()
+            && let Some(asked) = self.asked.front()
             && let Some(whole) = self
                 .previews
                 .whole(&asked.question, self.terminal.colours())
         {
             return self.terminal.must(&format!("{whole}\nAllow? [y]es, [n]o"));
         }
+        if !self.terminal.is_live() {
+            self.held.push_back(line);
+            self.give(Reply::Nobody);
+            return self.ask();
+        }
         match ChatLine::of(&line) {
-            ChatLine::Command(Command::Stop, _) => self.stop(remote).await,
-            ChatLine::Command(Command::Quit, _) if self.terminal.is_live() => {
-                self.state.leaving = true;
-                self.stop(remote).await;
+            ChatLine::Command(Command::Quit, _) => self.quit(remote).await,
+            // The model is to read the message first, so the calls that wait are skipped.
+            ChatLine::Say(text) => {
+                self.steer(text, remote, recipient).await;
+                self.give_all(&Reply::Overtaken);
             }
-            ChatLine::Command(Command::Steer, text) => self.overtake(text, remote).await,
-            ChatLine::Say(text) if self.terminal.is_live() => self.overtake(text, remote).await,
-            ChatLine::Nothing if self.terminal.is_live() => {
+            ChatLine::Nothing => {
                 self.give(Reply::No(None));
                 self.ask();
             }
-            _ if self.terminal.is_live() => self.ask(),
-            _ => {
-                self.state.held.push_back(InputEvent::Line(line));
-                self.give(Reply::Nobody);
-                self.ask();
-            }
+            _ => self.ask(),
         }
-    }
-
-    /// Sends a message instead of an answer. The calls that wait for an answer are skipped.
-    async fn overtake(&mut self, text: String, remote: &Remote) {
-        self.steer(text, remote).await;
-        while !self.state.asked.is_empty() {
-            self.give(Reply::Overtaken);
-        }
-        self.gauge.doing(ChatActivity::Working);
     }
 
     fn give(&mut self, reply: Reply) {
-        let Some(asked) = self.state.asked.pop_front() else {
+        let Some(asked) = self.asked.pop_front() else {
             return;
         };
         if matches!(reply, Reply::Always | Reply::Pattern) {
             let offer = self.approvals.offer(&asked.question);
             self.approvals.take(&reply, offer);
-            let waiting = std::mem::take(&mut self.state.asked).into_iter();
             let allows = |asked: &PendingQuestion| self.approvals.allow(&asked.question);
-            let (same, others): (VecDeque<PendingQuestion>, VecDeque<PendingQuestion>) =
-                waiting.partition(allows);
-            self.state.asked = others;
+            let (same, others) = std::mem::take(&mut self.asked)
+                .into_iter()
+                .partition::<VecDeque<_>, _>(allows);
+            self.asked = others;
             for asked in same {
                 let _ = asked.answer.send(Reply::Yes);
             }
@@ -335,12 +285,16 @@ impl RunInput {
         }
     }
 
-    /// Notes the end of the input. Pending and later questions are denied.
-    fn end(&mut self) {
-        self.state.ended = true;
-        while !self.state.asked.is_empty() {
-            self.give(Reply::Nobody);
+    fn give_all(&mut self, reply: &Reply) {
+        while !self.asked.is_empty() {
+            self.give(reply.clone());
         }
         self.gauge.doing(ChatActivity::Working);
+    }
+
+    /// Notes the end of the input. Pending and later questions are denied.
+    fn end(&mut self) {
+        self.ended = true;
+        self.give_all(&Reply::Nobody);
     }
 }

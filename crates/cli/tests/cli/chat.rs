@@ -1,5 +1,5 @@
 //! `plimsoll chat` over pipes, as a script or another program drives it: one message per line,
-//! messages during a run, and the end of the chat.
+//! and the end of the chat.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 
@@ -64,57 +64,6 @@ fn a_line_is_a_message_and_the_end_of_the_lines_is_the_end() {
         !(said.err + &said.out).contains('\u{1b}'),
         "a pipe gets no escapes"
     );
-}
-
-#[test]
-fn the_first_message_can_be_an_argument_and_quiet_says_answers_alone() {
-    let (home, fake) = (
-        Home::with_notes(),
-        Fake::new([FakeAnswer::say("Hello."), FakeAnswer::say("Bye.")]),
-    );
-    let said = Chat::start(&home, &fake, &["--quiet", "Hi"]).lines("Bye\n");
-    assert_eq!(
-        (said.out.as_str(), said.err.as_str()),
-        ("Hello.\nBye.\n", "")
-    );
-    assert_eq!(said.code, Some(0));
-}
-
-#[test]
-fn a_steer_is_read_before_the_next_call() {
-    let home = Home::with_notes();
-    let (fake, arrived, go) = held(read(), vec![FakeAnswer::say("With tabs: forty-two.")]);
-    let mut chat = Chat::start(&home, &fake, &[]);
-    chat.say("Which number?");
-    arrived.recv().unwrap();
-    chat.say("/steer Use tabs.");
-    chat.err_until("queued for the next call: Use tabs.");
-    go.send(()).unwrap();
-    chat.err_until("delivered: Use tabs.");
-    assert_eq!(chat.out(), "With tabs: forty-two.");
-    assert_eq!(chat.end().code, Some(0));
-    assert_eq!(said(&fake.asked()[1]), ["Which number?", "Use tabs."]);
-}
-
-#[test]
-fn a_message_for_later_follows_the_answer_and_both_answers_are_printed() {
-    let home = Home::with_notes();
-    let (fake, arrived, go) = held(
-        FakeAnswer::say("Forty-two."),
-        vec![FakeAnswer::say("It is even.")],
-    );
-    let mut chat = Chat::start(&home, &fake, &[]);
-    chat.say("Which number?");
-    arrived.recv().unwrap();
-    chat.say("/later Is it even?");
-    chat.err_until("queued for after the answer: Is it even?");
-    go.send(()).unwrap();
-    assert_eq!(
-        (chat.out().as_str(), chat.out().as_str()),
-        ("Forty-two.", "It is even.")
-    );
-    let ended = chat.end();
-    assert!(ended.err.contains("2 turns"), "one run: {}", ended.err);
 }
 
 #[test]
@@ -211,52 +160,6 @@ fn an_interrupt_gets_through_however_many_lines_wait() {
 }
 
 #[test]
-fn stop_does_what_an_interrupt_does() {
-    let home = Home::with_notes();
-    let fake = Fake::new([
-        FakeAnswer::say("never").silent(),
-        FakeAnswer::say("Here again."),
-    ]);
-    let mut chat = Chat::start(&home, &fake, &[]);
-    chat.say("/stop");
-    chat.err_until("there is no current run");
-    chat.say("Take your time.");
-    fake.wait();
-    chat.say("/stop");
-    chat.err_until("interrupted; /go continues");
-    chat.say("Are you there?");
-    assert_eq!(chat.out(), "Here again.");
-}
-
-#[test]
-fn the_exit_code_is_the_last_runs() {
-    let home = Home::with_notes();
-    let fake = Fake::new([FakeAnswer::error(400, "the model is being replaced")]);
-    let failed = Chat::start(&home, &fake, &[]).lines("Hi\n");
-    assert_eq!(failed.code, Some(5), "{}", failed.err);
-    assert!(failed.err.contains("the model is being replaced"));
-    let fake = Fake::new([read(), FakeAnswer::say("So far: forty-two.")]);
-    let limit = Chat::start(&home, &fake, &["--max-tool-calls", "1"]).lines("Go on for ever.\n");
-    assert_eq!(limit.code, Some(3), "{}", limit.err);
-    assert_eq!(limit.out, "So far: forty-two.\n");
-    assert!(
-        limit.err.contains("stopped by a limit (tool_limit)"),
-        "{}",
-        limit.err
-    );
-    let fake = Fake::new([read()]);
-    let limit = Chat::start(&home, &fake, &["--max-tool-calls", "1"]).lines("Go on for ever.\n");
-    assert!(
-        limit.out.contains("Max tool calls reached (1/1)"),
-        "{}",
-        limit.out
-    );
-    let fake = Fake::new([FakeAnswer::error(400, "not now"), FakeAnswer::say("Hello.")]);
-    let sound = Chat::start(&home, &fake, &[]).lines("Hi\nHi again\n");
-    assert_eq!((sound.code, sound.out.as_str()), (Some(0), "Hello.\n"));
-}
-
-#[test]
 fn what_a_tool_asks_is_answered_by_a_line() {
     let home = Home::with_notes();
     let bash = |n: u32| FakeAnswer::call(&[("bash", &format!("{{\"command\":\"echo ran-{n}\"}}"))]);
@@ -313,36 +216,6 @@ fn always_answers_for_all_calls_that_it_allows() {
         results[0].1.contains("one two") && results[1].1.contains("one three"),
         "{results:?}"
     );
-}
-
-#[test]
-fn a_script_that_says_something_else_denies_and_so_does_its_end() {
-    let home = Home::with_notes();
-    let bash = || FakeAnswer::call(&[("bash", "{\"command\":\"echo ran\"}")]);
-    let fake = Fake::new([
-        bash(),
-        FakeAnswer::say("one"),
-        bash(),
-        FakeAnswer::say("two"),
-    ]);
-    let said = Chat::start(&home, &fake, &[]).lines("Run it.\nRun it again.\n");
-    assert_eq!(
-        (said.code, said.out.as_str()),
-        (Some(0), "one\ntwo\n"),
-        "{}",
-        said.err
-    );
-    for request in [1, 3] {
-        let (role, text) = messages(&fake.asked()[request]).pop().unwrap();
-        assert!(
-            role == "tool" && text.contains("nobody has answered"),
-            "{text}"
-        );
-    }
-    let fake = Fake::new([bash(), FakeAnswer::say("ran")]);
-    let said = Chat::start(&home, &fake, &["--yes"]).lines("Run it.\n");
-    assert!(!said.err.contains("Allow?"), "{}", said.err);
-    assert!(messages(&fake.asked()[1]).pop().unwrap().1.contains("ran"));
 }
 
 #[test]

@@ -77,6 +77,39 @@ fn a_line_that_is_typed_while_it_works_steers_it() {
 }
 
 #[test]
+fn a_line_is_read_before_the_next_call_and_a_later_one_after_the_answer() {
+    let home = Home::with_notes();
+    let (slow, opener) = FakeAnswer::pieces("Slowly, but surely.").gated(1);
+    let answers = [
+        slow,
+        FakeAnswer::say("With tabs."),
+        FakeAnswer::say("It is even."),
+    ];
+    let mut answers = answers.into_iter();
+    let fake = Fake::scripted("compatible", Vec::new(), move |_, _| {
+        answers.next().unwrap()
+    });
+    let mut chat = Terminal::chat(&home, &fake, &WINDOW, &[], 80);
+    chat.until_prompt(">");
+    chat.keys("Which number?\r");
+    chat.until("Slowly,");
+    chat.keys("/later Is it even?\r");
+    chat.until("queued for after the answer: Is it even?");
+    chat.keys("Use tabs.\r");
+    chat.until("queued for the next call: Use tabs.");
+    opener.open();
+    chat.until("delivered: Use tabs.");
+    chat.until("With tabs.");
+    chat.until("It is even.");
+    chat.until("cached)");
+    let last = |request| messages(request).pop().unwrap().1;
+    let asked = fake.asked();
+    assert_eq!(asked.len(), 3);
+    assert!(last(&asked[1]).ends_with("Use tabs."));
+    assert_eq!(last(&asked[2]), "Is it even?");
+}
+
+#[test]
 fn an_interrupt_keeps_what_is_typed_and_two_leave() {
     let home = Home::with_notes();
     let fake = Fake::new([

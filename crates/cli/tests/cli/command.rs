@@ -86,7 +86,20 @@ impl Home {
         if self.trusts {
             self.trust("");
         }
-        command(&self.work(), &self.data(), args)
+        let program = env!("CARGO_BIN_EXE_plimsoll");
+        command(program, &self.work(), &self.data(), args)
+    }
+
+    /// A line for a shell, in which the binary is `plimsoll`.
+    pub(crate) fn shell(&self, line: &str) -> Command {
+        let mut shell = command("sh", &self.work(), &self.data(), ["-c", line]);
+        let program = Path::new(env!("CARGO_BIN_EXE_plimsoll"));
+        let folders = std::env::var("PATH").unwrap_or_default();
+        shell.env(
+            "PATH",
+            format!("{}:{folders}", program.parent().unwrap().display()),
+        );
+        shell
     }
 
     /// Runs to the end with nothing on standard input.
@@ -195,11 +208,12 @@ impl CommandOutput {
 }
 
 fn command<S: AsRef<std::ffi::OsStr>>(
+    program: &str,
     work: &Path,
     data: &Path,
     args: impl IntoIterator<Item = S>,
 ) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_plimsoll"));
+    let mut command = Command::new(program);
     command
         .env_clear()
         .env("PLIMSOLL_HOME", data)

@@ -8,7 +8,7 @@ mod acp_bad;
 mod agent_files;
 mod agents;
 mod answers;
-mod bad_calls;
+mod case_files;
 mod chat;
 mod chat_commands;
 mod chat_docs;

@@ -1,0 +1,196 @@
+//! [`SessionHost`]: an open session with the agent that runs it. Chats and editors share it, and
+//! the commands that need nothing else.
+
+use std::sync::Arc;
+
+use plimsoll::store::SqliteStore;
+use plimsoll::{AgentOutput, Error, Gate, Observer, Part, Session, SessionId};
+
+use crate::agent::{self, PreparedAgent, ReadyAgent};
+use crate::chat::parse::Command;
+use crate::context_bar;
+use crate::error::CliError;
+use crate::outcome::{plan_text, stop_of};
+use crate::resume;
+use crate::settings::Sources;
+use crate::terminal::Verbosity;
+use crate::terminal::style::Colours;
+use crate::terminal::text::{clean, counted};
+
+/// The side of a session that faces the user.
+#[derive(Clone)]
+pub(crate) struct UserSide {
+    /// Asks the user about tool calls.
+    pub(crate) gate: Arc<dyn Gate>,
+    /// Asks the user about tool calls of sub-agents.
+    pub(crate) gate_of_sub_agents: Arc<dyn Gate>,
+    /// Shows the events of runs.
+    pub(crate) observer: Arc<dyn Observer>,
+}
+
+/// An open session with its agent and its settings.
+pub(crate) struct SessionHost {
+    pub(crate) sources: Sources,
+    pub(crate) store: Arc<SqliteStore>,
+    pub(crate) ready: ReadyAgent,
+    pub(crate) session: Session,
+    user: UserSide,
+}
+
+impl UserSide {
+    fn build(&self, prepared: PreparedAgent) -> Result<ReadyAgent, CliError> {
+        prepared.asked.set(Arc::clone(&self.gate_of_sub_agents));
+        prepared.build(Arc::clone(&self.gate), [Arc::clone(&self.observer)])
+    }
+}
+
+impl SessionHost {
+    /// Opens a session, and stores its settings.
+    pub(crate) async fn open(
+        prepared: PreparedAgent,
+        sources: Sources,
+        store: Arc<SqliteStore>,
+        id: SessionId,
+        user: UserSide,
+    ) -> Result<Self, CliError> {
+        let ready = user.build(prepared)?;
+        let session = ready.session(id).await?;
+        let host = Self {
+            sources,
+            store,
+            ready,
+            session,
+            user,
+        };
+        host.remember().await?;
+        Ok(host)
+    }
+
+    /// Returns the name of the model.
+    pub(crate) fn model(&self) -> &str {
+        self.ready.choice.model.provider.model()
+    }
+
+    /// Continues the session with an agent of other settings, or of the same ones with the current
+    /// tools of its MCP servers. If that fails, nothing changes.
+    pub(crate) async fn rebuild(&mut self, sources: Sources) -> Result<(), CliError> {
+        let ready = self.agent_of(&sources).await?;
+        let switched = self.session.switch(&ready.agent).await;
+        switched.map_err(|error| stop_of(&error))?;
+        (self.sources, self.ready) = (sources, ready);
+        self.remember().await
+    }
+
+    /// Continues with another session and its settings. Returns the id of the former session.
+    pub(crate) async fn reopen(
+        &mut self,
+        id: SessionId,
+        sources: Sources,
+    ) -> Result<SessionId, CliError> {
+        let ready = self.agent_of(&sources).await?;
+        let session = ready.session(id).await?;
+        self.remember().await?;
+        (self.sources, self.ready) = (sources, ready);
+        self.replace(session).await
+    }
+
+    /// Continues with another session of the same agent. Returns the id of the former session,
+    /// whose settings must be stored.
+    pub(crate) async fn replace(&mut self, session: Session) -> Result<SessionId, CliError> {
+        let before = std::mem::replace(&mut self.session, session);
+        self.remember().await?;
+        Ok(before.id().clone())
+    }
+
+    async fn agent_of(&self, sources: &Sources) -> Result<ReadyAgent, CliError> {
+        let mcp = Some(self.ready.mcp.clone());
+        let prepared = agent::prepare(sources, Verbosity::Answers, self.store.clone(), mcp).await?;
+        self.user.build(prepared)
+    }
+
+    /// Stores the settings of the session, for when it is continued.
+    pub(crate) async fn remember(&self) -> Result<(), CliError> {
+        let choice = &self.ready.choice;
+        resume::save(&self.store, &self.session, &self.sources, choice).await
+    }
+
+    /// Runs a message, or continues the last run.
+    pub(crate) async fn run(&mut self, message: Option<Vec<Part>>) -> Result<AgentOutput, Error> {
+        let output = match message {
+            Some(message) => self.session.run_parts(message).await,
+            None => self.session.carry_on().await,
+        };
+        output.or_else(Error::into_output)
+    }
+
+    /// Executes a command. Returns its output, or `None` if the command needs more than a session.
+    pub(crate) async fn perform(
+        &mut self,
+        command: Command,
+        text: &str,
+        colours: Colours,
+    ) -> Result<Option<String>, CliError> {
+        Ok(Some(match command {
+            Command::Compact => self.compact(text).await?,
+            Command::Context => {
+                let lines = context_bar::of_session(&self.store, &self.session, colours).await?;
+                lines.join("\n")
+            }
+            Command::Cost => cost_text(&self.session),
+            _ => return Ok(None),
+        }))
+    }
+
+    /// Compacts the session now. Returns a description of the outcome.
+    async fn compact(&mut self, focus: &str) -> Result<String, CliError> {
+        let focus = Some(focus).filter(|focus| !focus.is_empty());
+        let done = self.session.compact(focus).await;
+        let done = done.map_err(|error| stop_of(&error))?;
+        let now = self.session.window_use();
+        Ok(match (done, now.target) {
+            (Some(done), _) => {
+                let has_summary = done.plan.stages.iter().any(|stage| stage == "summarize");
+                let note = if focus.is_some() && !has_summary {
+                    "\nno model wrote a summary for this plan, so the focus had no effect"
+                } else {
+                    ""
+                };
+                format!("{}{note}", clean(&plan_text(&done)))
+            }
+            (None, None) => {
+                "nothing to do: the context window is unknown; set it with --max-context".to_owned()
+            }
+            (None, Some(target)) if now.used > target => format!(
+                "nothing was compacted: the remaining messages of {} tokens are protected, or a \
+                 hook refused the plan",
+                now.used
+            ),
+            (None, Some(target)) => format!(
+                "nothing to do: the request has {} tokens, less than the target of {target}",
+                now.used
+            ),
+        })
+    }
+}
+
+/// Describes the usage of a session and of its last run.
+fn cost_text(session: &Session) -> String {
+    let state = session.view();
+    let runs = state.runs();
+    let all = format!(
+        "{}: {}, {}",
+        counted(runs, "run"),
+        state.usage(),
+        state.cost()
+    );
+    if runs == 0 {
+        return all;
+    }
+    let used = session.tracker();
+    format!(
+        "{all}\nthe last run: {} of {}, {}",
+        used.turns,
+        counted(used.limits.max_turns(), "turn"),
+        counted(used.tool_calls, "tool call")
+    )
+}
