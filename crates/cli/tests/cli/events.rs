@@ -90,3 +90,17 @@ fn what_is_no_event_is_refused_by_the_schema() {
         assert!(schemas.validate(&event, index).is_err(), "{line}");
     }
 }
+
+#[test]
+fn the_schema_is_the_one_that_the_library_generates() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/src/events.schema.json");
+    let schema = format!("{:#}\n", plimsoll::events::event_schema());
+    if std::env::var_os("PLIMSOLL_BLESS").is_some() {
+        std::fs::write(file, &schema).unwrap();
+    }
+    let kept = std::fs::read_to_string(file).unwrap();
+    assert!(
+        kept == schema,
+        "{file} is out of date: run this test with PLIMSOLL_BLESS=1"
+    );
+}
