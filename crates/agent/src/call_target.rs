@@ -200,12 +200,16 @@ fn with_parents(path: &str) -> impl Iterator<Item = &str> {
     std::iter::once(path).chain(parents.filter(move |path| !is_root(path)))
 }
 
+/// Checks whether the pattern may match a text. After an unknown part, anything may follow.
 fn may_fit(pattern: &Pattern, text: &[ShellText], more: &[ShellText]) -> bool {
-    let parts = text.iter().chain(more).map(|part| match part {
-        ShellText::Literal(text) => Some(text.as_str()),
-        ShellText::Unknown => None,
-    });
-    pattern.may_fit_parts(parts)
+    let mut known = String::new();
+    for part in text.iter().chain(more) {
+        match part {
+            ShellText::Literal(text) => known.push_str(text),
+            ShellText::Unknown => return pattern.may_fit(&known),
+        }
+    }
+    pattern.fits(&known)
 }
 
 #[cfg(test)]

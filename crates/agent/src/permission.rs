@@ -375,52 +375,38 @@ impl Permissions {
 
     /// Checks whether the rules for an MCP server's tools are satisfied if the provider runs them.
     fn server_tools(&self, tool: &HostedTool, server: &str) -> Result<(), String> {
-        let Some(allowed) = tool.allowed_tools() else {
-            return match self.held(tool, server, None) {
-                None => Ok(()),
-                Some(number) => Err(format!(
-                    "permission rule {number} may be for tools of `{server}`, which the provider \
-                     runs without asking; list only permitted tools in its `allowed_tools`, or \
-                     connect to it with [[mcp]]"
-                )),
-            };
-        };
-        for one in allowed {
-            if let Some(number) = self.held(tool, server, Some(one)) {
-                return Err(format!(
-                    "permission rule {number} is for `{one}` of `{server}`, which the provider runs \
-                     without asking; leave it out of `allowed_tools`"
-                ));
+        let held = match tool.allowed_tools() {
+            None => self.held(server, None),
+            Some(allowed) => {
+                let mut allowed = allowed.into_iter();
+                allowed.find_map(|one| self.held(server, Some(one)))
             }
+        };
+        match held {
+            None => Ok(()),
+            Some(number) => Err(format!(
+                "permission rule {number} is for tools of `{server}`, which the provider runs \
+                 without asking; leave them out of its `allowed_tools`, allow `{server}_*` before \
+                 that rule, or connect to the server with [[mcp]]"
+            )),
         }
-        Ok(())
     }
 
-    /// Returns the number of the first rule that forbids this tool of a server or asks for approval. If
-    /// `one` is `None`, any tool of the server counts.
-    fn held(&self, tool: &HostedTool, server: &str, one: Option<&str>) -> Option<usize> {
+    /// Returns the number of the rule that forbids this tool of a server or asks for approval. If `one`
+    /// is `None`, any tool of the server counts.
+    fn held(&self, server: &str, one: Option<&str>) -> Option<usize> {
         let beginning = beginning(server);
-        let full = one.map(|one| format!("{beginning}{one}"));
-        let mut is_allowed = false;
         for (rule, number) in self.rules.iter().zip(1..) {
-            let pattern = &rule.tool;
-            let is_one = [one, full.as_deref()]
-                .into_iter()
-                .flatten()
-                .any(|name| pattern.fits(name));
-            if rule.permission == Permission::Allow {
-                if rule.argument.is_none() {
-                    if is_one || pattern.fits_all(&beginning) {
-                        return None;
-                    }
-                    is_allowed |= tool.names().any(|name| pattern.fits(name));
-                }
-                continue;
-            }
-            let is_meant = is_one || (one.is_none() && pattern.may_fit(&beginning));
-            // A rule may allow the server as a whole, and a later one deny tools with its label.
-            if is_meant && (!is_allowed || pattern.begins(&beginning)) {
-                return Some(number);
+            let (pattern, allows) = (&rule.tool, rule.permission == Permission::Allow);
+            let fits = match one {
+                Some(one) => pattern.fits(one) || pattern.fits(&format!("{beginning}{one}")),
+                None if allows => pattern.fits_all(&beginning),
+                None => pattern.may_fit(&beginning),
+            };
+            match (fits, allows, &rule.argument) {
+                (true, true, None) => return None,
+                (true, false, _) => return Some(number),
+                _ => {}
             }
         }
         None

@@ -183,7 +183,7 @@ fn what_cannot_be_is_not_built_and_why_is_said() {
             builder()
                 .hosted_tool(json!({"type": "mcp", "server_label": "gh"}))
                 .permissions(rules([("gh_delete*", Deny, "")])),
-            "permission rule 1 may be for tools of `gh`",
+            "permission rule 1 is for tools of `gh`",
         ),
         (
             builder().hosted_tool(search()),
