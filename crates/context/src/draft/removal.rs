@@ -159,46 +159,23 @@ impl Draft<'_> {
         whole
     }
 
-    /// Removes protected exchanges from before `before`, which stages must not remove.
+    /// Replaces everything from before `before` that is not pinned by a summary without a model,
+    /// protected exchanges too, or removes it if the view has more than `limit` tokens with the
+    /// summary. Only an answered first question and the newest question stay. If there are unanswered
+    /// questions of more than half of `limit`, only these are removed. Returns the freed tokens.
     ///
-    /// Used by a host whose next question does not fit otherwise. Questions that were never answered
-    /// leave first if they are larger than half of `limit`. A summary without a model takes the
-    /// place of the complete exchanges and the former summary, if the view has at most `limit`
-    /// tokens with it. Otherwise removes the complete exchanges; if this frees nothing, the summary,
-    /// and then the unanswered questions. Returns the freed tokens.
+    /// Used by a host whose next question does not fit otherwise.
     pub fn give_up(&mut self, before: Seq, limit: Tokens) -> Tokens {
         let weight = self.tokens();
-        let is_unanswered = |draft: &Self, index: usize| {
-            let steps = draft.turn_of(index).filter(|step| draft.is_step(*step));
-            draft.is_question(index) && steps.count() == 0
+        let past = self.past(before);
+        let is_large = |index: &usize| {
+            self.is_unanswered(*index) && self.weight_of(&[*index]) > Tokens(limit.0 / 2)
         };
-        let large = self.past(before, &|index, _| {
-            is_unanswered(self, index) && self.weight_of(&[index]) > Tokens(limit.0 / 2)
-        });
-        self.remove(&large);
-        if self.tokens() < weight {
-            return weight.minus(self.tokens());
-        }
-        let is_read = |_: usize, exchange: &Exchange| {
-            matches!(
-                exchange.kind,
-                ExchangeKind::Complete | ExchangeKind::Summary
-            )
-        };
-        let past = self.past(before, &is_read);
-        if self.cover_past(&past, limit) > Tokens::ZERO {
-            return weight.minus(self.tokens());
-        }
-        let complete = self.past(before, &|_, one| one.kind == ExchangeKind::Complete);
-        self.remove(&complete);
-        // Messages smaller than their marker free nothing.
-        if self.tokens() >= weight {
-            let summary = self.past(before, &|_, one| one.kind == ExchangeKind::Summary);
-            self.remove(&summary);
-        }
-        if self.tokens() >= weight {
-            let unanswered = self.past(before, &|index, _| is_unanswered(self, index));
-            self.remove(&unanswered);
+        let large: Vec<usize> = past.iter().copied().filter(is_large).collect();
+        if !large.is_empty() {
+            self.remove(&large);
+        } else if self.cover_past(&past, limit) == Tokens::ZERO {
+            self.remove(&past);
         }
         weight.minus(self.tokens())
     }
@@ -229,34 +206,28 @@ impl Draft<'_> {
         }
     }
 
-    /// Returns the exchanges of these kinds from before `before`, with their questions.
-    fn past(&self, before: Seq, filter: &dyn Fn(usize, &Exchange) -> bool) -> Vec<usize> {
-        let items = self.items();
-        let is_past = |exchange: &Exchange| {
-            let mut range = items.get(exchange.at.clone()).unwrap_or_default().iter();
-            range.all(|item| item.seq < before && item.pin.is_none())
+    /// Returns the exchanges from before `before` that [`Draft::give_up`] removes.
+    fn past(&self, before: Seq) -> Vec<usize> {
+        let exchanges = self.exchanges();
+        let questions = (0..exchanges.len()).filter(|index| self.is_question(*index));
+        let ends = [questions.clone().next(), questions.last()];
+        let is_past = |index: usize, exchange: &Exchange| {
+            let items = self.items().get(exchange.at.clone()).unwrap_or_default();
+            let is_old = items
+                .iter()
+                .all(|item| item.seq < before && item.pin.is_none());
+            is_old
+                && match exchange.kind {
+                    ExchangeKind::Complete | ExchangeKind::Summary => true,
+                    // The last answer and its question leave together.
+                    ExchangeKind::User => self.is_unanswered(index) || !ends.contains(&Some(index)),
+                    _ => false,
+                }
         };
-        let found = self.exchanges().iter().enumerate();
-        let found = found.filter(|(index, exchange)| filter(*index, exchange) && is_past(exchange));
-        let mut removed: BTreeSet<usize> = found.map(|(index, _)| index).collect();
-        // A question is removed with its last answer, unless it is the task or the newest question.
-        let all = 0..self.exchanges().len();
-        let questions: Vec<usize> = all.filter(|index| self.is_question(*index)).collect();
-        let ends = [questions.first(), questions.last()];
-        for question in &questions {
-            let Some(exchange) = self.exchanges().get(*question) else {
-                continue;
-            };
-            let steps: Vec<usize> = self
-                .turn_of(*question)
-                .filter(|index| self.is_step(*index))
-                .collect();
-            let leaves = steps.iter().all(|step| removed.contains(step)) && !steps.is_empty();
-            if leaves && is_past(exchange) && !ends.contains(&Some(question)) {
-                removed.insert(*question);
-            }
-        }
-        removed.into_iter().collect()
+        let past = exchanges.iter().enumerate();
+        let past = past.filter(|(index, exchange)| is_past(*index, exchange));
+        let past: Vec<usize> = past.map(|(index, _)| index).collect();
+        self.with_their_answers(&past)
     }
 
     /// Removes exchanges. An adjacent gap becomes part of the new gap.
@@ -304,6 +275,10 @@ impl Draft<'_> {
     fn is_question(&self, exchange: usize) -> bool {
         let found = self.exchanges().get(exchange);
         found.is_some_and(|found| found.kind == ExchangeKind::User)
+    }
+
+    fn is_unanswered(&self, exchange: usize) -> bool {
+        self.is_question(exchange) && !self.turn_of(exchange).any(|step| self.is_step(step))
     }
 
     /// Returns `true` if an exchange belongs to an answer and is still in the view.
