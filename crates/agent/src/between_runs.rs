@@ -9,7 +9,7 @@ use crate::entry::{Entry, LOG_FORMAT};
 use crate::event::AppliedPlan;
 use crate::phase::{Phase, RequestedCompaction};
 use crate::pins::{MAX_PINS, PinError, REFUSAL, held, rule};
-use crate::run::{LastCall, Run};
+use crate::run::Run;
 use crate::setup::{REQUEST_OVERHEAD, Setup};
 use crate::state::FoldError;
 use crate::step::{Now, Step};
@@ -43,7 +43,7 @@ impl Run {
             ..setup
         };
         self.server.reset_limit(&setup);
-        self.server.last_call = LastCall::default();
+        self.server.refuses_tool_choice = false;
         self.state.set_limits(&setup.limits);
         let before = std::mem::replace(&mut self.setup, setup);
         self.declare();
@@ -250,7 +250,6 @@ impl Run {
             return Err(CompactError::Focus { bytes });
         }
         self.now = self.now.followed_by(now, false);
-        self.is_hopeful = false;
         self.summaries.begin();
         // A summary from the last run does not take the focus into account.
         if focus.is_some() {

@@ -6,11 +6,10 @@ use std::sync::Arc;
 
 use plimsoll_context::{
     CallId, Fingerprint, Message, Money, Part, Pin, Plan, Seq, StopReason, Tokens, Usage,
-    tagged_enum,
 };
 use serde::{Deserialize, Serialize};
 
-use crate::ledger::{LimitKind, Nearness};
+use crate::ledger::LimitKind;
 use crate::outcome::{Outcome, is_nothing};
 use crate::setup::RunConfigSnapshot;
 use crate::spend::Spend;
@@ -84,194 +83,189 @@ pub struct BranchRecord {
     pub duration_ms: u64,
 }
 
-tagged_enum! {
-    tag = "entry", reader = EntryReader, name = "Entry";
-
-    /// One line of a session's log.
-    #[derive(Debug, Clone, PartialEq)]
-    #[non_exhaustive]
-    pub enum Entry {
-        /// The first entry of a log.
-        Opened {
-            /// See [`LOG_FORMAT`].
-            format: u32,
-        },
-        /// A run began, or continued after a crash. Contains the parts of every request other than the
-        /// view.
-        RunStarted {
-            /// The run's number in its session, from 1; unchanged if the run continues.
-            run: u64,
-            /// The model, as `provider/name`.
-            model: String,
-            /// The system prompt.
-            system: Arc<str>,
-            /// The names of the declared tools, in the order in which they are sent.
-            tools: Vec<String>,
-            /// The names of the tools that are declared in addition once a plan has been applied.
-            #[serde(default, skip_serializing_if = "Vec::is_empty")]
-            later: Vec<String>,
-            /// The rest of the configuration. Boxed, since it is large.
-            #[serde(default, skip_serializing_if = "Option::is_none")]
-            config: Option<Box<RunConfigSnapshot>>,
-        },
-        /// A message of the user or the host entered the view.
-        Message {
-            /// The message.
-            message: Arc<Message>,
-            /// The number of the queued message that was delivered, if it had waited.
-            #[serde(default, skip_serializing_if = "Option::is_none")]
-            queued: Option<u64>,
-        },
-        /// A request with a key was accepted. Its message is the next entry, unless a filter rejects it.
-        ///
-        /// A later request with the same key is a repetition and is not accepted again.
-        Accepted {
-            /// The key, chosen by the sender.
-            key: String,
-        },
-        /// A message was queued for the current run.
-        Queued {
-            /// The message's number in the session, from 1.
-            id: u64,
-            /// When to deliver it.
-            kind: Waiting,
-            /// The content of the message.
-            parts: Vec<Part>,
-        },
-        /// Queued messages were dropped without having been delivered.
-        Undelivered {
-            /// The numbers of the messages.
-            ids: Vec<u64>,
-        },
-        /// The model was warned that a limit is near.
-        Warned {
-            /// The limit.
-            limit: LimitKind,
-            /// How near it is.
-            near: Nearness,
-        },
-        /// The model answered; its message enters the view unless it is empty.
-        Reply {
-            /// The assistant's message.
-            message: Arc<Message>,
-            /// Why the model stopped.
-            stop: StopReason,
-            /// The usage of the call, if the provider reported it.
-            usage: Option<Usage>,
-            /// The request's size by our counter, for calibration.
-            counted: Tokens,
-            /// The cost of the call, if known.
-            #[serde(default, skip_serializing_if = "Option::is_none")]
-            cost: Option<Money>,
-        },
-        /// A tool call is about to run. If its result is missing after a crash, the tool may have run.
-        ToolStarted {
-            /// The call.
-            call: CallId,
-        },
-        /// A tool call has a result. Results enter the view in the order of the calls.
-        ToolResult {
-            /// The result, as a `Message::ToolResult`.
-            message: Arc<Message>,
-            /// Usage of the tool itself, for example of a sub-agent.
-            #[serde(default, skip_serializing_if = "Spend::is_nothing")]
-            spent: Spend,
-        },
-        /// A plan was applied to the view.
-        PlanApplied {
-            /// The plan.
-            plan: Plan,
-        },
-        /// A model was asked for a summary. Its text is part of the plan that used it.
-        Summarized {
-            /// The fingerprint of the summarized messages.
-            of: Fingerprint,
-            /// Number of model calls.
-            calls: u64,
-            /// The usage of these calls, by our own count if the provider reported none.
-            usage: Usage,
-            /// The cost of these calls, if known.
-            #[serde(default, skip_serializing_if = "Option::is_none")]
-            cost: Option<Money>,
-            /// The reason why there is no summary, if the model failed.
-            #[serde(default, skip_serializing_if = "Option::is_none")]
-            failure: Option<String>,
-        },
-        /// An item of the view, or a part of it, was pinned.
-        Pinned {
-            /// The item.
-            seq: Seq,
-            /// The pinned part, with a proof of its content.
-            pin: Pin,
-        },
-        /// An item was unpinned.
-        Unpinned {
-            /// The item.
-            seq: Seq,
-        },
-        /// The provider refused a request as too long, and Plimsoll learned the window from it.
-        WindowLearned {
-            /// The window from now on.
-            window: Tokens,
-            /// The size of the refused request by our counter and by the provider's, if reported.
-            used: Option<(Tokens, Tokens)>,
-            /// The source of the window.
-            #[serde(default, skip_serializing_if = "WindowEvidence::is_reported")]
-            lesson: WindowEvidence,
-        },
-        /// The provider counted the tokens of a request without running it. Used for calibration. Only
-        /// logs of earlier versions contain it.
-        Measured {
-            /// The size by our counter.
-            counted: Tokens,
-            /// The size by the provider's counter.
-            reported: Tokens,
-        },
-        /// A model call was billed, but its answer is incomplete or was discarded.
-        PartialReply {
-            /// The text that had arrived; it enters the view unless it is empty. A notice that the answer
-            /// was cut off follows.
-            message: Arc<Message>,
-            /// The usage of the call, as reported by the provider.
-            usage: Usage,
-            /// Our own count, if the provider reported no usage.
-            #[serde(default, skip_serializing_if = "is_nothing")]
-            estimated: Usage,
-            /// The cost of the call, if known.
-            #[serde(default, skip_serializing_if = "Option::is_none")]
-            cost: Option<Money>,
-        },
-        /// The view was restored to its state before a run; this run and later ones are undone.
-        RolledBack {
-            /// The first undone run.
-            run: u64,
-        },
-        /// The entries from here on belong to another session, which began as a copy of the entries above.
-        ///
-        /// A run that was in progress has ended; everything else is unchanged.
-        Forked {
-            /// The original session, by the host's name for it.
-            from: String,
-            /// The number of entries that both sessions share.
-            entries: u64,
-        },
-        /// Several agents have run the same prompt, each in a fork of this session. The messages of the
-        /// chosen one follow as entries of this log.
-        Branched {
-            /// The strategy that chose the winner.
-            strategy: String,
-            /// The branches, in the order in which they were started.
-            branches: Vec<BranchRecord>,
-            /// The chosen branch; `None` if no branch answered, or if the answer combines several.
-            winner: Option<usize>,
-            /// The usage of the choice itself.
-            #[serde(default, skip_serializing_if = "Spend::is_nothing")]
-            judged: Spend,
-        },
-        /// The run ended.
-        RunEnded {
-            /// The outcome.
-            outcome: Outcome,
-        },
-    }
+/// One line of a session's log.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+#[serde(tag = "entry", rename_all = "snake_case")]
+pub enum Entry {
+    /// The first entry of a log.
+    Opened {
+        /// See [`LOG_FORMAT`].
+        format: u32,
+    },
+    /// A run began, or continued after a crash. Contains the parts of every request other than the
+    /// view.
+    RunStarted {
+        /// The run's number in its session, from 1; unchanged if the run continues.
+        run: u64,
+        /// The model, as `provider/name`.
+        model: String,
+        /// The system prompt.
+        system: Arc<str>,
+        /// The names of the declared tools, in the order in which they are sent.
+        tools: Vec<String>,
+        /// The names of the tools that are declared in addition once a plan has been applied.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        later: Vec<String>,
+        /// The rest of the configuration. Boxed, since it is large.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        config: Option<Box<RunConfigSnapshot>>,
+    },
+    /// A message of the user or the host entered the view.
+    Message {
+        /// The message.
+        message: Arc<Message>,
+        /// The number of the queued message that was delivered, if it had waited.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        queued: Option<u64>,
+    },
+    /// A request with a key was accepted. Its message is the next entry, unless a filter rejects it.
+    ///
+    /// A later request with the same key is a repetition and is not accepted again.
+    Accepted {
+        /// The key, chosen by the sender.
+        key: String,
+    },
+    /// A message was queued for the current run.
+    Queued {
+        /// The message's number in the session, from 1.
+        id: u64,
+        /// When to deliver it.
+        kind: Waiting,
+        /// The content of the message.
+        parts: Vec<Part>,
+    },
+    /// Queued messages were dropped without having been delivered.
+    Undelivered {
+        /// The numbers of the messages.
+        ids: Vec<u64>,
+    },
+    /// The model was warned that a limit is near.
+    Warned {
+        /// The limit.
+        limit: LimitKind,
+    },
+    /// The model answered; its message enters the view unless it is empty.
+    Reply {
+        /// The assistant's message.
+        message: Arc<Message>,
+        /// Why the model stopped.
+        stop: StopReason,
+        /// The usage of the call, if the provider reported it.
+        usage: Option<Usage>,
+        /// The request's size by our counter, for calibration.
+        counted: Tokens,
+        /// The cost of the call, if known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cost: Option<Money>,
+    },
+    /// A tool call is about to run. If its result is missing after a crash, the tool may have run.
+    ToolStarted {
+        /// The call.
+        call: CallId,
+    },
+    /// A tool call has a result. Results enter the view in the order of the calls.
+    ToolResult {
+        /// The result, as a `Message::ToolResult`.
+        message: Arc<Message>,
+        /// Usage of the tool itself, for example of a sub-agent.
+        #[serde(default, skip_serializing_if = "Spend::is_nothing")]
+        spent: Spend,
+    },
+    /// A plan was applied to the view.
+    PlanApplied {
+        /// The plan.
+        plan: Plan,
+    },
+    /// A model was asked for a summary. Its text is part of the plan that used it.
+    Summarized {
+        /// The fingerprint of the summarized messages.
+        of: Fingerprint,
+        /// Number of model calls.
+        calls: u64,
+        /// The usage of these calls, by our own count if the provider reported none.
+        usage: Usage,
+        /// The cost of these calls, if known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cost: Option<Money>,
+        /// The reason why there is no summary, if the model failed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        failure: Option<String>,
+    },
+    /// An item of the view, or a part of it, was pinned.
+    Pinned {
+        /// The item.
+        seq: Seq,
+        /// The pinned part, with a proof of its content.
+        pin: Pin,
+    },
+    /// An item was unpinned.
+    Unpinned {
+        /// The item.
+        seq: Seq,
+    },
+    /// The provider refused a request as too long, and Plimsoll learned the window from it.
+    WindowLearned {
+        /// The window from now on.
+        window: Tokens,
+        /// The size of the refused request by our counter and by the provider's, if reported.
+        used: Option<(Tokens, Tokens)>,
+        /// The source of the window.
+        #[serde(default, skip_serializing_if = "WindowEvidence::is_reported")]
+        lesson: WindowEvidence,
+    },
+    /// The provider counted the tokens of a request without running it. Used for calibration. Only
+    /// logs of earlier versions contain it.
+    Measured {
+        /// The size by our counter.
+        counted: Tokens,
+        /// The size by the provider's counter.
+        reported: Tokens,
+    },
+    /// A model call was billed, but its answer is incomplete or was discarded.
+    PartialReply {
+        /// The text that had arrived; it enters the view unless it is empty. A notice that the answer
+        /// was cut off follows.
+        message: Arc<Message>,
+        /// The usage of the call, as reported by the provider.
+        usage: Usage,
+        /// Our own count, if the provider reported no usage.
+        #[serde(default, skip_serializing_if = "is_nothing")]
+        estimated: Usage,
+        /// The cost of the call, if known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cost: Option<Money>,
+    },
+    /// The view was restored to its state before a run; this run and later ones are undone.
+    RolledBack {
+        /// The first undone run.
+        run: u64,
+    },
+    /// The entries from here on belong to another session, which began as a copy of the entries above.
+    ///
+    /// A run that was in progress has ended; everything else is unchanged.
+    Forked {
+        /// The original session, by the host's name for it.
+        from: String,
+        /// The number of entries that both sessions share.
+        entries: u64,
+    },
+    /// Several agents have run the same prompt, each in a fork of this session. The messages of the
+    /// chosen one follow as entries of this log.
+    Branched {
+        /// The strategy that chose the winner.
+        strategy: String,
+        /// The branches, in the order in which they were started.
+        branches: Vec<BranchRecord>,
+        /// The chosen branch; `None` if no branch answered, or if the answer combines several.
+        winner: Option<usize>,
+        /// The usage of the choice itself.
+        #[serde(default, skip_serializing_if = "Spend::is_nothing")]
+        judged: Spend,
+    },
+    /// The run ended.
+    RunEnded {
+        /// The outcome.
+        outcome: Outcome,
+    },
 }

@@ -16,8 +16,6 @@ use crate::spend::{Amounts, Cost, Spend};
 
 /// The share of a limit at which the model is warned.
 pub const NEAR: Ppm = Ppm(700_000);
-/// The model is warned again when this many turns or tool calls remain.
-pub const FEW: u64 = 3;
 /// Smaller limits of turns or tool calls are always near, so the model is not told in advance.
 const WORTH_TELLING: u64 = 10;
 /// The divisor of the time limit for the time reserved for the last answer, up to [`LAST_ANSWER`].
@@ -66,7 +64,7 @@ pub struct Ledger {
     /// Executed calls by tool.
     pub(crate) calls_of: BTreeMap<String, u64>,
     /// The limits about which the model was warned.
-    pub(crate) warned: Vec<(LimitKind, Nearness)>,
+    pub(crate) warned: Vec<LimitKind>,
     /// Tokens that the newest call has read and written.
     pub(crate) newest: Tokens,
 }
@@ -104,16 +102,6 @@ impl fmt::Display for LimitKind {
             Self::Memory => "bytes",
         })
     }
-}
-
-/// How near a limit is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Nearness {
-    /// 70 % is used.
-    Most,
-    /// Three turns or tool calls are left.
-    Few,
 }
 
 impl Ledger {
@@ -254,24 +242,21 @@ impl Ledger {
         Some((end.saturating_sub(kept), end))
     }
 
-    /// Returns the limits that are near.
+    /// Returns the limits of which 70 % is used, without those of which the model was told.
     #[must_use]
-    pub fn near(&self, now: Duration) -> Vec<(LimitKind, Nearness)> {
+    pub fn near(&self, now: Duration) -> Vec<LimitKind> {
         use LimitKind::{Cost, Duration, Tokens, ToolCalls, Turns};
-        let is_counted = |kind| matches!(kind, Turns | ToolCalls);
-        let measured = |kind| {
-            let (used, limit) = self.measure(kind, now)?;
-            (!is_counted(kind) || limit >= WORTH_TELLING).then_some((kind, used, limit))
+        let is_near = |kind: &LimitKind| {
+            let Some((used, limit)) = self.measure(*kind, now) else {
+                return false;
+            };
+            let is_told = limit >= WORTH_TELLING || !matches!(kind, Turns | ToolCalls);
+            let (used, limit) = (u128::from(used), u128::from(limit));
+            is_told && used * u128::from(Ppm::ONE.0) >= limit * u128::from(NEAR.0)
         };
-        let times = |one: u64, other: u64| u128::from(one) * u128::from(other);
-        let all = [Tokens, Cost, Duration, Turns, ToolCalls].into_iter();
-        let most = all.filter_map(measured).filter_map(|(kind, used, limit)| {
-            (times(used, Ppm::ONE.0) >= times(limit, NEAR.0)).then_some((kind, Nearness::Most))
-        });
-        let counted = [Turns, ToolCalls].into_iter().filter_map(measured);
-        let few = counted.filter(|(_, used, limit)| limit.saturating_sub(*used) <= FEW);
-        most.chain(few.map(|(kind, ..)| (kind, Nearness::Few)))
-            .collect()
+        let mut near = vec![Tokens, Cost, Duration, Turns, ToolCalls];
+        near.retain(|kind| is_near(kind) && !self.warned.contains(kind));
+        near
     }
 
     /// Returns the used amount and the limit. `None` if there is no limit of this kind.

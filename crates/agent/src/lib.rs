@@ -70,7 +70,7 @@ pub use failure::Failure;
 pub use filters::{FilterResult, InputFilter, InputFilters, MAX_FILTERS};
 pub use forecast::KEPT_FOR_RESULT;
 pub use hook_input::{Decision, EvictedMessage, Eviction, HookInput, HookPoint, Messages};
-pub use ledger::{ExecutionTracker, FEW, LAST_ANSWER, Ledger, LimitKind, NEAR, Nearness};
+pub use ledger::{ExecutionTracker, LAST_ANSWER, Ledger, LimitKind, NEAR};
 pub use limits::{
     AtLimit, CountTokens, ExecutionLimits, IDENTICAL_TOOL_CALLS, MAX_DURATION, MAX_TOTAL_TOKENS,
     MAX_TURNS, TOOL_CALL_HISTORY,

@@ -5,7 +5,7 @@
 use crate::call_target::{CallTarget, CommandTarget};
 use std::time::Duration;
 
-use plimsoll_context::{Money, Part, Tokens, ToolCall};
+use plimsoll_context::{Part, ToolCall};
 
 use crate::batch::MAX_BATCH;
 use crate::doom_loop::Repetition;
@@ -39,42 +39,6 @@ fn used(reason: &EndReason) -> String {
         EndReason::MaxMemory { .. } => "This run can hold no more results".to_owned(),
         _ => "The run must end".to_owned(),
     }
-}
-
-/// Returns the limit for which a notice asked the model for its last answer. Returns `None` if it is
-/// another notice, or if it belongs to a run with other limits.
-pub(crate) fn finalized_for(text: &str, ledger: &Ledger) -> Option<EndReason> {
-    use LimitKind::{Duration, Memory, ToolCalls, Turns};
-    let limits = &ledger.limits;
-    let now = ledger.started_at;
-    let counted = [
-        ledger.used_up(Turns, now),
-        ledger.used_up(ToolCalls, now),
-        limits.max_duration.map(|_| ledger.reason(Duration)),
-        limits.max_memory.map(|_| ledger.reason(Memory)),
-    ];
-    let is_reported = |reason: &EndReason| finalize(reason) == text;
-    if let Some(reason) = counted.into_iter().flatten().find(is_reported) {
-        return Some(reason);
-    }
-    // The text begins with the usage at that time, which has grown since.
-    let tokens = limits.max_total_tokens.map(|limit| {
-        let used = Tokens::ZERO;
-        (EndReason::MaxTokens { limit, used }, used.to_string())
-    });
-    let money = limits.max_cost.map(|limit| {
-        let used = Money::default();
-        (EndReason::MaxCost { limit, used }, used.to_string())
-    });
-    let (reason, _) = [tokens, money]
-        .into_iter()
-        .flatten()
-        .find(|(reason, used)| {
-            let told = finalize(reason);
-            told.strip_prefix(&format!("[{used}"))
-                .is_some_and(|rest| text.ends_with(rest))
-        })?;
-    Some(reason)
 }
 
 /// Returns the warning that a limit is near.

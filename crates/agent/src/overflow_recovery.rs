@@ -15,7 +15,7 @@ use crate::hook_input::{HookInput, HookPoint};
 use crate::notice;
 use crate::outcome::EndReason;
 use crate::phase::{ModelCallFacts, Next, Phase, RefusedRequest};
-use crate::run::{LastCall, Run};
+use crate::run::Run;
 use crate::step::Step;
 
 /// Number of steps of the ladder. After the last one a request has an eighth of its first size, or its
@@ -104,18 +104,11 @@ impl Run {
             Failure::Refused { .. }
                 if self.current.finalizing.is_some()
                     && !self.tools.specs.is_empty()
-                    && self.server.last_call != LastCall::WithTools =>
+                    && !self.server.refuses_tool_choice =>
             {
-                let (next, how) = match self.server.last_call {
-                    LastCall::ChoiceNone => (LastCall::WithoutTools, "without tools"),
-                    LastCall::WithoutTools | LastCall::WithTools => (
-                        LastCall::WithTools,
-                        "with tools, and their calls are skipped",
-                    ),
-                };
-                self.server.last_call = next;
+                self.server.refuses_tool_choice = true;
                 self.warn(format!(
-                    "the final answer is requested again {how}: {failure}"
+                    "the final answer is requested again without tools: {failure}"
                 ));
                 return self.call(rung, None);
             }
@@ -218,7 +211,6 @@ impl Run {
     fn smaller(&mut self, counted: Tokens, most: Option<Tokens>) -> Option<Plan> {
         let target = match self.budget_planned() {
             Ok(budget) => budget.target,
-            Err(cannot_fit) if self.may_fit(&cannot_fit) => return self.smaller(counted, most),
             Err(cannot_fit) => {
                 self.warn(self.reported(cannot_fit).to_string());
                 return None;

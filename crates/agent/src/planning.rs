@@ -88,7 +88,6 @@ impl Run {
                 }
                 plan
             }
-            Err(cannot_fit) if self.might_fit(&cannot_fit) => return FitStatus::Not(cannot_fit),
             Err(cannot_fit) => match self.give_up_the_past(Trigger::Request, budget.limit) {
                 Some(plan) => Some(plan),
                 None => return FitStatus::Not(cannot_fit),

@@ -37,9 +37,6 @@ impl Run {
             .is_some_and(|item| matches!(*item.message, Message::Assistant { .. }));
         // A paused answer continues from its current end.
         let answered = answered && !self.state.facts.paused;
-        if crashed && (answered || self.state.batch.is_some()) {
-            self.current.finalizing = self.finalized_for();
-        }
         if self.state.batch.is_some() {
             self.settle_unknown_calls();
             return self.decode_batch();
@@ -47,8 +44,7 @@ impl Run {
         if !items.iter().any(|item| item.message.is_user()) {
             self.finish(EndReason::NothingToDo);
         } else if answered && crashed {
-            let reason = self.current.finalizing.take();
-            self.finish(reason.unwrap_or(EndReason::Answered));
+            self.finish(EndReason::Answered);
         } else {
             // Providers reject a request that ends with an answer.
             if answered {
@@ -57,21 +53,6 @@ impl Run {
             self.say_pins();
             self.phase = Phase::TurnDue;
         }
-    }
-
-    /// Returns the limit for which the model was asked to finish before its newest answer, if any.
-    fn finalized_for(&self) -> Option<EndReason> {
-        let is_answer = |message: &Message| matches!(message, Message::Assistant { .. });
-        let messages = self.state.transcript.items().iter().rev();
-        let mut messages = messages.map(|item| item.message.as_ref());
-        messages.find(|message| is_answer(message))?;
-        let tracker = self.tracker();
-        messages
-            .take_while(|message| !is_answer(message) && !message.is_user())
-            .find_map(|message| match message {
-                Message::Notice { text } => notice::finalized_for(text, tracker),
-                _ => None,
-            })
     }
 
     /// After a crash: gives an explanatory result to each call that may have run and is not idempotent.

@@ -55,9 +55,6 @@ pub struct Run {
     /// The facts that came with the last input.
     pub(crate) now: Now,
     pub(crate) current: CurrentRun,
-    /// The next request does not fit by the usual estimate of the provider's count, so it is planned
-    /// with the lowest possible count. Until it is sent.
-    pub(crate) is_hopeful: bool,
     pub(crate) tools: DeclaredTools,
     pub(crate) server: ServerFacts,
     pub(crate) summaries: Summaries,
@@ -65,19 +62,6 @@ pub struct Run {
     pub(crate) rules: Vec<String>,
     /// The last compaction that the user asked for and that was applied.
     pub(crate) compaction: Option<AppliedPlan>,
-}
-
-/// How a server is asked for a last answer without tool calls. A server that refuses one way is asked
-/// in the next one.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum LastCall {
-    /// With a tool choice of `none`.
-    #[default]
-    ChoiceNone,
-    /// Without any tools.
-    WithoutTools,
-    /// As usual. Calls in the answer are skipped.
-    WithTools,
 }
 
 /// Facts about the server of the current setup.
@@ -88,8 +72,8 @@ pub(crate) struct ServerFacts {
     pub(crate) max_output: Option<Tokens>,
     /// A limit is stated even if none is configured.
     pub(crate) needs_limit: bool,
-    /// How it is asked for a last answer without tool calls.
-    pub(crate) last_call: LastCall,
+    /// It refused a tool choice of `none`. A last answer is then requested without tools.
+    pub(crate) refuses_tool_choice: bool,
     /// The user was warned that it reports too few tokens.
     pub(crate) is_doubted: bool,
 }
@@ -132,7 +116,6 @@ impl Run {
             phase: Phase::Idle,
             queue: VecDeque::new(),
             now: Now::default(),
-            is_hopeful: false,
             summaries: Summaries::default(),
             rules: Vec::new(),
             compaction: None,
@@ -250,26 +233,7 @@ impl Run {
 
     /// Returns the calibration of our counter for the next request.
     pub(crate) fn calibration(&self) -> Calibration {
-        let known = self.state.facts.calibration;
-        if self.is_hopeful {
-            known.at_best(Tokens::ZERO).unwrap_or(known)
-        } else {
-            known
-        }
-    }
-
-    /// Checks whether a request may fit although the estimate says that it does not.
-    pub(crate) fn might_fit(&self, cannot_fit: &CannotFit) -> bool {
-        let best = self.state.facts.calibration.at_best(cannot_fit.minimum);
-        !self.is_hopeful && best.is_some()
-    }
-
-    /// Plans the next request as if it fits, if that is possible. Only the server knows, and its answer
-    /// corrects the estimate.
-    pub(crate) fn may_fit(&mut self, cannot_fit: &CannotFit) -> bool {
-        let may = self.might_fit(cannot_fit);
-        self.is_hopeful |= may;
-        may
+        self.state.facts.calibration
     }
 
     /// Returns the size of the request that would be sent now.

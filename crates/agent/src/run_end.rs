@@ -223,11 +223,7 @@ impl Run {
 
     /// Converts the sizes to the provider's tokens, in which windows and limits are configured.
     pub(crate) fn reported(&self, cannot_fit: CannotFit) -> CannotFit {
-        let CannotFit { limit, .. } = cannot_fit.reported(self.calibration());
-        CannotFit {
-            limit,
-            ..cannot_fit.reported(self.state.facts.calibration)
-        }
+        cannot_fit.reported(self.calibration())
     }
 }
 

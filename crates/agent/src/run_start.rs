@@ -142,7 +142,6 @@ impl Run {
             began: self.state.transcript.next_seq(),
             ..CurrentRun::default()
         };
-        self.is_hopeful = false;
         self.server.reset_limit(&self.setup);
         self.summaries.begin();
         let joining = self.setup.joining().filter(|_| !self.tools.has_joined);

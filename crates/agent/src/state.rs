@@ -253,7 +253,7 @@ impl State {
             }
             // When a key is seen again, the log itself is searched for it.
             Entry::Accepted { .. } => {}
-            Entry::Warned { limit, near } => self.facts.ledger.warned.push((*limit, *near)),
+            Entry::Warned { limit } => self.facts.ledger.warned.push(*limit),
             Entry::Reply {
                 message,
                 stop,

@@ -22,7 +22,7 @@ use crate::outcome::EndReason;
 use crate::phase::{HostDecision, ModelCallFacts, Next, Phase, TurnAnswer};
 use crate::planning::FitStatus;
 use crate::request::{Expects, Request, ToolChoice};
-use crate::run::{LastCall, Run};
+use crate::run::Run;
 use crate::setup::{QueueMode, TurnTrigger};
 use crate::state::is_empty;
 use crate::step::Step;
@@ -72,7 +72,6 @@ impl Run {
     pub(crate) fn begin_turn(&mut self) {
         let budget = match self.budget() {
             Ok(budget) => budget,
-            Err(cannot_fit) if self.may_fit(&cannot_fit) => return self.begin_turn(),
             Err(cannot_fit) => return self.cannot_fit(cannot_fit),
         };
         let trigger = (budget.trigger != Tokens::MAX).then(|| budget.trigger + self.tools.overhead);
@@ -102,15 +101,11 @@ impl Run {
         }
         let budget = match self.budget() {
             Ok(budget) => budget,
-            Err(cannot_fit) if self.may_fit(&cannot_fit) => return self.prepare(is_vetoed),
             Err(cannot_fit) => return self.cannot_fit(cannot_fit),
         };
         match self.keep_under(&budget, is_vetoed) {
             FitStatus::Under => {}
             FitStatus::Waiting => return,
-            FitStatus::Not(cannot_fit) if self.may_fit(&cannot_fit) => {
-                return self.prepare(is_vetoed);
-            }
             FitStatus::Not(cannot_fit) => return self.cannot_fit(cannot_fit),
         }
         if !self.keep_within_limits(is_vetoed) {
@@ -174,16 +169,13 @@ impl Run {
             return self.finish(reason);
         }
         let calibration = self.calibration();
-        self.is_hopeful = false;
         let counted = self.tokens();
-        let last_call = self
-            .current
-            .finalizing
-            .as_ref()
-            .map(|_| self.server.last_call);
-        let tool_choice = match last_call {
-            Some(LastCall::ChoiceNone) => ToolChoice::None,
-            _ => ToolChoice::Auto,
+        let is_last = self.current.finalizing.is_some();
+        let without_tools = is_last && self.server.refuses_tool_choice;
+        let tool_choice = if is_last && !without_tools {
+            ToolChoice::None
+        } else {
+            ToolChoice::Auto
         };
         // The requested answer must fit in the window after the request, or providers refuse the
         // request.
@@ -204,9 +196,10 @@ impl Run {
             (asked, _) => asked,
         };
         let all = self.as_request(counted);
-        let tools = match last_call {
-            Some(LastCall::WithoutTools) => Arc::default(),
-            _ => Arc::clone(&all.tools),
+        let tools = if without_tools {
+            Arc::default()
+        } else {
+            Arc::clone(&all.tools)
         };
         let request = Request {
             tools,
@@ -370,18 +363,16 @@ impl Run {
     /// Tells the model which limits are near, once for each.
     fn tell_near(&mut self) {
         let ledger = self.tracker();
-        let mut near = ledger.near(self.now.elapsed);
-        near.retain(|near| !ledger.warned.contains(near));
+        let near = ledger.near(self.now.elapsed);
         if near.is_empty() {
             return;
         }
         let texts = near
             .iter()
-            .map(|(kind, _)| notice::near(*kind, ledger, self.now.elapsed));
-        let mut texts: Vec<String> = texts.collect();
-        texts.dedup();
-        for (limit, near) in near {
-            self.record(Entry::Warned { limit, near });
+            .map(|kind| notice::near(*kind, ledger, self.now.elapsed));
+        let texts: Vec<String> = texts.collect();
+        for limit in near {
+            self.record(Entry::Warned { limit });
         }
         let text = format!("[{}. Use what is left well.]", texts.join("; "));
         self.notice(text.clone());

@@ -97,22 +97,6 @@ impl Calibration {
         self.hidden = reported.minus(counted.share(self.ratio)).min(MOST_HIDDEN);
     }
 
-    /// Returns the most optimistic calibration for a request of `counted` tokens: the last ratio
-    /// and no hidden prompt. A request that does not fit by the estimate may still fit by this one.
-    ///
-    /// Returns `None` if there was no report, or if the last report already shows that the request
-    /// does not fit: it is larger than the last request, or as large as a refused one.
-    #[must_use]
-    pub fn at_best(self, counted: Tokens) -> Option<Self> {
-        let last = self.last?;
-        let is_smaller = counted < last.counted || (counted == last.counted && !last.refused);
-        is_smaller.then_some(Self {
-            ratio: last.ratio().max(Ppm::ONE),
-            hidden: Tokens::ZERO,
-            last: self.last,
-        })
-    }
-
     /// Converts counted tokens to the number that the provider would report, or to a larger one.
     #[must_use]
     pub fn reported(self, counted: Tokens) -> Tokens {
@@ -213,8 +197,6 @@ mod tests {
         }
         calibration.refused(Tokens(1000), Tokens(700));
         assert_eq!(calibration.counted(Tokens(1000)), Tokens(1000));
-        let best = calibration.at_best(Tokens(500)).unwrap();
-        assert_eq!(best.counted(Tokens(1000)), Tokens(1000));
     }
 
     #[test]
@@ -256,24 +238,6 @@ mod tests {
         calibration.refused(Tokens(600), Tokens(90_000));
         calibration.refused(Tokens(10), Tokens(20_000));
         assert_eq!(calibration.reported(Tokens(10_000)), Tokens(20_000));
-    }
-
-    #[test]
-    fn at_best_nothing_is_hidden() {
-        assert_eq!(Calibration::default().at_best(Tokens::ZERO), None);
-        // A tokenizer that is four times as expensive looks like a hidden prompt at first.
-        let dear = calibrated(&[(1_000, 4_000)]);
-        assert_eq!(dear.reported(Tokens(100)), Tokens(3_100));
-        let best = dear.at_best(Tokens(100)).unwrap();
-        assert_eq!(best.reported(Tokens(100)), Tokens(400));
-        assert!(
-            dear.at_best(Tokens(1_000)).is_some(),
-            "as large as one that was answered"
-        );
-        assert_eq!(dear.at_best(Tokens(1_001)), None);
-        let mut refused = dear;
-        refused.refused(Tokens(100), Tokens(3_100));
-        assert_eq!(refused.at_best(Tokens(100)), None);
     }
 
     #[test]

@@ -37,8 +37,6 @@ mod removal_marker;
 mod reply;
 mod stages;
 mod strategy;
-#[doc(hidden)]
-pub mod tagged;
 mod tokens;
 mod tool_spec;
 mod transcript;

@@ -3,69 +3,61 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::tagged_enum;
-
-tagged_enum! {
-    tag = "role", reader = MessageReader, name = "Message";
-
-    /// One message of a transcript.
-    #[derive(Debug, Clone, PartialEq)]
-    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-    pub enum Message {
-        /// Instructions of the host, with a higher priority than the user's.
-        System {
-            /// The content.
-            parts: Vec<Part>,
-        },
-        /// A message from the user.
-        User {
-            /// The content.
-            parts: Vec<Part>,
-        },
-        /// A message from the model: text, thinking and tool calls in the order in which they arrived.
-        Assistant {
-            /// The content.
-            parts: Vec<Part>,
-        },
-        /// The result of one tool call.
-        ToolResult(ToolResult),
-        /// A note from the host in the user's role: a limit was reached, or a call was refused, for
-        /// example. It is never taken for a task, and not protected once the model has read it.
-        Notice {
-            /// The text, sent in the user's role.
-            text: String,
-        },
-        /// A summary that replaces messages removed from the view.
-        Summary {
-            /// The text, sent in the user's role as a reference for the model.
-            text: String,
-        },
-    }
+/// One message of a transcript.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "role", rename_all = "snake_case")]
+pub enum Message {
+    /// Instructions of the host, with a higher priority than the user's.
+    System {
+        /// The content.
+        parts: Vec<Part>,
+    },
+    /// A message from the user.
+    User {
+        /// The content.
+        parts: Vec<Part>,
+    },
+    /// A message from the model: text, thinking and tool calls in the order in which they arrived.
+    Assistant {
+        /// The content.
+        parts: Vec<Part>,
+    },
+    /// The result of one tool call.
+    ToolResult(ToolResult),
+    /// A note from the host in the user's role: a limit was reached, or a call was refused, for
+    /// example. It is never taken for a task, and not protected once the model has read it.
+    Notice {
+        /// The text, sent in the user's role.
+        text: String,
+    },
+    /// A summary that replaces messages removed from the view.
+    Summary {
+        /// The text, sent in the user's role as a reference for the model.
+        text: String,
+    },
 }
 
-tagged_enum! {
-    tag = "type", reader = PartReader, name = "Part";
-
-    /// One piece of a message.
-    #[derive(Debug, Clone, PartialEq)]
-    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-    pub enum Part {
-        /// Plain text.
-        Text {
-            /// The text.
-            text: String,
-        },
-        /// An image.
-        Image(Image),
-        /// A file that the provider reads directly, such as a PDF.
-        File(File),
-        /// The model's reasoning.
-        Thinking(Thinking),
-        /// The model's request to run a tool. Only in an assistant's message.
-        ToolCall(ToolCall),
-        /// A provider-specific block that is passed through unchanged.
-        Opaque(Opaque),
-    }
+/// One piece of a message.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Part {
+    /// Plain text.
+    Text {
+        /// The text.
+        text: String,
+    },
+    /// An image.
+    Image(Image),
+    /// A file that the provider reads directly, such as a PDF.
+    File(File),
+    /// The model's reasoning.
+    Thinking(Thinking),
+    /// The model's request to run a tool. Only in an assistant's message.
+    ToolCall(ToolCall),
+    /// A provider-specific block that is passed through unchanged.
+    Opaque(Opaque),
 }
 
 /// An image, by URL or as data.

@@ -15,7 +15,7 @@
 //! ```
 
 pub use plimsoll_context::{
-    Breakpoint, CLEARLY_SHORT, CacheConfig, CacheMiss, CacheMonitor, CachePlan,
-    CacheRetention, CacheRules, CacheStrategy, CacheTally, CacheTrail, CacheView, Fingerprint,
-    LEAST_EXPECTED, LOOK_BACK, MAX_BREAKPOINTS, USUAL_MINIMUM, breakpoints,
+    Breakpoint, CLEARLY_SHORT, CacheConfig, CacheMiss, CacheMonitor, CachePlan, CacheRetention,
+    CacheRules, CacheStrategy, CacheTally, CacheTrail, CacheView, Fingerprint, LEAST_EXPECTED,
+    LOOK_BACK, MAX_BREAKPOINTS, USUAL_MINIMUM, breakpoints,
 };

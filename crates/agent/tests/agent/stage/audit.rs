@@ -135,13 +135,8 @@ fn request(stage: &Stage, sent: &SentRequest) {
             sent.line
         };
         let overhead = stage.setup.overhead();
-        // If the estimate leaves no room, the least that the provider may count decides.
-        let best = calibration.at_best(Tokens::ZERO);
-        let limits = [Some(calibration), best].into_iter().flatten();
-        let limits =
-            limits.filter_map(|calibration| line.budget(overhead, Tokens::ZERO, calibration).ok());
-        let limit = limits.map(|budget| budget.limit).max();
-        let limit = limit.expect("it was sent");
+        let budget = line.budget(overhead, Tokens::ZERO, calibration);
+        let limit = budget.expect("it was sent").limit;
         assert!(view <= limit, "{view} is over the line at {limit}");
         let exact = line.budget(overhead, Tokens::ZERO, Calibration::default());
         let exact = exact.expect("it was sent").limit;
