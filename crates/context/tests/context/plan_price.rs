@@ -99,14 +99,12 @@ fn a_plan_is_priced_by_what_it_rewrites_and_frees() {
     assert_eq!(kept.loses, Some(dollars(5.7).of(rewrites)));
     let age = Some(Duration::from_secs(600));
     assert!(sheet.is_cold_after(age) && !long.is_cold_after(age));
-    // If tools join with it, everything is written again, the tools and the system prompt too.
-    let joining = PriceFacts {
-        rewritten_head: Some(Tokens(700)),
-        ..PriceFacts::default()
-    };
-    let whole = Price::of(&plan, &view, &budget, joining);
-    assert_eq!(whole.rewrites, Tokens(700) + plan.after().minus(unsent));
-    assert_eq!((whole.loses, whole.saves), (None, None), "unknown prices");
+    let unknown = Price::of(&plan, &view, &budget, PriceFacts::default());
+    assert_eq!(
+        (unknown.loses, unknown.saves),
+        (None, None),
+        "unknown prices"
+    );
 }
 
 #[test]
