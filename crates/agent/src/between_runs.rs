@@ -10,7 +10,7 @@ use crate::event::AppliedPlan;
 use crate::phase::{Phase, RequestedCompaction};
 use crate::pins::{MAX_PINS, PinError, REFUSAL, held, rule};
 use crate::run::Run;
-use crate::setup::{REQUEST_OVERHEAD, Setup};
+use crate::setup::{DeclaredTools, REQUEST_OVERHEAD, Setup};
 use crate::state::FoldError;
 use crate::step::{Now, Step};
 use crate::undo::UndoError;
@@ -45,9 +45,8 @@ impl Run {
         self.server.reset_limit(&setup);
         self.server.refuses_tool_choice = false;
         self.state.set_limits(&setup.limits);
-        let before = std::mem::replace(&mut self.setup, setup);
-        self.declare();
-        before
+        self.tools = DeclaredTools::new(&setup);
+        std::mem::replace(&mut self.setup, setup)
     }
 
     /// Sets the text that is appended to the history of each request from now on.
@@ -229,7 +228,6 @@ impl Run {
         // Queued messages belong to the undone run.
         self.give_up_waiting();
         self.record(Entry::RolledBack { run });
-        self.declare();
         Ok(run)
     }
 
@@ -279,7 +277,6 @@ impl Run {
             state.absorb(entry)?;
         }
         self.state = state;
-        self.declare();
         self.queue.push_back(Step::Record(branched));
         self.queue.extend(entries.into_iter().map(Step::Record));
         Ok(())

@@ -104,9 +104,6 @@ pub enum Entry {
         system: Arc<str>,
         /// The names of the declared tools, in the order in which they are sent.
         tools: Vec<String>,
-        /// The names of the tools that are declared in addition once a plan has been applied.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        later: Vec<String>,
         /// The rest of the configuration. Boxed, since it is large.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         config: Option<Box<RunConfigSnapshot>>,

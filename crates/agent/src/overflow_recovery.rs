@@ -209,7 +209,7 @@ impl Run {
     }
 
     fn smaller(&mut self, counted: Tokens, most: Option<Tokens>) -> Option<Plan> {
-        let target = match self.budget_planned() {
+        let target = match self.budget() {
             Ok(budget) => budget.target,
             Err(cannot_fit) => {
                 self.warn(self.reported(cannot_fit).to_string());
@@ -217,7 +217,7 @@ impl Run {
             }
         };
         let most = most.unwrap_or(counted).min(counted.minus(Tokens(1)));
-        let goal = target.min(most.minus(self.tools.overhead + self.tools.joins));
+        let goal = target.min(most.minus(self.tools.overhead));
         let budget = self.budget_at(goal);
         let context = self.plan_context();
         let (view, why) = (&self.state.transcript, Trigger::Overflow);

@@ -30,14 +30,11 @@ pub(crate) enum FitStatus {
 }
 
 impl Run {
-    /// Returns the cost and the savings of a plan. If the plan adds tools, the provider also has to
-    /// write the head of the request again.
+    /// Returns the cost and the savings of a plan.
     pub(crate) fn price_of_plan(&self, plan: &Plan, budget: &Budget) -> Price {
-        let joins = self.tools.joins > Tokens::ZERO;
         let facts = PriceFacts {
             sheet: self.setup.sheet.as_ref(),
             is_cold: self.is_cold(),
-            rewritten_head: joins.then_some(self.tools.overhead + self.tools.joins),
         };
         Price::of(plan, &self.state.transcript, budget, facts)
     }
@@ -62,23 +59,8 @@ impl Run {
         }
         let view = &self.state.transcript;
         let context = self.plan_context();
-        let propose =
-            |budget: &Budget| (self.setup.policy).propose(view, budget, Trigger::Request, &context);
-        let mut proposal = propose(budget);
-        let mut budget = *budget;
-        // The tools that the plan adds have to fit as well.
-        if self.tools.joins > Tokens::ZERO
-            && let Ok(Proposal { plan: Some(_), .. }) = proposal
-        {
-            budget = match self.budget_planned() {
-                Ok(planned) => Budget {
-                    trigger: planned.trigger.min(budget.trigger),
-                    ..planned
-                },
-                Err(cannot_fit) => return FitStatus::Not(cannot_fit),
-            };
-            proposal = propose(&budget);
-        }
+        let policy = &self.setup.policy;
+        let proposal = policy.propose(view, budget, Trigger::Request, &context);
         let plan = match proposal {
             Ok(Proposal { plan, wants }) => {
                 if let Some(span) = wants
@@ -95,7 +77,7 @@ impl Run {
         };
         match plan {
             Some(mut plan) => {
-                plan.price = Some(self.price_of_plan(&plan, &budget));
+                plan.price = Some(self.price_of_plan(&plan, budget));
                 self.submit(plan, Next::Request);
                 FitStatus::Waiting
             }
@@ -159,7 +141,7 @@ impl Run {
         let allowed = self.allowed_input();
         let allowed = allowed.minus(allowed.share(UNCOUNTED)).minus(Tokens(1));
         let allowed = self.state.facts.calibration.counted(allowed);
-        let goal = allowed.minus(self.tools.overhead + self.tools.joins);
+        let goal = allowed.minus(self.tools.overhead);
         let budget = self.budget_at(goal);
         let (view, context) = (&self.state.transcript, self.plan_context());
         let recovery = &self.setup.recovery;
@@ -187,7 +169,7 @@ impl Run {
         else {
             return;
         };
-        let line = match self.budget_planned() {
+        let line = match self.budget() {
             Ok(line) => line,
             Err(cannot_fit) => {
                 self.warn(self.reported(cannot_fit).to_string());
@@ -301,12 +283,8 @@ impl Run {
     /// bug.
     fn apply(&mut self, pending: PendingPlan) -> Option<AppliedPlan> {
         let plan = pending.plan.clone();
-        let had_planned = self.tools.has_joined;
         if !self.record(Entry::PlanApplied { plan: plan.clone() }) {
             return None;
-        }
-        if !had_planned {
-            self.declare();
         }
         self.summaries.planned();
         let applied = AppliedPlan {

@@ -105,7 +105,7 @@ impl Run {
             state.memory = RunMemory::default();
         }
         Self {
-            tools: DeclaredTools::new(&setup, &state.transcript, state.facts.planned),
+            tools: DeclaredTools::new(&setup),
             current: CurrentRun::default(),
             server: ServerFacts {
                 max_output: setup.max_output,
@@ -138,12 +138,6 @@ impl Run {
     #[must_use]
     pub fn setup(&self) -> &Setup {
         &self.setup
-    }
-
-    /// Declares the tools of the next request, after a change of the setup or the view.
-    pub(crate) fn declare(&mut self) {
-        let planned = self.state.facts.planned;
-        self.tools = DeclaredTools::new(&self.setup, &self.state.transcript, planned);
     }
 
     /// Processes an input. The resulting steps are returned by [`Run::poll`].
@@ -203,18 +197,10 @@ impl Run {
 
     /// Returns the budget of the next request.
     pub(crate) fn budget(&self) -> Result<Budget, CannotFit> {
-        self.budget_beside(self.tools.overhead)
-    }
-
-    /// Returns the budget of the next request after a plan, which may declare further tools.
-    pub(crate) fn budget_planned(&self) -> Result<Budget, CannotFit> {
-        self.budget_beside(self.tools.overhead + self.tools.joins)
-    }
-
-    fn budget_beside(&self, overhead: Tokens) -> Result<Budget, CannotFit> {
         let instructions = self.state.transcript.instructions();
         let calibration = self.calibration();
-        self.line().budget(overhead, instructions, calibration)
+        self.line()
+            .budget(self.tools.overhead, instructions, calibration)
     }
 
     /// Returns the budget for a plan that reduces the view to at most `goal`.
@@ -226,7 +212,7 @@ impl Run {
             target: goal,
             max_result: goal.minus(instructions).share(RESULT_SHARE),
             keep_recent: self.setup.line.keep_recent,
-            overhead: self.tools.overhead + self.tools.joins,
+            overhead: self.tools.overhead,
             instructions,
         }
     }

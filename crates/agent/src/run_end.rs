@@ -109,7 +109,6 @@ impl Run {
         if rolled_back {
             text.push('\n');
             text.push_str(notice::TAKEN_BACK);
-            self.declare();
         }
         let ledger = self.tracker();
         let outcome = Outcome {

@@ -144,14 +144,11 @@ impl Run {
         };
         self.server.reset_limit(&self.setup);
         self.summaries.begin();
-        let joining = self.setup.joining().filter(|_| !self.tools.has_joined);
-        let later = joining.map(|tool| tool.spec.name.clone()).collect();
         self.record(Entry::RunStarted {
             run,
             model: self.setup.model.clone(),
             system: Arc::clone(&self.setup.system),
-            tools: self.setup.tool_names(self.tools.has_joined),
-            later,
+            tools: self.setup.tool_names(),
             config: Some(Box::new(RunConfigSnapshot::of(&self.setup))),
         });
     }

@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use plimsoll_context::{
     CacheConfig, CacheRetention, HostedTool, Message, Money, Policy, PriceSheet, Recall,
-    SessionPruneConfig, TOOL_OVERHEAD, TokenCounter, Tokens, ToolSpec, Transcript, Usage,
-    ViewLimits,
+    SessionPruneConfig, TOOL_OVERHEAD, TokenCounter, Tokens, ToolSpec, Usage, ViewLimits,
 };
 use serde::{Deserialize, Serialize};
 
@@ -106,8 +105,6 @@ pub struct KnownTool {
     pub asks: bool,
     /// `true` if calls change files of the workspace.
     pub edits_files: bool,
-    /// `true` if the tool is declared only once a plan has been applied.
-    pub after_plan: bool,
     /// The files or commands that calls act on.
     pub target: TargetOf,
 }
@@ -257,10 +254,10 @@ impl Setup {
         }
     }
 
-    /// Returns the size of a request without the view, before the first plan.
+    /// Returns the size of a request without the view.
     #[must_use]
     pub fn overhead(&self) -> Tokens {
-        self.overhead_beside(self.tools_tokens(false))
+        self.overhead_beside(self.tools_tokens())
     }
 
     /// Returns the size of a request without the view, beside tools of this size.
@@ -276,33 +273,17 @@ impl Setup {
         self.message(&self.system)
     }
 
-    /// Returns the declared tools, before or after the first plan. Tools that the plan adds come last.
-    pub(crate) fn declared(&self, planned: bool) -> impl Iterator<Item = &KnownTool> {
-        let first = self.tools.iter().filter(|tool| !tool.after_plan);
-        first.chain(self.joining().filter(move |_| planned))
-    }
-
-    /// Returns the tools that are declared only after the first plan.
-    pub(crate) fn joining(&self) -> impl Iterator<Item = &KnownTool> {
-        self.tools.iter().filter(|tool| tool.after_plan)
-    }
-
-    /// Returns the size of the declarations of these tools.
-    fn weight_of<'a>(&self, tools: impl Iterator<Item = &'a KnownTool>) -> Tokens {
-        tools.map(|tool| self.counter.tool(&tool.spec)).sum()
-    }
-
-    /// Returns the size of all declared tools, before or after the first plan.
-    fn tools_tokens(&self, planned: bool) -> Tokens {
-        let tools = self.weight_of(self.declared(planned));
+    /// Returns the size of the declarations of all tools.
+    fn tools_tokens(&self) -> Tokens {
+        let tools = self.tools.iter().map(|tool| self.counter.tool(&tool.spec));
         let hosted = self.hosted_tools.iter();
         let hosted = hosted.map(|tool| TOOL_OVERHEAD + self.counter.text(&tool.json()));
-        tools + hosted.sum()
+        tools.chain(hosted).sum()
     }
 
-    /// Returns the names of the declared tools. The provider's own tools come last.
-    pub(crate) fn tool_names(&self, planned: bool) -> Vec<String> {
-        let own = self.declared(planned).map(|tool| tool.spec.name.as_str());
+    /// Returns the names of the tools. The provider's own tools come last.
+    pub(crate) fn tool_names(&self) -> Vec<String> {
+        let own = self.tools.iter().map(|tool| tool.spec.name.as_str());
         let hosted = self.hosted_tools.iter().map(HostedTool::name);
         own.chain(hosted).map(str::to_owned).collect()
     }
@@ -341,7 +322,7 @@ impl Setup {
     }
 }
 
-/// The tools that requests currently declare. They are counted once, and not again for each request.
+/// The tools that requests declare. They are counted once, and not again for each request.
 #[derive(Debug, Default)]
 pub(crate) struct DeclaredTools {
     pub(crate) specs: Arc<[ToolSpec]>,
@@ -349,43 +330,15 @@ pub(crate) struct DeclaredTools {
     pub(crate) tokens: Tokens,
     /// The size of a request without the view.
     pub(crate) overhead: Tokens,
-    /// The size of the tools that are added once a plan has been applied.
-    pub(crate) joins: Tokens,
-    /// Whether those tools are declared already.
-    pub(crate) has_joined: bool,
 }
 
 impl DeclaredTools {
-    /// Returns the tools for a view. `planned` tells whether a plan has been applied to it.
-    pub(crate) fn new(setup: &Setup, view: &Transcript, planned: bool) -> Self {
-        let has_joined = planned || calls_joining(setup, view);
-        let declared = setup.declared(has_joined);
-        let tokens = setup.tools_tokens(has_joined);
+    pub(crate) fn new(setup: &Setup) -> Self {
+        let tokens = setup.tools_tokens();
         Self {
-            specs: declared.map(|tool| tool.spec.clone()).collect(),
+            specs: setup.tools.iter().map(|tool| tool.spec.clone()).collect(),
             tokens,
             overhead: setup.overhead_beside(tokens),
-            joins: if has_joined {
-                Tokens::ZERO
-            } else {
-                setup.weight_of(setup.joining())
-            },
-            has_joined,
         }
     }
-}
-
-/// Checks whether the view contains a call of a tool that only a plan adds, for example from another
-/// client. A provider may reject a request that contains a call of an undeclared tool.
-fn calls_joining(setup: &Setup, view: &Transcript) -> bool {
-    let joining: Vec<&str> = setup
-        .joining()
-        .map(|tool| tool.spec.name.as_str())
-        .collect();
-    !joining.is_empty()
-        && view
-            .items()
-            .iter()
-            .flat_map(|item| item.message.calls())
-            .any(|call| joining.contains(&call.name.as_str()))
 }

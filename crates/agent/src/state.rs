@@ -44,10 +44,6 @@ pub(crate) struct Facts {
     pub(crate) calibration: Calibration,
     /// The tools of the newest run.
     pub(crate) names: ToolNames,
-    /// The names of the tools that the first plan adds.
-    later: Vec<String>,
-    /// `true` once a plan has been applied to the view.
-    pub(crate) planned: bool,
     pub(crate) learned: Option<Tokens>,
     /// The learned window was inferred, not reported by the provider.
     guessed: bool,
@@ -199,12 +195,10 @@ impl State {
                 model,
                 system,
                 tools,
-                later,
                 ..
             } => {
                 self.facts.cache.started(model, system, tools);
                 self.facts.names = ToolNames::new(tools.iter().map(String::as_str));
-                self.facts.later.clone_from(later);
                 // Learned values are valid for one model only.
                 if self.facts.model != *model {
                     self.facts.model.clone_from(model);
@@ -222,8 +216,7 @@ impl State {
                     self.doom_loop.forget();
                     self.facts.cache.begin();
                     let open = self.batch.as_ref();
-                    self.marks
-                        .begin(*run, &self.transcript, open, self.facts.planned);
+                    self.marks.begin(*run, &self.transcript, open);
                     self.memory.begin(self.transcript.next_seq());
                 }
                 self.running = true;
@@ -309,8 +302,6 @@ impl State {
                 self.memory.planned(&released.items, &self.transcript);
                 self.facts.trail.planned(plan);
                 self.facts.cache.planned(plan, self.transcript.items());
-                self.facts.planned = true;
-                self.join_tools();
                 if plan.is_compaction() {
                     self.facts.compacted_in = Some(self.facts.turns);
                     self.facts.ledger.plans += 1;
@@ -508,20 +499,6 @@ impl State {
             self.batch = None;
         }
         Ok(())
-    }
-}
-
-impl State {
-    /// Declares the tools that a plan adds.
-    fn join_tools(&mut self) {
-        if self.facts.later.is_empty() {
-            return;
-        }
-        let names = self.facts.names.iter().map(str::to_owned);
-        let names: Vec<String> = names.chain(self.facts.later.drain(..)).collect();
-        // The tools come before the messages.
-        self.facts.cache.rewound();
-        self.facts.names = ToolNames::new(names);
     }
 }
 

@@ -40,20 +40,12 @@ pub(crate) struct Mark {
     pub(crate) len: usize,
     /// The items of the old view, if they differ from the current ones.
     pub(crate) of: Option<Arc<[Item]>>,
-    /// `true` if a plan had been applied to the view.
-    pub(crate) planned: bool,
 }
 
 impl Marks {
     /// Sets a mark at the start of a run. Open tool calls belong to the run, because the message with
     /// these calls is incomplete without them. Undo removes that message as well.
-    pub(crate) fn begin(
-        &mut self,
-        run: u64,
-        view: &Transcript,
-        batch: Option<&Batch>,
-        planned: bool,
-    ) {
+    pub(crate) fn begin(&mut self, run: u64, view: &Transcript, batch: Option<&Batch>) {
         let items = view.items();
         let is_answer = |item: &Item| matches!(*item.message, Message::Assistant { .. });
         let open = batch.and_then(|_| items.iter().rposition(is_answer));
@@ -64,7 +56,6 @@ impl Marks {
             run,
             len: open.unwrap_or(items.len()),
             of: None,
-            planned,
         });
     }
 
@@ -86,27 +77,24 @@ impl Marks {
         self.0.back().map(|mark| mark.run)
     }
 
-    /// Returns the view before a run, and whether a plan had been applied to it. Removes the mark of
-    /// the run and all later ones.
-    pub(crate) fn take(&mut self, run: u64, view: &Transcript) -> Option<(Vec<Item>, bool)> {
+    /// Returns the view before a run. Removes the mark of the run and all later ones.
+    pub(crate) fn take(&mut self, run: u64, view: &Transcript) -> Option<Vec<Item>> {
         let at = self.0.iter().position(|mark| mark.run == run)?;
         let mark = self.0.split_off(at).pop_front()?;
         let items = match &mark.of {
             Some(items) => items,
             None => view.items(),
         };
-        let items = items.iter().take(mark.len).cloned().collect();
-        Some((items, mark.planned))
+        Some(items.iter().take(mark.len).cloned().collect())
     }
 }
 
 impl State {
     /// Restores the view to its state before a run. Returns `false` if the run has no mark.
     pub(crate) fn roll_back(&mut self, run: u64) -> bool {
-        let Some((items, planned)) = self.marks.take(run, &self.transcript) else {
+        let Some(items) = self.marks.take(run, &self.transcript) else {
             return false;
         };
-        self.facts.planned = planned;
         self.transcript.rewind(items);
         self.facts.trail = Default::default();
         self.facts.cache.rewound();

@@ -6,8 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::budget::Budget;
-use crate::item::Seq;
-use crate::plan::{Edit, Plan, Trigger};
+use crate::plan::{Plan, Trigger};
 use crate::price::{Money, PriceSheet};
 use crate::tokens::Tokens;
 use crate::transcript::Transcript;
@@ -51,16 +50,13 @@ pub struct PriceFacts<'a> {
     pub sheet: Option<&'a PriceSheet>,
     /// Whether the provider's cache has expired.
     pub is_cold: bool,
-    /// The size of the tools and the system prompt, if they are written again too because further
-    /// tools are declared with the plan.
-    pub rewritten_head: Option<Tokens>,
 }
 
 impl Price {
     /// Returns the price of a plan for this view, before the plan is applied.
     #[must_use]
     pub fn of(plan: &Plan, view: &Transcript, budget: &Budget, facts: PriceFacts<'_>) -> Self {
-        let rewrites = rewritten(plan, view, facts.rewritten_head);
+        let rewrites = rewritten(plan, view);
         let cold = facts.is_cold;
         let read = facts.sheet.and_then(|sheet| sheet.rates.cache_read);
         let extra = facts
@@ -86,41 +82,16 @@ impl Price {
 }
 
 /// Returns the tokens that were sent, stay and are written again.
-fn rewritten(plan: &Plan, view: &Transcript, head: Option<Tokens>) -> Tokens {
-    let sent = view.sent();
-    let weight = |seq: Seq| view.get(seq).map_or(Tokens::ZERO, |item| item.tokens);
-    let unsent = |edit: &Edit| match edit {
-        Edit::Shrink { seq, to } if *seq >= sent => weight(*seq).minus(to.tokens),
-        Edit::Drop {
-            first,
-            last,
-            marker,
-        } if *last >= sent => {
-            let from = (*first).max(sent);
-            let items = view.unsent().iter();
-            let within = items.filter(|item| (from..=*last).contains(&item.seq));
-            let weight: Tokens = within.map(|item| item.tokens).sum();
-            if *first >= sent {
-                weight.minus(marker.tokens)
-            } else {
-                weight
-            }
-        }
-        _ => Tokens::ZERO,
+fn rewritten(plan: &Plan, view: &Transcript) -> Tokens {
+    let mut after = view.clone();
+    let (Some(from), Ok(_)) = (plan.rewrites_from, after.apply(plan)) else {
+        return Tokens::ZERO;
     };
-    let freed_unsent = plan.edits.iter().map(unsent).sum();
-    let items = view.items();
-    let head = head.filter(|_| items.first().is_some_and(|item| item.seq < sent));
-    let start = match (head, plan.rewrites_from) {
-        (Some(_), _) => 0,
-        (None, Some(from)) => items.partition_point(|item| item.seq < from),
-        (None, None) => return Tokens::ZERO,
-    };
-    let end = items.partition_point(|item| item.seq < sent);
-    let stood = items.get(start..end).unwrap_or_default();
-    let stood: Tokens = stood.iter().map(|item| item.tokens).sum();
-    let stays = stood.minus(plan.frees.minus(freed_unsent));
-    stays + head.unwrap_or_default()
+    let stays = after.items().iter();
+    stays
+        .filter(|item| item.seq >= from && item.seq < view.sent())
+        .map(|item| item.tokens)
+        .sum()
 }
 
 impl fmt::Display for Reason {

@@ -96,7 +96,6 @@ fn machine(tools: usize) -> Run {
             idempotent: true,
             asks: false,
             edits_files: false,
-            after_plan: false,
             target: Default::default(),
         })
         .collect();

@@ -24,7 +24,7 @@ use crate::window::{self, Window};
 pub const SUMMARY_TIMEOUT: Duration = Duration::from_secs(120);
 /// The smallest window in which the recall tools are offered.
 ///
-/// From the first plan on, the two tools add about 180 tokens to every request. A smaller window
+/// The two tools add about 180 tokens to every request. A smaller window
 /// cannot spare them.
 pub const RECALL_LEAST_WINDOW: Tokens = Tokens(8_192);
 /// The maximum length of a prompt cache key, in characters. OpenAI rejects longer keys.
@@ -199,11 +199,7 @@ impl Agent {
                 tools.push(recall.get_tool_response());
             }
         }
-        let joining = tools.iter().map(|tool| KnownTool {
-            after_plan: true,
-            ..known(tool)
-        });
-        setup.tools.extend(joining);
+        setup.tools.extend(tools.iter().map(known));
         let resources = SessionResources {
             endpoint: parts.provider.endpoint(),
             parts,
@@ -261,7 +257,6 @@ pub(crate) fn known(tool: &Arc<dyn Tool>) -> KnownTool {
         idempotent: tool.idempotent(),
         asks: tool.asks(),
         edits_files: tool.edits_files(),
-        after_plan: false,
         target: {
             let tool = Arc::clone(tool);
             TargetOf::new(move |arguments| tool.target(arguments))
@@ -271,8 +266,7 @@ pub(crate) fn known(tool: &Arc<dyn Tool>) -> KnownTool {
 
 /// Checks whether to offer the recall tools.
 ///
-/// They take space in every request from the first plan on, and an agent without tools of its own
-/// does not get them. While the view contains calls of them, they stay: a provider may reject calls
+/// They take space in every request, and an agent without tools of its own does not get them. While the view contains calls of them, they stay: a provider may reject calls
 /// of undeclared tools.
 fn offers_recall(
     setup: &Setup,

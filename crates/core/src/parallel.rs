@@ -361,7 +361,6 @@ fn merged(trunk: &Trunk, text: &str, model: &str) -> Vec<Entry> {
             model: model.to_owned(),
             system: "".into(),
             tools: Vec::new(),
-            later: Vec::new(),
             config: None,
         },
         Entry::Message {

@@ -21,7 +21,6 @@ pub(crate) fn shown(entry: Entry) -> Option<Entry> {
             model,
             system: "".into(),
             tools,
-            later: Vec::new(),
             config: None,
         },
         Entry::Message { message, queued } => Entry::Message {

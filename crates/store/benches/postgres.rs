@@ -185,7 +185,6 @@ fn long_talk() -> Vec<Entry> {
             model: "scripted/model".to_owned(),
             system: format!("Be brief. {text}").into(),
             tools: Vec::new(),
-            later: Vec::new(),
             config: None,
         });
         log.push(Entry::Message {

@@ -7,7 +7,6 @@ mod expects;
 mod forecast;
 mod golden;
 mod imported;
-mod joining;
 mod ladder;
 mod leaving;
 mod limits;

@@ -24,7 +24,6 @@ fn setup(limits: ExecutionLimits) -> Setup {
         idempotent: true,
         asks: false,
         edits_files: false,
-        after_plan: false,
         target: TargetOf::default(),
     };
     Setup {

@@ -933,7 +933,6 @@ fn a_newer_or_damaged_log_is_refused_with_a_reason() {
         model: "test/one".into(),
         system: "".into(),
         tools: vec![],
-        later: vec![],
         config: None,
     }];
     let mut stage = Stage::resume(far.to_vec(), setup());

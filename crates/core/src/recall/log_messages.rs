@@ -321,7 +321,6 @@ mod tests {
             model: "test/model".to_owned(),
             system: "".into(),
             tools: Vec::new(),
-            later: Vec::new(),
             config: None,
         };
         let message = Entry::Message {

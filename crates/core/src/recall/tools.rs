@@ -1,6 +1,6 @@
 //! [`RecallTools`]: the tools with which a model recalls messages that were removed from its view.
 //!
-//! They are declared from the first plan on, only read, need no approval, and see the log of one
+//! They only read, need no approval, and see the log of one
 //! session. Their results are ordinary tool results and may be evicted too.
 
 use std::sync::Arc;

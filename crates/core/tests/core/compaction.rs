@@ -433,60 +433,35 @@ async fn a_tool_of_the_hosts_keeps_its_name_from_those_that_recall() {
     assert_eq!(offered("own", true).await, all);
 }
 
-/// Tools that have nothing to do before the first plan are declared with it, over a resume, an undo
-/// and a call of them that is still in the view.
+/// The tools that recall are declared from the first request on, so that a plan does not change the
+/// beginning of a request.
 #[tokio::test]
-async fn tools_that_recall_join_with_the_first_plan() {
-    const FIRST: [&str; 1] = ["fetch"];
+async fn tools_that_recall_are_always_declared() {
     const ALL: [&str; 3] = ["fetch", "recall", "recall_search"];
     for strategy in NAMES {
         let recalls = [
             Turn::call("recall", json!({ "id": "m2" })),
             Turn::say("done"),
-            Turn::say("again"),
-            Turn::say("and again"),
         ];
         let calls = (0..TURNS).map(|n| Turn::call("fetch", json!({ "n": n })));
         let provider = ScriptedProvider::new(calls.chain(recalls));
         let seen = EventRecorder::default();
-        let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::default());
         let agent = agent(provider.clone(), strategy)
             .summarizer(Arc::new(summariser("none")))
-            .store(Arc::clone(&store))
             .observer(seen.observer())
             .max_turns(100)
             .build()
             .unwrap();
         let mut session = agent.session(id()).await.unwrap();
-        assert_eq!(session.window_use().tool_count, 1);
         let output = session.run("go").await.unwrap();
         assert!(output.reason.is_answer(), "{output:?}");
         assert_eq!(session.window_use().tool_count, 3);
         let requests = provider.requests();
-        let joined = requests.iter().position(|one| declared(one) == ALL);
-        let joined = joined.unwrap();
-        assert!(joined > 2, "{strategy}: {joined}");
-        for (at, request) in requests.iter().enumerate() {
-            let expected: &[&str] = if at < joined { &FIRST } else { &ALL };
-            assert_eq!(declared(request), expected, "{strategy}: request {at}");
-            let marked = request.to_string().contains("recall m");
-            assert!(!marked || at >= joined, "{strategy}: request {at}");
-        }
-        // A plan came with them, and no request was over the line: the provider counts as we do.
+        assert!(requests.iter().all(|request| declared(request) == ALL));
         let first = seen.compactions()[0];
         assert!(first.3 < first.2 && first.3 <= Tokens(6_000), "{first:?}");
         let recalled = contents(requests.last().unwrap());
         assert!(recalled.last().unwrap().contains("m2"), "{recalled:?}");
-
-        // Another process finds them declared, and what is undone takes them away again.
-        drop(session);
-        let mut session = agent.session(id()).await.unwrap();
-        session.run("more").await.unwrap();
-        assert_eq!(declared(provider.requests().last().unwrap()), ALL);
-        session.undo().await.unwrap();
-        session.undo().await.unwrap();
-        session.run("anew").await.unwrap();
-        assert_eq!(declared(provider.requests().last().unwrap()), FIRST);
         assert!(seen.warnings().is_empty(), "{:?}", seen.warnings());
     }
 }

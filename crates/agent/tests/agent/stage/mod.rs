@@ -113,7 +113,6 @@ pub(crate) fn tool(name: &str, idempotent: bool, asks: bool) -> KnownTool {
         idempotent,
         asks,
         edits_files: false,
-        after_plan: false,
         target: TargetOf::default(),
     }
 }

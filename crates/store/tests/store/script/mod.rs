@@ -135,7 +135,6 @@ pub(crate) fn entry(k: u64) -> Entry {
             model: "test/model".to_owned(),
             system: "You are a test.".into(),
             tools: vec!["read".to_owned()],
-            later: Vec::new(),
             config: None,
         },
         1 => Entry::Message {
