@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
-use plimsoll::foreign::{Protocol, Repair, Target, replace_half_characters};
+use plimsoll::foreign::{Protocol, Repair, Target, without_half_characters};
 use plimsoll::logs::{self, SessionLog};
 
 use crate::error::CliError;
@@ -43,15 +43,7 @@ impl InputChat {
     /// Returns a chat with this text. Halves of characters are replaced, because no JSON with them
     /// can be parsed.
     pub(crate) fn of_body(text: String) -> Self {
-        let mut bytes = text.into_bytes();
-        let halves = replace_half_characters(&mut bytes);
-        let text = String::from_utf8(bytes).unwrap_or_default();
-        let repair = halves.map(|halves| {
-            let before = text.get(..halves.first).unwrap_or_default();
-            let line = before.matches('\n').count() + 1;
-            let column = halves.first - before.rfind('\n').map_or(0, |end| end + 1) + 1;
-            halves.repair(format!("line {line}, column {column}"))
-        });
+        let (text, repair) = without_half_characters(text);
         Self {
             text,
             target: None,
@@ -64,7 +56,7 @@ impl InputChat {
         Self {
             target: Some(target_of(&log)),
             repairs: std::mem::take(&mut log.repairs),
-            text: log.take_chat().write().text.into_owned() + "\n",
+            text: log.take_chat().write().into_owned() + "\n",
         }
     }
 

@@ -84,7 +84,7 @@ pub(crate) fn run(args: &RepairArgs) -> Result<u8, CliError> {
         }
     }
     // An unchanged chat is returned byte for byte, including white space around it.
-    let mut whole = chat.write().text.into_owned();
+    let mut whole = chat.write().into_owned();
     if !repairs.is_empty() && !whole.ends_with('\n') {
         whole.push('\n');
     }
@@ -125,11 +125,25 @@ pub(crate) fn target(
     Ok(target)
 }
 
-/// Checks whether the calls, the blocks or the items of a chat tell its protocol.
+/// Checks whether the messages, the blocks or the items of a chat tell its protocol. Texts alone tell nothing.
 fn is_certain(looks_like: &Target, request: &Value) -> bool {
     let messages = request.get("messages").unwrap_or(request).as_array();
-    let has_calls = |message: &Value| message.get("tool_calls").is_some_and(Value::is_array);
-    !matches!(looks_like, Target::Chat(_)) || messages.into_iter().flatten().any(has_calls)
+    let is_of_chat = |message: &Value| {
+        let of =
+            |value: &Value, key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
+        let role = of(message, "role").unwrap_or_default();
+        let parts = message.get("content").and_then(Value::as_array);
+        let kinds = parts
+            .into_iter()
+            .flatten()
+            .filter_map(|part| of(part, "type"));
+        message.get("tool_calls").is_some_and(Value::is_array)
+            || ["tool", "function", "developer"].contains(&role.as_str())
+            || kinds
+                .into_iter()
+                .any(|kind| kind == "image_url" || kind == "input_audio")
+    };
+    !matches!(looks_like, Target::Chat(_)) || messages.into_iter().flatten().any(is_of_chat)
 }
 
 /// Returns the protocol of a chat: the named one, or the one that it looks like.

@@ -44,17 +44,6 @@ struct Turn<'a> {
     entry: usize,
     /// The number of its units.
     blocks: usize,
-    /// Whether the content is a text instead of a list of blocks.
-    is_text: bool,
-}
-
-/// A chat as text, with the units of each entry of its list.
-#[derive(Debug)]
-pub struct WrittenChat<'a> {
-    /// The JSON text.
-    pub text: Cow<'a, str>,
-    /// For each entry of the list, the indexes of its units.
-    pub entries: Vec<Range<usize>>,
 }
 
 /// A request, or a bare list of its messages or items, that was parsed before its protocol is known.
@@ -118,14 +107,17 @@ impl<'a> ParsedRequest<'a> {
             ));
         }
         match (list.map(str::trim), values) {
-            (Some(raw), Some(value @ Value::String(_))) if is_text => chat.own_entry(0, raw, value),
+            // It is written as a message of the user if anything changes.
+            (Some(_), Some(text @ Value::String(_))) if is_text => {
+                chat.own_entry(0, None, json!({"role": "user", "content": text}));
+            }
             (Some(raw), Some(Value::Array(values))) => {
                 let raws: Vec<&'a RawValue> = parse(raw)?;
                 for (entry, (raw, value)) in raws.into_iter().zip(values).enumerate() {
                     match protocol {
                         Protocol::Messages => chat.message(entry, raw.get(), value)?,
                         Protocol::Chat | Protocol::Responses => {
-                            chat.own_entry(entry, raw.get(), value);
+                            chat.own_entry(entry, Some(raw.get()), value);
                         }
                     }
                 }
@@ -254,27 +246,20 @@ impl<'a> Chat<'a> {
             && self.changes.is_empty()
     }
 
-    /// Writes the chat. If nothing has changed, it is the input byte for byte. Otherwise unchanged units,
+    /// Writes the chat as JSON. If nothing has changed, it is the input byte for byte. Otherwise unchanged units,
     /// messages and other keys keep their bytes.
     #[must_use]
-    pub fn write(&self) -> WrittenChat<'a> {
-        let entries = self.entries();
+    pub fn write(&self) -> Cow<'a, str> {
         if let Some(input) = self.input
             && self.is_unchanged()
         {
-            return WrittenChat {
-                text: Cow::Borrowed(input),
-                entries,
-            };
+            return Cow::Borrowed(input);
         }
-        let texts = self.texts(&entries);
+        let texts = self.texts(&self.entries());
         let texts: Vec<&str> = texts.iter().map(AsRef::as_ref).collect();
-        let list = match texts.as_slice() {
-            [one] if one.starts_with('"') => Raw::Text(one),
-            texts => Raw::List(texts),
-        };
+        let list = Raw::List(&texts);
         let beside = self.beside();
-        let text = match &self.keys {
+        Cow::Owned(match &self.keys {
             None => list.to_text(),
             Some(keys) => {
                 let mut changes = vec![(self.protocol.list(), Some(list))];
@@ -287,11 +272,7 @@ impl<'a> Chat<'a> {
                 changes.extend(set.map(|(key, value)| (*key, value.as_deref().map(Raw::Text))));
                 keys.with_raw(&changes)
             }
-        };
-        WrittenChat {
-            text: Cow::Owned(text),
-            entries,
-        }
+        })
     }
 
     /// Reads the messages and the tools. Returns them with the units of each entry of the list.
@@ -317,14 +298,7 @@ impl<'a> Chat<'a> {
 
     /// Returns the JSON texts of the entries of the list.
     fn texts(&self, entries: &[Range<usize>]) -> Vec<Cow<'a, str>> {
-        let mut texts: Vec<Cow<'a, str>> = entries.iter().map(|at| self.entry(at)).collect();
-        if texts.len() > 1 {
-            // A text in place of the list is a message of the user beside others.
-            for text in texts.iter_mut().filter(|text| text.starts_with('"')) {
-                *text = Cow::Owned(format!(r#"{{"role":"user","content":{text}}}"#));
-            }
-        }
-        texts
+        entries.iter().map(|at| self.entry(at)).collect()
     }
 
     /// Returns the units of each entry of the list. Removed units between others belong to their entry.
@@ -366,16 +340,7 @@ impl<'a> Chat<'a> {
         {
             return Cow::Borrowed(turn.raw);
         }
-        let content = match units.as_slice() {
-            [one] if turn.is_some_and(|turn| turn.is_text) && is_plain_text(one.value()) => {
-                one.value().get("text").map(Value::to_string)
-            }
-            _ => None,
-        };
-        let content = content.unwrap_or_else(|| {
-            let blocks: Vec<Cow<'a, str>> = units.iter().map(|unit| unit.json()).collect();
-            format!("[{}]", blocks.join(","))
-        });
+        let content: Vec<Cow<'a, str>> = units.iter().map(|unit| unit.json()).collect();
         let role = match first.role {
             Role::Assistant => "assistant",
             Role::System => "system",
@@ -384,22 +349,21 @@ impl<'a> Chat<'a> {
         let keys: Option<RawObject<'_>> = turn.and_then(|turn| parse(turn.raw).ok());
         Cow::Owned(keys.unwrap_or_default().with(&[
             ("role", Some(format!("\"{role}\""))),
-            ("content", Some(content)),
+            ("content", Some(format!("[{}]", content.join(",")))),
         ]))
     }
 
     /// Adds an entry that is one unit.
-    fn own_entry(&mut self, entry: usize, raw: &'a str, value: Value) {
+    fn own_entry(&mut self, entry: usize, raw: Option<&'a str>, value: Value) {
         let place = Place::Entry { entry, block: 0 };
         let turn = self.new_turn();
         self.units
-            .push(Unit::of_body(place, Role::Own, turn, Some(raw), value));
+            .push(Unit::of_body(place, Role::Own, turn, raw, value));
         if self.protocol == Protocol::Messages {
             self.turns.push(Turn {
-                raw,
+                raw: raw.unwrap_or_default(),
                 entry,
                 blocks: 0,
-                is_text: false,
             });
         }
     }
@@ -418,13 +382,11 @@ impl<'a> Chat<'a> {
             content => content.is_string(),
         });
         let (Some(role), Some(content)) = (role, content) else {
-            self.own_entry(entry, raw, value);
+            self.own_entry(entry, Some(raw), value);
             return Ok(());
         };
         let turn = self.new_turn();
-        let content = content.take();
-        let is_text = content.is_string();
-        let blocks: Vec<(Option<&'a str>, Value)> = match content {
+        let blocks: Vec<(Option<&'a str>, Value)> = match content.take() {
             Value::Array(blocks) => {
                 let keys: RawObject<'a> = parse(raw)?;
                 let raws: Vec<&'a RawValue> = parse(keys.get("content").unwrap_or("[]"))?;
@@ -437,7 +399,6 @@ impl<'a> Chat<'a> {
             raw,
             entry,
             blocks: blocks.len(),
-            is_text,
         });
         for (block, (raw, value)) in blocks.into_iter().enumerate() {
             let place = Place::Entry { entry, block };
@@ -452,12 +413,6 @@ impl<'a> Chat<'a> {
 fn no_list(text: &str, protocol: Protocol) -> WireError {
     let error = Document::read(text, protocol.format()).err();
     error.unwrap_or_else(|| WireError::expected(protocol.list(), "an array", None))
-}
-
-/// Checks whether a block of Messages is a text without other keys.
-fn is_plain_text(block: &Value) -> bool {
-    let keys = block.as_object();
-    keys.is_some_and(|keys| keys.len() == 2 && keys.get("type") == Some(&"text".into()))
 }
 
 #[cfg(test)]

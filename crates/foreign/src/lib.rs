@@ -9,11 +9,11 @@
 //! let body = r#"{"model": "m", "messages": [{"role":"user", "content":"One."},
 //!   {"role":"user","content":"Two." }]}"#;
 //! let mut chat = Chat::read(body, Protocol::Chat)?;
-//! assert_eq!(chat.write().text, body);
+//! assert_eq!(chat.write(), body);
 //!
 //! chat.units[0].remove();
 //! let two = r#"{"model":"m","messages":[{"role":"user","content":"Two." }]}"#;
-//! assert_eq!(chat.write().text, two);
+//! assert_eq!(chat.write(), two);
 //! # Ok::<(), plimsoll_wire::WireError>(())
 //! ```
 
@@ -29,10 +29,10 @@ mod repair;
 mod surrogates;
 mod unit;
 
-pub use chat::{Chat, ParsedRequest, WrittenChat};
-pub use compact::{Body, BodyCut, CutError, Slot, WrittenBody};
+pub use chat::{Chat, ParsedRequest};
+pub use compact::{Body, BodyCut, CutError};
 pub use plimsoll_wire::Target;
 pub use protocol::Protocol;
 pub use repair::{CLOSED_CALL, Reasoning, Repair, RepairedRequest, import, repair, repair_request};
-pub use surrogates::{HalfCharacters, replace_half_characters};
+pub use surrogates::{HalfCharacters, replace_half_characters, without_half_characters};
 pub use unit::{Change, Place, Role, Unit};

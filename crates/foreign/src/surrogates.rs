@@ -67,6 +67,21 @@ pub fn replace_half_characters(json: &mut [u8]) -> Option<HalfCharacters> {
     first.map(|first| HalfCharacters { first, count })
 }
 
+/// Replaces the halves of characters in a chat. Returns the repair, with the line and the column of the first one.
+#[must_use]
+pub fn without_half_characters(text: String) -> (String, Option<Repair>) {
+    let mut json = text.into_bytes();
+    let halves = replace_half_characters(&mut json);
+    let repair = halves.map(|halves| {
+        let before = json.get(..halves.first).unwrap_or_default();
+        let lines = before.split(|byte| *byte == b'\n');
+        let column = lines.clone().next_back().map_or(0, <[u8]>::len) + 1;
+        halves.repair(format!("line {}, column {column}", lines.count()))
+    });
+    // Only ASCII was replaced by ASCII.
+    (String::from_utf8(json).unwrap_or_default(), repair)
+}
+
 /// Returns the number of an escape such as `\ud83d`.
 fn escaped(json: &[u8], at: usize) -> Option<u16> {
     let digits = json

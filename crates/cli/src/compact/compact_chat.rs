@@ -9,7 +9,7 @@ use plimsoll::context::ViewLimits;
 use plimsoll::foreign::{Body, BodyCut, CutError, Reasoning, Unit, repair};
 use plimsoll::policy::Policy;
 use plimsoll::tokens::{AtMost, Calibration, TokenCounter};
-use plimsoll::{ContextStrategy, Message, Tokens};
+use plimsoll::{ContextStrategy, Tokens};
 
 use super::CompactArgs;
 use super::filter;
@@ -71,7 +71,7 @@ impl<'a> CompactSettings<'a> {
         let mut json;
         let asked = budget(&body, args)?;
         if self.is_left_as_it_is(&body, asked) {
-            json = body.chat.write().text;
+            json = body.chat.write();
         } else {
             let file = chat_file::weighed(body, &self.counter);
             let (policy, line) = self.policy(&file, asked)?;
@@ -94,7 +94,7 @@ impl<'a> CompactSettings<'a> {
                 }
                 None => {
                     notes.extend(self.excess(&file, asked));
-                    file.body.chat.write().text
+                    file.body.chat.write()
                 }
             };
         }
@@ -153,7 +153,7 @@ impl<'a> CompactSettings<'a> {
         asked: Option<Tokens>,
     ) -> Result<(Policy, ViewLimits), CliError> {
         if let Some(config) = &self.config {
-            let (policy, line) = config::filter(config, system(file), asked)?;
+            let (policy, line) = config::filter(config, file.view.instructions(), asked)?;
             return Ok((policy.for_filter(), line));
         }
         let within = filter::within(self.strategy, asked.ok_or_else(no_budget)?);
@@ -177,12 +177,11 @@ fn done(file: &ChatFile<'_>, cut: &BodyCut<'_>) -> Vec<String> {
         cut.left,
         counted(file.view.items().len(), "message"),
     ));
-    if !cut.unthinking.is_empty() {
-        let count = cut.unthinking.len();
+    if cut.unthinking > 0 {
         notes.push(format!(
             "removed the thinking of {}: it is bound to messages that were removed or changed \
              (AM10)",
-            counted(count, "message")
+            counted(cut.unthinking, "message")
         ));
     }
     let repairs = cut.repairs.iter();
@@ -203,18 +202,9 @@ fn configured(path: &Path) -> Result<AgentConfig, CliError> {
     Ok(resolved.agent)
 }
 
-/// Returns the tokens of a chat's system prompt.
-fn system(file: &ChatFile<'_>) -> Tokens {
-    let items = file.view.items().iter();
-    items
-        .take_while(|item| matches!(*item.message, Message::System { .. }))
-        .map(|item| item.tokens)
-        .sum()
-}
-
 /// Returns the budget: `budget_tokens` beside the messages overrides `--budget`.
 fn budget(body: &Body<'_>, args: &CompactArgs) -> Result<Option<Tokens>, CliError> {
-    let beside = body.key("budget_tokens").map(|raw| {
+    let beside = body.chat.key("budget_tokens").map(|raw| {
         serde_json::from_str::<u64>(raw).map_err(|_| {
             CliError::failed(format!(
                 "budget_tokens: expected a whole number of tokens, got {raw}"

@@ -152,6 +152,31 @@ fn a_request_to_responses_is_one_whatever_the_model_is_called_by() {
     }
 }
 
+/// Texts alone are the same in several protocols; anything else tells whose it is.
+#[test]
+fn a_chat_of_another_protocol_than_the_named_one_is_refused() {
+    let home = Home::new();
+    let question = json!({"role": "user", "content": "q"});
+    let image = json!({"type": "image_url", "image_url": {"url": "https://e.org/a.png"}});
+    for (message, is_told) in [
+        (json!({"role": "assistant", "content": "a"}), false),
+        (json!({"role": "developer", "content": "Be brief."}), true),
+        (
+            json!({"role": "tool", "tool_call_id": "c", "content": "r"}),
+            true,
+        ),
+        (json!({"role": "user", "content": [image]}), true),
+    ] {
+        let chat = chat(&json!([question, message, question]));
+        let said = home.pipe(["repair", "--protocol", "anthropic"], &chat);
+        if is_told {
+            said.refused(2, &["the chat has the protocol openai", "anthropic"]);
+        } else {
+            assert_eq!(said.done().out, chat);
+        }
+    }
+}
+
 #[test]
 fn what_is_no_chat_is_said() {
     let home = Home::new();

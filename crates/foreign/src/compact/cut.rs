@@ -4,16 +4,16 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use plimsoll_context::{
-    Budget, Calibration, CannotFit, Edit, Gap, Message, Part, Plan, PlanError, Policy, Seq,
-    TokenCounter, Tokens, Transcript, Trigger, ViewLimits,
+    Budget, Calibration, CannotFit, Edit, Gap, Plan, PlanError, Policy, Seq, TokenCounter, Tokens,
+    Transcript, Trigger, ViewLimits,
 };
-use plimsoll_wire::WireError;
+use plimsoll_wire::{Target, WireError};
 use thiserror::Error;
 
-use super::{Body, Slot, outputs};
+use super::edit::Slot;
+use super::{Body, outputs};
 use crate::chat::Chat;
-use crate::protocol::Protocol;
-use crate::repair::{Repair, order};
+use crate::repair::{Reasoning, Repair, order, repair, thinking};
 
 /// The maximum number of attempts at a cut. A repair after a cut may insert a few words, so
 /// the next attempt has a smaller target.
@@ -42,8 +42,8 @@ pub struct BodyCut<'a> {
     pub tokens: Tokens,
     /// The number of messages that are left, without the markers of gaps.
     pub left: usize,
-    /// Messages that lost thinking that is bound to messages that have changed (AM10).
-    pub unthinking: Vec<usize>,
+    /// The number of messages that lost thinking that is bound to messages that have changed (AM10).
+    pub unthinking: usize,
     /// The further repairs that were necessary, usually none.
     pub repairs: Vec<Repair>,
 }
@@ -72,19 +72,26 @@ impl<'a> Body<'a> {
             Some(call) => outputs::as_result(message, call),
             None => Arc::clone(message),
         });
-        self.view(messages, counter)
+        let mut view = Transcript::new(Arc::clone(counter));
+        for message in messages {
+            view.push(message);
+        }
+        view.mark_sent();
+        for index in &self.standing {
+            view.pin(Seq(*index as u64));
+        }
+        view
     }
 
     /// Compacts the messages to a budget according to a policy, and writes the body. Returns `None` if
     /// the policy changes nothing. `view` is the result of [`Body::transcript`].
     ///
     /// A cut moves the results of Responses that do not stand directly behind their calls there, because a
-    /// plan would separate them. The plan refers to the messages in that order.
+    /// plan would separate them. If thinking is bound to the messages before it (AM10), all thinking is removed
+    /// before anything else is. The plan refers to the messages that are left of that.
     ///
-    /// If thinking is bound to the messages before it, all thinking behind the first change has to be
-    /// removed. It is removed before anything else is. If the request requires it (AM9) and there is
-    /// enough space, the current tool loop still begins with its thinking; a summary of later messages
-    /// is then placed before the loop.
+    /// If the request requires it (AM9) and there is enough space, the current tool loop still begins with its
+    /// thinking; a summary of later messages is then placed before the loop.
     ///
     /// # Errors
     ///
@@ -103,7 +110,20 @@ impl<'a> Body<'a> {
                 cut
             }));
         }
-        match self.cut_to(view, policy, line) {
+        let cut = self.cut_to(view, policy, line);
+        if !matches!(cut, Ok(None))
+            && let Some((body, unthinking, repairs)) = self.without_bound_thinking()?
+        {
+            let view = body.transcript(view.counter());
+            let mut cut = match body.cut(&view, policy, line)? {
+                Some(cut) => cut,
+                None => BodyCut::of(&body, view),
+            };
+            cut.unthinking = unthinking;
+            cut.repairs.splice(0..0, repairs);
+            return Ok(Some(cut));
+        }
+        match cut {
             Err(CutError::CannotFit(error)) => Err(self.advised(view, policy, line, error).into()),
             cut => cut,
         }
@@ -141,16 +161,32 @@ impl<'a> Body<'a> {
     /// Returns the body with every result directly behind its call, and the results that were moved. `None`
     /// if they stand there already.
     fn ordered(&self) -> Result<Option<(Self, Vec<Repair>)>, WireError> {
-        let is_responses = self.chat.protocol == Protocol::Responses;
-        if !is_responses || !outputs::are_late(&self.messages, &self.outputs) {
+        if !self.has_late_results {
             return Ok(None);
         }
         let mut chat = self.chat.clone();
         let moved = order(&mut chat, &self.target);
-        if moved.is_empty() {
+        let mut body = Self::of(chat, &self.target)?;
+        body.has_late_results = false;
+        Ok(Some((body, moved)))
+    }
+
+    /// Returns the body without its thinking, the number of messages that lost it, and what had to be repaired then.
+    /// `None` unless there is thinking that is bound to the messages before it.
+    fn without_bound_thinking(&self) -> Result<Option<WithoutThinking<'a>>, WireError> {
+        let binds = matches!(&self.target, Target::Messages(profile) if profile.binds_prefix);
+        if !binds || !self.chat.units.iter().any(thinking::is_thinking) {
             return Ok(None);
         }
-        Ok(Some((Self::of(chat, &self.target)?, moved)))
+        let mut chat = self.chat.clone();
+        let repairs = repair(&mut chat, &self.target, Reasoning::Drop);
+        let (thinking, repairs): (Vec<Repair>, Vec<Repair>) =
+            repairs.into_iter().partition(|one| one.fix == "thinking");
+        Ok(Some((
+            Self::of(chat, &self.target)?,
+            thinking.len(),
+            repairs,
+        )))
     }
 
     fn cut_to(
@@ -161,52 +197,22 @@ impl<'a> Body<'a> {
     ) -> Result<Option<BodyCut<'a>>, CutError> {
         let overhead = self.overhead(view.counter().as_ref());
         let budget = line.budget(overhead, view.instructions(), Calibration::default())?;
-        let budget = &budget;
-        let mut room = *budget;
-        let mut weighs = view.tokens();
+        let mut room = budget;
+        let mut tokens = view.tokens();
         for tried in 1..=TRIES {
-            let drawn = match self.kept(view) {
-                None => self.plan(view, policy, &room),
-                // Without the opening message, the request no longer enables thinking.
-                Some(kept) => match self.plan(&kept, policy, &room) {
-                    Err(CutError::CannotFit(_)) => self.plan(view, policy, &room),
-                    drawn => drawn,
-                },
+            let drawn = self.plan(view, policy, &room).map_err(|error| CannotFit {
+                limit: budget.limit + budget.overhead,
+                ..error
+            })?;
+            let Some((planned, plan)) = drawn else {
+                return Ok(None);
             };
-            let drawn = match drawn {
-                Ok(Some(drawn)) => drawn,
-                Ok(None) => return Ok(None),
-                Err(CutError::CannotFit(error)) => {
-                    let limit = budget.limit + budget.overhead;
-                    return Err(CannotFit { limit, ..error }.into());
-                }
-                Err(error) => return Err(error),
-            };
-            let mut slots = slots(&drawn.planned, &drawn.after, drawn.plan.as_ref());
-            self.open_with_thinking(&mut slots);
-            let written = self.write_without(slots, &drawn.unthinking)?;
-            let mut cut = BodyCut {
-                text: written.text,
-                chat: written.chat,
-                plan: drawn.plan,
-                planned: drawn.planned,
-                tokens: drawn.after.tokens(),
-                left: messages(&drawn.after),
-                unthinking: written.unthinking,
-                repairs: written.repairs,
-            };
-            // The texts in outputs are shortened to another size than the plan says.
-            if !cut.repairs.is_empty() || !self.outputs.is_empty() {
-                let body = Body::of(cut.chat, &self.target)?;
-                let after = body.transcript(view.counter());
-                (cut.tokens, cut.left) = (after.tokens(), messages(&after));
-                cut.chat = body.chat;
-            }
+            let cut = self.planned(planned, plan)?;
             if cut.tokens <= budget.limit {
                 return Ok(Some(cut));
             }
-            weighs = cut.tokens;
-            let over = weighs.minus(budget.limit) + budget.limit.minus(room.limit);
+            tokens = cut.tokens;
+            let over = tokens.minus(budget.limit) + budget.limit.minus(room.limit);
             let before = room.limit;
             room.limit = budget.limit.minus(over);
             if tried >= FIRST_TRIES {
@@ -215,14 +221,55 @@ impl<'a> Body<'a> {
             room.trigger = budget.trigger.min(room.limit);
             room.target = budget.target.min(room.limit);
         }
-        Err(budget.cannot_fit(weighs).into())
+        Err(budget.cannot_fit(tokens).into())
     }
 
-    /// Returns a view in which the current tool loop still begins with its thinking. `None` if no
-    /// message has to be pinned for that.
-    fn kept(&self, view: &Transcript) -> Option<Transcript> {
+    /// Returns a plan, and the view for it. If there is enough space, the current tool loop still begins with its
+    /// thinking: otherwise the request no longer enables thinking.
+    fn plan(
+        &self,
+        view: &Transcript,
+        policy: &Policy,
+        room: &Budget,
+    ) -> Result<Option<(Transcript, Plan)>, CannotFit> {
         let mut kept = view.clone();
-        kept.pin(Seq(self.opening? as u64)).then_some(kept)
+        let is_pinned = self.opening.is_some_and(|at| kept.pin(Seq(at as u64)));
+        let drawn = match policy.plan(&kept, room, Trigger::Asked) {
+            Err(_) if is_pinned => {
+                kept = view.clone();
+                policy.plan(view, room, Trigger::Asked)?
+            }
+            drawn => drawn?,
+        };
+        Ok(drawn.map(|plan| (kept, plan)))
+    }
+
+    /// Returns the body after a plan, repaired if that is necessary.
+    fn planned(&self, planned: Transcript, plan: Plan) -> Result<BodyCut<'a>, CutError> {
+        let mut after = planned.clone();
+        after.apply(&plan)?;
+        let mut slots = slots(&planned, &after, &plan);
+        self.open_with_thinking(&mut slots);
+        let mut chat = self.with(&slots)?;
+        drop(slots);
+        let repairs = repair(&mut chat, &self.target, Reasoning::Keep);
+        let text = chat.write().into_owned();
+        // The texts in outputs are shortened to another size than the plan says.
+        if !repairs.is_empty() || !self.outputs.is_empty() {
+            let body = Self::of(chat, &self.target)?;
+            after = body.transcript(planned.counter());
+            chat = body.chat;
+        }
+        Ok(BodyCut {
+            text,
+            chat,
+            plan: Some(plan),
+            tokens: after.tokens(),
+            left: messages(&after),
+            planned,
+            unthinking: 0,
+            repairs,
+        })
     }
 
     /// Moves new messages before the current tool loop, because a new message would end the loop.
@@ -238,100 +285,25 @@ impl<'a> Body<'a> {
             before.rotate_right(1);
         }
     }
-
-    /// Returns a plan that is still valid after the removal of all thinking that it invalidates.
-    fn plan(
-        &self,
-        view: &Transcript,
-        policy: &Policy,
-        budget: &Budget,
-    ) -> Result<Option<PlannedCut>, CutError> {
-        let mut unthinking: BTreeSet<usize> = BTreeSet::new();
-        loop {
-            let planned = if unthinking.is_empty() {
-                view.clone()
-            } else {
-                self.without(view, &unthinking)
-            };
-            let plan = match policy.plan(&planned, budget, Trigger::Asked) {
-                Ok(plan) => plan,
-                Err(error) => {
-                    let all: BTreeSet<usize> = self.bound_to(0).into_iter().collect();
-                    if all.len() == unthinking.len() {
-                        return Err(error.into());
-                    }
-                    unthinking = all;
-                    continue;
-                }
-            };
-            let first = plan.as_ref().and_then(first_edit);
-            let first = first.into_iter().chain(unthinking.first().copied()).min();
-            let Some(first) = first else {
-                return Ok(None);
-            };
-            let before = unthinking.len();
-            unthinking.extend(self.bound_to(first));
-            if unthinking.len() > before {
-                continue;
-            }
-            let mut after = planned.clone();
-            if let Some(plan) = &plan {
-                after.apply(plan)?;
-            }
-            return Ok(Some(PlannedCut {
-                plan,
-                planned,
-                after,
-                unthinking,
-            }));
-        }
-    }
-
-    /// Returns the view without the thinking of these messages.
-    fn without(&self, view: &Transcript, unthinking: &BTreeSet<usize>) -> Transcript {
-        let messages = view.items().iter().enumerate().map(|(index, item)| {
-            match (unthinking.contains(&index), item.message.as_ref()) {
-                (true, Message::Assistant { parts }) => {
-                    let mut parts = parts.clone();
-                    parts.retain(|part| !matches!(part, Part::Thinking(_)));
-                    Arc::new(Message::Assistant { parts })
-                }
-                _ => Arc::clone(&item.message),
-            }
-        });
-        let mut without = self.view(messages, view.counter());
-        for item in view.items().iter().filter(|item| item.pin.is_some()) {
-            without.pin(item.seq);
-        }
-        without
-    }
-
-    fn view(
-        &self,
-        messages: impl Iterator<Item = Arc<Message>>,
-        counter: &Arc<dyn TokenCounter>,
-    ) -> Transcript {
-        let mut view = Transcript::new(Arc::clone(counter));
-        for message in messages {
-            view.push(message);
-        }
-        view.mark_sent();
-        for index in self.standing() {
-            view.pin(Seq(*index as u64));
-        }
-        view
-    }
 }
 
-/// A cut that is not written yet.
-struct PlannedCut {
-    plan: Option<Plan>,
-    /// The view without the thinking that had to be removed.
-    planned: Transcript,
-    /// The view after the plan.
-    after: Transcript,
-    /// The messages that lose their thinking.
-    unthinking: BTreeSet<usize>,
+/// A body without its thinking, the number of messages that lost it, and the repairs that this required.
+type WithoutThinking<'a> = (Body<'a>, usize, Vec<Repair>);
+
+impl<'a> BodyCut<'a> {
+    /// Returns a body from which nothing more has to be removed.
+    fn of(body: &Body<'a>, view: Transcript) -> Self {
+        Self {
+            text: body.chat.write().into_owned(),
+            chat: body.chat.clone(),
+            plan: None,
+            tokens: view.tokens(),
+            left: messages(&view),
+            planned: view,
+            unthinking: 0,
+            repairs: Vec::new(),
+        }
+    }
 }
 
 /// Returns the number of messages of a view, without the markers of gaps.
@@ -342,20 +314,10 @@ fn messages(view: &Transcript) -> usize {
         .count()
 }
 
-/// Returns the first message that a plan changes.
-fn first_edit(plan: &Plan) -> Option<usize> {
-    let firsts = plan.edits.iter().filter_map(|edit| match edit {
-        Edit::Shrink { seq, .. } => Some(*seq),
-        Edit::Drop { first, .. } => Some(*first),
-        Edit::Summarize { covers, .. } => covers.first().map(|range| range.first),
-    });
-    firsts.min().and_then(|seq| usize::try_from(seq.0).ok())
-}
-
 /// Returns the slots of a view: its original, edited and new messages.
-fn slots<'m>(before: &Transcript, after: &'m Transcript, plan: Option<&Plan>) -> Vec<Slot<'m>> {
-    let edits = plan.map(|plan| plan.edits.as_slice()).unwrap_or_default();
-    let new_seqs: BTreeSet<Seq> = edits
+fn slots<'m>(before: &Transcript, after: &'m Transcript, plan: &Plan) -> Vec<Slot<'m>> {
+    let new_seqs: BTreeSet<Seq> = plan
+        .edits
         .iter()
         .filter_map(|edit| match edit {
             Edit::Summarize { covers, .. } => covers.first().map(|range| range.first),

@@ -1,27 +1,7 @@
 //! [`Body`]: a chat with its messages, which are removed, shortened or added in place.
 //!
-//! It is a request of any protocol that can be read, its messages alone, or a log. Units of messages that do not
-//! change keep their bytes. [`Body::write`] makes given changes, and [`Body::cut`] makes those that a policy
-//! plans.
-//!
-//! ```
-//! use plimsoll_context::Message;
-//! use plimsoll_foreign::{Body, Slot};
-//!
-//! let request = r#"{"model": "claude-opus-4-6", "max_tokens": 1024, "system": "Be brief.",
-//!   "messages": [{"role":"user", "content":"One."}, {"role":"assistant","content":"1"},
-//!                {"role":"user","content":"Two." }]}"#;
-//! let target = plimsoll_wire::Target::of_request(&serde_json::from_str(request).unwrap_or_default());
-//! let body = Body::read(request, &target)?;
-//! assert_eq!(body.messages.len(), 4, "the system prompt is the first of them");
-//!
-//! let note = Message::Summary { text: "One was counted.".into() };
-//! let written = body.write([Slot::Original(0), Slot::New(&note), Slot::Original(3)])?;
-//! assert!(written.text.starts_with(r#"{"model":"claude-opus-4-6","max_tokens":1024,"#));
-//! assert!(written.text.ends_with(r#"{"role":"user","content":"Two." }]}"#));
-//! assert!(written.repairs.is_empty());
-//! # Ok::<(), plimsoll_wire::WireError>(())
-//! ```
+//! It is a request of any protocol that can be read, its messages alone, or a log. [`Body::cut`] makes the changes
+//! that a policy plans; units of messages that do not change keep their bytes.
 
 mod cut;
 mod edit;
@@ -37,11 +17,10 @@ use plimsoll_wire::{Document, Target, WireError};
 use serde_json::Value;
 
 pub use cut::{BodyCut, CutError};
-pub use edit::{Slot, WrittenBody};
 
 use crate::chat::Chat;
 use crate::protocol::Protocol;
-use crate::repair::thinking;
+use crate::repair::{are_late, thinking};
 use crate::unit::Unit;
 
 /// A chat, and its messages.
@@ -57,11 +36,11 @@ pub struct Body<'a> {
     entries: Vec<Range<usize>>,
     /// The messages that are outputs of the provider's own tools, with the ids of their calls.
     outputs: BTreeMap<usize, CallId>,
-    /// The messages that must stay.
+    /// The messages that must stay whole besides system messages: the provider's own compaction, which stands for
+    /// everything before it (OR6), and messages that load tools, with the calls that they answer.
     standing: Vec<usize>,
-    /// The messages with thinking that is bound to the messages before them (AM10), each with the number of
-    /// its tool loop.
-    bound: Vec<(usize, usize)>,
+    /// Whether results of Responses do not stand directly behind their calls.
+    has_late_results: bool,
     /// The message that began the current tool loop with thinking that has to stay first in it (AM9).
     opening: Option<usize>,
     target: Target,
@@ -86,6 +65,7 @@ impl<'a> Body<'a> {
     /// [`WireError::Expected`] with the place of the first value of a wrong kind. None for a chat that was
     /// repaired.
     pub fn of(mut chat: Chat<'a>, target: &Target) -> Result<Self, WireError> {
+        let has_late_results = chat.protocol == Protocol::Responses && are_late(&chat);
         // The messages have the same contents. Only units that are kept are parsed again.
         chat.units.iter_mut().for_each(Unit::forget);
         let (mut document, entries) = chat.document()?;
@@ -96,30 +76,13 @@ impl<'a> Body<'a> {
             messages: messages.into_iter().map(Arc::new).collect(),
             document,
             entries,
-            bound: Vec::new(),
             opening: None,
+            has_late_results,
             target: target.clone(),
             chat,
         };
-        if let Target::Messages(profile) = target {
-            body.opening = body.opening();
-            if profile.binds_prefix {
-                body.bound = body.bound();
-            }
-        }
+        body.opening = body.opening();
         Ok(body)
-    }
-
-    /// Returns `true` if there is no message besides a system prompt beside the list.
-    #[must_use]
-    pub fn is_silent(&self) -> bool {
-        self.messages.len() == usize::from(self.document.has_system())
-    }
-
-    /// Returns the raw JSON text of a key beside the list, for example of `max_tokens`.
-    #[must_use]
-    pub fn key(&self, name: &str) -> Option<&str> {
-        self.chat.key(name)
     }
 
     /// Returns the tokens of the tools that are sent beside the messages.
@@ -144,17 +107,6 @@ impl<'a> Body<'a> {
         name.is_some_and(|name| self.document.deferred_tools.contains(name))
     }
 
-    /// Returns the messages that must stay whole besides system messages:
-    ///
-    /// - the provider's own compaction, which stands for everything before it (OR6),
-    /// - messages that load tools, with the calls that they answer,
-    /// - the person's first or last message, if the first or last message in the user's role consists
-    ///   of the client's items.
-    #[must_use]
-    pub fn standing(&self) -> &[usize] {
-        &self.standing
-    }
-
     /// Returns the indexes of the units of a message.
     fn units_of(&self, message: usize) -> impl Iterator<Item = usize> {
         let span = self.document.spans.get(message);
@@ -165,29 +117,6 @@ impl<'a> Body<'a> {
         let left = entries.filter(|at| self.chat.units.get(*at).is_some_and(Unit::is_left));
         let left = left.skip(blocks.start).take(blocks.len());
         is_beside.then_some(0).into_iter().chain(left)
-    }
-
-    /// Returns the messages with thinking, each with the number of its tool loop.
-    fn bound(&self) -> Vec<(usize, usize)> {
-        let loops = thinking::loops(&self.chat.units);
-        let is_thinking = |at: &usize| self.chat.units.get(*at).is_some_and(thinking::is_thinking);
-        let loop_of = |message| {
-            let unit = self.units_of(message).find(is_thinking)?;
-            Some((message, *loops.get(unit)?))
-        };
-        (0..self.messages.len()).filter_map(loop_of).collect()
-    }
-
-    /// Returns the messages whose thinking is bound to the messages before it (AM10) and cannot stay if
-    /// message `first` changes: those behind it, and the rest of their tool loops (V4).
-    #[must_use]
-    pub fn bound_to(&self, first: usize) -> Vec<usize> {
-        let after = self.bound.iter().find(|(message, _)| *message > first);
-        let Some((_, from)) = after else {
-            return Vec::new();
-        };
-        let unthinking = self.bound.iter().filter(|(_, number)| number >= from);
-        unthinking.map(|(message, _)| *message).collect()
     }
 
     /// Returns the message that began the current tool loop with thinking, if the model thinks with a budget.

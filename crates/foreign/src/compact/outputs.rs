@@ -3,7 +3,7 @@
 //! `wire` reads such an output as a block in the user's role. In the view of a plan it is the result of its
 //! call, so that no plan separates the two.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use plimsoll_context::{Bytes, CallId, Message, Opaque, Part, ToolResult, head_tail};
@@ -68,34 +68,5 @@ fn shorten_texts(value: &mut Value) {
         Value::Array(list) => list.iter_mut().for_each(shorten_texts),
         Value::Object(object) => object.values_mut().for_each(shorten_texts),
         _ => {}
-    }
-}
-
-/// Checks whether a result stands elsewhere than directly behind the message of its call.
-pub(super) fn are_late(messages: &[Arc<Message>], outputs: &BTreeMap<usize, CallId>) -> bool {
-    let mut open: BTreeSet<CallId> = BTreeSet::new();
-    let mut messages = messages.iter().enumerate();
-    messages.any(
-        |(index, message)| match (message.as_ref(), outputs.get(&index)) {
-            (Message::Assistant { parts }, _) => {
-                open = parts.iter().filter_map(call_of).collect();
-                false
-            }
-            (Message::ToolResult(result), _) => !open.contains(&result.call),
-            (_, Some(call)) => !open.contains(call),
-            _ => {
-                open.clear();
-                false
-            }
-        },
-    )
-}
-
-/// Returns the id of a call in a message of the model.
-fn call_of(part: &Part) -> Option<CallId> {
-    match part {
-        Part::ToolCall(call) => Some(call.id.clone()),
-        Part::Opaque(opaque) => own_id(&item(opaque)).map(CallId),
-        _ => None,
     }
 }

@@ -1,7 +1,6 @@
 //! Messages of an imported history that must stay and that no policy recognizes.
 //!
-//! These are the provider's own compaction, messages that load tools, and messages of a person if
-//! clients also write in the user's role.
+//! These are the provider's own compaction, and messages that load tools.
 
 use plimsoll_context::{Message, Opaque, Part};
 use plimsoll_wire::__internals::openai_responses::items;
@@ -41,36 +40,9 @@ pub(super) fn of(messages: &[Message], target: &Target) -> Vec<usize> {
         }
     }
     standing.extend(compaction);
-    if matches!(target, Target::Responses(_)) {
-        standing.extend(persons(messages));
-    }
     standing.sort_unstable();
     standing.dedup();
     standing
-}
-
-/// Returns the first and the last message of a person in a Responses history, if items of the client stand
-/// before or behind it in the user's role.
-fn persons(messages: &[Message]) -> Vec<usize> {
-    let is_clients = |part: &Part| match part {
-        Part::Opaque(opaque) => items::is_clients(&kind(opaque)),
-        _ => false,
-    };
-    let users = messages.iter().enumerate();
-    let users = users.filter(|(_, message)| message.is_user());
-    let users: Vec<(usize, bool)> = users
-        .map(|(index, message)| (index, !message.parts().iter().all(is_clients)))
-        .collect();
-    let mut persons = Vec::new();
-    for (end, person) in [
-        (users.first(), users.iter().find(|(_, person)| *person)),
-        (users.last(), users.iter().rfind(|(_, person)| *person)),
-    ] {
-        if end != person {
-            persons.extend(person.map(|(index, _)| *index));
-        }
-    }
-    persons
 }
 
 fn kind(opaque: &Opaque) -> String {

@@ -4,9 +4,9 @@
 
 mod calls;
 mod images;
+mod pairs;
 mod piece;
 mod roles;
-mod settings;
 mod shapes;
 mod shapes_chat;
 mod shapes_messages;
@@ -22,9 +22,9 @@ use serde_json::Value;
 
 use crate::chat::Chat;
 use crate::protocol::Protocol;
-use crate::surrogates::replace_half_characters;
+use crate::surrogates::without_half_characters;
 use crate::unit::{Role, Unit};
-pub(crate) use calls::order;
+pub(crate) use calls::{are_late, order};
 pub use piece::CLOSED_CALL;
 pub(crate) use piece::own_id;
 
@@ -104,7 +104,7 @@ const FIX_UPS: [(&str, FixUp); 9] = [
     ("roles", roles::fix),
     ("last", roles::last),
     ("reasoning", thinking::echo),
-    ("settings", settings::fix),
+    ("settings", thinking::setting),
 ];
 
 /// Repairs a request, or a bare list of its messages or items.
@@ -117,15 +117,12 @@ pub fn repair_request(
     target: &Target,
     reasoning: Reasoning,
 ) -> Result<RepairedRequest, WireError> {
-    let mut bytes = text.as_bytes().to_vec();
-    let halves = replace_half_characters(&mut bytes);
-    let text = String::from_utf8_lossy(&bytes);
+    let (text, halves) = without_half_characters(text.to_owned());
     let mut chat = Chat::read(&text, Protocol::of(target))?;
-    let halves = halves.map(|halves| halves.repair("the request".to_owned()));
     let mut repairs: Vec<Repair> = halves.into_iter().collect();
     repairs.extend(repair(&mut chat, target, reasoning));
     Ok(RepairedRequest {
-        request: chat.write().text.into_owned(),
+        request: chat.write().into_owned(),
         repairs,
     })
 }

@@ -18,13 +18,9 @@ const MAX_ITEM_ID: usize = 64;
 /// Converts every item.
 pub(super) fn fix(patient: &mut Patient<'_, '_>, profile: &ResponsesProfile) {
     let is_stored = is_stored(patient);
-    let items = patient.chat.units.iter().filter(|unit| !unit.is_beside());
-    let is_alone = items.count() == 1;
     patient.each(|unit| {
         let new = match unit.value() {
             value if unit.is_beside() => Some(as_text(value).into()),
-            // A text in place of the list.
-            Value::String(_) if is_alone => return None,
             value => item(value.clone(), profile, is_stored),
         };
         reshape(unit, new)

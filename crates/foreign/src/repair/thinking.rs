@@ -1,5 +1,6 @@
-//! The fix-ups `thinking` and `reasoning`: thinking that the provider would refuse leaves, in Messages for
-//! whole tool loops, and reasoning that a server of Chat Completions requires is there.
+//! The fix-ups `thinking`, `reasoning` and `settings`: thinking that the provider would refuse leaves, in Messages
+//! for whole tool loops, reasoning that a server of Chat Completions requires is there, and a request asks for
+//! thinking only if its current tool loop began with it.
 
 use std::collections::BTreeSet;
 
@@ -133,12 +134,6 @@ pub(crate) fn is_thinking(unit: &Unit<'_>) -> bool {
         && matches!(kind, "thinking" | "redacted_thinking")
 }
 
-/// Checks whether a unit is thinking of Messages or a reasoning item of Responses.
-pub(crate) fn is_reasoning(unit: &Unit<'_>) -> bool {
-    let kind = kind(unit.value());
-    matches!(kind, "thinking" | "redacted_thinking" | "reasoning")
-}
-
 fn is_signed(block: &Value) -> bool {
     let has = |key: &str| block.get(key).is_some_and(Value::is_string);
     match kind(block) {
@@ -236,6 +231,20 @@ fn unasked(units: &[Unit<'_>]) -> Vec<usize> {
     let thinking = last.unwrap_or_default().iter();
     let thinking = thinking.filter(|(_, unit)| is_thinking(unit));
     thinking.map(|(at, _)| *at).collect()
+}
+
+/// Removes `thinking` from a request of Messages if the current tool loop began without it. Other settings are not
+/// repaired.
+pub(super) fn setting(patient: &mut Patient<'_, '_>) {
+    if !matches!(patient.target, Target::Messages(_)) {
+        return;
+    }
+    let start = start_of_loop(&patient.chat.units).and_then(|at| patient.left(at));
+    if mode(patient.chat) == "enabled" && start.is_some_and(|unit| !is_thinking(unit)) {
+        patient.chat.set_key("thinking", None);
+        let done = "taken out: the current tool loop began without thinking";
+        patient.note_at("thinking".to_owned(), done);
+    }
 }
 
 /// Adds the reasoning that a server requires back with calls, empty if there is none.

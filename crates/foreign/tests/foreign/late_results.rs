@@ -293,6 +293,33 @@ fn a_result_is_found_by_what_is_left_of_its_id() {
     }
 }
 
+/// Nothing of the model stands behind the result: the call is still the newest one.
+#[test]
+fn a_late_result_at_the_end_can_be_cut() {
+    let call = json!({"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"});
+    let output =
+        json!({"type": "function_call_output", "call_id": "c", "output": words(900, "out")});
+    for more in [vec![], vec![user("Go on.")]] {
+        let items = [
+            vec![
+                user("The task."),
+                call.clone(),
+                user("And hurry."),
+                output.clone(),
+            ],
+            more,
+        ];
+        let text = json!({"model": "m", "store": false, "input": items.concat()}).to_string();
+        let target = &targets()[1];
+        for policy in 0..3 {
+            let cut = cut(&text, target, Chars4.text(&text).0 / 4, policy);
+            let cut = cut.unwrap().unwrap();
+            assert_eq!(faults(&cut.text, target), [""; 0]);
+            assert!(cut.text.contains("And hurry."), "{}", cut.text);
+        }
+    }
+}
+
 /// The user writes while a tool runs, so the result stands behind the message.
 #[test]
 fn a_cut_of_responses_moves_a_late_result_behind_its_call() {

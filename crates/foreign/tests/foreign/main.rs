@@ -21,6 +21,7 @@ mod body_properties;
 mod budget_use;
 mod cannot_fit;
 mod canonical;
+mod cases;
 mod clients;
 mod cutting;
 mod damaged;

@@ -37,7 +37,7 @@ pub(crate) fn messages(chat: &Chat<'_>) -> Vec<Message> {
         Protocol::Responses => &openai_responses::FORMAT,
         Protocol::Chat => &openai_chat::FORMAT,
     };
-    Document::read(&chat.write().text, format).unwrap().messages
+    Document::read(&chat.write(), format).unwrap().messages
 }
 
 /// The messages that a log contains.
@@ -646,7 +646,7 @@ fn an_entry_that_answers_two_answers_follows_the_second() {
     );
     let messages = messages(&chat);
     assert_answered(&messages);
-    assert!(!chat.write().text.contains(CLOSED_CALL));
+    assert!(!chat.write().contains(CLOSED_CALL));
 }
 
 /// A log of Claude Code with these entries of the user, each with an answer.
