@@ -1,6 +1,8 @@
-//! [`front_matter`]: parses the YAML between two lines `---` at the top of a Markdown file.
+//! [`front_matter`]: parses the YAML between two lines `---` at the top of a Markdown file. [`yaml`]: a
+//! whole text in YAML.
 
 use serde_json::{Map, Value};
+use yaml_rust2::parser::{Event, Parser};
 use yaml_rust2::{Yaml, YamlLoader};
 
 /// Maximum nesting of values. Deeper values are a mistake or an attempt to exhaust the stack.
@@ -14,13 +16,35 @@ const MAX_DEPTH: usize = 16;
 pub fn front_matter(text: &str) -> Result<(Map<String, Value>, &str), String> {
     let (front, body) = parts(text)?;
     // The line --- counts, so that an error names the line of the file.
-    let yaml = YamlLoader::load_from_str(&format!("\n{front}"))
+    let yaml = yaml(&format!("\n{front}"))
         .map_err(|error| format!("the text between the lines --- is not valid YAML: {error}"))?;
-    match yaml.into_iter().next().map(|yaml| json(yaml, MAX_DEPTH)) {
-        Some(Value::Object(fields)) => Ok((fields, body)),
-        None | Some(Value::Null) => Ok((Map::new(), body)),
-        Some(_) => Err("the text between the lines --- has no fields `name: value`".to_owned()),
+    match yaml {
+        Value::Object(fields) => Ok((fields, body)),
+        Value::Null => Ok((Map::new(), body)),
+        _ => Err("the text between the lines --- has no fields `name: value`".to_owned()),
     }
+}
+
+/// Parses the first document of a text in YAML. Values that are nested too deeply are null.
+///
+/// # Errors
+/// If the text is not YAML, or has an alias (`*name`): a few lines of them can expand to a value of any
+/// size.
+pub fn yaml(text: &str) -> Result<Value, String> {
+    let mut parser = Parser::new_from_str(text);
+    while let Ok((event, place)) = parser.next_token() {
+        match event {
+            Event::Alias(_) => {
+                let line = place.line();
+                return Err(format!("line {line} has an alias; write its value instead"));
+            }
+            Event::StreamEnd => break,
+            _ => {}
+        }
+    }
+    let documents = YamlLoader::load_from_str(text).map_err(|error| error.to_string())?;
+    let first = documents.into_iter().next();
+    Ok(first.map_or(Value::Null, |yaml| json(yaml, MAX_DEPTH)))
 }
 
 fn parts(text: &str) -> Result<(&str, &str), String> {
@@ -99,6 +123,10 @@ mod tests {
             let error = front_matter(text).err().unwrap_or_default();
             assert!(error.contains(why), "{text}: {error}");
         }
+        let bomb = (1..40).map(|n| format!("a{n}: &a{n} [*a{0}, *a{0}]\n", n - 1));
+        let bomb = format!("---\na0: &a0 x\n{}---\n", bomb.collect::<String>());
+        let error = front_matter(&bomb).err().unwrap_or_default();
+        assert!(error.contains("line 3 has an alias"), "{error}");
         let deep = format!(
             "---\na: {}{}\n---\n",
             "[".repeat(120_000),

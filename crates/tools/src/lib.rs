@@ -55,7 +55,7 @@ pub use change::FileChange;
 pub use edit::EDIT_MAX;
 pub use error::ToolsError;
 pub use file_tool::WALK_TIME;
-pub use front_matter::front_matter;
+pub use front_matter::{front_matter, yaml};
 pub use grep::{GREP_FILE_MAX, GREP_LINE_MAX, GREP_MATCHES};
 pub use image::{IMAGE_MAX, ImageError, image_part};
 pub use list::LIST_SCAN_MAX;
