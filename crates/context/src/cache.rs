@@ -43,7 +43,7 @@ pub struct CacheConfig {
 
 /// How breakpoints are placed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum CacheStrategy {
     /// At every useful position. The default.
     #[default]
