@@ -8,7 +8,7 @@ use plimsoll::config::{AgentConfig, AgentModel};
 use plimsoll::providers::local::RunningServer;
 use plimsoll::providers::{self, ModelFacts, Origin, ServerLocation, WindowSource, resolve_window};
 use plimsoll::session::BuilderSettings;
-use plimsoll::{Provider, Window};
+use plimsoll::{Provider, Tokens, Window};
 
 use crate::agent::SYSTEM;
 use crate::error::CliError;
@@ -113,14 +113,28 @@ async fn window(
     facts: &ModelFacts,
     settings: &BuilderSettings,
 ) -> (Window, &'static str) {
-    let (explicit, reported) = match settings.window {
-        Window::Unknown => return (Window::Unknown, "learned from refusals"),
-        Window::Known(tokens) => (Some(tokens), None),
+    let reported = match settings.window {
         Window::Discover => {
             let limit = settings.limits.max_duration.unwrap_or(Duration::MAX);
             let asking = tokio::time::timeout(limit, provider.window());
-            (None, asking.await.ok().flatten())
+            asking.await.ok().flatten()
         }
+        _ => None,
+    };
+    resolved_window(settings.window, reported, facts)
+}
+
+/// Returns the window that a run begins with, and its source in words. `reported` is the answer of
+/// the server.
+pub(crate) fn resolved_window(
+    setting: Window,
+    reported: Option<Tokens>,
+    facts: &ModelFacts,
+) -> (Window, &'static str) {
+    let explicit = match setting {
+        Window::Unknown => return (Window::Unknown, "learned from refusals"),
+        Window::Known(tokens) => Some(tokens),
+        Window::Discover => None,
     };
     let found = resolve_window(explicit, reported, facts);
     let from = match found.source {

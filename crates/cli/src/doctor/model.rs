@@ -10,15 +10,13 @@ use plimsoll::permissions::Permission;
 use plimsoll::providers::{
     self, BaseUrl, ConnectionReport, CountAnswer, Fact, ModelClientBuilder, ModelFacts, ModelRef,
     Peculiarity, ProviderError, RequestExplanation, RequestedFeatures, Secret, ServerLocation,
-    WindowSource, resolve_window,
 };
-use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::args::DoctorArgs;
 use crate::error::{CliError, DONE, FAILED};
 use crate::terminal::text::counted;
-use crate::{local, model_facts, models, stdout};
+use crate::{local, model_choice, model_facts, models, stdout};
 
 /// A placeholder for the address of Plimsoll's own server, which uses another port on each run.
 const OURS: &str = "http://127.0.0.1:1/v1";
@@ -37,14 +35,6 @@ struct KnownModel {
     denied: Vec<String>,
 }
 
-/// The window that a run would begin with, and its source in words.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-struct FirstWindow {
-    /// `None` if only a refusal would reveal it.
-    tokens: Option<Tokens>,
-    source: String,
-}
-
 /// Runs the command.
 pub(crate) async fn run(args: &DoctorArgs) -> Result<u8, CliError> {
     let found = find(args).await?;
@@ -61,9 +51,9 @@ pub(crate) async fn run(args: &DoctorArgs) -> Result<u8, CliError> {
     let reported = connected.as_ref().and_then(|said| said.window);
     let window = begins(&found, reported);
     if args.json {
-        out!("{}", as_json(&found, connected.as_ref(), &window, &faults))
+        out!("{}", as_json(&found, connected.as_ref(), window, &faults))
     } else {
-        tell(&found, connected.as_ref(), &window, &faults)?
+        tell(&found, connected.as_ref(), window, &faults)?
     }
     Ok(if faults.is_empty() { DONE } else { FAILED })
 }
@@ -169,25 +159,15 @@ fn own_tools(found: &KnownModel) -> String {
     format!("{asked}{denied}; {kinds}")
 }
 
-/// Returns the window that a run begins with.
-fn begins(found: &KnownModel, reported: Option<Tokens>) -> FirstWindow {
+/// Returns the window that a run begins with, and its source in words.
+fn begins(found: &KnownModel, reported: Option<Tokens>) -> (Option<Tokens>, &'static str) {
     let ours = found.model.vendor().place == ServerLocation::Ours;
-    let begins = |tokens, source: &str| {
-        let source = source.to_owned();
-        FirstWindow { tokens, source }
-    };
-    let said = match found.setting {
-        Window::Discover if ours => return begins(Some(Tokens(local::WINDOW)), "as started"),
-        Window::Known(tokens) => return begins(Some(tokens), "as given"),
-        Window::Unknown => return begins(None, "unknown until the provider refuses a request"),
-        Window::Discover => resolve_window(None, reported, &found.facts),
-    };
-    let tokens = Some(said.tokens);
-    match said.source {
-        WindowSource::Explicit => begins(tokens, "as given"),
-        WindowSource::Reported => begins(tokens, "from its server"),
-        WindowSource::Known(origin) => begins(tokens, &origin.to_string()),
-        WindowSource::Fallback => begins(tokens, "assumed; set it with --max-context"),
+    if ours && found.setting == Window::Discover {
+        return (Some(Tokens(local::WINDOW)), "as started");
+    }
+    match model_choice::resolved_window(found.setting, reported, &found.facts) {
+        (Window::Known(tokens), from) => (Some(tokens), from),
+        (_, from) => (None, from),
     }
 }
 
@@ -230,7 +210,7 @@ fn key_of(found: &KnownModel) -> (Value, String) {
 fn as_json(
     found: &KnownModel,
     connected: Option<&ConnectionReport>,
-    window: &FirstWindow,
+    window: (Option<Tokens>, &str),
     faults: &[String],
 ) -> Value {
     let model = found.model.to_string();
@@ -239,7 +219,7 @@ fn as_json(
         "vendor": found.model.vendor().name,
         "address_from": found.address_from,
         "key": key_of(found).0,
-        "window": window,
+        "window": { "tokens": window.0, "source": window.1 },
         "facts": models::as_json(&model, &found.facts),
         "explained": found.explained,
         "denied_hosted_tools": found.denied,
@@ -251,7 +231,7 @@ fn as_json(
 fn tell(
     found: &KnownModel,
     connected: Option<&ConnectionReport>,
-    window: &FirstWindow,
+    window: (Option<Tokens>, &str),
     faults: &[String],
 ) -> Result<(), CliError> {
     let (explained, facts) = (&found.explained, &found.facts);
@@ -266,9 +246,9 @@ fn tell(
     row("key", key_of(found).1)?;
     row(
         "window",
-        match window.tokens {
-            Some(tokens) => format!("{tokens} tokens ({})", window.source),
-            None => window.source.clone(),
+        match window {
+            (Some(tokens), from) => format!("{tokens} tokens ({from})"),
+            (None, from) => from.to_owned(),
         },
     )?;
     row(

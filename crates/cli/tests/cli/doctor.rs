@@ -32,7 +32,7 @@ fn every_figure_has_its_origin() {
         "Anthropic Messages, by the profile claude-opus-5",
         "https://api.anthropic.com/v1 (the usual one)",
         "$ANTHROPIC_API_KEY is set",
-        "1000000 tokens (built in)",
+        "1000000 tokens (as published)",
         "9000 tokens at most (configured)",
         "from 512 tokens on (built in)",
         "POST messages/count_tokens",
@@ -180,7 +180,7 @@ fn a_server_is_asked_and_generates_nothing() {
     for words in [
         "lists 2 models, including this one",
         "reports a window of 7777 tokens",
-        "7777 tokens (from its server)",
+        "7777 tokens (from the server)",
         "(--base-url)",
     ] {
         assert!(said.out.contains(words), "{words}\n{}", said.out);
@@ -288,10 +288,7 @@ fn the_window_is_the_one_that_a_run_begins_with() {
     let args = [&model[..], &["--base-url", &url], &unknown].concat();
     let report: Value = serde_json::from_str(&home.run(args).done().out).unwrap();
     assert_eq!(report["window"]["tokens"], Value::Null);
-    assert_eq!(
-        report["window"]["source"],
-        "unknown until the provider refuses a request"
-    );
+    assert_eq!(report["window"]["source"], "learned from refusals");
 }
 
 #[test]
