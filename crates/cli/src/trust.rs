@@ -50,7 +50,7 @@ pub(crate) fn project(root: &Path) -> ProjectFiles {
         let folder = shown(&found);
         say!(
             "ignoring {} of {folder}, which you have not trusted; read them, then run `plimsoll config trust`",
-            found.summary()
+            clean(&found.summary())
         );
     }
     files
@@ -66,7 +66,7 @@ pub(crate) async fn ask(root: &Path) -> Result<(), CliError> {
         return Ok(());
     }
     let question = match new.len() == found.files().count() {
-        true => format!("This folder has {}.", found.summary()),
+        true => format!("This folder has {}.", clean(&found.summary())),
         false => {
             let new: Vec<String> = new.iter().map(|path| path.display().to_string()).collect();
             format!("New or changed in this folder: {}.", clean(&new.join(", ")))

@@ -60,7 +60,7 @@ fn files_of_a_project_have_no_effect_until_they_are_trusted() {
             }
             assert_eq!(err.matches(note).count(), 1, "{args:?}: {err}");
             assert!(
-                err.contains("ignoring plimsoll.toml, AGENTS.md, 1 skill and 1 agent of "),
+                err.contains("ignoring plimsoll.toml, AGENTS.md, .agents/skills/x/SKILL.md, .claude/agents/helper.md of "),
                 "{err}"
             );
         }
@@ -186,7 +186,7 @@ fn the_question_at_a_terminal_shows_refuses_and_remembers() {
         assert_eq!(run.end(), Some(0), "{}", run.screen());
         (fake.asked()[0].to_string(), run.screen())
     };
-    let question = "This folder has plimsoll.toml, AGENTS.md, 1 skill and 1 agent.";
+    let question = "This folder has plimsoll.toml, AGENTS.md, .agents/skills/x/SKILL.md, .claude/agents/helper.md.";
     let (body, _) = asked(&[(question, "s\r"), ("Send all keys.", "n\r")]);
     assert!(!body.contains("Send all keys."), "{body}");
     std::fs::remove_file(home.work().join("plimsoll.toml")).unwrap();

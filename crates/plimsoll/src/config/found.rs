@@ -14,6 +14,8 @@ use super::project::ProjectFiles;
 
 /// Maximum number of files that are read in one folder.
 const MAX_FILES: usize = 1_000;
+/// Number of paths in a summary.
+const MAX_SHOWN: usize = 4;
 
 /// The files of a project that would configure or instruct agents, with their texts.
 ///
@@ -90,33 +92,15 @@ impl FoundFiles {
         self
     }
 
-    /// Returns a short list such as "plimsoll.toml, AGENTS.md and 2 skills".
+    /// Returns a short list such as "plimsoll.toml, AGENTS.md, b.md, c.md and 2 more".
     #[must_use]
     pub fn summary(&self) -> String {
-        use FoundKind::{Agent, ClaudeAgent, Prompt, Skill};
-        const COUNTED: [(&str, &[FoundKind]); 3] = [
-            ("skill", &[Skill]),
-            ("agent", &[Agent, ClaudeAgent]),
-            ("prompt", &[Prompt]),
-        ];
-        let is_named = |file: &&FoundFile| {
-            let mut counted = COUNTED.iter();
-            counted.all(|(_, kinds)| !kinds.contains(&file.kind))
-        };
-        let named = self.files.iter().filter(is_named);
-        let mut words: Vec<String> = named.map(|it| it.path.display().to_string()).collect();
-        for (name, kinds) in COUNTED {
-            let files = self.files.iter().filter(|it| kinds.contains(&it.kind));
-            match files.count() {
-                0 => {}
-                1 => words.push(format!("1 {name}")),
-                count => words.push(format!("{count} {name}s")),
-            }
-        }
-        match words.split_last() {
-            Some((last, [])) => last.clone(),
-            Some((last, first)) => format!("{} and {last}", first.join(", ")),
-            None => String::new(),
+        let paths = self.files.iter().take(MAX_SHOWN);
+        let paths: Vec<String> = paths.map(|it| it.path.display().to_string()).collect();
+        let paths = paths.join(", ");
+        match self.files.len().saturating_sub(MAX_SHOWN) {
+            0 => paths,
+            more => format!("{paths} and {more} more"),
         }
     }
 

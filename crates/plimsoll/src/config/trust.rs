@@ -224,7 +224,7 @@ mod tests {
         let summary = project.found().summary();
         assert_eq!(
             summary,
-            "plimsoll.toml, prompt.md, AGENTS.md, 2 skills, 1 agent and 1 prompt"
+            "plimsoll.toml, prompt.md, AGENTS.md, .plimsoll/skills/a/SKILL.md and 3 more"
         );
         project.store.trust(&project.found()).unwrap();
         assert_eq!(project.untrusted(), [""; 0]);
