@@ -40,10 +40,7 @@ fn files_are_read_from_the_repository_down_and_the_users_own_first() {
     assert!(!text.contains("Never push."), "it is pinned: {text}");
     let sent = fake.asked().remove(0).to_string();
     assert!(sent.contains("Never push."));
-    assert!(
-        text.contains("a/b, in a git repository on branch port-it."),
-        "{text}"
-    );
+    assert!(text.contains("a/b, in a git repository."), "{text}");
     assert!(text.contains("Today is "), "{text}");
     let note = said
         .err

@@ -1,8 +1,6 @@
 //! [`Instructions`]: the system prompt and the instruction files (AGENTS.md, CLAUDE.md), and a
 //! sentence about the place and time of the work.
 
-use std::fs::File;
-use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -20,8 +18,6 @@ const PIN: &str = "<!-- pin -->";
 const UNPIN: &str = "<!-- /pin -->";
 /// Maximum size per file, because it is sent with every request.
 const FILE_LIMIT: Bytes = Bytes(32 * 1024);
-/// Maximum size of the file that names the branch.
-const HEAD_LIMIT: u64 = 4 * 1024;
 
 /// The user's instructions to the model in files and settings. See [`ProjectFiles`] for an example.
 #[derive(Debug, Clone)]
@@ -121,15 +117,14 @@ fn pinned(text: &str) -> (String, Vec<String>) {
 
 impl ProjectFiles {
     /// Returns a sentence about the place and time of the work. It is the same for all runs of a
-    /// day on one branch, so the provider's cache stays valid.
+    /// day, so the provider's cache stays valid.
     #[must_use]
     pub fn surroundings(&self) -> String {
         let now = httpdate::fmt_http_date(SystemTime::now());
         let day: Vec<&str> = now.split_whitespace().skip(1).take(3).collect();
-        let git = match self.repository.as_deref().map(branch) {
-            Some(Some(branch)) => format!(", in a git repository on branch {branch}"),
-            Some(None) => ", in a git repository".to_owned(),
-            None => String::new(),
+        let git = match self.repository {
+            Some(_) => ", in a git repository",
+            None => "",
         };
         format!(
             "Today is {}. You work on {} in {}{git}.",
@@ -138,29 +133,6 @@ impl ProjectFiles {
             self.root.display()
         )
     }
-}
-
-/// Returns the checked-out branch. `None` if there is none, or it cannot be read.
-fn branch(repository: &Path) -> Option<String> {
-    let git = repository.join(".git");
-    let git = match git.is_dir() {
-        true => git,
-        // A worktree has a file that names the folder.
-        false => {
-            let file = read_start(&git)?;
-            repository.join(file.strip_prefix("gitdir:")?.trim())
-        }
-    };
-    let head = read_start(&git.join("HEAD"))?;
-    let branch = head.lines().next()?.strip_prefix("ref: refs/heads/")?;
-    let is_name = |c: char| !c.is_whitespace() && !c.is_control();
-    branch.chars().all(is_name).then(|| branch.to_owned())
-}
-
-fn read_start(path: &Path) -> Option<String> {
-    // A pipe would block.
-    let file = path.is_file().then(|| File::open(path))?.ok()?;
-    io::read_to_string(file.take(HEAD_LIMIT)).ok()
 }
 
 #[cfg(test)]
