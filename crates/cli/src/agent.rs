@@ -199,7 +199,7 @@ pub(crate) async fn prepare(
     let project = trust::project(&agent.settings().root);
     project.add_skills(&mut agent);
     let skills = agent.skills();
-    let mut tools = agent.tools_with(&skills).map_err(CliError::usage)?;
+    let mut tools = agent.tools().map_err(CliError::usage)?;
     let instructions = Instructions::read(&agent, &project).map_err(CliError::usage)?;
     if said == Verbosity::Everything {
         let files = instructions.files().map(|path| path.display().to_string());
@@ -211,7 +211,6 @@ pub(crate) async fn prepare(
             crate::note(&note);
         }
     }
-    agent.check_summarizer().map_err(CliError::usage)?;
     let choice = model_choice::choose(&agent, said).await;
     let choice = choice.map_err(|stop| match &sources.resumed {
         Some(resumed) => resumed.explain(stop),

@@ -1,15 +1,14 @@
 //! `plimsoll config`: checks, shows and trusts a configuration, creates a new one, imports that of
 //! another system, and prints the schema. The library defines the settings.
 
-mod preset;
-
-use std::fmt::Write;
 use std::path::Path;
 
-use plimsoll::config::{self, AgentConfig, CONFIG_FILE, Config, Import, System};
-use plimsoll::context::{ContextConfig, Counts, EXTRACT_SHARE, ViewLimits};
+use plimsoll::config::{self, AgentConfig, CONFIG_FILE, Config, Effective, Import, Origin, System};
+use plimsoll::context::{Counts, FALLBACK_WINDOW, Threshold, Thresholds, ViewLimits};
 use plimsoll::policy::{Author, Policy};
-use plimsoll::{Agent, ContextStrategy, Tokens};
+use plimsoll::providers::ModelRef;
+use plimsoll::tokens::Calibration;
+use plimsoll::{Agent, ContextStrategy, Tokens, Window};
 use serde_json::json;
 
 use crate::args::{ConfigArgs, ConfigCommand};
@@ -116,8 +115,7 @@ fn check(config: &Config, tried: Option<McpTrial>, json: bool) -> Result<u8, Cli
     let users_file = users_file();
     let path = config.path().or(users_file.as_deref());
     let path = path.unwrap_or(CONFIG_FILE.as_ref());
-    let all = config.defaults().map_err(CliError::failed)?;
-    let all = EffectiveAgent::of(all)?;
+    let all = EffectiveAgent::of(config.defaults().map_err(CliError::failed)?)?;
     let agents = config.agents().map(|name| {
         let agent = config.agent(name).map_err(CliError::failed)?;
         Ok((name, EffectiveAgent::of(agent)?))
@@ -128,30 +126,29 @@ fn check(config: &Config, tried: Option<McpTrial>, json: bool) -> Result<u8, Cli
         _ => DONE,
     };
     if json {
+        let mut object = all.json();
         let agents = agents.iter().map(|(name, agent)| {
-            let name = ("name", (*name).into());
-            with(agent.json(), [name])
+            let mut object = agent.json();
+            object["name"] = (*name).into();
+            object
         });
+        object["agents"] = agents.collect();
         let servers = config.mcp().iter().map(|server| server.name.as_str());
-        let tried = tried
-            .as_ref()
-            .map(|tried| json!({ "all_there": tried.all_there, "told": tried.told }));
-        let more = [
-            ("agents", agents.collect()),
-            ("mcp", servers.collect()),
-            ("warnings", notes_of(config).into()),
-        ];
-        let object = with(all.json(), more);
-        let object = with(object, tried.map(|tried| ("mcp_tried", tried)));
+        object["mcp"] = servers.collect();
+        object["warnings"] = notes_of(config).into();
+        if let Some(tried) = &tried {
+            let (all_there, told) = (tried.all_there, &tried.told);
+            object["mcp_tried"] = json!({ "all_there": all_there, "told": told });
+        }
         out!("{object}");
         return Ok(code);
     }
     out!("{} is good", path.display());
-    out!("{}", all.text().trim_end());
+    all.print()?;
     for (name, agent) in &agents {
         out!("");
         out!("agent {name}");
-        out!("{}", agent.text().trim_end());
+        agent.print()?;
     }
     let models = all.config.own_models().len();
     if models > 0 {
@@ -164,17 +161,6 @@ fn check(config: &Config, tried: Option<McpTrial>, json: bool) -> Result<u8, Cli
         out!("{line}");
     }
     Ok(code)
-}
-
-/// Adds fields to an object.
-fn with(
-    mut object: serde_json::Value,
-    more: impl IntoIterator<Item = (&'static str, serde_json::Value)>,
-) -> serde_json::Value {
-    if let Some(object) = object.as_object_mut() {
-        object.extend(more.into_iter().map(|(key, value)| (key.to_owned(), value)));
-    }
-    object
 }
 
 fn show(sources: &Sources, origin: bool, json: bool) -> Result<u8, CliError> {
@@ -232,14 +218,14 @@ fn import(file: &Path, from: Option<System>, json: bool) -> Result<u8, CliError>
         return Ok(DONE);
     }
     out!("{}", import.toml.trim_end());
-    for setting in &import.settings {
-        let config::ImportedSetting { line, name, .. } = setting;
-        let note = setting.note.as_deref().unwrap_or_default();
-        let file = file.display();
-        match setting.became.is_empty() {
-            true => say!("{file}:{line}: {name} is not translated: {note}"),
-            false if note.is_empty() => {}
-            false => say!("{file}:{line}: {name}: {note}"),
+    for config::ImportedSetting { name, became, note } in &import.settings {
+        match (became.is_empty(), note) {
+            (true, note) => {
+                let why = note.as_deref().unwrap_or_default();
+                say!("{name} is not translated: {why}");
+            }
+            (false, Some(note)) => say!("{name}: {note}"),
+            (false, None) => {}
         }
     }
     let lost = import
@@ -304,54 +290,80 @@ impl EffectiveAgent {
         Ok(Self { config, run })
     }
 
-    fn text(&self) -> String {
-        let settings = &self.config.settings().builder;
-        let mut text = String::new();
-        let mut line = |words: String| {
-            // Writing to a String cannot fail.
-            let _ = writeln!(text, "{words}");
-        };
-        if let Some(model) = &self.config.settings().model {
-            line(format!("model: {model}"));
+    /// Prints the sizes that a run computes, then the settings that are not the defaults.
+    fn print(&self) -> Result<(), CliError> {
+        out!("{}", self.timing());
+        out!("{}", self.summary());
+        out!("stages: {}", self.stages().join(" → "));
+        for setting in self.set() {
+            out!("{}", setting.line());
         }
-        if let Some(strategy) = self.run.context_strategy() {
-            let name = strategy.name();
-            line(format!(
-                "context: {name}, without [context], so the model's window decides"
-            ));
-            line(preset::timing(self.run.view_limits()));
+        Ok(())
+    }
+
+    fn set(&self) -> impl Iterator<Item = Effective> {
+        let settings = self.config.effective();
+        settings.filter(|setting| setting.origin != Origin::Default)
+    }
+
+    /// Returns the window: as configured, that of the model, or the usual one.
+    fn window(&self) -> Tokens {
+        let settings = self.config.settings();
+        let model = settings.model.as_deref().map(ModelRef::parse);
+        let model = model.and_then(Result::ok);
+        let known = model.and_then(|model| self.config.facts(&model).window);
+        match settings.builder.window {
+            Window::Known(window) => window,
+            _ => known.map_or(FALLBACK_WINDOW, |fact| fact.value),
         }
+    }
+
+    /// Returns the sizes at which a compaction starts and ends, after the provider's cache has
+    /// expired (`is_cold`) or before.
+    fn thresholds(&self, is_cold: bool) -> Option<Thresholds> {
         if let Some(context) = self.run.context_config() {
-            let compaction = &context.compaction;
-            line(format!(
-                "context: {} tokens at most, {} of them for the system prompt",
-                grouped(context.max_context_tokens),
-                grouped(context.system_prompt_tokens),
-            ));
-            line(fires(context));
-            line(format!(
-                "kept: the first {} and the last {} of the newest run; results of the last at \
-                 most {}",
-                compaction.keep_first_turns,
-                counted(compaction.keep_recent_turns as u64, "turn"),
-                counted(compaction.tool_output_max_lines as u64, "line"),
-            ));
-            line(format!("summarized of earlier runs: {}", scope(context)));
+            return Some(context.thresholds(Tokens::ZERO, None));
         }
-        line(self.summary());
-        if let Some(digest) = settings.argument_digest {
-            line(format!(
-                "arguments: texts of more than {} characters in old calls become digests",
-                digest.over_chars
-            ));
+        let limits = ViewLimits {
+            window: Some(self.window()),
+            is_cold,
+            ..self.run.view_limits()
+        };
+        let budget = limits.budget(Tokens::ZERO, Tokens::ZERO, Calibration::default());
+        let budget = budget
+            .ok()
+            .filter(|_| limits.trigger != Threshold::Sent(Tokens::MAX))?;
+        Some(Thresholds {
+            fires_above: budget.trigger,
+            ends_at: budget.target,
+            counts: Counts::All,
+        })
+    }
+
+    /// Describes when the context is compacted.
+    fn timing(&self) -> String {
+        let Some(sizes) = self.thresholds(false) else {
+            return "compacts only if the provider refuses a request".to_owned();
+        };
+        let (above, ends) = (grouped(sizes.fires_above), grouped(sizes.ends_at));
+        if sizes.counts == Counts::AllButSystem {
+            return format!(
+                "compacts above {above} tokens without the system prompt, or earlier if that or the \
+                 answer takes more than is set aside; ends at {ends}"
+            );
         }
-        if let Some(messages) = settings.max_history_messages {
-            let messages = counted(messages as u64, "message");
-            line(format!("history: {messages} at most"));
-        }
-        line(limits(&self.config));
-        line(format!("stages: {}", self.stages().join(" → ")));
-        text
+        let cold = self.thresholds(true).filter(|cold| *cold != sizes);
+        let cold = cold.map_or(String::new(), |cold| {
+            let (above, ends) = (grouped(cold.fires_above), grouped(cold.ends_at));
+            format!("; above {above} and at {ends} if the provider's cache has expired")
+        });
+        let window = match self.run.context_config() {
+            Some(_) => String::new(),
+            None => format!(", in a window of {}", grouped(self.window())),
+        };
+        format!(
+            "compacts above {above} tokens of the whole request and ends at {ends}{window}{cold}"
+        )
     }
 
     /// Describes the summaries of evicted messages.
@@ -364,21 +376,17 @@ impl EffectiveAgent {
             None if settings.summarization => summary.author,
             _ => return "summary: none, evicted messages are in the log only".to_owned(),
         };
-        if author == Author::Extract && summary.is_sized_by_need() {
-            return format!(
-                "summary: written without a model, as long as the user's words require, at most {} of the target",
-                fraction(EXTRACT_SHARE.0)
-            );
-        }
-        format!(
-            "summary: {} tokens at most and {} of the target, written by {}",
-            grouped(summary.max_summary_tokens),
-            fraction(summary.share.0),
-            match author {
-                Author::Model => "a model",
-                Author::Extract => "Plimsoll, without a model",
+        let most = match author {
+            Author::Extract if summary.is_sized_by_need() => {
+                "as long as the user's words require".to_owned()
             }
-        )
+            _ => format!("{} tokens at most", grouped(summary.max_summary_tokens)),
+        };
+        let by = match author {
+            Author::Model => "by a model",
+            Author::Extract => "without a model",
+        };
+        format!("summary: {most}, written {by}")
     }
 
     fn stages(&self) -> Vec<&str> {
@@ -388,103 +396,28 @@ impl EffectiveAgent {
 
     fn json(&self) -> serde_json::Value {
         let settings = self.config.settings();
-        let context = self.run.context_config();
-        let thresholds = context.map(|context| {
-            let thresholds = context.thresholds(Tokens::ZERO, None);
+        let thresholds = self.thresholds(false).map(|sizes| {
             json!({
-                "fires_above": thresholds.fires_above,
-                "ends_at": thresholds.ends_at,
-                "counts": match thresholds.counts {
+                "fires_above": sizes.fires_above,
+                "ends_at": sizes.ends_at,
+                "counts": match sizes.counts {
                     Counts::All => "all",
                     Counts::AllButSystem => "all_but_system",
                 },
             })
         });
-        // A context limited by its size has thresholds instead.
-        let view = context.is_none().then(|| self.run.view_limits());
-        let own = &settings.builder;
+        let set = self.set().map(|setting| setting.json());
         json!({
             "model": settings.model,
             "context_strategy": self.run.context_strategy(),
-            "trigger": view.map(|view| view.trigger),
-            "target": view.and_then(|view| view.target),
-            "context": context,
+            "context": self.run.context_config(),
             "thresholds": thresholds,
-            "summary": {
-                "max_summary_tokens": own.summary.max_summary_tokens,
-                "share": fraction(own.summary.share.0),
-                "author": own.summary.author,
-            },
-            "summarization": own.summarization,
-            "argument_digest": own.argument_digest,
-            "max_history_messages": own.max_history_messages,
-            "limits": own.limits.filled(),
+            "limits": settings.builder.limits.filled(),
             "own_models": self.config.own_models().len(),
             "stages": self.stages(),
+            "settings": set.collect::<Vec<_>>(),
         })
     }
-}
-
-fn limits(agent: &AgentConfig) -> String {
-    let limits = &agent.settings().builder.limits;
-    let mut words = vec![counted(limits.max_turns(), "turn")];
-    if let Some(tokens) = limits.max_total_tokens {
-        words.push(format!("{} tokens", grouped(tokens)));
-    }
-    if let Some(time) = limits.max_duration {
-        words.push(format!("{} s", time.as_secs_f64()));
-    }
-    if let Some(cost) = limits.max_cost {
-        words.push(cost.to_string());
-    }
-    if let Some(calls) = limits.max_tool_calls {
-        words.push(format!("{calls} tool calls"));
-    }
-    for (tool, calls) in &limits.max_calls_per_tool {
-        words.push(format!("{calls} of {tool}"));
-    }
-    if let Some(times) = limits.identical_tool_calls() {
-        words.push(format!("{times} identical tool calls in a row"));
-    }
-    if let Some(memory) = limits.max_memory {
-        words.push(format!("{} bytes of messages", memory.0));
-    }
-    format!("a run: at most {}", words.join(", "))
-}
-
-/// Describes when a compaction fires, with the calculation.
-fn fires(context: &ContextConfig) -> String {
-    let thresholds = context.thresholds(Tokens::ZERO, None);
-    let (above, ends) = (grouped(thresholds.fires_above), grouped(thresholds.ends_at));
-    let compaction = &context.compaction;
-    match thresholds.counts {
-        Counts::All => {
-            format!("compacts above {above} tokens of the whole request, and ends at {ends}")
-        }
-        Counts::AllButSystem => format!(
-            "compacts above {above} tokens without the system prompt: {} · ({} − {}) − {}, or \
-             earlier if the system prompt or the answer takes more; ends at {ends}",
-            grouped(context.max_context_tokens),
-            fraction(compaction.compact_at_pct.0),
-            fraction(compaction.compact_budget_threshold_pct.0),
-            grouped(context.system_prompt_tokens),
-        ),
-    }
-}
-
-fn scope(context: &ContextConfig) -> String {
-    match context.compaction.compaction_scope {
-        plimsoll::context::CompactionScope::FixedCount(0) => "none".to_owned(),
-        plimsoll::context::CompactionScope::FixedCount(1) => "the newest".to_owned(),
-        plimsoll::context::CompactionScope::FixedCount(count) => format!("the newest {count}"),
-        plimsoll::context::CompactionScope::TokenBudget => {
-            "as many of the newest as fit into the target".to_owned()
-        }
-    }
-}
-
-fn fraction(ppm: u64) -> f64 {
-    ppm as f64 / 1e6
 }
 
 /// Formats a number with thousands separators: `81000` as `81,000`.

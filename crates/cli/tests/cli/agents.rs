@@ -317,9 +317,9 @@ fn every_agent_is_checked() {
     let said = home(TWO).run(["config", "check", "plimsoll.toml"]).done();
     for part in [
         "agent bosun",
-        "a run: at most 3 turns",
+        "\nmax_turns = 3\n",
         "agent cook",
-        "a run: at most 9 turns",
+        "\nmax_turns = 9\n",
     ] {
         assert!(said.out.contains(part), "no {part} in {}", said.out);
     }

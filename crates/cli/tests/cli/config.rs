@@ -15,87 +15,50 @@ fn check(config: &str, args: &[&str]) -> super::command::CommandOutput {
 }
 
 #[test]
-fn what_is_good_is_said_with_its_thresholds() {
-    for (config, parts) in [
+fn a_good_configuration_is_printed_with_its_thresholds() {
+    for (config, lines) in [
         (
             "[context]\n",
-            vec![
-                "plimsoll.toml is good",
-                "compacts above 81,000 tokens",
-                "ends at 56,700",
-                "stages: cap → lines → summarize → evict → fit",
-            ],
+            "compacts above 81,000 tokens without the system prompt, or earlier if that or the answer \
+             takes more than is set aside; ends at 56,700\n\
+             summary: 2,000 tokens at most, written by a model\n\
+             stages: cap → lines → summarize → evict → fit\n",
         ),
         (
-            "[compaction]\ncompact_at_pct = 0.8\n",
-            vec![
-                "compacts above 71,000 tokens",
-                "100,000 · (0.8 − 0.05) − 4,000",
-            ],
-        ),
-        (
-            "[context]\nmax_context_tokens = 32_000\n[compaction]\nkeep_recent_turns = 4\n",
-            vec!["compacts above 23,200 tokens", "the last 4 turns"],
-        ),
-        (
-            "[compaction]\ntrigger = 8_000\n",
-            vec!["compacts above 8,000 tokens of the whole request, and ends at 5,600"],
-        ),
-        (
-            "summarization = false\nmax_history_messages = 20\nargument_digest = true\n[context]\n",
-            vec![
-                "summary: none",
-                "history: 20 messages at most",
-                "more than 2000 characters",
-                "stages: cap → history → digest → lines → sections → evict → fit",
-            ],
-        ),
-        (
-            "[context]\n[compaction]\ncompaction_scope = \"token_budget\"\n[summary]\nauthor = \"extract\"\nmax_summary_tokens = 900\n",
-            vec![
-                "as many of the newest",
-                "summary: 900 tokens at most",
-                "without a model",
-                "→ extract →",
-            ],
+            "[compaction]\ntrigger = 8_000\n[summary]\nauthor = \"extract\"\nmax_summary_tokens = 900\n",
+            "compacts above 8,000 tokens of the whole request and ends at 5,600\n\
+             summary: 900 tokens at most, written without a model\n\
+             stages: cap → lines → extract → evict → fit\n\
+             summary.max_summary_tokens = 900\nsummary.author = \"extract\"\n\
+             compaction.trigger = 8000\n",
         ),
         (
             "",
-            vec![
-                "context: extract",
-                "without a model",
-                "the model's window decides",
-                "compacts above 50 % of the available tokens",
-                "or 60,000 tokens, whichever is less",
-                "ends at 26 % of the available tokens, 40,000 tokens at most, or earlier and at \
-                 20,000",
-            ],
+            "compacts above 60,000 tokens of the whole request and ends at 40,000, in a window of \
+             200,000; above 40,000 and at 20,000 if the provider's cache has expired\n\
+             summary: as long as the user's words require, written without a model\n\
+             stages: cap → prune → extract → evict → fit\n",
         ),
         (
-            "context_strategy = \"summarize\"",
-            vec!["context: summarize", "written by a model"],
+            "model = \"openai/gpt-4o\"\ntarget = 0.55\nsummarization = false\nmax_history_messages = 20\n",
+            "compacts above 97,352 tokens of the whole request and ends at 68,147, in a window of 128,000\n\
+             summary: none, evicted messages are in the log only\n\
+             stages: cap → history → evict → prune → evict → fit\n\
+             model = \"openai/gpt-4o\"\ntarget = 0.55\nmax_history_messages = 20\nsummarization = false\n",
         ),
         (
-            "trigger = 0.3",
-            vec![
-                "compacts above 30 % of the available tokens",
-                "ends at 21 % of the available tokens, 40,000 tokens at most",
-                "stages: cap → prune → extract → evict → fit",
-            ],
-        ),
-        (
-            "target = 0.55",
-            vec![
-                "or 1.43 times the target if that is more, and",
-                "ends at 55 % of the available tokens",
-            ],
+            "context_strategy = \"unlimited\"\n",
+            "compacts only if the provider refuses a request\n\
+             summary: none, evicted messages are in the log only\nstages: \n\
+             context_strategy = \"unlimited\"\n",
         ),
     ] {
         let said = check(config, &[]).done();
-        assert_eq!(said.err, "", "{config}");
-        for part in parts {
-            assert!(said.out.contains(part), "no `{part}` in {}", said.out);
-        }
+        let expected = format!("plimsoll.toml is good\n{lines}");
+        assert_eq!(
+            (said.out.as_str(), said.err.as_str()),
+            (expected.as_str(), "")
+        );
         let json: Value = serde_json::from_str(&check(config, &["--json"]).done().out).unwrap();
         assert!(json["warnings"].as_array().unwrap().is_empty());
     }
@@ -120,18 +83,14 @@ fn another_systems_configuration_is_translated() {
                   [[agents]]\nname = \"writer\"\ndescription = \"Writes.\"\n";
     home.file("heartbit.toml", theirs);
     let said = home.run(["config", "import", "heartbit.toml"]).done();
-    assert!(
-        said.out
-            .contains("max_turns = 15 # line 6: orchestrator.max_turns\n"),
-        "{}",
-        said.out
-    );
+    let line = "max_turns = 15 # orchestrator.max_turns\n";
+    assert!(said.out.contains(line), "{}", said.out);
     let err: Vec<&str> = said.err.lines().collect();
     assert_eq!(
         err,
         [
-            "plimsoll: heartbit.toml:4: provider.api_key: a key is not written into a file: put it into $ANTHROPIC_API_KEY",
-            "plimsoll: heartbit.toml:7: orchestrator.enable_squads is not translated: it has no counterpart",
+            "plimsoll: provider.api_key: a key is not written into a file: put it into $ANTHROPIC_API_KEY",
+            "plimsoll: orchestrator.enable_squads is not translated: it has no counterpart",
             "plimsoll: 6 settings of Heartbit translated, 1 not; each other setting has Plimsoll's default",
         ]
     );
@@ -151,11 +110,11 @@ fn another_systems_configuration_is_translated() {
     let json: Value = serde_json::from_str(&json.out).unwrap();
     assert_eq!(
         (json["from"].as_str(), json["toml"].as_str()),
-        (Some("heartbit"), Some(said.out.as_str()))
+        (Some("Heartbit"), Some(said.out.as_str()))
     );
     assert_eq!(
         json["settings"][3],
-        json!({"line": 6, "name": "orchestrator.max_turns", "became": ["max_turns"], "note": null})
+        json!({"name": "orchestrator.max_turns", "became": ["max_turns"], "note": null})
     );
 
     home.run(["config", "import", "plimsoll.toml"])
@@ -166,60 +125,29 @@ fn another_systems_configuration_is_translated() {
     assert_eq!(said.code, Some(2));
     assert!(
         said.err
-            .contains("there is no system `heartbeat`; known are: phi-core, heartbit")
+            .contains("there is no system `heartbeat`; known are: phi-core, Heartbit")
     );
 }
 
+/// The sentences are in crates/plimsoll/src/config/cases/faults.txt.
 #[test]
 fn everything_wrong_is_said_at_once() {
-    for (config, parts) in [
-        ("[contxt]\n", vec!["did you mean `context`?"]),
-        (
-            "[context]\nmax_tokns = 3\n",
-            vec!["in [context]; known are: max_context_tokens, system_prompt_tokens"],
-        ),
-        (
-            "[compaction]\nkeep_recnt_turns = 3\n",
-            vec!["in [compaction]; did you mean `keep_recent_turns`?"],
-        ),
-        (
-            "[summary]\nauthr = \"model\"\n",
-            vec!["in [summary]; did you mean `author`?"],
-        ),
-        (
-            "[models.openai.x]\ninput = 1.0\noutpt = 2.0\n",
-            vec!["models, openai, x, outpt", "did you mean `output`?"],
-        ),
-        (
-            "[context]\nkeep_recent = 3\n",
-            vec![
-                "plimsoll.toml:2:1: there is no `keep_recent` in [context]: this setting of phi-core is `compaction.keep_recent_turns` here, and `plimsoll config import` translates a whole file",
-            ],
-        ),
-        (
-            "max_history_messages = 0\nargument_digest = 3\n[compaction]\ncompact_at_pct = nan\n\
-             compact_budget_threshold_pct = -0.5\nkeep_recent_turns = 0\ntarget = 90_000\n",
-            vec![
-                "6 settings are faulty",
-                "plimsoll.toml:1:1: `max_history_messages` is 0",
-                "plimsoll.toml:2:1: `argument_digest` is 3",
-                "plimsoll.toml:4:1: `compact_at_pct` is NaN",
-                "plimsoll.toml:5:1: `compact_budget_threshold_pct` is -0.5",
-                "plimsoll.toml:6:1: `keep_recent_turns` is 0",
-                "plimsoll.toml:7:1: the trigger (81000) is not above the target (90000)",
-            ],
-        ),
-        (
-            "max_history_messages = \n",
-            vec!["plimsoll.toml:1:24: this is no TOML"],
-        ),
-        ("context = 3\n", vec!["[context] is 3; give a table"]),
-    ] {
-        let said = check(config, &[]);
-        assert_eq!((said.code, said.out.as_str()), (Some(1), ""), "{config}");
-        for part in parts {
-            assert!(said.err.contains(part), "no `{part}` in {}", said.err);
-        }
+    let config = "max_history_messages = 0\nargument_digest = 3\n[compaction]\ncompact_at_pct = nan\n\
+                  keep_recnt_turns = 0\ntarget = 90_000\n";
+    let said = check(config, &[]);
+    assert_eq!((said.code, said.out.as_str()), (Some(1), ""), "{config}");
+    let lines: Vec<&str> = said.err.lines().collect();
+    let begins = [
+        "plimsoll: 5 settings are faulty",
+        "- plimsoll.toml:1:1: `max_history_messages` is 0; give a whole number, 1 or more",
+        "- plimsoll.toml:2:1: `argument_digest` is 3; give true, false or ",
+        "- plimsoll.toml:4:1: `compact_at_pct` is NaN; give a fraction from 0 to 1",
+        "- plimsoll.toml:5:1: there is no `keep_recnt_turns` in [compaction]; did you mean",
+        "- plimsoll.toml:6:1: the trigger (81000) is not above the target (90000)",
+    ];
+    assert_eq!(lines.len(), begins.len(), "{}", said.err);
+    for (line, begin) in lines.iter().zip(begins) {
+        assert!(line.starts_with(begin), "{line}\nis not\n{begin}");
     }
     let home = Home::new();
     home.run(["config", "check"])
@@ -500,21 +428,4 @@ fn the_last_flag_counts_however_it_is_written() {
     assert!(rules.find("deny") < rules.find("allow"), "{rules}");
     let said = home.run(["config", "show", "--set", "max_turns"]);
     said.refused(2, &["--set: `max_turns` is not a setting; write KEY=VALUE"]);
-}
-
-#[test]
-fn a_rule_that_matches_no_call_is_not_good() {
-    for (rule, part) in [
-        (
-            "tool = \"bash\", arguments = \"comand=rm *\"",
-            "`comand` of `bash`",
-        ),
-        ("tool = \"nosuchtool\"", "nosuchtool"),
-    ] {
-        let said = check(
-            &format!("permissions = [{{ {rule}, then = \"deny\" }}]\n"),
-            &[],
-        );
-        said.refused(1, &["plimsoll.toml:1:1: ", part]);
-    }
 }

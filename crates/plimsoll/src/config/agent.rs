@@ -77,11 +77,11 @@ impl AgentConfig {
     /// Returns the origin of a setting by the key's full name, or `None` if the default applies.
     #[must_use]
     pub fn origin(&self, path: &str) -> Option<&Origin> {
-        self.found(path).map(|found| &found.origin)
+        self.found(path).map(|found| &found.given.origin)
     }
 
     pub(super) fn found(&self, path: &str) -> Option<&FoundSetting> {
-        self.merged.layer.found.get(path)
+        self.merged.layer.0.get(path)
     }
 
     /// Returns the facts about a model, from this configuration and the built-in table.
@@ -195,14 +195,6 @@ impl AgentConfig {
     /// # Errors
     /// If the root is not a directory, or a tool does not exist.
     pub fn tools(&self) -> Result<Vec<Arc<dyn Tool>>, ConfigError> {
-        self.tools_with(&self.skills())
-    }
-
-    /// Like [`Self::tools`], with skills that were found already.
-    ///
-    /// # Errors
-    /// As [`Self::tools`].
-    pub fn tools_with(&self, skills: &Skills) -> Result<Vec<Arc<dyn Tool>>, ConfigError> {
         let root = Root::new(&self.settings().root);
         let root = root.map_err(|error| self.fault(error.to_string()))?;
         let names = self.settings().tools.join(",");
@@ -224,7 +216,7 @@ impl AgentConfig {
         }
         let tools = toolbox.select(&names);
         let mut tools = tools.map_err(|error| self.fault(error.to_string()))?;
-        tools.extend(skills.tool());
+        tools.extend(self.skills().tool());
         Ok(tools)
     }
 

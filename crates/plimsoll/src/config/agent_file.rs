@@ -10,6 +10,8 @@ use toml::Value;
 use super::document::Located;
 use super::fault::{ConfigFault, Faults, Origin, Place};
 use super::file::{AgentPart, Config, config_text};
+use super::form::{Form, Names};
+use super::import::own_tools;
 use super::key::key;
 use super::layer::{FoundSetting, Layer, Owner};
 
@@ -58,14 +60,13 @@ impl Config {
 
     /// Like [`Self::agent_file`], with the text of the file.
     pub(super) fn agent_text(mut self, path: &Path, text: &str, form: AgentFileForm) -> Self {
-        let mut faults = Faults::of_file(Some(path));
-        let mut warnings = Faults::of_file(Some(path));
-        let part = part_of(text, form, &mut faults, &mut warnings);
-        self.warnings.extend(warnings.list);
-        if let Some(part) = part.filter(|_| faults.list.is_empty()) {
+        let (mut faults, mut warnings) = (Faults::default(), Faults::default());
+        let part = part_of(text, path, form, &mut faults, &mut warnings);
+        self.warnings.extend(warnings.0);
+        if let Some(part) = part.filter(|_| faults.0.is_empty()) {
             self = self.with(part, &mut faults);
         }
-        self.leave_out(path, faults.list);
+        self.leave_out(path, faults.0);
         self
     }
 
@@ -73,11 +74,11 @@ impl Config {
     fn leave_out(&mut self, path: &Path, faults: Vec<ConfigFault>) {
         self.warnings.extend(faults.into_iter().map(|fault| {
             let text = format!("{} (the agent is left out)", fault.text);
-            let text = match fault.origin {
-                Origin::File(..) => text,
-                _ => format!("{}: {text}", path.display()),
+            let origin = match fault.origin {
+                Origin::File(..) => fault.origin,
+                _ => Origin::start(Some(path)),
             };
-            ConfigFault { text, ..fault }
+            ConfigFault { origin, text }
         }));
     }
 
@@ -91,81 +92,76 @@ impl Config {
 /// Parses the text of an agent file.
 fn part_of(
     whole: &str,
+    path: &Path,
     form: AgentFileForm,
     faults: &mut Faults,
     warnings: &mut Faults,
 ) -> Option<AgentPart> {
+    let start = Origin::start(Some(path));
     let (fields, body) = front_matter(whole)
-        .map_err(|why| faults.at(Origin::Default, why))
+        .map_err(|why| faults.push(&start, why))
         .ok()?;
-    let place_of = |key: &str| {
+    let origin_of = |key: &str| {
         let is_key = |line: &str| {
             line.strip_prefix(key)
                 .is_some_and(|rest| rest.trim_start().starts_with(':'))
         };
-        let line = whole.lines().position(is_key);
-        Place::line(line.map_or(1, |at| at + 1))
+        let line = whole.lines().position(is_key).map_or(1, |at| at + 1);
+        Origin::File(path.into(), Place { line, column: 1 })
     };
     let mut entries = Vec::new();
     for (key, value) in fields {
-        let place = place_of(&key);
+        let origin = origin_of(&key);
         let value = match form {
             AgentFileForm::Plimsoll => Some(value),
-            AgentFileForm::ClaudeCode => counterpart(&key, value, place, warnings),
+            AgentFileForm::ClaudeCode => counterpart(&key, value, &origin, warnings),
         };
         if let Some(value) = value {
             // TOML has no null.
             let value = Value::try_from(value).unwrap_or_else(|_| String::new().into());
-            entries.push((key, Located::new(value, place)));
+            entries.push((key, Located::new(value, &origin)));
         }
     }
     let mut layer = Layer::of(Owner::OneAgent, &entries, faults);
-    let Some(name) = layer.text("name").map(str::to_owned) else {
-        faults.at(
-            Origin::Default,
-            "it needs a `name` between the two lines ---",
-        );
+    let Some(name) = layer.text("name") else {
+        faults.push(&start, "it needs a `name` between the two lines ---");
         return None;
     };
     for path in ["system", "system_file"] {
-        if let Some(found) = layer.found.get(path) {
+        if let Some(found) = layer.0.get(path) {
             let why = "the text below the second line --- is its system prompt; leave out this one";
-            faults.at(found.origin.clone(), why);
+            faults.push(&found.given.origin, why);
         }
     }
     let system = body.trim();
     if let Some(key) = key("system").filter(|_| !system.is_empty()) {
-        let found = FoundSetting {
-            key,
-            value: system.into(),
-            origin: faults.origin(Place::START),
-        };
-        layer.found.insert(key.path(), found);
+        let given = Located::new(system.into(), &start);
+        layer.0.insert(key.path(), FoundSetting { key, given });
     }
     Some(AgentPart {
         name,
-        origin: faults.origin(Place::START),
+        origin: start,
         layer,
         is_file: true,
     })
 }
 
 /// Converts a field of a Claude Code file. Returns `None` if there is no counterpart.
-fn counterpart(key: &str, value: Json, place: Place, warnings: &mut Faults) -> Option<Json> {
+fn counterpart(key: &str, value: Json, origin: &Origin, warnings: &mut Faults) -> Option<Json> {
     match key {
         key if SHARED.contains(&key) => Some(value),
-        "tools" => tools(value, place, warnings),
+        "tools" => tools(&value, origin, warnings),
         "model" => {
             if value.as_str() != Some("inherit") {
                 let text = "`model` has no counterpart: the agent runs on the model of its caller";
-                warnings.push(place, text);
+                warnings.push(origin, text);
             }
             None
         }
         key => {
             if !COSMETIC.contains(&key) {
                 warnings.push(
-                    place,
+                    origin,
                     format!("`{key}` has no counterpart, and is left out"),
                 );
             }
@@ -175,46 +171,24 @@ fn counterpart(key: &str, value: Json, place: Place, warnings: &mut Faults) -> O
 }
 
 /// Converts the tool names of a Claude Code file. Returns `None` if it names none, which means all.
-fn tools(value: Json, place: Place, warnings: &mut Faults) -> Option<Json> {
-    let given: Vec<String> = match value {
-        Json::String(text) => text.split(',').map(|name| name.trim().to_owned()).collect(),
-        Json::Array(names) => {
-            let names = names.iter().filter_map(Json::as_str);
-            names.map(str::to_owned).collect()
-        }
-        _ => Vec::new(),
-    };
-    let ours = |name: &str| {
-        let name = name.split('(').next().unwrap_or(name).to_lowercase();
-        let name = match name.as_str() {
-            "ls" => "list",
-            "multiedit" => "edit",
-            name => name,
-        };
-        plimsoll_tools::NAMES
-            .iter()
-            .find(|ours| **ours == name)
-            .copied()
-    };
-    let mut names: Vec<&str> = given.iter().filter_map(|name| ours(name)).collect();
-    names.sort_unstable();
-    names.dedup();
-    let others = given
-        .iter()
-        .filter(|name| !name.is_empty() && ours(name).is_none());
-    let others: Vec<&str> = others.map(String::as_str).collect();
+fn tools(value: &Json, origin: &Origin, warnings: &mut Faults) -> Option<Json> {
+    if [Json::Null, "".into(), Json::Array(Vec::new())].contains(value) {
+        return None;
+    }
+    let given = Value::try_from(value).ok();
+    let given = given.and_then(|given| Names::read(&given));
+    // What is no list of names must not mean all tools.
+    let given = given.unwrap_or_else(|| vec![value.to_string()]);
+    let (mut names, others) = own_tools(&given);
     if !others.is_empty() {
-        let text = format!(
-            "the tools {} have no counterpart, and are left out",
-            others.join(", ")
-        );
-        warnings.push(place, text);
+        let others = others.join(", ");
+        let text = format!("the tools {others} have no counterpart, and are left out");
+        warnings.push(origin, text);
     }
-    match (names.is_empty(), others.is_empty()) {
-        (true, true) => None,
-        (true, false) => Some(vec!["none"].into()),
-        (false, _) => Some(names.into()),
+    if names.is_empty() {
+        names.push("none");
     }
+    Some(names.into())
 }
 
 #[cfg(test)]
@@ -279,13 +253,30 @@ mod tests {
     }
 
     #[test]
+    fn tools_of_claude_code_are_never_more_than_it_names() {
+        for (tools, ours) in [
+            ("", "all"),
+            (" []", "all"),
+            (" Read", "read"),
+            (" [Read, 3]", "none"),
+            (" Read,,Grep", "none"),
+            (" {a: 1}", "none"),
+            (" WebFetch", "none"),
+        ] {
+            let text = format!("---\nname: a\ntools:{tools}\n---\nx");
+            let (config, _) = config(&[("c.md", &text, AgentFileForm::ClaudeCode)]);
+            assert_eq!(agent(&config, Some("a")).settings().tools, [ours], "{text}");
+        }
+    }
+
+    #[test]
     fn a_faulty_file_is_left_out_and_named() {
         for (text, why) in [
             (
                 "# No front matter",
-                "a.md: it does not start with a line --- (the agent is left out)",
+                "a.md:1:1: it does not start with a line --- (the agent is left out)",
             ),
-            ("---\ndescription: x\n---\n", "a.md: it needs a `name`"),
+            ("---\ndescription: x\n---\n", "a.md:1:1: it needs a `name`"),
             (
                 "---\nname: a\nmax_trns: 3\n---\n",
                 "a.md:3:1: there is no `max_trns`",

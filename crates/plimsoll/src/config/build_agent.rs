@@ -47,57 +47,64 @@ impl AgentConfig {
     /// are left out, because a file's rules apply to all of its agents.
     #[must_use]
     pub fn permissions(&self) -> Permissions {
-        let rules = self.settings().permissions.iter();
-        let rules = rules.filter(|rule| !self.is_of_another(rule));
-        Permissions::new(rules.map(Rule::rule)).with_mode(self.settings().permission_mode())
+        self.permissions_of(&self.own_rules(None))
     }
 
     /// Returns the permission rules for an agent with these tools. Rules for tools
     /// of a missing MCP server are left out, because a run continues without such a server.
     #[must_use]
     pub fn permissions_for(&self, tools: &[Arc<dyn Tool>]) -> Permissions {
-        let is_of_mcp = |rule: &Rule| {
-            let mut servers = self.shared.mcp.iter();
-            servers.any(|server| rule.tool.starts_with(&format!("{}_", server.name)))
-        };
-        let hosted = || {
-            self.settings()
-                .builder
-                .hosted_tools
-                .iter()
-                .flat_map(HostedTool::names)
-        };
-        let has = |rule: &Rule| {
-            let fits = |name: &str| fits(&rule.tool, name);
-            tools.iter().any(|tool| fits(&tool.spec().name)) || hosted().any(fits)
-        };
-        let rules = self.settings().permissions.iter();
-        let rules =
-            rules.filter(|rule| has(rule) || !(is_of_mcp(rule) || self.is_of_another(rule)));
+        self.permissions_of(&self.own_rules(Some(tools)))
+    }
+
+    pub(super) fn permissions_of(&self, rules: &[usize]) -> Permissions {
+        let all = &self.settings().permissions;
+        let rules = rules.iter().filter_map(|at| all.get(*at));
         Permissions::new(rules.map(Rule::rule)).with_mode(self.settings().permission_mode())
     }
 
-    /// Checks whether a rule only matches existing tools that this agent does not have.
-    fn is_of_another(&self, rule: &Rule) -> bool {
+    /// Returns the numbers of the permission rules for this agent, or for one with these tools: those that
+    /// match one of its tools, and those that match no tool of the file, which are mistakes.
+    pub(super) fn own_rules(&self, tools: Option<&[Arc<dyn Tool>]>) -> Vec<usize> {
         let settings = self.settings();
-        let fits = |name: &str| fits(&rule.tool, name);
-        let all = settings.tools.iter().any(|name| name == "all");
-        let has = |name: &str| all || settings.tools.iter().any(|own| own == name);
-        let tools = || plimsoll_tools::NAMES.iter().filter(|name| fits(name));
-        let agents = || self.shared.agents.iter().filter(|part| fits(&part.name));
-        let is_called = |tool: &HostedTool| {
-            let server = tool.server();
-            let server = server.is_some_and(|name| rule.tool.starts_with(&format!("{name}_")));
-            server || tool.names().any(fits)
+        let built_in = plimsoll_tools::NAMES.iter().copied();
+        let is_chosen = |name: &&str| settings.tools.iter().any(|own| own == "all" || own == name);
+        let called = settings.sub_agents.iter().map(String::as_str);
+        let given = tools.into_iter().flatten();
+        let given = given.map(|tool| tool.spec().name.as_str());
+        let own = built_in
+            .clone()
+            .filter(is_chosen)
+            .chain(called)
+            .chain(given);
+        let own: Vec<&str> = own.collect();
+        let agents = self.shared.agents.iter().map(|part| part.name.as_str());
+        let known: Vec<&str> = built_in.chain(agents).collect();
+        let is_of = |rule: &Rule, server: &str| rule.tool.starts_with(&format!("{server}_"));
+        let is_hosted = |rule: &Rule, tool: &HostedTool| {
+            let is_of_server = tool.server().is_some_and(|server| is_of(rule, server));
+            is_of_server || tool.names().any(|name| fits(&rule.tool, name))
         };
-        let is_known = tools().next().is_some()
-            || agents().next().is_some()
-            || self.shared.hosted_tools().any(|tool| is_called(&tool));
-        let is_own = tools().any(|name| has(name))
-            || agents().any(|part| settings.sub_agents.contains(&part.name))
-            || settings.builder.hosted_tools.iter().any(is_called);
-        // A rule for all tools applies to this agent, whatever tools it gets.
-        is_known && !is_own && rule.tool != "*"
+        let is_of_mcp = |rule: &Rule| {
+            let mut servers = self.shared.mcp.iter();
+            tools.is_some() && servers.any(|server| is_of(rule, &server.name))
+        };
+        let is_own = |rule: &Rule| {
+            let mut hosted = settings.builder.hosted_tools.iter();
+            // A rule for all tools applies to this agent, whatever tools it gets.
+            rule.tool == "*"
+                || own.iter().any(|name| fits(&rule.tool, name))
+                || hosted.any(|tool| is_hosted(rule, tool))
+        };
+        let is_known = |rule: &Rule| {
+            let mut hosted = self.shared.hosted_tools();
+            is_of_mcp(rule)
+                || known.iter().any(|name| fits(&rule.tool, name))
+                || hosted.any(|tool| is_hosted(rule, &tool))
+        };
+        let rules = settings.permissions.iter().enumerate();
+        let rules = rules.filter(|(_, rule)| is_own(rule) || !is_known(rule));
+        rules.map(|(at, _)| at).collect()
     }
 
     /// Returns the agents that it may call, as tools. `make` creates the builder of one, with its
@@ -267,18 +274,6 @@ impl AgentConfig {
         tools: Vec<Arc<dyn Tool>>,
     ) -> Result<AgentBuilder, ConfigError> {
         self.assembled(model, self.permissions_for(&tools), tools)
-    }
-
-    /// Checks the requirements of [`AgentConfig::builder_with`] except the model, before time is
-    /// spent on that.
-    ///
-    /// # Errors
-    /// If the summary prompt cannot be read, or the summarizer's model cannot be reached.
-    pub fn check_summarizer(&self) -> Result<(), ConfigError> {
-        if let Some(name) = &self.settings().summarizer {
-            self.model(name)?;
-        }
-        self.summary_prompt().map(drop)
     }
 
     /// Assembles an agent from its parts. All builders are created here.

@@ -35,7 +35,7 @@ impl AgentConfig {
         if !settings.builder.summarization && summarizes && has_trigger {
             let fault = "`summarization` is false, so the `trigger` of this `context_strategy` has \
                          no effect; remove one of the three, or choose \"evict\"";
-            faults.add([self.merged.placed(fault)]);
+            faults.add([self.merged.placed(fault, &[])]);
         }
         let agents = self.shared.agents.iter();
         let agents: Vec<&str> = agents.map(|part| part.name.as_str()).collect();
@@ -45,24 +45,32 @@ impl AgentConfig {
         let servers: Vec<&str> = servers.map(|server| server.name.as_str()).collect();
         let named = settings.mcp.as_deref().unwrap_or_default();
         self.check_names("mcp", "MCP server", named, &servers, faults);
-        let mut tools = settings.tools.as_slice();
-        if matches!(tools, [one] if ["all", "none"].contains(&one.as_str())) {
-            tools = &[];
+        let tools = &settings.tools;
+        let known = plimsoll_tools::NAMES.iter().copied();
+        let known: Vec<&str> = known.chain(["all", "none"]).collect();
+        self.check_names("tools", "tool", tools, &known, faults);
+        if tools.len() > 1
+            && tools
+                .iter()
+                .any(|name| ["all", "none"].contains(&name.as_str()))
+        {
+            let text = "`tools` names all or none beside others; keep the one you mean";
+            self.report("tools", text, faults);
         }
-        self.check_names("tools", "tool", tools, &plimsoll_tools::NAMES, faults);
         let rules = settings.permissions.len();
         if rules > MAX_RULES {
             let text = format!("there are {rules} permissions; {MAX_RULES} are allowed");
             self.report("permissions", &text, faults);
         }
         // The trial below has no rules, because rules for a program's tools would be faults there.
-        let permissions = self.permissions();
+        let rules = self.own_rules(None);
+        let permissions = self.permissions_of(&rules);
         for tool in &settings.builder.hosted_tools {
             if let Some(fault) = secret_of(tool) {
                 self.report("hosted_tools", &fault, faults);
             }
             if let Err(fault) = permissions.hosted(tool) {
-                self.report("permissions", &fault, faults);
+                faults.add([self.merged.placed(&fault, &rules)]);
             }
         }
         if let Err(error) = self.trial() {
@@ -76,11 +84,11 @@ impl AgentConfig {
     /// # Errors
     /// If the settings contradict each other.
     pub fn trial(&self) -> Result<Agent, ConfigError> {
-        self.trial_of(Vec::new())
+        self.trial_of(None)
     }
 
     /// Builds the agent with tools, and the rules for them if there are any.
-    fn trial_of(&self, tools: Vec<Arc<dyn Tool>>) -> Result<Agent, ConfigError> {
+    fn trial_of(&self, tools: Option<Vec<Arc<dyn Tool>>>) -> Result<Agent, ConfigError> {
         // The prices of the model are known when there is one.
         let prices = PriceSheet::of(Rates::FREE);
         let mut builder = self.settings().apply(Agent::builder(Nobody));
@@ -88,13 +96,15 @@ impl AgentConfig {
             let summarizer = builder.summarizer(Arc::new(Nobody));
             builder = summarizer.summarizer_prices(prices);
         }
-        if !tools.is_empty() {
+        let mut rules = Vec::new();
+        if let Some(tools) = tools {
+            rules = self.own_rules(Some(&tools));
             builder = builder
-                .permissions(self.permissions_for(&tools))
+                .permissions(self.permissions_of(&rules))
                 .tools(tools);
         }
         let built = builder.counter(Arc::new(Chars4)).prices(prices).build();
-        built.map_err(|error| self.place(&error))
+        built.map_err(|error| self.place_of(&error, &rules))
     }
 
     /// Returns the built-in tools that the agent has, and those that are agents, to check names and
@@ -116,10 +126,16 @@ impl AgentConfig {
     /// Converts a builder's faults, and adds the origins of the settings that caused them.
     #[must_use]
     pub fn place(&self, error: &Error) -> ConfigError {
+        self.place_of(error, &[])
+    }
+
+    fn place_of(&self, error: &Error, rules: &[usize]) -> ConfigError {
         let mut faults = Faults::default();
         match error {
-            Error::Build(texts) => faults.add(texts.iter().map(|text| self.merged.placed(text))),
-            other => faults.at(Origin::Default, other.to_string()),
+            Error::Build(texts) => {
+                faults.add(texts.iter().map(|text| self.merged.placed(text, rules)));
+            }
+            other => faults.push(&Origin::Default, other.to_string()),
         }
         faults.into()
     }
@@ -229,7 +245,7 @@ impl AgentConfig {
             self.report("max_calls_per_tool", &text, &mut faults);
         }
         faults.add(
-            self.trial_of(self.own_tools())
+            self.trial_of(Some(self.own_tools()))
                 .err()
                 .into_iter()
                 .flat_map(|it| it.faults),
@@ -239,10 +255,7 @@ impl AgentConfig {
 
     /// Reports a fault of a setting.
     fn report(&self, path: &str, text: &str, faults: &mut Faults) {
-        let found = self.found(path);
-        let origin = found.map_or(Origin::Default, |found| found.origin.clone());
-        let text = format!("{}{text}", origin.prefix());
-        faults.at(origin, text);
+        faults.push(self.origin(path).unwrap_or(&Origin::Default), text);
     }
 }
 

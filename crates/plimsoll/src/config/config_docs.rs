@@ -55,33 +55,14 @@ pub fn template() -> String {
         }
         for key in everywhere().filter(|key| key.table == table) {
             line(&mut text, &format!("# {}", key.doc));
-            match &key.default {
-                Preset::Value(value) => line(&mut text, &format!("# {} = {value}", key.name)),
-                Preset::Words(words) => {
-                    let example = example(key);
-                    line(
-                        &mut text,
-                        &format!("# {} = {example}   # default: {words}", key.name),
-                    );
-                }
-            }
+            let value = match &key.default {
+                Preset::Value(value) => value.clone(),
+                Preset::Words(words) => format!("…   # {}; default: {words}", key.takes),
+            };
+            line(&mut text, &format!("# {} = {value}", key.name));
         }
     }
     text + TAIL
-}
-
-/// Returns a value for a setting whose default is not a value.
-fn example(key: &SettingKey) -> String {
-    match key.kind {
-        SettingKind::Flag => "true".to_owned(),
-        SettingKind::Tokens => "10_000".to_owned(),
-        SettingKind::Whole => "100".to_owned(),
-        SettingKind::Number | SettingKind::Dollars => "0.5".to_owned(),
-        SettingKind::Time => "60".to_owned(),
-        SettingKind::Choice => format!("{:?}", key.choices.first().map_or("", String::as_str)),
-        SettingKind::Text | SettingKind::Path => "\"…\"".to_owned(),
-        _ => "[]".to_owned(),
-    }
 }
 
 fn everywhere() -> impl Iterator<Item = &'static SettingKey> {
@@ -128,27 +109,15 @@ fn default(key: &SettingKey) -> String {
 
 /// Returns a word for the form of a value, which the documentation explains, or the form itself.
 fn value(key: &SettingKey) -> String {
-    let takes = key.takes.as_str();
-    let word = match key.kind {
-        SettingKind::Whole => "number",
-        SettingKind::Tokens if takes.starts_with("tokens") => "size",
-        SettingKind::Tokens => "tokens",
-        SettingKind::Number if takes.starts_with("a fraction") => "share",
-        SettingKind::Dollars => "dollars",
-        SettingKind::Time => "time",
-        SettingKind::Text => "text",
-        SettingKind::Path => "path",
-        SettingKind::Paths => "paths",
-        SettingKind::Names => "names",
-        SettingKind::Texts => "texts",
-        SettingKind::Rules => "tables",
-        SettingKind::Tables if key.items().is_some() => "tables",
-        _ => return takes.to_owned(),
-    };
-    match takes.split_once(", or \"") {
-        Some((_, other)) if !other.starts_with("none") => format!("{word}, or \"{other}"),
-        Some(_) => format!("{word} or \"none\""),
-        None => word.to_owned(),
+    let is_own = key.kind == SettingKind::Tables && key.items().is_none();
+    if is_own || matches!(key.kind, SettingKind::Flag | SettingKind::Choice) {
+        return key.takes.clone();
+    }
+    let word = format!("{:?}", key.kind).to_ascii_lowercase();
+    if key.takes.ends_with("or \"none\"") {
+        format!("{word} or \"none\"")
+    } else {
+        word
     }
 }
 

@@ -1,17 +1,19 @@
-//! [`Located`]: a text of TOML as values that know their place.
+//! [`Located`]: a text of TOML as values that know their origin.
 
+use std::path::Path;
+use std::sync::Arc;
+
+use plimsoll_context::{Bytes, clip};
+use serde_json::Value as Json;
 use toml::Value;
 use toml::de::{DeTable, DeValue};
 
-use super::fault::{Faults, Place};
+use super::fault::{Faults, Origin, Place};
 
-/// Number of bytes in a block of [`Places`].
-const BLOCK: usize = 256;
-
-/// A value with its place: that of its key, or of the value itself in a list.
+/// A value with its origin: that of its key, or of the value itself in a list.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Located {
-    pub(crate) place: Place,
+    pub(crate) origin: Origin,
     pub(crate) data: Data,
 }
 
@@ -26,24 +28,23 @@ pub(crate) enum Data {
 }
 
 impl Located {
-    /// Parses a text to a table. Reports every syntax error, not only the first.
-    pub(crate) fn parse(text: &str, faults: &mut Faults) -> Option<Self> {
-        let places = Places::of(text);
+    /// Parses a text, or the text of a file, to a table. Reports every syntax error, not only the first.
+    pub(crate) fn parse(text: &str, path: Option<&Path>, faults: &mut Faults) -> Option<Self> {
+        let places = Places::of(text, path);
         let (table, errors) = DeTable::parse_recoverable(text);
         for error in &errors {
             let start = error.span().map_or(0, |span| span.start);
             let text = format!("this is no TOML: {}", error.message());
-            faults.push(places.at(start), text);
+            faults.push(&places.at(start), text);
         }
         let table = DeValue::Table(table.into_inner());
-        errors
-            .is_empty()
-            .then(|| Self::read(&table, Place::START, &places))
+        let is_good = errors.is_empty();
+        is_good.then(|| Self::read(&table, places.at(0), &places))
     }
 
-    /// Places a value and all of its parts.
-    pub(crate) fn new(value: Value, place: Place) -> Self {
-        let inner = |value| Self::new(value, place);
+    /// Creates a value all of whose parts have one origin.
+    pub(crate) fn new(value: Value, origin: &Origin) -> Self {
+        let inner = |value| Self::new(value, origin);
         let data = match value {
             Value::Array(list) => Data::List(list.into_iter().map(inner).collect()),
             Value::Table(table) => {
@@ -52,10 +53,11 @@ impl Located {
             }
             plain => Data::Plain(plain),
         };
-        Self { place, data }
+        let origin = origin.clone();
+        Self { origin, data }
     }
 
-    /// Returns the value without places.
+    /// Returns the value without origins.
     pub(crate) fn value(&self) -> Value {
         match &self.data {
             Data::Plain(value) => value.clone(),
@@ -63,6 +65,18 @@ impl Located {
             Data::Table(entries) => {
                 let entries = entries.iter();
                 Value::Table(entries.map(|(key, it)| (key.clone(), it.value())).collect())
+            }
+        }
+    }
+
+    /// Returns the value as JSON, with the entries of tables in their order.
+    pub(crate) fn json(&self) -> Json {
+        match &self.data {
+            Data::Plain(value) => serde_json::to_value(value).unwrap_or_default(),
+            Data::List(list) => list.iter().map(Self::json).collect(),
+            Data::Table(entries) => {
+                let entries = entries.iter();
+                entries.map(|(key, it)| (key.clone(), it.json())).collect()
             }
         }
     }
@@ -89,15 +103,17 @@ impl Located {
         entries.find(|(key, _)| key == name).map(|(_, it)| it)
     }
 
+    /// Returns the origin of an entry of a table, or else that of the table.
+    pub(crate) fn origin_of(&self, name: &str) -> &Origin {
+        &self.get(name).unwrap_or(self).origin
+    }
+
     /// Describes the value in a few words, for a fault.
     pub(crate) fn describe(&self) -> String {
         match &self.data {
             Data::Plain(Value::Float(f64::MAX)) => "a number that is too large".to_owned(),
             Data::Plain(Value::Float(number)) => number.to_string(),
-            Data::Plain(Value::String(text)) => {
-                let clipped = plimsoll_context::clip(text, plimsoll_context::Bytes(64));
-                format!("{clipped:?}")
-            }
+            Data::Plain(Value::String(text)) => format!("{:?}", clip(text, Bytes(64))),
             Data::Plain(other) => other.to_string(),
             Data::List(list) if list.is_empty() => "an empty list".to_owned(),
             Data::List(_) => "a list".to_owned(),
@@ -105,7 +121,7 @@ impl Located {
         }
     }
 
-    fn read(value: &DeValue<'_>, place: Place, places: &Places<'_>) -> Self {
+    fn read(value: &DeValue<'_>, origin: Origin, places: &Places<'_>) -> Self {
         let data = match value {
             DeValue::Array(list) => {
                 let item = |item: &toml::Spanned<DeValue<'_>>| {
@@ -115,25 +131,25 @@ impl Located {
             }
             DeValue::Table(table) => {
                 let entries = table.iter().map(|(key, value)| {
-                    let place = places.at(key.span().start);
+                    let origin = places.at(key.span().start);
                     let name = key.get_ref().to_string();
-                    (name, Self::read(value.get_ref(), place, places))
+                    (name, Self::read(value.get_ref(), origin, places))
                 });
                 let mut entries: Vec<_> = entries.collect();
                 // The parser sorts by name; faults are reported from the top of the file.
-                entries.sort_by_key(|(_, it)| it.place);
+                entries.sort_by_key(|(_, it)| it.origin.place());
                 Data::Table(entries)
             }
             plain => Data::Plain(plain_value(plain)),
         };
-        Self { place, data }
+        Self { origin, data }
     }
 }
 
 /// Parses one value of a flag or of the environment. Invalid TOML is treated as a text.
 pub(crate) fn parse_value(text: &str) -> Value {
     match DeValue::parse(text.trim()) {
-        Ok(value) => Located::read(value.get_ref(), Place::START, &Places::of("")).value(),
+        Ok(value) => Located::read(value.get_ref(), Origin::Default, &Places::of("", None)).value(),
         Err(_) => Value::String(text.to_owned()),
     }
 }
@@ -158,87 +174,74 @@ fn plain_value(value: &DeValue<'_>) -> Value {
     }
 }
 
-/// The places in a text. A column is found in one step, because a line can be a whole file.
+/// The places in a text.
 struct Places<'a> {
     text: &'a str,
+    path: Arc<Path>,
     /// The first byte of each line.
     lines: Vec<usize>,
-    /// The number of characters before each block of bytes.
-    blocks: Vec<usize>,
 }
 
 impl<'a> Places<'a> {
-    fn of(text: &'a str) -> Self {
+    fn of(text: &'a str, path: Option<&Path>) -> Self {
         let ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
         let lines = std::iter::once(0).chain(ends.map(|(at, _)| at + 1));
-        let chunks = text.as_bytes().chunks(BLOCK);
-        let counted = chunks.scan(0, |count, chunk| {
-            *count += chars(chunk);
-            Some(*count)
-        });
-        let blocks = std::iter::once(0).chain(counted);
         Self {
             text,
+            path: path.unwrap_or(Path::new("")).into(),
             lines: lines.collect(),
-            blocks: blocks.collect(),
         }
     }
 
-    fn at(&self, byte: usize) -> Place {
+    fn at(&self, byte: usize) -> Origin {
         let line = self.lines.partition_point(|begin| *begin <= byte).max(1);
         let start = self.lines.get(line - 1).copied().unwrap_or_default();
+        let before = self.text.get(start..byte).unwrap_or_default();
         // The mark of the byte order has no column.
-        let mark = usize::from(line == 1 && byte > 0 && self.text.starts_with('\u{feff}'));
-        let column = self.before(byte) - self.before(start) - mark + 1;
-        Place { line, column }
+        let column = before.trim_start_matches('\u{feff}').chars().count() + 1;
+        Origin::File(Arc::clone(&self.path), Place { line, column })
     }
-
-    /// Returns the number of characters before a byte.
-    fn before(&self, byte: usize) -> usize {
-        let block = byte / BLOCK;
-        let rest = self.text.as_bytes().get(block * BLOCK..byte);
-        let begin = self.blocks.get(block).copied().unwrap_or_default();
-        begin + chars(rest.unwrap_or_default())
-    }
-}
-
-/// Returns the number of characters that begin in a part of a text.
-fn chars(bytes: &[u8]) -> usize {
-    let begins = bytes.iter().filter(|byte| **byte & 0xC0 != 0x80);
-    begins.count()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn line(given: &Located) -> usize {
+        given.origin.place().unwrap().line
+    }
+
+    fn column(given: &Located) -> usize {
+        given.origin.place().unwrap().column
+    }
+
     #[test]
     fn every_key_knows_its_place() {
         let text = "a = 1\n\n[b]\nc = [\n  1,\n  2,\n]\n[[d]]\ne = 0x10\n[[d]]\nf = 1_000\nb.c = 1\n é.x = { y = 1 }\n";
         let text = text.replace('é', "\"é\"");
-        let document = Located::parse(&text, &mut Faults::default()).unwrap();
+        let document = Located::parse(&text, None, &mut Faults::default()).unwrap();
         let entries = document.entries().unwrap();
         let lines: Vec<_> = entries
             .iter()
-            .map(|(key, given)| (key.as_str(), given.place.line))
+            .map(|(key, given)| (key.as_str(), line(given)))
             .collect();
         assert_eq!(lines, [("a", 1), ("b", 3), ("d", 8)]);
         let items = document.get("d").unwrap().items().unwrap();
-        assert_eq!(items[1].place.line, 10);
+        assert_eq!(line(&items[1]), 10);
         let second = items[1].entries().unwrap();
-        assert_eq!(second[0].1.place, Place::line(11));
+        assert_eq!(line(&second[0].1), 11);
         assert_eq!(second[0].1.value(), Value::Integer(1_000));
         let x = items[1].get("é").unwrap().get("x").unwrap();
-        assert_eq!((x.place.line, x.place.column), (13, 6));
-        assert_eq!(x.get("y").unwrap().place.column, 12);
+        assert_eq!((line(x), column(x)), (13, 6));
+        assert_eq!(column(x.get("y").unwrap()), 12);
         assert_eq!(items[0].get("e").unwrap().value(), Value::Integer(16));
     }
 
     #[test]
     fn every_mistake_in_the_form_is_said() {
-        let mut faults = Faults::of_file(None);
-        Located::parse("a = \nb = 1\nb = 2\n[c\n", &mut faults);
-        let lines = faults.list.iter();
+        let mut faults = Faults::default();
+        Located::parse("a = \nb = 1\nb = 2\n[c\n", None, &mut faults);
+        let lines = faults.0.iter();
         let lines = lines.map(|fault| fault.origin.place().map(|place| place.line));
         let mut lines: Vec<Option<usize>> = lines.collect();
         lines.sort();
@@ -248,13 +251,13 @@ mod tests {
     #[test]
     fn columns_are_counted_in_a_line_of_any_length() {
         let text = format!("a = \"{}\"; b = 1", "é".repeat(5_000));
-        let mut faults = Faults::of_file(None);
-        assert!(Located::parse(&text, &mut faults).is_none());
-        assert_eq!(faults.list[0].origin.place().unwrap().column, 5_007);
+        let mut faults = Faults::default();
+        assert!(Located::parse(&text, None, &mut faults).is_none());
+        assert_eq!(faults.0[0].origin.place().unwrap().column, 5_007);
         let text = format!("\u{feff}a = {{ b = \"{}\", c = 1 }}", "é".repeat(5_000));
-        let document = Located::parse(&text, &mut faults).unwrap();
-        let places = ["b", "c"].map(|key| document.get("a").unwrap().get(key).unwrap().place);
-        assert_eq!(places.map(|place| place.column), [7, 5_015]);
+        let document = Located::parse(&text, None, &mut faults).unwrap();
+        let columns = ["b", "c"].map(|key| column(document.get("a").unwrap().get(key).unwrap()));
+        assert_eq!(columns, [7, 5_015]);
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! [`ConfigError`]: all faults of a configuration, each with its origin.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::Arc;
 
 /// A place in a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -23,15 +24,15 @@ pub enum Origin {
     /// An environment variable.
     Variable(String),
     /// A place in a file. The path is empty if the text is of no file.
-    File(PathBuf, Place),
+    File(Arc<Path>, Place),
 }
 
 /// A fault or a warning.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigFault {
-    /// The place.
+    /// The place, flag or variable.
     pub origin: Origin,
-    /// The fault and its cure, as a sentence for a person. It names a flag or a variable.
+    /// The fault and its cure, as a sentence for a person.
     pub text: String,
 }
 
@@ -44,32 +45,13 @@ pub struct ConfigError {
 
 /// Faults while they are collected.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Faults {
-    /// The source that is being read.
-    pub(crate) source: Origin,
-    pub(crate) list: Vec<ConfigFault>,
-}
-
-impl Place {
-    /// The beginning of a text.
-    pub(crate) const START: Self = Self::line(1);
-
-    /// Returns the beginning of a line.
-    pub(crate) const fn line(line: usize) -> Self {
-        Self { line, column: 1 }
-    }
-}
-
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.line, self.column)
-    }
-}
+pub(crate) struct Faults(pub(crate) Vec<ConfigFault>);
 
 impl Origin {
-    /// Returns the beginning of a file.
-    pub(crate) fn file(path: Option<&Path>) -> Self {
-        Self::File(path.map(Path::to_owned).unwrap_or_default(), Place::START)
+    /// Returns the beginning of a file, or of a text without one.
+    pub(crate) fn start(path: Option<&Path>) -> Self {
+        let path = path.unwrap_or(Path::new(""));
+        Self::File(path.into(), Place { line: 1, column: 1 })
     }
 
     /// Returns the place in the file. `None` if it is in no file.
@@ -86,24 +68,6 @@ impl Origin {
         match self {
             Self::File(path, _) => Some(path),
             _ => None,
-        }
-    }
-
-    /// Returns the name of a setting from here for a fault that is at `other`: the flag or the
-    /// variable, or `name` with its line.
-    pub(crate) fn named(&self, name: &str, other: &Self) -> String {
-        match self {
-            Self::Flag(name) | Self::Variable(name) => format!("`{name}`"),
-            Self::File(..) => format!("{name} ({})", self.beside(other)),
-            Self::Default => name.to_owned(),
-        }
-    }
-
-    /// Returns the beginning of a fault of a flag or a variable, which have no place.
-    pub(crate) fn prefix(&self) -> String {
-        match self {
-            Self::Flag(name) | Self::Variable(name) => format!("{name}: "),
-            Self::File(..) | Self::Default => String::new(),
         }
     }
 
@@ -124,53 +88,33 @@ impl fmt::Display for Origin {
             Self::File(path, place) if path.as_os_str().is_empty() => {
                 write!(f, "line {}", place.line)
             }
-            Self::File(path, place) => write!(f, "{}:{place}", path.display()),
+            Self::File(path, Place { line, column }) => {
+                write!(f, "{}:{line}:{column}", path.display())
+            }
             Self::Default => f.write_str("default"),
         }
     }
 }
 
 impl Faults {
-    /// Returns an empty list for the text of a file.
-    pub(crate) fn of_file(path: Option<&Path>) -> Self {
-        let source = Origin::file(path);
-        Self {
-            source,
-            list: Vec::new(),
-        }
-    }
-
-    /// Returns the origin of a place in the source that is being read.
-    pub(crate) fn origin(&self, place: Place) -> Origin {
-        match &self.source {
-            Origin::File(path, _) => Origin::File(path.clone(), place),
-            other => other.clone(),
-        }
-    }
-
-    /// Adds a fault at a place in the source that is being read.
-    pub(crate) fn push(&mut self, place: Place, text: impl Into<String>) {
-        self.at(self.origin(place), text);
-    }
-
     /// Adds a fault.
-    pub(crate) fn at(&mut self, origin: Origin, text: impl Into<String>) {
-        let text = text.into();
+    pub(crate) fn push(&mut self, origin: &Origin, text: impl Into<String>) {
+        let (origin, text) = (origin.clone(), text.into());
         self.add([ConfigFault { origin, text }]);
     }
 
     /// Adds faults. One setting can be at fault for two agents; it is reported once.
     pub(crate) fn add(&mut self, faults: impl IntoIterator<Item = ConfigFault>) {
         for fault in faults {
-            if !self.list.contains(&fault) {
-                self.list.push(fault);
+            if !self.0.contains(&fault) {
+                self.0.push(fault);
             }
         }
     }
 
     /// Returns an error if there are faults.
     pub(crate) fn check(self) -> Result<(), ConfigError> {
-        if self.list.is_empty() {
+        if self.0.is_empty() {
             return Ok(());
         }
         Err(self.into())
@@ -178,16 +122,10 @@ impl Faults {
 }
 
 impl From<Faults> for ConfigError {
-    fn from(faults: Faults) -> Self {
-        let mut faults = faults.list;
+    fn from(Faults(mut faults): Faults) -> Self {
         faults.sort_by(|one, other| {
-            let key = |fault: &ConfigFault| {
-                (
-                    fault.origin.path().map(Path::to_owned),
-                    fault.origin.place(),
-                )
-            };
-            key(one).cmp(&key(other))
+            let (one, other) = (&one.origin, &other.origin);
+            (one.path(), one.place()).cmp(&(other.path(), other.place()))
         });
         Self { faults }
     }
@@ -205,8 +143,8 @@ impl ConfigError {
 impl fmt::Display for ConfigFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.origin {
-            Origin::File(..) => write!(f, "{}: {}", self.origin, self.text),
-            _ => f.write_str(&self.text),
+            Origin::Default => f.write_str(&self.text),
+            origin => write!(f, "{origin}: {}", self.text),
         }
     }
 }

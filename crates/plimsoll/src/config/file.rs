@@ -15,7 +15,7 @@ use toml::{Table, Value};
 use super::agent::AgentConfig;
 use super::agent_file::MAX_AGENT_FILES;
 use super::document::Located;
-use super::fault::{ConfigError, ConfigFault, Faults, Origin, Place};
+use super::fault::{ConfigError, ConfigFault, Faults, Origin};
 use super::form::{Form, HostedTools};
 use super::guards::Guards;
 use super::layer::{Layer, Owner, TABLES};
@@ -26,7 +26,7 @@ use super::resolve::MergedSettings;
 use super::retention;
 
 /// Maximum size of a configuration file. Catches mistakes such as a disk image.
-pub const MAX_CONFIG_FILE: u64 = 4 * 1024 * 1024;
+pub const MAX_CONFIG_FILE: u64 = 1024 * 1024;
 /// Maximum size of a prompt file.
 pub const MAX_PROMPT: u64 = 16 * 1024 * 1024;
 /// Maximum number of agents in one file. Each is checked, and more are a mistake.
@@ -160,10 +160,11 @@ impl Config {
         let layers = self.shared.agents.iter().map(|agent| &agent.layer);
         let found = layers
             .chain([&self.shared.defaults])
-            .flat_map(|layer| &layer.found);
+            .flat_map(|layer| &layer.0);
         let prompts = found
             .filter(|(path, _)| ["system_file", "summary.prompt_file"].contains(&path.as_str()));
-        let prompts = prompts.filter_map(|(_, found)| found.value.as_str().map(PathBuf::from));
+        let prompts =
+            prompts.filter_map(|(_, found)| Some(PathBuf::from(found.given.value().as_str()?)));
         prompts.collect()
     }
 
@@ -209,7 +210,7 @@ impl Config {
             Some(name) => {
                 let found = self.shared.agents.iter().find(|agent| agent.name == name);
                 if found.is_none() {
-                    faults.at(Origin::Default, self.no_such(name));
+                    faults.push(&Origin::Default, self.no_such(name));
                 }
                 found
             }
@@ -217,7 +218,7 @@ impl Config {
         let resolved = self
             .shared
             .resolve(&layers, agent, &mut faults, &mut warnings);
-        let mut agent = self.agent_of(resolved, warnings.list);
+        let mut agent = self.agent_of(resolved, warnings.0);
         agent.guards = Guards::of(&layers);
         agent.check(&mut faults);
         agent.check_models(&mut faults);
@@ -249,13 +250,13 @@ impl Config {
 
     /// Parses the text of a file.
     pub(super) fn of(text: &str, path: Option<&Path>) -> Result<Self, ConfigError> {
-        let (mut faults, mut warnings) = (Faults::of_file(path), Faults::of_file(path));
-        let Some(document) = Located::parse(text, &mut faults) else {
+        let (mut faults, mut warnings) = (Faults::default(), Faults::default());
+        let Some(document) = Located::parse(text, path, &mut faults) else {
             return Err(faults.into());
         };
         let mut shared = SharedSettings::read(&document, &mut faults, &mut warnings);
         // What agents say of a server or a provider that is faulty is judged when it is right.
-        let is_good = faults.list.is_empty();
+        let is_good = faults.0.is_empty();
         shared.agents = agents(&document, &mut faults);
         let own = document.entries().into_iter().flatten();
         let own = own.filter(|(name, _)| !TABLES.contains(&name.as_str()));
@@ -268,7 +269,7 @@ impl Config {
         if is_good {
             config.check(&mut faults, &mut warnings);
         }
-        config.warnings = warnings.list;
+        config.warnings = warnings.0;
         faults.check()?;
         Ok(config)
     }
@@ -286,7 +287,7 @@ impl Config {
         }
         if self.file_agents().count() == MAX_AGENT_FILES {
             let text = format!("there are {MAX_AGENT_FILES} such agents already");
-            faults.at(Origin::Default, text);
+            faults.push(&Origin::Default, text);
             return self.clone();
         }
         let mut with = self.clone();
@@ -296,7 +297,7 @@ impl Config {
             faults,
             &mut Faults::default(),
         );
-        if faults.list.is_empty() {
+        if faults.0.is_empty() {
             with
         } else {
             self.clone()
@@ -337,7 +338,7 @@ impl SharedSettings {
         let mut resolved = MergedSettings::of(&layers.collect::<Vec<_>>(), faults, warnings);
         let is_called = agent.is_some_and(|agent| agent.is_file);
         let has_tools = resolved.settings.tools.iter().any(|name| name != "none");
-        if has_tools && !is_called && !resolved.layer.found.contains_key("sub_agents") {
+        if has_tools && !is_called && !resolved.layer.0.contains_key("sub_agents") {
             let files = self.agents.iter().filter(|agent| agent.is_file);
             resolved.settings.sub_agents = files.map(|agent| agent.name.clone()).collect();
         }
@@ -349,9 +350,9 @@ impl SharedSettings {
         let layers = self.agents.iter().map(|agent| &agent.layer);
         let found = layers
             .chain([&self.defaults])
-            .filter_map(|layer| layer.found.get("hosted_tools"));
+            .filter_map(|layer| layer.0.get("hosted_tools"));
         found
-            .filter_map(|found| HostedTools::read(&found.value))
+            .filter_map(|found| HostedTools::read(&found.given.value()))
             .flatten()
     }
 
@@ -363,18 +364,16 @@ impl SharedSettings {
             };
             if shared.mcp.iter().any(|other| other.name == server.name) {
                 let text = format!("two servers are named `{}`; rename one", server.name);
-                faults.push(place_of(given, "name"), text);
+                faults.push(given.origin_of("name"), text);
             }
             shared.mcp.push(server);
         }
         for (name, given) in entries("[providers]", document.get("providers"), faults) {
             let settings = ProviderSettings::of(name, given, faults, warnings);
-            shared
-                .providers
-                .extend(settings.map(|it| (name.clone(), it)));
+            shared.providers.insert(name.clone(), settings);
         }
         let sessions = document.get("sessions");
-        let sessions = sessions.and_then(|given| retention::of(given, faults));
+        let sessions = sessions.map(|given| retention::of(given, faults));
         shared.retention = sessions.unwrap_or_default();
         // Each model is parsed by itself, so that every fault is reported: `vendor.model` or
         // `"vendor/model"`.
@@ -397,7 +396,7 @@ impl SharedSettings {
             Ok(book) => self.models = std::mem::take(&mut self.models).overlay(book),
             Err(error) => {
                 let key = error.place.last().map_or("", String::as_str);
-                faults.push(place_of(given, key), error.to_string());
+                faults.push(given.origin_of(key), error.to_string());
             }
         }
     }
@@ -411,7 +410,7 @@ fn list<'a>(name: &str, document: &'a Located, faults: &mut Faults) -> &'a [Loca
     given.items().unwrap_or_else(|| {
         let value = given.describe();
         let text = format!("{name} is {value}; give a list of tables, each {name}");
-        faults.push(given.place, text);
+        faults.push(&given.origin, text);
         &[]
     })
 }
@@ -427,14 +426,9 @@ fn entries<'a>(
     };
     given.entries().unwrap_or_else(|| {
         let text = format!("{name} is {}; give a table", given.describe());
-        faults.push(given.place, text);
+        faults.push(&given.origin, text);
         &[]
     })
-}
-
-/// Returns the place of an entry of a table, or else that of the table.
-fn place_of(given: &Located, name: &str) -> Place {
-    given.get(name).unwrap_or(given).place
 }
 
 fn agents(document: &Located, faults: &mut Faults) -> Vec<AgentPart> {
@@ -443,35 +437,29 @@ fn agents(document: &Located, faults: &mut Faults) -> Vec<AgentPart> {
     if let Some(first) = tables.get(MAX_AGENTS) {
         let count = tables.len();
         let text = format!("there are {count} agents; {MAX_AGENTS} may be in one file");
-        faults.push(first.place, text);
+        faults.push(&first.origin, text);
     }
     for given in tables.iter().take(MAX_AGENTS) {
-        let Some(own) = given.entries() else {
-            let value = given.describe();
-            let text = format!("an agent is {value}; give [[agents]] with a `name`");
-            faults.push(given.place, text);
-            continue;
-        };
+        let own = entries("[[agents]]", Some(given), faults);
         let layer = Layer::of(Owner::OneAgent, own, faults);
-        let Some(name) = layer.text("name").map(str::to_owned) else {
-            faults.push(given.place, "[[agents]] needs a `name`");
+        if given.get("name").is_none() && given.entries().is_some() {
+            faults.push(&given.origin, "[[agents]] needs a `name`");
+        }
+        let Some(name) = layer.text("name") else {
             continue;
         };
-        let at = place_of(given, "name");
-        if name.trim().is_empty() {
-            faults.push(at, "an agent's `name` is empty; give one");
-        }
-        let origin = faults.origin(given.place);
-        if let Some(other) = agents.iter().find(|agent| agent.name == name) {
+        let origin = &given.origin;
+        let mut others = agents.iter();
+        if let Some(other) = others.find(|agent| agent.name == name) {
             let text = format!(
                 "two agents are named `{name}` (the other is on {}); rename one",
-                other.origin.beside(&origin)
+                other.origin.beside(origin)
             );
-            faults.push(at, text);
+            faults.push(given.origin_of("name"), text);
         }
         agents.push(AgentPart {
             name,
-            origin,
+            origin: origin.clone(),
             layer,
             is_file: false,
         });

@@ -116,12 +116,7 @@ form!(
 form!(
     /// Whether long texts in the arguments of old calls become digests, or from which length on.
     Digest, Option<ArgumentDigest>, Tables, "true, false or `{ over_chars = 2000 }`, 500 or more",
-    { "anyOf": [{ "type": "boolean" }, {
-        "type": "object",
-        "properties": { "over_chars": { "type": "integer", "minimum": (LEAST_ARGUMENT_CHARS) } },
-        "required": ["over_chars"],
-        "additionalProperties": false,
-    }] },
+    { "type": ["boolean", "object"] },
     |given| match given {
         Value::Boolean(is_on) => Some(is_on.then(ArgumentDigest::default)),
         Value::Table(table) if !table.is_empty() => {
@@ -136,27 +131,8 @@ form!(
     Breakpoints, CacheStrategy, Choice,
     "\"auto\", \"disabled\" or `{ manual = { cache_system = true } }` with any of `cache_system`, \
      `cache_tools` and `cache_messages`",
-    { "anyOf": [{ "enum": ["auto", "disabled"] }, {
-        "type": "object",
-        "properties": { "manual": {
-            "type": "object",
-            "properties": {
-                "cache_system": { "type": "boolean" },
-                "cache_tools": { "type": "boolean" },
-                "cache_messages": { "type": "boolean" },
-            },
-            "additionalProperties": false,
-        } },
-        "required": ["manual"],
-        "additionalProperties": false,
-    }] },
-    |given| {
-        const PLACES: [&str; 3] = ["cache_system", "cache_tools", "cache_messages"];
-        let places = given.get("manual").and_then(Value::as_table);
-        let mut names = places.into_iter().flat_map(|places| places.keys());
-        let is_known = names.all(|name| PLACES.contains(&name.as_str()));
-        is_known.then(|| written(given))?
-    }
+    { "anyOf": [{ "enum": ["auto", "disabled"] }, { "type": "object" }] },
+    written
 );
 form!(
     /// A fraction of 1.
@@ -210,7 +186,7 @@ form!(
 );
 form!(
     /// A text that is not empty.
-    Filled, String, Text, "a text", { "type": "string" },
+    Filled, String, Text, "a text that is not empty", { "type": "string", "minLength": 1 },
     |given| text(given).filter(|text| !text.trim().is_empty())
 );
 form!(
@@ -232,6 +208,7 @@ form!(
         Some(text) => Some(text.split(',').map(|name| name.trim().to_owned()).collect()),
         None => texts(given),
     }
+    .filter(|names: &Vec<String>| names.iter().all(|name| !name.is_empty()))
 );
 form!(
     /// Texts.
@@ -261,23 +238,13 @@ form!(
 form!(
     /// The earlier runs that go into a summary.
     EarlierRuns, CompactionScope, Tables, "`{ fixed_count = 3 }` or \"token_budget\"",
-    { "anyOf": [{ "enum": ["token_budget"] }, {
-        "type": "object",
-        "properties": { "fixed_count": { "type": "integer", "minimum": 0 } },
-        "required": ["fixed_count"],
-        "additionalProperties": false,
-    }] },
+    { "anyOf": [{ "enum": ["token_budget"] }, { "type": "object" }] },
     written
 );
 form!(
     /// The number of concurrent tool calls.
     Execution, ToolExecutionStrategy, Choice, "\"sequential\", \"parallel\" or `{ batched = 4 }`",
-    { "anyOf": [{ "enum": ["sequential", "parallel"] }, {
-        "type": "object",
-        "properties": { "batched": { "type": "integer", "minimum": 1 } },
-        "required": ["batched"],
-        "additionalProperties": false,
-    }] },
+    { "anyOf": [{ "enum": ["sequential", "parallel"] }, { "type": "object" }] },
     written
 );
 form!(
@@ -285,9 +252,7 @@ form!(
     /// contain JSON.
     HostedTools, Vec<HostedTool>, Tables,
     "a list of tables with a `type`, such as { type = \"web_search\" }",
-    { "type": "array", "items": {
-        "type": "object", "properties": { "type": { "type": "string" } }, "required": ["type"],
-    } },
+    { "type": "array", "items": { "type": "object" } },
     |given| {
         let tools = match given.as_str() {
             Some(text) => serde_json::from_str(text).ok()?,

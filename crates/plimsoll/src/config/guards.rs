@@ -2,9 +2,10 @@
 //! agent and to every agent that it calls. Permissions are not inherited.
 
 use std::ffi::OsString;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use plimsoll_agent::Permission;
+use plimsoll_tools::Root;
 
 use super::form::{FilePath, Rules};
 use super::layer::Layer;
@@ -40,7 +41,7 @@ impl Guards {
         let own = &mut resolved.settings;
         own.permissions.splice(0..0, self.rules.iter().cloned());
         if let Some(root) = &self.root {
-            let says = resolved.layer.found.contains_key("root");
+            let says = resolved.layer.0.contains_key("root");
             if !(says && is_below(&own.root, root)) {
                 own.root.clone_from(root);
             }
@@ -50,22 +51,7 @@ impl Guards {
 
 /// Checks whether a path is this directory or inside it, following links.
 fn is_below(path: &Path, home: &Path) -> bool {
-    let Ok(home) = home.canonicalize() else {
-        return false;
-    };
-    real(path).is_some_and(|path| path.starts_with(home))
-}
-
-/// Returns the target of a path. For a missing file, returns the path that would be created. `None`
-/// if the target is unknown: a dangling link may lead anywhere later.
-fn real(path: &Path) -> Option<PathBuf> {
-    if let Ok(real) = path.canonicalize() {
-        return Some(real);
-    }
-    let is_there = path.symlink_metadata().is_ok();
-    let Some(Component::Normal(name)) = path.components().next_back().filter(|_| !is_there) else {
-        return None;
-    };
-    let parent = path.parent().filter(|parent| *parent != Path::new(""));
-    Some(real(parent.unwrap_or(Path::new(".")))?.join(name))
+    let path = std::path::absolute(path).ok();
+    let path = path.as_deref().and_then(Path::to_str);
+    Root::new(home).is_ok_and(|root| path.is_some_and(|path| root.resolve(path).is_ok()))
 }

@@ -30,10 +30,10 @@ keys::fields! {
     /// One of `hooks`.
     fields("", "[[hooks]]") {
         /// The moment.
-        on: Choice<HookPoint>, required();
+        on: Choice<HookPoint>, is_required = true;
         /// The program and its arguments, which no shell reads.
-        command: Words, required();
-        /// How long it may take. Default: `hook_timeout`.
+        command: Words, is_required = true;
+        /// How long it may take. Default: that of `hook_timeout`.
         timeout: Seconds;
         /// Only for these tools, `*` standing for anything. Default: all.
         tools: Texts;

@@ -47,7 +47,7 @@ pub struct SettingKey {
     pub(crate) schema: Map<String, Json>,
     accepts: fn(&Value) -> bool,
     /// The path of the field of `AgentSettings` that it sets.
-    target: &'static [&'static str],
+    pub(crate) target: &'static [&'static str],
     /// Sets an accepted value.
     pub(crate) apply: fn(&Value, &mut AgentSettings),
 }
@@ -140,46 +140,6 @@ impl SettingKey {
         }
     }
 
-    pub(crate) fn sets(
-        mut self,
-        target: &'static [&'static str],
-        apply: fn(&Value, &mut AgentSettings),
-    ) -> Self {
-        self.target = target;
-        self.apply = apply;
-        self
-    }
-
-    pub(crate) fn alias(mut self, alias: &'static str) -> Self {
-        self.alias = Some(alias);
-        self
-    }
-
-    pub(crate) fn flag(mut self, flag: &'static str) -> Self {
-        self.flag = Some(flag);
-        self
-    }
-
-    pub(crate) fn private(mut self) -> Self {
-        self.is_portable = false;
-        self
-    }
-
-    pub(crate) fn one_agent(mut self) -> Self {
-        self.scope = Scope::AgentOnly;
-        self
-    }
-
-    pub(crate) fn required(mut self) -> Self {
-        self.is_required = true;
-        self
-    }
-
-    pub(crate) fn secret(mut self) -> Self {
-        self.is_secret = true;
-        self
-    }
-
     /// Returns its full name, such as `compaction.keep_recent_turns`.
     #[must_use]
     pub fn path(&self) -> String {
@@ -204,7 +164,7 @@ impl SettingKey {
     pub(crate) fn items(&self) -> Option<String> {
         let is_list = matches!(self.kind, SettingKind::Rules | SettingKind::Tables);
         let table = format!("[[{}]]", self.name);
-        (is_list && is_table(&table)).then_some(table)
+        (is_list && fields(&table).next().is_some()).then_some(table)
     }
 
     /// Returns the default as a value, if it is one.
@@ -253,7 +213,7 @@ pub(crate) fn join(table: &str, name: &str) -> String {
 
 /// Checks whether there is a table of this name.
 pub(crate) fn is_table(path: &str) -> bool {
-    !path.is_empty() && fields(path).next().is_some()
+    !path.is_empty() && keys().any(|key| key.table == path)
 }
 
 /// Returns the known names directly within a table, including tables.

@@ -2,13 +2,12 @@
 //! line), each with its origin. `resolve.rs` merges layers.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 use plimsoll_context::{nearest, snake_case};
 use toml::{Table, Value};
 
-use super::document::{Located, parse_value};
-use super::fault::{Faults, Origin, Place};
+use super::document::{Data, Located, parse_value};
+use super::fault::{Faults, Origin};
 use super::form::{Form, Names, SettingKind, Texts};
 use super::import;
 use super::key::{self, PREFIX, Scope, SettingKey, join, keys};
@@ -24,17 +23,12 @@ pub(crate) const TABLES: [&str; 5] = ["agents", "mcp", "models", "providers", "s
 #[derive(Debug, Clone)]
 pub(crate) struct FoundSetting {
     pub(crate) key: &'static SettingKey,
-    pub(crate) value: Value,
-    pub(crate) origin: Origin,
+    pub(crate) given: Located,
 }
 
 /// The settings of one source, by their full names.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Layer {
-    pub(crate) found: BTreeMap<String, FoundSetting>,
-    /// The tables in the source, empty or not.
-    pub(crate) tables: BTreeMap<String, Origin>,
-}
+pub(crate) struct Layer(pub(crate) BTreeMap<String, FoundSetting>);
 
 /// The owner of a layer's settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,75 +46,35 @@ impl Layer {
     ) -> Self {
         let mut layer = Self::default();
         for (name, given) in entries {
-            match key::key(name) {
-                Some(key) if key.scope == Scope::AgentOnly && owner == Owner::All => {
-                    let text = format!("`{name}` is of one agent; write it in [[agents]]");
-                    faults.push(given.place, text);
-                }
-                None if key::is_table(name) => {
-                    let shown = format!("[{name}]");
-                    layer
-                        .tables
-                        .insert(name.clone(), faults.origin(given.place));
-                    layer.read(name, &shown, given, faults);
-                }
-                _ => layer.field("", "", name, given, faults),
-            }
+            layer.read(owner, ["", ""], name, given, faults);
         }
         layer
     }
 
     /// Reads a table that is not one of settings, such as `[[mcp]]`; `shown` is its name in faults.
-    /// Returns `None` if it has any.
-    pub(crate) fn of_table(
-        table: &str,
-        shown: &str,
-        given: &Located,
-        faults: &mut Faults,
-    ) -> Option<Self> {
-        let before = faults.list.len();
+    pub(crate) fn of_table(table: &str, shown: &str, given: &Located, faults: &mut Faults) -> Self {
         let mut layer = Self::default();
-        layer.read(table, shown, given, faults);
+        layer.table(table, shown, given, faults);
         for key in key::fields(table).filter(|key| key.is_required) {
             if given.entries().is_some() && given.get(key.name).is_none() {
-                let text = format!("{}{shown} needs `{}`", faults.source.prefix(), key.name);
-                faults.push(given.place, text);
+                let text = format!("{shown} needs `{}`", key.name);
+                faults.push(&given.origin, text);
             }
         }
-        (faults.list.len() == before).then_some(layer)
+        layer
     }
 
     /// Parses flags. Each has the flag as written, the key's full name and the text.
     pub(crate) fn of_flags(flags: &[(String, String, String)], faults: &mut Faults) -> Self {
         let mut layer = Self::default();
         for (flag, path, text) in flags {
-            faults.source = Origin::Flag(flag.clone());
-            match (key::key(path), parse_value(text)) {
-                (Some(key), _) => {
-                    layer.put(key, &Located::new(key.parse(text), Place::START), faults);
-                }
-                (None, Value::Table(entries)) if key::is_table(path) => {
-                    layer.tables.insert(path.clone(), faults.source.clone());
-                    for (name, value) in entries {
-                        faults.source = Origin::Flag(format!("{flag}.{name}"));
-                        let given = Located::new(value, Place::START);
-                        layer.field(path, &format!("[{path}]"), &name, &given, faults);
-                    }
-                }
-                (None, value) if key::is_table(path) => {
-                    let first = key::fields(path).next().map_or("", |key| key.name);
-                    let given = Located::new(value, Place::START).describe();
-                    let text = format!(
-                        "{flag} is {given}, but [{path}] is a table of settings; set one, as in {flag}.{first}=…"
-                    );
-                    faults.push(Place::START, text);
-                }
-                (None, _) => {
-                    let (table, name) = path.rsplit_once('.').unwrap_or(("", path));
-                    let text = unknown(table, &format!("[{table}]"), name);
-                    faults.push(Place::START, format!("{flag}: {text}"));
-                }
-            }
+            let value = key::key(path).map_or_else(|| parse_value(text), |key| key.parse(text));
+            let given = Located::new(value, &Origin::Flag(flag.clone()));
+            // A table of a list, such as `[[mcp]]`, is not set by flags.
+            let path = path.trim_matches(['[', ']']);
+            let (table, name) = path.rsplit_once('.').unwrap_or(("", path));
+            let shown = format!("[{table}]");
+            layer.read(Owner::OneAgent, [table, &shown], name, &given, faults);
         }
         layer
     }
@@ -135,8 +89,8 @@ impl Layer {
             let name = key.variable();
             // An empty variable counts as unset.
             if let Some(text) = variables(&name).filter(|text| !text.trim().is_empty()) {
-                faults.source = Origin::Variable(name);
-                layer.put(key, &Located::new(key.parse(&text), Place::START), faults);
+                let given = Located::new(key.parse(&text), &Origin::Variable(name));
+                layer.put(key, &given, faults);
             }
         }
         layer
@@ -144,40 +98,50 @@ impl Layer {
 
     /// Returns the value of a field.
     pub(crate) fn get<F: Form>(&self, path: &str) -> Option<F::Value> {
-        F::read(&self.found.get(path)?.value)
+        F::read(&self.0.get(path)?.given.value())
     }
 
     /// Returns the value of a setting, if it is a text.
-    pub(crate) fn text(&self, path: &str) -> Option<&str> {
-        self.found.get(path)?.value.as_str()
+    pub(crate) fn text(&self, path: &str) -> Option<String> {
+        self.get::<super::form::Text>(path)
     }
 
     /// Reads a table of known fields.
-    fn read(&mut self, table: &str, shown: &str, given: &Located, faults: &mut Faults) {
+    fn table(&mut self, table: &str, shown: &str, given: &Located, faults: &mut Faults) {
         let Some(entries) = given.entries() else {
             let text = format!("{shown} is {}; give a table of settings", given.describe());
-            return faults.push(given.place, text);
+            return faults.push(&given.origin, text);
         };
         for (name, given) in entries {
-            self.field(table, shown, name, given, faults);
+            self.read(Owner::OneAgent, [table, shown], name, given, faults);
         }
     }
 
-    /// Reads a field of a table.
-    fn field(
+    /// Reads a field of a table, or a table of settings. Faults call the table `shown`.
+    fn read(
         &mut self,
-        table: &str,
-        shown: &str,
+        owner: Owner,
+        [table, shown]: [&str; 2],
         name: &str,
         given: &Located,
         faults: &mut Faults,
     ) {
         match key::field(&join(table, name)) {
-            Some(key) => self.put(key, given, faults),
-            None => {
-                let text = unknown(table, shown, name);
-                faults.push(given.place, format!("{}{text}", faults.source.prefix()));
+            Some(key) if key.scope == Scope::AgentOnly && owner == Owner::All => {
+                let text = format!("`{name}` is of one agent; write it in [[agents]]");
+                faults.push(&given.origin, text);
             }
+            Some(key) => self.put(key, given, faults),
+            None if table.is_empty() && key::is_table(name) => {
+                self.table(name, &format!("[{name}]"), given, faults);
+                // The presence of a table can have a meaning, even if it is empty.
+                if let (Some([]), Some(key)) = (given.entries(), key::fields(name).next()) {
+                    let given = given.clone();
+                    self.0
+                        .insert(format!("{name}."), FoundSetting { key, given });
+                }
+            }
+            None => faults.push(&given.origin, unknown(table, shown, name)),
         }
     }
 
@@ -187,53 +151,48 @@ impl Layer {
         if !is_accepted(key, given, faults) {
             return;
         }
-        let mut found = FoundSetting {
-            value: given.value(),
-            key,
-            origin: faults.origin(given.place),
-        };
-        found.value = listed(&found);
+        let mut given = listed(key, given.clone());
         // A table that is not one of settings is read by itself.
         let path = if key.group.is_empty() {
             key.name.to_owned()
         } else {
             key.path()
         };
-        let before = self.found.remove(&path);
         let is_list = matches!(
             key.kind,
             SettingKind::Names | SettingKind::Texts | SettingKind::Rules
         );
-        if let (true, Some(Value::Array(mut before)), Value::Array(more)) =
-            (is_list, before.map(|found| found.value), &mut found.value)
+        let before = self.0.remove(&path).filter(|_| is_list);
+        if let (Some(Data::List(mut before)), Data::List(more)) =
+            (before.map(|found| found.given.data), &mut given.data)
         {
             before.append(more);
             *more = before;
         }
-        self.found.insert(path, found);
+        self.0.insert(path, FoundSetting { key, given });
     }
 }
 
 /// Checks a value, and reports why it is not accepted: the field of a table in a list, the item of a
 /// list, or the whole.
 fn is_accepted(key: &SettingKey, given: &Located, faults: &mut Faults) -> bool {
-    let before = faults.list.len();
+    let before = faults.0.len();
     let items = given.items().unwrap_or_default();
     if let Some(table) = key.items() {
         for item in items {
             Layer::of_table(&table, &table, item, faults);
         }
     }
-    if faults.list.len() > before || key.accepts(&given.value()) {
-        return faults.list.len() == before;
+    if faults.0.len() > before || key.accepts(&given.value()) {
+        return faults.0.len() == before;
     }
-    let name = match &faults.source {
-        Origin::Flag(name) | Origin::Variable(name) if !key.group.is_empty() => name.clone(),
-        source => format!("{}`{}`", source.prefix(), key.name),
-    };
-    let mut items = items.iter();
+    let name = format!("`{}`", key.name);
+    let is_list = key.takes.starts_with("a list");
+    let mut items = items.iter().filter(|_| is_list);
     let item = items.find(|item| !key.accepts(&Value::Array(vec![item.value()])));
-    let entries = given.entries().filter(|_| key.kind == SettingKind::Tables);
+    let entries = given
+        .entries()
+        .filter(|_| key.kind == SettingKind::Tables && !is_list);
     let mut entries = entries.unwrap_or_default().iter();
     let entry = entries.find(|(name, value)| {
         !key.accepts(&Table::from_iter([(name.clone(), value.value())]).into())
@@ -249,35 +208,35 @@ fn is_accepted(key: &SettingKey, given: &Located, faults: &mut Faults) -> bool {
     } else {
         given.describe()
     };
-    let text = format!("{name} is {described}; give {}", key.takes);
-    faults.push(given.place, text);
+    let table = key.items().filter(|_| given.entries().is_some());
+    let takes = table.map(|table| format!("a list of tables, each {table}"));
+    let takes = takes.unwrap_or_else(|| key.takes.clone());
+    let text = format!("{name} is {described}; give {takes}");
+    faults.push(&given.origin, text);
     false
 }
 
 /// Returns an accepted value with lists in one form and paths relative to the folder of the file,
 /// so that layers can be merged.
-fn listed(found: &FoundSetting) -> Value {
-    let folder = match &found.origin {
-        Origin::File(file, _) => file.parent(),
-        _ => None,
+fn listed(key: &SettingKey, given: Located) -> Located {
+    let folder = given.origin.path().and_then(std::path::Path::parent);
+    let beside = |path: String| match folder {
+        Some(folder) => Value::from(folder.join(path).display().to_string()),
+        None => path.into(),
     };
-    let beside = |path: &str| {
-        let path = folder.map_or(PathBuf::from(path), |folder| folder.join(path));
-        Value::from(path.display().to_string())
-    };
-    let value = &found.value;
-    let listed = match (found.key.kind, value) {
-        (SettingKind::Path, Value::String(path)) => Some(beside(path)),
-        (SettingKind::Paths, _) => Texts::read(value)
-            .map(|paths| Value::Array(paths.iter().map(|path| beside(path)).collect())),
-        (SettingKind::Names, _) => Names::read(value).map(Value::from),
-        (SettingKind::Texts, _) => Texts::read(value).map(Value::from),
-        (SettingKind::Rules, Value::String(lines)) => {
-            Rule::all_of(lines).map(|rules| Value::Array(rules.iter().map(Rule::table).collect()))
-        }
-        _ => None,
-    };
-    listed.unwrap_or_else(|| value.clone())
+    let value = given.value();
+    let value =
+        match (key.kind, &value) {
+            (SettingKind::Path, Value::String(path)) => Some(beside(path.clone())),
+            (SettingKind::Paths, _) => Texts::read(&value)
+                .map(|paths| Value::Array(paths.into_iter().map(beside).collect())),
+            (SettingKind::Names, _) => Names::read(&value).map(Value::from),
+            (SettingKind::Texts, _) => Texts::read(&value).map(Value::from),
+            (SettingKind::Rules, Value::String(lines)) => Rule::all_of(lines)
+                .map(|rules| Value::Array(rules.iter().map(Rule::table).collect())),
+            _ => None,
+        };
+    value.map_or_else(|| given.clone(), |value| Located::new(value, &given.origin))
 }
 
 /// Returns the fault of an unknown name in a table, which faults call `shown`.
@@ -300,36 +259,33 @@ fn unknown(table: &str, shown: &str, name: &str) -> String {
         _ => format!("there is no `{name}` in {shown}"),
     };
     let as_flag = name.replace('_', "-");
-    let of_flag = |key: &&SettingKey| [key.flag, key.alias].contains(&Some(as_flag.as_str()));
-    if let Some(key) = keys().find(of_flag).filter(|_| table.is_empty()) {
-        return format!(
-            "{what}: the setting of the flag --{as_flag} is `{}`",
-            key.path()
-        );
+    let is_flag = |key: &&SettingKey| {
+        table.is_empty() && [key.flag, key.alias].contains(&Some(as_flag.as_str()))
+    };
+    if let Some(key) = keys().find(is_flag) {
+        let path = key.path();
+        return format!("{what}: the setting of the flag --{as_flag} is `{path}`");
     }
     let tables = TABLES.iter().filter(|_| table.is_empty());
     let near = nearest(name, known.iter().chain(tables).copied());
-    let is_ours = near.is_some_and(|near| near == snake_case(name));
-    let hint = import::hint(&join(table, name)).or_else(|| import::hint(name));
-    let advice = match (hint.filter(|_| !is_ours), near) {
-        (Some((hint, is_setting)), near) if is_setting || near.is_none() => {
-            return format!("{what}: {hint}");
-        }
-        (Some((hint, _)), Some(near)) => {
-            return format!("{what}; did you mean `{near}`? Or {hint}");
-        }
-        (None, Some(near)) => format!("did you mean `{near}`? "),
-        _ => match keys().find(|key| key.name == name) {
-            Some(key) if key.table.is_empty() => {
-                format!("`{name}` stands outside of any table; ")
-            }
-            Some(key) => format!("`{name}` is in [{}]; ", key.table),
-            None => String::new(),
-        },
+    let elsewhere = || {
+        let key = keys().find(|key| key.name == name)?;
+        Some(match key.table {
+            "" => format!("`{name}` stands outside of any table"),
+            table => format!("`{name}` is in [{table}]"),
+        })
     };
-    match known.len() {
-        1..=MAX_LISTED => format!("{what}; {advice}known are: {}", known.join(", ")),
-        _ => format!("{what}; {advice}`plimsoll config show` lists all there are"),
+    let advice = match near {
+        Some(near) if near == snake_case(name) => Some(format!("did you mean `{near}`?")),
+        _ => import::setting_hint(name)
+            .or_else(|| near.map(|near| format!("did you mean `{near}`?")))
+            .or_else(|| import::table_hint(name))
+            .or_else(elsewhere),
+    };
+    match (advice, known.len()) {
+        (Some(advice), _) => format!("{what}; {advice}"),
+        (None, 1..=MAX_LISTED) => format!("{what}; known are: {}", known.join(", ")),
+        (None, _) => format!("{what}; `plimsoll config show` lists all there are"),
     }
 }
 

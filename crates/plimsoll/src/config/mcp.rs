@@ -10,6 +10,7 @@ use super::fault::Faults;
 use super::form::{Filled, Flag, Seconds, Secrets, Texts};
 use super::keys;
 use super::layer::Layer;
+use super::show::masked;
 
 /// The default timeout for a server's answers.
 pub const MCP_TIMEOUT: Duration = Duration::from_secs(30);
@@ -21,17 +22,17 @@ keys::fields! {
     /// One of `[[mcp]]`.
     fields("", TABLE) {
         /// The server's name, before those of its tools.
-        name: Filled, required();
+        name: Filled, is_required = true;
         /// The program that is the server; this or `url`.
         command: Filled;
         /// Its arguments.
         args: Texts;
         /// Variables of its environment; never printed.
-        env: Secrets, secret();
+        env: Secrets, is_secret = true;
         /// The address of a server that runs elsewhere.
         url: Filled;
         /// Headers of requests to it; never printed.
-        headers: Secrets, secret();
+        headers: Secrets, is_secret = true;
         /// How long one of its answers is waited for. Default: `30`.
         timeout: Seconds;
         /// The environment variable that contains the token for a server with a `url`.
@@ -88,14 +89,7 @@ impl McpServer {
     pub fn place(&self) -> String {
         match &self.reach {
             McpReach::Command { command, .. } => command.clone(),
-            McpReach::Url { url, .. } => {
-                // The part after a `?` may be a key, and the part before an `@` a password.
-                let bare = url.split('?').next().unwrap_or_default();
-                let (scheme, rest) = bare.split_once("://").unwrap_or(("", bare));
-                let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
-                let host = host.rsplit('@').next().unwrap_or_default();
-                format!("{scheme}://{host}/{path}")
-            }
+            McpReach::Url { url, .. } => masked(url),
         }
     }
 
@@ -174,54 +168,51 @@ impl McpServer {
 
     /// Reads a server. Reports its faults, and returns `None` if it has any.
     pub(crate) fn of(given: &Located, faults: &mut Faults) -> Option<Self> {
-        let table = Layer::of_table(TABLE, TABLE, given, faults)?;
-        let name = table.get::<Filled>("name")?;
-        let (command, url) = (table.get::<Filled>("command"), table.get::<Filled>("url"));
-        let before = faults.list.len();
-        let mut fault = |key: &str, text: String| {
-            faults.push(given.get(key).unwrap_or(given).place, text);
-        };
+        let before = faults.0.len();
+        let table = Layer::of_table(TABLE, TABLE, given, faults);
+        let mut fault = |key: &str, text: String| faults.push(given.origin_of(key), text);
+        let name = table.get::<Filled>("name").unwrap_or_default();
         let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
         if !name.chars().all(good) {
             let text = format!("`{name}` cannot name a server; use letters, digits, `_` or `-`");
             fault("name", text);
         }
-        let strays: &[&str] = match (&command, &url) {
-            (Some(_), None) => &["headers", "bearer_env"],
-            (None, Some(url)) => {
-                if !(url.starts_with("http://") || url.starts_with("https://")) {
-                    let text = format!("`url` is {url:?}; it must start with http:// or https://");
-                    fault("url", text);
-                }
-                &["args", "env"]
-            }
-            (Some(_), Some(_)) => {
+        let has = |key: &str| given.get(key).is_some();
+        let (other, strays) = match (has("command"), has("url")) {
+            (true, false) => ("url", ["headers", "bearer_env"]),
+            (false, true) => ("command", ["args", "env"]),
+            (true, true) => {
                 let text = "a server has a `command` or a `url`; keep the one you mean";
                 fault("url", text.to_owned());
-                &[]
+                ("", [""; 2])
             }
-            (None, None) => {
+            (false, false) => {
                 let text = "[[mcp]] needs a `command` to start, or the `url` of a server";
                 fault("", text.to_owned());
-                &[]
+                ("", [""; 2])
             }
         };
-        for name in strays.iter().filter(|name| given.get(name).is_some()) {
-            let other = if url.is_some() { "command" } else { "url" };
+        for name in strays.iter().filter(|name| has(name)) {
             fault(name, format!("`{name}` is of a server with a `{other}`"));
         }
-        let reach = match (command, url) {
-            (Some(command), _) => McpReach::Command {
-                command,
+        let url = table.get::<Filled>("url");
+        let is_address = |url: &String| url.starts_with("http://") || url.starts_with("https://");
+        if let Some(url) = url.as_ref().filter(|url| !is_address(url)) {
+            let text = format!("`url` is {url:?}; it must start with http:// or https://");
+            fault("url", text);
+        }
+        let reach = match url {
+            Some(url) => McpReach::Url {
+                url,
+                headers: table.get::<Secrets>("headers").unwrap_or_default(),
+            },
+            None => McpReach::Command {
+                command: table.get::<Filled>("command").unwrap_or_default(),
                 args: table.get::<Texts>("args").unwrap_or_default(),
                 env: table.get::<Secrets>("env").unwrap_or_default(),
             },
-            (None, url) => McpReach::Url {
-                url: url?,
-                headers: table.get::<Secrets>("headers").unwrap_or_default(),
-            },
         };
-        (faults.list.len() == before).then(|| Self {
+        (faults.0.len() == before).then(|| Self {
             name,
             reach,
             timeout: table.get::<Seconds>("timeout").unwrap_or(MCP_TIMEOUT),

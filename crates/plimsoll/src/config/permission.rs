@@ -12,12 +12,12 @@ keys::fields! {
     /// One of `permissions`.
     fields("", "[[permissions]]") {
         /// The tool; `*` stands for anything.
-        tool: Filled, required();
+        tool: Filled, is_required = true;
         /// Only calls with such arguments: a pattern of every text in them, or FIELD=PATTERN. Default:
         /// all.
         arguments: Filled;
         /// What happens to the call.
-        then: Choice<Permission>, required();
+        then: Choice<Permission>, is_required = true;
     }
 }
 

@@ -24,9 +24,9 @@ keys::fields! {
         /// The environment variable that contains its key.
         api_key_env: Filled;
         /// Its key itself: read, but better kept out of files; never printed.
-        api_key: Filled, secret();
+        api_key: Filled, is_secret = true;
         /// Further headers of every request; never printed.
-        headers: Secrets, secret();
+        headers: Secrets, is_secret = true;
     }
 }
 
@@ -52,54 +52,48 @@ impl ProviderSettings {
         given: &Located,
         faults: &mut Faults,
         warnings: &mut Faults,
-    ) -> Option<Self> {
+    ) -> Self {
         let shown = format!("[providers.{name}]");
-        let table = Layer::of_table(TABLE, &shown, given, faults)?;
+        let table = Layer::of_table(TABLE, &shown, given, faults);
         let text = |key| table.get::<Filled>(key);
-        let (base_url, api_key_env) = (text("base_url"), text("api_key_env"));
-        let api_key = text("api_key");
-        let place_of = |key| given.get(key).unwrap_or(given).place;
-        match &base_url {
-            None if Vendor::named(name).is_err() => {
-                let text = format!(
-                    "{shown} needs a `base_url`: there is no provider `{name}` that we know"
-                );
-                faults.push(given.place, text);
-            }
-            Some(url) => {
-                if let Err(error) = BaseUrl::parse(url, None) {
-                    faults.push(place_of("base_url"), error.to_string());
-                }
-            }
-            None => {}
+        let (base_url, api_key_env, api_key) =
+            (text("base_url"), text("api_key_env"), text("api_key"));
+        if given.get("base_url").is_none() && Vendor::named(name).is_err() {
+            let text =
+                format!("{shown} needs a `base_url`: there is no provider `{name}` that we know");
+            faults.push(&given.origin, text);
+        }
+        if let Some(Err(error)) = base_url.as_ref().map(|url| BaseUrl::parse(url, None)) {
+            faults.push(given.origin_of("base_url"), error.to_string());
         }
         if api_key.is_some() && api_key_env.is_some() {
             let text =
                 "`api_key` and `api_key_env` are two settings of one thing; keep `api_key_env`";
-            faults.push(place_of("api_key"), text);
+            faults.push(given.origin_of("api_key"), text);
         } else if api_key.is_some() {
             let text = format!(
                 "`api_key` of {shown} is a key in a file; put it into the environment and name \
                  the variable with `api_key_env`"
             );
-            warnings.push(place_of("api_key"), text);
+            warnings.push(given.origin_of("api_key"), text);
         }
-        if let Some(variable) = &api_key_env {
-            let good = |c: char| c.is_ascii_alphanumeric() || c == '_';
-            if !variable.chars().all(good) {
-                // It may be the key itself, so it is not printed.
-                let text = "`api_key_env` is not the name of an environment variable; name the variable \
-                     that contains the key";
-                faults.push(place_of("api_key_env"), text);
-            }
+        let good = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        if api_key_env
+            .as_ref()
+            .is_some_and(|name| !name.chars().all(good))
+        {
+            // It may be the key itself, so it is not printed.
+            let text = "`api_key_env` is not the name of an environment variable; name the variable \
+                 that contains the key";
+            faults.push(given.origin_of("api_key_env"), text);
         }
-        Some(Self {
+        Self {
             name: name.to_owned(),
             base_url,
             api_key_env,
             api_key: api_key.as_deref().map(Secret::new),
             headers: table.get::<Secrets>("headers").unwrap_or_default(),
-        })
+        }
     }
 
     /// Returns its keys, if they are set.

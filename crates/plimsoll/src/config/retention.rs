@@ -27,11 +27,11 @@ keys::fields! {
 }
 
 /// Returns how long sessions are kept. Reports the faults of the table.
-pub(crate) fn of(given: &Located, faults: &mut Faults) -> Option<Retention> {
-    let table = Layer::of_table(TABLE, TABLE, given, faults)?;
+pub(crate) fn of(given: &Located, faults: &mut Faults) -> Retention {
+    let table = Layer::of_table(TABLE, TABLE, given, faults);
     let days = table.get::<Whole<1>>("keep_days");
-    Some(Retention {
+    Retention {
         max_age: days.map(|days| Duration::from_secs(days.saturating_mul(DAY))),
         max_bytes: table.get::<Whole<1>>("keep_bytes").map(Bytes),
-    })
+    }
 }

@@ -2,7 +2,6 @@
 //! parser reads, so it always agrees with it.
 
 use plimsoll_providers::MODEL_KEYS;
-use plimsoll_wire::Effort;
 use serde_json::{Map, Value, json};
 
 use super::key::{Preset, Scope, SettingKey, fields, keys};
@@ -80,24 +79,14 @@ fn of_key(key: &SettingKey) -> Value {
     schema.into()
 }
 
+/// Returns the schema of the facts about a model, whose values the table of models checks.
 fn model() -> Value {
-    let dollars = json!({ "type": "number", "minimum": 0 });
-    let whole = json!({ "type": "integer", "minimum": 1 });
-    let flag = json!({ "type": "boolean" });
-    let efforts = json!({ "type": "array", "items": { "enum": Effort::ALL.map(Effort::name) } });
-    let properties = MODEL_KEYS.into_iter().map(|key| {
-        let schema = match key {
-            "cache_lives" | "longer_lives" | "min_cacheable" | "window" | "max_output" => &whole,
-            "images" | "thinking" | "tools" => &flag,
-            "efforts" => &efforts,
-            _ => &dollars,
-        };
-        (key.to_owned(), schema.clone())
-    });
+    let properties = MODEL_KEYS
+        .into_iter()
+        .map(|key| (key.to_owned(), json!({})));
     json!({
         "type": "object",
         "properties": properties.collect::<Map<_, _>>(),
-        "dependentRequired": { "input": ["output"], "output": ["input"] },
         "additionalProperties": false,
     })
 }

@@ -25,8 +25,8 @@ impl AgentConfig {
         keys().map(|key| match self.found(&key.path()) {
             Some(found) => Effective {
                 key,
-                value: Some(shown(key, &found.value)),
-                origin: found.origin.clone(),
+                value: Some(shown(key, found.given.value())),
+                origin: found.given.origin.clone(),
             },
             None => Effective {
                 key,
@@ -38,10 +38,10 @@ impl AgentConfig {
 }
 
 /// Returns a value without secrets: an address loses its user, password and query.
-fn shown(key: &SettingKey, value: &Value) -> Value {
+fn shown(key: &SettingKey, value: Value) -> Value {
     match value {
-        Value::String(url) if key.name == "base_url" => masked(url).into(),
-        other => other.clone(),
+        Value::String(url) if key.name == "base_url" => masked(&url).into(),
+        other => other,
     }
 }
 

@@ -4,29 +4,25 @@
 //! It reads files in TOML, YAML and JSON, and no program code. The settings of other systems are
 //! data ([`rows`]). The result is checked with Plimsoll's own parser before it is returned.
 
-mod lines;
 mod models;
 mod rows;
 #[cfg(test)]
 mod tests;
 mod translate;
-mod yaml;
 
 use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
-use plimsoll_context::snake_case as snake;
-use toml::Value;
+use plimsoll_context::snake_case;
+use serde_json::Value as Json;
 
 use super::document::Located;
 use super::fault::{ConfigError, Faults, Origin};
 use super::file::{self, Config, MAX_CONFIG_FILE};
-use rows::{ImportRow, OF_MODELS, ROWS};
-use translate::Translation;
-
-/// Maximum nesting depth of tables in an imported file.
-const MAX_DEPTH: usize = 64;
+use rows::{OF_MODELS, ROWS};
+pub(super) use translate::own_tools;
+use translate::{TheirSetting, Translation};
 
 /// A system whose configuration can be imported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -52,14 +48,22 @@ pub struct Import {
 /// The translation of one setting of another system.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct ImportedSetting {
-    /// The line of the setting.
-    pub line: usize,
     /// The name as written, with the names of its tables.
     pub name: String,
     /// The resulting settings; empty if it is not translated.
     pub became: Vec<String>,
     /// The difference in meaning, or the reason why it is not translated.
     pub note: Option<String>,
+}
+
+impl ImportedSetting {
+    fn of(setting: &TheirSetting) -> Self {
+        Self {
+            name: setting.shown.clone(),
+            became: Vec::new(),
+            note: None,
+        }
+    }
 }
 
 impl Import {
@@ -98,7 +102,7 @@ impl Import {
         from: Option<System>,
         path: Option<&Path>,
     ) -> Result<Self, ConfigError> {
-        let wrong = |text: String| ConfigError::of(Origin::file(path), text);
+        let wrong = |text: String| ConfigError::of(Origin::start(path), text);
         if text.len() as u64 > MAX_CONFIG_FILE {
             let most = MAX_CONFIG_FILE / (1024 * 1024);
             return Err(wrong(format!("it is larger than {most} MiB; {GIVE}")));
@@ -106,136 +110,107 @@ impl Import {
         if text.trim().is_empty() {
             return Err(wrong(format!("it is empty; {GIVE}")));
         }
-        if text.contains('\0') {
-            return Err(wrong(format!("it is not text; {GIVE}")));
-        }
         if from.is_none() && Config::parse(text).is_ok_and(|config| config.warnings().is_empty()) {
             let text = "it is already a plimsoll.toml and needs no import; if it belongs to \
                         another system, name that with --from";
             return Err(wrong(text.to_owned()));
         }
         let document = parse(text, path)?;
-        let system = from.or_else(|| detect(&document));
-        let Some(system) = system else {
-            let names: Vec<String> = System::ALL.iter().map(ToString::to_string).collect();
-            let text = format!(
-                "its system is not recognised ({}); name it with --from, or {GIVE}",
-                names.join(", ")
-            );
-            return Err(wrong(text));
+        let Some(system) = from.or_else(|| detect(&document)) else {
+            let names = System::ALL.map(System::name).join(", ");
+            return Err(wrong(format!(
+                "its system is not recognised ({names}); name it with --from, or {GIVE}"
+            )));
         };
-        Translation::of(system, &document).finish(path)
+        let translation = Translation::of(system, &document);
+        let toml = translation.toml();
+        if let Err(error) = Config::parse(&toml) {
+            let faults = error.faults.into_iter().map(|fault| fault.text);
+            let faults: Vec<String> = faults.collect();
+            return Err(wrong(format!(
+                "it cannot become a plimsoll.toml: {}",
+                faults.join("; ")
+            )));
+        }
+        Ok(Self {
+            system,
+            toml,
+            settings: translation.report,
+        })
     }
 }
 
 /// The advice at the end of an error.
 const GIVE: &str = "give a configuration file in TOML, YAML or JSON";
 
-/// Parses a text by the extension of its file. Without a known one, it is TOML if it parses as
-/// such, otherwise YAML, of which JSON is a part.
-fn parse(text: &str, path: Option<&Path>) -> Result<Located, ConfigError> {
+/// Parses a text by the extension of its file. Without a known one, it is what it parses as.
+fn parse(text: &str, path: Option<&Path>) -> Result<Json, ConfigError> {
     let extension = path.and_then(Path::extension).and_then(|it| it.to_str());
-    let mut faults = Faults::of_file(path);
-    let in_yaml = |faults: &mut Faults| match serde_json::from_str::<serde::de::IgnoredAny>(text) {
-        // A text in JSON contains tabs only between its values, where YAML refuses them.
-        Ok(_) => yaml::read(&text.replace('\t', " "), faults),
-        Err(_) => yaml::read(text, faults),
+    let toml = || {
+        let mut faults = Faults::default();
+        let document = Located::parse(text, path, &mut faults);
+        document.map(|it| it.json()).ok_or_else(|| faults.into())
     };
-    let parsed = match extension {
-        Some("toml") => Located::parse(text, &mut faults),
-        Some("yaml" | "yml" | "json") => in_yaml(&mut faults),
+    let wrong = |text| ConfigError::of(Origin::start(path), text);
+    let json = || serde_json::from_str(text).map_err(|it| wrong(format!("this is no JSON: {it}")));
+    let yaml = || plimsoll_tools::yaml(text).map_err(|it| wrong(format!("this is no YAML: {it}")));
+    match extension {
+        Some("toml") => toml(),
+        Some("json") => json(),
+        Some("yaml" | "yml") => yaml(),
         _ => {
-            let table = Located::parse(text, &mut faults).or_else(|| in_yaml(&mut faults));
-            return table.filter(|it| it.entries().is_some()).ok_or_else(|| {
-                let text = format!(
-                    "it is not TOML, YAML or JSON; {GIVE} (docs/coming-from.md translates \
-                     settings in program code)"
-                );
-                ConfigError::of(Origin::file(path), text)
-            });
+            let parsed = toml().or_else(|_| json()).or_else(|_| yaml()).ok();
+            parsed.filter(Json::is_object).ok_or_else(|| {
+                wrong(format!(
+                    "it is not TOML, YAML or JSON; {GIVE} (docs/coming-from.md translates settings in program code)"
+                ))
+            })
         }
-    };
-    parsed.ok_or_else(|| faults.into())
+    }
 }
 
 /// Returns the system that most of the settings belong to, the first one of several. Returns `None`
 /// if no setting is known.
-fn detect(document: &Located) -> Option<System> {
+fn detect(document: &Json) -> Option<System> {
     let known = System::ALL.map(|system| (translate::known(system, document), system));
     let most = known.iter().map(|(count, _)| *count).max()?;
     let mut first = known.iter().filter(|(count, _)| *count == most && most > 0);
     first.next().map(|(_, system)| *system)
 }
 
-/// Returns a value that no setting accepts.
-fn unusable() -> Value {
-    Value::Float(f64::NAN)
+/// Returns a sentence about a name that is a setting of another system.
+pub(super) fn setting_hint(name: &str) -> Option<String> {
+    let name = snake_case(name);
+    let mut rows = ROWS.iter().filter(|(_, row)| !OF_MODELS.contains(&row.how));
+    let ((system, _), row) = rows.find(|((_, path), row)| {
+        let last = path.rsplit('.').next();
+        !row.ours.is_empty() && (*path == name || last == Some(name.as_str()))
+    })?;
+    let ours = row.ours;
+    Some(format!("this setting of {system} is `{ours}` here"))
 }
 
-/// Returns the counterpart of an unknown name of another system, with the system's name, and
-/// whether it names a setting rather than a table.
-pub(super) fn hint(path: &str) -> Option<(String, bool)> {
-    let path = snake(path);
-    let is_it = |system: System, row: &str| {
-        let rest = row.strip_suffix(wrapped(system, &path).as_str());
-        rest.is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
-    };
-    let is_table = |system: System, row: &str| {
-        let rest = row.strip_prefix(wrapped(system, &path).as_str());
-        rest.is_some_and(|rest| rest.starts_with('.'))
-    };
-    let ours = |row: &ImportRow| !row.ours.is_empty() && !OF_MODELS.contains(&row.how);
-    let setting = ROWS
+/// Returns a sentence about a name that is a table of another system.
+pub(super) fn table_hint(name: &str) -> Option<String> {
+    let table = format!("{}.", snake_case(name));
+    let ((system, _), _) = ROWS
         .iter()
-        .find(|((system, path), row)| ours(row) && is_it(*system, path));
-    let table = || {
-        let mut rows = ROWS.iter();
-        rows.find(|((system, row), _)| is_table(*system, row) || is_it(*system, row))
-    };
-    let ((system, _), row) = setting.or_else(table)?;
-    let what = match setting {
-        Some(_) => format!("this setting of {system} is `{}` here", row.ours),
-        None => format!("it is of {system}"),
-    };
-    let text = format!("{what}, and `plimsoll config import` translates a whole file");
-    Some((text, setting.is_some()))
-}
-
-/// Names of phi-core's types, and the tables of its files with the same settings.
-const TYPES: [(&str, &str); 9] = [
-    ("agent_loop_config.", ""),
-    ("context_config.compaction.", "compaction."),
-    ("compaction.compaction.", "compaction."),
-    ("context_config.", "compaction."),
-    ("compaction_config.", "compaction."),
-    ("execution_limits.", "execution."),
-    ("retry_config.", "execution.retry."),
-    ("cache_config.", "execution.cache."),
-    ("model_config.", "provider."),
-];
-
-/// Returns a path without names of wrapping types.
-fn wrapped(system: System, path: &str) -> String {
-    let mut path = format!("{path}.");
-    while system == System::PhiCore
-        && let Some((name, table)) = TYPES.iter().find(|(name, _)| path.starts_with(name))
-    {
-        path = path.replacen(name, table, 1);
-    }
-    path.pop();
-    path
+        .find(|((_, path), _)| path.starts_with(&table))?;
+    Some(format!(
+        "`plimsoll config import` translates a file of {system}"
+    ))
 }
 
 impl System {
     /// All systems.
     pub const ALL: [Self; 2] = [Self::PhiCore, Self::Heartbit];
 
-    /// Returns the name used by `--from`.
+    /// Returns the name, which `--from` takes in any case.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::PhiCore => "phi-core",
-            Self::Heartbit => "heartbit",
+            Self::Heartbit => "Heartbit",
         }
     }
 }
@@ -244,7 +219,8 @@ impl FromStr for System {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
-        let found = Self::ALL.into_iter().find(|system| system.name() == name);
+        let mut systems = Self::ALL.into_iter();
+        let found = systems.find(|system| system.name().eq_ignore_ascii_case(name));
         found.ok_or_else(|| {
             let names = Self::ALL.map(Self::name).join(", ");
             format!("there is no system `{name}`; known are: {names}")
@@ -254,9 +230,6 @@ impl FromStr for System {
 
 impl fmt::Display for System {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::PhiCore => "phi-core",
-            Self::Heartbit => "Heartbit",
-        })
+        f.write_str(self.name())
     }
 }

@@ -1,18 +1,16 @@
 //! Translates models, their providers and tool servers. Keys and tokens are never written, only the
 //! names of their variables.
 
-use plimsoll_core::process::looks_secret;
-use plimsoll_providers::{VENDORS, Vendor};
-use toml::{Table, Value};
+use plimsoll_context::snake_case as snake;
+use plimsoll_providers::Vendor;
+use toml::Value;
 
 use super::super::document::quoted;
 use super::super::form::texts;
 use super::super::provider::COMPATIBLE;
 use super::super::show::masked;
-use super::lines::Section;
 use super::rows::ImportRow;
-use super::snake;
-use super::translate::{Leaf, Translation, clean};
+use super::translate::{Section, Translation};
 
 /// Prefixes of model names, and their vendors.
 const FAMILIES: [(&str, &str); 4] = [
@@ -21,41 +19,43 @@ const FAMILIES: [(&str, &str); 4] = [
     ("o4-", "openai"),
     ("gemini", "gemini"),
 ];
-/// Maximum length of the name of a tool server.
-const MAX_NAME: usize = 24;
 
-/// A part of the specification of a model, with its row and its index in the settings.
-pub(super) type PartOfModel = (Leaf, ImportRow, usize);
+/// The fields of a tool server that are translated.
+const OF_SERVERS: [&str; 3] = ["url", "command", "args"];
+
+/// A part of the specification of a model.
+pub(super) struct PartOfModel {
+    /// The index of the setting.
+    pub(super) at: usize,
+    pub(super) row: ImportRow,
+    pub(super) value: Value,
+}
 
 impl Translation {
-    /// Writes the models. Several settings of the other system make one of them.
-    pub(super) fn put_models(&mut self) {
-        for (agent, parts) in std::mem::take(&mut self.models) {
-            let text = |how: &str| {
-                let (leaf, ..) = parts.iter().find(|(_, row, _)| row.how == how)?;
-                leaf.value.as_str()
-            };
-            let api = text("api").map(snake);
-            let named = text("provider").or(api.as_deref().map(protocol));
-            let model = text("model");
-            let url = text("base_url").filter(|url| is_public(url));
-            let provider = provider(named, model, url);
-            for (leaf, row, now) in &parts {
-                self.now = *now;
-                match &provider {
-                    Some(provider) => self.put_part(leaf, *row, provider, model, agent),
-                    None => self.note(
-                        "the provider of the model is not stated; write PROVIDER/NAME into `model`",
-                    ),
-                }
+    /// Writes a model. Several settings of the other system make one of them.
+    pub(super) fn put_model(&mut self, agent: Option<usize>, parts: &[PartOfModel]) {
+        let text = |how: &str| {
+            let part = parts.iter().find(|part| part.row.how == how)?;
+            part.value.as_str()
+        };
+        let api = text("api").map(snake);
+        let named = text("provider").or(api.as_deref().map(protocol));
+        let url = text("base_url").filter(|url| is_public(url));
+        let provider = provider(named, text("model"), url);
+        for part in parts {
+            self.now = part.at;
+            match &provider {
+                Some(provider) => self.put_part(part, provider, text("model"), agent),
+                None => self.note(
+                    "the provider of the model is not stated; write PROVIDER/NAME into `model`",
+                ),
             }
         }
     }
 
     fn put_part(
         &mut self,
-        leaf: &Leaf,
-        row: ImportRow,
+        part: &PartOfModel,
         provider: &str,
         model: Option<&str>,
         agent: Option<usize>,
@@ -65,22 +65,16 @@ impl Translation {
             let bare = model.strip_prefix(provider);
             bare.and_then(|it| it.strip_prefix('/')).unwrap_or(model)
         });
-        let section = Section::of(agent);
-        let own = Section::Provider(provider.to_owned());
-        match (row.how, model, leaf.value.as_str()) {
-            ("provider" | "api", Some(_), _) => self.became(section.shown(row.ours)),
+        let own = format!("providers.{}.{}", bare(provider), part.row.ours);
+        match (part.row.how, model, part.value.as_str()) {
+            ("provider" | "api", Some(_), _) => self.became(part.row.ours),
             ("model", Some(model), _) => {
+                let section = agent.map_or(Section::All, Section::Agent);
                 let model = format!("{provider}/{model}");
-                self.set(leaf, row.ours, model.into(), &section);
-            }
-            ("base_url", _, Some(url)) if vendor.is_some_and(|vendor| is_at(vendor, url)) => {
-                self.note("it is the provider's own address, which is known");
-            }
-            ("base_url", _, Some(url)) if is_public(url) && agent.is_none() => {
-                self.put(leaf, row.ours, quoted(url), own);
+                self.set(section, part.row.ours, model.into());
             }
             ("base_url", _, Some(url)) if is_public(url) => {
-                self.set(leaf, row.ours, url.into(), &section);
+                self.put(Section::All, &own, url.into());
             }
             ("base_url", ..) => self.note("write an address without a password"),
             ("key", _, key) => {
@@ -89,17 +83,21 @@ impl Translation {
                     || format!("{}_API_KEY", shouted(provider)),
                     |name| (*name).to_owned(),
                 );
-                let name = self.variable(key.unwrap_or_default(), &usual);
-                self.put(leaf, row.ours, quoted(&name), own);
+                let name = self.variable(key.unwrap_or_default(), usual);
+                self.put(Section::All, &own, name.into());
             }
             ("price", Some(model), _) if vendor.is_some() => {
-                let dollars = match &leaf.value {
-                    Value::Float(number) if *number >= 0.0 => format!("{number:?}"),
-                    Value::Integer(whole) if *whole >= 0 => format!("{whole}.0"),
-                    _ => return self.note("give dollars for a million tokens"),
+                let dollars = match part.value {
+                    Value::Integer(whole) => whole as f64,
+                    Value::Float(number) => number,
+                    _ => f64::NAN,
                 };
-                let section = Section::Model(provider.to_owned(), model.to_owned());
-                self.put(leaf, row.ours, dollars, section);
+                let path = format!("models.{provider}.{}.{}", bare(model), part.row.ours);
+                if dollars >= 0.0 {
+                    self.put(Section::All, &path, dollars.into());
+                } else {
+                    self.note("give dollars for a million tokens");
+                }
             }
             _ => self.note("the model that it belongs to is not stated"),
         }
@@ -107,99 +105,57 @@ impl Translation {
 
     /// Returns the variable that a text refers to; otherwise the usual one, to which the user must
     /// move the key.
-    fn variable(&mut self, text: &str, usual: &str) -> String {
+    fn variable(&mut self, text: &str, usual: String) -> String {
         let name = text.strip_prefix("${").and_then(|it| it.strip_suffix('}'));
         let is_good = |name: &&str| shouted(name) == name.to_ascii_uppercase() && !name.is_empty();
         if let Some(name) = name.filter(is_good) {
             return name.to_owned();
         }
-        self.note(&format!(
+        self.note(format!(
             "a key is not written into a file: put it into ${usual}"
         ));
-        usual.to_owned()
+        usual
     }
 
-    /// Writes tool servers. In the other system they are part of the agents that use them.
-    pub(super) fn servers(&mut self, leaf: &Leaf) {
-        let mut names = Vec::new();
-        for server in leaf.value.as_array().into_iter().flatten() {
-            let field = |name: &str| server.get(name)?.as_str();
-            let url = server.as_str().or_else(|| field("url"));
-            let path = if url.is_some() { "url" } else { "command" };
-            let reach = url.or_else(|| field("command"));
-            let Some(reach) = reach.filter(|reach| is_public(reach)) else {
-                self.note("a server without a plain `url` or `command` is left out");
-                continue;
+    /// Writes tool servers, which are part of the agents that use them in the other system. Returns
+    /// their names.
+    pub(super) fn servers(&mut self, given: &Value) -> Value {
+        let mut names: Vec<Value> = Vec::new();
+        for server in given.as_array().into_iter().flatten() {
+            let known = self.servers.iter().find(|(other, _)| other == server);
+            let name = match known.map(|(_, name)| name.clone()) {
+                Some(name) => Some(name),
+                None => self.server(server),
             };
-            let args = server.get("args").and_then(texts).unwrap_or_default();
-            let key = format!("{reach} {args:?}");
-            if let Some(name) = self.servers.get(&key) {
-                if !names.contains(name) {
-                    names.push(name.clone());
-                }
-                continue;
-            }
-            let name = self.new_name(reach);
-            self.servers.insert(key, name.clone());
-            let section = Section::Mcp(name.clone());
-            self.put(leaf, "name", quoted(&name), section.clone());
-            self.put(leaf, path, quoted(reach), section.clone());
-            if !args.is_empty() {
-                let args = Value::from(args).to_string();
-                self.put(leaf, "args", args, section.clone());
-            }
-            if let Some(header) = field("auth_header") {
-                let token = header.strip_prefix("Bearer ").unwrap_or(header);
-                let variable = self.variable(token, &format!("{}_TOKEN", shouted(&name)));
-                self.put(leaf, "bearer_env", quoted(&variable), section.clone());
-            }
-            let env = server.get("env").and_then(Value::as_table);
-            let env = self.environment(env.into_iter().flatten());
-            if !env.is_empty() {
-                self.put(leaf, "env", Value::Table(env).to_string(), section);
-            }
-            names.push(name);
+            let name = name.map(Value::from);
+            names.extend(name.filter(|name| !names.contains(name)));
         }
-        let section = Section::of(leaf.agent);
-        self.put(leaf, "mcp", Value::from(names).to_string(), section);
+        names.into()
     }
 
-    /// Returns a new name for the server at an address or with a command.
-    fn new_name(&self, reach: &str) -> String {
-        let word = match reach.split_once("://") {
-            Some((_, rest)) => rest.split(['/', ':']).next(),
-            None => reach.rsplit(['/', '\\']).next(),
+    fn server(&mut self, server: &Value) -> Option<String> {
+        let field = |name: &str| server.get(name)?.as_str();
+        let url = server.as_str().or_else(|| field("url"));
+        let path = if url.is_some() { "url" } else { "command" };
+        let Some(reach) = url.or(field("command")).filter(|reach| is_public(reach)) else {
+            self.note("a server without a plain `url` or `command` is left out");
+            return None;
         };
-        let word: String = shouted(word.unwrap_or_default())
-            .chars()
-            .take(MAX_NAME)
-            .collect();
-        let word = match word.trim_matches('_').to_ascii_lowercase() {
-            word if word.is_empty() => "server".to_owned(),
-            word => word,
-        };
-        let is_free = |name: &String| self.servers.values().all(|other| other != name);
-        let mut names = (2..).map(|number| format!("{word}_{number}"));
-        let name = Some(word.clone()).filter(is_free);
-        name.or_else(|| names.find(is_free)).unwrap_or(word)
-    }
-
-    /// Returns the environment of a server without variables that look like keys, which it
-    /// inherits.
-    fn environment<'a>(&mut self, given: impl Iterator<Item = (&'a String, &'a Value)>) -> Table {
-        let mut env = Table::new();
-        for (name, value) in given {
-            let name = clean(name);
-            let is_open = |text: &&str| !looks_secret(&name) && !text.contains("${");
-            match value.as_str().filter(is_open) {
-                Some(text) => _ = env.insert(name, text.into()),
-                None => {
-                    self.note("keys are not written into a file: `pass_env` passes on those of the environment");
-                    self.passed.insert(name);
-                }
-            }
+        let number = self.servers.len() + 1;
+        let (name, section) = (format!("server{number}"), Section::Server(number));
+        self.servers.push((server.clone(), name.clone()));
+        self.put(section, "name", name.as_str().into());
+        self.put(section, path, reach.into());
+        if let Some(args) = server.get("args").and_then(texts) {
+            self.put(section, "args", args.into());
         }
-        env
+        if server
+            .as_table()
+            .is_some_and(|it| it.keys().any(|key| !OF_SERVERS.contains(&key.as_str())))
+        {
+            self.note("write `env`, headers and tokens of the server yourself: they may be keys");
+        }
+        Some(name)
     }
 }
 
@@ -210,13 +166,11 @@ fn provider(named: Option<&str>, model: Option<&str>, url: Option<&str>) -> Opti
     if let Some(name) = named {
         return known(name).or_else(|| own(name));
     }
-    let mut vendors = VENDORS.iter();
-    let at = vendors.find(|vendor| url.is_some_and(|url| is_at(vendor, url)));
     let prefix = model.and_then(|model| model.split_once('/'));
     let mut families = FAMILIES.iter();
     let family = families.find(|(begin, _)| model.is_some_and(|it| it.starts_with(begin)));
-    at.map(|vendor| vendor.name.to_owned())
-        .or_else(|| known(prefix?.0))
+    prefix
+        .and_then(|(vendor, _)| known(vendor))
         .or_else(|| own(COMPATIBLE))
         .or_else(|| Some(family?.1.to_owned()))
 }
@@ -230,19 +184,19 @@ fn protocol(api: &str) -> &str {
     }
 }
 
-/// Checks whether an address is the vendor's own.
-fn is_at(vendor: &Vendor, url: &str) -> bool {
-    let plain = |url: &str| {
-        let url = url.trim_end_matches('/').trim_end_matches("/v1");
-        url.replace("localhost", "127.0.0.1")
-    };
-    let known = vendor.base_url;
-    known.is_some_and(|known| plain(known) == plain(url))
-}
-
 /// Checks whether a text contains no password, query or variable.
 fn is_public(text: &str) -> bool {
     masked(text) == text && !text.contains("${")
+}
+
+/// Returns a name as a TOML key, quoted if it needs to be.
+fn bare(key: &str) -> String {
+    let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    if !key.is_empty() && key.chars().all(good) {
+        key.to_owned()
+    } else {
+        quoted(key)
+    }
 }
 
 /// Converts a name to the form of environment variables.

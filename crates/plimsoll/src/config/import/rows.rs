@@ -2,7 +2,7 @@
 //! `systems.txt`.
 //!
 //! A line is `PATH = HOW NAME + OTHER=VALUE`. NAME is Plimsoll's setting. HOW is an optional
-//! conversion of the value, which `Translation::translate` or `models.rs` makes. `OTHER=VALUE` is
+//! conversion of the value, which `Translation::convert` or `models.rs` makes. `OTHER=VALUE` is
 //! another setting that it implies. `PATH = - WHY` has no counterpart. Paths are always in snake case,
 //! and those of the system's agents begin with `agents.`.
 
@@ -43,7 +43,41 @@ pub(super) static ROWS: LazyLock<BTreeMap<(System, &str), ImportRow>> = LazyLock
     rows
 });
 
+/// Names of phi-core's types, and the tables of its files with the same settings.
+const TYPES: [(&str, &str); 10] = [
+    ("agent_loop_config.", ""),
+    (
+        "context_config.tool_output_max_lines.",
+        "compaction.legacy_max_lines.",
+    ),
+    ("context_config.compaction.", "compaction."),
+    ("compaction.compaction.", "compaction."),
+    ("context_config.", "compaction."),
+    ("compaction_config.", "compaction."),
+    ("execution_limits.", "execution."),
+    ("retry_config.", "execution.retry."),
+    ("cache_config.", "execution.cache."),
+    ("model_config.", "provider."),
+];
+
+/// Returns a path without names of wrapping types.
+pub(super) fn unwrapped(system: System, path: &str) -> String {
+    let mut path = format!("{path}.");
+    while system == System::PhiCore
+        && let Some((name, table)) = TYPES.iter().find(|(name, _)| path.starts_with(name))
+    {
+        path = path.replacen(name, table, 1);
+    }
+    path.pop();
+    path
+}
+
 impl ImportRow {
+    /// Returns the row of a setting.
+    pub(super) fn find(system: System, path: &str) -> Option<Self> {
+        ROWS.get(&(system, path)).copied()
+    }
+
     fn of(text: &'static str) -> Self {
         let (text, implies) = text.split_once(" + ").unwrap_or((text, ""));
         let implies = implies.split_once('=');

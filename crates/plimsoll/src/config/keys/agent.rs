@@ -4,63 +4,64 @@ use plimsoll_agent::{PermissionMode, QueueMode, TurnTrigger};
 use plimsoll_tools::SandboxMode;
 
 use super::super::form::{
-    Choice, FilePath, FilePaths, Flag, Hooks, HostedTools, Names, Rules, Text, Texts,
+    Choice, FilePath, FilePaths, Filled, Flag, Hooks, HostedTools, Names, Rules, Text, Texts,
 };
+use super::super::key::Scope;
 
 fields! {
     /// The settings of an agent: its name, prompt and tools.
     agent("Agent and tools", "") {
         /// The agent's name, for `--agent` and for agents that call it. Default: required in
         /// [[agents]].
-        name: Text => name, one_agent();
+        name: Filled => name, scope = Scope::AgentOnly;
         /// A description of the agent, shown to agents that may call it. Default: none.
-        description: Text => description, private(), one_agent();
+        description: Text => description, is_portable = false, scope = Scope::AgentOnly;
         /// The system prompt. Default: the built-in prompt.
-        system: Text => system, private();
+        system: Text => system, is_portable = false;
         /// File with the system prompt. Replaces `system`. Default: none.
-        system_file: FilePath => system_file, flag("system"), private();
+        system_file: FilePath => system_file, flag = Some("system"), is_portable = false;
         /// Text sent after the history in every request. It is not stored in the history.
         /// Default: none.
-        dynamic_context: Text => builder.dynamic_context, private();
+        dynamic_context: Text => builder.dynamic_context, is_portable = false;
         /// Rules that are never evicted or shortened. Default: `[]`.
-        pins: Texts => builder.pins, flag("pin"), private();
+        pins: Texts => builder.pins, flag = Some("pin"), is_portable = false;
         /// Tools the agent may use: all, none, or names such as read,grep,bash. Default:
         /// `["all"]`.
-        tools: Names => tools, flag("tools");
+        tools: Names => tools, flag = Some("tools");
         /// Directory that file tools cannot leave. Default: `"."`.
-        root: FilePath => root, flag("root");
+        root: FilePath => root, flag = Some("root");
         /// Agents in the same file that this agent may call. Each becomes a tool. Default: `[]`.
-        sub_agents: Names => sub_agents, one_agent();
+        sub_agents: Names => sub_agents, scope = Scope::AgentOnly;
         /// Folders of skills (a folder each with a SKILL.md). The agent gets a tool that loads
         /// one, unless it has no tools. [] for none. Default: the usual folders at the command
         /// line, none in a library.
-        skills: FilePaths => skills, private();
+        skills: FilePaths => skills, is_portable = false;
         /// Names of the [[mcp]] servers whose tools the agent gets. Default: all of [[mcp]].
-        mcp: Names => mcp, one_agent();
+        mcp: Names => mcp, scope = Scope::AgentOnly;
         /// Also offers `recall` under the name `get_tool_response(execution_id)`. Default:
         /// `false`.
         get_tool_response: Flag => builder.get_tool_response;
         /// Tools that the provider runs itself, in the provider's format. They run without
         /// asking; rules that deny them apply. Default: `[]`.
-        hosted_tools: HostedTools => builder.hosted_tools, private();
+        hosted_tools: HostedTools => builder.hosted_tools, is_portable = false;
         /// Rules that allow, deny or ask before tool calls. The first matching rule decides;
         /// without one, `permission_mode` does. Default: none.
         permissions: Rules => permissions;
         /// What happens to tool calls without a matching rule: ask before file changes and
         /// commands, auto-edit (ask only before commands), yes (never ask) or read-only. Default:
         /// ask at the command line, auto-edit in a library.
-        permission_mode: Choice<PermissionMode> => permission_mode, flag("permission-mode"), alias("mode"), private();
+        permission_mode: Choice<PermissionMode> => permission_mode, flag = Some("permission-mode"), alias = Some("mode"), is_portable = false;
         /// What commands of `bash` may write to and reach, enforced by the kernel: off (no
         /// limit), workspace-write (write below the root and in the temporary directory, no
         /// network) or read-only (write nothing, no network). Needs Landlock in Linux 6.2 or
         /// newer, or macOS. Default: `"off"`.
-        sandbox: Choice<SandboxMode> => sandbox, flag("sandbox"), private();
+        sandbox: Choice<SandboxMode> => sandbox, flag = Some("sandbox"), is_portable = false;
         /// Variables of the environment that commands, hooks and MCP servers get although they
         /// look like keys. Default: `[]`.
-        pass_env: Names => builder.pass_env, private();
+        pass_env: Names => builder.pass_env, is_portable = false;
         /// Commands that run at certain events of a run. They read JSON from standard input and
         /// may answer on standard output. Default: none.
-        hooks: Hooks => hooks, private();
+        hooks: Hooks => hooks, is_portable = false;
         /// Deliver waiting steering messages all at once or one per turn. Default: `"all"`.
         steering_mode: Choice<QueueMode> => builder.steering;
         /// Deliver waiting follow-ups all at once or one per run. Default: `"all"`.

@@ -12,11 +12,11 @@ fields! {
     context("Context", "") {
         /// How the context is compacted when it becomes too large. Default: `extract`, or
         /// `summarize` if `summary.model` is set.
-        context_strategy: Choice<ContextStrategy> => builder.context_strategy, flag("policy");
+        context_strategy: Choice<ContextStrategy> => builder.context_strategy, flag = Some("policy");
         /// Size above which the context is compacted: tokens of the whole request, or a share of
         /// the available tokens. Default: half of the available tokens, but at most 60,000; or the
         /// target divided by 0.7 if that is more.
-        trigger: Size => builder.trigger, flag("trigger");
+        trigger: Size => builder.trigger, flag = Some("trigger");
         /// Size that a compaction aims for: tokens of the whole request, or a share of the
         /// available tokens. Default: 0.26 of the available tokens, but 4,000 to 40,000 and at
         /// most 0.6 of them; 0.7 of a trigger in tokens.
@@ -36,7 +36,7 @@ fields! {
         /// `true`.
         summarization: Flag => builder.summarization;
         /// Offer the model tools to recall evicted messages. Default: `true`.
-        recall: Flag => builder.recall, flag("no-recall");
+        recall: Flag => builder.recall, flag = Some("no-recall");
         /// The token counter. Default: `"o200k"`.
         counter: Choice<Counters> => counter;
     }
@@ -55,9 +55,9 @@ fields! {
         /// user's words. Default: `"model"`.
         author: Choice<Author> => builder.summary.author;
         /// The model that writes summaries, as PROVIDER/NAME. Default: the run's own.
-        model: Text => summarizer, flag("summarizer"), private();
+        model: Text => summarizer, flag = Some("summarizer"), is_portable = false;
         /// File with the summarizer's instructions. Default: the built-in prompt.
-        prompt_file: FilePath => summary_prompt, flag("summary-prompt"), private();
+        prompt_file: FilePath => summary_prompt, flag = Some("summary-prompt"), is_portable = false;
         /// Time limit of one summarizer call, in seconds. Default: 120, or 300 on this machine.
         timeout: Seconds => builder.driver.summary_timeout;
     }

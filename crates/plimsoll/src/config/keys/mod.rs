@@ -9,21 +9,24 @@ macro_rules! fields {
     ($(#[$meta:meta])* $table:ident($group:literal, $name:expr) {
         $($(#[doc = $doc:literal])+ $field:ident: $form:ty
             $(=> $($target:ident $([$insert:ident])?).+)?
-            $(, $property:ident($($value:tt)*))*;)*
+            $(, $property:ident = $value:expr)*;)*
     }) => {
         $(#[$meta])*
         pub(crate) fn $table() -> Vec<$crate::config::key::SettingKey> {
-            vec![$(
-                $crate::config::key::SettingKey::of::<$form>(
+            vec![$({
+                #[allow(unused_mut, reason = "not every field has properties")]
+                let mut key = $crate::config::key::SettingKey::of::<$form>(
                     $group, $name, stringify!($field), concat!($($doc),+),
-                )
-                $(.sets(&[$(stringify!($target)),+], |value, settings| {
+                );
+                $(key.target = &[$(stringify!($target)),+];
+                key.apply = |value, settings| {
                     if let Some(value) = <$form as $crate::config::form::Form>::read(value) {
                         settings.$($target $(.$insert())?).+ = value.into();
                     }
-                }))?
-                $(.$property($($value)*))*,
-            )*]
+                };)?
+                $(key.$property = $value;)*
+                key
+            }),*]
         }
     };
 }

@@ -13,29 +13,29 @@ fields! {
     model("Model", "") {
         /// The model, as PROVIDER/NAME, or `local`. Default: a server on this machine, else
         /// `local`.
-        model: Text => model, flag("model"), private();
+        model: Text => model, flag = Some("model"), is_portable = false;
         /// Address of the API. Default for any OpenAI-compatible server. Default: the provider's.
-        base_url: Text => base_url, flag("base-url"), private();
+        base_url: Text => base_url, flag = Some("base-url"), is_portable = false;
         /// Context window in tokens, or "unknown" to learn it from the provider's errors.
         /// Default: reported by the server.
-        window: ContextWindow => builder.window, flag("max-context");
+        window: ContextWindow => builder.window, flag = Some("max-context");
         /// How tools are called: with the API's own tool calls, or as one JSON object per turn,
         /// for small models. Default: native; json for our local models.
-        tool_style: Choice<ToolStyle> => tool_style, flag("tool-style");
+        tool_style: Choice<ToolStyle> => tool_style, flag = Some("tool-style");
         /// Maximum number of tokens in one response. Default: the provider's.
-        max_tokens: TokenCount<1> => builder.max_tokens, flag("max-tokens");
+        max_tokens: TokenCount<1> => builder.max_tokens, flag = Some("max-tokens");
         /// Sampling temperature. Default: the provider's.
-        temperature: Temperature => builder.sampling.temperature, flag("temperature");
+        temperature: Temperature => builder.sampling.temperature, flag = Some("temperature");
         /// Sampling seed, for providers that support one. Default: none.
-        seed: Whole<0> => builder.sampling.seed, flag("seed");
+        seed: Whole<0> => builder.sampling.seed, flag = Some("seed");
         /// How much the model reasons before it answers. "off" disables reasoning if the model
         /// allows that. Default: the provider's.
-        thinking_level: Choice<ThinkingLevel> => builder.sampling.thinking, flag("thinking-level");
+        thinking_level: Choice<ThinkingLevel> => builder.sampling.thinking, flag = Some("thinking-level");
         /// Time limit for opening a connection, in seconds. Default: `15`.
-        connect_timeout: Seconds => timeouts.connect, flag("connect-timeout");
+        connect_timeout: Seconds => timeouts.connect, flag = Some("connect-timeout");
         /// Time without a received byte after which a call is abandoned, in seconds. Default:
         /// `300`.
-        idle_timeout: Seconds => timeouts.idle, flag("idle-timeout");
+        idle_timeout: Seconds => timeouts.idle, flag = Some("idle-timeout");
     }
 }
 
@@ -68,6 +68,6 @@ fields! {
         /// How long the provider keeps the prompt cache: the usual time, longer for tools and
         /// system prompt (head), or longer for everything (long). Writing a longer cache may cost
         /// more. Default: `"usual"`.
-        retention: Choice<CacheRetention> => builder.retention, flag("cache-retention");
+        retention: Choice<CacheRetention> => builder.retention, flag = Some("cache-retention");
     }
 }
