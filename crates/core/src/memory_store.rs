@@ -12,6 +12,8 @@ use crate::store::{
 };
 
 /// An in-memory store, for tests and for agents whose sessions need not outlive the process.
+///
+/// A fork copies the entries of its parent, which share their messages.
 #[derive(Debug, Clone, Default)]
 pub struct MemoryStore {
     inner: Arc<Mutex<MemoryStoreState>>,
@@ -27,23 +29,16 @@ struct MemoryStoreState {
 
 #[derive(Debug, Default)]
 struct Log {
-    /// The parent and the shared beginning, if it is a fork.
+    entries: Vec<Entry>,
+    /// The parent, if it is a fork, and how many forks it descends from.
     fork: Option<Fork>,
-    /// Its own entries, after the shared ones.
-    own: Vec<Entry>,
-    /// Size of its own entries as JSON.
+    depth: u64,
+    /// Size of the entries as JSON, without those of the parent.
     bytes: Bytes,
     /// The number of its last write in the store.
     written: u64,
     /// The title, if it was renamed.
     title: Option<String>,
-}
-
-/// A session in a chain of forks, and the part of it that is visible.
-struct LogAncestor<'a> {
-    log: &'a Log,
-    /// Number of its visible entries.
-    entries: u64,
 }
 
 struct MemoryGuard {
@@ -58,76 +53,25 @@ impl MemoryStore {
 }
 
 impl Log {
-    fn shared(&self) -> u64 {
-        self.fork.as_ref().map_or(0, |fork| fork.entries)
-    }
-
-    fn add(&mut self, entries: &[Entry]) {
-        self.own.extend_from_slice(entries);
+    fn add(&mut self, entries: &[Entry], written: u64) {
+        self.entries.extend_from_slice(entries);
         // An entry that cannot be serialized has no size.
         let sizes = entries.iter().flat_map(serde_json::to_vec);
         self.bytes.0 += sizes.map(|json| json.len() as u64).sum::<u64>();
+        self.written = written;
     }
 
-    fn len(&self) -> u64 {
-        self.shared() + self.own.len() as u64
-    }
-}
-
-impl MemoryStoreState {
-    /// Returns the session, followed by the sessions it was forked from. Empty if it has no log.
-    fn kin<'a>(&'a self, session: &SessionId) -> Vec<LogAncestor<'a>> {
-        let mut kin: Vec<LogAncestor> = Vec::new();
-        let mut next = self.logs.get(session).map(|log| LogAncestor {
-            log,
-            entries: log.len(),
-        });
-        while let Some(found) = next {
-            next = found.log.fork.as_ref().and_then(|fork| {
-                Some(LogAncestor {
-                    log: self.logs.get(&fork.from)?,
-                    entries: found.entries.min(fork.entries),
-                })
-            });
-            kin.push(found);
-        }
-        kin
-    }
-
-    /// Returns at most `limit` entries after number `after`.
-    fn read(&self, session: &SessionId, after: u64, limit: usize) -> Vec<LogEntry> {
-        let as_index = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
-        let mut page = Vec::new();
-        for kin in self.kin(session).iter().rev() {
-            let first = after.max(kin.log.shared());
-            let skip = as_index(first - kin.log.shared());
-            let own = as_index(kin.entries.saturating_sub(first)).min(limit - page.len());
-            let entries = kin.log.own.iter().skip(skip).take(own);
-            page.extend((first + 1..).zip(entries).map(|(n, entry)| LogEntry {
-                n,
-                at: 0,
-                entry: entry.clone(),
-            }));
-        }
-        page
-    }
-
-    fn info(&self, id: &SessionId) -> Option<SessionInfo> {
-        let log = self.logs.get(id)?;
-        let title = log.title.clone().unwrap_or_else(|| {
-            let lines = self.read(id, 0, usize::MAX);
-            let log: Vec<Entry> = lines.into_iter().map(|line| line.entry).collect();
-            SessionInfo::title_of(&log)
-        });
-        Some(SessionInfo {
+    fn info(&self, id: &SessionId) -> SessionInfo {
+        let title = self.title.clone();
+        SessionInfo {
             id: id.clone(),
             created: 0,
             updated: 0,
-            entries: log.len(),
-            bytes: log.bytes,
-            title,
-            fork: log.fork.clone(),
-        })
+            entries: self.entries.len() as u64,
+            bytes: self.bytes,
+            title: title.unwrap_or_else(|| SessionInfo::title_of(&self.entries)),
+            fork: self.fork.clone(),
+        }
     }
 }
 
@@ -152,7 +96,16 @@ impl SessionStore for MemoryStore {
         after: u64,
         limit: usize,
     ) -> Result<Vec<LogEntry>, StoreError> {
-        Ok(self.lock().read(session, after, limit))
+        let inner = self.lock();
+        let entries = inner.logs.get(session).map(|log| log.entries.as_slice());
+        let page = entries.unwrap_or_default().iter().zip(1..);
+        let page = page.skip(usize::try_from(after).unwrap_or(usize::MAX));
+        let line = |(entry, n): (&Entry, u64)| LogEntry {
+            n,
+            at: 0,
+            entry: entry.clone(),
+        };
+        Ok(page.take(limit).map(line).collect())
     }
 
     async fn append(&self, lease: &Lease, entries: &[Entry]) -> Result<(), StoreError> {
@@ -163,8 +116,7 @@ impl SessionStore for MemoryStore {
         inner.writes += 1;
         let written = inner.writes;
         let log = inner.logs.entry(lease.session().clone()).or_default();
-        log.add(entries);
-        log.written = written;
+        log.add(entries, written);
         Ok(())
     }
 
@@ -174,18 +126,19 @@ impl SessionStore for MemoryStore {
         if inner.logs.contains_key(&session) {
             return Err(of.refused(ForkFault::Taken { session }));
         }
-        let kin = inner.kin(&of.from);
-        let Some(other) = kin.first() else {
+        let Some(parent) = inner.logs.get(&of.from) else {
             return Err(of.refused(ForkFault::Unknown));
         };
-        of.check(other.entries, kin.len() as u64 - 1)?;
-        inner.writes += 1;
+        of.check(parent.entries.len() as u64, parent.depth)?;
+        let shared = usize::try_from(of.entries).unwrap_or(usize::MAX);
         let mut log = Log {
+            entries: parent.entries.iter().take(shared).cloned().collect(),
             fork: Some(of.clone()),
-            written: inner.writes,
+            depth: parent.depth + 1,
             ..Log::default()
         };
-        log.add(own);
+        inner.writes += 1;
+        log.add(own, inner.writes);
         inner.logs.insert(session, log);
         Ok(())
     }
@@ -213,11 +166,12 @@ impl SessionStore for MemoryStore {
         let inner = self.lock();
         let mut logs: Vec<_> = inner.logs.iter().collect();
         logs.sort_by_key(|(_, log)| std::cmp::Reverse(log.written));
-        Ok(logs.iter().filter_map(|(id, _)| inner.info(id)).collect())
+        Ok(logs.iter().map(|(id, log)| log.info(id)).collect())
     }
 
     async fn head(&self, session: &SessionId) -> Result<Option<SessionInfo>, StoreError> {
-        Ok(self.lock().info(session))
+        let inner = self.lock();
+        Ok(inner.logs.get(session).map(|log| log.info(session)))
     }
 }
 
