@@ -10,18 +10,17 @@ use plimsoll_context::{
     Policy, Recall, Tokens, ViewLimits,
 };
 
-use crate::builder::context_limits;
-use crate::driver::Parts;
+use crate::context_limits::context_limits;
 use crate::error::Error;
 use crate::opened_log::OpenedLog;
+use crate::output::AgentOutput;
+use crate::parts::Parts;
 use crate::recall::RecallTools;
-use crate::session::{AgentOutput, Session};
+use crate::session::Session;
 use crate::store::{Lease, SessionId, idle};
 use crate::tool::Tool;
 use crate::window::{self, Window};
 
-/// Default timeout of one summarizer call, including its retries. The run waits for the summary.
-pub const SUMMARY_TIMEOUT: Duration = Duration::from_secs(120);
 /// The smallest window in which the recall tools are offered.
 ///
 /// The two tools add about 180 tokens to every request. A smaller window

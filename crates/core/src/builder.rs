@@ -6,7 +6,6 @@ mod faults;
 mod hooks;
 mod hosted;
 mod limits;
-mod settings;
 mod view;
 
 use std::sync::Arc;
@@ -21,25 +20,24 @@ use plimsoll_context::{
 };
 
 use crate::agent::{Agent, known};
-use crate::driver::Parts;
 use crate::error::Error;
 use crate::gate::Gate;
 use crate::hooks::Hooks;
 use crate::memory_store::MemoryStore;
 use crate::observer::{Observer, Observers};
-use crate::panic_guard::{self, PendingWarnings};
+use crate::parts::Parts;
+use crate::pending_warnings::PendingWarnings;
 use crate::process::InheritedVariables;
 use crate::provider::Provider;
 use crate::retry::RetryConfig;
+use crate::run_faults::faults_of_run;
 use crate::secret::{Secret, Secrets};
+use crate::settings::BuilderSettings;
 use crate::store::SessionStore;
 use crate::telemetry::{TelemetryOptions, captures_contents};
 use crate::timed_filter::timed_filters;
 use crate::tool::Tool;
 use crate::window::Window;
-pub(crate) use context::context_limits;
-pub(crate) use faults::faults_of_run;
-pub use settings::{BuilderSettings, DriverSettings};
 
 /// The settings of an [`Agent`]; created by [`Agent::builder`].
 #[must_use]
@@ -531,12 +529,10 @@ impl AgentBuilder {
         let mut faults = self.faults();
         let (hosted_tools, retention, mut notes) = self.asked_of_provider();
         notes.extend(self.leave_out_tools(hosted_tools.len()));
-        let breakdowns = Arc::new(PendingWarnings::default());
-        let counter = match self.counter.take() {
-            Some(counter) => panic_guard::counter(counter, &breakdowns),
-            None => Arc::new(Memo::new(Bpe::o200k())),
-        };
-        let policy = panic_guard::policy(self.effective_policy(&breakdowns), &breakdowns);
+        let warnings = Arc::new(PendingWarnings::default());
+        let counter = self.counter.take();
+        let counter = counter.unwrap_or_else(|| Arc::new(Memo::new(Bpe::o200k())));
+        let policy = self.effective_policy(&warnings);
         let recovery = self.recovery();
         let strategy = self.effective_strategy();
         let line = strategy.line(self.settings.view_limits());
@@ -605,7 +601,7 @@ impl AgentBuilder {
                 called: None,
             },
             held: Arc::default(),
-            breakdowns,
+            warnings,
         };
         setup.input_filters = timed_filters(&parts, &setup.limits);
         faults.extend(faults_of_run(&setup, &parts));

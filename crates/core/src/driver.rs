@@ -2,10 +2,9 @@
 //! `agent`.
 
 mod call;
+mod flush;
 mod hook_calls;
-mod log_write;
-mod parts;
-pub(crate) mod rewrite;
+mod rewrite;
 mod tools;
 mod usage;
 
@@ -13,8 +12,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use futures_util::FutureExt;
-use futures_util::future::{BoxFuture, pending};
+use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use plimsoll_agent::{Answer, Event, Failure, HookInput, Input, Now, Outcome, Step};
 use plimsoll_context::{Bytes, CallId, Reply};
@@ -24,17 +22,14 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::Instrument;
 
 use crate::error::Error;
-
+use crate::parts::Parts;
 use crate::remote::{InboxMessage, OpenInboxGuard, RemoteCommand};
 use crate::session::Session;
 use crate::telemetry::{self, RunSpan, ToolSpan};
 use crate::tool::{TOOL_UPDATES, Update, Updates};
 
-pub(crate) use log_write::LogWrite;
-pub(crate) use parts::Parts;
-pub(crate) use usage::{CallUsage, RunUsage};
-
-use log_write::{finish_write, flush, is_point};
+use flush::{finish_write, flush, is_point};
+use hook_calls::{command, until};
 
 /// All operations under way. Dropping it cancels them.
 struct Underway {
@@ -337,25 +332,6 @@ impl Session {
     }
 }
 
-/// Completes at the machine's next deadline.
-fn until(session: &Session) -> BoxFuture<'static, ()> {
-    let deadline = session.run.deadline();
-    match deadline.and_then(|deadline| session.started.checked_add(deadline)) {
-        Some(at) => tokio::time::sleep_until(at).boxed(),
-        None => pending().boxed(),
-    }
-}
-
-/// Returns the next message or an interrupt. Messages wait in the inbox while the machine has no
-/// room.
-async fn command(session: &Session) -> RemoteCommand {
-    if session.run.has_room() {
-        session.inbox.next().await
-    } else {
-        session.inbox.interrupt().await
-    }
-}
-
 /// Returns the next step that is not an event. Queues its entries for the store and reports the events
 /// before it to the observers.
 fn step(session: &mut Session) -> Step {
@@ -377,7 +353,7 @@ fn polled(session: &mut Session) -> Step {
     let step = session.run.poll();
     let runs = session.run.state().runs();
     session.parts.observers.set_run(runs);
-    for text in session.parts.breakdowns.take() {
+    for text in session.parts.warnings.take() {
         session.parts.tell(Event::Warning { text });
     }
     if let Step::Record(entry) = &step {

@@ -4,7 +4,7 @@
 use plimsoll_agent::{CompactError, EndReason, FoldError, PinError, UndoError};
 
 use crate::journal::JournalFault;
-use crate::session::AgentOutput;
+use crate::output::AgentOutput;
 use crate::store::StoreError;
 
 /// The reason why a run could not begin or its model could not be called.
@@ -75,6 +75,13 @@ impl Error {
             other => Err(other),
         }
     }
+}
+
+/// Returns the message of a panic in the host's code.
+pub(crate) fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_default()
 }
 
 fn cause(output: &AgentOutput) -> String {

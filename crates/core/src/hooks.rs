@@ -6,6 +6,7 @@
 
 mod command;
 mod reply;
+mod request_check;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -21,12 +22,12 @@ use serde_json::Value;
 
 use command::Commands;
 pub use command::{CommandHook, MAX_COMMAND_HOOKS, MAX_HOOK_OUTPUT};
+pub(crate) use reply::HookOutput;
 use reply::{HookFault, HookSlot};
 pub use reply::{HookReply, Later, MAX_STUCK, Now};
 
-use crate::driver::rewrite;
+use crate::agent_state::AgentState;
 use crate::remote::UserMessage;
-use crate::session::AgentState;
 
 /// Default timeout of a hook.
 pub const HOOK_TIMEOUT: Duration = Duration::from_secs(30);
@@ -132,23 +133,6 @@ pub struct HookContext {
     pub state: Arc<AgentState>,
     /// The number of the run in its session, from 1.
     pub run: u64,
-}
-
-/// The answer of one hook.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum HookOutput {
-    /// Nothing is changed.
-    Nothing,
-    /// A refusal with its reason, which may be empty.
-    Deny(String),
-    /// Other arguments of a tool call.
-    Arguments(Value),
-    /// Another text of a result.
-    Result(String),
-    /// Other messages of a request.
-    Request(Messages),
-    /// Messages to the model.
-    Send(Vec<UserMessage>),
 }
 
 /// The answers of all hooks of a point.
@@ -406,7 +390,7 @@ impl HookOutcome {
             (
                 Ok(HookOutput::Request(new)),
                 HookInput::TransformContext { messages } | HookInput::ConvertToLlm { messages },
-            ) => rewrite::check(&new).map(|()| {
+            ) => request_check::check(&new).map(|()| {
                 *messages = new;
                 true
             }),

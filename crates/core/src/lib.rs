@@ -9,30 +9,41 @@
 
 mod accounts;
 mod agent;
+mod agent_state;
 mod builder;
+mod caller;
+mod context_limits;
 mod driver;
 mod error;
+mod event_sink;
 mod fork;
 mod gate;
 mod hooks;
 mod host_pins;
 mod host_steps;
 mod journal;
+mod log_write;
 mod loop_config;
 mod memory_store;
 mod observer;
 mod opened_log;
-mod panic_guard;
+mod output;
 mod parallel;
+mod parts;
+mod pending_warnings;
 pub mod process;
 mod provider;
 pub mod recall;
 mod remote;
 mod reservation;
 mod retry;
+mod run_faults;
 mod run_stream;
+mod run_usage;
 mod secret;
 mod session;
+mod session_operations;
+mod settings;
 mod silent_overflow;
 mod store;
 mod sub_agent;
@@ -43,9 +54,11 @@ mod tool;
 mod window;
 
 pub use accounts::NothingLeft;
-pub use agent::{Agent, RECALL_LEAST_WINDOW, SUMMARY_TIMEOUT, new_session_id};
-pub use builder::{AgentBuilder, BuilderSettings, DriverSettings};
+pub use agent::{Agent, RECALL_LEAST_WINDOW, new_session_id};
+pub use agent_state::{AgentState, Extensions};
+pub use builder::AgentBuilder;
 pub use error::Error;
+pub use event_sink::MAX_WAITING_EVENTS;
 pub use fork::fork_session;
 pub use gate::{AllowAll, DenyAll, Gate};
 pub use hooks::{
@@ -60,6 +73,7 @@ pub use journal::{
 pub use loop_config::{AgentLoopConfig, agent_loop, agent_loop_continue};
 pub use memory_store::MemoryStore;
 pub use observer::{MAX_OBSERVER_BACKLOG, Observer};
+pub use output::AgentOutput;
 pub use parallel::{
     Branch, BranchEnd, Choice, Custom, EVALUATION_TIMEOUT, Elaborate, Evaluation,
     EvaluationStrategy, JUDGE_TIMEOUT, JUDGEMENT, LlmJudge, MAX_BRANCHES, MAX_ELABORATED,
@@ -74,9 +88,10 @@ pub use recall::{
 pub use remote::{INBOX, Remote, UserMessage};
 pub use reservation::{MAX_TURNS_BELOW, Reservation};
 pub use retry::{FEW_ATTEMPTS, RetryConfig};
-pub use run_stream::{MAX_WAITING_EVENTS, RunStream};
+pub use run_stream::RunStream;
 pub use secret::Secret;
-pub use session::{AgentOutput, AgentState, Extensions, Session};
+pub use session::Session;
+pub use settings::{BuilderSettings, DriverSettings, SUMMARY_TIMEOUT};
 pub use store::{
     BadSessionId, FileEdit, Fork, ForkFault, Lease, LogEntry, MAX_FORK_DEPTH, MAX_KEPT_FILE,
     PAGE_ENTRIES, Retention, SEARCH_BYTES, SEARCH_ENTRIES, SessionId, SessionInfo, SessionStore,

@@ -14,15 +14,17 @@ use plimsoll_context::{
     SummaryConfig, Threshold, Tokens, ViewLimits,
 };
 
-use crate::builder::{context_limits, faults_of_run};
-use crate::driver::{self, Parts};
+use crate::context_limits::context_limits;
+use crate::driver;
 use crate::error::Error;
 use crate::hooks::Hooks;
-use crate::panic_guard;
+use crate::output::AgentOutput;
+use crate::parts::Parts;
 use crate::provider::Provider;
 use crate::remote::UserMessage;
 use crate::retry::RetryConfig;
-use crate::session::{AgentOutput, Session};
+use crate::run_faults::faults_of_run;
+use crate::session::{Base, Session};
 use crate::timed_filter::timed_filters;
 use crate::window;
 
@@ -63,13 +65,6 @@ pub struct AgentLoopConfig {
     pub first_turn_trigger: Option<TurnTrigger>,
     /// Name of the configuration in run ids.
     pub config_id: Option<String>,
-}
-
-/// The agent's own state of a session, kept while a run is configured differently.
-pub(crate) struct Base {
-    setup: Setup,
-    parts: Arc<Parts>,
-    endpoint: String,
 }
 
 /// Runs a task in a session with `config`. Other settings are those of the session's agent.
@@ -154,7 +149,7 @@ impl Session {
         }
         config.apply(&mut setup);
         if let Some(context) = &config.context_config {
-            faults.extend(apply_context(context, &mut setup, &parts).err());
+            faults.extend(apply_context(context, &mut setup).err());
         }
         if let Some(hooks) = &config.hooks {
             parts.hooks = parts.hooks.followed_by(hooks);
@@ -250,7 +245,7 @@ impl AgentLoopConfig {
 }
 
 /// Sets the context of a run, with the limits that belong to it.
-fn apply_context(config: &ContextConfig, setup: &mut Setup, parts: &Parts) -> Result<(), String> {
+fn apply_context(config: &ContextConfig, setup: &mut Setup) -> Result<(), String> {
     let line = ViewLimits {
         trigger: Threshold::Auto,
         target: None,
@@ -261,8 +256,7 @@ fn apply_context(config: &ContextConfig, setup: &mut Setup, parts: &Parts) -> Re
         summary.author = Author::Extract;
     }
     setup.line = context_limits(config, line, setup.system_tokens())?;
-    let policy = config.policy(summary, None, OwnStages::default());
-    setup.policy = panic_guard::policy(policy, &parts.breakdowns);
+    setup.policy = config.policy(summary, None, OwnStages::default());
     Ok(())
 }
 

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use plimsoll_agent::{Event, SessionEvent};
 
-use crate::panic_guard::panic_message;
-use crate::run_stream::Reader;
+use crate::error::panic_message;
+use crate::event_sink::EventSink;
 
 /// Maximum number of events that wait for an observer. While they wait, further ones are dropped
 /// with a warning.
@@ -82,7 +82,7 @@ struct EventSource {
     session: Arc<str>,
     run: AtomicU64,
     /// The reader of the current run, if there is one.
-    reader: Mutex<Reader>,
+    reader: Mutex<Option<EventSink>>,
 }
 
 impl ObserverThread {
@@ -179,19 +179,21 @@ impl Observers {
     }
 
     /// Sends the events of the next run to a reader as well, as long as it exists.
-    pub(crate) fn stream_to(&self, reader: Reader) {
-        *lock(&self.source.reader) = reader;
+    pub(crate) fn stream_to(&self, reader: EventSink) {
+        *lock(&self.source.reader) = Some(reader);
+    }
+
+    fn stream(&self, event: Event) {
+        if let Some(reader) = &mut *lock(&self.source.reader) {
+            reader.push(event);
+        }
     }
 
     /// Sends an event to all working observers, and to the reader of the run. Never waits for an
     /// observer, and no panic of one ends a run.
     pub(crate) fn tell(&self, event: Event) {
-        let reader = lock(&self.source.reader).upgrade();
         if self.threads.is_empty() && self.direct.is_empty() {
-            if let Some(reader) = reader {
-                reader.push(event);
-            }
-            return;
+            return self.stream(event);
         }
         let seen = Arc::new(SessionEvent {
             session: Arc::clone(&self.source.session),
@@ -203,9 +205,7 @@ impl Observers {
         }
         let faults = self.threads.iter().filter_map(|thread| thread.send(&seen));
         let faults: Vec<_> = faults.collect();
-        if let Some(reader) = reader {
-            reader.push(Arc::unwrap_or_clone(seen).event);
-        }
+        self.stream(Arc::unwrap_or_clone(seen).event);
         for text in faults {
             // Terminates, because each observer has at most two warnings.
             self.tell(Event::Warning { text });

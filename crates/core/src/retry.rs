@@ -13,9 +13,9 @@ use plimsoll_context::{Delta, Reply};
 use serde::{Deserialize, Serialize};
 use tracing::Instrument;
 
-use crate::driver::CallUsage;
-use crate::panic_guard::panic_message;
+use crate::error::panic_message;
 use crate::provider::Provider;
+use crate::run_usage::CallUsage;
 use crate::telemetry::{SpanContext, retried, trace_call};
 
 /// Longer waits are not shown as a number.

@@ -1,28 +1,24 @@
 //! [`RunStream`]: a run in progress as a stream of its events.
 
-use std::collections::VecDeque;
 use std::fmt;
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::task::{Context, Poll, Waker};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll};
 
 use futures_util::Stream;
 use futures_util::future::BoxFuture;
 use plimsoll_agent::{Event, Input};
-use plimsoll_context::Delta;
+use tokio::sync::mpsc::Receiver;
 
 use crate::driver;
 use crate::error::Error;
+use crate::event_sink::EventSink;
 use crate::loop_config::AgentLoopConfig;
+use crate::output::AgentOutput;
 use crate::remote::{Remote, UserMessage};
-use crate::session::{AgentOutput, Session};
-
-/// Maximum number of events that wait for the reader of a [`RunStream`]. While they wait, further
-/// ones are dropped, except for the end of the run.
-pub const MAX_WAITING_EVENTS: usize = 1_024;
-/// From this number of waiting events on, a piece of text is appended to the piece before it.
-const JOIN_FROM: usize = MAX_WAITING_EVENTS / 2;
+use crate::session::Session;
 
 /// A run in progress: a stream of its events, and after them its output.
 ///
@@ -32,30 +28,19 @@ const JOIN_FROM: usize = MAX_WAITING_EVENTS / 2;
 ///
 /// Like every future, the run advances only while [`Self::next`] or [`Self::output`] is awaited. So
 /// a slow reader slows the run, and its time limits continue to count. Only running tools and
-/// sub-agents go on meanwhile. Their events wait, up to [`MAX_WAITING_EVENTS`]; see [`Self::dropped`].
+/// sub-agents go on meanwhile. Their events wait, up to [`MAX_WAITING_EVENTS`](crate::MAX_WAITING_EVENTS); see [`Self::dropped`].
 ///
 /// Dropping the stream interrupts the run; the session can be continued. To steer or interrupt the run
 /// while it works, use [`Self::remote`].
 #[must_use = "a run does nothing unless its events or its output are awaited"]
 pub struct RunStream<'s> {
-    // Before the queue, so that a dropped run finds no reader.
     run: BoxFuture<'s, Result<AgentOutput, Error>>,
     output: Option<Result<AgentOutput, Error>>,
     remote: Remote,
-    events: Arc<EventQueue>,
-}
-
-/// The events of a run that wait for their reader.
-#[derive(Default)]
-pub(crate) struct EventQueue(Mutex<Waiting>);
-
-#[derive(Default)]
-struct Waiting {
-    events: VecDeque<Event>,
-    /// The end of the run, which comes after all other events.
+    events: Receiver<Event>,
+    /// The end of the run, which is returned after all other events.
     end: Option<Event>,
-    dropped: u64,
-    reader: Option<Waker>,
+    dropped: Arc<AtomicU64>,
 }
 
 impl Session {
@@ -112,14 +97,14 @@ impl Session {
     }
 
     fn stream(&mut self, config: AgentLoopConfig, input: Result<Input, Error>) -> RunStream<'_> {
-        let events = Arc::new(EventQueue::default());
-        let reader = Arc::downgrade(&events);
+        let dropped = Arc::default();
+        let (sink, events) = EventSink::new(&dropped);
         let remote = self.remote();
         let run = async move {
             let input = input?;
             // The events of a run that was left open belong to that run.
             driver::between_runs(self).await?;
-            self.parts.observers.stream_to(reader);
+            self.parts.observers.stream_to(sink);
             self.with(&config, input).await
         };
         RunStream {
@@ -127,6 +112,8 @@ impl Session {
             output: None,
             remote,
             events,
+            end: None,
+            dropped,
         }
     }
 }
@@ -164,28 +151,45 @@ impl RunStream<'_> {
         self.remote.clone()
     }
 
-    /// Returns the number of events that were dropped because [`MAX_WAITING_EVENTS`] others were
+    /// Returns the number of events that were dropped because [`MAX_WAITING_EVENTS`](crate::MAX_WAITING_EVENTS) others were
     /// waiting. The end of the run is never dropped, and the output is complete in any case.
     #[must_use]
     pub fn dropped(&self) -> u64 {
-        self.events.lock().dropped
+        self.dropped.load(Ordering::Relaxed)
+    }
+
+    /// Returns the next event that waits. Keeps the end of the run.
+    fn waiting(&mut self) -> Option<Event> {
+        let mut event = self.events.try_recv().ok()?;
+        if matches!(event, Event::AgentEnd { .. }) {
+            self.end = Some(event);
+            event = self.events.try_recv().ok()?;
+        }
+        Some(event)
     }
 
     fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<Event>> {
         // Waiting events come first. So the run advances only as fast as they are read.
-        if let Some(event) = self.events.take() {
+        if let Some(event) = self.waiting() {
             return Poll::Ready(Some(event));
         }
-        if self.output.is_some() {
-            return Poll::Ready(self.events.take_last());
-        }
-        if let Poll::Ready(output) = self.run.as_mut().poll(cx) {
+        if self.output.is_none()
+            && let Poll::Ready(output) = self.run.as_mut().poll(cx)
+        {
             self.output = Some(output);
-            return Poll::Ready(self.events.take_last());
         }
-        match self.events.take_or_wait(cx) {
-            Some(event) => Poll::Ready(Some(event)),
-            None => Poll::Pending,
+        if self.output.is_some() {
+            return Poll::Ready(self.waiting().or_else(|| self.end.take()));
+        }
+        match self.events.poll_recv(cx) {
+            Poll::Ready(Some(end @ Event::AgentEnd { .. })) => {
+                self.end = Some(end);
+                cx.waker().wake_by_ref();
+                Poll::Pending
+            }
+            Poll::Ready(Some(event)) => Poll::Ready(Some(event)),
+            // A queue that is closed belongs to a run that has not begun or has ended.
+            Poll::Ready(None) | Poll::Pending => Poll::Pending,
         }
     }
 }
@@ -205,77 +209,3 @@ impl fmt::Debug for RunStream<'_> {
             .finish_non_exhaustive()
     }
 }
-
-impl EventQueue {
-    /// Adds an event of the run, and wakes the reader.
-    pub(crate) fn push(&self, event: Event) {
-        let reader = {
-            let mut waiting = self.lock();
-            waiting.push(event);
-            waiting.reader.take()
-        };
-        if let Some(reader) = reader {
-            reader.wake();
-        }
-    }
-
-    fn take(&self) -> Option<Event> {
-        self.lock().events.pop_front()
-    }
-
-    /// Returns the next event of a run that has ended.
-    fn take_last(&self) -> Option<Event> {
-        let mut waiting = self.lock();
-        waiting.events.pop_front().or_else(|| waiting.end.take())
-    }
-
-    /// Returns the next event, or remembers the reader that waits for it.
-    fn take_or_wait(&self, cx: &Context<'_>) -> Option<Event> {
-        let mut waiting = self.lock();
-        let event = waiting.events.pop_front();
-        if event.is_none() {
-            waiting.reader = Some(cx.waker().clone());
-        }
-        event
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Waiting {
-    fn push(&mut self, event: Event) {
-        if matches!(event, Event::AgentEnd { .. }) {
-            self.end = Some(event);
-            return;
-        }
-        if self.events.len() >= JOIN_FROM
-            && let Some(last) = self.events.back_mut()
-            && is_joined(last, &event)
-        {
-            return;
-        }
-        if self.events.len() < MAX_WAITING_EVENTS {
-            self.events.push_back(event);
-        } else {
-            self.dropped += 1;
-        }
-    }
-}
-
-/// Appends a piece of text to the piece before it. Returns `false` if the events are not two pieces
-/// of the same kind.
-fn is_joined(last: &mut Event, next: &Event) -> bool {
-    match (last, next) {
-        (Event::Delta(Delta::Text { text }), Event::Delta(Delta::Text { text: more }))
-        | (Event::Delta(Delta::Thinking { text }), Event::Delta(Delta::Thinking { text: more })) => {
-            text.push_str(more);
-            true
-        }
-        _ => false,
-    }
-}
-
-/// The queue of the run in progress, if its events are read.
-pub(crate) type Reader = Weak<EventQueue>;

@@ -17,18 +17,18 @@ use tracing::Instrument;
 
 use crate::accounts::NothingLeft;
 use crate::agent::{Agent, new_session_id};
-use crate::driver::Parts;
+use crate::caller::Host;
 use crate::error::Error;
 use crate::observer::Observer;
+use crate::output::AgentOutput;
+use crate::parts::Parts;
 use crate::remote::Remote;
 use crate::reservation::{Reservation, requested};
-use crate::session::{AgentOutput, Session};
+use crate::session::Session;
 use crate::tool::{Tool, ToolContext, ToolError, ToolOutput, parse_arguments, schema_of};
 
-mod origin;
 mod relay;
 
-pub(crate) use origin::{Caller, Origin, named_below};
 pub use relay::MAX_RELAYED;
 use relay::Relay;
 
@@ -123,7 +123,7 @@ impl Agent {
         &self,
         part: &Reservation,
         limits: &ExecutionLimits,
-        caller: Option<&Parts>,
+        caller: Option<&Host>,
         observer: Option<Arc<dyn Observer>>,
     ) -> Self {
         let mut agent = self.clone();
@@ -133,7 +133,7 @@ impl Agent {
             parts.store = Arc::clone(&caller.store);
             if parts.gate.is_none() {
                 parts.gate.clone_from(&caller.gate);
-                parts.settings.gate_timeout = caller.settings.gate_timeout;
+                parts.settings.gate_timeout = caller.gate_timeout;
             }
         }
         if let Some(observer) = observer {
@@ -234,7 +234,7 @@ impl SubAgentTool {
         cx: &ToolContext,
     ) -> Result<Reservation, ToolError> {
         let name = &self.spec.name;
-        let beside = cx.origin.of.as_ref().map_or(1, |caller| caller.beside);
+        let beside = cx.caller.as_ref().map_or(1, |caller| caller.beside);
         let parts = beside
             .saturating_sub(cx.reservation.at_work() as u64)
             .max(1);
@@ -354,23 +354,20 @@ async fn work(
     cx: ToolContext,
     stop: CancellationToken,
 ) -> Result<Report, Error> {
-    let caller = cx.origin.of.as_ref();
+    let caller = cx.caller.as_ref();
     let id = caller.and_then(|caller| caller.session_of(&name));
     let id = id.unwrap_or_else(new_session_id);
     let relay = caller.map(|caller| {
         let relay = Relay::new(
-            Arc::clone(&caller.parts),
+            caller.host.observers.clone(),
             cx.call.clone(),
             name.clone(),
             stop.clone(),
         );
         Arc::new(relay) as Arc<dyn Observer>
     });
-    let files_of = caller.map(|caller| {
-        let above = caller.parts.files_of.as_ref();
-        above.unwrap_or(&caller.session).clone()
-    });
-    let caller = caller.map(|caller| &*caller.parts);
+    let files_of = caller.map(|caller| caller.files_of.clone());
+    let caller = caller.map(|caller| &caller.host);
     let mut agent = agent.within(&part, &limits, caller, relay);
     let parts = Arc::make_mut(&mut agent.parts);
     parts.telemetry.called = Some(name.into());

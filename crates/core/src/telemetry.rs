@@ -18,6 +18,7 @@ macro_rules! tell {
 
 mod call;
 mod contents;
+mod fields;
 mod run;
 mod session;
 mod tool;

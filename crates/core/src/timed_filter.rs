@@ -7,7 +7,7 @@ use std::time::Duration;
 use plimsoll_agent::{ExecutionLimits, FilterResult, InputFilter, InputFilters};
 use tokio::runtime::Handle;
 
-use crate::driver::Parts;
+use crate::parts::Parts;
 
 /// Runs a filter on its own thread, and rejects the input if it has not decided in time.
 struct TimedFilter {

@@ -17,10 +17,10 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use crate::caller::Caller;
 use crate::process::InheritedVariables;
 use crate::reservation::Reservation;
 use crate::store::FileEdit;
-use crate::sub_agent::Origin;
 
 /// Maximum size of a stored tool result, independent of any budget.
 pub const MAX_TOOL_OUTPUT: Bytes = Bytes(16 * 1024 * 1024);
@@ -104,7 +104,7 @@ pub struct ToolContext {
     /// Whether the model is [known](crate::Provider::takes_images) to accept images, so that a tool
     /// may return one.
     pub shows_images: bool,
-    pub(crate) origin: Origin,
+    pub(crate) caller: Option<Arc<Caller>>,
 }
 
 impl ToolContext {
@@ -119,7 +119,7 @@ impl ToolContext {
             permissions: Arc::default(),
             variables: InheritedVariables::default(),
             shows_images: false,
-            origin: Origin::default(),
+            caller: None,
         }
     }
 
@@ -130,7 +130,7 @@ impl ToolContext {
     /// run has made the call.
     #[must_use]
     pub fn key(&self) -> Option<&CallKey> {
-        self.origin.of.as_ref().map(|caller| &caller.key)
+        self.caller.as_ref().map(|caller| &caller.key)
     }
 
     /// Sends a progress update. It is published live and is not part of the result. Updates beyond
@@ -148,13 +148,11 @@ impl ToolContext {
     /// # Errors
     /// If the store cannot keep the file. The error is a text for the model.
     pub async fn keep_file(&self, edit: FileEdit) -> Result<(), ToolError> {
-        let Some(caller) = &self.origin.of else {
+        let Some(caller) = &self.caller else {
             return Ok(());
         };
         let path = edit.path.display().to_string();
-        let session = caller.parts.files_of.as_ref();
-        let session = session.unwrap_or(&caller.session);
-        let kept = caller.parts.store.keep_file(session, edit).await;
+        let kept = caller.host.store.keep_file(&caller.files_of, edit).await;
         kept.map_err(|error| ToolError(format!("`{path}` was not changed: {error}")))
     }
 }

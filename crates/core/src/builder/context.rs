@@ -9,7 +9,8 @@ use plimsoll_context::{
 };
 
 use super::AgentBuilder;
-use crate::panic_guard::PendingWarnings;
+use crate::context_limits::no_room;
+use crate::pending_warnings::PendingWarnings;
 use crate::window::Window;
 
 impl AgentBuilder {
@@ -169,7 +170,7 @@ impl AgentBuilder {
     }
 
     /// Returns the policy with the stages that other settings add.
-    pub(super) fn effective_policy(&self, breakdowns: &Arc<PendingWarnings>) -> Policy {
+    pub(super) fn effective_policy(&self, warnings: &Arc<PendingWarnings>) -> Policy {
         let settings = &self.settings;
         let (mut digest, mut prune) = (settings.argument_digest, settings.session_prune);
         let own = self.policy.clone();
@@ -188,7 +189,7 @@ impl AgentBuilder {
         if let Some(messages) = settings.max_history_messages {
             let limit = ReportedHistoryLimit {
                 limit: HistoryLimit(messages),
-                breakdowns: Arc::clone(breakdowns),
+                warnings: Arc::clone(warnings),
                 is_reported: AtomicBool::new(false),
             };
             policy = policy.with_stage(Arc::new(limit));
@@ -301,7 +302,7 @@ impl AgentBuilder {
 #[derive(Debug)]
 struct ReportedHistoryLimit {
     limit: HistoryLimit,
-    breakdowns: Arc<PendingWarnings>,
+    warnings: Arc<PendingWarnings>,
     is_reported: AtomicBool,
 }
 
@@ -324,40 +325,10 @@ impl Stage for ReportedHistoryLimit {
         let left = at.filter(is_left).count();
         let HistoryLimit(limit) = self.limit;
         if left > limit && !self.is_reported.swap(true, Ordering::Relaxed) {
-            self.breakdowns.add(format!(
+            self.warnings.add(format!(
                 "max_history_messages is {limit}, but {left} messages are sent: the task and the \
                  newest calls with their results stay"
             ));
         }
     }
-}
-
-/// Returns the limits of a configuration with a system prompt of `system` tokens, or a fault.
-pub(crate) fn context_limits(
-    config: &ContextConfig,
-    line: ViewLimits,
-    system: Tokens,
-) -> Result<ViewLimits, String> {
-    let window = line.window.unwrap_or(Tokens::MAX);
-    let drawn = config.line(line, system);
-    match no_room(config, system, window) {
-        Some(fault) => Err(fault),
-        None => Ok(drawn),
-    }
-}
-
-/// Returns a fault if the system prompt leaves no space in this window.
-fn no_room(config: &ContextConfig, system: Tokens, window: Tokens) -> Option<String> {
-    // If there is no space in its own maximum either, `faults` reports it.
-    let is_good = config.faults().is_empty();
-    let fires = config.thresholds(system, Some(window)).fires_above;
-    let aside = config.system_prompt_tokens.max(system);
-    let max = config.max_context_tokens.min(window);
-    (is_good && fires == Tokens::ZERO).then(|| {
-        format!(
-            "every request would be compacted: the system prompt takes {aside} of the {max} \
-             tokens of context; raise max_context_tokens, or lower system_prompt_tokens or \
-             the system prompt"
-        )
-    })
 }

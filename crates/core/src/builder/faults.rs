@@ -3,15 +3,12 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use plimsoll_agent::{
-    CallTarget, ExecutionLimits, MAX_FILTERS, MAX_PARALLEL_TOOLS, Sampling, Setup,
-};
+use plimsoll_agent::{CallTarget, ExecutionLimits, MAX_FILTERS, MAX_PARALLEL_TOOLS};
 use plimsoll_context::{Bytes, LEAST_SUMMARY, Ppm, SessionPruneConfig, Threshold, Tokens};
 use serde_json::{Value, json};
 
 use super::AgentBuilder;
 use crate::agent::RECALL_TOOLS;
-use crate::driver::Parts;
 use crate::tool::{MAX_TOOL_RETRIES, Tool};
 use crate::window::Window;
 
@@ -161,55 +158,6 @@ impl AgentBuilder {
         faults.extend(self.hosted_faults(&names));
         faults
     }
-}
-
-/// Returns the fault of a limit on money for a model without prices.
-fn unpriced(model: &str) -> String {
-    let (vendor, name) = model
-        .split_once('/')
-        .unwrap_or(("openai-compatible", model));
-    format!(
-        "max_cost requires the prices of `{model}`, which are unknown; write them into the \
-         configuration, in dollars for a million tokens: [models.{vendor}.\"{name}\"] with `input = …` and `output = …`; in Rust, set `prices`"
-    )
-}
-
-/// Returns the faults of the settings that a single run can change as well.
-pub(crate) fn faults_of_run(setup: &Setup, parts: &Parts) -> Vec<String> {
-    let mut faults = setup.limits.faults();
-    faults.extend(parts.hooks.faults());
-    let mut fault = |bad: bool, text: String| {
-        if bad {
-            faults.push(text);
-        }
-    };
-    if setup.limits.max_cost.is_some() {
-        fault(setup.sheet.is_none(), unpriced(parts.provider.model()));
-        if let Some(model) = parts.unpriced_summarizer(setup) {
-            let text = format!(
-                "max_cost requires the prices of `{model}`, which writes the summaries; set summarizer_prices"
-            );
-            fault(true, text);
-        }
-    }
-    fault(
-        setup.config_id.is_empty(),
-        "config_id is empty; name it, or leave it out".into(),
-    );
-    fault(
-        setup.max_output == Some(Tokens::ZERO),
-        "max_tokens is 0; allow at least 1 token".into(),
-    );
-    fault(
-        parts.settings.retry.max_attempts == 0,
-        "max_attempts is 0; allow at least 1".into(),
-    );
-    let temperature = setup.sampling.temperature.unwrap_or_default();
-    fault(
-        !(0.0..=Sampling::MAX_TEMPERATURE).contains(&temperature),
-        format!("temperature is {temperature}; choose a number from 0 to 2"),
-    );
-    faults
 }
 
 /// Checks whether a call of a tool may have an argument of this name.

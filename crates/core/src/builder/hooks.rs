@@ -12,9 +12,10 @@ use plimsoll_context::{CallId, Tokens, Usage};
 use serde_json::Value;
 
 use super::AgentBuilder;
+use crate::agent_state::AgentState;
 use crate::hooks::{CommandHook, Hook, HookContext, HookOutput, HookReply, Hooks};
+use crate::output::AgentOutput;
 use crate::remote::UserMessage;
-use crate::session::{AgentOutput, AgentState};
 
 /// Adds a method that registers a closure. `$input => $values` takes the arguments out of the input
 /// of the hook, and `$answer` converts the returned value.

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use plimsoll_agent::{Failure, Request};
 use plimsoll_context::Reply;
 
-use super::{CallUsage, Parts};
-use crate::agent::SUMMARY_TIMEOUT;
+use crate::parts::Parts;
 use crate::retry::{CallReceivers, call_with_retries};
+use crate::run_usage::CallUsage;
+use crate::settings::SUMMARY_TIMEOUT;
 use crate::silent_overflow::refuse_truncated;
 use crate::telemetry::SpanContext;
 

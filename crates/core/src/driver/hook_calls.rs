@@ -13,16 +13,16 @@ use plimsoll_agent::{
     AffectedItem, Answer, Approver, Decision, Event, EvictedMessage, Eviction, HookInput,
     HookPoint, Input, PendingPlan, Question, Verdict,
 };
-use plimsoll_context::{CallId, Form, Gap, Message, Part, ToolResult, head_tail};
+use plimsoll_context::{CallId, Form, Gap, Message, Part};
 use tokio::time::Instant;
 
-use super::{Parts, until};
 use crate::hooks::{ANSWER_RETRIES, HookContext, HookOutcome};
+use crate::parts::Parts;
 use crate::recall::LogMessages;
 use crate::remote::RemoteCommand;
 use crate::session::Session;
 use crate::store::SessionId;
-use crate::tool::{MAX_TOOL_OUTPUT, Update};
+use crate::tool::Update;
 
 /// How long hooks after the end of a run may take if the time of the run is used up.
 const LAST_HOOK: Duration = Duration::from_secs(1);
@@ -39,7 +39,7 @@ pub(super) async fn attend<T>(session: &mut Session, hook: impl Future<Output = 
         };
         let command = tokio::select! {
             biased;
-            command = super::command(session), if listens => Some(command),
+            command = command(session), if listens => Some(command),
             had = &mut hook => return Some(had),
             () = due => None,
         };
@@ -69,15 +69,34 @@ fn until_after_end(session: &Session) -> BoxFuture<'static, ()> {
     }
 }
 
+/// Completes at the machine's next deadline.
+pub(super) fn until(session: &Session) -> BoxFuture<'static, ()> {
+    let deadline = session.run.deadline();
+    match deadline.and_then(|deadline| session.started.checked_add(deadline)) {
+        Some(at) => tokio::time::sleep_until(at).boxed(),
+        None => pending().boxed(),
+    }
+}
+
+/// Returns the next message or an interrupt. Messages wait in the inbox while the machine has no
+/// room.
+pub(super) async fn command(session: &Session) -> RemoteCommand {
+    if session.run.has_room() {
+        session.inbox.next().await
+    } else {
+        session.inbox.interrupt().await
+    }
+}
+
 /// Calls the hooks of a point. Reports their failures as warnings. Returns `None` if they were cut
 /// off.
 async fn call(session: &mut Session, parts: &Arc<Parts>, input: HookInput) -> Option<HookOutcome> {
     let (point, cx) = (input.point(), context(session));
     let outcome = attend(session, parts.hooks.call(&cx, input)).await;
     match &outcome {
-        Some(outcome) => warn(parts, outcome.faults.clone()),
+        Some(outcome) => parts.warn(outcome.faults.clone()),
         None if session.run.is_running() || !point.decides() => {
-            warn(parts, vec![cut_off(point.name())]);
+            parts.warn([cut_off(point.name())]);
         }
         None => {}
     }
@@ -172,7 +191,7 @@ async fn evicted(parts: &Parts, session: &SessionId, pending: &PendingPlan) -> E
         };
         let original = original.unwrap_or_else(|error| {
             let text = format!("on_evict gets shortened messages: {error}");
-            warn(parts, vec![text]);
+            parts.warn([text]);
             None
         });
         items.push(EvictedMessage {
@@ -201,7 +220,7 @@ pub(super) async fn poll(session: &mut Session, parts: &Arc<Parts>, input: HookI
     let Some(outcome) = attend(session, parts.hooks.call(&cx, input)).await else {
         return;
     };
-    warn(parts, outcome.faults);
+    parts.warn(outcome.faults);
     for message in outcome.messages {
         // A message to an ended run would start a new one. Blank messages are ignored.
         if session.run.is_running()
@@ -238,7 +257,7 @@ async fn check_answer(session: &mut Session, parts: &Arc<Parts>) -> AnswerCheck 
     let Some(HookOutcome { denied, faults, .. }) = checked else {
         return AnswerCheck::NotAccepted(cut_off("check_answer"));
     };
-    warn(parts, faults.clone());
+    parts.warn(faults.clone());
     match denied {
         Some(why) if session.answers_refused < ANSWER_RETRIES => {
             session.answers_refused += 1;
@@ -297,7 +316,7 @@ pub(super) async fn decide(
             arguments: super::tools::arguments(&question.call),
         };
         let outcome = parts.hooks.call(&cx, input).await;
-        warn(&parts, outcome.faults.clone());
+        parts.warn(outcome.faults.clone());
         if let Some(why) = outcome.denied {
             let why = format!("`{name}` was skipped: {why}");
             return (call, Answer::Skip { why });
@@ -323,51 +342,8 @@ pub(super) async fn decide(
     (call, answer)
 }
 
-/// Lets the hooks rewrite the text of a tool's result. If one of them fails, the text is withheld,
-/// because the hook may remove secrets.
-pub(super) async fn transform_result(
-    parts: &Parts,
-    cx: &HookContext,
-    tool: &str,
-    result: &mut ToolResult,
-) {
-    if !parts.hooks.has(HookPoint::TransformToolResult) {
-        return;
-    }
-    let texts: Vec<&str> = result.parts.iter().filter_map(Part::as_text).collect();
-    let input = HookInput::TransformToolResult {
-        tool: tool.to_owned(),
-        call: result.call.clone(),
-        result: texts.join("\n"),
-        is_error: result.is_error,
-    };
-    let outcome = parts.hooks.call(cx, input).await;
-    warn(parts, outcome.faults.clone());
-    let text = match (outcome.faults.first(), outcome.input) {
-        (Some(fault), _) => {
-            result.is_error = true;
-            format!("the result was withheld, because the hook that reads it first failed: {fault}")
-        }
-        (None, HookInput::TransformToolResult { result, .. }) if outcome.is_rewritten => result,
-        (None, _) => return,
-    };
-    let text = parts.secrets.strike_out(text);
-    let text = head_tail(&text, MAX_TOOL_OUTPUT).unwrap_or(text);
-    let is_withheld = !outcome.faults.is_empty();
-    result
-        .parts
-        .retain(|part| part.as_text().is_none() && !is_withheld);
-    result.parts.insert(0, Part::text(text));
-}
-
 fn cut_off(name: &str) -> String {
     format!("{name} was cut off: the run is interrupted, or its time is used up")
-}
-
-pub(super) fn warn(parts: &Parts, texts: Vec<String>) {
-    for text in texts {
-        parts.tell(Event::Warning { text });
-    }
 }
 
 /// Returns the session that hooks are called for.

@@ -3,19 +3,19 @@
 
 use std::sync::Arc;
 
-use plimsoll_agent::{Event, Spend};
+use plimsoll_agent::{Event, HookInput, HookPoint, Spend};
 use plimsoll_context::{CallId, Part, ToolCall, ToolResult, head_tail};
 use serde_json::Value;
 use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
-use super::Parts;
+use crate::caller::Caller;
+use crate::error::panic_message;
 use crate::hooks::HookContext;
-use crate::panic_guard::panic_message;
+use crate::parts::Parts;
 use crate::reservation::Reservation;
 use crate::secret::Secrets;
-use crate::sub_agent::Origin;
 use crate::tool::{MAX_TOOL_OUTPUT, Tool, ToolContext, ToolError, ToolOutput, Updates};
 
 /// The result of a tool call and its side effects.
@@ -55,7 +55,7 @@ pub(super) async fn execute(
     call: ToolCall,
     cancel: CancellationToken,
     updates: Updates,
-    ((reservation, origin), hooks): ((Reservation, Origin), HookContext),
+    ((reservation, caller), hooks): ((Reservation, Option<Arc<Caller>>), HookContext),
 ) -> FinishedCall {
     let name = call.name.clone();
     let (mut result, fault) = match tool {
@@ -72,7 +72,7 @@ pub(super) async fn execute(
                 permissions: Arc::clone(&parts.permissions),
                 variables: parts.variables.clone(),
                 shows_images: parts.provider.takes_images() == Some(true),
-                origin: origin.clone(),
+                caller: caller.clone(),
             };
             let tries = if tool.idempotent() {
                 parts.settings.tool_retries.saturating_add(1)
@@ -100,7 +100,7 @@ pub(super) async fn execute(
             }
         }
     };
-    super::hook_calls::transform_result(&parts, &hooks, &name, &mut result).await;
+    transform_result(&parts, &hooks, &name, &mut result).await;
     FinishedCall {
         result,
         spent: reservation.spent(),
@@ -141,6 +141,38 @@ async fn once(
         }
     };
     AttemptEnd::Ended(failed(id, secrets.strike_out(text)), Some(fault))
+}
+
+/// Lets the hooks rewrite the text of a tool's result. If one of them fails, the text is withheld,
+/// because the hook may remove secrets.
+async fn transform_result(parts: &Parts, cx: &HookContext, tool: &str, result: &mut ToolResult) {
+    if !parts.hooks.has(HookPoint::TransformToolResult) {
+        return;
+    }
+    let texts: Vec<&str> = result.parts.iter().filter_map(Part::as_text).collect();
+    let input = HookInput::TransformToolResult {
+        tool: tool.to_owned(),
+        call: result.call.clone(),
+        result: texts.join("\n"),
+        is_error: result.is_error,
+    };
+    let outcome = parts.hooks.call(cx, input).await;
+    parts.warn(outcome.faults.clone());
+    let text = match (outcome.faults.first(), outcome.input) {
+        (Some(fault), _) => {
+            result.is_error = true;
+            format!("the result was withheld, because the hook that reads it first failed: {fault}")
+        }
+        (None, HookInput::TransformToolResult { result, .. }) if outcome.is_rewritten => result,
+        (None, _) => return,
+    };
+    let text = parts.secrets.strike_out(text);
+    let text = head_tail(&text, MAX_TOOL_OUTPUT).unwrap_or(text);
+    let is_withheld = !outcome.faults.is_empty();
+    result
+        .parts
+        .retain(|part| part.as_text().is_none() && !is_withheld);
+    result.parts.insert(0, Part::text(text));
 }
 
 /// Returns the arguments of a call. Missing arguments become an empty object.

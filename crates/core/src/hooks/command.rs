@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
-use super::HookOutput;
+use super::reply::HookOutput;
 use crate::process::{Command, InheritedVariables, ProcessEnd, ProcessLimits};
 use crate::remote::UserMessage;
 

@@ -10,14 +10,34 @@ use std::thread;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use plimsoll_agent::Messages;
+use serde_json::Value;
 use tokio::task::JoinSet;
 use tracing::Instrument;
 
-use crate::panic_guard::panic_message;
+use crate::error::panic_message;
+use crate::remote::UserMessage;
 
 /// Maximum number of calls of one hook that have timed out and are still running. Each occupies a
 /// thread. Further calls are skipped until one returns.
 pub const MAX_STUCK: usize = 8;
+
+/// The answer of one hook.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum HookOutput {
+    /// Nothing is changed.
+    Nothing,
+    /// A refusal with its reason, which may be empty.
+    Deny(String),
+    /// Other arguments of a tool call.
+    Arguments(Value),
+    /// Another text of a result.
+    Result(String),
+    /// Other messages of a request.
+    Request(Messages),
+    /// Messages to the model.
+    Send(Vec<UserMessage>),
+}
 
 /// Marks a hook that returns a value.
 #[derive(Debug)]

@@ -10,8 +10,9 @@ use super::{JOURNAL_FORMAT, Journal, JournalFault, LogChain, LogHead, RunStart, 
 use crate::driver::Driven;
 use crate::error::Error;
 use crate::loop_config::AgentLoopConfig;
+use crate::output::AgentOutput;
 use crate::remote::UserMessage;
-use crate::session::{AgentOutput, Session};
+use crate::session::Session;
 
 /// The request for a journaled run.
 #[derive(Debug, Clone)]

@@ -12,13 +12,15 @@ use tokio_util::sync::CancellationToken;
 
 use super::outcome::{BranchEnd, ParallelLoopResult};
 use crate::agent::Agent;
-use crate::driver::Parts;
+use crate::agent_state::AgentState;
+use crate::caller::{Host, named_below};
 use crate::error::Error;
-use crate::panic_guard::panic_message;
+use crate::error::panic_message;
+use crate::output::AgentOutput;
 use crate::reservation::{MAX_TURNS_BELOW, Reservation, requested};
-use crate::session::{AgentOutput, AgentState, Session};
+use crate::session::Session;
 use crate::store::{Fork, ForkFault, Lease, SessionId, SessionStore, StoreError};
-use crate::sub_agent::{named_below, until_stopped};
+use crate::sub_agent::until_stopped;
 
 /// How many names are tried for a fork. An evaluation ended by a crash may have taken some.
 const NAMES: u64 = 16;
@@ -32,7 +34,7 @@ pub struct Branch {
 
 /// The common starting point of all branches.
 pub(super) struct Trunk {
-    pub(super) parts: Arc<Parts>,
+    host: Host,
     pub(super) session: SessionId,
     /// Number of entries of the log, which all forks share.
     entries: u64,
@@ -184,7 +186,7 @@ impl RunningBranch {
         let part = self.reservation.clone();
         let part = part.unwrap_or_else(Reservation::unlimited);
         let agent = &self.branch.agent;
-        let mut agent = agent.within(&part, &limits, Some(&trunk.parts), None);
+        let mut agent = agent.within(&part, &limits, Some(&trunk.host), None);
         agent.setup.config_id = self.config().to_owned();
         let mut session = agent.open(lease, trunk.idle).await?;
         session.below(&part);
@@ -225,7 +227,7 @@ impl RunningBranch {
 impl Trunk {
     pub(super) fn of(session: &Session, prompt: Vec<Part>) -> Self {
         Self {
-            parts: Arc::clone(&session.parts),
+            host: session.parts.host(),
             session: session.id().clone(),
             entries: session.entries,
             run: session.view().runs().saturating_add(1),
@@ -249,7 +251,7 @@ impl Trunk {
 
     /// Creates a fork. The shared entries are not copied.
     async fn fork(&self, index: usize) -> Result<Lease, Error> {
-        let store = &*self.parts.store;
+        let store = &*self.host.store;
         let mut attempt = 0;
         loop {
             let Some(name) = self.name(index, attempt) else {

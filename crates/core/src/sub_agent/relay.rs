@@ -1,22 +1,20 @@
 //! [`Relay`]: passes the events of a sub-agent to the observers of its caller, up to a limit and
 //! until the call ends.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use plimsoll_agent::{Event, SessionEvent};
 use plimsoll_context::CallId;
 use tokio_util::sync::CancellationToken;
 
-use crate::driver::Parts;
-use crate::observer::Observer;
+use crate::observer::{Observer, Observers};
 
 /// Maximum number of events that the caller's observers get from one sub-agent. Its end is always
 /// among them. Its own observers get all events.
 pub const MAX_RELAYED: usize = 10_000;
 
 pub(super) struct Relay {
-    to: Arc<Parts>,
+    to: Observers,
     call: CallId,
     name: String,
     over: CancellationToken,
@@ -24,7 +22,7 @@ pub(super) struct Relay {
 }
 
 impl Relay {
-    pub(super) fn new(to: Arc<Parts>, call: CallId, name: String, over: CancellationToken) -> Self {
+    pub(super) fn new(to: Observers, call: CallId, name: String, over: CancellationToken) -> Self {
         Self {
             to,
             call,

@@ -1,11 +1,10 @@
 //! The span `invoke_agent {name}`: one run, from the user's message to its outcome.
 
 use plimsoll_agent::{EndReason, Outcome};
-use plimsoll_context::Money;
 use tracing::field::Empty;
 use tracing::{Instrument, Span, info_span};
 
-use super::call::{error_type, record_usage};
+use super::fields::{dollars, error_type, record_usage};
 use super::{TARGET, fail, int, names};
 use crate::error::Error;
 use crate::session::Session;
@@ -15,11 +14,6 @@ use crate::store::SessionId;
 pub(crate) struct RunSpan {
     span: Span,
     ended: bool,
-}
-
-/// Converts billionths of a dollar to dollars.
-pub(super) fn dollars(money: Money) -> f64 {
-    money.0 as f64 / 1e9
 }
 
 /// Runs an evaluation in its span: several agents run one prompt, and one answer is chosen.

@@ -4,7 +4,7 @@
 use plimsoll_agent::{AppliedPlan, Event, Setup, ToolPhase};
 use tracing::info_span;
 
-use super::run::dollars;
+use super::fields::dollars;
 use super::{TARGET, int, names};
 
 /// Records an event of the machine.

@@ -499,6 +499,20 @@ async fn a_history_has_so_many_messages() {
     assert!(shrinks.count() <= 6, "not one message every turn");
 }
 
+#[tokio::test]
+async fn a_history_limit_that_cannot_be_kept_is_reported_once() {
+    for (limit, reports) in [(2, 1), (5, 0)] {
+        let warnings = Warnings::default();
+        let agent = agent(&script(&[40; 8])).observer(warnings.observer());
+        let agent = agent.max_history_messages(limit).build().unwrap();
+        agent.run("Read all.").await.unwrap();
+        let warnings = warnings.all();
+        let said = |text: &&String| text.contains("max_history_messages is 2, but");
+        let said = warnings.iter().filter(said).count();
+        assert_eq!(said, reports, "{warnings:?}");
+    }
+}
+
 /// Calls `give` several times in one message, and reports no usage.
 fn give_many(turn: usize, calls: usize) -> Turn {
     let Turn::Reply(mut reply) = give(turn, json!({ "chars": 40, "note": format!("{turn}") }))

@@ -6,7 +6,6 @@ mod cache;
 #[cfg(unix)]
 mod command_hooks;
 mod compaction;
-mod contained;
 mod context;
 mod deadlines;
 mod driver;

@@ -14,6 +14,9 @@ use crate::retry::RetryConfig;
 use crate::tool::TOOL_RETRIES;
 use crate::window::Window;
 
+/// Default timeout of one summarizer call, including its retries. The run waits for the summary.
+pub const SUMMARY_TIMEOUT: Duration = Duration::from_secs(120);
+
 /// The settings of an [`AgentBuilder`](crate::AgentBuilder) that are plain data. The builder has a
 /// method for each; [`AgentBuilder::settings`](crate::AgentBuilder::settings) replaces them all.
 #[derive(Debug, Clone, PartialEq)]
@@ -149,7 +152,7 @@ impl Default for BuilderSettings {
 
 impl BuilderSettings {
     /// Returns the limits of the view, whose window is found later.
-    pub(super) fn view_limits(&self) -> ViewLimits {
+    pub(crate) fn view_limits(&self) -> ViewLimits {
         ViewLimits {
             trigger: self.trigger,
             target: self.target,
@@ -161,7 +164,7 @@ impl BuilderSettings {
 
     /// Returns the maximum number of concurrent tool calls. It can be set in two ways; if both were
     /// used, their values have been checked to agree.
-    pub(super) fn parallel_tools(&self) -> usize {
+    pub(crate) fn parallel_tools(&self) -> usize {
         let strategy = self.tool_execution.unwrap_or_default();
         self.max_parallel_tools
             .unwrap_or_else(|| strategy.max_parallel_tools().unwrap_or(1))

@@ -1,32 +1,37 @@
-//! [`Origin`]: the run that made a tool call, as needed by an agent that the call starts.
+//! [`Caller`]: the run that made a tool call, as needed by the call and by an agent that it starts.
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use plimsoll_agent::CallKey;
 use plimsoll_context::{Fingerprint, Message};
 
-use crate::driver::Parts;
-use crate::store::SessionId;
+use crate::gate::Gate;
+use crate::observer::Observers;
+use crate::store::{SessionId, SessionStore};
 
 /// Maximum length of a session id in characters.
 const MAX_SESSION_ID: usize = 128;
 
-/// The origin of a tool call.
-#[derive(Clone, Default)]
-pub(crate) struct Origin {
-    /// The caller; `None` if no run has made the call.
-    pub(crate) of: Option<Caller>,
-}
-
 /// The run that has made a call.
-#[derive(Clone)]
 pub(crate) struct Caller {
     pub(crate) session: SessionId,
-    pub(crate) parts: Arc<Parts>,
     pub(crate) key: CallKey,
     /// Number of calls that may run concurrently, including this one.
     pub(crate) beside: u64,
+    /// The session that changed files are kept for.
+    pub(crate) files_of: SessionId,
+    pub(crate) host: Host,
+}
+
+/// The part of a run's host that agents below it share.
+#[derive(Clone)]
+pub(crate) struct Host {
+    pub(crate) store: Arc<dyn SessionStore>,
+    pub(crate) gate: Option<Arc<dyn Gate>>,
+    pub(crate) gate_timeout: Option<Duration>,
+    pub(crate) observers: Observers,
 }
 
 impl Caller {
@@ -35,6 +40,14 @@ impl Caller {
     pub(crate) fn session_of(&self, tool: &str) -> Option<SessionId> {
         let (seq, index) = (self.key.seq.0, self.key.index);
         named_below(&self.session, &format!("{tool}.{seq}-{index}"))
+    }
+}
+
+impl fmt::Debug for Caller {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Caller")
+            .field("session", &self.session)
+            .finish_non_exhaustive()
     }
 }
 
@@ -48,15 +61,6 @@ pub(crate) fn named_below(session: &SessionId, place: &str) -> Option<SessionId>
         format!("{}.{place}", Fingerprint::of([&Message::user(whole)]))
     };
     SessionId::new(name).ok()
-}
-
-impl fmt::Debug for Origin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let session = self.of.as_ref().map(|caller| &caller.session);
-        f.debug_struct("Origin")
-            .field("session", &session)
-            .finish_non_exhaustive()
-    }
 }
 
 #[cfg(test)]
@@ -73,7 +77,8 @@ mod tests {
             .unwrap();
         let caller = |session: &str, place: (Seq, usize)| Caller {
             session: SessionId::new(session).unwrap(),
-            parts: Arc::clone(&agent.parts),
+            files_of: SessionId::new(session).unwrap(),
+            host: agent.parts.host(),
             key: CallKey {
                 session: session.into(),
                 seq: place.0,

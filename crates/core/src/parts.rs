@@ -9,14 +9,16 @@ use futures_util::future::OptionFuture;
 use plimsoll_agent::{Answer, Event, InputFilter, Permissions, Question, Setup};
 use plimsoll_context::Part;
 
-use crate::builder::DriverSettings;
+use crate::caller::Host;
+use crate::error::panic_message;
 use crate::gate::{DenyAll, Gate};
 use crate::hooks::Hooks;
 use crate::observer::Observers;
-use crate::panic_guard::{PendingWarnings, panic_message};
+use crate::pending_warnings::PendingWarnings;
 use crate::process::InheritedVariables;
 use crate::provider::Provider;
 use crate::secret::Secrets;
+use crate::settings::DriverSettings;
 use crate::store::{SessionId, SessionStore};
 use crate::telemetry::TelemetryOptions;
 use crate::tool::Tool;
@@ -52,10 +54,27 @@ pub(crate) struct Parts {
     /// Memory held by the current runs of all sessions, in bytes.
     pub(crate) held: Arc<AtomicUsize>,
     /// Failures of the host's parts.
-    pub(crate) breakdowns: Arc<PendingWarnings>,
+    pub(crate) warnings: Arc<PendingWarnings>,
 }
 
 impl Parts {
+    /// Returns what agents below a run of this host share with it.
+    pub(crate) fn host(&self) -> Host {
+        Host {
+            store: Arc::clone(&self.store),
+            gate: self.gate.clone(),
+            gate_timeout: self.settings.gate_timeout,
+            observers: self.observers.clone(),
+        }
+    }
+
+    /// Reports warnings to the observers.
+    pub(crate) fn warn(&self, texts: impl IntoIterator<Item = String>) {
+        for text in texts {
+            self.tell(Event::Warning { text });
+        }
+    }
+
     /// Reports an event to the observers.
     pub(crate) fn tell(&self, event: Event) {
         self.observers.tell(event);
@@ -84,7 +103,7 @@ impl Parts {
     }
 
     /// Asks the gate. A timeout or a panic denies the call.
-    pub(super) async fn ask_gate(&self, question: &Question) -> Answer {
+    pub(crate) async fn ask_gate(&self, question: &Question) -> Answer {
         let name = &question.call.name;
         let gate = self.gate.as_deref().unwrap_or(&DenyAll);
         let decision = std::panic::AssertUnwindSafe(async { gate.decide(question).await });

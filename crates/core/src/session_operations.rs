@@ -1,0 +1,226 @@
+//! What a host does with a [`Session`]: runs, undo, compaction and pins. The loop is in the driver.
+
+use std::sync::Arc;
+
+use plimsoll_agent::{AppliedPlan, Event, Input, Now, Run};
+use plimsoll_context::{Part, PinnedPart, Seq};
+
+use crate::agent::{Agent, SessionResources};
+use crate::driver;
+use crate::error::Error;
+use crate::host_pins::HostPins;
+use crate::host_steps::Steps;
+use crate::opened_log::OpenedLog;
+use crate::output::AgentOutput;
+use crate::parts::Parts;
+use crate::remote::UserMessage;
+use crate::session::{HeldMemory, Session};
+
+impl Session {
+    /// Continues with another agent: another model, other tools and other limits for the same log.
+    ///
+    /// The session stays in its store. On an error, it does not change.
+    ///
+    /// # Errors
+    /// If the log cannot be read or written, or if the agent's configuration leaves no room in its
+    /// model's window.
+    pub async fn switch(&mut self, agent: &Agent) -> Result<(), Error> {
+        driver::between_runs(self).await?;
+        driver::settle(self).await?;
+        let parts = Arc::new(Parts {
+            store: Arc::clone(&self.parts.store),
+            ..Parts::clone(&agent.parts)
+        });
+        let OpenedLog { state, entries, .. } =
+            OpenedLog::read(&*parts.store, self.id(), None, &agent.setup).await?;
+        let (setup, resources) = agent.prepare(parts, &self.lease, &state).await?;
+        self.run = Run::of_state(state, setup);
+        self.entries = entries;
+        self.fit_out(resources).await
+    }
+
+    /// Undoes the newest run that is not undone yet. Returns the number of the run.
+    ///
+    /// The view becomes, byte for byte, the view before the task of the run. Pins that the host has
+    /// set since then stay pinned; its newer rules are added again at the end of the view. The log
+    /// keeps the run. Effects outside the session are not undone.
+    ///
+    /// # Errors
+    /// If there is no run to undo, or the log cannot be read or written.
+    pub async fn undo(&mut self) -> Result<u64, Error> {
+        driver::between_runs(self).await?;
+        driver::settle(self).await?;
+        let log = self.parts.store.load(self.id()).await?;
+        let pins = HostPins::of(&log, self.pinned());
+        let run = self.run.undo()?;
+        driver::settle(self).await?;
+        pins.restore(self).await?;
+        Ok(run)
+    }
+
+    /// Compacts the view now, regardless of the trigger.
+    ///
+    /// The policy plans down to its target, and the plan is recorded and reported like
+    /// any other. `focus` tells a model that writes a summary which information matters most.
+    /// Returns `None` if the view is already below its target, if no message can be evicted, or if
+    /// a hook refuses the plan. No model is called if there is nothing to compact. Dropping the future
+    /// cancels the plan.
+    ///
+    /// ```
+    /// use plimsoll_core::testing::{ScriptedProvider, Turn};
+    /// use plimsoll_core::{Agent, SessionId};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let agent = Agent::builder(ScriptedProvider::new([Turn::say("Hello.")])).build()?;
+    /// let mut session = agent.session(SessionId::new("one")?).await?;
+    /// session.run("Hi.").await?;
+    /// assert!(session.compact(None).await?.is_none(), "there is nothing to compact");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// If the focus is too long, or the log cannot be written.
+    pub async fn compact(&mut self, focus: Option<&str>) -> Result<Option<AppliedPlan>, Error> {
+        driver::between_runs(self).await?;
+        driver::settle(self).await?;
+        let now = Now {
+            since_call: self.idle(),
+            ..Now::default()
+        };
+        self.run.compact(now, focus)?;
+        driver::settle(self).await?;
+        Ok(self.run.take_compaction())
+    }
+
+    /// Pins an item of the view, or a part of it. It stays complete in every later request.
+    ///
+    /// # Errors
+    /// If the original item is not in the view, if too much would be pinned, or if the log cannot
+    /// be written.
+    pub async fn pin(&mut self, seq: Seq, what: PinnedPart) -> Result<(), Error> {
+        driver::between_runs(self).await?;
+        self.run.pin(seq, what)?;
+        driver::settle(self).await
+    }
+
+    /// Adds a rule from the host and pins it.
+    ///
+    /// # Errors
+    /// If the rule is empty, if too much would be pinned, if calls of a crashed run are waiting to
+    /// be continued, or if the log cannot be written.
+    pub async fn pin_text(&mut self, text: &str) -> Result<Seq, Error> {
+        driver::between_runs(self).await?;
+        let seq = self.run.pin_text(text)?;
+        driver::settle(self).await?;
+        Ok(seq)
+    }
+
+    /// Removes a pin. Returns `false` if there is none.
+    ///
+    /// # Errors
+    /// If the log cannot be written.
+    pub async fn unpin(&mut self, seq: Seq) -> Result<bool, Error> {
+        driver::between_runs(self).await?;
+        let unpinned = self.run.unpin(seq);
+        driver::settle(self).await?;
+        Ok(unpinned)
+    }
+
+    /// Runs a task. Dropping the future interrupts it; the session can be continued.
+    ///
+    /// # Errors
+    /// If the task is empty, the log cannot be written, or the model cannot be called
+    /// ([`Error::Failed`]).
+    pub async fn run(&mut self, task: &str) -> Result<AgentOutput, Error> {
+        if task.trim().is_empty() {
+            return Err(Error::EmptyTask);
+        }
+        self.run_parts(vec![Part::text(task)]).await
+    }
+
+    /// Runs a task with images, files or other parts besides text.
+    ///
+    /// # Errors
+    /// If the message is empty, the log cannot be written, or the model cannot be called
+    /// ([`Error::Failed`]).
+    pub async fn run_parts(&mut self, parts: Vec<Part>) -> Result<AgentOutput, Error> {
+        let parts = UserMessage(parts).checked()?;
+        driver::between_runs(self).await?;
+        self.drive(Input::User(parts.into())).await
+    }
+
+    /// Continues without a new message after a crash or a failure has ended the last run. Calls
+    /// that had not begun run now; started calls run again only if they are idempotent.
+    ///
+    /// # Errors
+    /// If the session is empty, the log cannot be written, or the model cannot be called
+    /// ([`Error::Failed`]).
+    pub async fn carry_on(&mut self) -> Result<AgentOutput, Error> {
+        if self.run.state().transcript().items().is_empty() {
+            return Err(Error::EmptyTask);
+        }
+        driver::between_runs(self).await?;
+        self.drive(Input::Continue).await
+    }
+
+    /// Closes the session: ends a run whose future was dropped, and waits until the log is complete.
+    /// The session can then be opened again at once, also by another process.
+    ///
+    /// # Errors
+    /// If the log cannot be written.
+    pub async fn close(mut self) -> Result<(), Error> {
+        driver::between_runs(&mut self).await?;
+        driver::settle(&mut self).await
+    }
+
+    /// Sets the parts that the session works with from now on.
+    pub(crate) async fn fit_out(&mut self, resources: SessionResources) -> Result<(), Error> {
+        let mut parts = Arc::unwrap_or_clone(resources.parts);
+        let runs = self.run.state().runs();
+        parts.observers = parts.observers.of_session(self.id().as_str(), runs);
+        self.parts = Arc::new(parts);
+        self.held = HeldMemory::new(&self.parts.held);
+        self.own_context
+            .clone_from(&self.run.setup().dynamic_context);
+        self.steps = Steps::new(self.parts.settings.max_step_result);
+        // A run that was killed left calls whose results the next run records.
+        let items = self.run.state().transcript().items().iter().rev();
+        let mut messages = items.map(|item| &item.message);
+        if let Some(message) = messages.find(|message| message.calls().next().is_some()) {
+            self.steps.begin_batch(message);
+        }
+        // The cache state of one provider is meaningless for another.
+        if self.called.is_some() && self.endpoint != resources.endpoint {
+            self.called = None;
+            self.found = None;
+        }
+        self.endpoint = resources.endpoint;
+        self.cache_key = resources.cache_key;
+        let tools = resources.tools.into_iter();
+        let named = tools.map(|tool| (tool.spec().name.clone(), tool));
+        self.tools = named.collect();
+        for text in resources.notes {
+            self.parts.tell(Event::Warning { text });
+        }
+        for rule in &resources.pins {
+            self.pin_rule(rule).await?;
+        }
+        Ok(())
+    }
+
+    /// Like [`Self::pin_text`], but if calls of a crashed run wait for their results, adds the rule
+    /// after them.
+    pub(crate) async fn pin_rule(&mut self, text: &str) -> Result<(), Error> {
+        self.run.pin_rule(text)?;
+        driver::settle(self).await
+    }
+
+    pub(crate) async fn drive(&mut self, input: Input) -> Result<AgentOutput, Error> {
+        self.attach_context();
+        let outcome = driver::drive(self, input).await;
+        self.parts.observers.catch_up().await;
+        self.output(outcome?)
+    }
+}

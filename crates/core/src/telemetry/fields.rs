@@ -1,0 +1,47 @@
+//! Values of the fields that several spans have.
+
+use plimsoll_agent::Failure;
+use plimsoll_context::{Money, Usage};
+use tracing::Span;
+
+use super::int;
+
+/// Converts billionths of a dollar to dollars.
+pub(super) fn dollars(money: Money) -> f64 {
+    money.0 as f64 / 1e9
+}
+
+/// Records token usage.
+pub(super) fn record_usage(span: &Span, usage: &Usage) {
+    for (field, tokens) in [
+        ("gen_ai.usage.input_tokens", usage.processed()),
+        ("gen_ai.usage.output_tokens", usage.output),
+        ("gen_ai.usage.cache_read.input_tokens", usage.cache_read),
+        (
+            "gen_ai.usage.cache_creation.input_tokens",
+            usage.cache_write,
+        ),
+        ("gen_ai.usage.reasoning.output_tokens", usage.reasoning),
+    ] {
+        span.record(field, int(tokens.0));
+    }
+}
+
+/// Returns one word for the cause of a failure. Never contains the provider's text, which may quote
+/// the request.
+pub(super) fn error_type(failure: &Failure) -> &'static str {
+    match failure {
+        Failure::Overflow { .. } => "overflow",
+        Failure::Cut { .. } => "cut",
+        Failure::SoftWindow { .. } => "soft_window",
+        Failure::BodyTooLarge { .. } => "body_too_large",
+        Failure::OutputTooLarge { .. } => "output_too_large",
+        Failure::Auth { .. } => "auth",
+        Failure::RateLimited { .. } => "rate_limited",
+        Failure::Refused { .. } => "refused",
+        Failure::Transient { .. } => "transient",
+        Failure::ContentFilter => "content_filter",
+        Failure::Garbled { .. } => "garbled",
+        _ => "_OTHER",
+    }
+}
